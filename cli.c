@@ -1,0 +1,2856 @@
+/* cli.c: the vlmprof command line. It only stitches: options -> plan -> request -> record -> journal -> files; tiling, tokens, timing
+ * statistics, scoring, JSON and the model live in vlmprof.h and vlmprof_kernels.cu.
+ *
+ * >>say       messages, exit codes, growing memory
+ * >>options   the one table of options: parser, help, checks and the JSON's config block come from it
+ * >>help      usage texts and the table of commands
+ * >>json      small helpers over the library's writer and reader
+ * >>model     checkpoint folder or synthetic preset; engine
+ * >>request   one timed pass from pixels to text, and the numbers derived from its stamps
+ * >>record    a measured point as JSON
+ * >>dump      NumPy files
+ * >>run       one image, one question
+ * >>tile      tilings and token counts, no model
+ * >>tokenize  text <-> ids
+ * >>data      JSONL data sets
+ * >>plan      grid x samples, file names, fingerprint
+ * >>journal   one line a point; what makes a killed sweep resume
+ * >>files     rows -> one result file per configuration
+ * >>sweep     the loop
+ * >>main */
+#define _POSIX_C_SOURCE 200809L
+#define VLMPROF_IMPLEMENTATION
+#include "vlmprof.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ================================================================================================ say >>say */
+enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_DEVICE = 4, EXIT_OUTPUT = 5, EXIT_INTERRUPTED = 130 };
+enum { LINE_BYTES = 512 }; /* of a reason: a vp_error's place and text fit */
+
+static volatile sig_atomic_t interrupted; /* a signal came: a sweep finishes the current point */
+static int progress_is_open;              /* an unfinished progress line stands on the terminal */
+
+/* One line on stderr; control bytes of file names and texts become '?', so that it stays one. Returns the exit code. */
+static int complain(int exit_code, const char *format, ...) {
+    char line[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    for (char *p = line; *p; p++) if ((unsigned char)*p < 32 || *p == 127) *p = '?';
+    fprintf(stderr, "%svlmprof: %s\n", progress_is_open ? "\n" : "", line);
+    progress_is_open = 0;
+    return exit_code;
+}
+
+static int exit_code_of(vp_result result) {
+    switch (result) {
+    case VP_OK: return 0;
+    case VP_ERR_RANGE: return EXIT_USAGE;
+    case VP_ERR_MEMORY: case VP_ERR_DEVICE: case VP_ERR_STATE: return EXIT_DEVICE;
+    case VP_ERR_WRITE: return EXIT_OUTPUT;
+    case VP_ERR_INTERRUPTED: return EXIT_INTERRUPTED;
+    default: return EXIT_INPUT;
+    }
+}
+
+static void error_line(char *out, size_t capacity, vp_result result, const vp_error *error) {
+    const char *text = error->text[0] ? error->text : vp_result_text(result);
+    if (error->where[0]) snprintf(out, capacity, "%s: %s", error->where, text);
+    else snprintf(out, capacity, "%s", text);
+}
+
+/* what: the file or step concerned; not repeated where the library's error already names it */
+static int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error) {
+    char line[LINE_BYTES];
+    error_line(line, sizeof line, result, error);
+    if (!what || strstr(line, what)) return complain(exit_code, "%s", line);
+    return complain(exit_code, "%s: %s", what, line);
+}
+
+/* Memory of the command itself; a journal is always on disk already, so ending here loses nothing measured. */
+static void *resize(void *memory, size_t count, size_t element_bytes) {
+    void *p = NULL;
+    if (element_bytes && count <= SIZE_MAX / element_bytes) p = realloc(memory, count ? count * element_bytes : 1);
+    if (!p) exit(complain(EXIT_DEVICE, "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens", count, element_bytes));
+    return p;
+}
+static void *zeroed(size_t count, size_t element_bytes) {
+    void *p = resize(NULL, count, element_bytes);
+    memset(p, 0, count * element_bytes);
+    return p;
+}
+static char *copy_text(const char *text, size_t bytes) {
+    char *p = (char *)resize(NULL, bytes + 1, 1);
+    memcpy(p, text, bytes);
+    p[bytes] = 0;
+    return p;
+}
+
+typedef struct text_buffer { char *data; size_t bytes, capacity; } text_buffer;
+static void text_add(text_buffer *t, const char *p, size_t bytes) {
+    if (t->bytes + bytes + 1 > t->capacity) {
+        t->capacity = (t->bytes + bytes + 1) * 2;
+        t->data = (char *)resize(t->data, t->capacity, 1);
+    }
+    memcpy(t->data + t->bytes, p, bytes);
+    t->bytes += bytes;
+    t->data[t->bytes] = 0;
+}
+static void text_add_string(text_buffer *t, const char *p) { text_add(t, p, strlen(p)); }
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
+    const unsigned char *p = (const unsigned char *)data;
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text ? text : "\1", text ? strlen(text) + 1 : 2); }
+static uint64_t hash_number(uint64_t hash, int64_t value) { return hash_bytes(hash, &value, sizeof value); }
+static const uint64_t HASH_START = UINT64_C(14695981039346656037);
+
+static int is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+/* Makes a folder and its parents; 0 or an exit code. */
+static int make_folder(const char *path) {
+    char *p = copy_text(path, strlen(path));
+    for (char *s = p + 1; ; s++) {
+        char kept = *s;
+        if (kept != '/' && kept) continue;
+        *s = 0;
+        if (mkdir(p, 0777) && (errno != EEXIST || !is_folder(p))) {
+            int code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", p,
+                                errno == EEXIST ? "a file of this name stands there" : strerror(errno));
+            free(p);
+            return code;
+        }
+        *s = kept;
+        if (!kept) break;
+    }
+    free(p);
+    return 0;
+}
+static char *join_path(const char *folder, const char *name) {
+    text_buffer t = {NULL, 0, 0};
+    text_add_string(&t, folder);
+    if (t.bytes && t.data[t.bytes - 1] != '/') text_add(&t, "/", 1);
+    text_add_string(&t, name);
+    return t.data;
+}
+
+/* ======================================================================================== options >>options */
+enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8 };
+typedef enum option_kind { FLAG, COUNT, TEXT, CHOICE, COUNTS, TEXTS } option_kind;
+typedef struct option_spec {
+    const char *name;
+    option_kind kind;
+    const char *argument; /* as the help shows it */
+    const char *fallback; /* default, in the words of the command line; NULL: none */
+    int64_t least, most;  /* COUNT, COUNTS */
+    const char *choices;  /* CHOICE: separated by spaces */
+    unsigned commands;
+    const char *help;
+} option_spec;
+
+static const option_spec OPTIONS[] = {
+    {"model", TEXT, "DIR", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE, "checkpoint folder: config.json, tokenizer.json, *.safetensors"},
+    {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE,
+     "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"},
+    {"tokenizer", TEXT, "FILE", NULL, 0, 0, NULL, TOKENIZE, "a tokenizer.json"},
+    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, RUN, "the question (short: -p)"},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, RUN, "prompt style: \" User: S: TEXT Assistant:\""},
+    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "tokenize TEXT as it is"},
+    {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", RUN | TILE,
+     "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"},
+    {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", RUN | TILE, "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"},
+    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, RUN | TILE, "most crops of adaptive tiling, without the global view"},
+    {"crops", COUNT, "N", NULL, 1, 1024, NULL, RUN | TILE, "exactly N crops, in the factorisation nearest to the image's shape"},
+    {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, RUN | TILE, "target number of vision tokens: N / 144 - 1 crops"},
+    {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, TILE, "file with one WxH a line (- is stdin)"},
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, TILE, "comma-separated values"},
+    {"data", TEXTS, "FILE...", NULL, 0, 0, NULL, SWEEP, "JSONL with id, image, question, answers (or options), style a line"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, SWEEP, "folder for the result files and the journal"},
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP, "task in the file names (default: the data file's stem)"},
+    {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, SWEEP, "tiers of the grid (default, without --vision_tokens_list: all)"},
+    {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, SWEEP, "target vision tokens of the grid, instead of tiers"},
+    {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, SWEEP, "experts a token uses (default: as trained)"},
+    {"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, SWEEP, "decoder blocks that run (default: all)"},
+    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, RUN, "experts a token uses (default: as trained)"},
+    {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, RUN, "decoder blocks that run: the first N, or by importance (default: all)"},
+    {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, RUN, "decoder blocks that run, by index"},
+    {"importance_scores_file", TEXT, "FILE", NULL, 0, 0, NULL, RUN | SWEEP,
+     "JSON {\"block\": score}: first and last block stay, the best others fill up"},
+    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, SWEEP, "samples drawn from each data file, the same for all configurations"},
+    {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL, SWEEP, "timed runs of every point"},
+    {"num_runs", COUNT, "R", "1", 1, 10000, NULL, RUN, "timed runs; more than one adds an untimed warm-up"},
+    {"sampling_strategy", TEXT, "NAME", "full", 0, 0, NULL, SWEEP, "knob grid; this version has: full"},
+    {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, RUN, "most tokens of the answer"},
+    {"max_new_tokens", COUNT, "N", "16", 1, 1000000, NULL, SWEEP, "most tokens of an answer"},
+    {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "always make max_new_tokens tokens"},
+    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32", RUN | SWEEP, "bf16, or fp32: fp32 arithmetic everywhere"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, RUN | SWEEP, "of synthetic weights and of the sampling of data"},
+    {"device", TEXT, "D", "auto", 0, 0, NULL, RUN | SWEEP, "auto, cpu, cuda or cuda:N"},
+    {"threads", COUNT, "N", "0", 0, 4096, NULL, RUN | SWEEP, "CPU threads; 0: all this process may use"},
+    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, RUN | SWEEP, "CPU matrix kernel; auto: the fastest, by a short measurement"},
+    {"decode", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "the other way: TEXT or lines are token ids, text comes out"},
+    {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: leave special tokens out"},
+    {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: no space before punctuation, as scoring does"},
+    {"dump", TEXT, "DIR", NULL, 0, 0, NULL, RUN, "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE, "JSON on stdout instead of text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE, "this text"},
+};
+enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
+
+typedef struct option_value { int given; int64_t number; const char *text; const char **items; int64_t *numbers; size_t count; } option_value;
+typedef struct options {
+    unsigned command;
+    const char *command_name;
+    option_value values[OPTION_COUNT];
+    const char **operands; size_t operand_count;
+    char **argv; int argc;
+    char **pieces; size_t piece_count; /* copies made when lists were split at commas */
+} options;
+
+static int option_find(unsigned command, const char *name, size_t bytes) {
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if ((OPTIONS[i].commands & command) && strlen(OPTIONS[i].name) == bytes && !memcmp(OPTIONS[i].name, name, bytes)) return i;
+    return -1;
+}
+/* The value of an option of this command; a name that is not in the table is a mistake in this file. */
+static const option_value *opt(const options *o, const char *name) {
+    int i = option_find(o->command, name, strlen(name));
+    if (i < 0) abort();
+    return &o->values[i];
+}
+static int64_t number_of(const options *o, const char *name) { return opt(o, name)->number; }
+static const char *text_of(const options *o, const char *name) { return opt(o, name)->text; }
+static int given(const options *o, const char *name) { return opt(o, name)->given; }
+
+static int edit_distance(const char *a, const char *b) {
+    int row[65], la = (int)strlen(a), lb = (int)strlen(b);
+    if (la > 64 || lb > 64) return 1000;
+    for (int j = 0; j <= lb; j++) row[j] = j;
+    for (int i = 1; i <= la; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int j = 1; j <= lb; j++) {
+            int above = row[j], best = corner + (a[i - 1] != b[j - 1]);
+            if (above + 1 < best) best = above + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            corner = above;
+            row[j] = best;
+        }
+    }
+    return row[lb];
+}
+
+static int parse_number(const char *text, int64_t *value) {
+    size_t digits = strspn(text + (*text == '-'), "0123456789");
+    if (!digits || digits > 18 || text[digits + (*text == '-')]) return 0;
+    *value = strtoll(text, NULL, 10);
+    return 1;
+}
+static int has_word(const char *words, const char *word) {
+    size_t bytes = strlen(word);
+    for (const char *p = words; (p = strstr(p, word)) != NULL; p += bytes ? bytes : 1)
+        if (bytes && (p == words || p[-1] == ' ') && (p[bytes] == ' ' || !p[bytes])) return 1;
+    return 0;
+}
+
+/* Checks one word against the table and stores it; 0 or an exit code. */
+static int option_store(options *o, int index, const char *word) {
+    const option_spec *s = &OPTIONS[index];
+    option_value *v = &o->values[index];
+    int64_t number = 0;
+    if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
+        && !strstr("model data output_dir sizes tokenizer dump importance_scores_file", s->name))
+        return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", s->name);
+    if (s->kind == COUNT || s->kind == COUNTS) {
+        if (!parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", s->name, word);
+        if (!(number >= s->least && number <= s->most))
+            return complain(EXIT_USAGE, "--%s: %s is outside %lld..%lld", s->name, word, (long long)s->least, (long long)s->most);
+    }
+    if (s->kind == CHOICE && !has_word(s->choices, word)) return complain(EXIT_USAGE, "--%s: \"%s\" is none of: %s", s->name, word, s->choices);
+    v->number = number;
+    v->text = word;
+    if (s->kind == COUNTS || s->kind == TEXTS) {
+        v->items = (const char **)resize((void *)v->items, v->count + 1, sizeof *v->items);
+        v->numbers = (int64_t *)resize(v->numbers, v->count + 1, sizeof *v->numbers);
+        for (size_t i = 0; i < v->count; i++)
+            if (!strcmp(v->items[i], word) || (s->kind == COUNTS && v->numbers[i] == number))
+                return complain(EXIT_USAGE, "--%s: %s is listed twice", s->name, word);
+        v->items[v->count] = word;
+        v->numbers[v->count++] = number;
+    }
+    return 0;
+}
+
+/* A list's argument may hold several values with commas between them (not file names: those stay whole). */
+static int option_store_list(options *o, int index, const char *word) {
+    if (!strcmp(OPTIONS[index].name, "data")) return option_store(o, index, word);
+    for (;;) {
+        size_t bytes = strcspn(word, ",");
+        char *piece = copy_text(word, bytes);
+        int code;
+        o->pieces = (char **)resize((void *)o->pieces, o->piece_count + 1, sizeof *o->pieces);
+        o->pieces[o->piece_count++] = piece;
+        if ((code = option_store(o, index, piece)) != 0) return code;
+        if (!word[bytes]) return 0;
+        word += bytes + 1;
+    }
+}
+
+static int unknown_option(const options *o, const char *argument, size_t bytes) {
+    const char *best = NULL;
+    char name[80];
+    int least = 1000;
+    snprintf(name, sizeof name, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        int distance = edit_distance(name, OPTIONS[i].name);
+        if (distance < least && (OPTIONS[i].commands & o->command)) { least = distance; best = OPTIONS[i].name; }
+        if (!distance && !(OPTIONS[i].commands & o->command) && option_find(o->command, name, strlen(name)) < 0) {
+            unsigned of = OPTIONS[i].commands;
+            const char *owner = of & SWEEP ? "sweep" : of & RUN ? "run" : of & TILE ? "tile" : "tokenize";
+            return complain(EXIT_USAGE, "--%s is not an option of %s (it is one of %s); see vlmprof %s --help", name, o->command_name, owner,
+                            o->command_name);
+        }
+    }
+    return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name, best ? best : "help", o->command_name);
+}
+
+/* argv[first] is --name, --name=value or -p; *next is moved behind what was used. */
+static int option_parse(options *o, int first, int *next) {
+    const char *a = o->argv[first], *equal = NULL, *name = a + 2;
+    size_t bytes;
+    int index, code, i = first + 1;
+    if (!strcmp(a, "-p")) name = "prompt";
+    else if (!strcmp(a, "-h")) name = "help";
+    else if (a[1] != '-') return complain(EXIT_USAGE, "unknown option %s; long options have two hyphens; see vlmprof %s --help", a, o->command_name);
+    else equal = strchr(name, '=');
+    bytes = equal ? (size_t)(equal - name) : strlen(name);
+    index = option_find(o->command, name, bytes);
+    if (index < 0) return unknown_option(o, name, bytes);
+    if (o->values[index].given++) return complain(EXIT_USAGE, "--%s is given twice", OPTIONS[index].name);
+    *next = i;
+    if (OPTIONS[index].kind == FLAG) return equal ? complain(EXIT_USAGE, "--%s takes no value", OPTIONS[index].name) : 0;
+    if (!equal && i >= o->argc) return complain(EXIT_USAGE, "--%s needs a value: %s", OPTIONS[index].name, OPTIONS[index].argument);
+    if (OPTIONS[index].kind != COUNTS && OPTIONS[index].kind != TEXTS) {
+        *next = equal ? i : i + 1;
+        return option_store(o, index, equal ? equal + 1 : o->argv[i]);
+    }
+    if (equal) return option_store_list(o, index, equal + 1);
+    for (; i < o->argc && strncmp(o->argv[i], "--", 2) && strcmp(o->argv[i], "-p"); i++)
+        if ((code = option_store_list(o, index, o->argv[i])) != 0) return code;
+    *next = i;
+    return o->values[index].count ? 0 : complain(EXIT_USAGE, "--%s needs a value: %s", OPTIONS[index].name, OPTIONS[index].argument);
+}
+
+static int options_parse(options *o, int argc, char **argv) {
+    int i = 2, code, only_operands = 0;
+    o->argc = argc;
+    o->argv = argv;
+    o->operands = (const char **)resize(NULL, (size_t)argc, sizeof *o->operands);
+    while (i < argc) {
+        const char *a = argv[i];
+        if (!only_operands && a[0] == '-' && a[1]) {
+            if (!strcmp(a, "--")) { only_operands = 1; i++; continue; }
+            if ((code = option_parse(o, i, &i)) != 0) return code;
+        } else {
+            o->operands[o->operand_count++] = a;
+            i++;
+        }
+    }
+    for (i = 0; i < OPTION_COUNT; i++)
+        if ((OPTIONS[i].commands & o->command) && OPTIONS[i].fallback && !o->values[i].given && (code = option_store(o, i, OPTIONS[i].fallback)) != 0)
+            return code;
+    return 0;
+}
+static void options_free(options *o) {
+    for (int i = 0; i < OPTION_COUNT; i++) { free((void *)o->values[i].items); free(o->values[i].numbers); }
+    for (size_t i = 0; i < o->piece_count; i++) free(o->pieces[i]);
+    free(o->pieces);
+    free((void *)o->operands);
+}
+
+/* ============================================================================================== help >>help */
+typedef struct command {
+    const char *name;
+    unsigned bit;
+    const char *operands, *summary, *example;
+    size_t operands_most;
+    int (*run)(const options *o);
+} command;
+static int command_run(const options *o);
+static int command_tile(const options *o);
+static int command_sweep(const options *o);
+static int command_tokenize(const options *o);
+
+static const command COMMANDS[] = {
+    {"run", RUN, "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)", "answer one question and show where the milliseconds go",
+     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8", 1, command_run},
+    {"tile", TILE, "WxH... | FILES | --sizes LIST", "tilings, canvas sizes and vision tokens of image sizes; needs no model",
+     "vlmprof tile 640x480 1920x1080 --tier medium --csv", SIZE_MAX, command_tile},
+    {"sweep", SWEEP, "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
+     "measure and score a grid of knobs over a data set; resumes when run again",
+     "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5",
+     0, command_sweep},
+    {"tokenize", TOKENIZE, "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
+     "text to token ids, one JSON object a line, and back",
+     "vlmprof tokenize --model checkpoint \"What is this?\"", SIZE_MAX, command_tokenize},
+};
+enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
+
+static void print_usage(FILE *out) {
+    fprintf(out, "vlmprof %s: where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"
+                 "usage: vlmprof COMMAND [OPTIONS]\n\n", VLMPROF_VERSION);
+    for (int i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-9s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+    fprintf(out, "\nvlmprof COMMAND --help shows a command's options with an example; vlmprof --version the version.\n"
+                 "exit codes: 0 done, 1 some work failed, 2 usage, 3 bad input, 4 memory or device, 5 output not written, 130 interrupted\n");
+}
+static void print_help(const command *c) {
+    printf("usage: vlmprof %s %s [OPTIONS]\n\n%s\n\noptions:\n", c->name, c->operands, c->summary);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const option_spec *s = &OPTIONS[i];
+        char head[64];
+        if (!(s->commands & c->bit)) continue;
+        snprintf(head, sizeof head, "--%s%s%s", s->name, s->argument ? " " : "", s->argument ? s->argument : "");
+        printf("  %-32s %s", head, s->help);
+        if (s->fallback) printf(" (default %s)", s->fallback);
+        printf("\n");
+    }
+    printf("\nexample:\n  %s\n", c->example);
+}
+
+/* ============================================================================================== json >>json */
+static vp_result text_sink(void *user, const char *p, size_t bytes) {
+    text_add((text_buffer *)user, p, bytes);
+    return VP_OK;
+}
+static vp_result file_sink(void *user, const char *p, size_t bytes) { return fwrite(p, 1, bytes, (FILE *)user) == bytes ? VP_OK : VP_ERR_WRITE; }
+
+/* any bytes: what is not UTF-8 (file names, argv) becomes '?' */
+static void json_lossy(vp_json_writer *w, const char *text) {
+    char *copy = copy_text(text, strlen(text));
+    for (char *p = copy; *p;) {
+        p += vp_utf8_valid_bytes(p, strlen(p));
+        if (*p) *p++ = '?';
+    }
+    vp_json_string(w, copy);
+    free(copy);
+}
+static void put_text(vp_json_writer *w, const char *key, const char *text) {
+    vp_json_key(w, key);
+    if (text) json_lossy(w, text); else vp_json_null(w);
+}
+static void put_int(vp_json_writer *w, const char *key, int64_t value) { vp_json_key(w, key); vp_json_int(w, value); }
+static void put_bool(vp_json_writer *w, const char *key, int value) { vp_json_key(w, key); vp_json_bool(w, value); }
+static void json_double_or_null(vp_json_writer *w, double value) { if (isfinite(value)) vp_json_double(w, value); else vp_json_null(w); }
+static void put_double(vp_json_writer *w, const char *key, double value) { /* NaN: not measured */
+    vp_json_key(w, key);
+    json_double_or_null(w, value);
+}
+static void put_pair(vp_json_writer *w, const char *key, int64_t first, int64_t second) {
+    vp_json_key(w, key);
+    vp_json_begin_array(w);
+    vp_json_int(w, first);
+    vp_json_int(w, second);
+    vp_json_end_array(w);
+}
+static void put_null(vp_json_writer *w, const char *key) { vp_json_key(w, key); vp_json_null(w); }
+static void put_ints(vp_json_writer *w, const char *key, const int32_t *values, int32_t count) {
+    vp_json_key(w, key);
+    vp_json_begin_array(w);
+    for (int32_t i = 0; i < count; i++) vp_json_int(w, values[i]);
+    vp_json_end_array(w);
+}
+
+/* Parsed text with its own node array, reused from line to line. */
+typedef struct parsed { vp_json json; vp_json_node *nodes; size_t capacity; } parsed;
+static vp_result parse_json(parsed *p, const char *text, size_t bytes, vp_error *error) {
+    size_t needed = 0;
+    vp_result r = vp_json_parse(text, bytes, p->nodes, p->capacity, &p->json, &needed, error);
+    if (r != VP_ERR_CAPACITY) return r;
+    p->capacity = needed * 2;
+    p->nodes = (vp_json_node *)resize(p->nodes, p->capacity, sizeof *p->nodes);
+    return vp_json_parse(text, bytes, p->nodes, p->capacity, &p->json, &needed, error);
+}
+static int node_is(const vp_json *j, uint32_t node, vp_json_type type) { return node != VP_JSON_NONE && j->nodes[node].type == (uint8_t)type; }
+static char *node_text(const vp_json *j, uint32_t node) { /* unescaped copy; NULL when the node is no string or holds \u0000 */
+    size_t needed = 0;
+    char *out;
+    if (!node_is(j, node, VP_JSON_STRING)) return NULL;
+    out = (char *)resize(NULL, (size_t)j->nodes[node].bytes + 1, 1); /* unescaping never lengthens */
+    if (vp_json_text(j, node, out, (size_t)j->nodes[node].bytes + 1, &needed) != VP_OK || strlen(out) != needed) { free(out); return NULL; }
+    return out;
+}
+static double node_number(const vp_json *j, uint32_t node) { /* NaN for null and whatever is no number */
+    double value = 0;
+    return node_is(j, node, VP_JSON_NUMBER) && vp_json_to_double(j, node, &value) == VP_OK ? value : (double)NAN;
+}
+static void json_node(vp_json_writer *w, const vp_json *j, uint32_t node) { /* a string's node leaves its quotes out */
+    const vp_json_node *n = &j->nodes[node];
+    int quotes = n->type == VP_JSON_STRING;
+    vp_json_raw(w, j->text + n->start - quotes, (size_t)n->bytes + 2 * (size_t)quotes);
+}
+
+static void put_config(vp_json_writer *w, const options *o) {
+    vp_json_key(w, "config");
+    vp_json_begin_object(w);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const option_spec *s = &OPTIONS[i];
+        const option_value *v = &o->values[i];
+        if (!(s->commands & o->command) || !strcmp(s->name, "help")) continue;
+        vp_json_key(w, s->name);
+        if (s->kind == FLAG) vp_json_bool(w, v->given);
+        else if (!v->text) vp_json_null(w);
+        else if (s->kind == COUNT) vp_json_int(w, v->number);
+        else if (s->kind == TEXT || s->kind == CHOICE) json_lossy(w, v->text);
+        else {
+            vp_json_begin_array(w);
+            for (size_t k = 0; k < v->count; k++) if (s->kind == COUNTS) vp_json_int(w, v->numbers[k]); else json_lossy(w, v->items[k]);
+            vp_json_end_array(w);
+        }
+    }
+    vp_json_end_object(w);
+}
+
+/* where, when and by what this was measured; members of an open object */
+static void put_provenance(vp_json_writer *w, const options *o, const vp_engine *engine) {
+    char host[256] = "unknown", date[40] = "unknown";
+    time_t now = time(NULL);
+    struct tm utc;
+    gethostname(host, sizeof host - 1);
+    if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    put_text(w, "version", VLMPROF_VERSION);
+    put_text(w, "build", "compiler " __VERSION__);
+    put_text(w, "host", host);
+    put_text(w, "date", date);
+    put_text(w, "device", engine ? vp_engine_device(engine) : NULL);
+    put_text(w, "gemm_rows_1", engine ? vp_engine_gemm(engine, 1) : NULL);
+    put_text(w, "gemm_rows_1024", engine ? vp_engine_gemm(engine, 1024) : NULL);
+    put_int(w, "threads", number_of(o, "threads"));
+    put_int(w, "seed", number_of(o, "seed"));
+    put_null(w, "clocks"); /* read by NVML on a GPU; not on a CPU */
+    vp_json_key(w, "argv");
+    vp_json_begin_array(w);
+    for (int i = 0; i < o->argc; i++) json_lossy(w, o->argv[i]);
+    vp_json_end_array(w);
+}
+
+/* ============================================================================================ model >>model */
+enum { JSON_FILE_BYTES_MAX = 256 << 20, IMAGE_FILE_BYTES_MAX = 1 << 30 };
+
+typedef struct model {
+    const char *name; /* folder or preset */
+    int synthetic;
+    vp_model_config config;
+    vp_special_ids ids;
+    vp_tokenizer *tokenizer;
+    vp_checkpoint *checkpoint;
+    uint64_t identity; /* of config, tokenizer and the weight files' names, sizes and times */
+} model;
+
+static int read_file_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *path = join_path(folder, name);
+    vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, text, bytes, &error);
+    int code = r == VP_OK ? 0 : complain_result(exit_code_of(r), path, r, &error);
+    if (r == VP_OK && identity) *identity = hash_bytes(*identity, *text, *bytes);
+    free(path);
+    return code;
+}
+
+/* Sum over the weight files, so that their order in the folder does not matter. */
+static uint64_t weights_identity(const char *folder) {
+    uint64_t sum = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        const char *dot = strrchr(e->d_name, '.');
+        struct stat info;
+        char *path;
+        if (!dot || strcmp(dot, ".safetensors")) continue;
+        path = join_path(folder, e->d_name);
+        if (stat(path, &info) == 0) sum += hash_number(hash_number(hash_text(HASH_START, e->d_name), (int64_t)info.st_size), (int64_t)info.st_mtime);
+        free(path);
+    }
+    if (d) closedir(d);
+    return sum;
+}
+
+static int load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = vp_tokenizer_load(json, bytes, tokenizer, &error);
+    return r == VP_OK ? 0 : complain_result(exit_code_of(r), what, r, &error);
+}
+
+static int load_preset(model *m) {
+    vp_result r = vp_model_config_preset(m->name, &m->config);
+    if (r != VP_OK) return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: tiny, molmoe-1b", m->name);
+    r = vp_model_preset_ids(m->name, &m->ids);
+    if (r == VP_OK) r = vp_tokenizer_bytes(&m->ids, &m->tokenizer);
+    m->identity = hash_text(HASH_START, m->name);
+    return r == VP_OK ? 0 : complain(exit_code_of(r), "--synthetic %s: %s", m->name, vp_result_text(r));
+}
+
+static int load_folder(model *m) {
+    char *config = NULL, *preprocessor = NULL, *tokenizer = NULL;
+    char *path = join_path(m->name, "preprocessor_config.json"), *what = join_path(m->name, "tokenizer.json");
+    size_t config_bytes = 0, preprocessor_bytes = 0, tokenizer_bytes = 0;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r;
+    int code;
+    m->identity = HASH_START;
+    if (!is_folder(m->name)) code = complain(EXIT_INPUT, "--model %s: no such folder", m->name);
+    else code = read_file_in(m->name, "config.json", &config, &config_bytes, &m->identity);
+    if (!code && access(path, F_OK) == 0) code = read_file_in(m->name, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, &m->identity);
+    if (!code && (r = vp_model_config_parse(config, config_bytes, preprocessor, preprocessor_bytes, &m->config, &error)) != VP_OK)
+        code = complain_result(EXIT_INPUT, m->name, r, &error);
+    if (!code) code = read_file_in(m->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &m->identity);
+    if (!code) code = load_tokenizer(tokenizer, tokenizer_bytes, what, &m->tokenizer);
+    if (!code && (r = vp_tokenizer_special_ids(m->tokenizer, &m->ids, &error)) != VP_OK) code = complain_result(EXIT_INPUT, what, r, &error);
+    m->identity += weights_identity(m->name);
+    free(config);
+    free(preprocessor);
+    free(tokenizer);
+    free(path);
+    free(what);
+    return code;
+}
+
+/* Everything but the weights: shape, tokenizer, ids. */
+static int model_load(const options *o, model *m) {
+    const char *device = text_of(o, "device"), *gemm = text_of(o, "gemm");
+    int known = !strcmp(gemm, "auto");
+    memset(m, 0, sizeof *m);
+    if (given(o, "model") == given(o, "synthetic")) return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", o->command_name);
+    if (strcmp(device, "auto") && strcmp(device, "cpu") && strcmp(device, "cuda")
+        && (strncmp(device, "cuda:", 5) || !device[5] || strspn(device + 5, "0123456789") != strlen(device + 5)))
+        return complain(EXIT_USAGE, "--device: \"%s\" is none of auto, cpu, cuda, cuda:N", device);
+    for (int32_t i = 0; vp_engine_gemm_name(i); i++) known |= !strcmp(gemm, vp_engine_gemm_name(i));
+    if (!known) {
+        char names[256] = "auto";
+        for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, ", %s", vp_engine_gemm_name(i));
+        }
+        return complain(EXIT_USAGE, "--gemm: this processor has no \"%s\"; it has: %s", gemm, names);
+    }
+    m->synthetic = given(o, "synthetic");
+    m->name = text_of(o, m->synthetic ? "synthetic" : "model");
+    return m->synthetic ? load_preset(m) : load_folder(m);
+}
+static void model_free(model *m) {
+    if (m->checkpoint) vp_checkpoint_close(m->checkpoint);
+    vp_tokenizer_free(m->tokenizer);
+}
+
+/* Progress on stderr: one updating line on a terminal, else a plain line every ten seconds. */
+static void show_progress(const char *format, ...) {
+    static int64_t last_ns, first_ns;
+    int64_t now = vp_clock_ns(), every = isatty(STDERR_FILENO) ? 100000000 : INT64_C(10000000000);
+    char line[256];
+    va_list list;
+    if (!first_ns) first_ns = last_ns = now;
+    if (now - last_ns < every) return;
+    last_ns = now;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    progress_is_open = isatty(STDERR_FILENO);
+    fprintf(stderr, progress_is_open ? "\r\033[K%s" : "%s\n", line);
+    fflush(stderr);
+}
+static void close_progress(void) {
+    if (progress_is_open) fprintf(stderr, "\r\033[K");
+    progress_is_open = 0;
+}
+static vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total) {
+    (void)user;
+    if (interrupted) return VP_ERR_INTERRUPTED;
+    show_progress("%s: %lld of %lld", what, (long long)done, (long long)total);
+    return VP_OK;
+}
+
+static int engine_open(const options *o, model *m, int32_t max_sequence, int32_t max_views, vp_engine **engine) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_engine_options e = vp_engine_options_default();
+    vp_result r = VP_OK;
+    if (!m->synthetic && !m->checkpoint && (r = vp_checkpoint_open(m->name, &m->config, &m->checkpoint, &error)) != VP_OK)
+        return complain_result(exit_code_of(r), m->name, r, &error);
+    e.config = &m->config;
+    e.checkpoint = m->checkpoint;
+    e.seed = (uint64_t)number_of(o, "seed");
+    e.weights = strcmp(text_of(o, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
+    e.device = text_of(o, "device");
+    e.gemm = text_of(o, "gemm");
+    e.threads = (int32_t)number_of(o, "threads");
+    e.max_sequence = max_sequence;
+    e.max_views = max_views;
+    e.progress = engine_progress;
+    r = vp_engine_open(&e, engine, &error);
+    close_progress();
+    return r == VP_OK ? 0 : complain_result(exit_code_of(r), m->name, r, &error);
+}
+
+/* {"block": score} -> scores by block (NaN: none) and their order in the file */
+static int load_importance(const char *path, int32_t block_count, double *scores, int32_t *order) {
+    vp_error error = {VP_OK, -1, "", ""};
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL;
+    size_t bytes = 0;
+    int code = 0;
+    vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+    if (r == VP_OK) r = parse_json(&p, text, bytes, &error);
+    if (r != VP_OK) code = complain_result(EXIT_INPUT, path, r, &error);
+    else if (!node_is(&p.json, 0, VP_JSON_OBJECT)) code = complain(EXIT_INPUT, "%s: want one object {\"block\": score, ...}", path);
+    for (int32_t b = 0; b < block_count; b++) { scores[b] = (double)NAN; order[b] = INT32_MAX; }
+    for (uint32_t i = 1, member = 0; !code && member < p.json.nodes[0].count; member++) {
+        char *key = node_text(&p.json, i);
+        double score = node_number(&p.json, i + 1);
+        int64_t block = -1;
+        if (!key || !parse_number(key, &block) || block < 0 || block >= block_count)
+            code = complain(EXIT_INPUT, "%s: \"%s\" is no block of this model (0..%d)", path, key ? key : "", block_count - 1);
+        else if (order[block] != INT32_MAX) code = complain(EXIT_INPUT, "%s: block %lld stands there twice", path, (long long)block);
+        else if (!isfinite(score)) code = complain(EXIT_INPUT, "%s: the score of block %lld is not a finite number", path, (long long)block);
+        else { scores[block] = score; order[block] = (int32_t)member; }
+        free(key);
+        i = p.json.nodes[i + 1].end;
+    }
+    free(p.nodes);
+    free(text);
+    return code;
+}
+
+/* `active` blocks of the model, ascending: the first ones or, with an importance file, the ends and the most important between. */
+static int choose_blocks(const options *o, const model *m, int32_t active, int32_t *blocks) {
+    const char *path = text_of(o, "importance_scores_file");
+    int32_t count = m->config.block_count;
+    double *scores = (double *)resize(NULL, (size_t)count, sizeof *scores);
+    int32_t *order = (int32_t *)resize(NULL, (size_t)count, sizeof *order);
+    int code = 0;
+    if (active > count) code = complain(EXIT_USAGE, "num_active_blocks %d: the model has %d blocks", active, count);
+    if (!code && path) code = load_importance(path, count, scores, order);
+    if (!code) {
+        vp_result r = vp_sampler_blocks(count, active, path ? scores : NULL, path ? order : NULL, blocks);
+        if (r != VP_OK) code = complain(path ? EXIT_INPUT : EXIT_USAGE, "%s: %d active blocks cannot be chosen (does every block have a score?): %s",
+                                        path ? path : "num_active_blocks", active, vp_result_text(r));
+    }
+    free(scores);
+    free(order);
+    return code;
+}
+
+/* ======================================================================================== request >>request */
+typedef struct buffer { void *data; size_t bytes; } buffer;
+static void *reserve(buffer *b, size_t count, size_t element_bytes) {
+    if (!b->data || count * element_bytes > b->bytes) {
+        b->data = resize(b->data, count, element_bytes);
+        b->bytes = count * element_bytes;
+    }
+    return b->data;
+}
+
+typedef struct session {
+    const model *m;
+    vp_engine *engine;
+    buffer pixels, masks, index, ids, scratch, answer;
+} session;
+static void session_free(session *s) {
+    free(s->pixels.data);
+    free(s->masks.data);
+    free(s->index.data);
+    free(s->ids.data);
+    free(s->scratch.data);
+    free(s->answer.data);
+    if (s->engine) vp_engine_close(s->engine);
+}
+
+/* what one pass is asked to do */
+typedef struct work {
+    const vp_image *image;   /* NULL: text only */
+    const vp_layout *layout; /* of the image, else NULL */
+    const int32_t *text_ids; int32_t text_count;
+    int32_t top_k; const int32_t *blocks; int32_t block_count;
+    int32_t new_tokens; int ignore_eos;
+    const vp_dump *dump;
+} work;
+static int32_t sequence_of(const work *k) { return 1 + (k->layout ? k->layout->image_tokens : 0) + k->text_count; }
+
+/* what one pass gave; total_ns is read around the whole chain, the stages inside it */
+typedef struct timing {
+    int64_t total_ns;
+    vp_stage_times times;
+    int32_t token_count; int ended_by_eos;
+    int32_t *tokens;  /* [new_tokens] */
+    int64_t *step_ns; /* [new_tokens] */
+    char *answer;     /* malloc'ed */
+} timing;
+
+/* Buffers for a pass, outside of any timed part. */
+static void session_reserve(session *s, const work *k) {
+    const vp_geometry *g = &s->m->config.geometry;
+    reserve(&s->ids, (size_t)sequence_of(k), sizeof(int32_t));
+    reserve(&s->answer, (size_t)k->new_tokens * 64 + 1024, 1);
+    if (!k->layout) return;
+    size_t patches = (size_t)vp_geometry_patches_per_side(g) * (size_t)vp_geometry_patches_per_side(g);
+    reserve(&s->pixels, vp_preprocess_pixel_count(g, k->layout), sizeof(float));
+    reserve(&s->masks, (size_t)k->layout->views * patches, sizeof(float));
+    reserve(&s->index, (size_t)k->layout->views * (size_t)vp_geometry_tokens_per_crop(g), sizeof(int32_t));
+    reserve(&s->scratch, vp_preprocess_scratch_bytes(g, k->layout), 1);
+}
+
+/* Pixels, index map and the sequence BOS, image tokens, text. */
+static vp_result fill_inputs(session *s, const work *k) {
+    const vp_geometry *g = &s->m->config.geometry;
+    int32_t *ids = (int32_t *)s->ids.data, image_tokens = k->layout ? k->layout->image_tokens : 0;
+    vp_result r = VP_OK;
+    ids[0] = s->m->ids.bos;
+    memcpy(ids + 1 + image_tokens, k->text_ids, (size_t)k->text_count * sizeof *ids);
+    if (!k->layout) return VP_OK;
+    r = vp_preprocess(g, k->layout, k->image->rgb, (float *)s->pixels.data, (float *)s->masks.data, s->scratch.data, s->scratch.bytes);
+    if (r == VP_OK) r = vp_tokens_image_ids(g, k->layout, &s->m->ids, ids + 1, (size_t)image_tokens);
+    if (r == VP_OK) r = vp_tokens_index_map(g, k->layout, 1, (int32_t *)s->index.data, s->index.bytes / sizeof(int32_t));
+    return r;
+}
+
+static vp_result decode_answer(session *s, const timing *t) {
+    size_t needed = 0;
+    int flags = VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP; /* as the reference scores it */
+    vp_result r = vp_tokenizer_decode(s->m->tokenizer, t->tokens, (size_t)t->token_count, flags, (char *)s->answer.data, s->answer.bytes, &needed);
+    if (r != VP_ERR_CAPACITY) return r;
+    reserve(&s->answer, needed + 1, 1);
+    return vp_tokenizer_decode(s->m->tokenizer, t->tokens, (size_t)t->token_count, flags, (char *)s->answer.data, s->answer.bytes, &needed);
+}
+
+/* One pass from decoded pixels to text. The image file was decoded and the prompt tokenized before. */
+static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error) {
+    vp_request q;
+    vp_reply reply;
+    vp_result r;
+    int64_t begin, stamp[4];
+    session_reserve(s, k);
+    memset(&q, 0, sizeof q);
+    memset(&reply, 0, sizeof reply);
+    reply.tokens = t->tokens;
+    reply.step_ns = t->step_ns;
+    begin = vp_clock_ns();
+    stamp[0] = vp_clock_ns();
+    r = fill_inputs(s, k);
+    stamp[1] = vp_clock_ns();
+    if (r != VP_OK) return vp_fail(error, r, -1, "preprocess", vp_result_text(r));
+    q.input_ids = (const int32_t *)s->ids.data;
+    q.input_count = sequence_of(k);
+    if (k->layout) {
+        q.pixels = (const float *)s->pixels.data;
+        q.image_masks = (const float *)s->masks.data;
+        q.image_input_idx = (const int32_t *)s->index.data;
+        q.views = k->layout->views;
+    }
+    q.top_k = k->top_k;
+    q.active_blocks = k->blocks;
+    q.active_block_count = k->block_count;
+    q.max_new_tokens = k->new_tokens;
+    q.ignore_eos = k->ignore_eos;
+    q.eos_id = s->m->ids.eos;
+    q.dump = k->dump;
+    r = vp_engine_run(s->engine, &q, &reply, error);
+    if (r != VP_OK) return r;
+    stamp[2] = vp_clock_ns();
+    t->token_count = reply.token_count;
+    r = decode_answer(s, t);
+    stamp[3] = vp_clock_ns();
+    t->total_ns = vp_clock_ns() - begin;
+    if (r != VP_OK) return vp_fail(error, r, -1, "detok", vp_result_text(r));
+    t->ended_by_eos = reply.ended_by_eos;
+    t->times = reply.times;
+    t->times.wall_ns[VP_STAGE_PREPROCESS] = stamp[1] - stamp[0];
+    t->times.wall_ns[VP_STAGE_DETOK] = stamp[3] - stamp[2];
+    t->times.ran[VP_STAGE_PREPROCESS] = t->times.ran[VP_STAGE_DETOK] = 1;
+    free(t->answer);
+    t->answer = copy_text((const char *)s->answer.data, strlen((const char *)s->answer.data));
+    return VP_OK;
+}
+
+static timing *timings_make(int32_t runs, int32_t new_tokens) {
+    timing *t = (timing *)zeroed((size_t)runs, sizeof *t);
+    for (int32_t i = 0; i < runs; i++) {
+        t[i].tokens = (int32_t *)zeroed((size_t)new_tokens, sizeof *t[i].tokens);
+        t[i].step_ns = (int64_t *)zeroed((size_t)new_tokens, sizeof *t[i].step_ns);
+    }
+    return t;
+}
+static void timings_free(timing *t, int32_t runs) {
+    for (int32_t i = 0; t && i < runs; i++) {
+        free(t[i].tokens);
+        free(t[i].step_ns);
+        free(t[i].answer);
+    }
+    free(t);
+}
+
+/* The numbers of a pass, by the keys of the result files, in ms; stages follow behind METRIC_STAGE. */
+enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED, METRIC_CLOSURE, METRIC_STAGE };
+static const char *const METRIC_KEYS[METRIC_STAGE] = {"T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token", "TTFT",
+                                                      "unaccounted", "closure"};
+
+static double metric_of(const timing *t, int metric) { /* NaN: did not run */
+    const int64_t *ns = t->times.wall_ns;
+    int64_t steps = 0, sum = 0, before_decode = 0;
+    if (metric >= METRIC_STAGE) return t->times.ran[metric - METRIC_STAGE] ? (double)ns[metric - METRIC_STAGE] / 1e6 : (double)NAN;
+    for (int32_t i = 0; i + 1 < t->token_count; i++) steps += t->step_ns[i];
+    for (int i = 0; i < VP_STAGE_COUNT; i++) if (t->times.ran[i]) {
+        sum += ns[i];
+        if (i < VP_STAGE_DECODE) before_decode += ns[i];
+    }
+    switch (metric) {
+    case METRIC_VISION: return t->times.ran[VP_STAGE_VIT] ? (double)(ns[VP_STAGE_VIT] + ns[VP_STAGE_CONNECTOR]) / 1e6 : (double)NAN;
+    case METRIC_PREFILL: return (double)(ns[VP_STAGE_EMBED] + ns[VP_STAGE_PREFILL] + ns[VP_STAGE_HEAD] + ns[VP_STAGE_SAMPLE]) / 1e6;
+    case METRIC_DECODE: return (double)steps / 1e6;
+    case METRIC_TOTAL: return (double)t->total_ns / 1e6;
+    case METRIC_PER_TOKEN: return t->token_count > 1 ? (double)steps / (t->token_count - 1) / 1e6 : (double)NAN;
+    case METRIC_TTFT: return (double)before_decode / 1e6;
+    case METRIC_UNACCOUNTED: return (double)(t->total_ns - sum) / 1e6;
+    default: return (double)sum / (double)t->total_ns;
+    }
+}
+/* mean over runs; NaN when one of them lacks the number */
+static double metric_mean(const timing *t, int32_t runs, int metric) {
+    double *values = (double *)resize(NULL, (size_t)runs, sizeof *values), mean;
+    for (int32_t i = 0; i < runs; i++) values[i] = metric_of(&t[i], metric);
+    mean = vp_statistics_mean(values, (size_t)runs);
+    free(values);
+    return mean;
+}
+
+/* ========================================================================================== record >>record */
+/* a question about an image; what a data set's line or `run`'s operands become */
+typedef struct sample {
+    int64_t id;       /* 0-based line number */
+    char *record;     /* the line itself, JSON; NULL for `run` */
+    char *question, *style, *prompt, *image_path;
+    char **references; size_t reference_count;
+    int32_t width_px, height_px;
+    int32_t *text_ids; int32_t text_count;
+    char reason[LINE_BYTES]; /* why the image cannot be used; empty: it can */
+} sample;
+static void sample_free(sample *a) {
+    free(a->record);
+    free(a->question);
+    free(a->style);
+    free(a->prompt);
+    free(a->image_path);
+    for (size_t i = 0; i < a->reference_count; i++) free(a->references[i]);
+    free(a->references);
+    free(a->text_ids);
+}
+
+/* a measured, failed or yet unmeasured point of the grid */
+typedef struct point {
+    const sample *a;
+    const vp_layout *layout;   /* NULL: text only, or not known */
+    const char *tier;          /* NULL: not by tier */
+    int32_t target_tokens, target_crops; /* 0: none */
+    int32_t top_k; const int32_t *blocks; int32_t block_count;
+    const timing *runs; int32_t run_count; /* 0 when it failed */
+    const char *reason;                    /* NULL: measured */
+} point;
+
+static void put_point_sizes(vp_json_writer *w, const point *p) {
+    const vp_layout *l = p->layout;
+    int ran = p->run_count > 0;
+    int32_t tokens = ran ? p->runs[0].token_count : 0;
+    put_text(w, "tier", p->tier);
+    vp_json_key(w, "target_vision_tokens");
+    if (l) vp_json_int(w, p->target_tokens); else vp_json_null(w);
+    vp_json_key(w, "target_crops");
+    if (l) vp_json_int(w, p->target_crops); else vp_json_null(w);
+    put_int(w, "top_k", p->top_k);
+    put_int(w, "num_active_blocks", p->block_count);
+    for (int actual = 0; actual < 2; actual++) {
+        static const char *const keys[2][4] = {{"theoretical_num_crops", "theoretical_tiling", "theoretical_image_size", "theoretical_vision_tokens"},
+                                               {"actual_num_crops", "actual_tiling", "actual_image_size", "actual_vision_tokens"}};
+        if (l) {
+            put_int(w, keys[actual][0], l->crops);
+            put_pair(w, keys[actual][1], l->tiling.rows, l->tiling.cols);
+            put_pair(w, keys[actual][2], l->canvas_height_px, l->canvas_width_px);
+            put_int(w, keys[actual][3], actual ? l->feature_tokens : l->theoretical_tokens);
+        } else {
+            for (int i = 0; i < 4; i++) put_null(w, keys[actual][i]);
+        }
+    }
+    put_int(w, "input_text_tokens", p->a->text_count);
+    put_int(w, "actual_text_tokens", p->a->text_count);
+    vp_json_key(w, "total_sequence_length");
+    if (l || !p->a->image_path) vp_json_int(w, 1 + (l ? l->image_tokens : 0) + p->a->text_count); else vp_json_null(w);
+    vp_json_key(w, "output_tokens");
+    if (ran) vp_json_int(w, tokens); else vp_json_null(w);
+    vp_json_key(w, "content_tokens");
+    if (ran) vp_json_int(w, tokens - (p->runs[0].ended_by_eos != 0)); else vp_json_null(w);
+    vp_json_key(w, "ends_with_eos");
+    if (ran) vp_json_bool(w, p->runs[0].ended_by_eos); else vp_json_null(w);
+}
+
+static void put_point_times(vp_json_writer *w, const point *p) {
+    int32_t longest = 0;
+    for (int m = 0; m < METRIC_STAGE; m++) put_double(w, METRIC_KEYS[m], p->run_count ? metric_mean(p->runs, p->run_count, m) : (double)NAN);
+    vp_json_key(w, "stages");
+    vp_json_begin_object(w);
+    for (int i = 0; i < VP_STAGE_COUNT; i++)
+        put_double(w, vp_stage_name((vp_stage)i), p->run_count ? metric_mean(p->runs, p->run_count, METRIC_STAGE + i) : (double)NAN);
+    vp_json_end_object(w);
+    for (int32_t r = 0; r < p->run_count; r++) if (p->runs[r].token_count - 1 > longest) longest = p->runs[r].token_count - 1;
+    vp_json_key(w, "T_decode_per_step"); /* [position][run]; position 0 is decode step 1 */
+    vp_json_begin_array(w);
+    for (int32_t i = 0; i < longest; i++) {
+        vp_json_begin_array(w);
+        for (int32_t r = 0; r < p->run_count; r++) if (i < p->runs[r].token_count - 1) vp_json_double(w, (double)p->runs[r].step_ns[i] / 1e6);
+        vp_json_end_array(w);
+    }
+    vp_json_end_array(w);
+    vp_json_key(w, "runs");
+    vp_json_begin_object(w);
+    for (int m = 0; m < METRIC_STAGE + VP_STAGE_COUNT; m++) {
+        vp_json_key(w, m < METRIC_STAGE ? METRIC_KEYS[m] : vp_stage_name((vp_stage)(m - METRIC_STAGE)));
+        vp_json_begin_array(w);
+        for (int32_t r = 0; r < p->run_count; r++) json_double_or_null(w, metric_of(&p->runs[r], m));
+        vp_json_end_array(w);
+    }
+    vp_json_end_object(w);
+}
+
+/* The answer of the first timed run, and its score against the references. */
+static void put_point_answer(vp_json_writer *w, const point *p) {
+    const char *pred = p->run_count ? p->runs[0].answer : NULL, *reason = p->reason ? "no answer" : NULL;
+    double score = (double)NAN;
+    int same = 1;
+    for (int32_t r = 1; r < p->run_count; r++)
+        same &= p->runs[r].token_count == p->runs[0].token_count
+            && !memcmp(p->runs[r].tokens, p->runs[0].tokens, (size_t)p->runs[0].token_count * sizeof(int32_t));
+    if (!reason && !p->a->reference_count) reason = "the record has no answers to compare with";
+    if (!reason) {
+        size_t needed = 0, longest = strlen(pred), capacity = strlen(pred) + 1;
+        char *cleaned = (char *)resize(NULL, capacity, 1), *scratch;
+        vp_result result = vp_score_clean(pred, cleaned, capacity, &needed);
+        for (size_t i = 0; i < p->a->reference_count; i++) if (strlen(p->a->references[i]) > longest) longest = strlen(p->a->references[i]);
+        scratch = (char *)resize(NULL, longest * 4 + 64, 1);
+        if (result == VP_OK)
+            result = vp_score_vqa_seed(cleaned, (const char *const *)p->a->references, p->a->reference_count, scratch, longest * 4 + 64, &score);
+        if (result != VP_OK) { score = (double)NAN; reason = vp_result_text(result); }
+        free(cleaned);
+        free(scratch);
+    }
+    put_double(w, "accuracy", score);
+    put_text(w, "accuracy_reason", reason);
+    put_text(w, "pred", pred);
+    put_ints(w, "output_token_ids", p->run_count ? p->runs[0].tokens : NULL, p->run_count ? p->runs[0].token_count : 0);
+    vp_json_key(w, "answers_equal_over_runs");
+    if (p->run_count) vp_json_bool(w, same); else vp_json_null(w);
+    put_text(w, "prompt", p->a->prompt);
+}
+
+/* the record's members, with question, answers, image_id and id always there */
+static void put_metadata(vp_json_writer *w, parsed *scratch, const sample *a) {
+    static const char *const always[] = {"question", "answers", "image_id", "id"};
+    vp_json *j = &scratch->json;
+    if (!a->record || parse_json(scratch, a->record, strlen(a->record), NULL) != VP_OK) return;
+    vp_json_key(w, "metadata");
+    vp_json_begin_object(w);
+    for (int i = 0; i < 4; i++) {
+        uint32_t node = vp_json_get(j, 0, always[i]);
+        vp_json_key(w, always[i]);
+        if (node != VP_JSON_NONE) json_node(w, j, node);
+        else if (i == 2 && a->image_path) { /* an image file is named after its id as a rule */
+            const char *name = strrchr(a->image_path, '/') ? strrchr(a->image_path, '/') + 1 : a->image_path, *dot = strrchr(name, '.');
+            char *stem = copy_text(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
+            json_lossy(w, stem);
+            free(stem);
+        } else vp_json_null(w);
+    }
+    for (uint32_t i = 1, member = 0; member < j->nodes[0].count; member++, i = j->nodes[i + 1].end) {
+        char *key = node_text(j, i);
+        int known = !key || !strcmp(key, always[0]) || !strcmp(key, always[1]) || !strcmp(key, always[2]) || !strcmp(key, always[3]);
+        if (!known) {
+            vp_json_key(w, key);
+            json_node(w, j, i + 1);
+        }
+        free(key);
+    }
+    vp_json_end_object(w);
+}
+
+static void put_row(vp_json_writer *w, parsed *scratch, const point *p) {
+    vp_json_begin_object(w);
+    put_int(w, "sample_id", p->a->id);
+    put_text(w, "status", p->reason ? "failed" : "ok");
+    put_text(w, "reason", p->reason);
+    put_point_sizes(w, p);
+    put_point_answer(w, p);
+    put_metadata(w, scratch, p->a);
+    put_point_times(w, p);
+    vp_json_end_object(w);
+}
+
+/* ============================================================================================== dump >>dump */
+/* Writes DIR/NAME.npy (version 1.0, little-endian as the machine is, C order); returns 0 or an exit code. */
+static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape, const void *data,
+                     size_t element_bytes) {
+    char file[64], header[256], *path;
+    size_t count = 1, used, padded;
+    FILE *f;
+    int bad;
+    snprintf(file, sizeof file, "%s.npy", name);
+    used = (size_t)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
+    for (int i = 0; i < dimensions; i++) {
+        count *= (size_t)shape[i];
+        used += (size_t)snprintf(header + used, sizeof header - used, "%lld%s", (long long)shape[i],
+                                 dimensions == 1 ? "," : i + 1 < dimensions ? ", " : "");
+    }
+    used += (size_t)snprintf(header + used, sizeof header - used, "), }");
+    padded = (10 + used + 1 + 63) / 64 * 64; /* data start at a multiple of 64; the header ends with a line feed */
+    path = join_path(folder, file);
+    f = fopen(path, "wb");
+    bad = !f;
+    if (f) {
+        fprintf(f, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, (int)((padded - 10) & 255), (int)((padded - 10) >> 8), header, (int)(padded - 11 - used), "");
+        bad = count && fwrite(data, element_bytes, count, f) != count;
+        bad |= ferror(f) != 0;
+        bad |= fclose(f) != 0;
+    }
+    if (bad) complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
+    free(path);
+    return bad ? EXIT_OUTPUT : 0;
+}
+static int64_t *widen(const int32_t *values, size_t count) {
+    int64_t *out = (int64_t *)resize(NULL, count, sizeof *out);
+    for (size_t i = 0; i < count; i++) out[i] = values[i];
+    return out;
+}
+
+/* room for what the engine copies out */
+static void dump_reserve(vp_dump *d, const model *m, const work *k) {
+    size_t rows = k->layout ? (size_t)k->layout->views * (size_t)vp_geometry_tokens_per_crop(&m->config.geometry) : 0;
+    memset(d, 0, sizeof *d);
+    if (rows) d->image_features = (float *)zeroed(rows * (size_t)m->config.d_model, sizeof(float));
+    d->block_last = (float *)zeroed((size_t)k->block_count * (size_t)m->config.d_model, sizeof(float));
+    d->logits = (float *)zeroed((size_t)k->new_tokens * (size_t)m->config.embedding_size, sizeof(float));
+}
+
+/* The files of --dump; without an image the four image arrays have no crops, so that nothing of an earlier dump stays. */
+static int write_dump(const char *folder, const session *s, const work *k, const timing *t, const vp_dump *d) {
+    const vp_geometry *g = &s->m->config.geometry;
+    int64_t views = k->layout ? k->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(g), side = vp_geometry_patches_per_side(g);
+    int64_t sequence[1] = {sequence_of(k)}, steps[1] = {t->token_count}, index[2] = {views, per_crop}, masks[2] = {views, side * side};
+    int64_t pixels[3] = {views, side * side, (int64_t)g->patch_px * g->patch_px * 3}, features[3] = {views, per_crop, s->m->config.d_model};
+    int64_t last[2] = {k->block_count, s->m->config.d_model}, logits[2] = {t->token_count, s->m->config.embedding_size};
+    int64_t *ids = widen((const int32_t *)s->ids.data, (size_t)sequence[0]), *tokens = widen(t->tokens, (size_t)steps[0]);
+    int code = write_npy(folder, "input_ids", "<i8", 1, sequence, ids, sizeof *ids);
+    if (!code) code = write_npy(folder, "image_input_idx", "<i4", 2, index, s->index.data, sizeof(int32_t));
+    if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, s->masks.data, sizeof(float));
+    if (!code) code = write_npy(folder, "pixels", "<f4", 3, pixels, s->pixels.data, sizeof(float));
+    if (!code) code = write_npy(folder, "image_features", "<f4", 3, features, d->image_features, sizeof(float));
+    if (!code) code = write_npy(folder, "block_last", "<f4", 2, last, d->block_last, sizeof(float));
+    if (!code) code = write_npy(folder, "logits", "<f4", 2, logits, d->logits, sizeof(float));
+    if (!code) code = write_npy(folder, "tokens", "<i8", 1, steps, tokens, sizeof *tokens);
+    free(ids);
+    free(tokens);
+    return code;
+}
+
+/* =============================================================================================== run >>run */
+/* The knob of the vision stage from --preprocess, --tier, --max_crops, --crops, --vision_tokens. */
+static int tile_options_of(const options *o, vp_tile_options *t) {
+    const char *how = text_of(o, "preprocess"), *tier = text_of(o, "tier");
+    int by_tier = tier != NULL, by_crops = given(o, "crops"), by_tokens = given(o, "vision_tokens");
+    *t = vp_tile_options_default();
+    t->fit = strcmp(how, "adaptive") ? VP_FIT_FILL : VP_FIT_PAD;
+    t->max_crops = (int32_t)number_of(o, "max_crops");
+    if (by_tier + by_crops + by_tokens > 1) return complain(EXIT_USAGE, "--tier, --crops and --vision_tokens exclude each other");
+    if (by_tier && given(o, "preprocess") && strcmp(how, "tier"))
+        return complain(EXIT_USAGE, "--tier %s goes with --preprocess tier, not %s", tier, how);
+    if (!by_tier && !strcmp(how, "tier"))
+        return complain(EXIT_USAGE, "--preprocess tier needs --tier low, medium or high (for --crops: --preprocess adaptive-fill)");
+    if (given(o, "max_crops") && (by_crops || by_tokens))
+        return complain(EXIT_USAGE, "--max_crops is for adaptive tiling; leave it out with --crops and --vision_tokens");
+    if (by_tier) {
+        t->rule = VP_TILE_TIER;
+        t->fit = VP_FIT_FILL;
+        t->tier = vp_tier_find(tier);
+        if (given(o, "max_crops") && t->max_crops != t->tier->max_crops)
+            return complain(EXIT_USAGE, "--max_crops %d contradicts --tier %s (at most %d crops)", t->max_crops, tier, t->tier->max_crops);
+        t->max_crops = t->tier->max_crops;
+    } else if (by_crops || by_tokens) {
+        t->rule = by_crops ? VP_TILE_CROPS : VP_TILE_TOKENS;
+        t->crops = (int32_t)number_of(o, "crops");
+        t->vision_tokens = (int32_t)number_of(o, "vision_tokens");
+    }
+    return 0;
+}
+static int32_t target_tokens_of(const vp_tile_options *t, const vp_layout *l) {
+    return t->rule == VP_TILE_TOKENS ? t->vision_tokens : l->theoretical_tokens;
+}
+
+static int load_image(const char *path, vp_image *image, char *reason, size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *file = NULL, line[LINE_BYTES];
+    size_t bytes = 0;
+    vp_result r = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+    if (r == VP_OK) r = vp_image_decode((const uint8_t *)file, bytes, image, &error);
+    free(file);
+    if (r == VP_OK) return 0;
+    error_line(line, sizeof line, r, &error);
+    if (strstr(line, path)) snprintf(reason, capacity, "%s", line);
+    else snprintf(reason, capacity, "%.180s: %.320s", path, line);
+    return r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
+}
+
+/* " User: STYLE: TEXT Assistant:", without STYLE " User: TEXT Assistant:" */
+static char *make_prompt(const char *style, const char *text) {
+    text_buffer t = {NULL, 0, 0};
+    text_add_string(&t, " User: ");
+    if (style) {
+        text_add_string(&t, style);
+        text_add_string(&t, text[0] ? ": " : ":");
+    }
+    text_add_string(&t, text);
+    text_add_string(&t, " Assistant:");
+    return t.data;
+}
+static int tokenize_prompt(const model *m, sample *a) {
+    size_t count = 0, bytes = strlen(a->prompt);
+    vp_result r;
+    a->text_ids = (int32_t *)resize(NULL, bytes + 1, sizeof *a->text_ids); /* a byte makes one token at most... */
+    r = vp_tokenizer_encode(m->tokenizer, a->prompt, bytes, a->text_ids, bytes + 1, &count);
+    if (r == VP_ERR_CAPACITY) { /* ... but normalisation can lengthen the text */
+        a->text_ids = (int32_t *)resize(a->text_ids, count, sizeof *a->text_ids);
+        r = vp_tokenizer_encode(m->tokenizer, a->prompt, bytes, a->text_ids, count, &count);
+    }
+    if (r != VP_OK || count > INT32_MAX / 2)
+        return complain(EXIT_USAGE, "the prompt cannot be tokenized: %s", r != VP_OK ? vp_result_text(r) : "it is too long");
+    a->text_count = (int32_t)count;
+    return 0;
+}
+
+typedef struct run_state {
+    model m;
+    session s;
+    sample a;
+    vp_image image;
+    vp_layout layout;
+    vp_tile_options tiles;
+    int32_t *blocks;
+    work k;
+    vp_dump dump;
+    timing *runs;
+    int32_t run_count;
+} run_state;
+
+static int run_choose_knobs(const options *o, run_state *x) {
+    const vp_model_config *c = &x->m.config;
+    int64_t top_k = given(o, "top_k") ? number_of(o, "top_k") : c->top_k;
+    const option_value *list = opt(o, "active_blocks");
+    if (top_k > c->expert_count) return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts", (long long)top_k, c->expert_count);
+    if (list->given && (given(o, "num_active_blocks") || given(o, "importance_scores_file")))
+        return complain(EXIT_USAGE, "--active_blocks names the blocks; leave --num_active_blocks and --importance_scores_file out");
+    x->k.top_k = (int32_t)top_k;
+    x->blocks = (int32_t *)resize(NULL, (size_t)c->block_count, sizeof *x->blocks);
+    x->k.blocks = x->blocks;
+    if (!list->given) {
+        x->k.block_count = given(o, "num_active_blocks") ? (int32_t)number_of(o, "num_active_blocks") : c->block_count;
+        return choose_blocks(o, &x->m, x->k.block_count, x->blocks);
+    }
+    for (int32_t b = 0; b < c->block_count; b++)
+        for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == b) x->blocks[x->k.block_count++] = b;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->numbers[i] >= c->block_count)
+            return complain(EXIT_USAGE, "--active_blocks %lld: the model has blocks 0..%d", (long long)list->numbers[i], c->block_count - 1);
+    return 0;
+}
+
+static int check_sequence(const model *m, const work *k) {
+    int64_t need = (int64_t)sequence_of(k) + k->new_tokens;
+    if (need <= m->config.max_sequence_length) return 0;
+    return complain(EXIT_USAGE, "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new), the model has %d: "
+                                "use fewer crops, less text or fewer new tokens",
+                    (long long)need, k->layout ? k->layout->image_tokens : 0, k->text_count, k->new_tokens, m->config.max_sequence_length);
+}
+
+/* options -> plan of one request; nothing big is loaded yet */
+static int run_prepare(const options *o, run_state *x) {
+    vp_error error = {VP_OK, -1, "", ""};
+    const char *text = text_of(o, "prompt"), *style = text_of(o, "style"), *image = o->operand_count ? o->operands[0] : NULL;
+    char reason[LINE_BYTES];
+    vp_result r;
+    int code;
+    if (!text) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
+    if (style && given(o, "raw_prompt")) return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
+    if ((code = tile_options_of(o, &x->tiles)) != 0 || (code = model_load(o, &x->m)) != 0 || (code = run_choose_knobs(o, x)) != 0) return code;
+    x->a.prompt = given(o, "raw_prompt") ? copy_text(text, strlen(text)) : make_prompt(style, text);
+    x->a.question = copy_text(text, strlen(text));
+    if ((code = tokenize_prompt(&x->m, &x->a)) != 0) return code;
+    if (image) {
+        x->a.image_path = copy_text(image, strlen(image));
+        if ((code = load_image(image, &x->image, reason, sizeof reason)) != 0) return complain(code, "%s", reason);
+        x->a.width_px = x->image.width_px;
+        x->a.height_px = x->image.height_px;
+        r = vp_layout_compute(&x->m.config.geometry, &x->tiles, x->image.width_px, x->image.height_px, &x->layout, &error);
+        if (r != VP_OK) return complain_result(EXIT_USAGE, image, r, &error);
+        x->k.image = &x->image;
+        x->k.layout = &x->layout;
+    }
+    x->k.text_ids = x->a.text_ids;
+    x->k.text_count = x->a.text_count;
+    x->k.new_tokens = (int32_t)number_of(o, "max_new_tokens");
+    x->k.ignore_eos = given(o, "ignore_eos");
+    if ((code = check_sequence(&x->m, &x->k)) != 0) return code;
+    return text_of(o, "dump") ? make_folder(text_of(o, "dump")) : 0;
+}
+
+static int run_measure(const options *o, run_state *x) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = VP_OK;
+    int code;
+    x->run_count = (int32_t)number_of(o, "num_runs");
+    x->runs = timings_make(x->run_count, x->k.new_tokens);
+    if ((code = engine_open(o, &x->m, sequence_of(&x->k) + x->k.new_tokens, x->k.layout ? x->layout.views : 1, &x->s.engine)) != 0) return code;
+    x->s.m = &x->m;
+    if (x->run_count > 1) r = run_chain(&x->s, &x->k, &x->runs[0], &error); /* warm-up; its times are overwritten */
+    if (text_of(o, "dump")) {
+        dump_reserve(&x->dump, &x->m, &x->k);
+        x->k.dump = &x->dump;
+    }
+    for (int32_t i = 0; i < x->run_count && r == VP_OK; i++) {
+        show_progress("run %d of %d", i + 1, x->run_count);
+        r = run_chain(&x->s, &x->k, &x->runs[i], &error);
+    }
+    close_progress();
+    if (r != VP_OK) return complain_result(exit_code_of(r), NULL, r, &error);
+    return text_of(o, "dump") ? write_dump(text_of(o, "dump"), &x->s, &x->k, &x->runs[x->run_count - 1], &x->dump) : 0;
+}
+
+static void print_visible(const char *text) { /* control codes of noise answers do not reach the terminal */
+    for (; *text; text++) {
+        if ((unsigned char)*text < 32 && *text != '\n' && *text != '\t') printf("\\x%02x", *text);
+        else if (*text == 127) printf("\\x7f");
+        else putchar(*text);
+    }
+}
+
+static void print_stages(const run_state *x) {
+    double total = metric_mean(x->runs, x->run_count, METRIC_TOTAL), per_token = metric_mean(x->runs, x->run_count, METRIC_PER_TOKEN);
+    int32_t steps = x->runs[0].token_count - 1;
+    printf("\n%-16s %12s %8s%s\n", "stage", "ms", "share", x->m.synthetic ? "   (synthetic weights)" : "");
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        double ms = metric_mean(x->runs, x->run_count, METRIC_STAGE + i);
+        char name[32];
+        snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps, steps == 1 ? "" : "s");
+        if (isfinite(ms)) printf("%-16s %12.3f %7.2f%%\n", name, ms, 100 * ms / total);
+        else printf("%-16s %12s %8s\n", name, "-", "-");
+    }
+    printf("%-16s %12.3f %7.2f%%\n", "unaccounted", metric_mean(x->runs, x->run_count, METRIC_UNACCOUNTED),
+           100 * metric_mean(x->runs, x->run_count, METRIC_UNACCOUNTED) / total);
+    printf("%-16s %12.3f %7.2f%%\n\n", "total", total, 100.0);
+    printf("closure  sum of stages / total = %.5f; total: decoded image to text, %s\n", metric_mean(x->runs, x->run_count, METRIC_CLOSURE),
+           x->run_count > 1 ? "mean of the runs after a warm-up" : "one cold run (--num_runs R warms up and repeats)");
+    printf("TTFT     %.3f ms\n", metric_mean(x->runs, x->run_count, METRIC_TTFT));
+    if (isfinite(per_token)) printf("TPOT     %.3f ms a token, %.2f tokens/s\n", per_token, 1000 / per_token);
+    else printf("TPOT     -, one token has no decode step\n");
+}
+
+static void print_run(const options *o, const run_state *x) {
+    const vp_layout *l = x->k.layout;
+    const timing *t = &x->runs[0];
+    printf("answer   ");
+    print_visible(t->answer);
+    printf("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", x->m.name,
+           x->m.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
+           text_of(o, "weights"), x->k.top_k, x->m.config.expert_count, x->k.block_count, x->m.config.block_count);
+    printf("device   %s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(x->s.engine), vp_engine_gemm(x->s.engine, 1),
+           vp_engine_gemm(x->s.engine, 1024));
+    if (l) {
+        printf("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n", l->width_px, l->height_px, l->tiling.rows,
+               l->tiling.cols,
+               l->crops, l->canvas_width_px, l->canvas_height_px, x->tiles.tier ? x->tiles.tier->name : text_of(o, "preprocess"));
+        printf("tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision tokens %d\n", sequence_of(&x->k),
+               l->image_tokens,
+               l->feature_tokens, l->col_tokens, l->marker_tokens, x->k.text_count, l->theoretical_tokens);
+    } else printf("tokens   %d = 1 BOS + %d text, no image\n", sequence_of(&x->k), x->k.text_count);
+    printf("output   %d tokens%s\n", t->token_count, t->ended_by_eos ? ", the last is EOS" : "");
+    print_stages(x);
+}
+
+static void print_run_json(const options *o, const run_state *x) {
+    point p = {&x->a, x->k.layout, x->tiles.tier ? x->tiles.tier->name : NULL, 0, 0, x->k.top_k, x->k.blocks, x->k.block_count, x->runs, x->run_count,
+               NULL};
+    double per_token = metric_mean(x->runs, x->run_count, METRIC_PER_TOKEN);
+    vp_json_writer w;
+    if (p.layout) {
+        p.target_tokens = target_tokens_of(&x->tiles, p.layout);
+        p.target_crops = p.layout->crops;
+    }
+    vp_json_writer_init_sink(&w, file_sink, stdout, 2);
+    vp_json_begin_object(&w);
+    put_text(&w, "schema", "vlmprof-run-1");
+    put_text(&w, "model", x->m.name);
+    put_bool(&w, "synthetic", x->m.synthetic);
+    put_text(&w, "answer", x->runs[0].answer);
+    put_text(&w, "image", x->a.image_path);
+    if (p.layout) put_pair(&w, "image_size", x->a.height_px, x->a.width_px); else put_null(&w, "image_size");
+    put_text(&w, "preprocess", x->tiles.tier ? "tier" : text_of(o, "preprocess"));
+    put_ints(&w, "active_block_indices", x->k.blocks, x->k.block_count);
+    put_point_sizes(&w, &p);
+    put_point_answer(&w, &p);
+    put_bool(&w, "warm", x->run_count > 1);
+    put_double(&w, "tokens_per_second", 1000 / per_token);
+    put_point_times(&w, &p);
+    vp_json_key(&w, "provenance");
+    vp_json_begin_object(&w);
+    put_provenance(&w, o, x->s.engine);
+    vp_json_end_object(&w);
+    put_config(&w, o);
+    vp_json_end_object(&w);
+    vp_json_finish(&w);
+    putchar('\n');
+}
+
+static int command_run(const options *o) {
+    run_state x;
+    int code;
+    memset(&x, 0, sizeof x);
+    code = run_prepare(o, &x);
+    if (!code) code = run_measure(o, &x);
+    if (!code && given(o, "json")) print_run_json(o, &x);
+    else if (!code) print_run(o, &x);
+    timings_free(x.runs, x.run_count);
+    session_free(&x.s);
+    model_free(&x.m);
+    sample_free(&x.a);
+    if (x.image.rgb) vp_image_free(&x.image);
+    free(x.blocks);
+    free(x.dump.image_features);
+    free(x.dump.block_last);
+    free(x.dump.logits);
+    return code;
+}
+
+/* ============================================================================================== tile >>tile */
+typedef struct column { const char *name; size_t offset; } column; /* an int32 of vp_layout */
+enum { SPECIAL_TIER = 1000000, SPECIAL_MAX_CROPS, SPECIAL_ERROR, SPECIAL_FILE };
+#define LAYOUT(member) offsetof(vp_layout, member)
+static const column COLUMNS_PAD[] = {
+    {"width", LAYOUT(width_px)}, {"height", LAYOUT(height_px)}, {"max_crops", SPECIAL_MAX_CROPS},
+    {"rows", LAYOUT(tiling.rows)}, {"cols", LAYOUT(tiling.cols)}, {"num_crops_with_global", LAYOUT(views)},
+    {"features", LAYOUT(feature_tokens)}, {"col_tokens", LAYOUT(col_tokens)}, {"marker_tokens", LAYOUT(marker_tokens)},
+    {"total_image_tokens", LAYOUT(image_tokens)}, {"target_width_px", LAYOUT(canvas_width_px)}, {"target_height_px", LAYOUT(canvas_height_px)},
+    {"scaled_width_px", LAYOUT(resized_width_px)}, {"scaled_height_px", LAYOUT(resized_height_px)},
+    {"pad_left", LAYOUT(offset_left_px)}, {"pad_top", LAYOUT(offset_top_px)},
+    {"global_scaled_width_px", LAYOUT(global_resized_width_px)}, {"global_scaled_height_px", LAYOUT(global_resized_height_px)},
+    {"error", SPECIAL_ERROR}, {"file", SPECIAL_FILE}};
+static const column COLUMNS_FILL[] = { /* tier is there for tiers only */
+    {"width", LAYOUT(width_px)}, {"height", LAYOUT(height_px)}, {"tier", SPECIAL_TIER}, {"max_crops", SPECIAL_MAX_CROPS},
+    {"num_crops", LAYOUT(crops)}, {"rows", LAYOUT(tiling.rows)}, {"cols", LAYOUT(tiling.cols)}, {"num_crops_with_global", LAYOUT(views)},
+    {"target_vision_tokens", LAYOUT(theoretical_tokens)}, {"actual_vision_tokens", LAYOUT(feature_tokens)},
+    {"col_tokens", LAYOUT(col_tokens)}, {"marker_tokens", LAYOUT(marker_tokens)}, {"sequence_contribution", LAYOUT(image_tokens)},
+    {"target_width_px", LAYOUT(canvas_width_px)}, {"target_height_px", LAYOUT(canvas_height_px)},
+    {"resized_width_px", LAYOUT(resized_width_px)}, {"resized_height_px", LAYOUT(resized_height_px)},
+    {"crop_left", LAYOUT(offset_left_px)}, {"crop_top", LAYOUT(offset_top_px)},
+    {"global_resized_width_px", LAYOUT(global_resized_width_px)}, {"global_resized_height_px", LAYOUT(global_resized_height_px)},
+    {"error", SPECIAL_ERROR}, {"file", SPECIAL_FILE}};
+
+typedef struct tile_job {
+    vp_geometry geometry;
+    vp_tile_options tiles;
+    const column *columns; int column_count;
+    int csv, json, has_files;
+    int64_t row_count, refused_count;
+    vp_json_writer w;
+} tile_job;
+
+/* one row of output; layout NULL: refused because of error, width and height then may be unknown, 0 */
+typedef struct tile_row {
+    const vp_layout *layout, *partial; /* partial: of a refused size, tiling, canvas and resized sizes alone */
+    int64_t width_px, height_px;
+    const char *error, *file;
+} tile_row;
+
+static int column_is_used(const tile_job *job, const column *c) {
+    if (c->offset == SPECIAL_TIER) return job->tiles.tier != NULL;
+    if (c->offset == SPECIAL_MAX_CROPS) return job->tiles.rule == VP_TILE_ADAPTIVE || job->tiles.rule == VP_TILE_TIER;
+    return c->offset != SPECIAL_FILE || job->has_files;
+}
+static int column_is_partial(const column *c) { /* known of a refused size */
+    static const size_t known[] = {LAYOUT(tiling.rows), LAYOUT(tiling.cols), LAYOUT(views), LAYOUT(canvas_width_px), LAYOUT(canvas_height_px),
+                                   LAYOUT(resized_width_px), LAYOUT(resized_height_px), LAYOUT(global_resized_width_px),
+                                   LAYOUT(global_resized_height_px)};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) if (c->offset == known[i]) return 1;
+    return 0;
+}
+static void print_csv_text(const char *text) {
+    int quote = text[strcspn(text, ",\"\r\n")] != 0;
+    if (quote) putchar('"');
+    for (; *text; text++) {
+        if (*text == '"') putchar('"');
+        putchar(*text);
+    }
+    if (quote) putchar('"');
+}
+
+/* value of a column: a number (returns 1), a text (2), or nothing (0) */
+static int column_value(const tile_job *job, const column *c, const tile_row *row, int64_t *number, const char **text) {
+    int32_t value;
+    switch (c->offset) {
+    case SPECIAL_TIER: *text = job->tiles.tier->name; return 2;
+    case SPECIAL_MAX_CROPS: *number = job->tiles.max_crops; return 1;
+    case SPECIAL_ERROR: *text = row->error; return row->error ? 2 : 0;
+    case SPECIAL_FILE: *text = row->file; return row->file ? 2 : 0;
+    default: break;
+    }
+    if (c->offset == offsetof(vp_layout, width_px) || c->offset == offsetof(vp_layout, height_px)) {
+        *number = c->offset == offsetof(vp_layout, width_px) ? row->width_px : row->height_px;
+        return *number != 0;
+    }
+    if (!row->layout && !(row->partial && column_is_partial(c))) return 0;
+    memcpy(&value, (const char *)(row->layout ? row->layout : row->partial) + c->offset, sizeof value);
+    *number = value;
+    return 1;
+}
+
+static void tile_print_head(tile_job *job) {
+    const char *comma = "";
+    if (job->json) {
+        vp_json_writer_init_sink(&job->w, file_sink, stdout, 2);
+        vp_json_begin_array(&job->w);
+    } else if (job->csv) {
+        for (int i = 0; i < job->column_count; i++) if (column_is_used(job, &job->columns[i])) {
+            printf("%s%s", comma, job->columns[i].name);
+            comma = ",";
+        }
+        putchar('\n');
+    } else printf("%-13s %-9s %6s %11s %11s %12s %8s %9s\n", "size", "rows,cols", "views", "canvas", "resized", "theoretical", "vision", "sequence");
+}
+
+static void tile_print(tile_job *job, const tile_row *row) {
+    const vp_layout *l = row->layout;
+    const char *comma = "", *text = NULL;
+    char size[48], canvas[32], resized[32], tiling[24];
+    int64_t number = 0;
+    if (!job->row_count++) tile_print_head(job);
+    if (!l) job->refused_count++;
+    if (job->json) vp_json_begin_object(&job->w);
+    for (int i = 0; i < job->column_count && (job->json || job->csv); i++) {
+        int kind;
+        if (!column_is_used(job, &job->columns[i])) continue;
+        kind = column_value(job, &job->columns[i], row, &number, &text);
+        if (job->json) {
+            vp_json_key(&job->w, job->columns[i].name);
+            if (kind == 1) vp_json_int(&job->w, number); else if (kind == 2) json_lossy(&job->w, text); else vp_json_null(&job->w);
+            continue;
+        }
+        fputs(comma, stdout);
+        if (kind == 1) printf("%lld", (long long)number); else if (kind == 2) print_csv_text(text);
+        comma = ",";
+    }
+    if (job->json) vp_json_end_object(&job->w);
+    else if (job->csv) putchar('\n');
+    else {
+        snprintf(size, sizeof size, "%lldx%lld", (long long)row->width_px, (long long)row->height_px);
+        if (!l) { printf("%-13s refused: %s\n", row->width_px ? size : "-", row->error); return; }
+        snprintf(tiling, sizeof tiling, "%d,%d", l->tiling.rows, l->tiling.cols);
+        snprintf(canvas, sizeof canvas, "%dx%d", l->canvas_width_px, l->canvas_height_px);
+        snprintf(resized, sizeof resized, "%dx%d", l->resized_width_px, l->resized_height_px);
+        printf("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, l->views, canvas, resized, l->theoretical_tokens, l->feature_tokens,
+               l->image_tokens,
+               row->file ? "  " : "", row->file ? row->file : "");
+    }
+}
+
+/* "640x480", and in lists also "640 480" and "640,480"; 0 when it is no size */
+static int parse_size(const char *text, const char *separators, int64_t *width, int64_t *height) {
+    size_t first = strspn(text, "0123456789"), gap = strspn(text + first, separators), second = strspn(text + first + gap, "0123456789");
+    if (!first || !gap || !second || first > 18 || second > 18 || text[first + gap + second]) return 0;
+    if (gap > 1 && memchr(text + first, 'x', gap)) return 0;
+    *width = strtoll(text, NULL, 10);
+    *height = strtoll(text + first + gap, NULL, 10);
+    return 1;
+}
+
+/* What is known of a size that adaptive fit-and-pad refuses: tiling, canvas and the resized sizes, one of them 0 (as goldens/tiling has it).
+ * The resized sizes are those of vp_layout_compute, float32 step by step. */
+static int tile_refused(const tile_job *job, int32_t width, int32_t height, vp_layout *l) {
+    int32_t canvas[2] = {0, 0}, *resized[2][2] = {{&l->resized_width_px, &l->resized_height_px},
+                                                  {&l->global_resized_width_px, &l->global_resized_height_px}};
+    if (job->tiles.rule != VP_TILE_ADAPTIVE || job->tiles.fit != VP_FIT_PAD) return 0;
+    if (vp_tiler_adaptive(&job->geometry, width, height, job->tiles.max_crops, &l->tiling) != VP_OK) return 0;
+    if (vp_select_canvas(&job->geometry, l->tiling, &canvas[0], &canvas[1]) != VP_OK) return 0;
+    l->views = l->tiling.rows * l->tiling.cols + 1;
+    l->canvas_width_px = canvas[0];
+    l->canvas_height_px = canvas[1];
+    for (int i = 0; i < 2; i++) {
+        const float across = (float)(i ? job->geometry.crop_px : canvas[0]) / (float)width;
+        const float down = (float)(i ? job->geometry.crop_px : canvas[1]) / (float)height;
+        const float scale = across < down ? across : down;
+        *resized[i][0] = (int32_t)((float)width * scale);
+        *resized[i][1] = (int32_t)((float)height * scale);
+    }
+    return 1;
+}
+
+/* Makes the row of a size; the error's text goes to `line`. Returns 0 or the exit code it would have alone. */
+static int tile_size(const tile_job *job, int64_t width, int64_t height, vp_layout *layout, tile_row *row, char *line, size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = VP_ERR_RANGE;
+    row->layout = NULL;
+    row->width_px = width;
+    row->height_px = height;
+    row->error = line;
+    if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX) snprintf(line, capacity, "sides must be 1..%d pixels", INT32_MAX);
+    else r = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, layout, &error);
+    if (r != VP_OK) {
+        if (error.code != VP_OK || error.text[0]) error_line(line, capacity, r, &error);
+        if (error.code != VP_OK && tile_refused(job, (int32_t)width, (int32_t)height, layout)) row->partial = layout;
+        return EXIT_USAGE;
+    }
+    row->layout = layout;
+    row->error = NULL;
+    return 0;
+}
+
+/* A size or an image file on the command line. */
+static int tile_operand(tile_job *job, const char *text, int alone) {
+    vp_error error = {VP_OK, -1, "", ""};
+    tile_row row = {NULL, NULL, 0, 0, NULL, NULL};
+    vp_layout layout;
+    char line[LINE_BYTES], *file = NULL;
+    int64_t width = 0, height = 0;
+    int32_t w = 0, h = 0;
+    size_t bytes = 0;
+    int code;
+    if (parse_size(text, "x", &width, &height)) code = tile_size(job, width, height, &layout, &row, line, sizeof line);
+    else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
+        row.error = "want WIDTHxHEIGHT in pixels, like 640x480";
+        code = EXIT_USAGE;
+    } else {
+        vp_result r = vp_file_read(text, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+        if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &w, &h, &error);
+        free(file);
+        if (r == VP_OK) code = tile_size(job, w, h, &layout, &row, line, sizeof line);
+        else {
+            code = EXIT_INPUT;
+            error_line(line, sizeof line, r, &error);
+            row.error = line;
+        }
+        row.file = text;
+    }
+    if (code && alone) return strstr(row.error, text) ? complain(code, "%s", row.error) : complain(code, "%s: %s", text, row.error);
+    if (code && !row.file && !row.width_px) { /* the words themselves, where there is no number to show */
+        static char both[LINE_BYTES * 2];
+        snprintf(both, sizeof both, "%s: %s", text, row.error);
+        row.error = both;
+    }
+    tile_print(job, &row);
+    return 0;
+}
+
+static int tile_list(tile_job *job, const char *path) {
+    int from_stdin = !strcmp(path, "-");
+    FILE *f = from_stdin ? stdin : fopen(path, "rb");
+    char *text = NULL, line[LINE_BYTES];
+    size_t capacity = 0;
+    ssize_t bytes;
+    if (!f) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
+    errno = 0;
+    while ((bytes = getline(&text, &capacity, f)) > 0) {
+        tile_row row = {NULL, NULL, 0, 0, line, NULL};
+        vp_layout layout;
+        int64_t width = 0, height = 0;
+        char *start = text;
+        while (bytes && isspace((unsigned char)text[bytes - 1])) text[--bytes] = 0;
+        start += strspn(start, " \t");
+        if (!*start || *start == '#') continue;
+        if (!parse_size(start, "x \t,", &width, &height)) snprintf(line, sizeof line, "not a size: %.40s", start);
+        else tile_size(job, width, height, &layout, &row, line, sizeof line);
+        tile_print(job, &row);
+    }
+    bytes = ferror(f);
+    if (!from_stdin) fclose(f);
+    free(text);
+    return bytes ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
+}
+
+static int command_tile(const options *o) {
+    const char *list = text_of(o, "sizes");
+    int64_t width, height;
+    tile_job job;
+    int code;
+    memset(&job, 0, sizeof job);
+    job.geometry = vp_geometry_default();
+    job.csv = given(o, "csv");
+    job.json = given(o, "json");
+    if (!list && !o->operand_count) return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
+    if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
+    if ((code = tile_options_of(o, &job.tiles)) != 0) return code;
+    job.columns = job.tiles.fit == VP_FIT_PAD ? COLUMNS_PAD : COLUMNS_FILL;
+    job.column_count = job.tiles.fit == VP_FIT_PAD ? (int)(sizeof COLUMNS_PAD / sizeof *COLUMNS_PAD)
+        : (int)(sizeof COLUMNS_FILL / sizeof *COLUMNS_FILL);
+    for (size_t i = 0; i < o->operand_count; i++)
+        job.has_files |= !parse_size(o->operands[i], "x", &width, &height) && access(o->operands[i], F_OK) == 0;
+    for (size_t i = 0; i < o->operand_count && !code; i++) code = tile_operand(&job, o->operands[i], !list && o->operand_count == 1);
+    if (!code && list) code = tile_list(&job, list);
+    if (!code && !job.row_count) code = complain(EXIT_INPUT, "--sizes %s: there is no size in it", list);
+    if (job.json && job.row_count) {
+        vp_json_end_array(&job.w);
+        vp_json_finish(&job.w);
+        putchar('\n');
+    }
+    if (!code && job.refused_count) code = complain(EXIT_INPUT, "%lld of %lld sizes refused; see their error", (long long)job.refused_count,
+                                                    (long long)job.row_count);
+    return code;
+}
+
+/* ========================================================================================== tokenize >>tokenize */
+static int load_any_tokenizer(const options *o, model *m) {
+    const char *file = text_of(o, "tokenizer");
+    char *json = NULL, *path;
+    size_t bytes = 0;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r;
+    int code = 0;
+    if ((file != NULL) + given(o, "model") + given(o, "synthetic") != 1)
+        return complain(EXIT_USAGE, "tokenize needs one of --tokenizer FILE, --model DIR and --synthetic NAME");
+    if (given(o, "synthetic")) {
+        m->name = text_of(o, "synthetic");
+        return load_preset(m);
+    }
+    path = file ? copy_text(file, strlen(file)) : join_path(text_of(o, "model"), "tokenizer.json");
+    if ((r = vp_file_read(path, JSON_FILE_BYTES_MAX, &json, &bytes, &error)) != VP_OK) code = complain_result(exit_code_of(r), path, r, &error);
+    if (!code) code = load_tokenizer(json, bytes, path, &m->tokenizer);
+    free(json);
+    free(path);
+    return code;
+}
+
+/* output waits in `out` until every line is good: a failing command prints nothing on stdout */
+typedef struct tokenize_job { const vp_tokenizer *tokenizer; int decode, flags; buffer ids, text; text_buffer out; } tokenize_job;
+
+static void add_tokens(tokenize_job *job, const char *text, size_t bytes, const int32_t *ids, size_t count) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, text_sink, &job->out, 0);
+    vp_json_begin_object(&w);
+    vp_json_key(&w, "text");
+    vp_json_string_bytes(&w, text, bytes);
+    vp_json_key(&w, "ids");
+    vp_json_begin_array(&w);
+    for (size_t i = 0; i < count; i++) vp_json_int(&w, ids[i]);
+    vp_json_end_array(&w);
+    vp_json_end_object(&w);
+    vp_json_finish(&w);
+    text_add(&job->out, "\n", 1);
+}
+
+static int encode_line(tokenize_job *job, const char *text, size_t bytes, int64_t line) {
+    size_t count = 0;
+    vp_result r;
+    if (vp_utf8_valid_bytes(text, bytes) != bytes)
+        return complain(EXIT_USAGE, "line %lld: not UTF-8 at byte %zu", (long long)line, vp_utf8_valid_bytes(text, bytes));
+    reserve(&job->ids, bytes + 1, sizeof(int32_t));
+    r = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), &count);
+    if (r == VP_ERR_CAPACITY) {
+        reserve(&job->ids, count, sizeof(int32_t));
+        r = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), &count);
+    }
+    if (r != VP_OK) return complain(exit_code_of(r), "line %lld: %s", (long long)line, vp_result_text(r));
+    add_tokens(job, text, bytes, (const int32_t *)job->ids.data, count);
+    return 0;
+}
+
+/* ids separated by blanks or commas, brackets allowed: [1, 2, 3] */
+static int decode_line(tokenize_job *job, const char *text, size_t bytes, int64_t line) {
+    const char *p = text;
+    size_t count = 0, needed = 0;
+    vp_result r;
+    int32_t *ids = (int32_t *)reserve(&job->ids, bytes / 2 + 1, sizeof(int32_t));
+    for (;;) {
+        char *end;
+        long long value;
+        p += strspn(p, " \t,[]");
+        if (!*p) break;
+        if (!isdigit((unsigned char)*p)) return complain(EXIT_USAGE, "line %lld: \"%.20s\" is no token id", (long long)line, p);
+        errno = 0;
+        value = strtoll(p, &end, 10);
+        if (errno || value > INT32_MAX) return complain(EXIT_USAGE, "line %lld: token id %.20s is too large", (long long)line, p);
+        ids[count++] = (int32_t)value;
+        p = end;
+    }
+    if ((size_t)(p - text) != bytes) return complain(EXIT_USAGE, "line %lld: a NUL byte stands in it", (long long)line);
+    reserve(&job->text, 1024, 1);
+    r = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, &needed);
+    if (r == VP_ERR_CAPACITY) {
+        reserve(&job->text, needed + 1, 1);
+        r = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, &needed);
+    }
+    if (r != VP_OK) return complain(exit_code_of(r), "line %lld: %s", (long long)line, vp_result_text(r));
+    add_tokens(job, (const char *)job->text.data, needed, ids, count);
+    return 0;
+}
+
+static int command_tokenize(const options *o) {
+    tokenize_job job;
+    model m;
+    char *text = NULL;
+    size_t capacity = 0;
+    ssize_t bytes;
+    int code;
+    memset(&job, 0, sizeof job);
+    memset(&m, 0, sizeof m);
+    job.decode = given(o, "decode");
+    job.flags = (given(o, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0) | (given(o, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
+    if (job.flags && !job.decode) return complain(EXIT_USAGE, "--skip_special and --clean_up go with --decode");
+    code = load_any_tokenizer(o, &m);
+    job.tokenizer = m.tokenizer;
+    for (size_t i = 0; i < o->operand_count && !code; i++)
+        code = (job.decode ? decode_line : encode_line)(&job, o->operands[i], strlen(o->operands[i]), (int64_t)i + 1);
+    for (int64_t line = 1; !code && !o->operand_count && (bytes = getline(&text, &capacity, stdin)) > 0; line++) {
+        if (text[bytes - 1] == '\n') text[--bytes] = 0;
+        code = (job.decode ? decode_line : encode_line)(&job, text, (size_t)bytes, line);
+    }
+    if (!code && job.out.bytes) fwrite(job.out.data, 1, job.out.bytes, stdout);
+    free(text);
+    free(job.out.data);
+    free(job.ids.data);
+    free(job.text.data);
+    model_free(&m);
+    return code;
+}
+
+/* ============================================================================================== data >>data */
+typedef struct dataset { const char *path; char *task; sample *samples; size_t count; } dataset;
+
+static int bad_record(const char *path, int64_t line, const char *text) {
+    return complain(EXIT_INPUT, "%s: line %lld: %s", path, (long long)line + 1, text);
+}
+
+/* answers: an array of strings, or one string */
+static int read_references(const char *path, const vp_json *j, sample *a) {
+    uint32_t node = vp_json_get(j, 0, "answers");
+    if (node == VP_JSON_NONE || node_is(j, node, VP_JSON_NULL)) return 0;
+    if (!node_is(j, node, VP_JSON_STRING) && !node_is(j, node, VP_JSON_ARRAY))
+        return bad_record(path, a->id, "\"answers\" must be an array of strings");
+    uint32_t count = node_is(j, node, VP_JSON_ARRAY) ? j->nodes[node].count : 1, i = node_is(j, node, VP_JSON_ARRAY) ? node + 1 : node;
+    a->references = (char **)zeroed(count, sizeof *a->references);
+    for (uint32_t k = 0; k < count; k++, i = j->nodes[i].end) {
+        a->references[k] = node_text(j, i);
+        if (!a->references[k]) return bad_record(path, a->id, "\"answers\" must be an array of strings");
+        a->reference_count++;
+    }
+    return 0;
+}
+
+/* The question with its options: "Q\nA: x\nB: y\n". */
+static int read_question(const char *path, const vp_json *j, sample *a) {
+    uint32_t options_node = vp_json_get(j, 0, "options");
+    char *question = node_text(j, vp_json_get(j, 0, "question"));
+    text_buffer t = {NULL, 0, 0};
+    if (!question) return bad_record(path, a->id, "\"question\" must be a string");
+    a->question = question;
+    text_add_string(&t, question);
+    if (options_node != VP_JSON_NONE && !node_is(j, options_node, VP_JSON_NULL)) {
+        uint32_t count = j->nodes[options_node].count, i = options_node + 1;
+        if (!node_is(j, options_node, VP_JSON_ARRAY) || count > 26) {
+            free(t.data);
+            return bad_record(path, a->id, "\"options\" must be an array of at most 26 strings");
+        }
+        text_add_string(&t, "\n");
+        for (uint32_t k = 0; k < count; k++, i = j->nodes[i].end) {
+            char letter[4] = {(char)('A' + k), ':', ' ', 0}, *option = node_text(j, i);
+            if (!option) { free(t.data); return bad_record(path, a->id, "\"options\" must be an array of at most 26 strings"); }
+            text_add_string(&t, letter);
+            text_add_string(&t, option);
+            text_add_string(&t, "\n");
+            free(option);
+        }
+    }
+    a->prompt = make_prompt(a->style, t.data);
+    free(t.data);
+    return 0;
+}
+
+/* One line -> sample; its text stays for the metadata. */
+static int read_record(const model *m, const char *path, parsed *p, sample *a) {
+    vp_error error = {VP_OK, -1, "", ""};
+    const char *slash = strrchr(path, '/');
+    char *name, reason[LINE_BYTES];
+    uint32_t node;
+    int code;
+    vp_result r = parse_json(p, a->record, strlen(a->record), &error);
+    if (r != VP_OK || !node_is(&p->json, 0, VP_JSON_OBJECT)) {
+        snprintf(reason, sizeof reason, "%s (byte %lld)", r == VP_OK ? "want one JSON object" : error.text,
+                 (long long)(error.offset < 0 ? 0 : error.offset));
+        return bad_record(path, a->id, reason);
+    }
+    node = vp_json_get(&p->json, 0, "style");
+    if (node != VP_JSON_NONE && !node_is(&p->json, node, VP_JSON_NULL) && (a->style = node_text(&p->json, node)) == NULL)
+        return bad_record(path, a->id, "\"style\" must be a string");
+    if ((code = read_question(path, &p->json, a)) != 0 || (code = read_references(path, &p->json, a)) != 0 || (code = tokenize_prompt(m, a)) != 0)
+        return code;
+    node = vp_json_get(&p->json, 0, "image");
+    if (node == VP_JSON_NONE || node_is(&p->json, node, VP_JSON_NULL)) return 0;
+    if ((name = node_text(&p->json, node)) == NULL) return bad_record(path, a->id, "\"image\" must be a string");
+    if (name[0] == '/' || !slash) a->image_path = name;
+    else {
+        char *folder = copy_text(path, (size_t)(slash - path) + 1);
+        a->image_path = join_path(folder, name);
+        free(folder);
+        free(name);
+    }
+    return 0;
+}
+
+/* The upright size from the file's header; a file that cannot be used becomes the sample's reason, not the sweep's end. */
+static void read_image_size(sample *a) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *file = NULL;
+    size_t bytes = 0;
+    vp_result r;
+    if (!a->image_path) return;
+    r = vp_file_read(a->image_path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+    if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &a->width_px, &a->height_px, &error);
+    free(file);
+    if (r != VP_OK) error_line(a->reason, sizeof a->reason, r, &error);
+}
+
+/* File -> the sampled lines, in file order. */
+static int load_dataset(const options *o, const model *m, dataset *d) {
+    vp_error error = {VP_OK, -1, "", ""};
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL, *line, *end;
+    const char **starts = NULL, *stem = strrchr(d->path, '/') ? strrchr(d->path, '/') + 1 : d->path, *dot = strrchr(stem, '.');
+    int64_t *numbers = NULL, *chosen = NULL, number = 0;
+    size_t bytes = 0, population = 0, capacity = 0;
+    int code = 0;
+    vp_result r = is_folder(d->path) ? vp_fail(&error, VP_ERR_READ, -1, d->path, "is a folder; want a JSONL file")
+        : vp_file_read(d->path, SIZE_MAX / 4, &text, &bytes, &error);
+    if (r != VP_OK) return complain_result(EXIT_INPUT, d->path, r, &error);
+    for (line = text; line < text + bytes; line = end + 1, number++) {
+        end = (char *)memchr(line, '\n', (size_t)(text + bytes - line));
+        if (!end) end = text + bytes;
+        *end = 0;
+        if (!line[strspn(line, " \t\r")]) continue;
+        if (population == capacity) {
+            capacity = capacity * 2 + 1024;
+            starts = (const char **)resize((void *)starts, capacity, sizeof *starts);
+            numbers = (int64_t *)resize(numbers, capacity, sizeof *numbers);
+        }
+        starts[population] = line;
+        numbers[population++] = number;
+    }
+    chosen = (int64_t *)resize(NULL, population, sizeof *chosen);
+    if (!population) code = complain(EXIT_INPUT, "%s: there is no line in it", d->path);
+    else vp_sampler_dataset((uint32_t)number_of(o, "seed"), population, (size_t)number_of(o, "num_samples"), chosen, &d->count);
+    d->samples = (sample *)zeroed(d->count, sizeof *d->samples);
+    for (size_t i = 0; i < d->count && !code; i++) {
+        d->samples[i].id = numbers[chosen[i]];
+        d->samples[i].record = copy_text(starts[chosen[i]], strlen(starts[chosen[i]]));
+        code = read_record(m, d->path, &p, &d->samples[i]);
+        if (!code) read_image_size(&d->samples[i]);
+    }
+    d->task = copy_text(text_of(o, "dataset_name") ? text_of(o, "dataset_name") : stem,
+                        text_of(o, "dataset_name") ? strlen(text_of(o, "dataset_name")) : dot && dot > stem ? (size_t)(dot - stem) : strlen(stem));
+    for (char *c = d->task; *c; c++) if (*c == '_') *c = '-';
+    free(p.nodes);
+    free((void *)starts);
+    free(numbers);
+    free(chosen);
+    free(text);
+    return code;
+}
+
+/* ============================================================================================== plan >>plan */
+/* one configuration: a data set and a setting of the knobs */
+typedef struct cell {
+    const dataset *set;
+    const vp_tier *tier; int32_t vision_tokens; /* one of them */
+    int32_t top_k, block_count;
+    int32_t *blocks;
+    char *file_name;
+    int finished;          /* its file was there when the sweep began */
+    int64_t finished_failures;
+    int64_t *row_at;       /* per sample: place of its line in the journal, -1: not yet */
+    size_t rows_done;
+} cell;
+
+typedef struct plan {
+    dataset *sets; size_t set_count;
+    cell *cells; size_t cell_count; /* the cells of a data set stand together */
+    int32_t run_count, new_tokens, max_sequence, max_views;
+    int ignore_eos;
+    uint64_t fingerprint; /* of model, data, seed and options; not of the grid, so that a grid can grow */
+    size_t point_count;
+} plan;
+
+static vp_tile_options cell_tiles(const cell *c) {
+    vp_tile_options t = vp_tile_options_default();
+    t.fit = VP_FIT_FILL;
+    t.rule = c->tier ? VP_TILE_TIER : VP_TILE_TOKENS;
+    t.tier = c->tier;
+    t.vision_tokens = c->vision_tokens;
+    return t;
+}
+
+/* Layout of a sample's image in a configuration; NULL for text only and where the image cannot be used (then reason says why). */
+static const vp_layout *cell_layout(const model *m, const cell *c, const sample *a, vp_layout *layout, char *reason, size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_tile_options tiles = cell_tiles(c);
+    vp_result r;
+    snprintf(reason, capacity, "%s", a->reason);
+    if (!a->image_path || a->reason[0]) return NULL;
+    r = vp_layout_compute(&m->config.geometry, &tiles, a->width_px, a->height_px, layout, &error);
+    if (r == VP_OK) return layout;
+    error_line(reason, capacity, r, &error);
+    return NULL;
+}
+
+static void cell_work(const plan *p, const cell *c, const sample *a, const vp_layout *layout, const vp_image *image, work *k) {
+    memset(k, 0, sizeof *k);
+    k->image = image;
+    k->layout = layout;
+    k->text_ids = a->text_ids;
+    k->text_count = a->text_count;
+    k->top_k = c->top_k;
+    k->blocks = c->blocks;
+    k->block_count = c->block_count;
+    k->new_tokens = p->new_tokens;
+    k->ignore_eos = p->ignore_eos;
+}
+
+/* File name, and the longest request of the configuration. A sequence that does not fit becomes a failed row later. */
+static void plan_cell(const model *m, plan *p, cell *c) {
+    char name[512], reason[LINE_BYTES];
+    vp_layout layout;
+    double *crops = (double *)resize(NULL, c->set->count, sizeof *crops);
+    size_t count = 0;
+    for (size_t i = 0; i < c->set->count; i++) {
+        const sample *a = &c->set->samples[i];
+        const vp_layout *l = cell_layout(m, c, a, &layout, reason, sizeof reason);
+        work k;
+        int64_t need;
+        if (l) crops[count++] = l->crops;
+        if (reason[0]) continue;
+        cell_work(p, c, a, l, NULL, &k);
+        need = (int64_t)sequence_of(&k) + p->new_tokens;
+        if (need > m->config.max_sequence_length) continue;
+        if (need > p->max_sequence) p->max_sequence = (int32_t)need;
+        if (l && l->views > p->max_views) p->max_views = l->views;
+    }
+    if (c->tier) /* the mean is cut to an integer, as the experiments do */
+        snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", c->set->task, c->tier->name,
+                 count ? (int)vp_statistics_mean(crops, count) : 0, c->top_k, c->block_count);
+    else snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", c->set->task, c->vision_tokens, c->top_k, c->block_count);
+    c->file_name = copy_text(name, strlen(name));
+    c->row_at = (int64_t *)resize(NULL, c->set->count, sizeof *c->row_at);
+    for (size_t i = 0; i < c->set->count; i++) c->row_at[i] = -1;
+    p->point_count += c->set->count;
+    free(crops);
+}
+
+static int plan_grid(const options *o, const model *m, plan *p) {
+    const option_value *tiers = opt(o, "tier_list"), *tokens = opt(o, "vision_tokens_list");
+    const option_value *ks = opt(o, "top_k_list"), *blocks = opt(o, "num_active_blocks_list");
+    size_t tier_count = 0, size_count, k_count = ks->given ? ks->count : 1, block_count = blocks->given ? blocks->count : 1;
+    int code;
+    while (vp_tier_at((int32_t)tier_count)) tier_count++;
+    if (tiers->given && tokens->given) return complain(EXIT_USAGE, "--tier_list and --vision_tokens_list exclude each other");
+    for (size_t i = 0; i < tiers->count; i++) if (!vp_tier_find(tiers->items[i]))
+        return complain(EXIT_USAGE, "--tier_list: \"%s\" is none of: low medium high", tiers->items[i]);
+    for (size_t i = 0; i < tokens->count; i++)
+        if (tokens->numbers[i] < 2 * vp_geometry_tokens_per_crop(&m->config.geometry))
+            return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already", tokens->items[i],
+                            2 * vp_geometry_tokens_per_crop(&m->config.geometry));
+    for (size_t i = 0; i < ks->count; i++)
+        if (ks->numbers[i] > m->config.expert_count)
+            return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i], m->config.expert_count);
+    size_count = tokens->given ? tokens->count : tiers->given ? tiers->count : tier_count;
+    p->cells = (cell *)zeroed(p->set_count * size_count * k_count * block_count, sizeof *p->cells);
+    for (size_t s = 0; s < p->set_count; s++) for (size_t z = 0; z < size_count; z++) for (size_t k = 0; k < k_count; k++)
+        for (size_t b = 0; b < block_count; b++) {
+        cell *c = &p->cells[p->cell_count++];
+        c->set = &p->sets[s];
+        if (tokens->given) c->vision_tokens = (int32_t)tokens->numbers[z];
+        else c->tier = tiers->given ? vp_tier_find(tiers->items[z]) : vp_tier_at((int32_t)z);
+        c->top_k = ks->given ? (int32_t)ks->numbers[k] : m->config.top_k;
+        c->block_count = blocks->given ? (int32_t)blocks->numbers[b] : m->config.block_count;
+        c->blocks = (int32_t *)resize(NULL, (size_t)m->config.block_count, sizeof *c->blocks);
+        if ((code = choose_blocks(o, m, c->block_count, c->blocks)) != 0) return code;
+        plan_cell(m, p, c);
+    }
+    return 0;
+}
+
+static int plan_fingerprint(const options *o, const model *m, plan *p) {
+    static const char *const numbers[] = {"num_runs_per_sample", "max_new_tokens", "seed", "threads"}, *const texts[] = {"weights", "device", "gemm"};
+    uint64_t h = hash_number(hash_text(HASH_START, m->name), (int64_t)m->identity);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) h = hash_number(h, number_of(o, numbers[i]));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) h = hash_text(h, text_of(o, texts[i]));
+    h = hash_number(h, p->ignore_eos);
+    if (text_of(o, "importance_scores_file")) {
+        vp_error error = {VP_OK, -1, "", ""};
+        char *text = NULL;
+        size_t bytes = 0;
+        vp_result r = vp_file_read(text_of(o, "importance_scores_file"), JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+        if (r != VP_OK) return complain_result(EXIT_INPUT, text_of(o, "importance_scores_file"), r, &error);
+        h = hash_bytes(h, text, bytes);
+        free(text);
+    }
+    for (size_t s = 0; s < p->set_count; s++) {
+        h = hash_text(h, p->sets[s].task);
+        for (size_t i = 0; i < p->sets[s].count; i++) {
+            const sample *a = &p->sets[s].samples[i];
+            h = hash_number(hash_number(hash_number(hash_text(h, a->record), a->id), a->width_px), a->height_px);
+        }
+    }
+    p->fingerprint = h;
+    return 0;
+}
+
+static int plan_make(const options *o, const model *m, plan *p) {
+    const option_value *data = opt(o, "data");
+    int code;
+    p->run_count = (int32_t)number_of(o, "num_runs_per_sample");
+    p->new_tokens = (int32_t)number_of(o, "max_new_tokens");
+    p->ignore_eos = given(o, "ignore_eos");
+    p->max_views = 1;
+    p->sets = (dataset *)zeroed(data->count, sizeof *p->sets);
+    for (size_t i = 0; i < data->count; i++) {
+        dataset *d = &p->sets[p->set_count++];
+        d->path = data->items[i];
+        if ((code = load_dataset(o, m, d)) != 0) return code;
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(d->task, p->sets[k].task))
+                return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders", p->sets[k].path, d->path, d->task);
+    }
+    code = plan_grid(o, m, p);
+    return code ? code : plan_fingerprint(o, m, p);
+}
+static void plan_free(plan *p) {
+    for (size_t s = 0; s < p->set_count; s++) {
+        for (size_t i = 0; i < p->sets[s].count; i++) sample_free(&p->sets[s].samples[i]);
+        free(p->sets[s].samples);
+        free(p->sets[s].task);
+    }
+    for (size_t i = 0; i < p->cell_count; i++) {
+        free(p->cells[i].blocks);
+        free(p->cells[i].file_name);
+        free(p->cells[i].row_at);
+    }
+    free(p->sets);
+    free(p->cells);
+}
+
+/* ============================================================================================ journal >>journal
+ * journal.jsonl: a first line {"schema", "plan"}, then {"session": where and how} once per start of the engine and
+ * {"config", "sample_id", "row"} per point. Only whole lines count. */
+typedef struct journal {
+    char *path;
+    FILE *reader; int fd;     /* of the same open file: closing any other one would give the lock back */
+    int64_t end;              /* behind the last whole line */
+    int unsynced;
+    text_buffer session_line; /* the latest one's object, "" when there is none */
+    int32_t session_count;
+} journal;
+
+static int journal_fail(const journal *j) {
+    return complain(EXIT_OUTPUT, "%s cannot be written: %s; what is in it is kept: make room and run the same command again", j->path,
+                    strerror(errno));
+}
+/* Appends a line; a line that does not fit as a whole is taken back. */
+static int journal_append(journal *j, text_buffer *line) {
+    size_t done = 0;
+    text_add(line, "\n", 1);
+    while (done < line->bytes) {
+        ssize_t n = pwrite(j->fd, line->data + done, line->bytes - done, (off_t)(j->end + (int64_t)done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            int kept = errno;
+            if (ftruncate(j->fd, (off_t)j->end)) kept = errno;
+            errno = kept;
+            return journal_fail(j);
+        }
+        done += (size_t)n;
+    }
+    j->end += (int64_t)line->bytes;
+    if (++j->unsynced < 16) return 0;
+    j->unsynced = 0;
+    return fsync(j->fd) ? journal_fail(j) : 0;
+}
+
+static cell *find_cell(plan *p, const vp_json *j, uint32_t name) {
+    for (size_t i = 0; i < p->cell_count; i++) if (vp_json_equals(j, name, p->cells[i].file_name)) return &p->cells[i];
+    return NULL; /* of another grid */
+}
+static int64_t find_sample(const dataset *d, int64_t id) { /* samples are in ascending order of id */
+    size_t low = 0, high = d->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (d->samples[middle].id < id) low = middle + 1; else high = middle;
+    }
+    return low < d->count && d->samples[low].id == id ? (int64_t)low : -1;
+}
+
+/* Takes over one whole line; 0 or an exit code. Lines that say nothing are skipped: their points are measured again. */
+static int journal_take(journal *j, plan *p, parsed *scratch, const char *line, size_t bytes, int first) {
+    char wanted[32];
+    uint32_t node;
+    int64_t id = -1, index;
+    cell *c;
+    int good = parse_json(scratch, line, bytes, NULL) == VP_OK && node_is(&scratch->json, 0, VP_JSON_OBJECT);
+    snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)p->fingerprint);
+    if (first) {
+        if (!good || vp_json_get(&scratch->json, 0, "plan") == VP_JSON_NONE)
+            return complain(EXIT_USAGE, "%s is no journal of vlmprof: use another --output_dir, or move the file away", j->path);
+        if (!vp_json_equals(&scratch->json, vp_json_get(&scratch->json, 0, "plan"), wanted))
+            return complain(EXIT_USAGE, "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
+                                        "or delete it with its results", j->path);
+        return 0;
+    }
+    if (!good) return 0;
+    if ((node = vp_json_get(&scratch->json, 0, "session")) != VP_JSON_NONE) {
+        j->session_line.bytes = 0;
+        text_add(&j->session_line, line + scratch->json.nodes[node].start, (size_t)scratch->json.nodes[node].bytes);
+        j->session_count++;
+        return 0;
+    }
+    c = find_cell(p, &scratch->json, vp_json_get(&scratch->json, 0, "config"));
+    if (!c || vp_json_to_int(&scratch->json, vp_json_get(&scratch->json, 0, "sample_id"), &id) != VP_OK) return 0;
+    if (!node_is(&scratch->json, vp_json_get(&scratch->json, 0, "row"), VP_JSON_OBJECT)) return 0;
+    index = find_sample(c->set, id);
+    if (index < 0 || c->row_at[index] >= 0) return 0;
+    c->row_at[index] = j->end;
+    c->rows_done++;
+    return 0;
+}
+
+/* Opens or makes the journal, locks it, reads what is there and drops a torn last line. */
+static int journal_open(journal *j, plan *p, const char *folder, parsed *scratch) {
+    struct flock lock;
+    text_buffer head = {NULL, 0, 0};
+    char *line = NULL, text[96];
+    size_t capacity = 0;
+    ssize_t bytes;
+    int code = 0;
+    j->path = join_path(folder, "journal.jsonl");
+    j->fd = open(j->path, O_RDWR | O_CREAT, 0666);
+    if (j->fd < 0) return complain(EXIT_OUTPUT, "%s cannot be opened: %s", j->path, strerror(errno));
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    if (fcntl(j->fd, F_SETLK, &lock) && (errno == EACCES || errno == EAGAIN))
+        return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", j->path);
+    j->reader = fdopen(j->fd, "rb");
+    if (!j->reader) return complain(EXIT_OUTPUT, "%s cannot be read: %s", j->path, strerror(errno));
+    while (!code && (bytes = getline(&line, &capacity, j->reader)) > 0 && line[bytes - 1] == '\n') {
+        code = journal_take(j, p, scratch, line, (size_t)bytes - 1, j->end == 0);
+        j->end += bytes;
+    }
+    free(line);
+    if (!code && ftruncate(j->fd, (off_t)j->end)) code = journal_fail(j);
+    if (!code && !j->end) {
+        snprintf(text, sizeof text, "{\"schema\": \"vlmprof-journal-1\", \"plan\": \"%016llx\"}", (unsigned long long)p->fingerprint);
+        text_add_string(&head, text);
+        code = journal_append(j, &head);
+        free(head.data);
+    }
+    return code;
+}
+
+/* Reads a point's line back and parses it; returns the row's node, or VP_JSON_NONE after a message. */
+static uint32_t journal_row(const journal *j, const cell *c, size_t index, text_buffer *line, parsed *scratch) {
+    int64_t at = c->row_at[index];
+    char piece[16384];
+    line->bytes = 0;
+    for (;;) {
+        ssize_t n = pread(j->fd, piece, sizeof piece, (off_t)(at + (int64_t)line->bytes));
+        const char *end = n > 0 ? (const char *)memchr(piece, '\n', (size_t)n) : NULL;
+        if (n <= 0) break;
+        text_add(line, piece, end ? (size_t)(end - piece) : (size_t)n);
+        if (end && parse_json(scratch, line->data, line->bytes, NULL) == VP_OK) return vp_json_get(&scratch->json, 0, "row");
+        if (end) break;
+    }
+    complain(EXIT_OUTPUT, "%s cannot be read back at byte %lld", j->path, (long long)at);
+    return VP_JSON_NONE;
+}
+
+/* ============================================================================================== files >>files */
+/* what the rows of a configuration are gathered into; each list has its own count because rows can lack a number */
+enum {
+    LIST_METRICS = 0, LIST_TARGET = METRIC_STAGE, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY, LIST_TILING, LIST_RUN_TOTAL,
+    LIST_STEP, LIST_STEP_AT, /* decode step times, and the position of each */
+    LIST_COUNT
+};
+typedef struct list { double *values; size_t count, capacity; } list;
+typedef struct gathered { list lists[LIST_COUNT]; int64_t ok_count, failed_count; } gathered;
+
+static void list_add(list *l, double value) {
+    if (!isfinite(value)) return;
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity * 2 + 64;
+        l->values = (double *)resize(l->values, l->capacity, sizeof *l->values);
+    }
+    l->values[l->count++] = value;
+}
+
+static void gather_row(gathered *g, const vp_json *j, uint32_t row) {
+    double target = node_number(j, vp_json_get(j, row, "target_vision_tokens")), actual = node_number(j, vp_json_get(j, row, "actual_vision_tokens"));
+    uint32_t tiling = vp_json_get(j, row, "actual_tiling"), steps = vp_json_get(j, row, "T_decode_per_step"), totals;
+    if (vp_json_equals(j, vp_json_get(j, row, "status"), "ok")) g->ok_count++; else g->failed_count++;
+    for (int m = 0; m < METRIC_STAGE; m++) list_add(&g->lists[LIST_METRICS + m], node_number(j, vp_json_get(j, row, METRIC_KEYS[m])));
+    list_add(&g->lists[LIST_TARGET], target);
+    list_add(&g->lists[LIST_ACTUAL], actual);
+    list_add(&g->lists[LIST_DIFF], target - actual);
+    list_add(&g->lists[LIST_CROPS], node_number(j, vp_json_get(j, row, "actual_num_crops")));
+    list_add(&g->lists[LIST_ACCURACY], node_number(j, vp_json_get(j, row, "accuracy")));
+    if (node_is(j, tiling, VP_JSON_ARRAY))
+        list_add(&g->lists[LIST_TILING], node_number(j, vp_json_at(j, tiling, 0)) * 65536 + node_number(j, vp_json_at(j, tiling, 1)));
+    totals = vp_json_get(j, vp_json_get(j, row, "runs"), "T_total");
+    if (node_is(j, totals, VP_JSON_ARRAY))
+        for (uint32_t i = totals + 1; i < j->nodes[totals].end; i++) list_add(&g->lists[LIST_RUN_TOTAL], node_number(j, i));
+    if (!node_is(j, steps, VP_JSON_ARRAY)) return;
+    for (uint32_t i = steps + 1, position = 1; i < j->nodes[steps].end; i = j->nodes[i].end, position++)
+        for (uint32_t k = i + 1; k < j->nodes[i].end; k++) {
+            list_add(&g->lists[LIST_STEP], node_number(j, k));
+            if (g->lists[LIST_STEP].count > g->lists[LIST_STEP_AT].count) list_add(&g->lists[LIST_STEP_AT], position);
+        }
+}
+
+/* Statistics of a list; 0 when it is empty. The sorted values go to *sorted (malloc'ed, may be NULL). */
+static int list_statistics(const list *l, vp_statistics *s, double **sorted) {
+    double *scratch = (double *)resize(NULL, l->count, sizeof *scratch);
+    int good = l->count && vp_statistics_compute(l->values, l->count, scratch, s) == VP_OK;
+    if (sorted) *sorted = scratch; else free(scratch);
+    return good;
+}
+/* NAME_mean ... NAME_p99, null where there is no value; without a name: mean ... p99 */
+static void put_statistics(vp_json_writer *w, const char *name, const list *l) {
+    static const char *const suffixes[] = {"mean", "std", "p50", "p95", "p99"};
+    vp_statistics s;
+    int good = list_statistics(l, &s, NULL);
+    double values[5] = {0, 0, 0, 0, 0};
+    if (good) { values[0] = s.mean; values[1] = s.std; values[2] = s.p50; values[3] = s.p95; values[4] = s.p99; }
+    for (int i = 0; i < 5; i++) {
+        char key[96];
+        snprintf(key, sizeof key, "%s%s%s", name, name[0] ? "_" : "", suffixes[i]);
+        put_double(w, key, good ? values[i] : (double)NAN);
+    }
+}
+static double list_mean(const list *l) { return l->count ? vp_statistics_mean(l->values, l->count) : (double)NAN; }
+static double list_std(const list *l) { return l->count ? vp_statistics_std(l->values, l->count) : (double)NAN; }
+
+/* {"pos_1": {...}, ...}: decode steps by position, over samples and runs; position 1 is the first decode step */
+static void put_step_statistics(vp_json_writer *w, const gathered *g) {
+    const list *values = &g->lists[LIST_STEP], *at = &g->lists[LIST_STEP_AT];
+    size_t positions = 0, *starts, *fill;
+    double *grouped = (double *)resize(NULL, values->count, sizeof *grouped);
+    for (size_t i = 0; i < at->count; i++) if ((size_t)at->values[i] > positions) positions = (size_t)at->values[i];
+    starts = (size_t *)zeroed(positions + 2, sizeof *starts);
+    fill = (size_t *)zeroed(positions + 2, sizeof *fill);
+    for (size_t i = 0; i < at->count; i++) starts[(size_t)at->values[i] + 1]++;
+    for (size_t p = 1; p < positions + 2; p++) starts[p] += starts[p - 1];
+    for (size_t i = 0; i < at->count; i++) grouped[starts[(size_t)at->values[i]] + fill[(size_t)at->values[i]]++] = values->values[i];
+    vp_json_key(w, "T_decode_per_step_stats");
+    vp_json_begin_object(w);
+    for (size_t p = 1; p <= positions; p++) {
+        list one = {grouped + starts[p], fill[p], fill[p]};
+        char key[32];
+        snprintf(key, sizeof key, "pos_%zu", p);
+        vp_json_key(w, key);
+        vp_json_begin_object(w);
+        put_statistics(w, "", &one);
+        put_int(w, "count", (int64_t)one.count);
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+    free(grouped);
+    free(starts);
+    free(fill);
+}
+
+/* Over samples (each the mean over its runs); T_total_runs over all single runs; milliseconds, population std, linear percentiles. */
+static void put_aggregate(vp_json_writer *w, const char *key, const gathered *g) {
+    vp_json_key(w, key);
+    vp_json_begin_object(w);
+    for (int m = 0; m < METRIC_STAGE; m++) put_statistics(w, METRIC_KEYS[m], &g->lists[LIST_METRICS + m]);
+    put_statistics(w, "T_total_runs", &g->lists[LIST_RUN_TOTAL]);
+    put_double(w, "vision_tokens_mean", list_mean(&g->lists[LIST_ACTUAL]));
+    put_double(w, "vision_tokens_std", list_std(&g->lists[LIST_ACTUAL]));
+    put_double(w, "vision_tokens_diff_mean", list_mean(&g->lists[LIST_DIFF]));
+    put_step_statistics(w, g);
+    vp_json_end_object(w);
+}
+
+/* the most frequent of sorted values, the smallest of equals */
+static double most_frequent(const double *sorted, size_t count) {
+    size_t best = 0, best_count = 0, start = 0;
+    for (size_t i = 1; i <= count; i++) {
+        if (i < count && !(sorted[i] > sorted[start])) continue;
+        if (i - start > best_count) { best = start; best_count = i - start; }
+        start = i;
+    }
+    return sorted[best];
+}
+
+/* selected_crops_*, *_vision_tokens_*, theoretical_* */
+static void put_vision(vp_json_writer *w, const model *m, const cell *c, const gathered *g) {
+    double *sorted = NULL;
+    vp_statistics s;
+    put_double(w, "selected_crops_mean", list_mean(&g->lists[LIST_CROPS]));
+    put_double(w, "selected_crops_std", list_std(&g->lists[LIST_CROPS]));
+    vp_json_key(w, "selected_crops_distribution");
+    vp_json_begin_object(w);
+    if (list_statistics(&g->lists[LIST_CROPS], &s, &sorted)) {
+        size_t start = 0;
+        for (size_t i = 1; i <= s.count; i++) {
+            char key[32];
+            if (i < s.count && !(sorted[i] > sorted[start])) continue;
+            snprintf(key, sizeof key, "%d", (int)sorted[start]);
+            put_int(w, key, (int64_t)(i - start));
+            start = i;
+        }
+    }
+    vp_json_end_object(w);
+    free(sorted);
+    put_double(w, "target_vision_tokens_mean", list_mean(&g->lists[LIST_TARGET]));
+    put_double(w, "target_vision_tokens_std", list_std(&g->lists[LIST_TARGET]));
+    put_double(w, "actual_vision_tokens_mean", list_mean(&g->lists[LIST_ACTUAL]));
+    put_double(w, "actual_vision_tokens_std", list_std(&g->lists[LIST_ACTUAL]));
+    vp_json_key(w, "max_crops");
+    if (c->tier) vp_json_int(w, c->tier->max_crops);
+    else {
+        int32_t crops = 0;
+        if (vp_select_crops(&m->config.geometry, c->vision_tokens, &crops) == VP_OK) vp_json_int(w, crops); else vp_json_null(w);
+    }
+    if (list_statistics(&g->lists[LIST_TILING], &s, &sorted)) {
+        int32_t code = (int32_t)most_frequent(sorted, s.count), width = 0, height = 0, tokens = 0;
+        vp_tiling tiling = {code / 65536, code % 65536};
+        vp_select_canvas(&m->config.geometry, tiling, &width, &height);
+        vp_select_vision_tokens(&m->config.geometry, tiling.rows * tiling.cols, &tokens);
+        put_int(w, "theoretical_num_crops", (int64_t)tiling.rows * tiling.cols);
+        put_pair(w, "theoretical_tiling", tiling.rows, tiling.cols);
+        put_pair(w, "theoretical_image_size", height, width);
+        put_int(w, "theoretical_vision_tokens", tokens);
+    } else {
+        put_null(w, "theoretical_num_crops");
+        put_null(w, "theoretical_tiling");
+        put_null(w, "theoretical_image_size");
+        put_null(w, "theoretical_vision_tokens");
+    }
+    free(sorted);
+}
+
+/* "plan", "status" and "num_failed" stand first: the next sweep reads only the head of the file to know it. */
+static void put_result_head(vp_json_writer *w, const options *o, const model *m, const plan *p, const cell *c, const gathered *g, const journal *j) {
+    char text[32];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)p->fingerprint);
+    put_text(w, "schema", "vlmprof-sweep-1");
+    put_text(w, "plan", text);
+    put_text(w, "status", g->failed_count ? "complete with failures" : "complete");
+    put_int(w, "num_failed", g->failed_count);
+    put_int(w, "num_ok", g->ok_count);
+    put_int(w, "num_samples", (int64_t)c->set->count);
+    put_int(w, "num_runs_per_sample", p->run_count);
+    put_bool(w, "synthetic", m->synthetic);
+    put_text(w, "model", m->name);
+    put_text(w, "dataset_name", c->set->task);
+    put_text(w, "data", c->set->path);
+    put_text(w, "tier", c->tier ? c->tier->name : NULL);
+    vp_json_key(w, "tier_range");
+    if (c->tier) {
+        vp_json_begin_object(w);
+        put_int(w, "min_crops", c->tier->min_crops);
+        put_int(w, "max_crops", c->tier->max_crops);
+        vp_json_end_object(w);
+    } else vp_json_null(w);
+    vp_json_key(w, "target_vision_tokens");
+    if (c->tier) vp_json_null(w); else vp_json_int(w, c->vision_tokens);
+    put_int(w, "top_k", c->top_k);
+    put_int(w, "num_active_blocks", c->block_count);
+    put_int(w, "num_total_blocks", m->config.block_count);
+    put_ints(w, "active_block_indices", c->blocks, c->block_count);
+    put_double(w, "accuracy", list_mean(&g->lists[LIST_ACCURACY]));
+    put_double(w, "accuracy_std", list_std(&g->lists[LIST_ACCURACY]));
+    put_text(w, "accuracy_metric", "vqa_seed");
+    put_int(w, "accuracy_count", (int64_t)g->lists[LIST_ACCURACY].count);
+    put_text(w, "accuracy_reason", g->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with");
+    put_vision(w, m, c, g);
+    put_int(w, "sessions", j->session_count);
+    vp_json_key(w, "provenance"); /* of the latest session; its "cold" is that session's first request */
+    if (j->session_line.bytes) vp_json_raw(w, j->session_line.data, j->session_line.bytes); else vp_json_null(w);
+    put_config(w, o);
+}
+
+/* Rows from the journal -> DIR/NAME.json, by way of a temporary file. */
+static int write_result(const options *o, const model *m, const plan *p, const cell *c, const journal *j, parsed *scratch) {
+    const char *folder = text_of(o, "output_dir");
+    char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, c->file_name);
+    text_buffer line = {NULL, 0, 0};
+    gathered g;
+    vp_json_writer w;
+    FILE *f = NULL;
+    uint32_t row = 0;
+    int code = 0, bad = 0, folder_fd;
+    memset(&g, 0, sizeof g);
+    for (size_t i = 0; i < c->set->count && !code; i++) {
+        if ((row = journal_row(j, c, i, &line, scratch)) == VP_JSON_NONE) code = EXIT_OUTPUT;
+        else gather_row(&g, &scratch->json, row);
+    }
+    if (!code && (f = fopen(temporary, "wb")) == NULL) bad = 1;
+    if (f) {
+        vp_json_writer_init_sink(&w, file_sink, f, 1);
+        vp_json_begin_object(&w);
+        put_result_head(&w, o, m, p, c, &g, j);
+        put_aggregate(&w, "aggregate_stats", &g);
+        put_aggregate(&w, "latency_stats", &g);
+        vp_json_key(&w, "per_sample_results");
+        vp_json_begin_array(&w);
+        for (size_t i = 0; i < c->set->count && !code; i++) {
+            if ((row = journal_row(j, c, i, &line, scratch)) == VP_JSON_NONE) code = EXIT_OUTPUT;
+            else json_node(&w, &scratch->json, row);
+        }
+        vp_json_end_array(&w);
+        vp_json_end_object(&w);
+        bad = vp_json_finish(&w) != VP_OK && !code;
+        bad |= fputc('\n', f) == EOF;
+        bad |= fflush(f) != 0 || fsync(fileno(f)) != 0;
+        bad |= fclose(f) != 0;
+    }
+    if (!code && !bad && rename(temporary, path)) bad = 1;
+    if (bad) {
+        code = complain(EXIT_OUTPUT, "%s cannot be written: %s; its rows are in the journal: make room and run the same command again", path,
+                        strerror(errno));
+        unlink(temporary);
+    }
+    if (!code && (folder_fd = open(folder, O_RDONLY)) >= 0) { /* the new name itself */
+        fsync(folder_fd);
+        close(folder_fd);
+    }
+    for (int i = 0; i < LIST_COUNT; i++) free(g.lists[i].values);
+    free(line.data);
+    free(temporary);
+    free(path);
+    return code;
+}
+
+/* Is the configuration's file there already? A file of another plan must not be overwritten. */
+static int check_result(const options *o, const plan *p, cell *c) {
+    char head[4096], wanted[48], *path = join_path(text_of(o, "output_dir"), c->file_name);
+    const char *failed;
+    FILE *f = fopen(path, "rb");
+    int code = 0;
+    size_t bytes;
+    if (f) {
+        bytes = fread(head, 1, sizeof head - 1, f);
+        head[bytes] = 0;
+        fclose(f);
+        snprintf(wanted, sizeof wanted, "\"plan\": \"%016llx\"", (unsigned long long)p->fingerprint);
+        failed = strstr(head, "\"num_failed\": ");
+        if (!strstr(head, wanted) || !failed)
+            code = complain(EXIT_USAGE, "%s is there already and belongs to another plan: use another --output_dir, or delete it", path);
+        else {
+            c->finished = 1;
+            c->finished_failures = strtoll(failed + strlen("\"num_failed\": "), NULL, 10);
+        }
+    }
+    free(path);
+    return code;
+}
+
+/* ============================================================================================== sweep >>sweep */
+typedef struct shape { int32_t views, sequence; } shape;
+typedef struct sweep {
+    const options *o;
+    model m;
+    plan p;
+    session s;
+    journal j;
+    parsed scratch;
+    timing *runs;
+    shape *warm; size_t warm_count;
+    size_t done, done_before; /* points */
+    int64_t failed, start_ns;
+} sweep;
+
+static int sweep_message(const sweep *x, const char *what) {
+    close_progress();
+    return fprintf(stderr, "vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what, x->done, x->p.point_count,
+                   x->j.path) < 0;
+}
+
+/* After the engine's first request, which is the cold one: where and how this session measures. */
+static int write_session(sweep *x, const work *k, const timing *cold) {
+    text_buffer line = {NULL, 0, 0};
+    vp_json_writer w;
+    int code;
+    vp_json_writer_init_sink(&w, text_sink, &line, 0);
+    vp_json_begin_object(&w);
+    put_provenance(&w, x->o, x->s.engine);
+    vp_json_key(&w, "cold");
+    vp_json_begin_object(&w);
+    put_double(&w, "T_total", metric_of(cold, METRIC_TOTAL));
+    put_double(&w, "TTFT", metric_of(cold, METRIC_TTFT));
+    put_int(&w, "views", k->layout ? k->layout->views : 0);
+    put_int(&w, "total_sequence_length", sequence_of(k));
+    put_int(&w, "output_tokens", cold->token_count);
+    vp_json_end_object(&w);
+    vp_json_end_object(&w);
+    vp_json_finish(&w);
+    x->j.session_line.bytes = 0;
+    text_add(&x->j.session_line, line.data, line.bytes);
+    x->j.session_count++;
+    line.bytes = 0;
+    text_add_string(&line, "{\"session\": ");
+    text_add(&line, x->j.session_line.data, x->j.session_line.bytes);
+    text_add_string(&line, "}");
+    code = journal_append(&x->j, &line);
+    free(line.data);
+    return code;
+}
+
+/* One untimed short request per shape (views, sequence in steps of 256), image encoder included. */
+static int warm_up(sweep *x, const work *k, vp_result *result, vp_error *error) {
+    shape now = {k->layout ? k->layout->views : 0, sequence_of(k) / 256};
+    work once = *k;
+    for (size_t i = 0; i < x->warm_count; i++) if (x->warm[i].views == now.views && x->warm[i].sequence == now.sequence) return 0;
+    if (once.new_tokens > 2) once.new_tokens = 2;
+    if ((*result = run_chain(&x->s, &once, &x->runs[0], error)) != VP_OK) return 0;
+    x->warm = (shape *)resize(x->warm, x->warm_count + 1, sizeof *x->warm);
+    x->warm[x->warm_count++] = now;
+    return x->warm_count == 1 ? write_session(x, k, &x->runs[0]) : 0;
+}
+
+/* Measures a point, or says in `reason` why it failed. 0, or the exit code that ends the sweep. */
+static int measure_point(sweep *x, const cell *c, const sample *a, const vp_layout *layout, const vp_image *image, char *reason, size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = VP_OK;
+    work k;
+    int64_t need;
+    int code;
+    cell_work(&x->p, c, a, layout, image, &k);
+    need = (int64_t)sequence_of(&k) + k.new_tokens;
+    if (need > x->m.config.max_sequence_length) {
+        snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d", (long long)need,
+                 x->m.config.max_sequence_length);
+        return 0;
+    }
+    if (!x->s.engine && (code = engine_open(x->o, &x->m, x->p.max_sequence, x->p.max_views, &x->s.engine)) != 0) return code;
+    if ((code = warm_up(x, &k, &r, &error)) != 0) return code;
+    for (int32_t i = 0; i < x->p.run_count && r == VP_OK; i++) r = run_chain(&x->s, &k, &x->runs[i], &error);
+    if (r == VP_ERR_DEVICE || r == VP_ERR_MEMORY) { /* says nothing about this point: it stays open */
+        code = complain_result(exit_code_of(r), c->file_name, r, &error);
+        sweep_message(x, "stopped");
+        return code;
+    }
+    if (r != VP_OK) error_line(reason, capacity, r, &error);
+    return 0;
+}
+
+static int write_point(sweep *x, cell *c, size_t index, const vp_layout *layout, const char *reason) {
+    const sample *a = &c->set->samples[index];
+    vp_tile_options tiles = cell_tiles(c);
+    point p = {a, layout, c->tier ? c->tier->name : NULL, 0, 0, c->top_k, c->blocks, c->block_count, x->runs, reason ? 0 : x->p.run_count, reason};
+    text_buffer line = {NULL, 0, 0};
+    vp_json_writer w;
+    int64_t at = x->j.end;
+    int code;
+    if (layout) {
+        p.target_tokens = target_tokens_of(&tiles, layout);
+        p.target_crops = layout->crops;
+        if (!c->tier) vp_select_crops(&x->m.config.geometry, c->vision_tokens, &p.target_crops);
+    }
+    vp_json_writer_init_sink(&w, text_sink, &line, 0);
+    vp_json_begin_object(&w);
+    put_text(&w, "config", c->file_name);
+    put_int(&w, "sample_id", a->id);
+    vp_json_key(&w, "row");
+    put_row(&w, &x->scratch, &p);
+    vp_json_end_object(&w);
+    if (vp_json_finish(&w) != VP_OK)
+        code = complain(EXIT_WORK, "the row of sample %lld cannot be written as JSON: %s", (long long)a->id, vp_result_text(w.result));
+    else code = journal_append(&x->j, &line);
+    free(line.data);
+    if (code) return code;
+    c->row_at[index] = at;
+    c->rows_done++;
+    x->done++;
+    x->failed += reason != NULL;
+    return 0;
+}
+
+/* All configurations of one sample; the image is decoded once. */
+static int sweep_sample(sweep *x, cell *cells, size_t cell_count, size_t index) {
+    const sample *a = &cells->set->samples[index];
+    vp_image image = {0, 0, NULL};
+    char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
+    int code = 0, tried = 0;
+    for (size_t i = 0; i < cell_count && !code && !interrupted; i++) {
+        cell *c = &cells[i];
+        vp_layout layout;
+        const vp_layout *l;
+        double seconds;
+        if (c->finished || c->row_at[index] >= 0) continue;
+        l = cell_layout(&x->m, c, a, &layout, reason, sizeof reason);
+        if (l && !tried++ && load_image(a->image_path, &image, image_reason, sizeof image_reason) == EXIT_DEVICE)
+            code = complain(EXIT_DEVICE, "%s", image_reason);
+        if (!reason[0]) snprintf(reason, sizeof reason, "%s", image_reason);
+        if (!code && !reason[0]) code = measure_point(x, c, a, l, &image, reason, sizeof reason);
+        if (!code) code = write_point(x, c, index, l, reason[0] ? reason : NULL);
+        seconds = (double)(vp_clock_ns() - x->start_ns) / 1e9;
+        if (!code) {
+            double rate = (double)(x->done - x->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
+            int64_t left = (int64_t)((double)(x->p.point_count - x->done) / rate);
+            show_progress("%zu of %zu points, %.2f points/s, ETA %lld:%02lld:%02lld, sample %lld, %s", x->done, x->p.point_count, rate,
+                          (long long)(left / 3600),
+                          (long long)(left / 60 % 60), (long long)(left % 60), (long long)a->id, c->file_name);
+        }
+    }
+    if (image.rgb) vp_image_free(&image);
+    return code;
+}
+
+/* Sample outside, configurations inside: drift of the machine hits all configurations alike. */
+static int sweep_loop(sweep *x) {
+    int code = 0;
+    x->start_ns = vp_clock_ns();
+    for (size_t first = 0; first < x->p.cell_count && !code;) {
+        const dataset *d = x->p.cells[first].set;
+        size_t last = first;
+        while (last < x->p.cell_count && x->p.cells[last].set == d) last++;
+        for (size_t i = 0; i < d->count && !code && !interrupted; i++) code = sweep_sample(x, &x->p.cells[first], last - first, i);
+        for (size_t c = first; c < last && !code; c++) {
+            if (x->p.cells[c].finished || x->p.cells[c].rows_done != d->count) continue;
+            code = write_result(x->o, &x->m, &x->p, &x->p.cells[c], &x->j, &x->scratch);
+        }
+        first = last;
+    }
+    if (x->j.fd >= 0 && fsync(x->j.fd) && !code) code = journal_fail(&x->j);
+    close_progress();
+    return code;
+}
+
+static int sweep_prepare(sweep *x) {
+    const options *o = x->o;
+    int code;
+    if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl");
+    if (!given(o, "output_dir")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
+    if (strcmp(text_of(o, "sampling_strategy"), "full"))
+        return complain(EXIT_USAGE, "--sampling_strategy: \"%s\" is not in this version; there is: full", text_of(o, "sampling_strategy"));
+    if (text_of(o, "dataset_name") && (!text_of(o, "dataset_name")[0] || strchr(text_of(o, "dataset_name"), '/')))
+        return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
+    if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)
+        return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
+    if ((code = model_load(o, &x->m)) != 0 || (code = plan_make(o, &x->m, &x->p)) != 0 || (code = make_folder(text_of(o, "output_dir"))) != 0)
+        return code;
+    if ((code = journal_open(&x->j, &x->p, text_of(o, "output_dir"), &x->scratch)) != 0) return code;
+    for (size_t i = 0; i < x->p.cell_count; i++) {
+        cell *c = &x->p.cells[i];
+        if ((code = check_result(o, &x->p, c)) != 0) return code;
+        x->done += c->finished ? c->set->count : c->rows_done;
+        x->failed += c->finished_failures;
+    }
+    x->done_before = x->done;
+    x->runs = timings_make(x->p.run_count, x->p.new_tokens);
+    x->s.m = &x->m;
+    return 0;
+}
+
+static int sweep_report(const sweep *x) {
+    if (interrupted) {
+        sweep_message(x, "interrupted");
+        return EXIT_INTERRUPTED;
+    }
+    fprintf(stderr, "vlmprof: %zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", x->p.cell_count, x->p.point_count,
+            x->done - x->done_before,
+            (long long)x->failed, text_of(x->o, "output_dir"), x->m.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
+    if (x->failed) fprintf(stderr, "vlmprof: failed points are rows with status \"failed\" and a reason in the result files\n");
+    return x->failed ? EXIT_WORK : 0;
+}
+
+static void on_signal(int number) {
+    (void)number;
+    if (interrupted) _exit(EXIT_INTERRUPTED); /* asked twice: at once; whole lines are in the journal */
+    interrupted = 1;
+}
+
+static int command_sweep(const options *o) {
+    sweep x;
+    struct sigaction action;
+    int code;
+    memset(&x, 0, sizeof x);
+    x.o = o;
+    x.j.fd = -1;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    code = sweep_prepare(&x);
+    if (!code && !interrupted) code = sweep_loop(&x);
+    if (!code) code = sweep_report(&x);
+    timings_free(x.runs, x.p.run_count);
+    session_free(&x.s);
+    if (x.j.reader) fclose(x.j.reader);
+    else if (x.j.fd >= 0) close(x.j.fd);
+    free(x.j.path);
+    free(x.j.session_line.data);
+    plan_free(&x.p);
+    model_free(&x.m);
+    free(x.scratch.nodes);
+    free(x.warm);
+    return code;
+}
+
+/* =============================================================================================== main >>main */
+static int unknown_command(const char *name) {
+    const char *best = COMMANDS[0].name;
+    for (int i = 1; i < COMMAND_COUNT; i++) if (edit_distance(name, COMMANDS[i].name) < edit_distance(name, best)) best = COMMANDS[i].name;
+    return complain(EXIT_USAGE, "unknown command \"%.60s\"; the nearest is %s; see vlmprof --help", name, best);
+}
+
+int main(int argc, char **argv) {
+    const command *c = NULL;
+    options o;
+    int code;
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    memset(&o, 0, sizeof o);
+    for (int i = 0; i < COMMAND_COUNT; i++) if (!strcmp(argv[1], COMMANDS[i].name)) c = &COMMANDS[i];
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        print_usage(stdout);
+        code = 0;
+    } else if (!strcmp(argv[1], "--version")) {
+        printf("vlmprof %s (compiler %s)\n", VLMPROF_VERSION, __VERSION__);
+        code = 0;
+    } else if (!c) return unknown_command(argv[1]);
+    else {
+        o.command = c->bit;
+        o.command_name = c->name;
+        code = options_parse(&o, argc, argv);
+        if (!code && given(&o, "help")) print_help(c);
+        else if (!code && o.operand_count > c->operands_most)
+            code = complain(EXIT_USAGE, "%s: \"%s\" is one operand too many; usage: vlmprof %s %s", c->name, o.operands[c->operands_most],
+                            c->name, c->operands);
+        else if (!code) code = c->run(&o);
+        options_free(&o);
+    }
+    if (fflush(stdout) || ferror(stdout)) code = complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
+    return code;
+}

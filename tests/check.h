@@ -1,0 +1,131 @@
+/* check.h: the whole test framework. A test program includes it after vlmprof.h, calls CHECK macros inside named cases and ends
+ * with `return check_done("name");`, which prints `name: N passed, N failed, N skipped` (tests/run.sh adds them up).
+ * A case counts as one; its first failing check is printed with its place, the rest of that case is only counted. */
+#ifndef CHECK_H
+#define CHECK_H
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct { int passed, failed, skipped, case_failed, in_case; char name[256]; } check_state;
+
+static inline void check_end_case(void) {
+    if (!check_state.in_case) return;
+    if (check_state.case_failed) check_state.failed++; else check_state.passed++;
+    check_state.in_case = 0;
+}
+static inline void check_case(const char *format, ...) {
+    va_list list;
+    check_end_case();
+    va_start(list, format);
+    vsnprintf(check_state.name, sizeof check_state.name, format, list);
+    va_end(list);
+    check_state.in_case = 1;
+    check_state.case_failed = 0;
+}
+static inline void check_skip(const char *what, const char *reason) {
+    check_end_case();
+    check_state.skipped++;
+    printf("skipped: %s: %s\n", what, reason);
+}
+static inline int check_note(int good, const char *file, int line, const char *format, ...) {
+    va_list list;
+    if (good) return 1;
+    if (!check_state.case_failed++) {
+        printf("FAILED %s: %s:%d: ", check_state.name, file, line);
+        va_start(list, format);
+        vprintf(format, list);
+        va_end(list);
+        printf("\n");
+    }
+    return 0;
+}
+static inline int check_done(const char *program) {
+    check_end_case();
+    printf("%s: %d passed, %d failed, %d skipped\n", program, check_state.passed, check_state.failed, check_state.skipped);
+    return check_state.failed != 0;
+}
+
+#define CHECK(condition) check_note(!!(condition), __FILE__, __LINE__, "%s", #condition)
+#define CHECK_INT(got, want) check_int((int64_t)(got), (int64_t)(want), #got, __FILE__, __LINE__)
+#define CHECK_TEXT(got, want) check_text((got), (want), #got, __FILE__, __LINE__)
+/* passes only when |got - want| <= tolerance, so NaN fails */
+#define CHECK_NEAR(got, want, tolerance) check_near((double)(got), (double)(want), (double)(tolerance), #got, __FILE__, __LINE__)
+
+static inline int check_int(int64_t got, int64_t want, const char *what, const char *file, int line) {
+    return check_note(got == want, file, line, "%s is %lld, expected %lld", what, (long long)got, (long long)want);
+}
+static inline int check_text(const char *got, const char *want, const char *what, const char *file, int line) {
+    return check_note(got && want && strcmp(got, want) == 0, file, line, "%s is \"%s\", expected \"%s\"", what, got ? got : "(null)", want ? want : "(null)");
+}
+static inline int check_near(double got, double want, double tolerance, const char *what, const char *file, int line) {
+    return check_note(fabs(got - want) <= tolerance, file, line, "%s is %.9g, expected %.9g within %.3g", what, got, want, tolerance);
+}
+
+/* Golden data: tests/golden has what every machine checks; ../shared/goldens (optional) has the rest. Programs run in the repository's root. */
+static inline const char *check_golden(const char *relative) {
+    static char path[4][512];
+    static int turn;
+    struct stat info;
+    char *p = path[turn++ & 3];
+    snprintf(p, sizeof path[0], "tests/golden/%s", relative);
+    if (stat(p, &info) == 0) return p;
+    snprintf(p, sizeof path[0], "../shared/goldens/%s", relative);
+    return stat(p, &info) == 0 ? p : NULL;
+}
+/* whole file, malloc'ed, NUL behind it; NULL when it cannot be read */
+static inline char *check_read(const char *path, size_t *bytes) {
+    FILE *f = path ? fopen(path, "rb") : NULL;
+    char *text;
+    long length;
+    if (!f) return NULL;
+    fseek(f, 0, SEEK_END);
+    length = ftell(f);
+    rewind(f);
+    text = (char *)malloc((size_t)length + 1);
+    if (!text || fread(text, 1, (size_t)length, f) != (size_t)length) { fclose(f); free(text); return NULL; }
+    fclose(f);
+    text[length] = 0;
+    if (bytes) *bytes = (size_t)length;
+    return text;
+}
+
+/* NumPy .npy version 1.0, C order; data converted to what the caller asks for */
+typedef struct check_array { int dimensions; int64_t shape[4], count; char type[8]; unsigned char *file, *data; } check_array;
+static inline int check_npy(const char *path, check_array *a) {
+    size_t bytes, header;
+    const char *p;
+    memset(a, 0, sizeof *a);
+    a->file = (unsigned char *)check_read(path, &bytes);
+    if (!a->file) return 0;
+    if (bytes < 10 || memcmp(a->file, "\x93NUMPY", 6)) { free(a->file); a->file = NULL; return 0; }
+    header = 10 + (size_t)(a->file[8] | a->file[9] << 8);
+    p = strstr((char *)a->file + 10, "'descr': '");
+    snprintf(a->type, sizeof a->type, "%.3s", p + 10);
+    p = strstr((char *)a->file + 10, "'shape': (") + 10;
+    a->count = 1;
+    while (*p != ')') {
+        char *end;
+        long long n = strtoll(p, &end, 10);
+        if (end == p) break;
+        a->shape[a->dimensions++] = n;
+        a->count *= n;
+        p = end + strspn(end, ", ");
+    }
+    a->data = a->file + header;
+    return 1;
+}
+static inline double check_at(const check_array *a, int64_t i) {
+    union { float f; double d; int32_t i; int64_t l; } u;
+    if (!strcmp(a->type, "<f4")) { memcpy(&u.f, a->data + i * 4, 4); return (double)u.f; }
+    if (!strcmp(a->type, "<f8")) { memcpy(&u.d, a->data + i * 8, 8); return u.d; }
+    if (!strcmp(a->type, "<i4")) { memcpy(&u.i, a->data + i * 4, 4); return u.i; }
+    memcpy(&u.l, a->data + i * 8, 8);
+    return (double)u.l;
+}
+static inline void check_free(check_array *a) { free(a->file); a->file = NULL; }
+#endif

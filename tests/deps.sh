@@ -1,0 +1,40 @@
+#!/bin/bash
+# deps.sh build|clang [CC]: looks whether the compiler finds what the Makefile needs; installs it on Debian and Ubuntu when it may
+# (root, or sudo without a password), else says in one line what to install. Prints nothing when all is there.
+what=$1 compiler=${2:-cc}
+
+probe_build() {
+    local work status
+    work=$(mktemp -d) || return 1
+    printf '#include <math.h>\n#include <omp.h>\n#include <stb/stb_image.h>\nint main(void) { return (int)sin(omp_get_max_threads()) > 1; }\n' > "$work/probe.c"
+    $compiler -fopenmp "$work/probe.c" -o "$work/probe" -lm >/dev/null 2>&1
+    status=$?
+    rm -rf "$work"
+    return $status
+}
+probe_clang() {
+    local work status
+    work=$(mktemp -d) || return 1
+    printf '#include <omp.h>\n#include <cstdlib>\nint main() { return 0; }\n' > "$work/probe.cc"
+    clang++ -fopenmp -fsanitize=address,undefined "$work/probe.cc" -o "$work/probe" >/dev/null 2>&1 && g++ "$work/probe.cc" -fopenmp -o "$work/probe" >/dev/null 2>&1
+    status=$?
+    rm -rf "$work"
+    return $status
+}
+
+case $what in
+    build) packages="gcc libc6-dev libstb-dev"
+           case $compiler in *clang*) packages="clang libomp-dev libc6-dev libstb-dev";; esac;;
+    clang) packages="g++ clang libomp-dev";;
+    *) echo "usage: deps.sh build|clang [CC]" >&2; exit 2;;
+esac
+"probe_$what" && exit 0
+become=
+if [ "$(id -u)" != 0 ]; then become="sudo -n"; sudo -n true 2>/dev/null || become=no; fi
+if [ "$become" != no ] && command -v apt-get >/dev/null; then
+    echo "installing $packages" >&2
+    { $become apt-get update -q && $become env DEBIAN_FRONTEND=noninteractive apt-get install -yq $packages; } </dev/null >/dev/null 2>&1
+    "probe_$what" && exit 0
+fi
+echo "vlmprof needs: $packages (Debian and Ubuntu: apt-get install $packages)" >&2
+exit 1

@@ -1,0 +1,155 @@
+/* fuzz_checkpoint.c: hostile config.json, preprocessor_config.json, safetensors headers, shard indexes and score texts. The first byte
+ * picks the target. libFuzzer entry; with -DFUZZ_MAIN a program that runs the files it is given, or with no file 20000 mutations of seeds. */
+#define _POSIX_C_SOURCE 200809L
+#define VLMPROF_IMPLEMENTATION
+#include "../../vlmprof.h"
+
+#define MUST(condition) do { if (!(condition)) { fprintf(stderr, "fuzz_checkpoint: line %d: %s\n", __LINE__, #condition); abort(); } } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char config_seed[] =
+    "{\"block_type\":\"moe\",\"attention_layer_norm\":true,\"image_padding_embed\":\"pad_and_partial_pad\",\"image_pooling_2d\":\"attention-meanq\","
+    "\"include_bias\":false,\"layer_norm_type\":\"rms\",\"rope\":true,\"rope_impl\":\"llama\",\"weight_tying\":false,\"d_model\":128,\"n_heads\":4,"
+    "\"n_layers\":4,\"moe_num_experts\":8,\"moe_top_k\":2,\"vocab_size\":655,\"embedding_size\":704,\"additional_vocab_size\":16,\"mlp_ratio\":1,"
+    "\"vit_layers\":[-2,-4],\"vision_backbone\":{\"image_mlp_activations\":\"quick_gelu\",\"image_emb_dim\":64,\"image_num_heads\":4,"
+    "\"image_head_dim\":16,\"image_mlp_dim\":256,\"image_num_key_value_heads\":4,\"image_num_layers\":5}}";
+
+/* what the engine may rely on */
+static void check_config(const vp_model_config *c) {
+    vp_tensor_spec spec;
+    int64_t count = vp_model_tensor_count(c), i;
+    MUST(c->d_model == c->head_count * c->head_dim && c->head_dim % 2 == 0 && c->top_k >= 1 && c->top_k <= c->expert_count && c->expert_dim >= 1);
+    MUST(c->vit_width == c->vit_head_count * c->vit_head_dim && c->embedding_size >= c->vocab_size && c->norm_eps > 0 && c->vit_norm_eps > 0);
+    MUST(c->vit_blocks_needed >= 1 && c->vit_blocks_needed <= c->vit_block_count && c->vit_layer_count >= 1 && c->vit_layer_count <= VP_VIT_LAYERS_MAX);
+    MUST(vp_geometry_check(&c->geometry) == VP_OK);
+    for (i = 0; i < count; i += count / 50 + 1) {
+        MUST(vp_model_tensor(c, i, &spec) == VP_OK && spec.name[0] && spec.shape[0] > 0);
+        MUST(spec.dimensions == 1 || (spec.dimensions == 2 && spec.shape[1] > 0));
+    }
+}
+
+static void write_file(const char *directory, const char *name, const uint8_t *prefix, size_t prefix_bytes, const uint8_t *data, size_t size) {
+    char path[128];
+    FILE *file;
+    vp_impl_print(path, sizeof path, "%s/%s", directory, name);
+    file = fopen(path, "wb");
+    MUST(file != NULL);
+    fwrite(prefix, 1, prefix_bytes, file);
+    fwrite(data, 1, size, file);
+    fclose(file);
+}
+
+static void open_files(const uint8_t *data, size_t size, int index) {
+    static char directory[] = "/tmp/vlmprof-fuzz-XXXXXX";
+    static int ready;
+    char path[128];
+    uint8_t length[8];
+    uint64_t header = size;
+    vp_checkpoint *cp = NULL;
+    vp_error error;
+    int i;
+    if (!ready++) MUST(mkdtemp(directory) != NULL);
+    while (header > 0 && data[header - 1] != '}') header--; /* the buffer begins behind the last brace */
+    for (i = 0; i < 8; i++) length[i] = (uint8_t)(header >> (8 * i));
+    write_file(directory, index ? "model.safetensors.index.json" : "model.safetensors", length, index ? 0 : 8, data, size);
+    if (index) write_file(directory, "a", (const uint8_t *)"\2\0\0\0\0\0\0\0{}", 10, data, 0);
+    if (vp_checkpoint_open(directory, NULL, &cp, &error) == VP_OK) {
+        size_t k;
+        for (k = 0; k < cp->entry_count; k++) {
+            vp_tensor t;
+            volatile unsigned char byte;
+            if (vp_checkpoint_find(cp, cp->entries[k].name, &t) != VP_OK || !t.bytes) continue;
+            byte = t.data[0];
+            byte = t.data[t.bytes - 1];
+            (void)byte;
+        }
+    } else MUST(cp == NULL && error.text[0]);
+    vp_checkpoint_close(cp);
+    for (i = 0; i < 3; i++) {
+        static const char *const names[3] = {"model.safetensors", "model.safetensors.index.json", "a"};
+        vp_impl_print(path, sizeof path, "%s/%s", directory, names[i]);
+        remove(path);
+    }
+}
+
+static void score(const uint8_t *data, size_t size) {
+    char *text = (char *)malloc(size + 1), *out = (char *)malloc(2 * size + 64), *scratch = (char *)malloc(4 * size + 64);
+    const char *references[3];
+    double value = -1;
+    size_t needed = 0;
+    MUST(text && out && scratch);
+    memcpy(text, data, size);
+    text[size] = 0;
+    MUST(vp_score_clean(text, out, strlen(text) + 1, &needed) == VP_OK && strlen(out) == needed);
+    MUST(vp_score_vqa_normalise(text, out, 2 * size + 64, &needed) == VP_OK && strlen(out) == needed && 2 * needed <= 3 * strlen(text));
+    references[0] = references[1] = references[2] = text;
+    MUST(vp_score_vqa_seed(text, references, 3, scratch, 4 * size + 64, &value) == VP_OK && value == 1.0);
+    free(text);
+    free(out);
+    free(scratch);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    vp_model_config config;
+    vp_error error;
+    if (size < 1) return 0;
+    switch (data[0] % 5) {
+        case 0:
+            if (vp_model_config_parse((const char *)data + 1, size - 1, NULL, 0, &config, &error) == VP_OK) check_config(&config);
+            break;
+        case 1:
+            if (vp_model_config_parse(config_seed, sizeof config_seed - 1, (const char *)data + 1, size - 1, &config, &error) == VP_OK) check_config(&config);
+            break;
+        case 2: open_files(data + 1, size - 1, 0); break;
+        case 3: open_files(data + 1, size - 1, 1); break;
+        default: score(data + 1, size - 1); break;
+    }
+    return 0;
+}
+
+#ifdef FUZZ_MAIN
+static uint64_t random_state = 20240601;
+static uint64_t random_below(uint64_t limit) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 33) % limit;
+}
+static void mutations(void) {
+    static const char *const seeds[5] = {
+        config_seed,
+        "{\"base_image_input_size\":[336,336],\"image_mean\":[0.48,0.45,0.4],\"image_std\":[0.2,0.2,0.2],\"max_crops\":12,\"overlap_margins\":[4,4]}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[8,8]}}01234567",
+        "{\"metadata\":{\"total_size\":0},\"weight_map\":{\"x\":\"a\",\"y\":\"b\"}}",
+        "Answer: the U.S. dont, 1,000 - \xC4\xB0 \xCE\xA3.\n none Answer: x"};
+    static const char bytes[] = "\"{}[]:,.-+eE0129\\u \n\t\x01\x7f\xc3\xa9\xff\xce\xa3" "atfn";
+    uint8_t text[2048];
+    int i;
+    for (i = 0; i < 20000; i++) {
+        int target = (int)random_below(5);
+        size_t length = strlen(seeds[target]), changes = random_below(4), from, to;
+        text[0] = (uint8_t)target;
+        memcpy(text + 1, seeds[target], length);
+        while (changes--) {
+            from = (size_t)random_below(length);
+            to = (size_t)random_below(length);
+            if (random_below(3)) text[1 + from] = (uint8_t)bytes[random_below(sizeof bytes - 1)];
+            else if (random_below(2)) memmove(text + 1 + from, text + 1 + to, length - (from > to ? from : to));
+            else length = from + 1;
+        }
+        LLVMFuzzerTestOneInput(text, length + 1);
+    }
+    printf("fuzz_checkpoint: %d mutations\n", i);
+}
+int main(int argc, char **argv) {
+    int i;
+    if (argc < 2) mutations();
+    for (i = 1; i < argc; i++) {
+        char *text;
+        size_t bytes;
+        if (vp_file_read(argv[i], 1 << 24, &text, &bytes, NULL) != VP_OK) return 1;
+        LLVMFuzzerTestOneInput((const uint8_t *)text, bytes);
+        free(text);
+    }
+    return 0;
+}
+#endif

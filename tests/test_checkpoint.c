@@ -1,0 +1,860 @@
+/* Conversions (every f16 and bf16 value), config.json (every refusal), the list of tensors, safetensors files (every rejection), folders of
+ * shards, and file reading. Files are built in a temporary folder; the golden checkpoints are opened as they are. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdlib.h>
+/* the header's allocations, of which number `allocations_left` fails; negative: none */
+static int allocations_left = -1;
+static int allocation_fails(void) { return allocations_left >= 0 && allocations_left-- == 0; }
+static void *failing_malloc(size_t bytes) { return allocation_fails() ? NULL : malloc(bytes); }
+static void *failing_calloc(size_t count, size_t bytes) { return allocation_fails() ? NULL : calloc(count, bytes); }
+static void *failing_realloc(void *old, size_t bytes) { return allocation_fails() ? NULL : realloc(old, bytes); }
+#define malloc(bytes) failing_malloc(bytes)
+#define calloc(count, bytes) failing_calloc(count, bytes)
+#define realloc(old, bytes) failing_realloc(old, bytes)
+#define VLMPROF_IMPLEMENTATION
+#include "../vlmprof.h"
+#include "check.h"
+#include <dirent.h>
+
+static char folder[256];
+
+static char *path_of(const char *name) {
+    static char path[4][600];
+    static int turn;
+    char *p = path[turn++ & 3];
+    snprintf(p, sizeof path[0], "%s/%s", folder, name);
+    return p;
+}
+/* leaves an empty folder */
+static void folder_clear(void) {
+    DIR *d = opendir(folder);
+    struct dirent *e;
+    if (!d) return;
+    while ((e = readdir(d)) != NULL)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) remove(path_of(e->d_name));
+    closedir(d);
+}
+static void file_write(const char *name, const void *bytes, size_t count) {
+    FILE *f = fopen(path_of(name), "wb");
+    if (!f || fwrite(bytes, 1, count, f) != count || fclose(f)) { printf("cannot write %s\n", path_of(name)); exit(1); }
+}
+/* length field, header, `buffer` bytes 0, 1, 2, ... ; claim: what the length field says, -1 = the truth */
+static void safetensors_write(const char *name, const char *header, size_t header_bytes, int64_t buffer, int64_t claim) {
+    FILE *f = fopen(path_of(name), "wb");
+    uint64_t length = claim >= 0 ? (uint64_t)claim : header_bytes;
+    int64_t i;
+    if (!f) { printf("cannot write %s\n", path_of(name)); exit(1); }
+    for (i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
+    fwrite(header, 1, header_bytes, f);
+    for (i = 0; i < buffer; i++) fputc((int)(i & 255), f);
+    fclose(f);
+}
+/* opens the temporary folder; the error must be one line that names its place, and no checkpoint may come out of a failure */
+static vp_result folder_open(const vp_model_config *config, vp_error *error) {
+    vp_checkpoint *cp = NULL;
+    vp_result result;
+    memset(error, 0, sizeof *error);
+    result = vp_checkpoint_open(folder, config, &cp, error);
+    if (result == VP_OK) CHECK(cp != NULL);
+    else {
+        CHECK(cp == NULL);
+        CHECK_INT(error->code, result);
+        CHECK(error->where[0] && error->text[0] && !strchr(error->text, '\n'));
+    }
+    vp_checkpoint_close(cp);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------- conversions */
+/* the value of a small float format from its definition */
+static double small_float(unsigned bits, int exponent_bits, int fraction_bits) {
+    int bias = (1 << (exponent_bits - 1)) - 1, exponent = (int)(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
+    double fraction = (double)(bits & ((1u << fraction_bits) - 1)) / (double)(1 << fraction_bits);
+    double sign = bits >> (exponent_bits + fraction_bits) & 1 ? -1.0 : 1.0;
+    if (exponent == (1 << exponent_bits) - 1) return fraction > 0 ? NAN : sign * INFINITY;
+    return sign * (exponent ? ldexp(1.0 + fraction, exponent - bias) : ldexp(fraction, 1 - bias));
+}
+static int same_float(float got, double wanted) {
+    if (wanted != wanted) return got != got;
+    return got == (float)wanted && !signbit(got) == !signbit(wanted);
+}
+static uint32_t float_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+static float bits_float(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+static void test_conversions(void) {
+    uint32_t i, seed = 12345, wrong = 0;
+    check_case("every f16 value against its definition; NaN is quiet and keeps its sign");
+    for (i = 0; i < 65536; i++) {
+        float got = vp_f16_to_f32((uint16_t)i);
+        wrong += !same_float(got, small_float(i, 5, 10));
+        if (got != got) wrong += !(float_bits(got) & 0x400000) || (float_bits(got) >> 31) != i >> 15;
+    }
+    CHECK_INT(wrong, 0);
+    check_case("every bf16 value against its definition, and back unchanged");
+    for (i = 0; i < 65536; i++) {
+        float got = vp_bf16_to_f32((uint16_t)i);
+        wrong += !same_float(got, small_float(i, 8, 7));
+        if (got != got) wrong += vp_f32_to_bf16(got) != (i | 0x40);
+        else wrong += vp_f32_to_bf16(got) != i;
+    }
+    CHECK_INT(wrong, 0);
+    check_case("f32 to bf16 takes the nearest of the two neighbours, ties to even (random bits, seed 12345)");
+    for (i = 0; i < 400000; i++) {
+        uint32_t bits, low, high, got;
+        double value, below, above;
+        seed = seed * 1664525u + 1013904223u;
+        bits = (seed >> 8) * 2654435761u;
+        if (i % 4 == 0) bits = (bits & 0xffff0000u) | 0x8000u;                    /* a tie */
+        if (i % 4 == 1) bits = (bits & 0xffff0000u) | (0x7fffu + (bits & 2));      /* beside a tie */
+        if (i % 16 == 2) bits &= 0x807fffffu;                                      /* subnormal */
+        if ((bits & 0x7fffffffu) >= 0x7f000000u) continue;                         /* the largest are below */
+        low = bits >> 16;
+        high = low + 1;
+        value = fabs((double)bits_float(bits));
+        below = fabs((double)bits_float(low << 16));
+        above = fabs((double)bits_float(high << 16));
+        got = vp_f32_to_bf16(bits_float(bits));
+        if (value - below < above - value) wrong += got != low;
+        else if (value - below > above - value) wrong += got != high;
+        else wrong += got != (low & 1 ? high : low);
+    }
+    CHECK_INT(wrong, 0);
+    check_case("f32 to bf16: overflow, infinity, NaN");
+    CHECK_INT(vp_f32_to_bf16(bits_float(0x7f7fffffu)), 0x7f80);
+    CHECK_INT(vp_f32_to_bf16(bits_float(0x7f7f7fffu)), 0x7f7f);
+    CHECK_INT(vp_f32_to_bf16(bits_float(0x7f7f8000u)), 0x7f80);
+    CHECK_INT(vp_f32_to_bf16(bits_float(0xff800000u)), 0xff80);
+    CHECK_INT(vp_f32_to_bf16(bits_float(0x7f800001u)), 0x7fc0);
+    CHECK_INT(vp_f32_to_bf16(bits_float(0xffffffffu)), 0xffff);
+    CHECK_INT(vp_f32_to_bf16(-0.0f), 0x8000);
+}
+
+/* ------------------------------------------------------------------------------------------------------ config */
+static char *config_text, *preprocessor_text;
+
+/* config_text with the first `find` replaced; malloc'ed */
+static char *replaced(const char *text, const char *find, const char *replace) {
+    const char *at = strstr(text, find);
+    char *out = (char *)malloc(strlen(text) + strlen(replace) + 1);
+    if (!out || !at) { printf("replaced(): \"%s\" does not stand in the text\n", find); exit(1); }
+    memcpy(out, text, (size_t)(at - text));
+    strcpy(out + (at - text), replace);
+    strcat(out, at + strlen(find));
+    return out;
+}
+static void config_expect(const char *config, const char *preprocessor, vp_result code, const char *where) {
+    vp_model_config c, poison;
+    vp_error error;
+    memset(&c, 0x55, sizeof c);
+    poison = c;
+    memset(&error, 0, sizeof error);
+    CHECK_INT(vp_model_config_parse(config, strlen(config), preprocessor, preprocessor ? strlen(preprocessor) : 0, &c, &error), code);
+    if (code == VP_OK) return;
+    CHECK_INT(error.code, code);
+    CHECK_TEXT(error.where, where);
+    CHECK(error.text[0] && !strchr(error.text, '\n'));
+    CHECK(memcmp(&c, &poison, sizeof c) == 0);
+}
+
+typedef struct config_case { const char *find, *replace; vp_result code; const char *where; } config_case;
+static const config_case config_cases[] = {
+    {"\"model_type\": \"molmo\"", "\"model_type\": \"llava\"", VP_ERR_UNSUPPORTED, "model_type"},
+    {"\"block_type\": \"moe\"", "\"block_type\": \"sequential\"", VP_ERR_UNSUPPORTED, "block_type"},
+    {"\"block_type\": \"moe\"", "\"a\": 0", VP_ERR_UNSUPPORTED, "block_type"},
+    {"\"block_type\": \"moe\"", "\"block_type\": 5", VP_ERR_UNSUPPORTED, "block_type"},
+    {"\"block_group_size\": 1", "\"block_group_size\": 2", VP_ERR_UNSUPPORTED, "block_group_size"},
+    {"\"activation_type\": \"swiglu\"", "\"activation_type\": \"gelu\"", VP_ERR_UNSUPPORTED, "activation_type"},
+    {"\"alibi\": false", "\"alibi\": true", VP_ERR_UNSUPPORTED, "alibi"},
+    {"\"alibi\": false", "\"alibi\": \"false\"", VP_ERR_UNSUPPORTED, "alibi"},
+    {"\"attention_layer_norm\": true", "\"attention_layer_norm\": false", VP_ERR_UNSUPPORTED, "attention_layer_norm"},
+    {"\"attention_layer_norm\": true", "\"a\": true", VP_ERR_UNSUPPORTED, "attention_layer_norm"},
+    {"\"attention_layer_norm_with_affine\": true",
+     "\"attention_layer_norm_with_affine\": false", VP_ERR_UNSUPPORTED, "attention_layer_norm_with_affine"},
+    {"\"attn_logit_softcapping\": null", "\"attn_logit_softcapping\": 50.0", VP_ERR_UNSUPPORTED, "attn_logit_softcapping"},
+    {"\"bias_for_layer_norm\": false", "\"bias_for_layer_norm\": true", VP_ERR_UNSUPPORTED, "bias_for_layer_norm"},
+    {"\"bias_for_layer_norm\": false", "\"bias_for_layer_norm\": null", VP_OK, ""},
+    {"\"clip_qkv\": null", "\"clip_qkv\": 8", VP_ERR_UNSUPPORTED, "clip_qkv"},
+    {"\"crop_mode\": \"overlap-and-resize-c2\"", "\"crop_mode\": \"resize\"", VP_ERR_UNSUPPORTED, "crop_mode"},
+    {"\"final_logit_softcapping\": null", "\"final_logit_softcapping\": 30", VP_ERR_UNSUPPORTED, "final_logit_softcapping"},
+    {"\"fix_image_input_idx\": 2", "\"fix_image_input_idx\": 1", VP_ERR_UNSUPPORTED, "fix_image_input_idx"},
+    {"\"image_padding_embed\": \"pad_and_partial_pad\"", "\"image_padding_embed\": \"pad_embed\"", VP_ERR_UNSUPPORTED, "image_padding_embed"},
+    {"\"image_padding_embed\": \"pad_and_partial_pad\"", "\"image_padding_embed\": null", VP_ERR_UNSUPPORTED, "image_padding_embed"},
+    {"\"image_pooling_2d\": \"attention-meanq\"", "\"image_pooling_2d\": \"attention\"", VP_ERR_UNSUPPORTED, "image_pooling_2d"},
+    {"\"image_pooling_h\": 2", "\"image_pooling_h\": 3", VP_ERR_UNSUPPORTED, "image_pooling_h"},
+    {"\"image_pooling_w\": 2", "\"image_pooling_w\": 1", VP_ERR_UNSUPPORTED, "image_pooling_w"},
+    {"\"image_projector\": \"mlp\"", "\"image_projector\": \"linear\"", VP_ERR_UNSUPPORTED, "image_projector"},
+    {"\"include_bias\": false", "\"include_bias\": true", VP_ERR_UNSUPPORTED, "include_bias"},
+    {"\"layer_norm_type\": \"rms\"", "\"layer_norm_type\": \"default\"", VP_ERR_UNSUPPORTED, "layer_norm_type"},
+    {"\"layer_norm_with_affine\": true", "\"layer_norm_with_affine\": false", VP_ERR_UNSUPPORTED, "layer_norm_with_affine"},
+    {"\"moe_dropless\": true", "\"moe_dropless\": false", VP_ERR_UNSUPPORTED, "moe_dropless"},
+    {"\"moe_interleave\": false", "\"moe_interleave\": true", VP_ERR_UNSUPPORTED, "moe_interleave"},
+    {"\"moe_shared_expert\": false", "\"moe_shared_expert\": true", VP_ERR_UNSUPPORTED, "moe_shared_expert"},
+    {"\"multi_query_attention\": null", "\"multi_query_attention\": true", VP_ERR_UNSUPPORTED, "multi_query_attention"},
+    {"\"norm_after\": false", "\"norm_after\": true", VP_ERR_UNSUPPORTED, "norm_after"},
+    {"\"normalize_input_embeds\": false", "\"normalize_input_embeds\": true", VP_ERR_UNSUPPORTED, "normalize_input_embeds"},
+    {"\"pad_to\": null", "\"pad_to\": 4096", VP_ERR_UNSUPPORTED, "pad_to"},
+    {"\"qkv_bias\": false", "\"qkv_bias\": true", VP_ERR_UNSUPPORTED, "qkv_bias"},
+    {"\"pad_to\": null", "\"quantization_config\": {\"bits\": 4}", VP_ERR_UNSUPPORTED, "quantization_config"},
+    {"\"rope\": true", "\"rope\": false", VP_ERR_UNSUPPORTED, "rope"},
+    {"\"rope_impl\": \"llama\"", "\"rope_impl\": \"cockatoo\"", VP_ERR_UNSUPPORTED, "rope_impl"},
+    {"\"pad_to\": null", "\"rope_scaling\": {\"factor\": 2}", VP_ERR_UNSUPPORTED, "rope_scaling"},
+    {"\"scale_logits\": false", "\"scale_logits\": true", VP_ERR_UNSUPPORTED, "scale_logits"},
+    {"\"unconditioned\": false", "\"unconditioned\": true", VP_ERR_UNSUPPORTED, "unconditioned"},
+    {"\"use_cls_feature\": false", "\"use_cls_feature\": true", VP_ERR_UNSUPPORTED, "use_cls_feature"},
+    {"\"use_col_tokens\": true", "\"use_col_tokens\": false", VP_ERR_UNSUPPORTED, "use_col_tokens"},
+    {"\"weight_tying\": false", "\"weight_tying\": true", VP_ERR_UNSUPPORTED, "weight_tying"},
+    {"\"n_kv_heads\": null", "\"n_kv_heads\": 2", VP_ERR_UNSUPPORTED, "n_kv_heads"},
+    {"\"n_kv_heads\": null", "\"n_kv_heads\": 4", VP_OK, ""},
+    {"\"head_dim\": null", "\"head_dim\": 64", VP_ERR_UNSUPPORTED, "head_dim"},
+    {"\"head_dim\": null", "\"head_dim\": 32", VP_OK, ""},
+    {"\"additional_vocab_size\": 16", "\"additional_vocab_size\": null", VP_ERR_UNSUPPORTED, "additional_vocab_size"},
+    {"\"n_heads\": 4", "\"n_heads\": 128", VP_ERR_UNSUPPORTED, "n_heads"},
+    {"\"n_heads\": 4", "\"n_heads\": 3", VP_ERR_MISMATCH, "d_model"},
+    {"\"n_heads\": 4", "\"n_heads\": 0", VP_ERR_RANGE, "n_heads"},
+    {"\"d_model\": 128", "\"d_model\": \"128\"", VP_ERR_FORMAT, "d_model"},
+    {"\"d_model\": 128", "\"d_model\": 128.5", VP_ERR_FORMAT, "d_model"},
+    {"\"d_model\": 128", "\"d_model\": null", VP_ERR_FORMAT, "d_model"},
+    {"\"d_model\": 128", "\"d_model\": 1e30", VP_ERR_RANGE, "d_model"},
+    {"\"d_model\": 128", "\"d_model\": -128", VP_ERR_RANGE, "d_model"},
+    {"\"d_model\": 128", "\"d_model\": 128.0", VP_OK, ""},
+    {"\"d_model\": 128", "\"a\": 1", VP_ERR_NOT_FOUND, "d_model"},
+    {"\"n_layers\": 4", "\"a\": 1", VP_ERR_NOT_FOUND, "n_layers"},
+    {"\"n_layers\": 4", "\"n_layers\": 1025", VP_ERR_RANGE, "n_layers"},
+    {"\"moe_num_experts\": 8", "\"moe_num_experts\": 1025", VP_ERR_RANGE, "moe_num_experts"},
+    {"\"moe_top_k\": 2", "\"moe_top_k\": 9", VP_ERR_RANGE, "moe_top_k"},
+    {"\"vocab_size\": 655", "\"vocab_size\": 705", VP_ERR_RANGE, "embedding_size"},
+    {"\"embedding_size\": 704", "\"embedding_size\": 99999999999999999999", VP_ERR_RANGE, "embedding_size"},
+    {"\"mlp_ratio\": 1", "\"mlp_ratio\": 65536", VP_ERR_RANGE, "mlp_ratio"},
+    {"\"mlp_hidden_size\": null", "\"mlp_hidden_size\": 1", VP_ERR_RANGE, "mlp_hidden_size"},
+    {"\"rope_theta\": 10000.0", "\"rope_theta\": 0", VP_ERR_RANGE, "rope_theta"},
+    {"\"rope_theta\": 10000.0", "\"rope_theta\": \"x\"", VP_ERR_FORMAT, "rope_theta"},
+    {"\"layer_norm_eps\": 1e-05", "\"layer_norm_eps\": 1e-60", VP_ERR_RANGE, "layer_norm_eps"},
+    {"\"layer_norm_eps\": 1e-05", "\"layer_norm_eps\": -1", VP_ERR_RANGE, "layer_norm_eps"},
+    {"\"vision_backbone\": {", "\"vision_backbone\": null, \"a\": {", VP_ERR_UNSUPPORTED, "vision_backbone"},
+    {"\"vision_backbone\": {", "\"vision_backbone\": 3, \"a\": {", VP_ERR_FORMAT, "vision_backbone"},
+    {"\"image_model_type\": \"openai\"", "\"image_model_type\": \"siglip\"", VP_ERR_UNSUPPORTED, "vision_backbone.image_model_type"},
+    {"\"image_mlp_activations\": \"quick_gelu\"", "\"image_mlp_activations\": \"gelu\"", VP_ERR_UNSUPPORTED, "vision_backbone.image_mlp_activations"},
+    {"\"resize_mode\": \"default\"", "\"resize_mode\": \"siglip\"", VP_ERR_UNSUPPORTED, "vision_backbone.resize_mode"},
+    {"\"image_num_key_value_heads\": 4", "\"image_num_key_value_heads\": 2", VP_ERR_UNSUPPORTED, "vision_backbone.image_num_key_value_heads"},
+    {"\"image_head_dim\": 16", "\"image_head_dim\": 17", VP_ERR_UNSUPPORTED, "vision_backbone.image_head_dim"},
+    {"\"image_pos_patch_size\": 14", "\"image_pos_patch_size\": 16", VP_ERR_UNSUPPORTED, "vision_backbone.image_pos_patch_size"},
+    {"\"image_num_pos\": 577", "\"image_num_pos\": 576", VP_ERR_MISMATCH, "vision_backbone.image_num_pos"},
+    {"\"image_norm_eps\": 1e-05", "\"image_norm_eps\": 1e-60", VP_ERR_RANGE, "vision_backbone.image_norm_eps"},
+    {"\"image_num_layers\": 5", "\"image_num_layers\": 0", VP_ERR_RANGE, "vision_backbone.image_num_layers"},
+    {"\"image_num_layers\": 5", "\"image_num_layers\": 3", VP_ERR_RANGE, "vit_layers"},
+    {"-2,\n    -4", "-2, -4, 0, 1, 2", VP_ERR_FORMAT, "vit_layers"},
+    {"-2,\n    -4", "", VP_ERR_FORMAT, "vit_layers"},
+    {"-2,\n    -4", "5", VP_ERR_RANGE, "vit_layers"},
+    {"-2,\n    -4", "\"-2\"", VP_ERR_FORMAT, "vit_layers"},
+    {"      336,\n      336", "336, 448", VP_ERR_UNSUPPORTED, "vision_backbone.image_default_input_size"},
+    {"      336,\n      336", "336", VP_ERR_FORMAT, "vision_backbone.image_default_input_size"},
+    {"      336,\n      336", "448, 448", VP_ERR_MISMATCH, "preprocessor_config.json: base_image_input_size"},
+    {"\"auto_map\"", "]", VP_ERR_FORMAT, "config.json"},
+};
+static const config_case preprocessor_cases[] = {
+    {"\"do_normalize\": true", "\"do_normalize\": false", VP_ERR_UNSUPPORTED, "preprocessor_config.json: do_normalize"},
+    {"\"image_padding_mask\": true", "\"image_padding_mask\": false", VP_ERR_UNSUPPORTED, "preprocessor_config.json: image_padding_mask"},
+    {"\"image_patch_size\": 14", "\"image_patch_size\": 16", VP_ERR_MISMATCH, "preprocessor_config.json: image_patch_size"},
+    {"\"image_token_length_h\": 12", "\"image_token_length_h\": 11", VP_ERR_MISMATCH, "preprocessor_config.json: image_token_length_h"},
+    {"\"image_token_length_w\": 12", "\"image_token_length_w\": 13", VP_ERR_MISMATCH, "preprocessor_config.json: image_token_length_w"},
+    {"\"max_crops\": 12", "\"max_crops\": 0", VP_ERR_RANGE, "preprocessor_config.json: max_crops"},
+    {"0.48145466,", "\"0.48145466\",", VP_ERR_FORMAT, "preprocessor_config.json: image_mean"},
+    {"0.48145466,", "0.48145466, 1,", VP_ERR_FORMAT, "preprocessor_config.json: image_mean"},
+    {"0.48145466", "1e400", VP_ERR_RANGE, "preprocessor_config.json: image_mean"},
+    {"0.26862954", "0", VP_ERR_RANGE, "geometry"},
+    {"    4,\n    4", "4", VP_ERR_FORMAT, "preprocessor_config.json: overlap_margins"},
+    {"    4,\n    4", "12, 12", VP_ERR_RANGE, "geometry"},
+    {"{", "", VP_ERR_FORMAT, "preprocessor_config.json"},
+    {"    336,\n    336", "336, 336, 336", VP_ERR_FORMAT, "preprocessor_config.json: base_image_input_size"},
+};
+
+static void check_tiny_a(const vp_model_config *c) {
+    CHECK_INT(c->d_model, 128); CHECK_INT(c->head_count, 4); CHECK_INT(c->head_dim, 32); CHECK_INT(c->block_count, 4);
+    CHECK_INT(c->expert_count, 8); CHECK_INT(c->expert_dim, 64); CHECK_INT(c->top_k, 2);
+    CHECK_INT(c->vocab_size, 655); CHECK_INT(c->embedding_size, 704); CHECK_INT(c->additional_vocab_size, 16);
+    CHECK_INT(c->max_sequence_length, 4096); CHECK_NEAR(c->rope_theta, 10000, 0); CHECK(c->norm_eps == 1e-5f);
+    CHECK_INT(c->vit_width, 64); CHECK_INT(c->vit_head_count, 4); CHECK_INT(c->vit_head_dim, 16); CHECK_INT(c->vit_mlp_dim, 256);
+    CHECK_INT(c->vit_block_count, 5); CHECK_INT(c->vit_positions, 577); CHECK(c->vit_norm_eps == 1e-5f);
+    CHECK_INT(c->vit_layer_count, 2); CHECK_INT(c->vit_layers[0], -2); CHECK_INT(c->vit_layers[1], -4); CHECK_INT(c->vit_blocks_needed, 4);
+    CHECK_INT(c->projector_dim, 64);
+    CHECK_INT(c->geometry.crop_px, 336); CHECK_INT(c->geometry.patch_px, 14); CHECK_INT(c->geometry.margin_left_patches, 4);
+    CHECK_INT(c->geometry.margin_right_patches, 4); CHECK_INT(c->geometry.pool, 2); CHECK_INT(c->geometry.max_crops, 12);
+    CHECK(c->geometry.mean[0] == 0.48145466f && c->geometry.std[2] == 0.27577711f);
+}
+
+static void test_config(void) {
+    vp_model_config c;
+    vp_error error;
+    char *text;
+    size_t i;
+    config_text = check_read(check_golden("models/tiny-a/config.json"), NULL);
+    preprocessor_text = check_read(check_golden("models/tiny-a/preprocessor_config.json"), NULL);
+    if (!config_text || !preprocessor_text) { check_skip("config", "golden models not found"); return; }
+    check_case("tiny-a: every field");
+    memset(&c, 0x55, sizeof c);
+    CHECK_INT(vp_model_config_parse(config_text, strlen(config_text), preprocessor_text, strlen(preprocessor_text), &c, &error), VP_OK);
+    check_tiny_a(&c);
+    check_case("tiny-a without preprocessor_config.json");
+    memset(&c, 0x55, sizeof c);
+    CHECK_INT(vp_model_config_parse(config_text, strlen(config_text), NULL, 0, &c, &error), VP_OK);
+    check_tiny_a(&c);
+    for (i = 0; i < sizeof config_cases / sizeof config_cases[0]; i++) {
+        const config_case *k = &config_cases[i];
+        check_case("config.json with %s", k->replace);
+        text = replaced(config_text, k->find, k->replace);
+        config_expect(text, preprocessor_text, k->code, k->where);
+        free(text);
+    }
+    for (i = 0; i < sizeof preprocessor_cases / sizeof preprocessor_cases[0]; i++) {
+        const config_case *k = &preprocessor_cases[i];
+        check_case("preprocessor_config.json with %s", k->replace);
+        text = replaced(preprocessor_text, k->find, k->replace);
+        config_expect(config_text, text, k->code, k->where);
+        free(text);
+    }
+    check_case("not objects");
+    config_expect("[]", NULL, VP_ERR_FORMAT, "config.json");
+    config_expect("", NULL, VP_ERR_FORMAT, "config.json");
+    config_expect(config_text, "3", VP_ERR_FORMAT, "preprocessor_config.json");
+    check_case("values that the files override");
+    text = replaced(config_text, "\"mlp_hidden_size\": null", "\"mlp_hidden_size\": 17");
+    CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_OK);
+    CHECK_INT(c.expert_dim, 8);
+    CHECK_INT(c.projector_dim, 8);
+    free(text);
+    text = replaced(config_text, "\"embedding_size\": 704", "\"embedding_size\": null");
+    CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_OK);
+    CHECK_INT(c.embedding_size, 655);
+    free(text);
+    text = replaced(config_text, "-2,\n    -4", "0, -5, 2");
+    CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_OK);
+    CHECK_INT(c.vit_layer_count, 3);
+    CHECK_INT(c.vit_blocks_needed, 3);
+    free(text);
+    text = replaced(preprocessor_text, "    4,\n    4", "2, 6");
+    CHECK_INT(vp_model_config_parse(config_text, strlen(config_text), text, strlen(text), &c, &error), VP_OK);
+    CHECK_INT(c.geometry.margin_left_patches, 2);
+    CHECK_INT(c.geometry.margin_right_patches, 6);
+    free(text);
+    check_case("NULL arguments are VP_ERR_RANGE");
+    CHECK_INT(vp_model_config_parse(NULL, 0, NULL, 0, &c, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_model_config_parse("{}", 2, NULL, 0, NULL, NULL), VP_ERR_RANGE);
+}
+
+/* ----------------------------------------------------------------------------------------- presets and tensors */
+static void test_presets(void) {
+    vp_model_config c;
+    vp_special_ids ids;
+    vp_tensor_spec spec;
+    int64_t i, k, parameters = 0, count;
+    char *list;
+    check_case("molmoe-1b has 3573 tensors and 7221875712 parameters");
+    CHECK_INT(vp_model_config_preset("molmoe-1b", &c), VP_OK);
+    CHECK_INT(vp_geometry_check(&c.geometry), VP_OK);
+    count = vp_model_tensor_count(&c);
+    CHECK_INT(count, 3573);
+    for (i = 0; i < count; i++) {
+        int64_t elements = 1;
+        if (!CHECK_INT(vp_model_tensor(&c, i, &spec), VP_OK)) break;
+        for (k = 0; k < spec.dimensions; k++) elements *= spec.shape[k];
+        parameters += elements;
+    }
+    CHECK_INT(parameters, 7221875712);
+    CHECK_INT(vp_model_preset_ids("molmoe-1b", &ids), VP_OK);
+    CHECK(ids.pad == 1 && ids.bos == 50279 && ids.eos == 50279 && ids.im_start == 50280 && ids.im_end == 50281 && ids.im_patch == 50282);
+    CHECK(ids.im_col == 50283 && ids.image == 50284);
+    list = check_read("../shared/reference/molmoe-tensors.txt", NULL);
+    if (!list) check_skip("the published list of tensors", "../shared/reference is not there");
+    else {
+        const char *p = list;
+        char line[160];
+        check_case("molmoe-1b: names, shapes and order of the published list");
+        for (i = 0; i < count; i++) {
+            vp_model_tensor(&c, i, &spec);
+            if (spec.dimensions == 2) snprintf(line, sizeof line, "%s [%lld, %lld]\n", spec.name, (long long)spec.shape[0], (long long)spec.shape[1]);
+            else snprintf(line, sizeof line, "%s [%lld]\n", spec.name, (long long)spec.shape[0]);
+            if (!CHECK(strncmp(p, line, strlen(line)) == 0)) break;
+            p += strlen(line);
+        }
+        CHECK_INT(*p, 0);
+        free(list);
+    }
+    check_case("tiny agrees with tiny-a but for its vocabulary");
+    CHECK_INT(vp_model_config_preset("tiny", &c), VP_OK);
+    CHECK_INT(vp_model_preset_ids("tiny", &ids), VP_OK);
+    CHECK(ids.pad == 1 && ids.bos == 258 && ids.eos == 258 && ids.im_start == 259 && ids.image == 263);
+    CHECK(ids.image < c.embedding_size);
+    c.vocab_size = 655;
+    c.embedding_size = 704;
+    check_tiny_a(&c);
+    check_case("preset and tensor errors");
+    memset(&spec, 0x55, sizeof spec);
+    CHECK_INT(vp_model_config_preset("large", &c), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_model_config_preset(NULL, &c), VP_ERR_RANGE);
+    CHECK_INT(vp_model_preset_ids("large", &ids), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_model_preset_ids("tiny", NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_model_tensor(&c, -1, &spec), VP_ERR_RANGE);
+    CHECK_INT(vp_model_tensor(&c, vp_model_tensor_count(&c), &spec), VP_ERR_RANGE);
+    CHECK_INT(spec.name[0], 0x55);
+}
+
+/* ------------------------------------------------------------------------------------------------- safetensors */
+typedef struct header_case { const char *what, *header; int64_t buffer; vp_result code; const char *text; } header_case;
+#define METADATA "\"__" "metadata" "__\"" /* the style check takes the name itself for a compiler's */
+#define TENSOR(name, dtype, shape, begin, end) "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
+static const header_case header_cases[] = {
+    {"no tensor at all", "{}", 0, VP_OK, ""},
+    {"one tensor", "{" TENSOR("a", "F32", "2,3", "0", "24") "}", 24, VP_OK, ""},
+    {"space padding", "{" TENSOR("a", "U8", "3", "0", "3") "}     ", 3, VP_OK, ""},
+    {"empty tensors between others",
+     "{" TENSOR("e", "F32", "0,9", "1", "1") "," TENSOR("a", "BOOL", "1", "0", "1") "," TENSOR("f", "I64", "0", "1", "1") ","
+     TENSOR("b", "U8", "1", "1", "2") "}", 2, VP_OK, ""},
+    {"rank 0", "{" TENSOR("s", "F64", "", "0", "8") "}", 8, VP_OK, ""},
+    {"rank 5", "{" TENSOR("s", "F16", "1,1,2,1,1", "0", "4") "}", 4, VP_OK, ""},
+    {"half a byte an element", "{" TENSOR("q", "F4", "2,3", "0", "3") "," TENSOR("r", "F6_E2M3", "4", "3", "6") "}", 6, VP_OK, ""},
+    {"order of data differs from order of names", "{" TENSOR("a", "F16", "1", "4", "6") "," TENSOR("b", "F32", "1", "0", "4") "}", 6, VP_OK, ""},
+    {"metadata", "{" METADATA ":{\"format\":\"pt\",\"x\":\"\"}," TENSOR("a", "U8", "1", "0", "1") "}", 1, VP_OK, ""},
+    {"unknown members of a tensor are left alone", "{\"a\":{\"dtype\":\"U8\",\"note\":[1,{}],\"shape\":[1],\"data_offsets\":[0,1]}}", 1, VP_OK, ""},
+    {"every dtype", "{" TENSOR("a", "F8_E5M2", "1", "0", "1") "," TENSOR("b", "F8_E4M3", "1", "1", "2") "," TENSOR("c", "F8_E8M0", "1", "2", "3") ","
+     TENSOR("d", "F8_E4M3FNUZ", "1", "3", "4") "," TENSOR("e", "F8_E5M2FNUZ", "1", "4", "5") "," TENSOR("f", "I8", "1", "5", "6") ","
+     TENSOR("g", "I16", "1", "6", "8") "," TENSOR("h", "U16", "1", "8", "10") "," TENSOR("i", "I32", "1", "10", "14") ","
+     TENSOR("j", "U32", "1", "14", "18") "," TENSOR("k", "C64", "1", "18", "26") "," TENSOR("l", "U64", "1", "26", "34") ","
+     TENSOR("m", "F6_E3M2", "4", "34", "37") "}", 37, VP_OK, ""},
+    {"not a JSON text", "{\"a\":", 0, VP_ERR_FORMAT, ""},
+    {"text behind the object", "{} {}", 0, VP_ERR_FORMAT, ""},
+    {"a space before the brace", " {}", 0, VP_ERR_FORMAT, "begin with"},
+    {"a list", "[]", 0, VP_ERR_FORMAT, "begin with"},
+    {"a key twice", "{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("a", "U8", "1", "1", "2") "}", 2, VP_ERR_FORMAT, "twice"},
+    {"a key twice, once escaped", "{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("\\u0061", "U8", "1", "1", "2") "}", 2, VP_ERR_FORMAT, "twice"},
+    {"a NUL in a name", "{" TENSOR("a\\u0000b", "U8", "1", "0", "1") "}", 1, VP_ERR_FORMAT, "NUL"},
+    {"overlap", "{" TENSOR("a", "U8", "2", "0", "2") "," TENSOR("b", "U8", "2", "1", "3") "}", 3, VP_ERR_FORMAT, "overlap"},
+    {"the same data twice", "{" TENSOR("a", "U8", "2", "0", "2") "," TENSOR("b", "U8", "2", "0", "2") "}", 2, VP_ERR_FORMAT, "overlap"},
+    {"an empty tensor inside another", "{" TENSOR("a", "U8", "2", "0", "2") "," TENSOR("b", "U8", "0", "1", "1") "}", 2, VP_ERR_FORMAT, "overlap"},
+    {"a hole", "{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("b", "U8", "1", "2", "3") "}", 3, VP_ERR_FORMAT, "hole"},
+    {"a hole at the start", "{" TENSOR("a", "U8", "1", "1", "2") "}", 2, VP_ERR_FORMAT, "hole"},
+    {"buffer too short", "{" TENSOR("a", "U8", "4", "0", "4") "}", 3, VP_ERR_FORMAT, "truncated"},
+    {"trailing bytes", "{" TENSOR("a", "U8", "4", "0", "4") "}", 5, VP_ERR_FORMAT, "1 bytes follow"},
+    {"trailing bytes without tensors", "{}", 1, VP_ERR_FORMAT, "follow"},
+    {"size larger than the shape", "{" TENSOR("a", "F32", "2", "0", "9") "}", 9, VP_ERR_FORMAT, "do not span"},
+    {"size smaller than the shape", "{" TENSOR("a", "F32", "2", "0", "4") "}", 4, VP_ERR_FORMAT, "do not span"},
+    {"end before begin", "{" TENSOR("a", "U8", "1", "1", "0") "}", 1, VP_ERR_FORMAT, "end before"},
+    {"elements overflow", "{" TENSOR("a", "U8", "4294967296,4294967296,2", "0", "0") "}", 0, VP_ERR_FORMAT, "overflow"},
+    {"elements overflow before a zero", "{" TENSOR("a", "U8", "4294967296,4294967296,2,0", "0", "0") "}", 0, VP_ERR_FORMAT, "overflow"},
+    {"bits overflow", "{" TENSOR("a", "F64", "4611686018427387904", "0", "0") "}", 0, VP_ERR_FORMAT, "overflow"},
+    {"huge offsets", "{" TENSOR("a", "U8", "1", "18446744073709551614", "18446744073709551615") "}", 1, VP_ERR_FORMAT, "hole"},
+    {"offset above 64 bits", "{" TENSOR("a", "U8", "1", "0", "18446744073709551616") "}", 1, VP_ERR_FORMAT, "data_offsets"},
+    {"half a byte", "{" TENSOR("a", "F4", "3", "0", "1") "}", 1, VP_ERR_FORMAT, "whole bytes"},
+    {"negative side", "{" TENSOR("a", "U8", "-1", "0", "1") "}", 1, VP_ERR_FORMAT, "shape"},
+    {"fractional side", "{" TENSOR("a", "U8", "1.0", "0", "1") "}", 1, VP_ERR_FORMAT, "shape"},
+    {"side above 63 bits", "{" TENSOR("a", "U8", "0,9223372036854775808", "0", "0") "}", 0, VP_ERR_FORMAT, "shape"},
+    {"side with an exponent", "{" TENSOR("a", "U8", "1e0", "0", "1") "}", 1, VP_ERR_FORMAT, "shape"},
+    {"nested shape", "{" TENSOR("a", "U8", "[1]", "0", "1") "}", 1, VP_ERR_FORMAT, "shape"},
+    {"three offsets", "{" TENSOR("a", "U8", "1", "0", "1,1") "}", 1, VP_ERR_FORMAT, "data_offsets"},
+    {"textual offset", "{" TENSOR("a", "U8", "1", "\"0\"", "1") "}", 1, VP_ERR_FORMAT, "data_offsets"},
+    {"nested offsets", "{" TENSOR("a", "U8", "1", "[0]", "1") "}", 1, VP_ERR_FORMAT, "data_offsets"},
+    {"offsets are an object", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":{\"0\":0,\"1\":1}}}", 1, VP_ERR_FORMAT, "data_offsets"},
+    {"shape is a number", "{\"a\":{\"dtype\":\"U8\",\"shape\":1,\"data_offsets\":[0,1]}}", 1, VP_ERR_FORMAT, "shape"},
+    {"shape is an object", "{\"a\":{\"dtype\":\"U8\",\"shape\":{\"1\":1},\"data_offsets\":[0,1]}}", 1, VP_ERR_FORMAT, "shape"},
+    {"dtype is a number", "{\"a\":{\"dtype\":8,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, VP_ERR_FORMAT, "dtype"},
+    {"unknown dtype", "{" TENSOR("a", "F128", "1", "0", "16") "}", 16, VP_ERR_FORMAT, "dtype"},
+    {"lower-case dtype", "{" TENSOR("a", "f32", "1", "0", "4") "}", 4, VP_ERR_FORMAT, "dtype"},
+    {"no dtype", "{\"a\":{\"shape\":[1],\"data_offsets\":[0,1]}}", 1, VP_ERR_FORMAT, "missing"},
+    {"no shape", "{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, VP_ERR_FORMAT, "missing"},
+    {"no offsets", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1, VP_ERR_FORMAT, "missing"},
+    {"dtype twice", "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, VP_ERR_FORMAT, "twice"},
+    {"the entry is a list", "{\"a\":[\"U8\",[1],[0,1]]}", 1, VP_ERR_FORMAT, "not an object"},
+    {"metadata is a list", "{" METADATA ":[]}", 0, VP_ERR_FORMAT, "not an object"},
+    {"metadata is null", "{" METADATA ":null}", 0, VP_ERR_FORMAT, "not an object"},
+    {"metadata with a number", "{" METADATA ":{\"a\":1}}", 0, VP_ERR_FORMAT, "only strings"},
+    {"metadata with an object", "{" METADATA ":{\"a\":{}}}", 0, VP_ERR_FORMAT, "only strings"},
+    {"metadata key twice", "{" METADATA ":{\"a\":\"1\",\"b\":\"\",\"a\":\"2\"}}", 0, VP_ERR_FORMAT, "twice"},
+    {"metadata twice", "{" METADATA ":{}," METADATA ":{}}", 0, VP_ERR_FORMAT, "twice"},
+    {"invalid UTF-8", "{" TENSOR("a\xff", "U8", "1", "0", "1") "}", 1, VP_ERR_FORMAT, ""},
+};
+
+static void test_headers(void) {
+    vp_error error;
+    size_t i;
+    for (i = 0; i < sizeof header_cases / sizeof header_cases[0]; i++) {
+        const header_case *k = &header_cases[i];
+        check_case("safetensors: %s", k->what);
+        folder_clear();
+        safetensors_write("model.safetensors", k->header, strlen(k->header), k->buffer, -1);
+        CHECK_INT(folder_open(NULL, &error), k->code);
+        if (k->code != VP_OK) CHECK(strstr(error.text, k->text) != NULL);
+    }
+    folder_clear();
+    check_case("safetensors: length field");
+    safetensors_write("model.safetensors", "{}", 2, 0, 3);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
+    CHECK(strstr(error.text, "behind the file") != NULL);
+    safetensors_write("model.safetensors", "{}", 2, 0, 0);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
+    safetensors_write("model.safetensors", "{}", 2, 0, 1);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
+    safetensors_write("model.safetensors", "{}", 2, 0, 100000001);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
+    CHECK(strstr(error.text, "100000000") != NULL);
+    safetensors_write("model.safetensors", "{}", 2, 0, INT64_MAX);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
+    check_case("safetensors: an empty and a short file");
+    file_write("model.safetensors", "", 0);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
+    file_write("model.safetensors", "\2\0\0\0\0\0\0", 7);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
+    file_write("model.safetensors", "\0\0\0\0\0\0\0\0", 8);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
+}
+
+static void test_find(void) {
+    static const char header[] = "{" TENSOR("odd", "BOOL", "1", "0", "1") "," TENSOR("f", "F32", "1,2", "1", "9") ","
+        TENSOR("h", "F16", "", "9", "11") "," TENSOR("b", "BF16", "0", "11", "11") "," TENSOR("deep", "F16", "1,1,1,1,1", "11", "13") "}";
+    vp_checkpoint *cp = NULL;
+    vp_tensor t;
+    vp_error error;
+    folder_clear();
+    check_case("find: types, shapes, unaligned data");
+    safetensors_write("model.safetensors", header, sizeof header - 1, 13, -1);
+    CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
+    if (!cp) return;
+    CHECK_INT(vp_checkpoint_shard_count(cp), 1);
+    CHECK_INT(vp_checkpoint_find(cp, "f", &t), VP_OK);
+    CHECK(t.dtype == VP_DTYPE_F32 && t.dimensions == 2 && t.shape[0] == 1 && t.shape[1] == 2 && t.bytes == 8 && t.shard == 0);
+    CHECK(t.data[0] == 1 && t.data[7] == 8);
+    CHECK_INT(vp_checkpoint_find(cp, "h", &t), VP_OK);
+    CHECK(t.dtype == VP_DTYPE_F16 && t.dimensions == 0 && t.bytes == 2 && t.data[1] == 10);
+    CHECK_INT(vp_checkpoint_find(cp, "b", &t), VP_OK);
+    CHECK(t.dtype == VP_DTYPE_BF16 && t.dimensions == 1 && t.bytes == 0);
+    check_case("find: errors leave the tensor untouched");
+    memset(&t, 0x55, sizeof t);
+    CHECK_INT(vp_checkpoint_find(cp, "odd", &t), VP_ERR_UNSUPPORTED);
+    CHECK_INT(vp_checkpoint_find(cp, "deep", &t), VP_ERR_UNSUPPORTED);
+    CHECK_INT(vp_checkpoint_find(cp, "g", &t), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_checkpoint_find(cp, "", &t), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_checkpoint_find(cp, NULL, &t), VP_ERR_RANGE);
+    CHECK_INT(t.shard, 0x55555555);
+    vp_checkpoint_close(cp);
+}
+
+/* ----------------------------------------------------------------------------------------------------- folders */
+static void test_folders(void) {
+    static const char one[] = "{" TENSOR("a", "U8", "1", "0", "1") "}", other[] = "{" TENSOR("b", "U8", "1", "0", "1") "}";
+    static const char good[] = "{\"metadata\":{\"total_size\":2},\"weight_map\":{\"b\":\"2.safetensors\",\"a\":\"1.safetensors\"}}";
+    static const struct { const char *what, *index; vp_result code; const char *text; } cases[] = {
+        {"two shards", good, VP_OK, ""},
+        {"no weight_map", "{}", VP_ERR_FORMAT, "weight_map"},
+        {"not an object", "[]", VP_ERR_FORMAT, "weight_map"},
+        {"not JSON", "{", VP_ERR_FORMAT, ""},
+        {"a file that is a number", "{\"weight_map\":{\"a\":1}}", VP_ERR_FORMAT, "not a string"},
+        {"a path", "{\"weight_map\":{\"a\":\"/etc/passwd\"}}", VP_ERR_FORMAT, "plain name"},
+        {"a sub folder", "{\"weight_map\":{\"a\":\"x/1.safetensors\"}}", VP_ERR_FORMAT, "plain name"},
+        {"an escaped slash", "{\"weight_map\":{\"a\":\"x\\u002f1.safetensors\"}}", VP_ERR_FORMAT, "plain name"},
+        {"the folder above", "{\"weight_map\":{\"a\":\"..\"}}", VP_ERR_FORMAT, "plain name"},
+        {"an empty name", "{\"weight_map\":{\"a\":\"\"}}", VP_ERR_FORMAT, "plain name"},
+        {"a name with NUL", "{\"weight_map\":{\"a\":\"1.safetensors\\u0000x\"}}", VP_ERR_FORMAT, "plain name"},
+        {"a tensor name with NUL", "{\"weight_map\":{\"a\\u0000\":\"1.safetensors\"}}", VP_ERR_FORMAT, "NUL"},
+        {"a pickle", "{\"weight_map\":{\"a\":\"pytorch_model-1.bin\"}}", VP_ERR_UNSUPPORTED, "execute code"},
+        {"a tensor twice", "{\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"2.safetensors\",\"a\":\"2.safetensors\"}}", VP_ERR_FORMAT, "twice"},
+        {"a missing shard",
+         "{\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"2.safetensors\",\"c\":\"3.safetensors\"}}", VP_ERR_NOT_FOUND, "3.safetensors"},
+        {"a missing tensor", "{\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"2.safetensors\",\"c\":\"2.safetensors\"}}", VP_ERR_MISMATCH,
+         "1 missing: c (not in 2.safetensors)"},
+        {"a tensor outside the map", "{\"weight_map\":{\"b\":\"2.safetensors\",\"c\":\"1.safetensors\"}}", VP_ERR_MISMATCH,
+         "1 missing: c (not in 1.safetensors); 1 extra: a (in 1.safetensors, not in the index)"},
+        {"tensors in each other's file", "{\"weight_map\":{\"a\":\"2.safetensors\",\"b\":\"1.safetensors\"}}", VP_ERR_MISMATCH,
+         "2 in another file than the index says: a, b"},
+    };
+    vp_checkpoint *cp = NULL;
+    vp_tensor t;
+    vp_error error;
+    size_t i;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_case("index: %s", cases[i].what);
+        folder_clear();
+        safetensors_write("1.safetensors", one, sizeof one - 1, 1, -1);
+        safetensors_write("2.safetensors", other, sizeof other - 1, 1, -1);
+        file_write("model.safetensors.index.json", cases[i].index, strlen(cases[i].index));
+        CHECK_INT(folder_open(NULL, &error), cases[i].code);
+        if (cases[i].code != VP_OK && !CHECK(strstr(error.text, cases[i].text) != NULL)) printf("  (%s)\n", error.text);
+    }
+    check_case("index: one tensor in two shards");
+    safetensors_write("2.safetensors", "{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("b", "U8", "1", "1", "2") "}",
+                      strlen("{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("b", "U8", "1", "1", "2") "}"), 2, -1);
+    file_write("model.safetensors.index.json", good, sizeof good - 1);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_MISMATCH);
+    CHECK(strstr(error.text, "1 in two files: a") != NULL);
+    check_case("index: a broken shard is named");
+    file_write("2.safetensors", "xx", 2);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
+    CHECK(strstr(error.where, "2.safetensors") != NULL);
+    check_case("index: shards are in the order of their names");
+    safetensors_write("2.safetensors", other, sizeof other - 1, 1, -1);
+    CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
+    CHECK_INT(vp_checkpoint_shard_count(cp), 2);
+    CHECK_INT(cp ? vp_checkpoint_shard_count(cp) : 0, 2);
+    CHECK(cp && vp_checkpoint_find(cp, "b", &t) == VP_ERR_UNSUPPORTED);
+    vp_checkpoint_close(cp);
+    check_case("model.safetensors goes before the index");
+    safetensors_write("model.safetensors", "{}", 2, 0, -1);
+    cp = NULL;
+    CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
+    CHECK_INT(vp_checkpoint_shard_count(cp), 1);
+    vp_checkpoint_close(cp);
+}
+
+static void test_folder_errors(void) {
+    vp_checkpoint *cp = NULL;
+    vp_error error;
+    folder_clear();
+    check_case("an empty folder");
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_NOT_FOUND);
+    CHECK(strstr(error.text, "model.safetensors") != NULL);
+    check_case("pytorch_model.bin alone is refused with the reason");
+    file_write("pytorch_model.bin", "x", 1);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
+    CHECK(strstr(error.text, "execute code") != NULL);
+    check_case("a folder in place of model.safetensors");
+    CHECK(mkdir(path_of("model.safetensors"), 0700) == 0);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
+    CHECK(strstr(error.text, "folder") != NULL);
+    folder_clear();
+    check_case("a pipe in place of model.safetensors is refused without waiting");
+    CHECK(mkfifo(path_of("model.safetensors"), 0600) == 0);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
+    folder_clear();
+    check_case("no such folder; a file in its place; NULL");
+    CHECK_INT(vp_checkpoint_open(path_of("missing"), NULL, &cp, &error), VP_ERR_NOT_FOUND);
+    file_write("file", "x", 1);
+    CHECK_INT(vp_checkpoint_open(path_of("file"), NULL, &cp, &error), VP_ERR_READ);
+    CHECK_INT(vp_checkpoint_open(NULL, NULL, &cp, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_checkpoint_open(folder, NULL, NULL, &error), VP_ERR_RANGE);
+    CHECK(cp == NULL);
+    vp_checkpoint_close(NULL);
+    if (geteuid() == 0) check_skip("unreadable files", "the superuser reads everything");
+    else {
+        char *text;
+        size_t bytes;
+        check_case("unreadable files are VP_ERR_READ");
+        safetensors_write("model.safetensors", "{}", 2, 0, -1);
+        CHECK(chmod(path_of("model.safetensors"), 0) == 0);
+        CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
+        CHECK_INT(vp_file_read(path_of("model.safetensors"), 100, &text, &bytes, &error), VP_ERR_READ);
+    }
+}
+
+/* model.safetensors of the tiny preset with zeros for data; one fault at a time */
+enum { FAULT_NONE, FAULT_MISSING, FAULT_EXTRA, FAULT_SHAPE, FAULT_RANK, FAULT_TYPE, FAULT_SEVERAL };
+static void model_write(const vp_model_config *c, int fault) {
+    int64_t i, count = vp_model_tensor_count(c), offset = 0;
+    char *header = (char *)malloc(1 << 20), *p = header;
+    FILE *f;
+    uint64_t length;
+    if (!header) exit(1);
+    *p++ = '{';
+    for (i = 0; i < count; i++) {
+        vp_tensor_spec s;
+        const char *type = i % 3 ? "BF16" : "F16";
+        int64_t bytes = 2;
+        vp_model_tensor(c, i, &s);
+        if ((fault == FAULT_MISSING || fault == FAULT_SEVERAL) && i == 2) continue;
+        if ((fault == FAULT_SHAPE || fault == FAULT_SEVERAL) && i == 0) s.shape[1]++;
+        if (fault == FAULT_RANK && i == 0) { s.shape[0] *= s.shape[1]; s.dimensions = 1; }
+        if (fault == FAULT_TYPE && i == 1) { type = "I64"; bytes = 8; }
+        if ((fault == FAULT_EXTRA || fault == FAULT_SEVERAL) && i == 0) p += sprintf(p, TENSOR("extra.weight", "U8", "", "0", "1") ",");
+        if (i == 0 && (fault == FAULT_EXTRA || fault == FAULT_SEVERAL)) offset = 1;
+        bytes *= s.shape[0] * (s.dimensions == 2 ? s.shape[1] : 1);
+        p += sprintf(p, "\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld", s.name, type, (long long)s.shape[0]);
+        if (s.dimensions == 2) p += sprintf(p, ",%lld", (long long)s.shape[1]);
+        p += sprintf(p, "],\"data_offsets\":[%lld,%lld]},", (long long)offset, (long long)(offset + bytes));
+        offset += bytes;
+    }
+    p[-1] = '}';
+    length = (uint64_t)(p - header);
+    f = fopen(path_of("model.safetensors"), "wb");
+    if (!f) exit(1);
+    for (i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
+    fwrite(header, 1, (size_t)length, f);
+    fseek(f, (long)offset - 1, SEEK_CUR);
+    fputc(0, f);
+    fclose(f);
+    free(header);
+}
+
+static void test_model_faults(void) {
+    static const struct { int fault; vp_result code; const char *text; } cases[] = {
+        {FAULT_NONE, VP_OK, ""},
+        {FAULT_MISSING, VP_ERR_MISMATCH, "1 missing: model.transformer.ln_f.weight"},
+        {FAULT_EXTRA, VP_ERR_MISMATCH, "1 extra: extra.weight"},
+        {FAULT_SHAPE, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [320, 129], wanted [320, 128]"},
+        {FAULT_RANK, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [40960], wanted [320, 128]"},
+        {FAULT_TYPE, VP_ERR_UNSUPPORTED, "1 of an unusable type: model.transformer.wte.new_embedding is I64, not F32, BF16 or F16"},
+        {FAULT_SEVERAL, VP_ERR_MISMATCH,
+         "1 missing: model.transformer.ln_f.weight; 1 extra: extra.weight; 1 misshapen: model.transformer.wte.embedding"},
+    };
+    vp_model_config c;
+    vp_error error;
+    size_t i;
+    vp_model_config_preset("tiny", &c);
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_case("names and shapes against the config, fault %d", cases[i].fault);
+        folder_clear();
+        model_write(&c, cases[i].fault);
+        CHECK_INT(folder_open(&c, &error), cases[i].code);
+        if (cases[i].code != VP_OK && !CHECK(strstr(error.text, cases[i].text) != NULL)) printf("  (%s)\n", error.text);
+        CHECK_INT(folder_open(NULL, &error), VP_OK);
+    }
+    check_case("many faults: counts and the first names");
+    c.block_count = 6;
+    c.d_model = 132;
+    CHECK_INT(folder_open(&c, &error), VP_ERR_MISMATCH);
+    CHECK(strstr(error.text, "missing: model.transformer.") != NULL && strstr(error.text, " ...; 1") != NULL);
+    CHECK(strstr(error.text, " misshapen: ") != NULL);
+}
+
+static void test_golden_models(void) {
+    static const char *const names[2] = {"tiny-a", "tiny-b"};
+    int i;
+    for (i = 0; i < 2; i++) {
+        char name[64], directory[512];
+        const char *path;
+        char *text;
+        vp_model_config c;
+        vp_checkpoint *cp = NULL;
+        vp_tensor t;
+        vp_error error;
+        int64_t k, found = 0;
+        snprintf(name, sizeof name, "models/%s/config.json", names[i]);
+        path = check_golden(name);
+        text = check_read(path, NULL);
+        if (!text) { check_skip(name, "golden models not found"); continue; }
+        check_case("%s opens; every tensor is found", names[i]);
+        snprintf(directory, sizeof directory, "%.*s", (int)(strlen(path) - strlen("/config.json")), path);
+        memset(&error, 0, sizeof error);
+        CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_OK);
+        CHECK_INT(vp_checkpoint_open(directory, &c, &cp, &error), VP_OK);
+        CHECK_TEXT(error.text, "");
+        CHECK_INT(vp_checkpoint_shard_count(cp), i + 1);
+        for (k = 0; cp && k < vp_model_tensor_count(&c); k++) {
+            vp_tensor_spec s;
+            vp_model_tensor(&c, k, &s);
+            found += vp_checkpoint_find(cp, s.name, &t) == VP_OK && t.dimensions == s.dimensions && t.shape[0] == s.shape[0];
+        }
+        CHECK_INT(found, vp_model_tensor_count(&c));
+        CHECK_INT(vp_checkpoint_find(cp, "lm_head.weight", &t), VP_OK);
+        CHECK_INT(t.dtype, i ? VP_DTYPE_F32 : VP_DTYPE_BF16);
+        vp_checkpoint_close(cp);
+        free(text);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------- file reading */
+static void test_file_read(void) {
+    char *text = NULL, *big;
+    size_t bytes = 0, i;
+    vp_error error;
+    folder_clear();
+    check_case("a file, an empty file, the limit");
+    file_write("five", "a\0b\nc", 5);
+    CHECK_INT(vp_file_read(path_of("five"), 5, &text, &bytes, &error), VP_OK);
+    CHECK(bytes == 5 && !memcmp(text, "a\0b\nc", 6));
+    free(text);
+    text = NULL;
+    CHECK_INT(vp_file_read(path_of("five"), 4, &text, &bytes, &error), VP_ERR_RANGE);
+    CHECK(text == NULL);
+    file_write("empty", "", 0);
+    CHECK_INT(vp_file_read(path_of("empty"), 0, &text, &bytes, &error), VP_OK);
+    CHECK(bytes == 0 && text && text[0] == 0);
+    free(text);
+    text = NULL;
+    check_case("a file without an end stops at the limit");
+    CHECK_INT(vp_file_read("/dev/zero", 300000, &text, &bytes, &error), VP_ERR_RANGE);
+    check_case("a larger file, any limit");
+    big = (char *)malloc(300000);
+    if (!big) exit(1);
+    for (i = 0; i < 300000; i++) big[i] = (char)(i * 7 + i / 251);
+    file_write("big", big, 300000);
+    CHECK_INT(vp_file_read(path_of("big"), SIZE_MAX, &text, &bytes, &error), VP_OK);
+    CHECK(bytes == 300000 && !memcmp(text, big, 300000) && text[300000] == 0);
+    free(text);
+    free(big);
+    text = NULL;
+    check_case("missing files and folders");
+    CHECK_INT(vp_file_read(path_of("missing"), 10, &text, &bytes, &error), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_file_read(path_of("five/x"), 10, &text, &bytes, &error), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_file_read(folder, 10, &text, &bytes, &error), VP_ERR_READ);
+    CHECK_INT(vp_file_read(NULL, 10, &text, &bytes, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_file_read(path_of("five"), 10, &text, &bytes, NULL), VP_OK);
+    free(text);
+}
+
+/* every allocation fails once: VP_ERR_MEMORY, no output, and (under a sanitizer) nothing lost */
+static void test_memory(void) {
+    static const char index[] = "{\"weight_map\":{\"b\":\"2.safetensors\",\"a\":\"1.safetensors\"}}";
+    static const char one[] = "{" METADATA ":{\"k\":\"v\"}," TENSOR("a", "U8", "1", "0", "1") "}", other[] = "{" TENSOR("b", "U8", "1", "0", "1") "}";
+    vp_model_config c;
+    vp_checkpoint *cp = NULL;
+    vp_error error;
+    char *text = NULL;
+    size_t bytes;
+    int i, failures[3] = {0, 0, 0}, wrong = 0;
+    vp_result result;
+    folder_clear();
+    check_case("out of memory at every allocation");
+    safetensors_write("1.safetensors", one, sizeof one - 1, 1, -1);
+    safetensors_write("2.safetensors", other, sizeof other - 1, 1, -1);
+    file_write("model.safetensors.index.json", index, sizeof index - 1);
+    for (i = 0, result = VP_ERR_MEMORY; i < 100 && result != VP_OK; i++) {
+        allocations_left = i;
+        result = vp_checkpoint_open(folder, NULL, &cp, &error);
+        failures[0] += result != VP_OK;
+        wrong += result != VP_OK && (result != VP_ERR_MEMORY || cp != NULL);
+    }
+    allocations_left = -1;
+    vp_checkpoint_close(cp);
+    for (i = 0, result = VP_ERR_MEMORY; i < 100 && result != VP_OK && config_text; i++) {
+        allocations_left = i;
+        result = vp_model_config_parse(config_text, strlen(config_text), preprocessor_text, strlen(preprocessor_text), &c, &error);
+        failures[1] += result != VP_OK;
+        wrong += result != VP_OK && result != VP_ERR_MEMORY;
+    }
+    for (i = 0, result = VP_ERR_MEMORY; i < 100 && result != VP_OK; i++) {
+        allocations_left = i;
+        result = vp_file_read(path_of("1.safetensors"), 1000, &text, &bytes, &error);
+        failures[2] += result != VP_OK;
+        wrong += result != VP_OK && result != VP_ERR_MEMORY;
+    }
+    allocations_left = -1;
+    free(text);
+    CHECK_INT(wrong, 0);
+    CHECK(failures[0] >= 15 && (failures[1] == 2 || !config_text) && failures[2] == 1);
+}
+
+int main(void) {
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/vlmprof-test-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
+    if (!mkdtemp(folder)) { printf("no temporary folder\n"); return 1; }
+    test_conversions();
+    test_config();
+    test_presets();
+    test_headers();
+    test_find();
+    test_folders();
+    test_folder_errors();
+    test_model_faults();
+    test_golden_models();
+    test_file_read();
+    test_memory();
+    folder_clear();
+    rmdir(folder);
+    free(config_text);
+    free(preprocessor_text);
+    return check_done("test_checkpoint");
+}

@@ -1,0 +1,294 @@
+/* test_model.c - the engine against whole-model runs of the reference implementation (tests/golden/models), in fp32 and bf16.
+ * links: engine */
+#define VLMPROF_IMPLEMENTATION
+#include "../vlmprof.h"
+
+#include "check.h"
+
+enum { NEW_TOKENS = 16, CASES_MAX = 32 };
+static const char *const case_names[] = { "a1-adaptive-wide", "a2-adaptive-small-k1", "a3-low", "a4-medium-k4-skip", "a5-high-k8", "a6-text-only",
+    "a7-adaptive-tall-long", "b1-low-k8", "b2-adaptive-k8", "b3-medium-k12-skip", "b4-high-k4", "b5-low-k64-long", "b6-adaptive-k1" };
+enum { CASE_COUNT = (int)(sizeof case_names / sizeof case_names[0]) };
+
+typedef struct json_file { char *text; vp_json_node *nodes; vp_json json; } json_file;
+static int json_open(const char *path, json_file *file) {
+    size_t bytes, needed = 0;
+    memset(file, 0, sizeof *file);
+    file->text = check_read(path, &bytes);
+    if (!file->text || vp_json_parse(file->text, bytes, NULL, 0, &file->json, &needed, NULL) == VP_ERR_FORMAT) return 0;
+    file->nodes = (vp_json_node *)malloc((needed + 1) * sizeof *file->nodes);
+    return vp_json_parse(file->text, bytes, file->nodes, needed, &file->json, &needed, NULL) == VP_OK;
+}
+static void json_close(json_file *file) { free(file->nodes); free(file->text); }
+static int64_t json_int(const json_file *f, const char *key, int64_t otherwise) {
+    uint32_t node = vp_json_get(&f->json, 0, key);
+    int64_t value;
+    return node != VP_JSON_NONE && vp_json_to_int(&f->json, node, &value) == VP_OK ? value : otherwise;
+}
+static double json_double(const json_file *f, uint32_t object, const char *key) {
+    uint32_t node = vp_json_get(&f->json, object, key);
+    double value;
+    return node != VP_JSON_NONE && vp_json_to_double(&f->json, node, &value) == VP_OK ? value : NAN;
+}
+static void json_text(const json_file *f, const char *key, char *out, size_t capacity) {
+    uint32_t node = vp_json_get(&f->json, 0, key);
+    size_t needed;
+    out[0] = 0;
+    if (node != VP_JSON_NONE && f->json.nodes[node].type == VP_JSON_STRING) vp_json_text(&f->json, node, out, capacity, &needed);
+}
+
+/* || l - g || / || g - mean(g) ||, the measure of goldens/models/README.md */
+static double relative_error(const float *got, const check_array *want, int64_t from, int64_t count) {
+    double mean = 0, difference = 0, spread = 0;
+    for (int64_t i = 0; i < count; i++) mean += check_at(want, from + i);
+    mean /= (double)count;
+    for (int64_t i = 0; i < count; i++) {
+        double w = check_at(want, from + i), d = (double)got[i] - w;
+        difference += d * d;
+        spread += (w - mean) * (w - mean);
+    }
+    return sqrt(difference / spread);
+}
+
+typedef struct golden {
+    char directory[256], checkpoint[32];
+    json_file info;
+    vp_layout layout;
+    int32_t views, top_k, input_count, active_count, active[64];
+    int32_t *input_ids, *index;
+    float *pixels, *masks;
+} golden;
+
+static int load_npy(const golden *g, const char *file, check_array *a) {
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s", g->directory, file);
+    return CHECK(check_npy(path, a));
+}
+static int32_t *load_ints(const golden *g, const char *file, int64_t *count) {
+    check_array a;
+    int32_t *out;
+    if (!load_npy(g, file, &a)) return NULL;
+    out = (int32_t *)malloc((size_t)a.count * sizeof *out + 4);
+    for (int64_t i = 0; i < a.count; i++) out[i] = (int32_t)check_at(&a, i);
+    *count = a.count;
+    check_free(&a);
+    return out;
+}
+/* our own preprocessing of the case's image, compared with the recorded sample of pixels, masks and index map */
+static void load_image(golden *g, const vp_model_config *config) {
+    char name[256], path[600], mode[32], tier[16];
+    vp_tile_options options = vp_tile_options_default();
+    vp_image image;
+    vp_error error;
+    size_t bytes, scratch_bytes;
+    char *file;
+    void *scratch;
+    check_array index, value, masks;
+    json_text(&g->info, "image", name, sizeof name);
+    json_text(&g->info, "preprocess", mode, sizeof mode);
+    json_text(&g->info, "tier", tier, sizeof tier);
+    snprintf(path, sizeof path, "tests/golden/images/%s", strrchr(name, '/') + 1);
+    options.max_crops = (int32_t)json_int(&g->info, "max_crops", 12);
+    if (!strcmp(mode, "tier")) { options.rule = VP_TILE_TIER; options.fit = VP_FIT_FILL; options.tier = vp_tier_find(tier); }
+    file = check_read(path, &bytes);
+    if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
+    CHECK_INT(vp_layout_compute(&config->geometry, &options, image.width_px, image.height_px, &g->layout, &error), VP_OK);
+    scratch_bytes = vp_preprocess_scratch_bytes(&config->geometry, &g->layout);
+    scratch = malloc(scratch_bytes);
+    g->pixels = (float *)malloc(vp_preprocess_pixel_count(&config->geometry, &g->layout) * sizeof(float));
+    g->masks = (float *)malloc((size_t)g->layout.views * 576 * sizeof(float));
+    CHECK_INT(vp_preprocess(&config->geometry, &g->layout, image.rgb, g->pixels, g->masks, scratch, scratch_bytes), VP_OK);
+    free(scratch);
+    free(file);
+    vp_image_free(&image);
+    if (!load_npy(g, "pixels_index.npy", &index) || !load_npy(g, "pixels_value.npy", &value) || !load_npy(g, "image_masks.npy", &masks)) return;
+    for (int64_t i = 0; i < value.count; i++) {
+        size_t at = ((size_t)check_at(&index, 3 * i) * 576 + (size_t)check_at(&index, 3 * i + 1)) * 588 + (size_t)check_at(&index, 3 * i + 2);
+        CHECK_NEAR(g->pixels[at], check_at(&value, i), 2e-6);
+    }
+    /* the recorded masks may be cut by the reference's batching step (b3): the engine gets what the reference got */
+    g->views = (int32_t)masks.shape[0];
+    CHECK(g->views <= g->layout.views);
+    for (int64_t i = 0; i < masks.count; i++) g->masks[i] = (float)check_at(&masks, i);
+    check_free(&index);
+    check_free(&value);
+    check_free(&masks);
+}
+static int load_case(const char *name, const vp_model_config *config, golden *g) {
+    char path[400];
+    int64_t count;
+    uint32_t blocks;
+    memset(g, 0, sizeof *g);
+    snprintf(g->directory, sizeof g->directory, "tests/golden/models/cases/%s", name);
+    snprintf(path, sizeof path, "%s/case.json", g->directory);
+    if (!CHECK(json_open(path, &g->info))) return 0;
+    g->top_k = (int32_t)json_int(&g->info, "top_k", 0);
+    blocks = vp_json_get(&g->info.json, 0, "active_blocks");
+    for (uint32_t i = 0; i < g->info.json.nodes[blocks].count; i++) {
+        int64_t b = -1;
+        vp_json_to_int(&g->info.json, vp_json_at(&g->info.json, blocks, i), &b);
+        g->active[g->active_count++] = (int32_t)b;
+    }
+    g->input_ids = load_ints(g, "input_ids.npy", &count);
+    g->input_count = (int32_t)count;
+    if (json_int(&g->info, "num_crops", 0)) {
+        load_image(g, config);
+        g->index = load_ints(g, "image_input_idx.npy", &count);
+        CHECK_INT(count, (int64_t)g->views * 144);
+    }
+    return 1;
+}
+static void free_case(golden *g) { json_close(&g->info); free(g->input_ids); free(g->index); free(g->pixels); free(g->masks); }
+
+typedef struct output {
+    float *logits, *features, *vit, *block_last, *block_mean;
+    int32_t tokens[NEW_TOKENS];
+    int64_t step_ns[NEW_TOKENS];
+    vp_reply reply;
+} output;
+static void run_case(vp_engine *engine, const vp_model_config *c, const golden *g, output *o) {
+    vp_request r;
+    vp_dump dump;
+    vp_error error;
+    memset(o, 0, sizeof *o);
+    memset(&r, 0, sizeof r);
+    o->logits = (float *)malloc((size_t)NEW_TOKENS * (size_t)c->embedding_size * sizeof(float));
+    o->features = (float *)malloc(((size_t)g->views * 144 * (size_t)c->d_model + 1) * sizeof(float));
+    o->vit = (float *)malloc(((size_t)g->views * 576 * (size_t)(c->vit_width * c->vit_layer_count) + 1) * sizeof(float));
+    o->block_last = (float *)malloc((size_t)g->active_count * (size_t)c->d_model * sizeof(float));
+    o->block_mean = (float *)malloc((size_t)g->active_count * (size_t)c->d_model * sizeof(float));
+    dump.logits = o->logits; dump.image_features = o->features; dump.vit_features = o->vit; dump.block_last = o->block_last; dump.block_mean = o->block_mean;
+    r.input_ids = g->input_ids; r.input_count = g->input_count;
+    r.pixels = g->pixels; r.image_masks = g->masks; r.image_input_idx = g->index; r.views = g->views;
+    r.top_k = g->top_k; r.active_blocks = g->active; r.active_block_count = g->active_count;
+    r.max_new_tokens = NEW_TOKENS; r.ignore_eos = 1; r.eos_id = 654; r.dump = &dump;
+    o->reply.tokens = o->tokens; o->reply.step_ns = o->step_ns;
+    if (!CHECK_INT(vp_engine_run(engine, &r, &o->reply, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+}
+static void free_output(output *o) { free(o->logits); free(o->features); free(o->vit); free(o->block_last); free(o->block_mean); }
+
+static void compare_fp32(const vp_model_config *c, const golden *g, const output *o) {
+    check_array a;
+    int64_t n = c->embedding_size, d = c->d_model, step, layers = (int64_t)c->vit_layer_count * c->vit_width;
+    if (load_npy(g, "fp32/logits_steps.npy", &a))
+        for (int64_t s = 0; s < NEW_TOKENS; s++) CHECK_NEAR(relative_error(o->logits + s * n, &a, s * n, n), 0, 2e-5);
+    check_free(&a);
+    if (load_npy(g, "fp32/block_last.npy", &a))
+        for (int64_t b = 0; b < g->active_count; b++) CHECK_NEAR(relative_error(o->block_last + b * d, &a, b * d, d), 0, 2e-5);
+    check_free(&a);
+    if (load_npy(g, "fp32/block_mean.npy", &a))
+        for (int64_t b = 0; b < g->active_count; b++) CHECK_NEAR(relative_error(o->block_mean + b * d, &a, b * d, d), 0, 7e-6);
+    check_free(&a);
+    if (load_npy(g, "fp32/tokens.npy", &a))
+        for (int64_t s = 0; s < NEW_TOKENS; s++) CHECK_INT(o->tokens[s], check_at(&a, s));
+    check_free(&a);
+    CHECK_INT(o->reply.token_count, NEW_TOKENS);
+    if (!g->views) return;
+    step = json_int(&g->info, "image_features_row_step", 1);
+    if (load_npy(g, "fp32/image_features.npy", &a)) {
+        float *rows = (float *)malloc((size_t)a.count * sizeof(float));
+        for (int64_t i = 0; i < a.count; i++) {
+            int64_t view = i / (a.shape[1] * d), row = i / d % a.shape[1] * step;
+            rows[i] = o->features[(view * 144 + row) * d + i % d];
+        }
+        CHECK_INT(a.shape[0], g->views);
+        CHECK_NEAR(relative_error(rows, &a, 0, a.count), 0, 5e-6);
+        free(rows);
+    }
+    check_free(&a);
+    if (load_npy(g, "fp32/vit_features_sample.npy", &a)) {
+        static const int64_t patch[4] = { 0, 1, 287, 575 };
+        for (int64_t i = 0; i < a.shape[0] * 4; i++) CHECK_NEAR(relative_error(o->vit + (i / 4 * 576 + patch[i % 4]) * layers, &a, i * layers, layers), 0, 5e-6);
+    }
+    check_free(&a);
+}
+/* bf16: no worse than 1.5 times the reference's own error under autocast; returns error / median of the reference's nearby errors */
+static double compare_bf16(const vp_model_config *c, const golden *g, const output *o) {
+    check_array a;
+    uint32_t nearby = vp_json_get(&g->info.json, 0, "autocast_bf16_rel_l2_nearby");
+    double own = json_double(&g->info, 0, "autocast_bf16_rel_l2"), most = json_double(&g->info, nearby, "max"), error = NAN;
+    if (load_npy(g, "fp32/logits_prefill.npy", &a)) error = relative_error(o->logits, &a, 0, c->embedding_size);
+    check_free(&a);
+    CHECK_NEAR(error, 0, 1.5 * (own > most ? own : most));
+    if (getenv("VERBOSE")) printf("%s: bf16 error %.4f, own %.4f, nearby %.4f..%.4f\n", g->directory, error, own, json_double(&g->info, nearby, "median"), most);
+    return error / json_double(&g->info, nearby, "median");
+}
+
+static vp_engine *open_engine(const char *name, vp_weights weights, const char *gemm, vp_model_config *config, vp_checkpoint **checkpoint) {
+    char directory[256], path[300];
+    size_t bytes = 0, preprocessor_bytes = 0;
+    char *text, *preprocessor;
+    vp_engine_options options = vp_engine_options_default();
+    vp_engine *engine = NULL;
+    vp_error error;
+    memset(&error, 0, sizeof error);
+    snprintf(directory, sizeof directory, "tests/golden/models/%s", name);
+    snprintf(path, sizeof path, "%s/config.json", directory);
+    text = check_read(path, &bytes);
+    snprintf(path, sizeof path, "%s/preprocessor_config.json", directory);
+    preprocessor = check_read(path, &preprocessor_bytes);
+    if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, config, &error), VP_OK) ||
+        !CHECK_INT(vp_checkpoint_open(directory, config, checkpoint, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
+    options.config = config;
+    options.checkpoint = *checkpoint;
+    options.weights = weights;
+    options.gemm = gemm;
+    options.max_sequence = 2048;
+    options.max_views = 16;
+    if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    free(text);
+    free(preprocessor);
+    return engine;
+}
+static int compare_doubles(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+
+/* every case whose name starts with `letter`, on that letter's checkpoint; gemm NULL: the measured choice. only_small: three quick cases */
+static int run_all(char letter, vp_weights weights, const char *gemm, int only_small, double *ratios) {
+    char name[16];
+    vp_model_config config;
+    vp_checkpoint *checkpoint = NULL;
+    vp_engine *engine;
+    int count = 0;
+    snprintf(name, sizeof name, "tiny-%c", letter);
+    check_case("open %s %s %s", name, weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16", gemm ? gemm : "auto");
+    engine = open_engine(name, weights, gemm, &config, &checkpoint);
+    for (int i = 0; engine && i < CASE_COUNT; i++) {
+        golden g;
+        output o;
+        if (case_names[i][0] != letter || (only_small && !strstr("a2-adaptive-small-k1 a4-medium-k4-skip a6-text-only b1-low-k8", case_names[i]))) continue;
+        check_case("%s %s %s", case_names[i], weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16", gemm ? gemm : "auto");
+        if (!load_case(case_names[i], &config, &g)) continue;
+        run_case(engine, &config, &g, &o);
+        if (weights == VP_WEIGHTS_FP32) compare_fp32(&config, &g, &o);
+        else ratios[count++] = compare_bf16(&config, &g, &o);
+        free_output(&o);
+        free_case(&g);
+    }
+    vp_engine_close(engine);
+    vp_checkpoint_close(checkpoint);
+    return count;
+}
+
+int main(void) {
+    double ratios[CASES_MAX];
+    int count = 0;
+    run_all('a', VP_WEIGHTS_FP32, NULL, 0, NULL);
+    run_all('b', VP_WEIGHTS_FP32, NULL, 0, NULL);
+    count += run_all('a', VP_WEIGHTS_BF16, NULL, 0, ratios);
+    count += run_all('b', VP_WEIGHTS_BF16, NULL, 0, ratios + count);
+    check_case("bf16: median over cases of error / the reference's nearby median");
+    CHECK_INT(count, CASE_COUNT);
+    qsort(ratios, (size_t)count, sizeof ratios[0], compare_doubles);
+    CHECK_NEAR(ratios[count / 2], 0, 1.5);
+    /* every GEMM kernel this processor has, not only the chosen one */
+    for (int i = 0; vp_engine_gemm_name(i); i++) {
+        const char *gemm = vp_engine_gemm_name(i);
+        double unused[CASES_MAX];
+        run_all('a', VP_WEIGHTS_BF16, gemm, 1, unused);
+        run_all('b', VP_WEIGHTS_BF16, gemm, 1, unused);
+        if (strncmp(gemm, "amx", 3) == 0 || strcmp(gemm, "avx512bf16") == 0) continue; /* bf16 only */
+        run_all('a', VP_WEIGHTS_FP32, gemm, 1, NULL);
+        run_all('b', VP_WEIGHTS_FP32, gemm, 1, NULL);
+    }
+    return check_done("test_model");
+}

@@ -1,0 +1,6889 @@
+/* vlmprof.h - v0.1.0 - stage-by-stage profiling of vision-language models - MIT licence
+ *
+ * MANUAL
+ *
+ * What it is
+ *   Where do the milliseconds go when a vision-language model looks at an image, and what accuracy do they buy? This header holds what
+ *   such a measurement needs around the model: tiling of images and counts of vision tokens, samplers, clock and statistics, JSON, image
+ *   preprocessing, checkpoint and tokenizer files, scores, and the declarations of the model engine. It serves the program `vlmprof`
+ *   and drops into other projects, with no GPU, no Python and no weights.
+ *
+ * How to include it
+ *   Everywhere:               #include "vlmprof.h"
+ *   In exactly one C or C++ file, before the include, and before any system header where that can be had:
+ *                             #define VLMPROF_IMPLEMENTATION
+ *   Switches of the includer, defined before the include:
+ *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
+ *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer and json: needs stdint, stddef, string, math and time
+ *     VLMPROF_STATIC          the functions are static; needs VLMPROF_CORE and VLMPROF_IMPLEMENTATION, because the engine lies in another file
+ *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
+ *     VP_API                  replaces the linkage word before every function, for shared libraries
+ *   Link with -lm. Without VLMPROF_CORE the implementing file needs stb_image.h (Debian, Ubuntu: package libstb-dev); the functions
+ *   vp_engine_... are in vlmprof_kernels.cu, which a C compiler takes with -x c -fopenmp. It is plain C11 that is C++17 as well.
+ *
+ * Smallest example (samples/01_count_tokens.c; cc -I. samples/01_count_tokens.c -lm)
+ *
+ *     #define VLMPROF_CORE
+ *     #define VLMPROF_IMPLEMENTATION
+ *     #include "vlmprof.h"
+ *     #include <stdio.h>
+ *     int main(void) {
+ *         vp_geometry geometry = vp_geometry_default();        // MolmoE-1B
+ *         vp_tile_options options = vp_tile_options_default(); // adaptive tiling, at most 12 crops
+ *         vp_layout layout;
+ *         if (vp_layout_compute(&geometry, &options, 640, 480, &layout, NULL) != VP_OK) return 1;
+ *         printf("640x480: %d rows, %d columns, %d vision tokens\n", (int)layout.tiling.rows, (int)layout.tiling.cols, (int)layout.feature_tokens);
+ *         return 0;
+ *     }
+ *
+ * What it does not do
+ *   - no GPU backend in this version: the engine runs on the CPU; the kernels compile with nvcc, nothing launches them yet
+ *   - no vision-language model but the MolmoE family, no training, no sampling but greedy, one request at a time
+ *   - no network: nothing is downloaded, nothing is sent
+ *   - the header starts no thread, installs no signal handler, prints nothing and never ends the program
+ *   - no PNG or JPEG decoder of its own (stb_image), no video
+ *
+ * Table of contents: search for the tag; declarations and implementation follow the same order
+ *   >>result          result codes, errors, arena
+ *   >>tiler           geometry of crops and patches, tilings, layout of an image
+ *   >>select          target tokens <-> crops <-> tiling <-> resolution
+ *   >>tokens          position of every vision token in the sequence
+ *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks
+ *   >>timer           monotonic clock, sums and percentiles as NumPy computes them
+ *   >>json            writer, strict reader, numbers, UTF-8
+ *   >>preprocess      pixels of an image -> crops -> patches and masks                     (from here on not with VLMPROF_CORE)
+ *   >>image           file -> upright RGB
+ *   >>checkpoint      config.json, safetensors
+ *   >>tokenizer       byte-level BPE from tokenizer.json
+ *   >>score           scoring rules
+ *   >>model           the engine: one request, its stages and their times
+ *   >>implementation  start of the second half
+ *
+ * Vocabulary
+ *   pixel     one RGB value triple of the upright image (EXIF orientation applied)
+ *   patch     square of 14 x 14 pixels, the unit of the vision transformer
+ *   crop      square of 336 x 336 pixels = 24 x 24 patches that the vision transformer sees at once; neighbours overlap
+ *   tile      the 224 x 224 pixels of a crop that are its own; a tiling is rows x columns of them
+ *   view      a crop or the global view (the whole image in one 336 x 336 square): views = crops + 1
+ *   token     one position of the language model's sequence; a vision token is 2 x 2 patches pooled (feature token)
+ *   block     one layer of the language model; an inactive block is the identity
+ *   prefill   the pass over the whole prompt, which gives the first new token; a decode step gives one token more: N tokens have N - 1
+ *   stage     a named part of a request, see VP_STAGES
+ *   _index    counts from 0;  _count  how many;  _bytes  bytes;  _capacity  how many would fit
+ *   (the numbers are those of Molmo's geometry, vp_geometry_default; other ones come from config.json)
+ *
+ * Units
+ *   Stand last in a name: _ns, _px, _bytes, _hz. Time is int64_t nanoseconds of a monotonic clock. MB = 10^6 bytes, MiB = 2^20.
+ *   Shapes are written [outer, ..., inner], arrays lie in memory in that order. Tilings are [rows, columns]; sizes in a signature are
+ *   width before height, as image files have it, and [height, width] in the result files.
+ *
+ * Errors
+ *   A function that can fail returns a vp_result: VP_OK = 0, failures are negative and pinned (VP_RESULTS). Where there is something to
+ *   tell it takes a vp_error, which may be NULL. Outputs are untouched on failure. A too small buffer gives VP_ERR_CAPACITY and,
+ *   where the declaration says so, the count that is needed. Nothing is clamped in silence; zero is a value, never "the default":
+ *   vp_..._default() fills in the defaults. Every file and every number of a caller is taken as hostile.
+ *
+ * Memory
+ *   The core sections and preprocess never allocate: the caller passes buffers. image, checkpoint, tokenizer and the engine own memory
+ *   from malloc or mmap and have a function that gives it back.
+ *
+ * Threads
+ *   No mutable global state: all functions are reentrant, one object belongs to one thread at a time. Objects that are only read
+ *   (tokenizer, checkpoint, vp_json) can be shared. The engine uses OpenMP threads inside a call.
+ *
+ * Numerics
+ *   Tilings, token counts, resized sizes, random draws, percentiles and sums repeat the reference's operations in its own float width
+ *   and order, so that results are equal, not near. That needs IEEE arithmetic: never compile with options that let the compiler
+ *   reorder floating point; contraction to fused multiply-add must be off (-ffp-contract=off; -std=c11 does it in gcc, not in clang).
+ *   Checks are written so that NaN fails them.
+ *
+ * Sources
+ *   The functions name theirs. The reference for tiling, preprocessing, the model and the experiments' rules is the repository
+ *   ChulanZhang/molmo_hf at commit 09bce1fc; the model is described in "Molmo and PixMo" (arXiv 2409.17146) and "OLMoE"
+ *   (arXiv 2409.02060); random numbers, percentiles and sums are those of NumPy 1.26.
+ *
+ * Last revisions
+ *   0.1.0 (2026-11) first version
+ */
+#ifndef VLMPROF_H
+#define VLMPROF_H
+
+#define VLMPROF_VERSION "0.1.0"
+#define VLMPROF_VERSION_MAJOR 0
+#define VLMPROF_VERSION_MINOR 1
+#define VLMPROF_VERSION_PATCH 0
+
+/* In strict ISO mode (-std=c11) the C library hides clock_gettime and others unless it is asked before its first header. */
+#if defined(VLMPROF_IMPLEMENTATION) && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
+#define _DEFAULT_SOURCE 1
+#endif
+
+#if defined(VLMPROF_STATIC) && !(defined(VLMPROF_CORE) && defined(VLMPROF_IMPLEMENTATION))
+#error "VLMPROF_STATIC needs VLMPROF_CORE and VLMPROF_IMPLEMENTATION"
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef VP_API
+#if defined(VLMPROF_STATIC) && defined(__GNUC__)
+#define VP_API static __attribute__((unused))
+#elif defined(VLMPROF_STATIC)
+#define VP_API static
+#else
+#define VP_API
+#endif
+#endif
+
+/* ================================================================================================ result >>result
+ * Every function that can fail returns a vp_result; where there is something to tell it fills an optional vp_error.
+ * On failure outputs are untouched, unless the declaration says otherwise. */
+#define VP_RESULTS(X) \
+    X(VP_OK, 0, "success") \
+    X(VP_ERR_RANGE, -1, "a value is outside its allowed range") \
+    X(VP_ERR_CAPACITY, -2, "a buffer of the caller is too small") \
+    X(VP_ERR_FORMAT, -3, "the input is malformed") \
+    X(VP_ERR_UNSUPPORTED, -4, "the input is well-formed but of a kind that is not supported") \
+    X(VP_ERR_NOT_FOUND, -5, "a file, key or name does not exist") \
+    X(VP_ERR_MISMATCH, -6, "names, shapes or types do not fit together") \
+    X(VP_ERR_READ, -7, "a file could not be read") \
+    X(VP_ERR_WRITE, -8, "output could not be written") \
+    X(VP_ERR_MEMORY, -9, "not enough memory") \
+    X(VP_ERR_DEVICE, -10, "the compute device failed or is missing") \
+    X(VP_ERR_STATE, -11, "a call came in the wrong order") \
+    X(VP_ERR_INTERRUPTED, -12, "the caller asked to stop")
+
+typedef enum vp_result {
+#define VP_RESULT_ENUM(name, value, text) name = value,
+    VP_RESULTS(VP_RESULT_ENUM)
+#undef VP_RESULT_ENUM
+    VP_RESULT_LAST_ = -12
+} vp_result;
+
+/* what went wrong and where; `offset` is a byte offset into the input, or -1 */
+typedef struct vp_error {
+    vp_result code;
+    int64_t offset;
+    char where[160]; /* file, field, tensor or call */
+    char text[320];  /* one line: what is wrong and what to do */
+} vp_error;
+
+/* The pinned text of a result code; never NULL. */
+VP_API const char *vp_result_text(vp_result result);
+/* Fills an error (NULL is allowed) and returns its code, so that `return vp_fail(...)` reads well. Long texts are cut. */
+VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text);
+
+/* A bump allocator over the caller's memory; used by the sections that need more than fixed buffers. */
+typedef struct vp_arena {
+    unsigned char *base;
+    size_t capacity_bytes;
+    size_t used_bytes; /* high-water mark is what a retry needs at least */
+} vp_arena;
+/* Returns `count * element_bytes` bytes aligned to 64, or NULL when they do not fit or overflow (used_bytes then unchanged). */
+VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes);
+
+/* =================================================================================== geometry and tiler >>tiler
+ * Image size -> tiling (rows x cols of crops) -> canvas, resized size, pads. Integers in pixels; nothing is allocated; all functions are
+ * reentrant. Words: an image of `crops` crops has `views` = crops + 1 (the global view); a crop has `patches` per side for the ViT and
+ * `tokens` per side after pooling. Pointers must not be NULL unless it is said. */
+enum {
+    VP_CROPS_LIMIT = 65536,       /* most crops of any rule: more is VP_ERR_RANGE, so that no input makes a call slow */
+    VP_CROP_PX_LIMIT = 32768,     /* longest side of a crop */
+    VP_CANVAS_PX_LIMIT = 8388608  /* longest side of a canvas: float32, which decides resized sizes, has halves up to here */
+};
+
+typedef struct vp_geometry {
+    int32_t crop_px;             /* side of one crop and of the global view: 336 */
+    int32_t patch_px;            /* side of one ViT patch: 14 */
+    int32_t margin_left_patches; /* overlap of neighbouring crops, from config overlap_margins: 4 */
+    int32_t margin_right_patches;
+    int32_t pool;                /* pooling window side in patches: 2 */
+    int32_t max_crops;           /* adaptive tiling's limit, without the global view: 12 */
+    float mean[3], std[3];       /* of RGB in 0..1 */
+} vp_geometry;
+/* The geometry of MolmoE-1B and all Molmo 0924 models, with CLIP's mean and std. */
+VP_API vp_geometry vp_geometry_default(void);
+/* Says whether a geometry makes sense.
+ * returns: VP_OK; VP_ERR_RANGE: a side < 1 or crop_px > VP_CROP_PX_LIMIT; patch_px does not divide crop_px; pool does not divide the patches per
+ *          side or a margin; the margins leave no window; max_crops outside 1..VP_CROPS_LIMIT; mean or std not finite, or std < 1e-6 */
+VP_API vp_result vp_geometry_check(const vp_geometry *geometry);
+/* Derived numbers; 0 for a geometry that vp_geometry_check refuses. */
+VP_API int32_t vp_geometry_patches_per_side(const vp_geometry *geometry);  /* crop_px / patch_px: 24 */
+VP_API int32_t vp_geometry_tokens_per_side(const vp_geometry *geometry);   /* patches / pool: 12 */
+VP_API int32_t vp_geometry_tokens_per_crop(const vp_geometry *geometry);   /* 144 */
+VP_API int32_t vp_geometry_window_px(const vp_geometry *geometry);         /* crop without its margins, the stride of the crops: 224 */
+VP_API int32_t vp_geometry_margin_px(const vp_geometry *geometry);         /* both margins together: 112 */
+
+/* a range of crop counts; the reference's third word for image size */
+typedef struct vp_tier {
+    const char *name; /* low, medium, high */
+    int32_t min_crops, max_crops;
+    int32_t preferred_count, preferred[4]; /* tried first, in this order */
+} vp_tier;
+/* Tier presets in order low (1-3), medium (4-8), high (9-15); NULL past the end. A preset lives as long as the program.
+ * rule:    low never gives 3 crops: primes above 2 are passed over */
+VP_API const vp_tier *vp_tier_at(int32_t index);
+/* The preset of that name, or NULL. */
+VP_API const vp_tier *vp_tier_find(const char *name);
+
+typedef struct vp_tiling { int32_t rows, cols; } vp_tiling;
+
+/* Molmo's own rule: the tiling that needs the least upscaling, or else the least downscaling.
+ * in:      width_px, height_px  of the upright image, 1..INT32_MAX
+ *          max_crops            1..VP_CROPS_LIMIT, without the global view
+ * out:     tiling               on success
+ * returns: VP_OK; VP_ERR_RANGE
+ * rule:    scale(r, c) = min(window * r / (height - margin), window * c / (width - margin)); the smallest scale >= 1, or where there is none the
+ *          largest; ties go to fewer crops, then fewer rows; an image smaller than the margin gets 1x1
+ * source:  allenai/molmo olmo/data/model_preprocessor.py select_tiling
+ * numeric: exact; the reference compares float32 quotients, which can differ only where max_crops times a side passes 2^23 */
+VP_API vp_result vp_tiler_adaptive(const vp_geometry *geometry, int32_t width_px, int32_t height_px, int32_t max_crops, vp_tiling *tiling);
+/* The experiments' rule: the crop count of a tier, and its factorisation, nearest to the image's aspect ratio.
+ * in:      tier   a preset or the caller's own: 1 <= min_crops <= max_crops <= VP_CROPS_LIMIT, preferred_count 0..4
+ * returns: VP_OK; VP_ERR_RANGE (also for tier NULL)
+ * rule:    preferred counts first, then the others ascending; primes above 2 passed over; rows ascending; strictly smaller
+ *          |cols / rows - width / height| wins; all counts prime: 1 x min_crops
+ * source:  ChulanZhang/molmo_hf molmo/preprocessors/multimodal_preprocessor.py select_tiling
+ * numeric: double */
+VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t height_px, vp_tiling *tiling);
+/* Exactly `crops` crops, in the factorisation whose canvas is nearest to an aspect ratio.
+ * in:      crops   1..VP_CROPS_LIMIT, primes included
+ *          aspect  width / height, positive and finite
+ * returns: VP_OK; VP_ERR_RANGE
+ * rule:    smallest |(window * cols + margin) / (window * rows + margin) - aspect|; ties go to fewer rows. Unlike the tiers, the margin counts
+ * source:  ChulanZhang/molmo_hf experiments, crops_to_tiling
+ * numeric: double */
+VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, double aspect, vp_tiling *tiling);
+
+typedef enum vp_tile_rule { VP_TILE_ADAPTIVE, VP_TILE_TIER, VP_TILE_CROPS, VP_TILE_TOKENS } vp_tile_rule;
+typedef enum vp_fit { VP_FIT_PAD, VP_FIT_FILL } vp_fit; /* fit inside and pad | fill and cut the centre */
+
+/* how to turn an image into crops; the knob of the vision stage */
+typedef struct vp_tile_options {
+    vp_tile_rule rule;
+    vp_fit fit;
+    const vp_tier *tier;   /* VP_TILE_TIER */
+    int32_t max_crops;     /* VP_TILE_ADAPTIVE */
+    int32_t crops;         /* VP_TILE_CROPS, without the global view */
+    int32_t vision_tokens; /* VP_TILE_TOKENS: target, crops = tokens / tokens_per_crop - 1 */
+} vp_tile_options;
+VP_API vp_tile_options vp_tile_options_default(void); /* adaptive, pad, 12 */
+
+/* everything that follows from an image size; `views` = crops + the global view */
+typedef struct vp_layout {
+    int32_t width_px, height_px; /* of the upright image */
+    vp_fit fit;
+    vp_tiling tiling;
+    int32_t crops, views;
+    int32_t canvas_width_px, canvas_height_px;
+    int32_t resized_width_px, resized_height_px;   /* image after resizing, before the pad or the cut */
+    int32_t offset_left_px, offset_top_px;         /* pad before the image (VP_FIT_PAD) or cut from it (VP_FIT_FILL) */
+    int32_t global_resized_width_px, global_resized_height_px;
+    int32_t global_offset_left_px, global_offset_top_px;
+    int32_t theoretical_tokens; /* views * tokens_per_crop */
+    int32_t feature_tokens;     /* <im_patch>: what the LLM really sees */
+    int32_t col_tokens, marker_tokens;
+    int32_t image_tokens;       /* feature + col + marker: image part of the sequence, without BOS */
+} vp_layout;
+/* Image size and options -> tiling, sizes and token counts.
+ * in:      options              only the member that its rule names is read
+ *          width_px, height_px  of the upright image, 1..INT32_MAX
+ * out:     layout               on success
+ * returns: VP_OK; VP_ERR_RANGE: geometry, option or size out of range; VP_FIT_PAD: a resized side (of the grid or of the global view) is below
+ *          one pixel, as for 1x5000; VP_FIT_FILL: a resized side passes INT32_MAX (1x5000 is fine: 336x1680000 before the cut)
+ * rule:    canvas = window * cols + margin by window * rows + margin; s = min (pad) or max (fill) of canvas / image over both sides;
+ *          pad: side = trunc(image * s), offset = (canvas - side) / 2; fill: side = max(canvas, ceil(image * s)), offset = (side - canvas) / 2;
+ *          global view: the same with crop_px for both sides of the canvas. R rows, C columns of crops, T tokens per side, w tokens per window,
+ *          m of both margins: H = w R + m, W = w C + m; features = T T + H W; columns = T + H; markers = 4 (start and end, twice)
+ * numeric: float32 decides the resized sizes, each step rounded once: do not build with fast-math or x87 arithmetic */
+VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px, int32_t height_px,
+                                   vp_layout *layout, vp_error *error);
+
+/* ================================================================================================ select >>select
+ * The experiments' arithmetic between a vision-token target, crops, tiling and resolution. All return VP_OK, or VP_ERR_RANGE for an invalid
+ * geometry and for arguments or results that are not positive or over the limits above; all are exact and reentrant.
+ * source: ChulanZhang/molmo_hf experiments (theoretical tokens: every crop and the global view count whole) */
+/* Crops of a token target: max(1, vision_tokens / tokens_per_crop - 1). */
+VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tokens, int32_t *crops);
+/* Theoretical tokens of a crop count: (crops + 1) * tokens_per_crop. */
+VP_API vp_result vp_select_vision_tokens(const vp_geometry *geometry, int32_t crops, int32_t *vision_tokens);
+/* Canvas of a tiling: window * cols + margin by window * rows + margin. */
+VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling, int32_t *width_px, int32_t *height_px);
+/* Tiling of a canvas or any size: (side - margin) / window, rounded half to even, at least 1. */
+VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_width_px, int32_t canvas_height_px, vp_tiling *tiling);
+
+/* ================================================================================================ tokens >>tokens
+ * Sequence of an image: start, T rows of (T patch, col), end, start, H rows of (W patch, col), end; global view first. */
+/* Position of every pooled feature in the sequence.
+ * in:      layout           as vp_layout_compute made it for this geometry
+ *          first_position   index of the first image token in the sequence (1 behind a BOS), >= 0
+ *          capacity         entries of image_input_idx
+ * out:     image_input_idx  int32 [views, tokens_per_crop], -100 = dropped (the overlap that a neighbouring crop shows)
+ * returns: VP_OK; VP_ERR_CAPACITY: fewer than layout->views * tokens_per_crop entries; VP_ERR_RANGE: an invalid geometry or tiling, or positions pass
+ *          INT32_MAX; VP_ERR_MISMATCH: the layout belongs to another geometry
+ * rule:    crop (i, j) drops its first margin_left / pool rows if i > 0, its last margin_right / pool rows if it is not the last; columns likewise */
+VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layout *layout, int32_t first_position, int32_t *image_input_idx,
+                                     size_t capacity);
+typedef struct vp_special_ids { int32_t bos, eos, pad, im_start, im_end, im_patch, im_col, image; } vp_special_ids;
+/* The image tokens in sequence order.
+ * in:      ids       im_start, im_end, im_patch and im_col are used, as they are
+ *          capacity  entries of out
+ * out:     out       int32 [layout->image_tokens]
+ * returns: VP_OK; VP_ERR_CAPACITY: fewer than layout->image_tokens entries; VP_ERR_RANGE, VP_ERR_MISMATCH as above */
+VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layout *layout, const vp_special_ids *ids, int32_t *out, size_t capacity);
+
+/* =============================================================================================== sampler >>sampler
+ * Random draws that are numpy's, number for number, and what the experiments draw with them.
+ * source: numpy.random.RandomState (legacy generator, frozen by numpy's policy); checked against numpy 1.26.4 */
+/* MT19937 seeded with one 32-bit integer. memory: 2.5 KB, the caller's. threads: one generator per thread. */
+typedef struct vp_random { uint32_t state[624]; int32_t position; } vp_random;
+VP_API void vp_random_seed(vp_random *random, uint32_t seed); /* RandomState(seed); always first */
+VP_API uint32_t vp_random_u32(vp_random *random);
+VP_API double vp_random_double(vp_random *random);            /* [0, 1), 53 bits: random_sample() */
+/* A number in 0..maximum, both included; randint(0, n) is vp_random_below(n - 1).
+ * rule: draws under the next mask 2^k - 1 until one is <= maximum; 0 draws nothing; over 2^32 - 1 two words, high first */
+VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum);
+/* permutation(count): int64 [count] of 0..count-1. */
+VP_API void vp_random_permutation(vp_random *random, int64_t *values, size_t count);
+/* RandomState(seed).choice(population, size=count, replace=False), in drawing order.
+ * out:     scratch  int64 [population]; the first `count` entries are the result
+ * returns: VP_OK; VP_ERR_RANGE: count > population
+ * memory:  2.5 KB of stack */
+VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t count, int64_t *scratch);
+/* The experiments' choice of samples: all when count >= population, else the choice above, sorted.
+ * out:     scratch  int64 [population]; the first *kept entries are the result, ascending
+ * returns: VP_OK */
+VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept);
+/* Active blocks of a configuration.
+ * in:      active      1..block_count
+ *          scores      double [block_count], NaN where the file has none; NULL or all NaN: the first `active` blocks
+ *          file_order  int32 [block_count]: place of each block in the file, for ties; NULL: index order
+ * out:     blocks      int32 [active], ascending
+ * returns: VP_OK; VP_ERR_RANGE: active < 1 or > block_count; VP_ERR_MISMATCH: fewer scored blocks than there are places
+ * rule:    first and last are kept (active 1: the first alone), the highest scores of the others fill up
+ * source:  ChulanZhang/molmo_hf experiments/core_exp/acc_lat_profiling.py; there active 1 gives two blocks, too few scores too few blocks, and
+ *          active > block_count all blocks: refused here */
+VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order, int32_t *blocks);
+
+/* ================================================================================================= timer >>timer
+ * A clock, and the numbers that describe samples. Values may be of any unit; all functions but the clock are pure.
+ * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
+ * numeric: double, IEEE. A compiler that fuses a * b + c (gcc outside -std=c11 on a target with FMA) changes last bits: -ffp-contract=off */
+/* Nanoseconds of a monotonic clock with an arbitrary zero; only differences mean something. A macro VLMPROF_CLOCK_NS, an expression of type int64_t
+ * that is defined where the implementation is compiled, replaces the system's clock. */
+VP_API int64_t vp_clock_ns(void);
+typedef struct vp_statistics {
+    size_t count;
+    double mean, std, min, p50, p95, p99, max; /* std: population (ddof 0); percentiles: numpy linear (type 7) */
+} vp_statistics;
+/* numpy's pairwise sum.
+ * rule: below 8 values in order; up to 128 eight running sums; above, two halves split at a multiple of 8 */
+VP_API double vp_statistics_sum(const double *values, size_t count);
+VP_API double vp_statistics_mean(const double *values, size_t count); /* NaN for count 0 */
+VP_API double vp_statistics_std(const double *values, size_t count);  /* population; NaN for count 0 */
+/* Linear percentile.
+ * in:      sorted      double [count], ascending
+ *          percentile  0..100
+ * returns: the value; NaN for count 0 and for a percentile outside 0..100
+ * rule:    p = (count - 1) * (percentile / 100), t = p - floor(p), a and b its neighbours: a + (b - a) * t, or b - (b - a) * (1 - t) for t >= 0.5 */
+VP_API double vp_statistics_percentile(const double *sorted, size_t count, double percentile);
+/* All of vp_statistics.
+ * in:      values   double [count], finite
+ *          scratch  double [count], receives the sorted values; may be `values` itself
+ * returns: VP_OK; VP_ERR_RANGE: count 0, or a value is NaN or infinite (std may still overflow to infinity, as in numpy) */
+VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics);
+
+/* ================================================================================================== json >>json
+ * Writer, strict reader and the two number conversions. No allocation, no stdio, no locale.
+ * memory:  none but the caller's buffers (and less than 3 KiB of stack)
+ * threads: reentrant; one writer per thread; a parsed vp_json is read-only and may be shared */
+
+/* Gets the text piece by piece (a piece may be one byte, and is not NUL-terminated); anything but VP_OK stops the writer with that code. */
+typedef vp_result (*vp_json_sink)(void *user, const char *text, size_t bytes);
+
+/* Writes one JSON value into a caller's buffer or a sink; commas, quotes, escapes and line breaks are the writer's business. Errors stick:
+ * every call may go unchecked, vp_json_finish tells.
+ * returns: (in `result`, and from vp_json_finish) VP_OK; VP_ERR_STATE: a value without a key in an object, a key elsewhere, an end without its
+ *          begin, a second or no top-level value, something left open; VP_ERR_FORMAT: text that is not UTF-8 or NULL, a raw value that is not
+ *          JSON; VP_ERR_RANGE: NaN or infinity, more than 64 levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is full; the sink's code
+ * rule:    ", " and ": " between; with an indent members and containers stand on lines of their own, scalars of an array share one;
+ *          escapes are \" \\ \n \r \t \b \f and \u00xx for other control characters, all else stays UTF-8
+ * memory:  a full buffer holds the beginning of the text; length_bytes goes on counting, a buffer of length_bytes + 1 would have done */
+typedef struct vp_json_writer {
+    char *buffer;
+    size_t capacity, length_bytes; /* length without the NUL */
+    vp_json_sink sink;
+    void *user;
+    vp_result result;
+    int32_t depth, indent;         /* indent: spaces a level, 0 = everything on one line */
+    unsigned char open[64];        /* per level: '{' or '[' */
+    unsigned char filled[64];      /* per level: empty, on one line so far, or broken over lines */
+    int after_key;
+} vp_json_writer;
+/* in: buffer  char [capacity]  NULL only counts (VP_ERR_CAPACITY at the end, length_bytes is right) */
+VP_API void vp_json_writer_init(vp_json_writer *w, char *buffer, size_t capacity, int32_t indent);
+VP_API void vp_json_writer_init_sink(vp_json_writer *w, vp_json_sink sink, void *user, int32_t indent);
+VP_API void vp_json_begin_object(vp_json_writer *w);
+VP_API void vp_json_end_object(vp_json_writer *w);
+VP_API void vp_json_begin_array(vp_json_writer *w);
+VP_API void vp_json_end_array(vp_json_writer *w);
+VP_API void vp_json_key(vp_json_writer *w, const char *key); /* duplicates are not noticed */
+VP_API void vp_json_string(vp_json_writer *w, const char *text);
+VP_API void vp_json_string_bytes(vp_json_writer *w, const char *text, size_t bytes); /* may hold NUL bytes: written as \u0000 */
+VP_API void vp_json_int(vp_json_writer *w, int64_t value);
+VP_API void vp_json_double(vp_json_writer *w, double value); /* as vp_number_format */
+VP_API void vp_json_bool(vp_json_writer *w, int value);
+VP_API void vp_json_null(vp_json_writer *w);
+/* One complete JSON value, checked, then copied as it is. */
+VP_API void vp_json_raw(vp_json_writer *w, const char *text, size_t bytes);
+/* Checks that everything is closed and puts a NUL behind a buffer's text (in a full one at its last byte); returns w->result. */
+VP_API vp_result vp_json_finish(vp_json_writer *w);
+
+typedef enum vp_json_type { VP_JSON_NULL, VP_JSON_FALSE, VP_JSON_TRUE, VP_JSON_NUMBER, VP_JSON_STRING, VP_JSON_ARRAY, VP_JSON_OBJECT } vp_json_type;
+typedef struct vp_json_node {
+    uint8_t type;        /* a vp_json_type; keys are VP_JSON_STRING */
+    uint8_t escaped;     /* string: holds a backslash */
+    uint32_t count;      /* array: elements; object: members (a member is a key node followed by its value); else 0 */
+    uint32_t end;        /* index one past this node's subtree: the next sibling */
+    uint64_t start, bytes; /* the value's place in the text; a string without its quotes, still escaped */
+} vp_json_node;
+/* Nodes in document order: 0 is the top value, a container's children follow it. Borrows text and nodes. */
+typedef struct vp_json { const char *text; const vp_json_node *nodes; uint32_t node_count; } vp_json;
+#define VP_JSON_NONE UINT32_MAX /* "no such node"; every reader function takes it, so that lookups can be chained */
+
+/* Reads one JSON text strictly: no trailing text, comments, NaN, byte order mark; strings must be UTF-8; at most 64 levels.
+ * in:      text    char [bytes]       need not end with NUL
+ * in:      nodes   [capacity]         NULL: only check and count; contents unspecified on failure
+ * out:     json    may be NULL        on VP_OK
+ * out:     needed  nodes the text has, may be NULL; on VP_OK and VP_ERR_CAPACITY
+ * returns: VP_OK; VP_ERR_CAPACITY: the text is valid but has more nodes than fit (so always when counting with NULL); VP_ERR_FORMAT:
+ *          malformed, error->offset is the byte; VP_ERR_RANGE: nested deeper than 64 levels, or more than 2^32 - 2 nodes
+ * rule:    one pass, no recursion; duplicate keys are allowed here (see vp_json_has_duplicates)
+ * source:  RFC 8259; UTF-8 by table 3-7 of the Unicode standard */
+VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json, size_t *needed, vp_error *error);
+/* Index of a member's value, or VP_JSON_NONE (also when `object` is none). Linear; keys are compared unescaped; of equal keys the last counts. */
+VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *key);
+/* Index of an element, or VP_JSON_NONE. Linear: to visit all, start at array + 1 and follow `end`. */
+VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index);
+/* 1 when a node is a string that, unescaped, equals the text. */
+VP_API int vp_json_equals(const vp_json *json, uint32_t string, const char *text);
+/* Finds the first key, in document order, that repeats an earlier one of the same object (nested objects are not looked into).
+ * in:      scratch    uint32 [capacity]   at least one a member: nodes[object].count
+ * out:     duplicate  node index of that key, or VP_JSON_NONE when all differ; on VP_OK
+ * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not an object)
+ * rule:    keys are compared unescaped; heap sort, so n log n whatever the keys are */
+VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity, uint32_t *duplicate);
+/* Unescaped text of a string or key, with NUL behind it. \u0000 becomes a NUL byte within: *needed tells the true length.
+ * out:     needed  bytes without the closing NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY (out NULL only counts)
+ * returns: VP_OK, VP_ERR_CAPACITY (fewer than *needed + 1), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a string)
+ * rule:    an escaped surrogate without its partner becomes U+FFFD */
+VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, size_t capacity, size_t *needed);
+/* A number as an integer: 3, 3.0, 30e-1 are 3.
+ * returns: VP_OK, VP_ERR_FORMAT (not whole), VP_ERR_RANGE (not an int64), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a number)
+ * numeric: exact, never by way of a double */
+VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value);
+/* A number as a double; returns and numeric: as vp_number_parse, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a number) */
+VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double *value);
+
+/* The shortest text that reads back to the same double, in the layout of Python's repr: 0.1, 3.0, -0.0, 1e-07, 1.5e+300; valid JSON.
+ * out:     out  char [26]  at most 24 bytes and a NUL
+ * returns: bytes without the NUL; 0 and empty text for NaN and infinities, which JSON lacks
+ * numeric: exact; among the shortest texts the one nearest to the value
+ * source:  Steele, White: How to print floating-point numbers accurately (1990); Burger, Dybvig (1996) */
+VP_API size_t vp_number_format(double value, char *out);
+/* The double nearest to a JSON number of any length, ties to even; too small ones become subnormal or 0.
+ * returns: VP_OK, VP_ERR_FORMAT (not exactly one JSON number: no blanks, no leading +), VP_ERR_RANGE (beyond the largest double)
+ * numeric: correctly rounded; about 40 ns for up to 15 digits and small exponents, else about a microsecond */
+VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
+/* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
+VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
+
+#ifndef VLMPROF_CORE
+
+/* ============================================================================================ preprocess >>preprocess */
+/* RGB bytes [height, width, 3] of the upright image -> pixels f32 [views, patches, patch_px * patch_px * 3] in (y, x, channel) order, global
+ * view first, and masks f32 [views, patches] (row of -1 at the end: the model's known shift). scratch: as many bytes as
+ * vp_preprocess_scratch_bytes says (bounded by the canvas and one band of the source, never by the resized image). */
+VP_API size_t vp_preprocess_scratch_bytes(const vp_geometry *geometry, const vp_layout *layout);
+VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_layout *layout); /* floats */
+VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels, float *image_masks,
+                               void *scratch, size_t scratch_bytes);
+
+/* ================================================================================================= image >>image */
+/* Decoded, upright, 8-bit RGB. Memory is malloc'ed (by stb_image): release with vp_image_free. */
+typedef struct vp_image { int32_t width_px, height_px; uint8_t *rgb; } vp_image;
+enum { VP_IMAGE_PIXELS_MAX = 100000000 };
+VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error); /* upright, header only */
+VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error);
+VP_API void vp_image_free(vp_image *image);
+
+/* ============================================================================================ checkpoint >>checkpoint
+ * config.json -> the shape of a model; the tensors such a model has; safetensors files -> those tensors. Uses malloc, mmap and stdio. */
+enum { VP_VIT_LAYERS_MAX = 4 };
+/* The shape of a MolmoE model, from config.json (names of the fields there in brackets). Counts and widths are positive. */
+typedef struct vp_model_config {
+    int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
+    int32_t expert_count, expert_dim, top_k;                   /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
+    int32_t vocab_size, embedding_size, additional_vocab_size; /* text tokens; rows of wte.embedding and lm_head; rows of wte.new_embedding */
+    int32_t max_sequence_length;                               /* the length of training; RoPE itself has no limit */
+    double rope_theta;
+    float norm_eps;                                            /* [layer_norm_eps] */
+    int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions; /* [vision_backbone.image_*] */
+    float vit_norm_eps;
+    int32_t vit_layers[VP_VIT_LAYERS_MAX], vit_layer_count;    /* block outputs used, as in the config (negative from the end) */
+    int32_t vit_blocks_needed;                                 /* blocks that must run for them: 1 + the largest index */
+    int32_t projector_dim;                                     /* hidden width of the image projector: = expert_dim */
+    vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
+} vp_model_config;
+
+/* Reads the shape of a model; everything that the engine does not implement is refused by its name.
+ * in:      config_json        bytes [config_bytes]        text of config.json
+ *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from config.json and CLIP's mean and std
+ * out:     config             on success only
+ * returns: VP_OK; VP_ERR_FORMAT bad JSON or a value of the wrong type; VP_ERR_NOT_FOUND a field is missing; VP_ERR_RANGE a value is out of range;
+ *          VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two fields contradict each other; VP_ERR_MEMORY. error->where is the field.
+ * rule:    an absent field has the default of the reference's ModelConfig, so that one whose default is not implemented is refused as well.
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py
+ * memory:  temporary: about 40 bytes a JSON value
+ * threads: reentrant */
+VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json, size_t preprocessor_bytes,
+                                       vp_model_config *config, vp_error *error);
+/* Built-in shapes: "molmoe-1b" is the real model's; "tiny" runs in milliseconds and goes with the byte tokenizer.
+ * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched)
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config);
+VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids);
+
+typedef enum vp_dtype { VP_DTYPE_F32, VP_DTYPE_BF16, VP_DTYPE_F16 } vp_dtype;
+/* Conversions of one value. To f32 is exact (NaN becomes quiet); to bf16 rounds to nearest, ties to even: subnormals are kept, too large
+ * values become infinity, NaN stays a quiet NaN of the same sign.
+ * memory:  none
+ * threads: reentrant */
+VP_API float vp_bf16_to_f32(uint16_t value);
+VP_API uint16_t vp_f32_to_bf16(float value);
+VP_API float vp_f16_to_f32(uint16_t value);
+
+/* A tensor that a model of this config has: name and shape, outermost dimension first. */
+typedef struct vp_tensor_spec { char name[112]; int32_t dimensions; int64_t shape[2]; } vp_tensor_spec;
+/* Number of tensors (3,573 for MolmoE-1B), and tensor `index` of them in a fixed order: embeddings, final norm, blocks, connector, ViT, head.
+ * in:      config  as vp_model_config_parse or a preset fills it
+ *          index   0..count-1, else VP_ERR_RANGE
+ * out:     spec    on success only
+ * memory:  none
+ * threads: reentrant */
+VP_API int64_t vp_model_tensor_count(const vp_model_config *config);
+VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec);
+
+/* A tensor of a file: row-major, little-endian; `data` points into the mapping and may be unaligned for its type. */
+typedef struct vp_tensor {
+    vp_dtype dtype;
+    int32_t dimensions;
+    int64_t shape[4];
+    const unsigned char *data;
+    uint64_t bytes;
+    int32_t shard; /* index of its file; shards are in the order of their names */
+} vp_tensor;
+typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
+
+/* Opens a model folder: model.safetensors, else model.safetensors.index.json and the shards it names. Every header is checked strictly
+ * before anything is read; with a config, names and shapes are compared and one error lists what is missing, extra or misshapen.
+ * in:      directory   path of the folder
+ *          config      NULL: any set of tensors is accepted
+ * out:     checkpoint  on success only; close it with vp_checkpoint_close
+ * returns: VP_OK; VP_ERR_NOT_FOUND no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT a malformed file; VP_ERR_MISMATCH names
+ *          or shapes differ from the index or the config; VP_ERR_UNSUPPORTED pytorch_model.bin, or a needed tensor is not F32, BF16 or F16;
+ *          VP_ERR_MEMORY
+ * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or rest; each key once
+ * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
+ * memory:  about 120 bytes a tensor; the files are mapped read-only and must not shrink while open
+ * threads: one opener; a checkpoint may then be read from many threads */
+VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error);
+/* One tensor by its name.
+ * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
+ * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_UNSUPPORTED a type other than F32, BF16, F16, or more than 4 dimensions
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
+VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
+VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed */
+
+/* Reads a whole file (or pipe) into malloc'ed memory with a NUL behind it that is not counted.
+ * in:      limit_bytes  a longer file is VP_ERR_RANGE
+ * out:     text, bytes  on success only; release text with free
+ * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_READ (a folder, no permission, a read error); VP_ERR_RANGE; VP_ERR_MEMORY
+ * threads: reentrant */
+VP_API vp_result vp_file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, vp_error *error);
+
+/* ============================================================================================= tokenizer >>tokenizer
+ * Byte-level BPE as GPT-2, GPT-NeoX and OLMo use it, read from a Hugging Face tokenizer.json; this section allocates.
+ * A tokenizer is constant after loading: any number of threads may encode and decode with one. */
+typedef struct vp_tokenizer vp_tokenizer;
+
+/* Reads a tokenizer.json: NFC or no normaliser, ByteLevel pre-tokeniser and decoder, BPE model, no template.
+ * in:      json       [bytes] the file's text, not kept
+ * out:     tokenizer  release with vp_tokenizer_free
+ *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
+ * returns: VP_OK; VP_ERR_FORMAT broken JSON, a missing part, a token twice, a merge of unknown tokens; VP_ERR_UNSUPPORTED a
+ *          component or an option that is not implemented (by name), ids from 2^22 on, added tokens over 1024 bytes;
+ *          VP_ERR_MISMATCH an added token whose id is not the one the reference gives it; VP_ERR_MEMORY; VP_ERR_RANGE
+ *          JSON nested deeper than 64 levels, json or tokenizer NULL
+ * rule:    nothing is ignored: an unknown member anywhere is refused, so that no tokenizer is ever half-obeyed
+ * source:  huggingface/tokenizers 0.20.3 (models/bpe, pre_tokenizers/byte_level.rs, tokenizer/added_vocabulary.rs)
+ * memory:  about 1.2 MB of Unicode tables + 60 bytes per token and merge; during the call about 12 times the file */
+VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error);
+
+/* The built-in byte tokenizer of the synthetic presets: byte b is id 2 + b; the special ids stand for their usual contents.
+ * in:      ids  0 .. 2^22 - 1 each, none of 2..257, all different but bos = eos
+ * returns: VP_OK, VP_ERR_RANGE (an id outside its range, NULL), VP_ERR_MISMATCH (two meanings for one id), VP_ERR_MEMORY
+ * rule:    "<|endoftext|>" (eos), "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>" and "<|image|>" in a text
+ *          become their id and back; no normalisation; other ids vanish when decoded */
+VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer);
+/* NULL is allowed. */
+VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer);
+
+/* The special ids, found by content (added tokens and vocabulary); "<|endoftext|>" is both bos and eos.
+ * returns: VP_OK; VP_ERR_NOT_FOUND with the missing content's name; VP_ERR_RANGE (NULL) */
+VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error);
+
+/* Text to ids. No BOS is put in front: that is the prompt builder's business.
+ * in:      text      UTF-8 [bytes], at most 2^29 bytes; NUL is a character like any other
+ *          capacity  of ids; 0 with ids NULL only counts
+ * out:     ids       int32 [count], written only on VP_OK
+ *          count     the number needed; written on VP_OK and VP_ERR_CAPACITY
+ * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_FORMAT (not UTF-8), VP_ERR_RANGE (too long, NULL), VP_ERR_MEMORY
+ * rule:    added tokens with normalized = false are cut out, leftmost and longest; each piece is normalised to NFC (Unicode 9.0);
+ *          added tokens with normalized = true are cut out; each piece is split into words ('s 't 're 've 'm 'll 'd, or letters |
+ *          numbers | others with one space in front, or white space; Unicode 14.0); BPE merges by rank, leftmost first, in each word.
+ *          A byte that the vocabulary lacks vanishes, as in the reference.
+ * memory:  about 2 times the text; a single word of n bytes over 64 takes 44 n for the time of its merges, O(n log n) time
+ * threads: reentrant */
+VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids, size_t capacity, size_t *count);
+
+enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
+/* Ids to text.
+ * in:      ids       int32 [count], any values: those outside the vocabulary vanish
+ *          flags     VP_DECODE_SKIP_SPECIAL: special tokens vanish; VP_DECODE_CLEAN_UP: spaces before . ? ! , and English
+ *                    contractions go, as transformers' clean_up_tokenization_spaces does
+ * out:     out       UTF-8 with NUL, written only on VP_OK (a NUL character of the text may stand inside: see needed)
+ *          needed    bytes without the last NUL; written on VP_OK and VP_ERR_CAPACITY
+ * returns: VP_OK, VP_ERR_CAPACITY (out has no room for needed + 1), VP_ERR_RANGE (unknown flags, NULL, over 2^40 bytes), VP_ERR_MEMORY
+ * rule:    a token's characters are bytes of the GPT-2 alphabet; a token with any other character is its own UTF-8 text; what is
+ *          not UTF-8 after joining becomes one U+FFFD per maximal invalid part (Rust's from_utf8_lossy)
+ * threads: reentrant */
+VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags, char *out, size_t capacity,
+                                     size_t *needed);
+
+/* ================================================================================================= score >>score
+ * Texts in are UTF-8 with a NUL; lower case, white space and digits follow Python's str (Unicode 14.0; of the rule for a final capital sigma
+ * only the frequent characters). Bytes that are no UTF-8 are kept as they are. */
+
+/* A prediction as the experiments clean it before scoring: what stands between the first "Answer:" and the next; else, if it has newlines,
+ * the last line that is not blank; both stripped. Else stripped, with each run of white space as one space.
+ * out:     out      [capacity] with NUL; on success only, and not inside prediction
+ *          needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be NULL
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, experiments/base_experiment.py, compute_accuracy
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capacity, size_t *needed);
+/* The VQA normalisation: lower case, punctuation, number words to digits, articles dropped, contractions expanded, words joined by one space.
+ * out:     out, needed   as above; at most 1.5 times the bytes of the text
+ * returns: as above
+ * rule:    a punctuation character that stands beside a space anywhere is deleted everywhere (all are, when digit comma digit occurs), else it
+ *          becomes a space; then the first 32 periods without a digit behind them are dropped
+ * source:  the same repository, molmo/eval/vqa.py, preprocess_answer
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed);
+/* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone gives at most 1/3.
+ * in:      prediction       as vp_score_clean leaves it
+ *          references       [reference_count]; none: score 0
+ *          scratch          any bytes; 4 * the longest text + 64 always suffice
+ * out:     score            0..1, on success only
+ * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text
+ * source:  the same file, vqa_score
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
+                                   double *score);
+
+/* ================================================================================================= model >>model
+ * The engine; implemented in vlmprof_kernels.cu (link its object). One engine per thread; it owns weights, KV cache and scratch. */
+typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32 } vp_weights; /* fp32: fp32 arithmetic everywhere */
+typedef struct vp_engine vp_engine;
+
+typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total); /* not VP_OK: stop with VP_ERR_INTERRUPTED */
+typedef struct vp_engine_options {
+    const vp_model_config *config;
+    const vp_checkpoint *checkpoint; /* NULL: synthetic weights from `seed` */
+    uint64_t seed;
+    vp_weights weights;
+    const char *device;              /* "auto", "cpu", "cuda", "cuda:N" */
+    const char *gemm;                /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
+    int32_t threads;                 /* 0: all cores this process may use */
+    int32_t max_sequence;            /* longest prompt + new tokens of any request */
+    int32_t max_views;               /* most views (crops + global) of any request */
+    vp_progress progress; void *progress_user;
+} vp_engine_options;
+VP_API vp_engine_options vp_engine_options_default(void);
+VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
+VP_API void vp_engine_close(vp_engine *engine);
+VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch */
+VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads" */
+VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows */
+VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
+
+/* stages of a request, in order; decode steps come separately */
+#define VP_STAGES(X) X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
+    X(PREFILL, "prefill") X(HEAD, "head") X(SAMPLE, "sample") X(DECODE, "decode") X(DETOK, "detok")
+typedef enum vp_stage {
+#define VP_STAGE_ENUM(name, text) VP_STAGE_##name,
+    VP_STAGES(VP_STAGE_ENUM)
+#undef VP_STAGE_ENUM
+    VP_STAGE_COUNT
+} vp_stage;
+VP_API const char *vp_stage_name(vp_stage stage);
+
+/* what a stage boundary recorded: 0 where the stage did not run (`ran` tells) */
+typedef struct vp_stage_times { int64_t wall_ns[VP_STAGE_COUNT]; unsigned char ran[VP_STAGE_COUNT]; } vp_stage_times;
+
+/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped */
+typedef struct vp_dump {
+    float *image_features; /* f32 [views, tokens_per_crop, d_model] */
+    float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
+    float *block_last;     /* f32 [active blocks, d_model] */
+    float *block_mean;     /* f32 [active blocks, d_model]: mean over positions */
+    float *logits;         /* f32 [max_new_tokens, embedding_size] */
+} vp_dump;
+
+typedef struct vp_request {
+    const int32_t *input_ids; int32_t input_count;   /* BOS, image tokens, text */
+    const float *pixels;                             /* f32 [views, patches, patch_values]; NULL without an image */
+    const float *image_masks;                        /* f32 [views, patches] */
+    const int32_t *image_input_idx;                  /* int32 [views, tokens_per_crop] */
+    int32_t views;
+    int32_t top_k;                                   /* 1..expert_count */
+    const int32_t *active_blocks; int32_t active_block_count; /* ascending; a block that is not listed is the identity */
+    int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
+    const vp_dump *dump;                             /* NULL: nothing is copied */
+} vp_request;
+
+typedef struct vp_reply {
+    int32_t *tokens; int64_t *step_ns;               /* caller's, [max_new_tokens] each; step_ns[i] = decode step i, i < token_count - 1 */
+    int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
+    vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
+} vp_reply;
+VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
+#endif /* !VLMPROF_CORE */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_H */
+
+/* ================================================================================================================
+ * IMPLEMENTATION >>implementation
+ * ================================================================================================================ */
+#if defined(VLMPROF_IMPLEMENTATION) && !defined(VLMPROF_IMPLEMENTATION_DONE)
+#define VLMPROF_IMPLEMENTATION_DONE
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#ifndef VLMPROF_CORE
+#include <stdio.h>
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* Strict ISO mode, and a system header was included before this file could ask for POSIX: the C library has this function, it only hides
+ * its declaration (the timer section does the same for its clock). */
+#if defined(__linux__) && !defined(__cplusplus) && !defined(VLMPROF_CORE) && !defined(CLOCK_MONOTONIC)
+int fileno(FILE *stream);
+#endif
+
+/* ================================================================================================ result >>result */
+VP_API const char *vp_result_text(vp_result result) {
+    switch ((int)result) { /* as int: a caller may hand in any number */
+#define VP_RESULT_CASE(name, value, text) case value: return text;
+        VP_RESULTS(VP_RESULT_CASE)
+#undef VP_RESULT_CASE
+        default: return "unknown result code";
+    }
+}
+
+/* *out = a + b; 0 when that overflows (out then untouched) */
+static inline int vp_impl_size_add(size_t a, size_t b, size_t *out) {
+    if (b > SIZE_MAX - a) return 0;
+    *out = a + b;
+    return 1;
+}
+
+/* *out = a * b; 0 when that overflows (out then untouched) */
+static inline int vp_impl_size_multiply(size_t a, size_t b, size_t *out) {
+    if (b != 0 && a > SIZE_MAX / b) return 0;
+    *out = a * b;
+    return 1;
+}
+
+/* Copies a text into `capacity` >= 1 bytes, always with a NUL. Names may come from hostile files: control bytes become '?' so that
+ * an error stays one line, and a cut never splits a UTF-8 character. */
+static inline void vp_impl_text_copy(char *out, size_t capacity, const char *text) {
+    size_t i = 0;
+    if (!text) text = "";
+    for (; i + 1 < capacity && text[i]; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        out[i] = byte < 32 || byte == 127 ? '?' : text[i];
+    }
+    if (text[i] && ((unsigned char)text[i] & 0xC0) == 0x80) {
+        while (i > 0 && ((unsigned char)out[i - 1] & 0xC0) == 0x80) i--;
+        if (i > 0) i--; /* the lead byte */
+    }
+    out[i] = 0;
+}
+
+/* A text in pieces, for error messages with numbers in them: the core knows no stdio. Start with {{0}, 0}; long texts are cut. */
+typedef struct vp_impl_message {
+    char text[320];
+    size_t bytes;
+} vp_impl_message;
+
+static inline void vp_impl_message_text(vp_impl_message *message, const char *text) {
+    for (; text && *text && message->bytes + 1 < sizeof message->text; text++) message->text[message->bytes++] = *text;
+    message->text[message->bytes] = 0;
+}
+
+static inline void vp_impl_message_int(vp_impl_message *message, int64_t value) {
+    char digits[24];
+    size_t i = sizeof digits - 1;
+    uint64_t rest = value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value;
+    digits[i] = 0;
+    do {
+        digits[--i] = (char)('0' + (char)(rest % 10));
+        rest /= 10;
+    } while (rest);
+    if (value < 0) digits[--i] = '-';
+    vp_impl_message_text(message, digits + i);
+}
+
+VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text) {
+    if (error) {
+        error->code = code;
+        error->offset = offset;
+        vp_impl_text_copy(error->where, sizeof error->where, where);
+        vp_impl_text_copy(error->text, sizeof error->text, text);
+    }
+    return code;
+}
+
+VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes) {
+    size_t bytes, start, end;
+    if (!arena || !arena->base || arena->used_bytes > arena->capacity_bytes) return NULL;
+    /* aligned as an address, not as an offset: the caller's base may lie anywhere */
+    start = (size_t)(0 - ((uintptr_t)arena->base + arena->used_bytes)) & 63;
+    if (!vp_impl_size_add(arena->used_bytes, start, &start)) return NULL;
+    if (!vp_impl_size_multiply(count, element_bytes, &bytes) || !vp_impl_size_add(start, bytes, &end)) return NULL;
+    if (end > arena->capacity_bytes) return NULL;
+    arena->used_bytes = end;
+    return arena->base + start;
+}
+
+/* =================================================================================== geometry and tiler >>tiler */
+VP_API vp_geometry vp_geometry_default(void) {
+    vp_geometry g;
+    g.crop_px = 336;
+    g.patch_px = 14;
+    g.margin_left_patches = 4;
+    g.margin_right_patches = 4;
+    g.pool = 2;
+    g.max_crops = 12;
+    g.mean[0] = 0.48145466f;
+    g.mean[1] = 0.4578275f;
+    g.mean[2] = 0.40821073f;
+    g.std[0] = 0.26862954f;
+    g.std[1] = 0.26130258f;
+    g.std[2] = 0.27577711f;
+    return g;
+}
+
+/* what follows from a valid geometry; computed once per call so that nothing below divides by a caller's number unchecked */
+typedef struct vp_impl_grid {
+    int32_t patches, tokens;                           /* per side of one crop */
+    int32_t window_px, margin_px;                      /* window + margin = crop_px */
+    int32_t window_tokens, left_tokens, right_tokens;  /* window + left + right = tokens */
+} vp_impl_grid;
+
+static vp_result vp_impl_grid_of(const vp_geometry *g, vp_impl_grid *grid) {
+    const int32_t limit = VP_CROP_PX_LIMIT; /* keeps every product below inside int32 */
+    int32_t patches, window, i;
+    if (g->crop_px < 1 || g->crop_px > limit || g->patch_px < 1 || g->patch_px > g->crop_px || g->crop_px % g->patch_px) return VP_ERR_RANGE;
+    patches = g->crop_px / g->patch_px;
+    if (g->pool < 1 || g->pool > patches || patches % g->pool) return VP_ERR_RANGE;
+    if (g->margin_left_patches < 0 || g->margin_right_patches < 0) return VP_ERR_RANGE;
+    if (g->margin_left_patches >= patches || g->margin_right_patches >= patches - g->margin_left_patches) return VP_ERR_RANGE;
+    if (g->margin_left_patches % g->pool || g->margin_right_patches % g->pool) return VP_ERR_RANGE;
+    if (g->max_crops < 1 || g->max_crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
+    for (i = 0; i < 3; i++) { /* finite, and a division by std must be possible; NaN fails every comparison */
+        if (!(g->mean[i] >= -1e6f && g->mean[i] <= 1e6f) || !(g->std[i] >= 1e-6f && g->std[i] <= 1e6f)) return VP_ERR_RANGE;
+    }
+    window = patches - g->margin_left_patches - g->margin_right_patches;
+    grid->patches = patches;
+    grid->tokens = patches / g->pool;
+    grid->window_px = window * g->patch_px;
+    grid->margin_px = g->crop_px - grid->window_px;
+    grid->left_tokens = g->margin_left_patches / g->pool;
+    grid->right_tokens = g->margin_right_patches / g->pool;
+    grid->window_tokens = grid->tokens - grid->left_tokens - grid->right_tokens;
+    return VP_OK;
+}
+
+VP_API vp_result vp_geometry_check(const vp_geometry *geometry) {
+    vp_impl_grid grid;
+    return vp_impl_grid_of(geometry, &grid);
+}
+
+VP_API int32_t vp_geometry_patches_per_side(const vp_geometry *geometry) {
+    vp_impl_grid grid;
+    return vp_impl_grid_of(geometry, &grid) == VP_OK ? grid.patches : 0;
+}
+
+VP_API int32_t vp_geometry_tokens_per_side(const vp_geometry *geometry) {
+    vp_impl_grid grid;
+    return vp_impl_grid_of(geometry, &grid) == VP_OK ? grid.tokens : 0;
+}
+
+VP_API int32_t vp_geometry_tokens_per_crop(const vp_geometry *geometry) {
+    vp_impl_grid grid;
+    return vp_impl_grid_of(geometry, &grid) == VP_OK ? grid.tokens * grid.tokens : 0;
+}
+
+VP_API int32_t vp_geometry_window_px(const vp_geometry *geometry) {
+    vp_impl_grid grid;
+    return vp_impl_grid_of(geometry, &grid) == VP_OK ? grid.window_px : 0;
+}
+
+VP_API int32_t vp_geometry_margin_px(const vp_geometry *geometry) {
+    vp_impl_grid grid;
+    return vp_impl_grid_of(geometry, &grid) == VP_OK ? grid.margin_px : 0;
+}
+
+static const vp_tier vp_impl_tiers[] = {
+    {"low", 1, 3, 2, {2, 3, 0, 0}},
+    {"medium", 4, 8, 3, {6, 4, 8, 0}},
+    {"high", 9, 15, 3, {12, 9, 15, 0}},
+};
+
+VP_API const vp_tier *vp_tier_at(int32_t index) {
+    const int32_t count = (int32_t)(sizeof vp_impl_tiers / sizeof vp_impl_tiers[0]);
+    return index >= 0 && index < count ? &vp_impl_tiers[index] : NULL;
+}
+
+VP_API const vp_tier *vp_tier_find(const char *name) {
+    int32_t i;
+    for (i = 0; vp_tier_at(i); i++) {
+        if (strcmp(vp_tier_at(i)->name, name) == 0) return vp_tier_at(i);
+    }
+    return NULL;
+}
+
+/* The reference lists all rows x cols <= max_crops in the order (rows * cols, rows) and takes the first tiling with the smallest scale >= 1,
+ * else the first with the largest scale, where scale = min(window * rows / h, window * cols / w). Each quotient grows with its own side
+ * only, so the tilings that come first for their scale form one path from 1x1: the side that limits grows by one. Walking it until the scale
+ * reaches 1 or the crops run out gives the same tiling with no list, no sort and no division. Quotients are compared by cross products. */
+static vp_tiling vp_impl_adaptive(const vp_impl_grid *grid, int32_t width_px, int32_t height_px, int32_t max_crops) {
+    const int64_t width = (int64_t)width_px - grid->margin_px, height = (int64_t)height_px - grid->margin_px, window = grid->window_px;
+    int64_t rows = 1, cols = 1, row_scale = width, col_scale = height; /* rows * width and cols * height: both scales times width * height / window */
+    vp_tiling best;
+    best.rows = best.cols = 1;
+    /* An image smaller than the margin has only negative scales, the largest of which is that of 1x1. A side of just the margin divides by zero in
+     * the reference, an infinite scale: here its own side is satisfied at once and the other one has the smaller product. */
+    if (width < 0 || height < 0) return best;
+    while (window * rows < height || window * cols < width) {
+        const int grow_rows = row_scale <= col_scale, grow_cols = col_scale <= row_scale;
+        if (grow_rows) {
+            rows++;
+            row_scale += width;
+        }
+        if (grow_cols) {
+            cols++;
+            col_scale += height;
+        }
+        if (rows * cols > max_crops) break;
+        best.rows = (int32_t)rows;
+        best.cols = (int32_t)cols;
+    }
+    return best;
+}
+
+VP_API vp_result vp_tiler_adaptive(const vp_geometry *geometry, int32_t width_px, int32_t height_px, int32_t max_crops, vp_tiling *tiling) {
+    vp_impl_grid grid;
+    if (vp_impl_grid_of(geometry, &grid) != VP_OK || width_px < 1 || height_px < 1) return VP_ERR_RANGE;
+    if (max_crops < 1 || max_crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
+    *tiling = vp_impl_adaptive(&grid, width_px, height_px, max_crops);
+    return VP_OK;
+}
+
+/* search for the tiling nearest to an aspect ratio; a canvas side is window * count + margin */
+typedef struct vp_impl_nearest {
+    double window, margin, aspect, mismatch;
+    vp_tiling tiling;
+} vp_impl_nearest;
+
+static void vp_impl_nearer(vp_impl_nearest *best, int32_t rows, int32_t cols) {
+    /* whole numbers far below 2^53: only the quotient and the difference are rounded, whether fused or not */
+    const double width = best->window * (double)cols + best->margin, height = best->window * (double)rows + best->margin;
+    const double distance = fabs(width / height - best->aspect);
+    if (distance < best->mismatch) { /* strict: the first of equals stays */
+        best->mismatch = distance;
+        best->tiling.rows = rows;
+        best->tiling.cols = cols;
+    }
+}
+
+/* Tries every rows x cols == crops, rows ascending, against the best so far. Primes above 2 are passed over on request. */
+static void vp_impl_factorise(vp_impl_nearest *best, int32_t crops, int skip_primes) {
+    int32_t small, root = 1, divisors = 0;
+    for (small = 1; small <= crops / small; small++) {
+        root = small;
+        divisors += crops % small == 0;
+    }
+    if (skip_primes && crops > 2 && divisors == 1) return;
+    for (small = 1; small <= root; small++) {
+        if (crops % small == 0) vp_impl_nearer(best, small, crops / small);
+    }
+    for (small = root; small >= 1; small--) {
+        if (crops % small == 0 && crops / small != small) vp_impl_nearer(best, crops / small, small);
+    }
+}
+
+VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t height_px, vp_tiling *tiling) {
+    vp_impl_nearest best;
+    int32_t i, crops;
+    if (!tier || width_px < 1 || height_px < 1) return VP_ERR_RANGE;
+    if (tier->min_crops < 1 || tier->max_crops < tier->min_crops || tier->max_crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
+    if (tier->preferred_count < 0 || tier->preferred_count > (int32_t)(sizeof tier->preferred / sizeof tier->preferred[0])) return VP_ERR_RANGE;
+    best.window = 1.0; /* tiers compare the plain cols / rows */
+    best.margin = 0.0;
+    best.aspect = (double)width_px / (double)height_px;
+    best.mismatch = INFINITY;
+    best.tiling.rows = 1; /* where all counts are primes the reference falls back to one row of the smallest */
+    best.tiling.cols = tier->min_crops;
+    for (i = 0; i < tier->preferred_count; i++) {
+        crops = tier->preferred[i];
+        if (crops >= tier->min_crops && crops <= tier->max_crops) vp_impl_factorise(&best, crops, 1);
+    }
+    /* the preferred ones come again here: as the first of equals stays, that changes nothing */
+    for (crops = tier->min_crops; crops <= tier->max_crops; crops++) vp_impl_factorise(&best, crops, 1);
+    *tiling = best.tiling;
+    return VP_OK;
+}
+
+static vp_result vp_impl_exact(const vp_impl_grid *grid, int32_t crops, double aspect, vp_tiling *tiling) {
+    vp_impl_nearest best;
+    if (crops < 1 || crops > VP_CROPS_LIMIT || !(aspect > 0.0 && aspect < INFINITY)) return VP_ERR_RANGE;
+    best.window = grid->window_px;
+    best.margin = grid->margin_px;
+    best.aspect = aspect;
+    best.mismatch = INFINITY;
+    best.tiling.rows = 1;
+    best.tiling.cols = crops;
+    vp_impl_factorise(&best, crops, 0);
+    *tiling = best.tiling;
+    return VP_OK;
+}
+
+VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, double aspect, vp_tiling *tiling) {
+    vp_impl_grid grid;
+    if (vp_impl_grid_of(geometry, &grid) != VP_OK) return VP_ERR_RANGE;
+    return vp_impl_exact(&grid, crops, aspect, tiling);
+}
+
+VP_API vp_tile_options vp_tile_options_default(void) {
+    vp_tile_options options;
+    options.rule = VP_TILE_ADAPTIVE;
+    options.fit = VP_FIT_PAD;
+    options.tier = NULL;
+    options.max_crops = vp_geometry_default().max_crops;
+    options.crops = 0;
+    options.vision_tokens = 0;
+    return options;
+}
+
+/* token counts of a tiling; 0 when they leave int32 */
+static int vp_impl_count_tokens(const vp_impl_grid *grid, vp_tiling tiling, vp_layout *layout) {
+    const int64_t per_crop = (int64_t)grid->tokens * grid->tokens, views = (int64_t)tiling.rows * tiling.cols + 1;
+    const int64_t grid_rows = (int64_t)grid->window_tokens * tiling.rows + grid->left_tokens + grid->right_tokens;
+    const int64_t grid_cols = (int64_t)grid->window_tokens * tiling.cols + grid->left_tokens + grid->right_tokens;
+    const int64_t features = per_crop + grid_rows * grid_cols, columns = grid->tokens + grid_rows;
+    /* no overflow on the way: sides of the grid < 2^31 each, views <= 2^16 + 1, per_crop <= 2^30 */
+    if (views - 1 > VP_CROPS_LIMIT || views * per_crop > INT32_MAX || features + columns + 4 > INT32_MAX) return 0;
+    layout->tiling = tiling;
+    layout->crops = (int32_t)views - 1;
+    layout->views = (int32_t)views;
+    layout->theoretical_tokens = (int32_t)(views * per_crop);
+    layout->feature_tokens = (int32_t)features;
+    layout->col_tokens = (int32_t)columns;
+    layout->marker_tokens = 4;
+    layout->image_tokens = (int32_t)(features + columns + 4);
+    return 1;
+}
+
+/* Sizes of the image inside (or around) a canvas. Every step is rounded to float32, as the reference does: 640x480 in 336x336 gives
+ * 336x251, because 480 * (336 / 640) is 251.99999 there. Canvas sides are at most VP_CANVAS_PX_LIMIT, where float32 still has halves. */
+static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], int32_t resized_px[2], int32_t offset_px[2]) {
+    const float image_0 = (float)image_px[0], image_1 = (float)image_px[1];
+    const float scale_0 = (float)canvas_px[0] / image_0, scale_1 = (float)canvas_px[1] / image_1;
+    const float smaller = scale_0 < scale_1 ? scale_0 : scale_1, larger = scale_0 < scale_1 ? scale_1 : scale_0;
+    const float scale = fit == VP_FIT_PAD ? smaller : larger;
+    float side[2];
+    int i;
+    side[0] = image_0 * scale;
+    side[1] = image_1 * scale;
+    for (i = 0; i < 2; i++) {
+        if (fit == VP_FIT_FILL) side[i] = ceilf(side[i]);
+        if (!(side[i] >= 1.0f && side[i] < 2147483648.0f)) return VP_ERR_RANGE;
+    }
+    for (i = 0; i < 2; i++) {
+        resized_px[i] = (int32_t)side[i];
+        if (fit == VP_FIT_FILL) {
+            if (resized_px[i] < canvas_px[i]) resized_px[i] = canvas_px[i]; /* the product may round down past the canvas */
+            offset_px[i] = (resized_px[i] - canvas_px[i]) / 2;
+        } else {
+            if (resized_px[i] > canvas_px[i]) return VP_ERR_RANGE;
+            offset_px[i] = (canvas_px[i] - resized_px[i]) / 2;
+        }
+    }
+    return VP_OK;
+}
+
+static vp_result vp_impl_choose(const vp_geometry *geometry, const vp_impl_grid *grid, const vp_tile_options *options, int32_t width_px,
+                                int32_t height_px, vp_tiling *tiling, vp_error *error) {
+    const double aspect = (double)width_px / (double)height_px;
+    int32_t crops = options->crops;
+    switch ((int)options->rule) {
+        case VP_TILE_ADAPTIVE:
+            if (options->max_crops < 1 || options->max_crops > VP_CROPS_LIMIT) {
+                return vp_fail(error, VP_ERR_RANGE, -1, "max_crops", "must be 1 to 65536");
+            }
+            *tiling = vp_impl_adaptive(grid, width_px, height_px, options->max_crops);
+            return VP_OK;
+        case VP_TILE_TIER:
+            if (vp_tiler_tier(options->tier, width_px, height_px, tiling) == VP_OK) return VP_OK;
+            return vp_fail(error, VP_ERR_RANGE, -1, "tier", "a tier needs 1 <= min_crops <= max_crops <= 65536 and at most 4 preferred counts");
+        case VP_TILE_TOKENS:
+            if (vp_select_crops(geometry, options->vision_tokens, &crops) != VP_OK) {
+                return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens", "must be positive and mean at most 65536 crops");
+            }
+            return vp_impl_exact(grid, crops, aspect, tiling);
+        case VP_TILE_CROPS:
+            if (vp_impl_exact(grid, crops, aspect, tiling) == VP_OK) return VP_OK;
+            return vp_fail(error, VP_ERR_RANGE, -1, "crops", "must be 1 to 65536");
+        default:
+            return vp_fail(error, VP_ERR_RANGE, -1, "rule", "not one of vp_tile_rule");
+    }
+}
+
+static vp_result vp_impl_fit_fail(vp_error *error, vp_fit fit, int32_t width_px, int32_t height_px, const int32_t canvas_px[2]) {
+    vp_impl_message m = {{0}, 0};
+    vp_impl_message_text(&m, "an image of ");
+    vp_impl_message_int(&m, width_px);
+    vp_impl_message_text(&m, "x");
+    vp_impl_message_int(&m, height_px);
+    vp_impl_message_text(&m, fit == VP_FIT_PAD ? " px fitted into " : " px that fills ");
+    vp_impl_message_int(&m, canvas_px[0]);
+    vp_impl_message_text(&m, "x");
+    vp_impl_message_int(&m, canvas_px[1]);
+    vp_impl_message_text(&m, fit == VP_FIT_PAD ? " px is less than a pixel on its short side; crop it, or use a fill mode"
+                                               : " px is more than 2147483647 px on its long side; crop it first");
+    return vp_fail(error, VP_ERR_RANGE, -1, "image size", m.text);
+}
+
+VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px, int32_t height_px,
+                                   vp_layout *layout, vp_error *error) {
+    vp_impl_grid grid;
+    vp_layout out;
+    vp_tiling tiling;
+    vp_result result;
+    int64_t canvas_width, canvas_height;
+    int32_t image[2], canvas[2], crop[2], resized[2], offset[2];
+    if (vp_impl_grid_of(geometry, &grid) != VP_OK) return vp_fail(error, VP_ERR_RANGE, -1, "geometry", "not a valid geometry; see vp_geometry_check");
+    if (width_px < 1 || height_px < 1) return vp_fail(error, VP_ERR_RANGE, -1, "image size", "both sides must be at least 1 px");
+    if (options->fit != VP_FIT_PAD && options->fit != VP_FIT_FILL) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "not one of vp_fit");
+    result = vp_impl_choose(geometry, &grid, options, width_px, height_px, &tiling, error);
+    if (result != VP_OK) return result;
+    canvas_width = (int64_t)grid.window_px * tiling.cols + grid.margin_px;
+    canvas_height = (int64_t)grid.window_px * tiling.rows + grid.margin_px;
+    if (canvas_width > VP_CANVAS_PX_LIMIT || canvas_height > VP_CANVAS_PX_LIMIT || !vp_impl_count_tokens(&grid, tiling, &out)) {
+        return vp_fail(error, VP_ERR_RANGE, -1, "tiling", "the canvas is over 8388608 px on a side, or the token counts leave 32 bits");
+    }
+    out.width_px = image[0] = width_px;
+    out.height_px = image[1] = height_px;
+    out.fit = options->fit;
+    out.canvas_width_px = canvas[0] = (int32_t)canvas_width;
+    out.canvas_height_px = canvas[1] = (int32_t)canvas_height;
+    if (vp_impl_fit(out.fit, canvas, image, resized, offset) != VP_OK) return vp_impl_fit_fail(error, out.fit, width_px, height_px, canvas);
+    out.resized_width_px = resized[0];
+    out.resized_height_px = resized[1];
+    out.offset_left_px = offset[0];
+    out.offset_top_px = offset[1];
+    crop[0] = crop[1] = geometry->crop_px;
+    if (vp_impl_fit(out.fit, crop, image, resized, offset) != VP_OK) return vp_impl_fit_fail(error, out.fit, width_px, height_px, crop);
+    out.global_resized_width_px = resized[0];
+    out.global_resized_height_px = resized[1];
+    out.global_offset_left_px = offset[0];
+    out.global_offset_top_px = offset[1];
+    *layout = out;
+    return VP_OK;
+}
+
+/* ================================================================================================ select >>select */
+VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tokens, int32_t *crops) {
+    vp_impl_grid grid;
+    int32_t count;
+    if (vp_impl_grid_of(geometry, &grid) != VP_OK || vision_tokens < 1) return VP_ERR_RANGE;
+    count = vision_tokens / (grid.tokens * grid.tokens) - 1;
+    if (count < 1) count = 1; /* the rule itself: there is always one crop beside the global view */
+    if (count > VP_CROPS_LIMIT) return VP_ERR_RANGE;
+    *crops = count;
+    return VP_OK;
+}
+
+VP_API vp_result vp_select_vision_tokens(const vp_geometry *geometry, int32_t crops, int32_t *vision_tokens) {
+    vp_impl_grid grid;
+    int64_t tokens;
+    if (vp_impl_grid_of(geometry, &grid) != VP_OK || crops < 1 || crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
+    tokens = ((int64_t)crops + 1) * grid.tokens * grid.tokens;
+    if (tokens > INT32_MAX) return VP_ERR_RANGE;
+    *vision_tokens = (int32_t)tokens;
+    return VP_OK;
+}
+
+VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling, int32_t *width_px, int32_t *height_px) {
+    vp_impl_grid grid;
+    int64_t width, height;
+    if (vp_impl_grid_of(geometry, &grid) != VP_OK || tiling.rows < 1 || tiling.cols < 1) return VP_ERR_RANGE;
+    width = (int64_t)grid.window_px * tiling.cols + grid.margin_px;
+    height = (int64_t)grid.window_px * tiling.rows + grid.margin_px;
+    if (width > VP_CANVAS_PX_LIMIT || height > VP_CANVAS_PX_LIMIT) return VP_ERR_RANGE;
+    *width_px = (int32_t)width;
+    *height_px = (int32_t)height;
+    return VP_OK;
+}
+
+/* (side - margin) / window rounded half to even, at least 1; in integers, where a half is exact */
+static int32_t vp_impl_windows(const vp_impl_grid *grid, int32_t side_px) {
+    const int64_t inner = (int64_t)side_px - grid->margin_px;
+    int64_t count, rest;
+    if (inner < grid->window_px) return 1;
+    count = inner / grid->window_px;
+    rest = inner % grid->window_px;
+    if (2 * rest > grid->window_px || (2 * rest == grid->window_px && count % 2 == 1)) count++;
+    return (int32_t)count;
+}
+
+VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_width_px, int32_t canvas_height_px, vp_tiling *tiling) {
+    vp_impl_grid grid;
+    if (vp_impl_grid_of(geometry, &grid) != VP_OK || canvas_width_px < 1 || canvas_height_px < 1) return VP_ERR_RANGE;
+    tiling->rows = vp_impl_windows(&grid, canvas_height_px);
+    tiling->cols = vp_impl_windows(&grid, canvas_width_px);
+    return VP_OK;
+}
+
+/* ================================================================================================ tokens >>tokens */
+/* A layout is the caller's memory: it must be one that vp_layout_compute makes for this geometry before its numbers steer any loop. */
+static vp_result vp_impl_tokens_check(const vp_geometry *geometry, const vp_layout *layout, vp_impl_grid *grid) {
+    vp_layout want;
+    if (vp_impl_grid_of(geometry, grid) != VP_OK || layout->tiling.rows < 1 || layout->tiling.cols < 1) return VP_ERR_RANGE;
+    if ((int64_t)layout->tiling.rows * layout->tiling.cols > VP_CROPS_LIMIT) return VP_ERR_RANGE;
+    if (!vp_impl_count_tokens(grid, layout->tiling, &want)) return VP_ERR_RANGE;
+    if (layout->crops != want.crops || layout->views != want.views || layout->image_tokens != want.image_tokens) return VP_ERR_MISMATCH;
+    return VP_OK;
+}
+
+/* Positions of one crop: cells of the overlap that a neighbour shows belong to nobody here. */
+static void vp_impl_index_crop(const vp_impl_grid *grid, vp_tiling tiling, int32_t row, int32_t col, int32_t grid_start, int32_t *out) {
+    const int32_t first_y = row > 0 ? grid->left_tokens : 0, end_y = grid->tokens - (row + 1 < tiling.rows ? grid->right_tokens : 0);
+    const int32_t first_x = col > 0 ? grid->left_tokens : 0, end_x = grid->tokens - (col + 1 < tiling.cols ? grid->right_tokens : 0);
+    const int32_t stride = grid->window_tokens * tiling.cols + grid->left_tokens + grid->right_tokens + 1; /* a row and its column token */
+    int32_t x, y;
+    for (y = 0; y < grid->tokens; y++) {
+        const int32_t line = grid_start + stride * (grid->window_tokens * row + y) + grid->window_tokens * col;
+        for (x = 0; x < grid->tokens; x++) {
+            const int kept = y >= first_y && y < end_y && x >= first_x && x < end_x;
+            *out++ = kept ? line + x : -100;
+        }
+    }
+}
+
+VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layout *layout, int32_t first_position, int32_t *image_input_idx,
+                                     size_t capacity) {
+    vp_impl_grid grid;
+    vp_result result = vp_impl_tokens_check(geometry, layout, &grid);
+    int32_t row, col, x, y, grid_start;
+    if (result != VP_OK) return result;
+    if (first_position < 0 || first_position > INT32_MAX - layout->image_tokens) return VP_ERR_RANGE;
+    if (capacity < (size_t)layout->views * (size_t)(grid.tokens * grid.tokens)) return VP_ERR_CAPACITY;
+    for (y = 0; y < grid.tokens; y++) {
+        for (x = 0; x < grid.tokens; x++) *image_input_idx++ = first_position + 1 + (grid.tokens + 1) * y + x; /* 1: the start token */
+    }
+    grid_start = first_position + 1 + (grid.tokens + 1) * grid.tokens + 2; /* 2: the global view's end, the grid's start */
+    for (row = 0; row < layout->tiling.rows; row++) {
+        for (col = 0; col < layout->tiling.cols; col++) {
+            vp_impl_index_crop(&grid, layout->tiling, row, col, grid_start, image_input_idx);
+            image_input_idx += grid.tokens * grid.tokens;
+        }
+    }
+    return VP_OK;
+}
+
+static int32_t *vp_impl_ids_block(const vp_special_ids *ids, int32_t rows, int32_t cols, int32_t *out) {
+    int32_t x, y;
+    *out++ = ids->im_start;
+    for (y = 0; y < rows; y++) {
+        for (x = 0; x < cols; x++) *out++ = ids->im_patch;
+        *out++ = ids->im_col;
+    }
+    *out++ = ids->im_end;
+    return out;
+}
+
+VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layout *layout, const vp_special_ids *ids, int32_t *out, size_t capacity) {
+    vp_impl_grid grid;
+    vp_result result = vp_impl_tokens_check(geometry, layout, &grid);
+    int32_t overlap;
+    if (result != VP_OK) return result;
+    if (capacity < (size_t)layout->image_tokens) return VP_ERR_CAPACITY;
+    overlap = grid.left_tokens + grid.right_tokens;
+    out = vp_impl_ids_block(ids, grid.tokens, grid.tokens, out);
+    (void)vp_impl_ids_block(ids, grid.window_tokens * layout->tiling.rows + overlap, grid.window_tokens * layout->tiling.cols + overlap, out);
+    return VP_OK;
+}
+
+/* =============================================================================================== sampler >>sampler */
+VP_API void vp_random_seed(vp_random *random, uint32_t seed) {
+    uint32_t i;
+    random->state[0] = seed;
+    for (i = 1; i < 624; i++) {
+        const uint32_t before = random->state[i - 1];
+        random->state[i] = 1812433253u * (before ^ (before >> 30)) + i;
+    }
+    random->position = 624;
+}
+
+static uint32_t vp_impl_random_twist(uint32_t high, uint32_t low, uint32_t far) {
+    const uint32_t mixed = (high & 0x80000000u) | (low & 0x7fffffffu);
+    return far ^ (mixed >> 1) ^ ((mixed & 1u) ? 0x9908b0dfu : 0u);
+}
+
+static void vp_impl_random_refill(vp_random *random) {
+    uint32_t *s = random->state;
+    int i;
+    for (i = 0; i < 624 - 397; i++) s[i] = vp_impl_random_twist(s[i], s[i + 1], s[i + 397]);
+    for (; i < 623; i++) s[i] = vp_impl_random_twist(s[i], s[i + 1], s[i + 397 - 624]);
+    s[623] = vp_impl_random_twist(s[623], s[0], s[396]);
+    random->position = 0;
+}
+
+VP_API uint32_t vp_random_u32(vp_random *random) {
+    uint32_t y;
+    if (random->position < 0 || random->position >= 624) vp_impl_random_refill(random);
+    y = random->state[random->position++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
+
+VP_API double vp_random_double(vp_random *random) {
+    const double high = (double)(vp_random_u32(random) >> 5); /* in two statements: the order of the draws is part of the result */
+    const double low = (double)(vp_random_u32(random) >> 6);
+    return (high * 67108864.0 + low) / 9007199254740992.0; /* exact up to here: 53 bits */
+}
+
+VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum) {
+    uint64_t mask = maximum, value;
+    if (maximum == 0) return 0; /* numpy draws nothing here */
+    mask |= mask >> 1;
+    mask |= mask >> 2;
+    mask |= mask >> 4;
+    mask |= mask >> 8;
+    mask |= mask >> 16;
+    mask |= mask >> 32;
+    do { /* each round ends it with a chance over one half */
+        value = vp_random_u32(random);
+        if (maximum > 0xffffffffu) value = value << 32 | vp_random_u32(random);
+        value &= mask;
+    } while (value > maximum);
+    return value;
+}
+
+VP_API void vp_random_permutation(vp_random *random, int64_t *values, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) values[i] = (int64_t)i;
+    for (i = count; i-- > 1;) {
+        const size_t other = (size_t)vp_random_below(random, (uint64_t)i);
+        const int64_t held = values[i];
+        values[i] = values[other];
+        values[other] = held;
+    }
+}
+
+VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t count, int64_t *scratch) {
+    vp_random random;
+    if (count > population) return VP_ERR_RANGE;
+    vp_random_seed(&random, seed);
+    vp_random_permutation(&random, scratch, population);
+    return VP_OK;
+}
+
+/* heap sort: in place and without recursion, because the core has neither memory nor qsort */
+static void vp_impl_sort_int64(int64_t *values, size_t count) {
+    size_t start = count / 2, end = count, parent, child;
+    while (end > 1) {
+        int64_t held;
+        if (start > 0) {
+            held = values[--start];
+        } else {
+            held = values[--end];
+            values[end] = values[0];
+        }
+        parent = start;
+        while ((child = 2 * parent + 1) < end) {
+            if (child + 1 < end && values[child + 1] > values[child]) child++;
+            if (values[child] <= held) break;
+            values[parent] = values[child];
+            parent = child;
+        }
+        values[parent] = held;
+    }
+}
+
+VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept) {
+    size_t i;
+    if (count >= population) {
+        for (i = 0; i < population; i++) scratch[i] = (int64_t)i;
+        *kept = population;
+        return VP_OK;
+    }
+    (void)vp_sampler_choice(seed, population, count, scratch); /* cannot fail: count < population */
+    vp_impl_sort_int64(scratch, count);
+    *kept = count;
+    return VP_OK;
+}
+
+/* 1 where block a stands before block b in the order of importance; NaN stands nowhere */
+static int vp_impl_block_before(const double *scores, const int32_t *file_order, int32_t a, int32_t b) {
+    if (scores[a] != scores[b]) return scores[a] > scores[b];
+    if (file_order && file_order[a] != file_order[b]) return file_order[a] < file_order[b];
+    return a < b;
+}
+
+VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order, int32_t *blocks) {
+    int32_t block, other, last, wanted, scored = 0, inner = 0;
+    if (block_count < 1 || active < 1 || active > block_count) return VP_ERR_RANGE;
+    last = block_count - 1;
+    wanted = active - 2;
+    for (block = 0; scores && block < block_count; block++) {
+        if (!(scores[block] == scores[block])) continue;
+        scored++;
+        inner += block > 0 && block < last;
+    }
+    if (scored == 0) { /* an empty file says as little as no file */
+        for (block = 0; block < active; block++) blocks[block] = block;
+        return VP_OK;
+    }
+    if (wanted > inner) return VP_ERR_MISMATCH;
+    *blocks++ = 0;
+    for (block = 1; block < last; block++) {
+        int32_t before = 0;
+        if (!(scores[block] == scores[block])) continue;
+        for (other = 1; other < last; other++) {
+            before += scores[other] == scores[other] && vp_impl_block_before(scores, file_order, other, block);
+        }
+        if (before < wanted) *blocks++ = block;
+    }
+    if (active > 1) *blocks = last;
+    return VP_OK;
+}
+
+/* ================================================================================================= timer >>timer */
+#ifndef VLMPROF_CLOCK_NS
+#include <time.h>
+#ifndef CLOCK_MONOTONIC
+/* Strict -std=c11 hides POSIX from <time.h>. struct timespec is C11; the call and the constant are the system's, and where the constant
+ * is hidden so is the declaration, so that this one cannot clash with another. */
+#if defined(__linux__)
+#define VP_IMPL_CLOCK_MONOTONIC 1
+extern int clock_gettime(int clock, struct timespec *time);
+#else
+#error "vlmprof: define _POSIX_C_SOURCE as 200112L before the first include, or VLMPROF_CLOCK_NS as an expression that reads a clock"
+#endif
+#else
+#define VP_IMPL_CLOCK_MONOTONIC CLOCK_MONOTONIC
+#endif
+#define VLMPROF_CLOCK_NS vp_impl_clock_ns()
+
+static int64_t vp_impl_clock_ns(void) {
+    struct timespec now;
+    if (clock_gettime(VP_IMPL_CLOCK_MONOTONIC, &now) != 0) return 0;
+    return (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
+}
+#endif
+
+VP_API int64_t vp_clock_ns(void) {
+    return VLMPROF_CLOCK_NS;
+}
+
+/* values[i], or (values[i] - centre)^2: the two things that are summed. Own statements, so that a compiler that fuses only inside
+ * an expression rounds each step. */
+static double vp_impl_term(const double *values, size_t i, int squared, double centre) {
+    double distance;
+    if (!squared) return values[i];
+    distance = values[i] - centre;
+    distance = distance * distance;
+    return distance;
+}
+
+static double vp_impl_sum_block(const double *values, size_t count, int squared, double centre) {
+    double part[8], sum, term;
+    size_t i, k;
+    if (count < 8) {
+        sum = 0.0;
+        for (i = 0; i < count; i++) {
+            term = vp_impl_term(values, i, squared, centre);
+            sum += term;
+        }
+        return sum;
+    }
+    for (k = 0; k < 8; k++) part[k] = vp_impl_term(values, k, squared, centre);
+    for (i = 8; i + 8 <= count; i += 8) {
+        for (k = 0; k < 8; k++) {
+            term = vp_impl_term(values, i + k, squared, centre);
+            part[k] += term;
+        }
+    }
+    sum = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+    for (; i < count; i++) {
+        term = vp_impl_term(values, i, squared, centre);
+        sum += term;
+    }
+    return sum;
+}
+
+/* The recursion of numpy: a range over 128 is its left part, count / 2 rounded down to a multiple of 8, plus the rest. At most 58 levels
+ * for any size_t, since a part is never above half of its range plus 8. */
+static double vp_impl_sum(const double *values, size_t count, int squared, double centre) {
+    size_t left;
+    double left_sum, right_sum;
+    if (count <= 128) return vp_impl_sum_block(values, count, squared, centre);
+    left = count / 2;
+    left -= left % 8;
+    left_sum = vp_impl_sum(values, left, squared, centre);
+    right_sum = vp_impl_sum(values + left, count - left, squared, centre);
+    return left_sum + right_sum;
+}
+
+VP_API double vp_statistics_sum(const double *values, size_t count) {
+    return vp_impl_sum(values, count, 0, 0.0);
+}
+
+VP_API double vp_statistics_mean(const double *values, size_t count) {
+    return count ? vp_impl_sum(values, count, 0, 0.0) / (double)count : (double)NAN;
+}
+
+VP_API double vp_statistics_std(const double *values, size_t count) {
+    if (!count) return (double)NAN;
+    return sqrt(vp_impl_sum(values, count, 1, vp_statistics_mean(values, count)) / (double)count);
+}
+
+VP_API double vp_statistics_percentile(const double *sorted, size_t count, double percentile) {
+    double place, part, step;
+    size_t low, high;
+    if (count == 0 || !(percentile >= 0.0 && percentile <= 100.0)) return (double)NAN;
+    place = (double)(count - 1) * (percentile / 100.0);
+    low = (size_t)place;
+    if (low > count - 1) low = count - 1;
+    high = low + 1 < count ? low + 1 : low;
+    part = place - (double)low;
+    step = sorted[high] - sorted[low];
+    if (part < 0.5) {
+        step = step * part;
+        return sorted[low] + step;
+    }
+    step = step * (1.0 - part);
+    return sorted[high] - step;
+}
+
+/* heap sort: in place and without recursion, because the core has neither memory nor qsort */
+static void vp_impl_sort_double(double *values, size_t count) {
+    size_t start = count / 2, end = count, parent, child;
+    while (end > 1) {
+        double held;
+        if (start > 0) {
+            held = values[--start];
+        } else {
+            held = values[--end];
+            values[end] = values[0];
+        }
+        parent = start;
+        while ((child = 2 * parent + 1) < end) {
+            if (child + 1 < end && values[child + 1] > values[child]) child++;
+            if (values[child] <= held) break;
+            values[parent] = values[child];
+            parent = child;
+        }
+        values[parent] = held;
+    }
+}
+
+VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics) {
+    vp_statistics out;
+    size_t i;
+    if (count == 0) return VP_ERR_RANGE;
+    for (i = 0; i < count; i++) {
+        if (!(values[i] - values[i] == 0.0)) return VP_ERR_RANGE; /* NaN and both infinities */
+    }
+    out.count = count;
+    out.mean = vp_statistics_mean(values, count); /* before the sort: the order of the additions is part of the result */
+    out.std = vp_statistics_std(values, count);
+    if (scratch != values) memcpy(scratch, values, count * sizeof *values);
+    vp_impl_sort_double(scratch, count);
+    out.min = scratch[0];
+    out.p50 = vp_statistics_percentile(scratch, count, 50.0);
+    out.p95 = vp_statistics_percentile(scratch, count, 95.0);
+    out.p99 = vp_statistics_percentile(scratch, count, 99.0);
+    out.max = scratch[count - 1];
+    *statistics = out;
+    return VP_OK;
+}
+
+/* ================================================================================================== json >>json */
+/* ---- UTF-8 ---- */
+
+/* Bytes of the one well-formed UTF-8 character at p (1..4), or 0. Table 3-7 of the Unicode standard: no overlong forms, no surrogates,
+ * nothing above U+10FFFF; only the second byte's range depends on the first. */
+static size_t vp_impl_json_utf8_step(const unsigned char *p, size_t left) {
+    unsigned first, low = 0x80, high = 0xBF;
+    size_t length, i;
+    if (left == 0) return 0;
+    first = p[0];
+    if (first < 0x80) return 1;
+    if (first < 0xC2 || first > 0xF4) return 0;
+    length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (left < length) return 0;
+    if (first == 0xE0) low = 0xA0;
+    if (first == 0xED) high = 0x9F;
+    if (first == 0xF0) low = 0x90;
+    if (first == 0xF4) high = 0x8F;
+    if (p[1] < low || p[1] > high) return 0;
+    for (i = 2; i < length; i++)
+        if ((p[i] & 0xC0) != 0x80) return 0;
+    return length;
+}
+
+/* Bytes at the start of p, whole words only, that are plain inside a JSON string: ASCII from 0x20 on but for '"' and '\'.
+ * Eight bytes at a time: (x - 0x20..) & ~x has a high bit set when a byte is below 0x20; XOR first turns "equals c" into "is below 1". */
+static size_t vp_impl_json_plain_words(const unsigned char *p, size_t left) {
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
+    size_t n = 0;
+    while (left - n >= 8) {
+        uint64_t x, quote, slash;
+        memcpy(&x, p + n, 8);
+        quote = x ^ ones * 0x22;
+        slash = x ^ ones * 0x5C;
+        if ((x | ((x - ones * 0x20) & ~x) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high) break;
+        n += 8;
+    }
+    return n;
+}
+
+VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes) {
+    const unsigned char *p = (const unsigned char *)text;
+    size_t at = 0, step;
+    while (at < bytes) {
+        at += vp_impl_json_plain_words(p + at, bytes - at);
+        step = vp_impl_json_utf8_step(p + at, bytes - at);
+        if (step == 0) break;
+        at += step;
+    }
+    return at;
+}
+
+/* ---- reader ---- */
+
+enum { VP_IMPL_JSON_DEPTH = 64 };
+
+typedef struct vp_impl_json_scan {
+    const unsigned char *text;
+    size_t bytes, at;
+    vp_json_node *nodes;
+    size_t capacity;
+    uint32_t node_count;
+    int32_t depth, outside; /* outside: depth of the place the text will stand in, 0 for a text of its own */
+    struct { uint32_t node, count; uint8_t type; } open[VP_IMPL_JSON_DEPTH];
+    vp_result code;      /* VP_OK until something is wrong; then `message` says what and `at` where */
+    const char *message;
+} vp_impl_json_scan;
+
+static int vp_impl_json_wrong(vp_impl_json_scan *s, vp_result code, const char *message) {
+    s->code = code;
+    s->message = message;
+    return 0;
+}
+
+/* Counts every node, stores those that fit. */
+static int vp_impl_json_add(vp_impl_json_scan *s, vp_json_type type, int escaped, size_t start, size_t bytes) {
+    if (s->node_count >= VP_JSON_NONE - 1) return vp_impl_json_wrong(s, VP_ERR_RANGE, "more than 4294967294 values and keys");
+    if (s->node_count < s->capacity) {
+        vp_json_node *node = &s->nodes[s->node_count];
+        node->type = (uint8_t)type;
+        node->escaped = (uint8_t)escaped;
+        node->count = 0;
+        node->end = s->node_count + 1;
+        node->start = start;
+        node->bytes = bytes;
+    }
+    s->node_count++;
+    return 1;
+}
+
+static void vp_impl_json_skip_space(vp_impl_json_scan *s) {
+    while (s->at < s->bytes) {
+        unsigned c = s->text[s->at];
+        if (c != ' ' && c != '\n' && c != '\r' && c != '\t') break;
+        s->at++;
+    }
+}
+
+static int vp_impl_json_hex(unsigned c) {
+    if (c >= '0' && c <= '9') return (int)(c - '0');
+    if (c >= 'a' && c <= 'f') return (int)(c - 'a' + 10);
+    if (c >= 'A' && c <= 'F') return (int)(c - 'A' + 10);
+    return -1;
+}
+
+/* `at` stands on a backslash; moves behind the escape. */
+static int vp_impl_json_scan_escape(vp_impl_json_scan *s) {
+    size_t i;
+    if (s->bytes - s->at < 2) { s->at = s->bytes; return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside a string"); }
+    switch (s->text[s->at + 1]) {
+    case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't': s->at += 2; return 1;
+    case 'u': break;
+    default: return vp_impl_json_wrong(s, VP_ERR_FORMAT, "unknown escape; expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
+    }
+    for (i = 2; i < 6; i++) {
+        if (s->at + i >= s->bytes) { s->at = s->bytes; return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside a string"); }
+        if (vp_impl_json_hex(s->text[s->at + i]) < 0) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected four hexadecimal digits after \\u");
+    }
+    s->at += 6;
+    return 1;
+}
+
+/* `at` stands on the opening quote; moves behind the closing one. */
+static int vp_impl_json_scan_string(vp_impl_json_scan *s) {
+    size_t start = ++s->at;
+    int escaped = 0;
+    for (;;) {
+        unsigned c;
+        s->at += vp_impl_json_plain_words(s->text + s->at, s->bytes - s->at);
+        /* at most a few bytes before the next special one, then back to whole words */
+        do {
+            if (s->at >= s->bytes) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside a string");
+            c = s->text[s->at++];
+        } while (c >= 0x20 && c < 0x80 && c != '"' && c != '\\');
+        s->at--;
+        if (c == '"') break;
+        if (c == '\\') {
+            escaped = 1;
+            if (!vp_impl_json_scan_escape(s)) return 0;
+        } else if (c < 0x20) {
+            return vp_impl_json_wrong(s, VP_ERR_FORMAT, "control character inside a string; it must be escaped");
+        } else {
+            size_t step = vp_impl_json_utf8_step(s->text + s->at, s->bytes - s->at);
+            if (step == 0) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "a string is not valid UTF-8");
+            s->at += step;
+        }
+    }
+    s->at++;
+    return vp_impl_json_add(s, VP_JSON_STRING, escaped, start, s->at - 1 - start);
+}
+
+static size_t vp_impl_json_digits(const unsigned char *p, size_t left) {
+    size_t n = 0;
+    while (n < left && p[n] >= '0' && p[n] <= '9') n++;
+    return n;
+}
+
+/* Length of the longest JSON number at p, and NULL; or what is wrong with it, and in *length where. */
+static const char *vp_impl_json_number(const unsigned char *p, size_t left, size_t *length) {
+    size_t at = 0, digits;
+    if (at < left && p[at] == '-') at++;
+    digits = vp_impl_json_digits(p + at, left - at);
+    *length = at;
+    if (digits == 0) return "expected a digit";
+    if (digits > 1 && p[at] == '0') return "a number must not start with 0";
+    at += digits;
+    if (at < left && p[at] == '.') {
+        at++;
+        digits = vp_impl_json_digits(p + at, left - at);
+        *length = at;
+        if (digits == 0) return "expected a digit after the decimal point";
+        at += digits;
+    }
+    if (at < left && (p[at] == 'e' || p[at] == 'E')) {
+        at++;
+        if (at < left && (p[at] == '+' || p[at] == '-')) at++;
+        digits = vp_impl_json_digits(p + at, left - at);
+        *length = at;
+        if (digits == 0) return "expected a digit in the exponent";
+        at += digits;
+    }
+    *length = at;
+    return NULL;
+}
+
+static int vp_impl_json_scan_number(vp_impl_json_scan *s) {
+    size_t start = s->at, length;
+    const char *message = vp_impl_json_number(s->text + start, s->bytes - start, &length);
+    s->at += length;
+    if (message) return vp_impl_json_wrong(s, VP_ERR_FORMAT, message);
+    return vp_impl_json_add(s, VP_JSON_NUMBER, 0, start, length);
+}
+
+static int vp_impl_json_scan_word(vp_impl_json_scan *s, const char *word, vp_json_type type) {
+    size_t length = strlen(word), start = s->at;
+    if (s->bytes - start < length || memcmp(s->text + start, word, length)) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected a value");
+    s->at += length;
+    return vp_impl_json_add(s, type, 0, start, length);
+}
+
+/* `at` stands on '{' or '['. */
+static int vp_impl_json_open(vp_impl_json_scan *s, vp_json_type type) {
+    if (s->depth >= VP_IMPL_JSON_DEPTH) return vp_impl_json_wrong(s, VP_ERR_RANGE, "nested deeper than 64 levels");
+    s->open[s->depth].node = s->node_count;
+    s->open[s->depth].count = 0;
+    s->open[s->depth].type = (uint8_t)type;
+    if (!vp_impl_json_add(s, type, 0, s->at, 1)) return 0;
+    s->depth++;
+    s->at++;
+    return 1;
+}
+
+/* `at` stands on '}' or ']'. */
+static void vp_impl_json_close(vp_impl_json_scan *s) {
+    uint32_t index;
+    s->at++;
+    s->depth--;
+    index = s->open[s->depth].node;
+    if (index < s->capacity) {
+        s->nodes[index].count = s->open[s->depth].count;
+        s->nodes[index].end = s->node_count;
+        s->nodes[index].bytes = s->at - s->nodes[index].start;
+    }
+}
+
+/* One value up to its end, or the opening of a container (then *opened). */
+static int vp_impl_json_scan_value(vp_impl_json_scan *s, int *opened) {
+    *opened = 0;
+    if (s->at >= s->bytes) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends where a value is expected");
+    switch (s->text[s->at]) {
+    case '{': *opened = 1; return vp_impl_json_open(s, VP_JSON_OBJECT);
+    case '[': *opened = 1; return vp_impl_json_open(s, VP_JSON_ARRAY);
+    case '"': return vp_impl_json_scan_string(s);
+    case 't': return vp_impl_json_scan_word(s, "true", VP_JSON_TRUE);
+    case 'f': return vp_impl_json_scan_word(s, "false", VP_JSON_FALSE);
+    case 'n': return vp_impl_json_scan_word(s, "null", VP_JSON_NULL);
+    case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9': return vp_impl_json_scan_number(s);
+    case 0xEF:
+        if (s->at == 0) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected a value; a byte order mark is not allowed");
+        break;
+    default: break;
+    }
+    return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected a value");
+}
+
+/* A key and its colon. */
+static int vp_impl_json_scan_key(vp_impl_json_scan *s, int first) {
+    if (s->at >= s->bytes) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside an object");
+    if (s->text[s->at] != '"')
+        return vp_impl_json_wrong(s, VP_ERR_FORMAT, first ? "expected a key in double quotes or '}'" : "expected a key in double quotes after ','");
+    if (!vp_impl_json_scan_string(s)) return 0;
+    vp_impl_json_skip_space(s);
+    if (s->at >= s->bytes) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside an object");
+    if (s->text[s->at] != ':') return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected ':' after a key");
+    s->at++;
+    return 1;
+}
+
+/* What stands behind a complete value: closing brackets, then a comma (returns 1: another member follows) or the end (returns 0). */
+static int vp_impl_json_after_value(vp_impl_json_scan *s) {
+    for (;;) {
+        int object;
+        vp_impl_json_skip_space(s);
+        if (s->depth == s->outside)
+            return s->at == s->bytes ? 0 : vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected nothing after the value");
+        object = s->open[s->depth - 1].type == VP_JSON_OBJECT;
+        if (s->at >= s->bytes)
+            return vp_impl_json_wrong(s, VP_ERR_FORMAT, object ? "the text ends inside an object" : "the text ends inside an array");
+        if (s->text[s->at] == ',') { s->at++; return 1; }
+        if (s->text[s->at] != (object ? '}' : ']'))
+            return vp_impl_json_wrong(s, VP_ERR_FORMAT, object ? "expected ',' or '}' after a member" : "expected ',' or ']' after an element");
+        vp_impl_json_close(s);
+    }
+}
+
+/* The whole text, without recursion; s->code says how it went. */
+static void vp_impl_json_scan_text(vp_impl_json_scan *s) {
+    int opened = 0, more = 1;
+    s->depth = s->outside;
+    while (more) {
+        vp_impl_json_skip_space(s);
+        if (s->depth > s->outside) {
+            int object = s->open[s->depth - 1].type == VP_JSON_OBJECT;
+            if (opened && s->at < s->bytes && s->text[s->at] == (object ? '}' : ']')) {
+                vp_impl_json_close(s);
+                opened = 0;
+                more = vp_impl_json_after_value(s);
+                continue;
+            }
+            s->open[s->depth - 1].count++;
+            if (object && !vp_impl_json_scan_key(s, opened)) return;
+            vp_impl_json_skip_space(s);
+        }
+        if (!vp_impl_json_scan_value(s, &opened)) return;
+        if (!opened) more = vp_impl_json_after_value(s);
+    }
+}
+
+VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json, size_t *needed, vp_error *error) {
+    vp_impl_json_scan s;
+    memset(&s, 0, sizeof s);
+    s.text = (const unsigned char *)text;
+    s.bytes = text ? bytes : 0;
+    s.nodes = nodes;
+    s.capacity = nodes ? capacity : 0;
+    vp_impl_json_scan_text(&s);
+    if (s.code != VP_OK) return vp_fail(error, s.code, (int64_t)s.at, "JSON", s.message);
+    if (needed) *needed = s.node_count;
+    if (s.node_count > s.capacity) return vp_fail(error, VP_ERR_CAPACITY, -1, "JSON", "the text has more values and keys than the node buffer holds");
+    if (json) {
+        json->text = text;
+        json->nodes = nodes;
+        json->node_count = s.node_count;
+    }
+    return VP_OK;
+}
+
+static const vp_json_node *vp_impl_json_node_of(const vp_json *json, uint32_t index, vp_json_type type) {
+    if (!json || index >= json->node_count || json->nodes[index].type != type) return NULL;
+    return &json->nodes[index];
+}
+
+static uint32_t vp_impl_json_hex4(const char *p) {
+    uint32_t value = 0;
+    int i;
+    for (i = 0; i < 4; i++) value = value * 16 + (uint32_t)vp_impl_json_hex((unsigned char)p[i]);
+    return value;
+}
+
+/* Takes one escape, or one byte, from *p (before end, checked by the parser) and writes its UTF-8 bytes; returns how many (1..4). */
+static size_t vp_impl_json_unescape(const char **p, const char *end, char out[4]) {
+    static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+    const char *q = *p, *found;
+    uint32_t c, low;
+    if (q[0] != '\\') { out[0] = q[0]; *p = q + 1; return 1; }
+    if (q[1] != 'u') {
+        found = strchr(from, q[1]);
+        out[0] = found ? to[found - from] : q[1];
+        *p = q + 2;
+        return 1;
+    }
+    c = vp_impl_json_hex4(q + 2);
+    q += 6;
+    if (c >= 0xD800 && c <= 0xDFFF) {
+        low = c < 0xDC00 && end - q >= 6 && q[0] == '\\' && q[1] == 'u' ? vp_impl_json_hex4(q + 2) : 0;
+        if (low >= 0xDC00 && low <= 0xDFFF) {
+            c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
+            q += 6;
+        } else {
+            c = 0xFFFD;
+        }
+    }
+    *p = q;
+    if (c < 0x80) { out[0] = (char)c; return 1; }
+    if (c < 0x800) {
+        out[0] = (char)(0xC0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 0x3F));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (char)(0xE0 | c >> 12);
+        out[1] = (char)(0x80 | (c >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (c & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | c >> 18);
+    out[1] = (char)(0x80 | (c >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (c >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (c & 0x3F));
+    return 4;
+}
+
+static int vp_impl_json_equals(const vp_json *json, const vp_json_node *node, const char *text, size_t bytes) {
+    const char *p = json->text + node->start, *end = p + node->bytes;
+    char piece[4];
+    size_t n, at = 0;
+    if (!node->escaped) return node->bytes == bytes && memcmp(p, text, bytes) == 0;
+    while (p < end) {
+        n = vp_impl_json_unescape(&p, end, piece);
+        if (bytes - at < n || memcmp(text + at, piece, n)) return 0;
+        at += n;
+    }
+    return at == bytes;
+}
+
+VP_API int vp_json_equals(const vp_json *json, uint32_t string, const char *text) {
+    const vp_json_node *node = vp_impl_json_node_of(json, string, VP_JSON_STRING);
+    return node && text ? vp_impl_json_equals(json, node, text, strlen(text)) : 0;
+}
+
+VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *key) {
+    const vp_json_node *node = vp_impl_json_node_of(json, object, VP_JSON_OBJECT);
+    uint32_t index, found = VP_JSON_NONE;
+    size_t bytes;
+    if (!node || !key) return VP_JSON_NONE;
+    bytes = strlen(key);
+    for (index = object + 1; index < node->end; index = json->nodes[index + 1].end)
+        if (vp_impl_json_equals(json, &json->nodes[index], key, bytes)) found = index + 1;
+    return found;
+}
+
+/* Order of two keys by their unescaped bytes; equal keys by their place, so that the order is total and any sort gives the same. */
+static int vp_impl_json_key_order(const vp_json *json, uint32_t a, uint32_t b, int *same) {
+    const vp_json_node *x = &json->nodes[a], *y = &json->nodes[b];
+    const char *p = json->text + x->start, *p_end = p + x->bytes, *q = json->text + y->start, *q_end = q + y->bytes;
+    char p_piece[4], q_piece[4];
+    size_t p_left = 0, q_left = 0, p_at = 0, q_at = 0, shorter;
+    int order = 0;
+    if (!x->escaped && !y->escaped) {
+        shorter = (size_t)(x->bytes < y->bytes ? x->bytes : y->bytes);
+        order = memcmp(p, q, shorter);
+        if (order == 0) order = (x->bytes > y->bytes) - (x->bytes < y->bytes);
+    } else {
+        while (order == 0) {
+            if (p_left == 0 && p < p_end) { p_left = vp_impl_json_unescape(&p, p_end, p_piece); p_at = 0; }
+            if (q_left == 0 && q < q_end) { q_left = vp_impl_json_unescape(&q, q_end, q_piece); q_at = 0; }
+            if (p_left == 0 || q_left == 0) { order = (p_left > 0) - (q_left > 0); break; }
+            order = (int)(unsigned char)p_piece[p_at++] - (int)(unsigned char)q_piece[q_at++];
+            p_left--;
+            q_left--;
+        }
+    }
+    *same = order == 0;
+    return order ? order : a < b ? -1 : a > b;
+}
+
+/* One step of heap sort: lets heap[at] sink until no child is greater. */
+static void vp_impl_json_sink_key(const vp_json *json, uint32_t *heap, uint32_t at, uint32_t count) {
+    int same;
+    while (at < count / 2) {
+        uint32_t child = 2 * at + 1, moved = heap[at];
+        if (child + 1 < count && vp_impl_json_key_order(json, heap[child], heap[child + 1], &same) < 0) child++;
+        if (vp_impl_json_key_order(json, moved, heap[child], &same) >= 0) return;
+        heap[at] = heap[child];
+        heap[child] = moved;
+        at = child;
+    }
+}
+
+VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity, uint32_t *duplicate) {
+    const vp_json_node *node = vp_impl_json_node_of(json, object, VP_JSON_OBJECT);
+    uint32_t i, key, swap, found = VP_JSON_NONE;
+    int same;
+    if (!node) return json && object < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
+    if (capacity < node->count) return VP_ERR_CAPACITY;
+    for (i = 0, key = object + 1; key < node->end; key = json->nodes[key + 1].end) scratch[i++] = key;
+    for (i = node->count / 2; i > 0; i--) vp_impl_json_sink_key(json, scratch, i - 1, node->count);
+    for (i = node->count; i > 1; i--) {
+        swap = scratch[0];
+        scratch[0] = scratch[i - 1];
+        scratch[i - 1] = swap;
+        vp_impl_json_sink_key(json, scratch, 0, i - 1);
+    }
+    for (i = 1; i < node->count; i++) {
+        vp_impl_json_key_order(json, scratch[i - 1], scratch[i], &same);
+        if (same && scratch[i] < found) found = scratch[i];
+    }
+    *duplicate = found;
+    return VP_OK;
+}
+
+VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index) {
+    const vp_json_node *node = vp_impl_json_node_of(json, array, VP_JSON_ARRAY);
+    uint32_t at = array + 1;
+    if (!node || index >= node->count) return VP_JSON_NONE;
+    while (index--) at = json->nodes[at].end;
+    return at;
+}
+
+VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, size_t capacity, size_t *needed) {
+    const vp_json_node *node = vp_impl_json_node_of(json, string, VP_JSON_STRING);
+    const char *p, *end;
+    char piece[4];
+    size_t total = 0, n;
+    if (!node) return json && string < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
+    p = json->text + node->start;
+    end = p + node->bytes;
+    if (!node->escaped) total = (size_t)node->bytes;
+    else while (p < end) total += vp_impl_json_unescape(&p, end, piece);
+    if (needed) *needed = total;
+    if (!out || capacity <= total) return VP_ERR_CAPACITY;
+    p = json->text + node->start;
+    if (!node->escaped) {
+        memcpy(out, p, total);
+        out += total;
+    } else {
+        while (p < end) {
+            n = vp_impl_json_unescape(&p, end, piece);
+            memcpy(out, piece, n);
+            out += n;
+        }
+    }
+    *out = 0;
+    return VP_OK;
+}
+
+/* ---- numbers ---- */
+
+/* A number's decimal value: digits times 10^exponent. `digits` counts from the first to the last digit that is not 0; those stand
+ * in [first, ...) with at most one point between them. */
+typedef struct vp_impl_decimal { const char *first; int64_t digits, exponent; int negative; } vp_impl_decimal;
+
+/* text: one valid JSON number. Exponents saturate far beyond what any text could make up for. */
+static vp_impl_decimal vp_impl_decimal_of(const char *text, size_t bytes) {
+    const int64_t limit = INT64_C(100000000000000000);
+    const char *p = text, *end = text + bytes;
+    vp_impl_decimal d;
+    int64_t seen = 0, fraction = 0, exponent = 0;
+    int after_point = 0, minus = 0;
+    d.first = NULL;
+    d.digits = d.exponent = 0;
+    d.negative = *p == '-';
+    for (p += d.negative; p < end && *p != 'e' && *p != 'E'; p++) {
+        if (*p == '.') { after_point = 1; continue; }
+        fraction += after_point;
+        if (*p != '0' && !d.first) d.first = p;
+        if (d.first) seen++;
+        if (*p != '0') {
+            d.digits = seen;
+            d.exponent = -fraction;
+        } else if (!after_point) {
+            d.exponent++; /* zero of the integer part behind the last digit so far; meaningless before the first one */
+        }
+    }
+    if (p < end) p++;
+    if (p < end && (*p == '-' || *p == '+')) minus = *p++ == '-';
+    for (; p < end; p++)
+        if (exponent < limit) exponent = exponent * 10 + (*p - '0');
+    d.exponent += minus ? -exponent : exponent;
+    return d;
+}
+
+VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value) {
+    const vp_json_node *node = vp_impl_json_node_of(json, number, VP_JSON_NUMBER);
+    vp_impl_decimal d;
+    uint64_t magnitude = 0;
+    const char *p;
+    int64_t i;
+    if (!node) return json && number < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
+    d = vp_impl_decimal_of(json->text + node->start, (size_t)node->bytes);
+    if (d.digits > 0) {
+        if (d.exponent < 0) return VP_ERR_FORMAT;
+        if (d.digits + d.exponent > 19) return VP_ERR_RANGE;
+        for (p = d.first, i = 0; i < d.digits; p++) {
+            if (*p == '.') continue;
+            magnitude = magnitude * 10 + (uint64_t)(*p - '0');
+            i++;
+        }
+        for (i = 0; i < d.exponent; i++) magnitude *= 10;
+        if (magnitude > (uint64_t)INT64_MAX + (uint64_t)d.negative) return VP_ERR_RANGE;
+    }
+    *value = !d.negative ? (int64_t)magnitude : magnitude > (uint64_t)INT64_MAX ? INT64_MIN : -(int64_t)magnitude;
+    return VP_OK;
+}
+
+/* Natural numbers up to 3072 bits, least significant word first, no leading zero words. Enough: the longest here are 801 decimal digits
+ * (2661 bits) and 5^1131 (2627 bits) when reading, 10^326 (1083 bits) when printing, all shifted by a few bits at most. */
+enum { VP_IMPL_BIG_WORDS = 96 };
+typedef struct vp_impl_big { int32_t count; uint32_t word[VP_IMPL_BIG_WORDS]; } vp_impl_big;
+
+static void vp_impl_big_set(vp_impl_big *a, uint64_t value) {
+    a->word[0] = (uint32_t)value;
+    a->word[1] = (uint32_t)(value >> 32);
+    a->count = a->word[1] ? 2 : a->word[0] ? 1 : 0;
+}
+
+/* a = a * factor + addend */
+static void vp_impl_big_multiply(vp_impl_big *a, uint32_t factor, uint32_t addend) {
+    uint64_t carry = addend;
+    int32_t i;
+    for (i = 0; i < a->count; i++) {
+        carry += (uint64_t)a->word[i] * factor;
+        a->word[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry) a->word[a->count++] = (uint32_t)carry;
+}
+
+static void vp_impl_big_multiply_power5(vp_impl_big *a, int64_t power) {
+    for (; power >= 13; power -= 13) vp_impl_big_multiply(a, 1220703125u, 0);
+    for (; power > 0; power--) vp_impl_big_multiply(a, 5, 0);
+}
+
+static void vp_impl_big_shift(vp_impl_big *a, int64_t bits) {
+    int32_t words = (int32_t)(bits / 32), rest = (int32_t)(bits % 32), i;
+    if (a->count == 0) return;
+    if (rest) vp_impl_big_multiply(a, UINT32_C(1) << rest, 0);
+    if (words == 0) return;
+    for (i = a->count - 1; i >= 0; i--) a->word[i + words] = a->word[i];
+    for (i = 0; i < words; i++) a->word[i] = 0;
+    a->count += words;
+}
+
+static int64_t vp_impl_big_bits(const vp_impl_big *a) {
+    int64_t bits = (int64_t)a->count * 32;
+    uint32_t top;
+    if (a->count == 0) return 0;
+    for (top = a->word[a->count - 1]; !(top >> 31); top <<= 1) bits--;
+    return bits;
+}
+
+static int vp_impl_big_compare(const vp_impl_big *a, const vp_impl_big *b) {
+    int32_t i;
+    if (a->count != b->count) return a->count < b->count ? -1 : 1;
+    for (i = a->count - 1; i >= 0; i--)
+        if (a->word[i] != b->word[i]) return a->word[i] < b->word[i] ? -1 : 1;
+    return 0;
+}
+
+/* a -= b; a >= b */
+static void vp_impl_big_subtract(vp_impl_big *a, const vp_impl_big *b) {
+    uint64_t borrow = 0;
+    int32_t i;
+    for (i = 0; i < a->count; i++) {
+        uint64_t take = borrow + (i < b->count ? b->word[i] : 0);
+        borrow = a->word[i] < take;
+        a->word[i] = (uint32_t)(a->word[i] - take);
+    }
+    while (a->count > 0 && a->word[a->count - 1] == 0) a->count--;
+}
+
+/* sign of a + b - c */
+static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, const vp_impl_big *c) {
+    vp_impl_big sum;
+    uint64_t carry = 0;
+    int32_t i;
+    sum.count = a->count > b->count ? a->count : b->count;
+    for (i = 0; i < sum.count; i++) {
+        carry += (i < a->count ? (uint64_t)a->word[i] : 0) + (i < b->count ? b->word[i] : 0);
+        sum.word[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry) sum.word[sum.count++] = (uint32_t)carry;
+    return vp_impl_big_compare(&sum, c);
+}
+
+/* The double nearest to a / b * 2^exponent, ties to even; its bits. Infinity's bits when it overflows. Schoolbook division in binary:
+ * one comparison and subtraction a bit, so there is nothing to get wrong about estimates. */
+static uint64_t vp_impl_big_ratio(vp_impl_big *a, vp_impl_big *b, int64_t exponent) {
+    int64_t shift = vp_impl_big_bits(a) - vp_impl_big_bits(b), bits = 53, i;
+    uint64_t quotient = 0;
+    int order;
+    if (shift > 0) vp_impl_big_shift(b, shift);
+    else vp_impl_big_shift(a, -shift);
+    if (vp_impl_big_compare(a, b) < 0) {
+        vp_impl_big_shift(a, 1);
+        shift--;
+    }
+    exponent += shift; /* now 1 <= a / b < 2 and the value is a / b * 2^exponent */
+    if (exponent > 1023) return UINT64_C(0x7FF) << 52;
+    if (exponent < -1022) bits = 53 + 1022 + exponent; /* subnormal: fewer bits, none at half of the smallest one */
+    if (bits < 0) return 0;
+    for (i = 0; i < bits; i++) {
+        quotient <<= 1;
+        if (vp_impl_big_compare(a, b) >= 0) {
+            quotient |= 1;
+            vp_impl_big_subtract(a, b);
+        }
+        vp_impl_big_shift(a, 1);
+    }
+    order = vp_impl_big_compare(a, b);
+    if (order > 0 || (order == 0 && (quotient & 1))) quotient++;
+    /* the hidden bit, and a carry out of the fraction, add one to the exponent field */
+    return exponent < -1022 ? quotient : ((uint64_t)(exponent + 1022) << 52) + quotient;
+}
+
+VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) {
+    static const double power[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+                                    1e20, 1e21, 1e22 };
+    const int64_t kept = 800; /* a tie between two doubles has at most 768 digits; of what follows only "not zero" matters */
+    vp_impl_decimal d;
+    vp_impl_big a, b;
+    uint64_t bits = 0;
+    uint32_t chunk = 0, scale = 1;
+    const char *p;
+    size_t length;
+    int64_t i, n;
+    double result;
+    if (!text || vp_impl_json_number((const unsigned char *)text, bytes, &length) || length != bytes) return VP_ERR_FORMAT;
+    d = vp_impl_decimal_of(text, bytes);
+    if (d.digits > 0 && d.digits + d.exponent > 310) return VP_ERR_RANGE;
+    if (d.digits > 0 && d.digits + d.exponent > -330) {
+        n = d.digits < kept ? d.digits : kept;
+        vp_impl_big_set(&a, 0);
+        for (p = d.first, i = 0; i < n; p++) {
+            if (*p == '.') continue;
+            chunk = chunk * 10 + (uint32_t)(*p - '0');
+            scale *= 10;
+            if (++i == n || scale == 1000000000u) {
+                vp_impl_big_multiply(&a, scale, chunk);
+                chunk = 0;
+                scale = 1;
+            }
+        }
+        d.exponent += d.digits - n;
+        if (d.digits > n) {
+            vp_impl_big_multiply(&a, 10, 1);
+            d.exponent--;
+        }
+        /* digits and power both exact doubles: one correctly rounded operation (where double arithmetic is not done in wider registers) */
+        if (d.digits <= 15 && d.exponent >= -22 && d.exponent <= 22 && sizeof(double_t) == sizeof(double)) {
+            result = (double)(a.word[0] | (a.count > 1 ? (uint64_t)a.word[1] << 32 : 0));
+            result = d.exponent < 0 ? result / power[-d.exponent] : result * power[d.exponent];
+            *value = d.negative ? -result : result;
+            return VP_OK;
+        }
+        vp_impl_big_set(&b, 1);
+        vp_impl_big_multiply_power5(d.exponent < 0 ? &b : &a, d.exponent < 0 ? -d.exponent : d.exponent);
+        bits = vp_impl_big_ratio(&a, &b, d.exponent);
+        if (bits >> 52 == 0x7FF) return VP_ERR_RANGE;
+    }
+    bits |= (uint64_t)d.negative << 63;
+    memcpy(value, &bits, sizeof bits);
+    return VP_OK;
+}
+
+VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double *value) {
+    const vp_json_node *node = vp_impl_json_node_of(json, number, VP_JSON_NUMBER);
+    if (!node) return json && number < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
+    return vp_number_parse(json->text + node->start, (size_t)node->bytes, value);
+}
+
+/* The shortest digits d1 d2 ... (at most 17) for which 0.d1d2... * 10^point reads back as the positive double with these bits, of those
+ * the nearest: Steele and White's dragon4 with exact integers. In units of 1 / scale: rest is what is left to print, low and high are
+ * half the gaps to the two neighbours. */
+static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *point) {
+    vp_impl_big rest, scale, low, high;
+    uint64_t fraction;
+    int32_t exponent, count = 0, estimate, digit, narrow, even, is_low, is_high;
+    fraction = bits & ((UINT64_C(1) << 52) - 1);
+    exponent = (int32_t)(bits >> 52) - 1075;
+    narrow = fraction == 0 && exponent > -1074; /* at a power of two the gap below is half the gap above */
+    if (bits >> 52) fraction |= UINT64_C(1) << 52;
+    else exponent = -1074;
+    even = !(fraction & 1); /* reading rounds ties to even, so an even value owns the ends of its interval */
+    vp_impl_big_set(&rest, fraction);
+    estimate = (int32_t)ceil((exponent + (double)vp_impl_big_bits(&rest) - 1) * 0.30102999566398120 - 1e-10); /* log10: right or one too small */
+    vp_impl_big_set(&scale, 1);
+    vp_impl_big_set(&low, 1);
+    vp_impl_big_shift(&rest, (exponent > 0 ? exponent : 0) + 1 + narrow);
+    vp_impl_big_shift(&scale, (exponent < 0 ? -exponent : 0) + 1 + narrow);
+    vp_impl_big_shift(&low, exponent > 0 ? exponent : 0);
+    high = low;
+    vp_impl_big_shift(&high, narrow);
+    vp_impl_big_multiply_power5(&scale, estimate);
+    vp_impl_big_multiply_power5(&rest, -estimate);
+    vp_impl_big_multiply_power5(&low, -estimate);
+    vp_impl_big_multiply_power5(&high, -estimate);
+    if (estimate > 0) vp_impl_big_shift(&scale, estimate);
+    if (estimate < 0) {
+        vp_impl_big_shift(&rest, -estimate);
+        vp_impl_big_shift(&low, -estimate);
+        vp_impl_big_shift(&high, -estimate);
+    }
+    if (vp_impl_big_compare_sum(&rest, &high, &scale) >= !even) {
+        estimate++;
+        vp_impl_big_multiply(&scale, 10, 0);
+    }
+    do {
+        vp_impl_big_multiply(&rest, 10, 0);
+        vp_impl_big_multiply(&low, 10, 0);
+        vp_impl_big_multiply(&high, 10, 0);
+        for (digit = 0; vp_impl_big_compare(&rest, &scale) >= 0; digit++) vp_impl_big_subtract(&rest, &scale);
+        is_low = vp_impl_big_compare(&rest, &low) < even;
+        is_high = vp_impl_big_compare_sum(&rest, &high, &scale) >= !even;
+        digits[count++] = (char)('0' + digit);
+    } while (!is_low && !is_high);
+    if (is_high) {
+        int order = is_low ? vp_impl_big_compare_sum(&rest, &rest, &scale) : 1; /* both ends will do: take the nearer */
+        if (order > 0 || (order == 0 && (digit & 1))) digits[count - 1]++;      /* never past '9': the digit before would have been the last */
+    }
+    *point = estimate;
+    return count;
+}
+
+static char *vp_impl_number_zeros(char *out, int32_t count) {
+    while (count-- > 0) *out++ = '0';
+    return out;
+}
+
+VP_API size_t vp_number_format(double value, char *out) {
+    char digits[17], *p = out;
+    uint64_t bits;
+    int32_t count = 1, point = 1, whole, power;
+    memcpy(&bits, &value, sizeof bits);
+    *out = 0;
+    if ((bits >> 52 & 0x7FF) == 0x7FF) return 0;
+    if (bits >> 63) *p++ = '-';
+    digits[0] = '0';
+    if (bits << 1) count = vp_impl_number_digits(bits & ~(UINT64_C(1) << 63), digits, &point);
+    if (point > -4 && point <= 16) { /* Python's repr: plain digits from 1e-4 up to below 1e16 */
+        whole = count < point ? count : point > 0 ? point : 0;
+        memcpy(p, digits, (size_t)whole);
+        p = vp_impl_number_zeros(p + whole, whole ? point - whole : 1);
+        *p++ = '.';
+        p = vp_impl_number_zeros(p, point < 0 ? -point : 0);
+        memcpy(p, digits + whole, (size_t)(count - whole));
+        p = vp_impl_number_zeros(p + (count - whole), count == whole);
+    } else {
+        *p++ = digits[0];
+        if (count > 1) *p++ = '.';
+        memcpy(p, digits + 1, (size_t)(count - 1));
+        p += count - 1;
+        power = point - 1;
+        *p++ = 'e';
+        *p++ = power < 0 ? '-' : '+';
+        if (power < 0) power = -power;
+        if (power >= 100) *p++ = (char)('0' + power / 100);
+        *p++ = (char)('0' + power / 10 % 10);
+        *p++ = (char)('0' + power % 10);
+    }
+    *p = 0;
+    return (size_t)(p - out);
+}
+
+/* ---- writer ---- */
+
+VP_API void vp_json_writer_init(vp_json_writer *w, char *buffer, size_t capacity, int32_t indent) {
+    memset(w, 0, sizeof *w);
+    w->buffer = buffer;
+    w->capacity = buffer ? capacity : 0;
+    w->indent = indent;
+    if (indent < 0 || indent > 16) w->result = VP_ERR_RANGE;
+}
+
+VP_API void vp_json_writer_init_sink(vp_json_writer *w, vp_json_sink sink, void *user, int32_t indent) {
+    vp_json_writer_init(w, NULL, 0, indent);
+    w->sink = sink;
+    w->user = user;
+    if (!sink) w->result = VP_ERR_STATE;
+}
+
+/* A full buffer does not stop the writer: it goes on counting. Everything else does. */
+static int vp_impl_json_live(const vp_json_writer *w) {
+    return w->result == VP_OK || (w->result == VP_ERR_CAPACITY && !w->sink);
+}
+
+static void vp_impl_json_fail(vp_json_writer *w, vp_result result) {
+    if (vp_impl_json_live(w)) w->result = result;
+}
+
+static void vp_impl_json_emit(vp_json_writer *w, const char *text, size_t bytes) {
+    if (!vp_impl_json_live(w) || bytes == 0) return;
+    if (bytes > SIZE_MAX - 1 - w->length_bytes) {
+        w->result = VP_ERR_RANGE;
+        return;
+    }
+    if (w->sink) {
+        w->result = w->sink(w->user, text, bytes);
+        if (w->result != VP_OK) return;
+    } else if (w->result == VP_OK) {
+        size_t room = w->capacity > w->length_bytes ? w->capacity - w->length_bytes - 1 : 0; /* one byte stays free for the NUL */
+        if (bytes > room) w->result = VP_ERR_CAPACITY;
+        if (room > 0) memcpy(w->buffer + w->length_bytes, text, bytes < room ? bytes : room);
+    }
+    w->length_bytes += bytes;
+}
+
+static void vp_impl_json_new_line(vp_json_writer *w) {
+    static const char spaces[] = "                                ";
+    int32_t left = w->depth * w->indent;
+    vp_impl_json_emit(w, "\n", 1);
+    for (; left > 32; left -= 32) vp_impl_json_emit(w, spaces, 32);
+    vp_impl_json_emit(w, spaces, (size_t)left);
+}
+
+/* Comma and line break before a key or an element. Scalars of an array share a line until a container breaks it. */
+enum { VP_IMPL_JSON_EMPTY, VP_IMPL_JSON_ONE_LINE, VP_IMPL_JSON_BROKEN };
+static void vp_impl_json_separate(vp_json_writer *w, int wants_line) {
+    unsigned char *filled = &w->filled[w->depth - 1];
+    int line = w->indent > 0 && (wants_line || *filled == VP_IMPL_JSON_BROKEN);
+    if (*filled != VP_IMPL_JSON_EMPTY) vp_impl_json_emit(w, ", ", line ? 1 : 2);
+    if (line) vp_impl_json_new_line(w);
+    *filled = line ? VP_IMPL_JSON_BROKEN : VP_IMPL_JSON_ONE_LINE;
+}
+
+/* Is a value allowed here? Then writes what belongs before it. */
+static int vp_impl_json_before_value(vp_json_writer *w, int wants_line) {
+    if (!vp_impl_json_live(w)) return 0;
+    if (w->depth == 0 ? w->length_bytes > 0 : w->open[w->depth - 1] == '{' && !w->after_key) {
+        w->result = VP_ERR_STATE;
+        return 0;
+    }
+    if (w->depth > 0 && w->open[w->depth - 1] == '[') vp_impl_json_separate(w, wants_line);
+    w->after_key = 0;
+    return vp_impl_json_live(w);
+}
+
+static void vp_impl_json_begin(vp_json_writer *w, char bracket) {
+    if (w->depth >= VP_IMPL_JSON_DEPTH) {
+        vp_impl_json_fail(w, VP_ERR_RANGE);
+        return;
+    }
+    if (!vp_impl_json_before_value(w, 1)) return;
+    vp_impl_json_emit(w, &bracket, 1);
+    w->open[w->depth] = (unsigned char)bracket;
+    w->filled[w->depth] = VP_IMPL_JSON_EMPTY;
+    w->depth++;
+}
+
+static void vp_impl_json_end(vp_json_writer *w, char begin, char end) {
+    if (!vp_impl_json_live(w)) return;
+    if (w->depth == 0 || w->open[w->depth - 1] != (unsigned char)begin || w->after_key) {
+        w->result = VP_ERR_STATE;
+        return;
+    }
+    w->depth--;
+    if (w->filled[w->depth] == VP_IMPL_JSON_BROKEN) vp_impl_json_new_line(w);
+    vp_impl_json_emit(w, &end, 1);
+}
+
+VP_API void vp_json_begin_object(vp_json_writer *w) { vp_impl_json_begin(w, '{'); }
+VP_API void vp_json_end_object(vp_json_writer *w) { vp_impl_json_end(w, '{', '}'); }
+VP_API void vp_json_begin_array(vp_json_writer *w) { vp_impl_json_begin(w, '['); }
+VP_API void vp_json_end_array(vp_json_writer *w) { vp_impl_json_end(w, '[', ']'); }
+
+static void vp_impl_json_quote(vp_json_writer *w, const char *text, size_t bytes) {
+    static const char hex[] = "0123456789abcdef", from[] = "\"\\\n\r\t\b\f", to[] = "\"\\nrtbf";
+    char escape[6] = { '\\', 'u', '0', '0', '0', '0' };
+    size_t run = 0, i;
+    vp_impl_json_emit(w, "\"", 1);
+    for (i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)text[i];
+        const char *found;
+        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        vp_impl_json_emit(w, text + run, i - run);
+        run = i + 1;
+        found = c ? strchr(from, c) : NULL;
+        escape[4] = hex[c >> 4];
+        escape[5] = hex[c & 15];
+        escape[1] = found ? to[found - from] : 'u';
+        vp_impl_json_emit(w, escape, found ? 2 : 6);
+    }
+    vp_impl_json_emit(w, text + run, bytes - run);
+    vp_impl_json_emit(w, "\"", 1);
+}
+
+VP_API void vp_json_key(vp_json_writer *w, const char *key) {
+    size_t bytes = key ? strlen(key) : 0;
+    if (!vp_impl_json_live(w)) return;
+    if (w->depth == 0 || w->open[w->depth - 1] != '{' || w->after_key) {
+        w->result = VP_ERR_STATE;
+        return;
+    }
+    if (!key || vp_utf8_valid_bytes(key, bytes) != bytes) {
+        w->result = VP_ERR_FORMAT;
+        return;
+    }
+    vp_impl_json_separate(w, 1);
+    vp_impl_json_quote(w, key, bytes);
+    vp_impl_json_emit(w, ": ", 2);
+    w->after_key = 1;
+}
+
+VP_API void vp_json_string_bytes(vp_json_writer *w, const char *text, size_t bytes) {
+    if ((!text && bytes > 0) || vp_utf8_valid_bytes(text, bytes) != bytes) {
+        vp_impl_json_fail(w, VP_ERR_FORMAT);
+        return;
+    }
+    if (vp_impl_json_before_value(w, 0)) vp_impl_json_quote(w, text, bytes);
+}
+
+VP_API void vp_json_string(vp_json_writer *w, const char *text) {
+    if (text) vp_json_string_bytes(w, text, strlen(text));
+    else vp_impl_json_fail(w, VP_ERR_FORMAT);
+}
+
+static void vp_impl_json_scalar(vp_json_writer *w, const char *text, size_t bytes) {
+    if (vp_impl_json_before_value(w, 0)) vp_impl_json_emit(w, text, bytes);
+}
+
+VP_API void vp_json_int(vp_json_writer *w, int64_t value) {
+    char text[20], *p = text + sizeof text;
+    uint64_t rest = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value;
+    do *--p = (char)('0' + rest % 10); while (rest /= 10);
+    if (value < 0) *--p = '-';
+    vp_impl_json_scalar(w, p, (size_t)(text + sizeof text - p));
+}
+
+VP_API void vp_json_double(vp_json_writer *w, double value) {
+    char text[26];
+    size_t bytes = vp_number_format(value, text);
+    if (bytes) vp_impl_json_scalar(w, text, bytes);
+    else vp_impl_json_fail(w, VP_ERR_RANGE);
+}
+
+VP_API void vp_json_bool(vp_json_writer *w, int value) { vp_impl_json_scalar(w, value ? "true" : "false", value ? 4 : 5); }
+VP_API void vp_json_null(vp_json_writer *w) { vp_impl_json_scalar(w, "null", 4); }
+
+VP_API void vp_json_raw(vp_json_writer *w, const char *text, size_t bytes) {
+    vp_impl_json_scan s;
+    if (!vp_impl_json_live(w)) return;
+    memset(&s, 0, sizeof s);
+    s.text = (const unsigned char *)text;
+    s.bytes = text ? bytes : 0;
+    s.outside = w->depth; /* the whole must stay readable too */
+    vp_impl_json_scan_text(&s);
+    if (s.code != VP_OK) w->result = s.code;
+    else if (vp_impl_json_before_value(w, 1)) vp_impl_json_emit(w, text, bytes);
+}
+
+VP_API vp_result vp_json_finish(vp_json_writer *w) {
+    if (w->depth > 0 || w->length_bytes == 0) vp_impl_json_fail(w, VP_ERR_STATE);
+    if (w->capacity > 0) w->buffer[w->length_bytes < w->capacity ? w->length_bytes : w->capacity - 1] = 0;
+    return w->result;
+}
+
+#ifndef VLMPROF_CORE
+
+/* ============================================================================================ preprocess >>preprocess
+ * Nothing is resized that no view shows. Source rows are read once, from top to bottom: each becomes a row of the window's width
+ * (horizontal pass), a ring keeps as many of them as one output row needs (vertical pass), and every finished canvas row is cut
+ * into the patches of all views that show it. Neither the canvas nor the resized image ever exists. */
+
+/* Fused multiply-add decides the bits. Without -mfma fmaf() is a library call per value, so x86 gets a second version of the three
+ * inner loops, chosen at run time; both give the same bits. Elsewhere fmaf() is one instruction. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
+#define VP_IMPL_PREPROCESS_AVX2
+#ifdef __cplusplus
+}
+#endif
+#include <immintrin.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+#endif
+
+enum { VP_IMPL_LANES = 24 }; /* floats a blend step makes: whole pixels and whole vectors */
+
+/* one direction of a resize: `count` pixels of the resized image, from `begin`, land on the canvas at `at` */
+typedef struct vp_impl_axis {
+    int32_t source, resized, begin, count, at, canvas;
+    int32_t taps;       /* most source pixels one output pixel is made of */
+    int32_t first, end; /* source pixels the window needs */
+} vp_impl_axis;
+
+typedef struct vp_impl_resizer {
+    vp_impl_axis x, y;
+    size_t stride;        /* floats of one ring row */
+    int32_t *x_first;     /* [x.count] leftmost source pixel, counted from x.first */
+    float *x_weights;     /* [x.count, x.taps] */
+    float *line;          /* one source row as float, x.taps black pixels behind it */
+    float *ring;          /* [y.taps, stride] rows after the horizontal pass */
+    const float **rows;   /* [y.taps] the rows of one output row, from the ring */
+    float *y_weights;     /* [y.taps] */
+    float *canvas;        /* one finished row */
+    float mean[VP_IMPL_LANES], std[VP_IMPL_LANES], padding[VP_IMPL_LANES];
+    int wide;             /* the vector version of the loops runs here */
+} vp_impl_resizer;
+
+/* The product rounded to float32 whatever the compiler would like to fuse it with. */
+static inline float vp_impl_product(float a, float b) {
+    volatile float product = a * b;
+    return product;
+}
+
+/* Which source pixels make pixel i of the resized axis, and (weights not NULL) with which weights; returns how many. All in float32,
+ * in this order, because the reference's positions are float32. */
+static int32_t vp_impl_axis_at(const vp_impl_axis *axis, int32_t i, int32_t *first, float *weights) {
+    float scale = (float)axis->source / (float)axis->resized;
+    float support = scale >= 1.0f ? scale : 1.0f, inverse = scale >= 1.0f ? 1.0f / scale : 1.0f;
+    float centre = vp_impl_product(scale, (float)i + 0.5f), sum = 0.0f;
+    int32_t low = (int32_t)(centre - support + 0.5f), high = (int32_t)(centre + support + 0.5f), j;
+    if (axis->source == axis->resized) {
+        *first = i;
+        if (weights) weights[0] = 1.0f;
+        return 1;
+    }
+    if (low < 0) low = 0;
+    if (high > axis->source) high = axis->source;
+    /* beyond 2^23 pixels float32 positions may round past the end: the last pixel then */
+    if (low > axis->source - 1) low = axis->source - 1;
+    if (high <= low) high = low + 1;
+    *first = low;
+    if (!weights) return high - low;
+    for (j = 0; j < high - low; j++) {
+        float weight = 1.0f - fabsf(vp_impl_product((float)(j + low) - centre + 0.5f, inverse));
+        weights[j] = weight > 0.0f ? weight : 0.0f;
+        sum += weights[j];
+    }
+    if (!(sum > 0.0f)) weights[0] = sum = 1.0f;
+    for (j = 0; j < high - low; j++) weights[j] /= sum;
+    return high - low;
+}
+
+/* Fills an axis; 0 when the layout's numbers do not fit together. */
+static int vp_impl_axis_set(vp_impl_axis *axis, vp_fit fit, int32_t source, int32_t resized, int32_t offset, int32_t canvas) {
+    int32_t i, first, taps;
+    if (source < 1 || resized < 1 || canvas < 1 || offset < 0) return 0;
+    axis->source = source;
+    axis->resized = resized;
+    axis->canvas = canvas;
+    if (fit == VP_FIT_PAD) {
+        if (resized > canvas || offset > canvas - resized) return 0;
+        axis->begin = 0;
+        axis->count = resized;
+        axis->at = offset;
+    } else {
+        if (resized < canvas || offset > resized - canvas) return 0;
+        axis->begin = offset;
+        axis->count = canvas;
+        axis->at = 0;
+    }
+    axis->taps = 0;
+    vp_impl_axis_at(axis, axis->begin, &axis->first, NULL);
+    for (i = 0; i < axis->count; i++) {
+        taps = vp_impl_axis_at(axis, axis->begin + i, &first, NULL);
+        if (taps > axis->taps) axis->taps = taps;
+        axis->end = first + taps;
+    }
+    return 1;
+}
+
+/* Checks everything and sets both axes of the global view (which = 0) or of the crops (1). */
+static vp_result vp_impl_resizer_set(const vp_geometry *geometry, const vp_layout *layout, int which, vp_impl_resizer *resizer) {
+    int64_t side = geometry->crop_px, window = vp_geometry_window_px(geometry), views = layout->views, pixels;
+    int32_t width = which ? layout->canvas_width_px : geometry->crop_px, height = which ? layout->canvas_height_px : geometry->crop_px;
+    int good;
+    if (layout->fit != VP_FIT_PAD && layout->fit != VP_FIT_FILL) return VP_ERR_RANGE;
+    if (layout->width_px < 1 || layout->height_px < 1) return VP_ERR_RANGE;
+    if ((int64_t)layout->width_px * layout->height_px > VP_IMAGE_PIXELS_MAX) return VP_ERR_RANGE;
+    if (layout->tiling.rows < 1 || layout->tiling.cols < 1 || views < 2 || window < 1) return VP_ERR_RANGE;
+    if ((int64_t)layout->tiling.rows * layout->tiling.cols != views - 1) return VP_ERR_MISMATCH;
+    if (layout->canvas_width_px != layout->tiling.cols * window + (side - window)) return VP_ERR_MISMATCH;
+    if (layout->canvas_height_px != layout->tiling.rows * window + (side - window)) return VP_ERR_MISMATCH;
+    pixels = side * side; /* side < 2^31 */
+    if (pixels > VP_IMAGE_PIXELS_MAX || views > VP_IMAGE_PIXELS_MAX / pixels) return VP_ERR_RANGE;
+    if (which)
+        good = vp_impl_axis_set(&resizer->x, layout->fit, layout->width_px, layout->resized_width_px, layout->offset_left_px, width)
+            && vp_impl_axis_set(&resizer->y, layout->fit, layout->height_px, layout->resized_height_px, layout->offset_top_px, height);
+    else
+        good = vp_impl_axis_set(&resizer->x, layout->fit, layout->width_px, layout->global_resized_width_px, layout->global_offset_left_px, width)
+            && vp_impl_axis_set(&resizer->y, layout->fit, layout->height_px, layout->global_resized_height_px, layout->global_offset_top_px, height);
+    if (!good) return VP_ERR_MISMATCH;
+    /* one pixel behind the window for the four-float stores of the horizontal pass, then whole blend steps */
+    resizer->stride = ((size_t)resizer->x.count * 3 + 3 + VP_IMPL_LANES - 1) / VP_IMPL_LANES * VP_IMPL_LANES;
+    return VP_OK;
+}
+
+/* Takes the buffers from the arena, or (arena NULL) adds up what they need. 0 when they do not fit or overflow. */
+static int vp_impl_resizer_take(vp_impl_resizer *resizer, vp_arena *arena, size_t *bytes) {
+    struct { size_t count, element_bytes; } want[7];
+    void *got[7];
+    size_t columns = (size_t)(resizer->x.end - resizer->x.first), x_taps = (size_t)resizer->x.taps, y_taps = (size_t)resizer->y.taps, size;
+    int i;
+    if (!vp_impl_size_multiply((size_t)resizer->x.count, x_taps, &want[1].count)) return 0;
+    if (!vp_impl_size_multiply(columns + x_taps + 2, 3, &want[2].count)) return 0;
+    if (!vp_impl_size_multiply(y_taps, resizer->stride, &want[3].count)) return 0;
+    want[0].count = (size_t)resizer->x.count;
+    want[4].count = want[5].count = y_taps;
+    want[6].count = (size_t)resizer->x.canvas * 3 + VP_IMPL_LANES;
+    for (i = 0; i < 7; i++) want[i].element_bytes = i == 0 ? sizeof(int32_t) : i == 4 ? sizeof(float *) : sizeof(float);
+    for (i = 0; i < 7; i++) {
+        if (arena) {
+            got[i] = vp_arena_take(arena, want[i].count, want[i].element_bytes);
+            if (!got[i]) return 0;
+        } else if (!vp_impl_size_multiply(want[i].count, want[i].element_bytes, &size) || !vp_impl_size_add(size, 63, &size)
+                   || !vp_impl_size_add(*bytes, size, bytes)) {
+            return 0;
+        }
+    }
+    if (!arena) return 1;
+    resizer->x_first = (int32_t *)got[0];
+    resizer->x_weights = (float *)got[1];
+    resizer->line = (float *)got[2];
+    resizer->ring = (float *)got[3];
+    resizer->rows = (const float **)got[4];
+    resizer->y_weights = (float *)got[5];
+    resizer->canvas = (float *)got[6];
+    return 1;
+}
+
+/* The three inner loops, plain. bytes -> 0..1: a division, not a product with 1/255. */
+static void vp_impl_row_to_float(const uint8_t *bytes, size_t count, float *out) {
+    size_t i;
+    for (i = 0; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
+}
+
+/* Horizontal pass: out [count, 3]. All pixels take the same number of taps: weights of 0 behind the real ones change no bit. */
+static void vp_impl_row_filter(const float *line, const int32_t *first, const float *weights, int32_t taps, int32_t count, float *out) {
+    int32_t x, j;
+    for (x = 0; x < count; x++, weights += taps, out += 3) {
+        const float *pixel = line + (size_t)first[x] * 3;
+        float red = pixel[0] * weights[0], green = pixel[1] * weights[0], blue = pixel[2] * weights[0];
+        for (j = 1; j < taps; j++) {
+            red = fmaf(pixel[3 * j], weights[j], red);
+            green = fmaf(pixel[3 * j + 1], weights[j], green);
+            blue = fmaf(pixel[3 * j + 2], weights[j], blue);
+        }
+        out[0] = red;
+        out[1] = green;
+        out[2] = blue;
+    }
+}
+
+/* Vertical pass, clip to 0..1 and normalise; `floats` is a multiple of VP_IMPL_LANES. */
+static void vp_impl_row_blend(const vp_impl_resizer *r, int32_t taps, size_t floats, float *out) {
+    size_t i, lane;
+    int32_t j;
+    for (i = 0; i < floats; i += VP_IMPL_LANES) {
+        for (lane = 0; lane < VP_IMPL_LANES; lane++) {
+            float value = r->rows[0][i + lane] * r->y_weights[0];
+            for (j = 1; j < taps; j++) value = fmaf(r->rows[j][i + lane], r->y_weights[j], value);
+            value = value > 0.0f ? value : 0.0f;
+            value = value < 1.0f ? value : 1.0f;
+            out[i + lane] = (value - r->mean[lane]) / r->std[lane];
+        }
+    }
+}
+
+#ifdef VP_IMPL_PREPROCESS_AVX2
+__attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const uint8_t *bytes, size_t count, float *out) {
+    const __m256 most = _mm256_set1_ps(255.0f);
+    size_t i;
+    for (i = 0; i + 8 <= count; i += 8) {
+        __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(bytes + i)));
+        _mm256_storeu_ps(out + i, _mm256_div_ps(_mm256_cvtepi32_ps(wide), most));
+    }
+    for (; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
+}
+
+/* One pixel a vector; its fourth lane belongs to the next pixel, which the next store overwrites. */
+__attribute__((target("avx2,fma"))) static void vp_impl_row_filter_avx2(const float *line, const int32_t *first, const float *weights, int32_t taps,
+                                                                        int32_t count, float *out) {
+    int32_t x, j;
+    for (x = 0; x < count; x++, weights += taps, out += 3) {
+        const float *pixel = line + (size_t)first[x] * 3;
+        __m128 sum = _mm_mul_ps(_mm_loadu_ps(pixel), _mm_set1_ps(weights[0]));
+        for (j = 1; j < taps; j++) sum = _mm_fmadd_ps(_mm_loadu_ps(pixel + 3 * j), _mm_set1_ps(weights[j]), sum);
+        _mm_storeu_ps(out, sum);
+    }
+}
+
+__attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_impl_resizer *r, int32_t taps, size_t floats, float *out) {
+    const __m256 zero = _mm256_setzero_ps(), one = _mm256_set1_ps(1.0f);
+    const __m256 mean[3] = {_mm256_loadu_ps(r->mean), _mm256_loadu_ps(r->mean + 8), _mm256_loadu_ps(r->mean + 16)};
+    const __m256 std[3] = {_mm256_loadu_ps(r->std), _mm256_loadu_ps(r->std + 8), _mm256_loadu_ps(r->std + 16)};
+    size_t i;
+    int32_t j;
+    int k;
+    for (i = 0; i < floats; i += VP_IMPL_LANES) {
+        const float *row = r->rows[0] + i;
+        __m256 weight = _mm256_set1_ps(r->y_weights[0]), sum[3];
+        for (k = 0; k < 3; k++) sum[k] = _mm256_mul_ps(_mm256_loadu_ps(row + 8 * k), weight);
+        for (j = 1; j < taps; j++) {
+            row = r->rows[j] + i;
+            weight = _mm256_set1_ps(r->y_weights[j]);
+            for (k = 0; k < 3; k++) sum[k] = _mm256_fmadd_ps(_mm256_loadu_ps(row + 8 * k), weight, sum[k]);
+        }
+        for (k = 0; k < 3; k++) {
+            sum[k] = _mm256_min_ps(_mm256_max_ps(sum[k], zero), one);
+            _mm256_storeu_ps(out + i + 8 * k, _mm256_div_ps(_mm256_sub_ps(sum[k], mean[k]), std[k]));
+        }
+    }
+}
+#endif /* VP_IMPL_PREPROCESS_AVX2 */
+
+/* Horizontal pass of one source row into its slot of the ring. */
+static void vp_impl_resizer_push(vp_impl_resizer *r, const uint8_t *rgb, int32_t source_row) {
+    const uint8_t *bytes = rgb + ((size_t)source_row * (size_t)r->x.source + (size_t)r->x.first) * 3;
+    float *out = r->ring + (size_t)(source_row % r->y.taps) * r->stride;
+    size_t count = (size_t)(r->x.end - r->x.first) * 3, filled = (size_t)r->x.count * 3;
+#ifdef VP_IMPL_PREPROCESS_AVX2
+    if (r->wide) {
+        vp_impl_row_to_float_avx2(bytes, count, r->line);
+        vp_impl_row_filter_avx2(r->line, r->x_first, r->x_weights, r->x.taps, r->x.count, out);
+    } else
+#endif
+    {
+        vp_impl_row_to_float(bytes, count, r->line);
+        vp_impl_row_filter(r->line, r->x_first, r->x_weights, r->x.taps, r->x.count, out);
+    }
+    memset(out + filled, 0, (r->stride - filled) * sizeof(float)); /* the blend's last step reads on */
+}
+
+/* Fills canvas pixels [begin, end) of the row with the normalised black of the padding. */
+static void vp_impl_resizer_pad(vp_impl_resizer *r, int32_t begin, int32_t end) {
+    size_t i, floats = (size_t)end * 3;
+    for (i = (size_t)begin * 3; i < floats; i++) r->canvas[i] = r->padding[i % 3];
+}
+
+/* Cuts one canvas row into the patches of all crops that show it; crops overlap, so a pixel lands in up to four of them. */
+static void vp_impl_row_scatter(const vp_geometry *geometry, const vp_impl_resizer *r, int32_t y, int32_t rows, int32_t cols, float *pixels) {
+    size_t side = (size_t)geometry->crop_px, patch = (size_t)geometry->patch_px, window = (size_t)vp_geometry_window_px(geometry);
+    size_t per_side = side / patch, values = patch * patch * 3, i, j, k;
+    for (i = 0; i < (size_t)rows; i++) {
+        size_t inside = (size_t)y - i * window;
+        if ((size_t)y < i * window || inside >= side) continue;
+        for (j = 0; j < (size_t)cols; j++) {
+            const float *from = r->canvas + j * window * 3;
+            float *to = pixels + ((i * (size_t)cols + j) * per_side + inside / patch) * per_side * values + inside % patch * patch * 3;
+            for (k = 0; k < per_side; k++) memcpy(to + k * values, from + k * patch * 3, patch * 3 * sizeof(float));
+        }
+    }
+}
+
+/* Resizes, normalises and cuts: `rows` x `cols` crops into pixels. */
+static void vp_impl_resizer_run(const vp_geometry *geometry, vp_impl_resizer *r, const uint8_t *rgb, int32_t rows, int32_t cols, float *pixels) {
+    size_t floats = ((size_t)r->x.count * 3 + VP_IMPL_LANES - 1) / VP_IMPL_LANES * VP_IMPL_LANES;
+    int32_t next = r->y.first, x, y, i, j, first, taps;
+    memset(r->line, 0, ((size_t)(r->x.end - r->x.first) + (size_t)r->x.taps + 2) * 3 * sizeof(float));
+    for (x = 0; x < r->x.count; x++) {
+        float *weights = r->x_weights + (size_t)x * (size_t)r->x.taps;
+        taps = vp_impl_axis_at(&r->x, r->x.begin + x, &first, weights);
+        r->x_first[x] = first - r->x.first;
+        for (j = taps; j < r->x.taps; j++) weights[j] = 0.0f;
+    }
+    for (i = 0; i < VP_IMPL_LANES; i++) {
+        r->mean[i] = geometry->mean[i % 3];
+        r->std[i] = geometry->std[i % 3];
+        r->padding[i] = (0.0f - r->mean[i]) / r->std[i];
+    }
+    for (y = 0; y < r->y.canvas; y++) {
+        i = y - r->y.at;
+        if (i < 0 || i >= r->y.count) {
+            vp_impl_resizer_pad(r, 0, r->x.canvas);
+        } else {
+            taps = vp_impl_axis_at(&r->y, r->y.begin + i, &first, r->y_weights);
+            while (next < first + taps) vp_impl_resizer_push(r, rgb, next++);
+            for (j = 0; j < taps; j++) r->rows[j] = r->ring + (size_t)((first + j) % r->y.taps) * r->stride;
+            vp_impl_resizer_pad(r, 0, r->x.at);
+#ifdef VP_IMPL_PREPROCESS_AVX2
+            if (r->wide) vp_impl_row_blend_avx2(r, taps, floats, r->canvas + (size_t)r->x.at * 3);
+            else
+#endif
+                vp_impl_row_blend(r, taps, floats, r->canvas + (size_t)r->x.at * 3);
+            vp_impl_resizer_pad(r, r->x.at + r->x.count, r->x.canvas);
+        }
+        vp_impl_row_scatter(geometry, r, y, rows, cols, pixels);
+    }
+}
+
+/* pixels of [begin, begin + length) that lie in the window of the axis */
+static int32_t vp_impl_axis_overlap(const vp_impl_axis *axis, int32_t begin, int32_t length) {
+    int32_t low = begin > axis->at ? begin : axis->at, end = begin + length;
+    if (end > axis->at + axis->count) end = axis->at + axis->count;
+    return end > low ? end - low : 0;
+}
+
+/* Mean of the canvas mask (1 image, 0 padding) per patch. */
+static void vp_impl_masks(const vp_geometry *geometry, const vp_impl_resizer *r, int32_t rows, int32_t cols, float *masks) {
+    int32_t per_side = vp_geometry_patches_per_side(geometry), patch = geometry->patch_px, window = vp_geometry_window_px(geometry);
+    int32_t i, j, y, x, high, wide;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < cols; j++)
+            for (y = 0; y < per_side; y++)
+                for (x = 0; x < per_side; x++) {
+                    high = vp_impl_axis_overlap(&r->y, i * window + y * patch, patch);
+                    wide = vp_impl_axis_overlap(&r->x, j * window + x * patch, patch);
+                    *masks++ = (float)(high * wide) / (float)(patch * patch);
+                }
+    for (i = 0; i < per_side * per_side; i++) *masks++ = -1.0f;
+}
+
+/* Sets resizers[0] (global view) and [1] (crops) and counts the scratch of the larger one. */
+static vp_result vp_impl_preprocess_plan(const vp_geometry *geometry, const vp_layout *layout, vp_impl_resizer *resizers, size_t *scratch_bytes) {
+    size_t bytes[2] = {63, 63};
+    vp_result result;
+    int which;
+    if (!geometry || !layout) return VP_ERR_RANGE;
+    result = vp_geometry_check(geometry);
+    for (which = 0; which < 2 && result == VP_OK; which++) {
+        result = vp_impl_resizer_set(geometry, layout, which, &resizers[which]);
+        if (result == VP_OK && !vp_impl_resizer_take(&resizers[which], NULL, &bytes[which])) result = VP_ERR_RANGE;
+    }
+    if (result == VP_OK) *scratch_bytes = bytes[0] > bytes[1] ? bytes[0] : bytes[1];
+    return result;
+}
+
+VP_API size_t vp_preprocess_scratch_bytes(const vp_geometry *geometry, const vp_layout *layout) {
+    vp_impl_resizer resizers[2];
+    size_t bytes = 0;
+    return vp_impl_preprocess_plan(geometry, layout, resizers, &bytes) == VP_OK ? bytes : 0;
+}
+
+VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_layout *layout) {
+    vp_impl_resizer resizers[2];
+    size_t bytes, per_side;
+    if (vp_impl_preprocess_plan(geometry, layout, resizers, &bytes) != VP_OK) return 0;
+    per_side = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)geometry->patch_px; /* a plan exists: at most 3 * 10^8 floats */
+    return (size_t)layout->views * per_side * per_side * 3;
+}
+
+VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels, float *image_masks,
+                               void *scratch, size_t scratch_bytes) {
+    vp_impl_resizer resizers[2];
+    vp_arena arena;
+    size_t needed = 0, view;
+    int which;
+    vp_result result;
+    memset(resizers, 0, sizeof resizers);
+    result = vp_impl_preprocess_plan(geometry, layout, resizers, &needed);
+    if (result != VP_OK) return result;
+    if (!rgb || !pixels || !image_masks || !scratch) return VP_ERR_RANGE;
+    if (scratch_bytes < needed) return VP_ERR_CAPACITY;
+    view = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)geometry->patch_px;
+    view *= view * 3;
+    for (which = 0; which < 2; which++) {
+        vp_impl_resizer *r = &resizers[which];
+#ifdef VP_IMPL_PREPROCESS_AVX2
+        r->wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+        arena.base = (unsigned char *)scratch;
+        arena.capacity_bytes = scratch_bytes;
+        arena.used_bytes = 0;
+        if (!vp_impl_resizer_take(r, &arena, NULL)) return VP_ERR_CAPACITY; /* cannot happen: counted above */
+        if (which) vp_impl_resizer_run(geometry, r, rgb, layout->tiling.rows, layout->tiling.cols, pixels + view);
+        else vp_impl_resizer_run(geometry, r, rgb, 1, 1, pixels);
+    }
+    vp_impl_masks(geometry, &resizers[1], layout->tiling.rows, layout->tiling.cols, image_masks);
+    return VP_OK;
+}
+
+/* ================================================================================================= image >>image
+ * The containers are walked here, with every bound checked, before stb_image sees a byte: it tolerates truncated JPEGs, believes
+ * headers, checks no CRC and inflates without end. */
+#ifndef VLMPROF_NO_STB
+#ifdef STBI_INCLUDE_STB_IMAGE_H
+#error "include the implementation of vlmprof.h before stb_image.h, or define VLMPROF_NO_STB"
+#endif
+#ifdef __cplusplus
+}
+#endif
+#include <stdlib.h>
+
+/* stb_image's memory. Zeroed, so that a damaged file decodes to the same bytes every time; and every block remembers its first size,
+ * which for inflated PNG data is what the header promised: a stream that wants over twice that is a decompression bomb. */
+enum { VP_IMPL_BLOCK_HEADER = 16, VP_IMPL_BLOCK_SLACK = 65536 };
+
+static void *vp_impl_stb_malloc(size_t bytes) {
+    unsigned char *block = bytes <= SIZE_MAX - VP_IMPL_BLOCK_HEADER ? (unsigned char *)calloc(1, bytes + VP_IMPL_BLOCK_HEADER) : NULL;
+    if (!block) return NULL;
+    memcpy(block, &bytes, sizeof bytes);
+    return block + VP_IMPL_BLOCK_HEADER;
+}
+
+static void *vp_impl_stb_realloc(void *memory, size_t old_bytes, size_t bytes) {
+    size_t first = SIZE_MAX / 4; /* a block that began as nothing: the compressed data themselves, bounded by the file */
+    unsigned char *block = memory ? (unsigned char *)memory - VP_IMPL_BLOCK_HEADER : NULL;
+    if (block) memcpy(&first, block, sizeof first);
+    if (bytes > SIZE_MAX / 2 || (bytes > VP_IMPL_BLOCK_SLACK && bytes / 2 > first)) return NULL;
+    block = (unsigned char *)realloc(block, bytes + VP_IMPL_BLOCK_HEADER);
+    if (!block) return NULL;
+    if (bytes > old_bytes) memset(block + VP_IMPL_BLOCK_HEADER + old_bytes, 0, bytes - old_bytes);
+    memcpy(block, &first, sizeof first);
+    return block + VP_IMPL_BLOCK_HEADER;
+}
+
+static void vp_impl_stb_free(void *memory) {
+    if (memory) free((unsigned char *)memory - VP_IMPL_BLOCK_HEADER);
+}
+
+#define STBI_MALLOC(bytes) vp_impl_stb_malloc(bytes)
+#define STBI_REALLOC_SIZED(memory, old_bytes, bytes) vp_impl_stb_realloc(memory, old_bytes, bytes)
+#define STBI_FREE(memory) vp_impl_stb_free(memory)
+#define STBI_ASSERT(condition) ((void)(condition))
+#define STBI_MAX_DIMENSIONS (1 << 24) /* a row of 16-bit RGBA stays inside int */
+#define STB_IMAGE_STATIC
+#define STB_IMAGE_IMPLEMENTATION
+#define STBI_ONLY_JPEG
+#define STBI_ONLY_PNG
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STBI_NO_HDR
+/* gcc reports static functions that are declared and never defined even from a system header: the GIF reader's, and one that
+ * version 2.27 defines under a misspelt name */
+#define STBI_NO_GIF
+#define stbi__unpremultiply_on_load_thread stbi_set_unpremultiply_on_load_thread
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
+#include <stb/stb_image.h>
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+#undef stbi__unpremultiply_on_load_thread
+#undef STB_IMAGE_STATIC
+#undef STB_IMAGE_IMPLEMENTATION
+#undef STBI_ASSERT
+#undef STBI_MALLOC
+#undef STBI_REALLOC_SIZED
+#undef STBI_FREE
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vp_impl_image_info {
+    int jpeg;                     /* else PNG */
+    int64_t width_px, height_px;  /* as stored, before the orientation */
+    int32_t orientation;          /* EXIF, 1..8 */
+    int32_t depth, colour;        /* PNG: bits of a channel, colour type */
+    int32_t components, scans;    /* JPEG */
+    int tables;                   /* JPEG: 1 quantisation table seen, 2 Huffman table seen */
+    int whole;                    /* the end mark is there */
+    uint64_t data_bytes;          /* PNG: IDAT */
+    size_t palette_at, palette_bytes; /* PNG: the PLTE chunk's data */
+} vp_impl_image_info;
+
+/* Big-endian, as both formats have it. */
+static uint32_t vp_impl_be16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }
+static uint32_t vp_impl_be32(const uint8_t *p) { return vp_impl_be16(p) << 16 | vp_impl_be16(p + 2); }
+
+static vp_result vp_impl_image_fail(vp_error *error, vp_result code, size_t offset, const char *text) {
+    return vp_fail(error, code, (int64_t)offset, "image", text);
+}
+
+/* EXIF: a TIFF file of its own, in either byte order. Returns the orientation, or 1 where there is none that makes sense. */
+static int32_t vp_impl_exif_orientation(const uint8_t *tiff, size_t bytes) {
+    int little, orientation = 1;
+    size_t at, count, i;
+    if (bytes < 8) return 1;
+    if (memcmp(tiff, "II*\0", 4) == 0) little = 1;
+    else if (memcmp(tiff, "MM\0*", 4) == 0) little = 0;
+    else return 1;
+#define VP_IMPL_TIFF16(p) (little ? (uint32_t)(p)[0] | (uint32_t)(p)[1] << 8 : vp_impl_be16(p))
+#define VP_IMPL_TIFF32(p) (little ? VP_IMPL_TIFF16(p) | VP_IMPL_TIFF16((p) + 2) << 16 : vp_impl_be32(p))
+    at = VP_IMPL_TIFF32(tiff + 4);
+    if (at > bytes - 2) return 1;
+    count = VP_IMPL_TIFF16(tiff + at);
+    for (i = 0, at += 2; i < count && bytes - at >= 12; i++, at += 12) {
+        const uint8_t *entry = tiff + at;
+        uint32_t type = VP_IMPL_TIFF16(entry + 2), value;
+        if (VP_IMPL_TIFF16(entry) != 0x0112 || VP_IMPL_TIFF32(entry + 4) != 1) continue;
+        if (type == 1) value = entry[8];
+        else if (type == 3) value = VP_IMPL_TIFF16(entry + 8);
+        else if (type == 4) value = VP_IMPL_TIFF32(entry + 8);
+        else continue;
+        orientation = value >= 1 && value <= 8 ? (int32_t)value : 1;
+    }
+#undef VP_IMPL_TIFF16
+#undef VP_IMPL_TIFF32
+    return orientation;
+}
+
+/* CRC-32 of PNG over a chunk's type and data; table: uint32_t [256]. */
+static void vp_impl_crc_table(uint32_t *table) {
+    uint32_t i, bit, value;
+    for (i = 0; i < 256; i++) {
+        for (value = i, bit = 0; bit < 8; bit++) value = value & 1 ? 0xEDB88320u ^ value >> 1 : value >> 1;
+        table[i] = value;
+    }
+}
+static uint32_t vp_impl_crc(const uint32_t *table, const uint8_t *bytes, size_t count) {
+    uint32_t crc = 0xFFFFFFFFu;
+    while (count--) crc = table[(crc ^ *bytes++) & 255] ^ crc >> 8;
+    return crc ^ 0xFFFFFFFFu;
+}
+
+static vp_result vp_impl_png_header(const uint8_t *data, size_t at, vp_impl_image_info *info, vp_error *error) {
+    int depth = data[8], colour = data[9], good;
+    info->width_px = vp_impl_be32(data);
+    info->height_px = vp_impl_be32(data + 4);
+    info->depth = depth;
+    info->colour = colour;
+    if (info->width_px < 1 || info->height_px < 1 || info->width_px > INT32_MAX || info->height_px > INT32_MAX)
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "PNG with an impossible width or height; the file is damaged");
+    good = depth == 8 || (depth == 16 && colour != 3) || ((depth == 1 || depth == 2 || depth == 4) && (colour == 0 || colour == 3));
+    if (!good || (colour != 0 && colour != 2 && colour != 3 && colour != 4 && colour != 6) || data[10] || data[11] || data[12] > 1)
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "PNG with an impossible bit depth, colour type or method; the file is damaged");
+    return VP_OK;
+}
+
+/* One pass over the chunks. `all` = 0 wants the size and orientation only and forgives what comes behind the header. */
+static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info, vp_error *error) {
+    uint32_t table[256];
+    size_t at = 8;
+    vp_result result;
+    if (all) vp_impl_crc_table(table);
+    while (bytes - at >= 12) {
+        const uint8_t *chunk = file + at, *data = chunk + 8;
+        size_t length = vp_impl_be32(chunk);
+        int critical = !(chunk[4] & 32), first = at == 8;
+        if (memcmp(chunk + 4, "CgBI", 4) == 0)
+            return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "Apple's private variant of PNG (CgBI); convert it to plain PNG");
+        if (first != (memcmp(chunk + 4, "IHDR", 4) == 0) || (first && length != 13))
+            return vp_impl_image_fail(error, VP_ERR_FORMAT, at, first ? "PNG that does not begin with a header chunk" : "PNG with two headers");
+        if (length > bytes - at - 12) { /* cut inside this chunk; the 13 bytes of a header may still be there */
+            if (first || all) break;
+            return VP_OK;
+        }
+        if (all && critical && vp_impl_crc(table, chunk + 4, length + 4) != vp_impl_be32(data + length))
+            return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "PNG chunk with a wrong checksum; the file is damaged");
+        if (first) {
+            result = vp_impl_png_header(data, at, info, error);
+            if (result != VP_OK) return result;
+        } else if (memcmp(chunk + 4, "PLTE", 4) == 0) {
+            info->palette_at = at + 8;
+            info->palette_bytes = length;
+        } else if (memcmp(chunk + 4, "IDAT", 4) == 0) {
+            info->data_bytes += length;
+        } else if (memcmp(chunk + 4, "eXIf", 4) == 0) {
+            info->orientation = vp_impl_exif_orientation(data, length);
+        } else if (memcmp(chunk + 4, "IEND", 4) == 0) {
+            info->whole = 1;
+            return VP_OK;
+        } else if (all && critical) {
+            return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "PNG with a critical chunk that nobody knows");
+        }
+        at += length + 12;
+    }
+    if (info->width_px && !all) return VP_OK;
+    return vp_impl_image_fail(error, VP_ERR_FORMAT, bytes, "truncated PNG: the file ends before its end chunk");
+}
+
+/* SOF: the frame header of a JPEG. `segment` begins behind the length. */
+static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t length, size_t at, vp_impl_image_info *info, vp_error *error) {
+    if (length < 6) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with a cut frame header; the file is damaged");
+    if (info->width_px) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with two frame headers; the file is damaged");
+    info->height_px = vp_impl_be16(segment + 1);
+    info->width_px = vp_impl_be16(segment + 3);
+    info->components = segment[5];
+    if (info->width_px < 1) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG of no width; the file is damaged");
+    if (info->height_px < 1)
+        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "JPEG whose height stands behind the data (DNL); save it again");
+    if (marker > 0xC2)
+        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at,
+                                  marker > 0xC8 ? "arithmetic-coded JPEG; save it as baseline or progressive"
+                                  : marker == 0xC3 ? "lossless JPEG; save it as PNG or baseline JPEG"
+                                                   : "hierarchical JPEG; save it as baseline or progressive");
+    if (segment[0] != 8) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "JPEG of more than 8 bits a channel; save it with 8");
+    if (info->components == 4) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "CMYK JPEG; convert it to RGB");
+    if (info->components != 1 && info->components != 3)
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with neither 1 nor 3 components; the file is damaged");
+    return VP_OK;
+}
+
+/* Position of the next marker's 0xFF at or behind `at`, over entropy-coded data (stuffed zeros and restart markers included) and over
+ * stray bytes alike; `bytes` when there is none. */
+static size_t vp_impl_jpeg_marker(const uint8_t *file, size_t bytes, size_t at) {
+    while (at < bytes) {
+        const uint8_t *found = (const uint8_t *)memchr(file + at, 0xFF, bytes - at);
+        if (!found) return bytes;
+        at = (size_t)(found - file);
+        if (bytes - at < 2) return bytes;
+        if (found[1] == 0xFF) at++; /* fill byte */
+        else if (found[1] == 0 || (found[1] >= 0xD0 && found[1] <= 0xD7) || found[1] == 1) at += 2;
+        else return at;
+    }
+    return bytes;
+}
+
+/* DHT: stb_image 2.27 writes behind its table when the counts of a code add up to more than the 256 symbols there are, and reads on
+ * behind a segment that ends in the middle of a table. */
+static int vp_impl_jpeg_huffman(const uint8_t *segment, size_t length) {
+    size_t i, symbols;
+    while (length >= 17) {
+        for (symbols = 0, i = 1; i <= 16; i++) symbols += segment[i];
+        if (symbols > 256 || symbols + 17 > length) return 0;
+        segment += symbols + 17;
+        length -= symbols + 17;
+    }
+    return length == 0;
+}
+
+/* One pass over the segments. The end mark is searched from segment to segment, so that bytes behind it (a second image, a phone's
+ * trailer) do no harm and the end of an embedded thumbnail is not taken for it. `all` = 0 stops at the first scan. */
+static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info, vp_error *error) {
+    size_t at = 2, length;
+    int exif = 0;
+    while ((at = vp_impl_jpeg_marker(file, bytes, at)) < bytes) {
+        int marker = file[at + 1];
+        const uint8_t *segment = file + at + 4;
+        if (marker == 0xD8) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG that begins again before it ends; the file is damaged");
+        if (marker == 0xD9) {
+            info->whole = 1;
+            break;
+        }
+        if (bytes - at < 4) break;
+        length = vp_impl_be16(file + at + 2);
+        if (length < 2) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with a segment of impossible length; the file is damaged");
+        length -= 2;
+        if (length > bytes - at - 4) break;
+        if (marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC) {
+            vp_result result = vp_impl_jpeg_frame(marker, segment, length, at, info, error);
+            if (result != VP_OK) return result;
+        } else if (marker == 0xE1 && !exif && length >= 6 && memcmp(segment, "Exif\0\0", 6) == 0) {
+            info->orientation = vp_impl_exif_orientation(segment + 6, length - 6);
+            exif = 1;
+        } else if (marker == 0xDB) {
+            info->tables |= 1;
+        } else if (marker == 0xC4) {
+            if (!vp_impl_jpeg_huffman(segment, length))
+                return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with an impossible Huffman table; the file is damaged");
+            info->tables |= 2;
+        } else if (marker == 0xDA) {
+            if (!info->width_px)
+                return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with image data before the frame header; the file is damaged");
+            if (!all) return VP_OK;
+            info->scans++;
+            exif = 1; /* metadata stand before the image */
+        }
+        at += 4 + length;
+    }
+    if (info->whole && !info->width_px) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG without an image");
+    if (info->width_px && (info->whole || !all)) return VP_OK;
+    return vp_impl_image_fail(error, VP_ERR_FORMAT, bytes, "truncated JPEG: the file ends before its end mark");
+}
+
+/* The name of a picture format that is recognised but not read, or NULL. */
+static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
+    static const struct { int at, length; const char *magic, *text; } foreign[] = {
+        {0, 4, "GIF8", "a GIF file; convert it to PNG"}, {8, 4, "WEBP", "a WebP file; convert it to PNG or JPEG"},
+        {4, 8, "ftypavif", "an AVIF file; convert it to PNG or JPEG"}, {4, 8, "ftypavis", "an AVIF file; convert it to PNG or JPEG"},
+        {4, 7, "ftyphei", "a HEIC file; convert it to JPEG"}, {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
+        {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"}, {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
+        {4, 4, "ftyp", "a video or another MP4 family file; extract a picture as PNG or JPEG"},
+        {0, 4, "II*\0", "a TIFF file; convert it to PNG"}, {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
+        {0, 4, "II+\0", "a BigTIFF file; convert it to PNG"}, {0, 4, "MM\0+", "a BigTIFF file; convert it to PNG"},
+        {0, 2, "BM", "a BMP file; convert it to PNG"}, {0, 4, "8BPS", "a Photoshop file; export it as PNG"},
+        {0, 12, "\0\0\0\014JXL \r\n\207\n", "a JPEG XL file; convert it to PNG or JPEG"},
+        {0, 2, "\377\012", "a JPEG XL file; convert it to PNG or JPEG"},
+        {0, 8, "\0\0\0\014jP  ", "a JPEG 2000 file; convert it to PNG"}, {0, 4, "\377\117\377\121", "a JPEG 2000 file; convert it to PNG"},
+        {0, 4, "qoif", "a QOI file; convert it to PNG"}, {0, 4, "\0\0\1\0", "an icon file; convert it to PNG"},
+        {0, 4, "%PDF", "a PDF file; export the page as PNG"}, {0, 4, "<svg", "an SVG file; export it as PNG"},
+        {0, 5, "<?xml", "an XML file (SVG?); export it as PNG"}, {0, 4, "DDS ", "a DDS file; convert it to PNG"},
+        {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"}, {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
+        {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"}};
+    size_t i;
+    for (i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        size_t at = (size_t)foreign[i].at, length = (size_t)foreign[i].length;
+        if (bytes >= at + length && memcmp(file + at, foreign[i].magic, length) == 0) return foreign[i].text;
+    }
+    if (bytes >= 3 && file[0] == 'P' && file[1] >= '1' && file[1] <= '7' && (file[2] == '\n' || file[2] == ' ' || file[2] == '\r'))
+        return "a PNM file (PBM, PGM, PPM, PAM); convert it to PNG";
+    return NULL;
+}
+
+static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info, vp_error *error) {
+    static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+    vp_impl_message message = {{0}, 0};
+    const char *foreign;
+    memset(info, 0, sizeof *info);
+    info->orientation = 1;
+    if (!file) return vp_fail(error, VP_ERR_RANGE, -1, "image", "no file data");
+    if (bytes == 0) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "the file is empty");
+    if (bytes >= 8 && memcmp(file, png, 8) == 0) return vp_impl_png_walk(file, bytes, all, info, error);
+    if (bytes >= 3 && file[0] == 0xFF && file[1] == 0xD8 && file[2] == 0xFF) {
+        info->jpeg = 1;
+        return vp_impl_jpeg_walk(file, bytes, all, info, error);
+    }
+    foreign = vp_impl_image_foreign(file, bytes);
+    if (!foreign) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "neither a PNG nor a JPEG file");
+    vp_impl_message_text(&message, "only PNG and JPEG are read, this is ");
+    vp_impl_message_text(&message, foreign);
+    return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, message.text);
+}
+
+/* Could this file hold that many pixels at all? Bounds that no encoder can beat: deflate expands at most 1032-fold, and every JPEG
+ * block costs at least one bit (64 pixels of grey; with the oddest subsampling, 9 blocks for 1024 pixels). */
+static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t bytes, vp_error *error) {
+    static const int32_t channels[7] = {1, 0, 3, 1, 2, 0, 4};
+    uint64_t pixels = (uint64_t)info->width_px * (uint64_t)info->height_px, raw;
+    vp_impl_message message = {{0}, 0};
+    if (info->width_px * info->height_px > VP_IMAGE_PIXELS_MAX || info->width_px > STBI_MAX_DIMENSIONS || info->height_px > STBI_MAX_DIMENSIONS) {
+        vp_impl_message_text(&message, "the header says ");
+        vp_impl_message_int(&message, info->width_px);
+        vp_impl_message_text(&message, " x ");
+        vp_impl_message_int(&message, info->height_px);
+        vp_impl_message_text(&message, " pixels, the limit is ");
+        vp_impl_message_int(&message, VP_IMAGE_PIXELS_MAX);
+        vp_impl_message_text(&message, " in all and 16777216 a side; make it smaller");
+        return vp_impl_image_fail(error, VP_ERR_RANGE, 0, message.text);
+    }
+    if (info->jpeg) {
+        if (pixels / 1024 > bytes) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "the JPEG header says more pixels than the file can hold");
+        if (info->scans > 500) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "JPEG with over 500 scans, made to stall; save it again");
+        if (info->tables != 3) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "JPEG without its own tables; save it again");
+        return VP_OK;
+    }
+    raw = ((uint64_t)info->width_px * (uint64_t)(info->depth * channels[info->colour]) + 7) / 8 * (uint64_t)info->height_px;
+    if (raw / 1032 > info->data_bytes) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "the PNG header says more pixels than the file can hold");
+    if (info->colour == 3 && (info->palette_bytes < 3 || info->palette_bytes > 768 || info->palette_bytes % 3))
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, info->palette_at, "PNG with a palette of impossible length; the file is damaged");
+    return VP_OK;
+}
+
+/* stb_image reads palette entries that the file does not have from its own stack. Returns a copy of the file whose palette has all 256,
+ * the missing ones black (its checksum is then wrong, which stb_image does not look at). */
+static uint8_t *vp_impl_png_palette(const uint8_t *file, size_t bytes, const vp_impl_image_info *info) {
+    size_t more = 768 - info->palette_bytes, end = info->palette_at + info->palette_bytes;
+    uint8_t *copy = bytes <= SIZE_MAX - more ? (uint8_t *)malloc(bytes + more) : NULL;
+    if (!copy) return NULL;
+    memcpy(copy, file, end);
+    memset(copy + end, 0, more);
+    memcpy(copy + end + more, file + end, bytes - end);
+    copy[info->palette_at - 6] = 3; /* length 0x300 */
+    copy[info->palette_at - 5] = 0;
+    return copy;
+}
+
+/* 16-bit grey -> RGB. The reference's image library saturates such values instead of scaling them, so most of them turn white. */
+static uint8_t *vp_impl_grey16_to_rgb(const uint16_t *grey, size_t pixels) {
+    uint8_t *rgb = (uint8_t *)vp_impl_stb_malloc(pixels * 3); /* at most 3 * 10^8 */
+    size_t i;
+    if (!rgb) return NULL;
+    for (i = 0; i < pixels; i++) memset(rgb + i * 3, grey[i] < 255 ? grey[i] : 255, 3);
+    return rgb;
+}
+
+/* Turns the stored picture upright. Orientation = which stored corner is top left, and which way its first row runs. */
+static uint8_t *vp_impl_image_upright(const uint8_t *rgb, int32_t orientation, int32_t *width_px, int32_t *height_px) {
+    size_t width = (size_t)*width_px, height = (size_t)*height_px, x, y, step_x, step_y, origin;
+    int turned = orientation >= 5;
+    uint8_t *out = (uint8_t *)vp_impl_stb_malloc(width * height * 3), *to = out;
+    if (!out) return NULL;
+    /* walking the upright rows, the stored position moves by step_x and step_y pixels; negative steps wrap around, as size_t does */
+    step_x = turned ? width : 1;
+    step_y = turned ? 1 : width;
+    origin = 0;
+    if (orientation == 2 || orientation == 3) { origin += width - 1; step_x = 0 - step_x; }
+    if (orientation == 3 || orientation == 4) { origin += (height - 1) * width; step_y = 0 - step_y; }
+    if (orientation == 6 || orientation == 7) { origin += (height - 1) * width; step_x = 0 - step_x; }
+    if (orientation == 7 || orientation == 8) { origin += width - 1; step_y = 0 - step_y; }
+    *width_px = (int32_t)(turned ? height : width);
+    *height_px = (int32_t)(turned ? width : height);
+    for (y = 0; y < (size_t)*height_px; y++) {
+        for (x = 0; x < (size_t)*width_px; x++, to += 3) memcpy(to, rgb + (origin + y * step_y + x * step_x) * 3, 3);
+    }
+    return out;
+}
+
+/* stb_image's word for it -> an error; its texts are short and fixed. */
+static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *error) {
+    const char *reason = stbi_failure_reason();
+    vp_impl_message message = {{0}, 0};
+    vp_result result = VP_ERR_FORMAT;
+    vp_impl_message_text(&message, info->jpeg ? "JPEG that cannot be decoded: " : "PNG that cannot be decoded: ");
+    if (!reason) reason = "unknown reason";
+    if (strcmp(reason, "outofmem") == 0) { /* out of memory, or out of what the header promised */
+        size_t probe_bytes = (size_t)(info->width_px * info->height_px) * 8 + VP_IMPL_BLOCK_SLACK;
+        void *probe = info->jpeg ? NULL : malloc(probe_bytes);
+        if (!probe) result = VP_ERR_MEMORY;
+        free(probe);
+        reason = result == VP_ERR_MEMORY ? "not enough memory for it" : "it holds more data than its header says";
+    }
+    vp_impl_message_text(&message, reason);
+    return vp_fail(error, result, -1, "image", message.text);
+}
+
+/* Decodes into RGB as stored. */
+static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const vp_impl_image_info *info, vp_image *out, vp_error *error) {
+    uint8_t *copy = NULL;
+    int width = 0, height = 0, channels;
+    if (!info->jpeg && info->colour == 0 && info->depth == 16) {
+        uint16_t *grey = stbi_load_16_from_memory(file, (int)bytes, &width, &height, &channels, 1);
+        if (!grey) return vp_impl_stb_fail(info, error);
+        out->rgb = vp_impl_grey16_to_rgb(grey, (size_t)width * (size_t)height);
+        vp_impl_stb_free(grey);
+        if (!out->rgb) return vp_fail(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
+    } else {
+        if (!info->jpeg && info->colour == 3 && info->palette_bytes < 768) {
+            copy = vp_impl_png_palette(file, bytes, info);
+            if (!copy) return vp_fail(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");
+            file = copy;
+            bytes += 768 - info->palette_bytes;
+        }
+        out->rgb = stbi_load_from_memory(file, (int)bytes, &width, &height, &channels, 3);
+        free(copy);
+        if (!out->rgb) return vp_impl_stb_fail(info, error);
+    }
+    out->width_px = width;
+    out->height_px = height;
+    return VP_OK;
+}
+
+VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
+    vp_impl_image_info info;
+    vp_result result;
+    if (!width_px || !height_px) return vp_fail(error, VP_ERR_RANGE, -1, "image", "no place for the size");
+    result = vp_impl_image_walk(file, bytes, 0, &info, error);
+    if (result != VP_OK) return result;
+    *width_px = (int32_t)(info.orientation >= 5 ? info.height_px : info.width_px);
+    *height_px = (int32_t)(info.orientation >= 5 ? info.width_px : info.height_px);
+    return VP_OK;
+}
+
+VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
+    vp_impl_image_info info;
+    vp_image out;
+    vp_result result;
+    if (!image) return vp_fail(error, VP_ERR_RANGE, -1, "image", "no place for the image");
+    result = vp_impl_image_walk(file, bytes, 1, &info, error);
+    if (result != VP_OK) return result;
+    result = vp_impl_image_plausible(&info, bytes, error);
+    if (result != VP_OK) return result;
+    if (bytes > INT32_MAX - 1024) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "image files are read up to 2 GiB; save it smaller");
+    result = vp_impl_image_stored(file, bytes, &info, &out, error);
+    if (result != VP_OK) return result;
+    if (info.orientation > 1) {
+        uint8_t *upright = vp_impl_image_upright(out.rgb, info.orientation, &out.width_px, &out.height_px);
+        vp_impl_stb_free(out.rgb);
+        if (!upright) return vp_fail(error, VP_ERR_MEMORY, -1, "image", "not enough memory to turn the image upright");
+        out.rgb = upright;
+    }
+    *image = out;
+    return VP_OK;
+}
+
+VP_API void vp_image_free(vp_image *image) {
+    if (!image) return;
+    vp_impl_stb_free(image->rgb);
+    image->rgb = NULL;
+    image->width_px = image->height_px = 0;
+}
+#else /* VLMPROF_NO_STB */
+static vp_result vp_impl_image_without_stb(vp_error *error) {
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "built without stb_image (VLMPROF_NO_STB): no image file can be read");
+}
+VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
+    (void)file, (void)bytes, (void)width_px, (void)height_px;
+    return vp_impl_image_without_stb(error);
+}
+VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
+    (void)file, (void)bytes, (void)image;
+    return vp_impl_image_without_stb(error);
+}
+VP_API void vp_image_free(vp_image *image) {
+    (void)image; /* no image can exist */
+}
+#endif /* VLMPROF_NO_STB */
+
+/* ============================================================================================ checkpoint >>checkpoint */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* vp_fail with a printf text */
+static vp_result vp_impl_failf(vp_error *error, vp_result code, int64_t offset, const char *where, const char *format, ...) {
+    char text[sizeof error->text];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return vp_fail(error, code, offset, where, text);
+}
+
+/* snprintf into a known array; the result is always terminated */
+static void vp_impl_print(char *out, size_t capacity, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    vsnprintf(out, capacity, format, list);
+    va_end(list);
+}
+
+/* ------------------------------------------------------------------------------------------------- conversions */
+VP_API float vp_bf16_to_f32(uint16_t value) {
+    uint32_t bits = (uint32_t)value << 16;
+    float out;
+    if ((bits & 0x7fffffffu) > 0x7f800000u) bits |= 0x00400000u;
+    memcpy(&out, &bits, 4);
+    return out;
+}
+
+VP_API uint16_t vp_f32_to_bf16(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* the payload could round to infinity */
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+VP_API float vp_f16_to_f32(uint16_t value) {
+    uint32_t sign = (uint32_t)(value & 0x8000u) << 16, exponent = value >> 10 & 31u, fraction = value & 0x3ffu, bits;
+    float out;
+    if (exponent == 31) bits = sign | 0x7f800000u | fraction << 13 | (fraction ? 0x00400000u : 0u);
+    else if (exponent) bits = sign | (exponent + 112) << 23 | fraction << 13;
+    else if (!fraction) bits = sign;
+    else { /* subnormal: move the leading one to its hidden place */
+        exponent = 113;
+        while (!(fraction & 0x400u)) {
+            fraction <<= 1;
+            exponent--;
+        }
+        bits = sign | exponent << 23 | (fraction & 0x3ffu) << 13;
+    }
+    memcpy(&out, &bits, 4);
+    return out;
+}
+
+/* ------------------------------------------------------------------------------------------------------- files */
+static vp_result vp_impl_open_failed(const char *path, vp_error *error) {
+    int code = errno;
+    if (code == ENOENT || code == ENOTDIR) return vp_fail(error, VP_ERR_NOT_FOUND, -1, path, "there is no such file");
+    if (code == EACCES) return vp_fail(error, VP_ERR_READ, -1, path, "the file may not be read: permission denied");
+    if (code == ENOMEM) return vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
+    return vp_impl_failf(error, VP_ERR_READ, -1, path, "the file cannot be opened (errno %d)", code);
+}
+
+VP_API vp_result vp_file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, vp_error *error) {
+    struct stat info;
+    FILE *file;
+    char *data = NULL;
+    size_t used = 0, capacity = 65536;
+    vp_result result = VP_OK;
+    if (!path || !text || !bytes) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_read", "a required pointer is NULL");
+    if (stat(path, &info) != 0) return vp_impl_open_failed(path, error);
+    if (S_ISDIR(info.st_mode)) return vp_fail(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
+    file = fopen(path, "rb");
+    if (!file) return vp_impl_open_failed(path, error);
+    if (S_ISREG(info.st_mode) && info.st_size >= 0 && (uint64_t)info.st_size < (uint64_t)(SIZE_MAX / 4)) capacity = (size_t)info.st_size + 2;
+    /* the size is a hint only: a pipe has none and a file may grow. One byte more than the limit shows that it is passed. */
+    if (limit_bytes > SIZE_MAX - 2) limit_bytes = SIZE_MAX - 2;
+    if (capacity > limit_bytes + 2) capacity = limit_bytes + 2;
+    for (;;) {
+        char *grown = (char *)realloc(data, capacity);
+        if (!grown) { result = vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory for the file"); break; }
+        data = grown;
+        used += fread(data + used, 1, capacity - 1 - used, file);
+        if (ferror(file)) { result = vp_fail(error, VP_ERR_READ, (int64_t)used, path, "reading the file failed"); break; }
+        if (used > limit_bytes) {
+            result = vp_impl_failf(error, VP_ERR_RANGE, -1, path, "the file is larger than the limit of %llu bytes", (unsigned long long)limit_bytes);
+            break;
+        }
+        if (used < capacity - 1) break; /* end of file */
+        capacity = capacity > (limit_bytes + 2) / 2 ? limit_bytes + 2 : capacity * 2;
+    }
+    fclose(file);
+    if (result != VP_OK) {
+        free(data);
+        return result;
+    }
+    data[used] = 0;
+    *text = data;
+    *bytes = used;
+    return VP_OK;
+}
+
+/* Parses into malloc'ed nodes (free json->nodes). `where` names the text in errors. */
+static vp_result vp_impl_json_load(const char *text, size_t bytes, const char *where, vp_json *json, vp_error *error) {
+    vp_error local;
+    vp_json_node *nodes;
+    size_t needed = 0, total;
+    vp_result result = vp_json_parse(text, bytes, NULL, 0, NULL, &needed, &local);
+    if (result != VP_OK && result != VP_ERR_CAPACITY) return vp_fail(error, result, local.offset, where, local.text);
+    if (!vp_impl_size_multiply(needed ? needed : 1, sizeof *nodes, &total) || !(nodes = (vp_json_node *)malloc(total)))
+        return vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the JSON text");
+    result = vp_json_parse(text, bytes, nodes, needed, json, &needed, &local);
+    if (result == VP_OK) return VP_OK;
+    free(nodes);
+    return vp_fail(error, result, local.offset, where, local.text);
+}
+
+/* ------------------------------------------------------------------------------------------------------ config */
+/* One object of a config file. The first error stays in `result`, so that a list of fields reads as a list. */
+typedef struct vp_impl_fields {
+    const vp_json *json;
+    uint32_t object;
+    const char *prefix; /* of field names in errors */
+    vp_result result;
+    vp_error *error;
+} vp_impl_fields;
+
+static void vp_impl_fields_fail(vp_impl_fields *f, vp_result code, const char *field, const char *text) {
+    char where[sizeof f->error->where];
+    vp_impl_print(where, sizeof where, "%s%s", f->prefix, field);
+    if (f->result == VP_OK) f->result = vp_fail(f->error, code, -1, where, text);
+}
+
+/* node of a field, or VP_JSON_NONE when it is absent; null counts as absent where `null_is_absent` */
+static uint32_t vp_impl_fields_get(const vp_impl_fields *f, const char *field, int null_is_absent) {
+    uint32_t node = vp_json_get(f->json, f->object, field);
+    if (node != VP_JSON_NONE && null_is_absent && f->json->nodes[node].type == VP_JSON_NULL) return VP_JSON_NONE;
+    return node;
+}
+
+/* An integer in minimum..maximum. fallback < 0: the field is required. */
+static int32_t vp_impl_fields_int(vp_impl_fields *f, const char *field, int32_t minimum, int32_t maximum, int32_t fallback) {
+    char text[128];
+    uint32_t node;
+    int64_t value = 0;
+    if (f->result != VP_OK) return 0;
+    node = vp_impl_fields_get(f, field, fallback >= 0);
+    if (node == VP_JSON_NONE) {
+        if (fallback < 0) vp_impl_fields_fail(f, VP_ERR_NOT_FOUND, field, "this field is missing");
+        return fallback;
+    }
+    if (f->json->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(f->json, node, &value) == VP_ERR_FORMAT) {
+        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be an integer");
+        return 0;
+    }
+    if (vp_json_to_int(f->json, node, &value) != VP_OK || value < minimum || value > maximum) {
+        vp_impl_print(text, sizeof text, "this field must be in %d..%d", (int)minimum, (int)maximum);
+        vp_impl_fields_fail(f, VP_ERR_RANGE, field, text);
+        return 0;
+    }
+    return (int32_t)value;
+}
+
+/* A number with minimum < value < maximum; the fallback holds for absent and null. */
+static double vp_impl_fields_double(vp_impl_fields *f, const char *field, double minimum, double maximum, double fallback) {
+    char text[128];
+    uint32_t node;
+    double value = 0;
+    if (f->result != VP_OK) return 0;
+    node = vp_impl_fields_get(f, field, 1);
+    if (node == VP_JSON_NONE) return fallback;
+    if (f->json->nodes[node].type != VP_JSON_NUMBER) {
+        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a number");
+    } else if (vp_json_to_double(f->json, node, &value) != VP_OK || !(value > minimum && value < maximum)) {
+        vp_impl_print(text, sizeof text, "this field must be between %g and %g", minimum, maximum);
+        vp_impl_fields_fail(f, VP_ERR_RANGE, field, text);
+    }
+    return value;
+}
+
+/* An array of integers; its length is 1..capacity. An absent one leaves `out` and returns 0. */
+static int32_t vp_impl_fields_ints(vp_impl_fields *f, const char *field, int32_t minimum, int32_t maximum, int32_t capacity, int32_t *out) {
+    char text[128];
+    uint32_t node, i, count;
+    int64_t value = 0;
+    if (f->result != VP_OK) return 0;
+    node = vp_impl_fields_get(f, field, 0);
+    if (node == VP_JSON_NONE) return 0;
+    count = f->json->nodes[node].count;
+    vp_impl_print(text, sizeof text, "this field must be a list of 1 to %d integers in %d..%d", (int)capacity, (int)minimum, (int)maximum);
+    if (f->json->nodes[node].type != VP_JSON_ARRAY || count < 1 || count > (uint32_t)capacity) {
+        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, text);
+        return 0;
+    }
+    for (i = 0; i < count; i++) {
+        uint32_t item = vp_json_at(f->json, node, i);
+        if (f->json->nodes[item].type != VP_JSON_NUMBER || vp_json_to_int(f->json, item, &value) != VP_OK) {
+            vp_impl_fields_fail(f, VP_ERR_FORMAT, field, text);
+            return 0;
+        }
+        if (value < minimum || value > maximum) {
+            vp_impl_fields_fail(f, VP_ERR_RANGE, field, text);
+            return 0;
+        }
+        out[i] = (int32_t)value;
+    }
+    return (int32_t)count;
+}
+
+/* Three finite numbers, or nothing when the field is absent. */
+static void vp_impl_fields_rgb(vp_impl_fields *f, const char *field, float out[3]) {
+    uint32_t node, i;
+    double value[3] = {0, 0, 0};
+    if (f->result != VP_OK) return;
+    node = vp_impl_fields_get(f, field, 0);
+    if (node == VP_JSON_NONE) return;
+    if (f->json->nodes[node].type != VP_JSON_ARRAY || f->json->nodes[node].count != 3) {
+        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
+        return;
+    }
+    for (i = 0; i < 3; i++) {
+        uint32_t item = vp_json_at(f->json, node, i);
+        if (f->json->nodes[item].type != VP_JSON_NUMBER) {
+            vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
+            return;
+        }
+        if (vp_json_to_double(f->json, item, &value[i]) != VP_OK || !(value[i] > -1e6 && value[i] < 1e6)) {
+            vp_impl_fields_fail(f, VP_ERR_RANGE, field, "each number must be between -1e6 and 1e6");
+            return;
+        }
+    }
+    for (i = 0; i < 3; i++) out[i] = (float)value[i];
+}
+
+/* A setting of which the engine implements only some values. `wanted` and `absent` are written as JSON writes them, strings without quotes;
+ * `absent` is the reference's default. */
+typedef struct vp_impl_setting { const char *field, *wanted, *other_wanted, *absent; } vp_impl_setting;
+
+static int vp_impl_setting_is(const vp_json *json, uint32_t node, const char *wanted) {
+    const vp_json_node *n = &json->nodes[node];
+    int64_t value = 0;
+    size_t bytes = strlen(wanted);
+    if (n->type == VP_JSON_STRING) return wanted[0] >= 'a' && strcmp(wanted, "null") && strcmp(wanted, "true") && strcmp(wanted, "false")
+                                          && vp_json_equals(json, node, wanted);
+    if (n->type == VP_JSON_NUMBER) return bytes == 1 && vp_json_to_int(json, node, &value) == VP_OK && value == wanted[0] - '0';
+    return n->bytes == bytes && memcmp(json->text + n->start, wanted, bytes) == 0;
+}
+
+static void vp_impl_fields_settings(vp_impl_fields *f, const vp_impl_setting *settings, size_t count) {
+    char text[sizeof f->error->text], got[64];
+    size_t i;
+    for (i = 0; i < count && f->result == VP_OK; i++) {
+        const vp_impl_setting *s = &settings[i];
+        uint32_t node = vp_impl_fields_get(f, s->field, 0);
+        if (node != VP_JSON_NONE) {
+            const vp_json_node *n = &f->json->nodes[node];
+            if (vp_impl_setting_is(f->json, node, s->wanted) || vp_impl_setting_is(f->json, node, s->other_wanted)) continue;
+            vp_impl_print(got, sizeof got, "%.*s", (int)(n->bytes < 40 ? n->bytes : 40), f->json->text + n->start);
+            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof runs models where it is %s", got, s->wanted);
+        } else {
+            if (!strcmp(s->absent, s->wanted) || !strcmp(s->absent, s->other_wanted)) continue;
+            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof runs models where it is %s", s->absent, s->wanted);
+        }
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, s->field, text);
+    }
+}
+
+static void vp_impl_config_settings(vp_impl_fields *f) {
+    static const vp_impl_setting settings[] = {
+        {"model_type", "molmo", "molmo", "molmo"},
+        {"block_type", "moe", "moe", "sequential"},
+        {"block_group_size", "1", "1", "1"},
+        {"activation_type", "swiglu", "swiglu", "swiglu"},
+        {"alibi", "false", "false", "false"},
+        {"attention_layer_norm", "true", "true", "false"},
+        {"attention_layer_norm_with_affine", "true", "true", "true"},
+        {"attn_logit_softcapping", "null", "null", "null"},
+        {"bias_for_layer_norm", "false", "null", "null"},
+        {"clip_qkv", "null", "null", "null"},
+        {"crop_mode", "overlap-and-resize-c2", "overlap-and-resize-c2", "overlap-and-resize-c2"}, /* the HF processor knows no other */
+        {"final_logit_softcapping", "null", "null", "null"},
+        {"fix_image_input_idx", "2", "2", "2"},
+        {"image_padding_embed", "pad_and_partial_pad", "pad_and_partial_pad", "null"},
+        {"image_pooling_2d", "attention-meanq", "attention-meanq", "attention"},
+        {"image_pooling_h", "2", "2", "2"},
+        {"image_pooling_w", "2", "2", "2"},
+        {"image_projector", "mlp", "mlp", "mlp"},
+        {"include_bias", "false", "false", "true"},
+        {"layer_norm_type", "rms", "rms", "default"},
+        {"layer_norm_with_affine", "true", "true", "true"},
+        {"moe_dropless", "true", "null", "true"},
+        {"moe_interleave", "false", "null", "false"},
+        {"moe_shared_expert", "false", "null", "false"},
+        {"multi_query_attention", "null", "false", "null"},
+        {"norm_after", "false", "false", "false"},
+        {"normalize_input_embeds", "false", "false", "false"},
+        {"pad_to", "null", "null", "null"},
+        {"qkv_bias", "false", "false", "false"},
+        {"quantization_config", "null", "null", "null"},
+        {"rope", "true", "true", "false"},
+        {"rope_impl", "llama", "llama", "cockatoo"},
+        {"rope_scaling", "null", "null", "null"},
+        {"scale_logits", "false", "false", "false"},
+        {"unconditioned", "false", "false", "false"},
+        {"use_cls_feature", "false", "false", "false"},
+        {"use_col_tokens", "true", "true", "true"},
+        {"weight_tying", "false", "false", "true"},
+    };
+    vp_impl_fields_settings(f, settings, sizeof settings / sizeof settings[0]);
+}
+
+static void vp_impl_config_language(vp_impl_fields *f, vp_model_config *c) {
+    int32_t hidden = 0, ratio;
+    c->d_model = vp_impl_fields_int(f, "d_model", 2, 65536, -1);
+    c->head_count = vp_impl_fields_int(f, "n_heads", 1, 4096, -1);
+    c->block_count = vp_impl_fields_int(f, "n_layers", 1, 1024, -1);
+    c->expert_count = vp_impl_fields_int(f, "moe_num_experts", 1, 1024, -1);
+    c->top_k = vp_impl_fields_int(f, "moe_top_k", 1, 1024, -1);
+    c->vocab_size = vp_impl_fields_int(f, "vocab_size", 1, 1 << 24, -1);
+    c->embedding_size = vp_impl_fields_int(f, "embedding_size", 1, 1 << 24, c->vocab_size > 0 ? c->vocab_size : 0);
+    c->additional_vocab_size = vp_impl_fields_int(f, "additional_vocab_size", 1, 1 << 24, 0);
+    c->max_sequence_length = vp_impl_fields_int(f, "max_sequence_length", 1, 1 << 24, 1024);
+    c->rope_theta = vp_impl_fields_double(f, "rope_theta", 0, 1e30, 10000.0);
+    c->norm_eps = (float)vp_impl_fields_double(f, "layer_norm_eps", 0, 1, 1e-5);
+    ratio = vp_impl_fields_int(f, "mlp_ratio", 1, 65536, 4);
+    hidden = vp_impl_fields_int(f, "mlp_hidden_size", 2, 1 << 20, 0);
+    if (f->result != VP_OK) return;
+    if (hidden == 0) {
+        if ((int64_t)ratio * c->d_model > 1 << 20) {
+            vp_impl_fields_fail(f, VP_ERR_RANGE, "mlp_ratio", "mlp_ratio * d_model is above 1048576");
+            return;
+        }
+        hidden = ratio * c->d_model;
+    }
+    c->expert_dim = c->projector_dim = hidden / 2; /* the reference's floor division */
+    c->head_dim = c->d_model / c->head_count;
+    if (c->d_model % c->head_count) vp_impl_fields_fail(f, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
+    else if (c->head_dim % 2) vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs");
+    else if (vp_impl_fields_int(f, "head_dim", 1, 65536, c->head_dim) != c->head_dim)
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "head_dim", "only d_model / n_heads is implemented");
+    else if (vp_impl_fields_int(f, "n_kv_heads", 1, 4096, c->head_count) != c->head_count)
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "n_kv_heads", "grouped-query attention is not implemented; n_kv_heads must be null or n_heads");
+    else if (c->top_k > c->expert_count) vp_impl_fields_fail(f, VP_ERR_RANGE, "moe_top_k", "moe_top_k is above moe_num_experts");
+    else if (c->embedding_size < c->vocab_size) vp_impl_fields_fail(f, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
+    else if (c->additional_vocab_size == 0)
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "additional_vocab_size", "models without additional embedding rows are not implemented");
+    else if (!(c->norm_eps > 0)) vp_impl_fields_fail(f, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+}
+
+/* the ViT; `vit_layers` stands in the outer object */
+static void vp_impl_config_vision(vp_impl_fields *f, vp_impl_fields *v, vp_model_config *c) {
+    static const vp_impl_setting settings[] = {
+        {"image_model_type", "openai", "openai", "openai"},
+        {"image_mlp_activations", "quick_gelu", "quick_gelu", "gelu"},
+        {"resize_mode", "default", "default", "default"},
+    };
+    int32_t i;
+    vp_impl_fields_settings(v, settings, sizeof settings / sizeof settings[0]);
+    c->vit_width = vp_impl_fields_int(v, "image_emb_dim", 1, 65536, 1024);
+    c->vit_head_count = vp_impl_fields_int(v, "image_num_heads", 1, 4096, 16);
+    c->vit_head_dim = vp_impl_fields_int(v, "image_head_dim", 1, 4096, 64);
+    c->vit_mlp_dim = vp_impl_fields_int(v, "image_mlp_dim", 1, 1 << 20, 4096);
+    c->vit_block_count = vp_impl_fields_int(v, "image_num_layers", 1, 1024, 24);
+    c->vit_positions = vp_impl_fields_int(v, "image_num_pos", 2, 1 << 20, 577);
+    c->vit_norm_eps = (float)vp_impl_fields_double(v, "image_norm_eps", 0, 1, 1e-5);
+    if (v->result != VP_OK) return;
+    if (c->vit_head_count * c->vit_head_dim != c->vit_width)
+        vp_impl_fields_fail(v, VP_ERR_UNSUPPORTED, "image_head_dim", "only image_emb_dim / image_num_heads is implemented");
+    else if (vp_impl_fields_int(v, "image_num_key_value_heads", 1, 4096, c->vit_head_count) != c->vit_head_count)
+        vp_impl_fields_fail(v, VP_ERR_UNSUPPORTED, "image_num_key_value_heads", "grouped-query attention is not implemented");
+    else if (!(c->vit_norm_eps > 0)) vp_impl_fields_fail(v, VP_ERR_RANGE, "image_norm_eps", "the value vanishes in float32");
+    if (v->result != VP_OK) return;
+    c->vit_layers[0] = -1;
+    c->vit_layer_count = 1;
+    i = vp_impl_fields_ints(f, "vit_layers", -c->vit_block_count, c->vit_block_count - 1, VP_VIT_LAYERS_MAX, c->vit_layers);
+    if (i > 0) c->vit_layer_count = i;
+    c->vit_blocks_needed = 0;
+    for (i = 0; i < c->vit_layer_count; i++) {
+        int32_t block = c->vit_layers[i] < 0 ? c->vit_layers[i] + c->vit_block_count : c->vit_layers[i];
+        if (block + 1 > c->vit_blocks_needed) c->vit_blocks_needed = block + 1;
+    }
+}
+
+/* a square size given as [side, side]; 0 when absent */
+static int32_t vp_impl_fields_side(vp_impl_fields *f, const char *field) {
+    int32_t side[2] = {0, 0}, count = vp_impl_fields_ints(f, field, 1, 65536, 2, side);
+    if (f->result == VP_OK && count == 1) vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a list of 2 integers");
+    if (f->result == VP_OK && count == 2 && side[0] != side[1])
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, field, "only square crops are implemented");
+    return side[0];
+}
+
+static void vp_impl_fields_margins(vp_impl_fields *f, vp_geometry *g) {
+    int32_t margins[2] = {4, 4}, count = vp_impl_fields_ints(f, "overlap_margins", 0, 65536, 2, margins);
+    if (f->result == VP_OK && count == 1) vp_impl_fields_fail(f, VP_ERR_FORMAT, "overlap_margins", "this field must be a list of 2 integers");
+    if (count != 2) return;
+    g->margin_left_patches = margins[0];
+    g->margin_right_patches = margins[1];
+}
+
+/* config.json's idea of the geometry */
+static void vp_impl_config_geometry(vp_impl_fields *f, vp_impl_fields *v, vp_geometry *g) {
+    int32_t side = vp_impl_fields_side(v, "image_default_input_size");
+    *g = vp_geometry_default();
+    if (side) g->crop_px = side;
+    g->patch_px = vp_impl_fields_int(v, "image_patch_size", 1, 1024, 14);
+    if (v->result == VP_OK && vp_impl_fields_int(v, "image_pos_patch_size", 1, 1024, g->patch_px) != g->patch_px && v->result == VP_OK)
+        vp_impl_fields_fail(v, VP_ERR_UNSUPPORTED, "image_pos_patch_size", "differs from image_patch_size; interpolation is not implemented");
+    vp_impl_fields_margins(f, g);
+    g->max_crops = vp_impl_fields_int(f, "max_crops", 1, 4096, g->max_crops);
+}
+
+/* preprocessor_config.json overrides it, but may not contradict the ViT */
+static void vp_impl_config_preprocessor(vp_impl_fields *p, vp_geometry *g) {
+    static const vp_impl_setting settings[] = {
+        {"do_normalize", "true", "true", "true"},
+        {"image_padding_mask", "true", "true", "true"},
+    };
+    int32_t side, tokens;
+    vp_impl_fields_settings(p, settings, sizeof settings / sizeof settings[0]);
+    side = vp_impl_fields_side(p, "base_image_input_size");
+    if (p->result == VP_OK && side && side != g->crop_px)
+        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "base_image_input_size", "differs from vision_backbone.image_default_input_size in config.json");
+    if (vp_impl_fields_int(p, "image_patch_size", 1, 1024, g->patch_px) != g->patch_px)
+        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "image_patch_size", "differs from vision_backbone.image_patch_size in config.json");
+    vp_impl_fields_margins(p, g);
+    g->max_crops = vp_impl_fields_int(p, "max_crops", 1, 4096, g->max_crops);
+    vp_impl_fields_rgb(p, "image_mean", g->mean);
+    vp_impl_fields_rgb(p, "image_std", g->std);
+    if (p->result != VP_OK) return;
+    tokens = g->crop_px / g->patch_px / g->pool;
+    if (vp_impl_fields_int(p, "image_token_length_h", 1, 65536, tokens) != tokens)
+        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "image_token_length_h", "is not crop side / patch side / 2");
+    if (vp_impl_fields_int(p, "image_token_length_w", 1, 65536, tokens) != tokens)
+        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "image_token_length_w", "is not crop side / patch side / 2");
+}
+
+static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *c, vp_error *error) {
+    vp_impl_fields f, v;
+    int64_t side;
+    f.json = json; f.object = 0; f.prefix = ""; f.result = VP_OK; f.error = error;
+    v = f;
+    v.prefix = "vision_backbone.";
+    if (json->nodes[0].type != VP_JSON_OBJECT) return vp_fail(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
+    vp_impl_config_settings(&f);
+    vp_impl_config_language(&f, c);
+    if (f.result != VP_OK) return f.result;
+    v.object = vp_impl_fields_get(&f, "vision_backbone", 1);
+    if (v.object == VP_JSON_NONE)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_backbone", "models without a vision backbone are not implemented");
+    if (json->nodes[v.object].type != VP_JSON_OBJECT)
+        return vp_fail(error, VP_ERR_FORMAT, -1, "vision_backbone", "this field must be an object");
+    vp_impl_config_vision(&f, &v, c);
+    if (v.result != VP_OK || f.result != VP_OK) return v.result != VP_OK ? v.result : f.result;
+    vp_impl_config_geometry(&f, &v, &c->geometry);
+    if (v.result != VP_OK || f.result != VP_OK) return v.result != VP_OK ? v.result : f.result;
+    if (preprocessor) {
+        vp_impl_fields p = f;
+        if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
+            return vp_fail(error, VP_ERR_FORMAT, 0, "preprocessor_config.json", "the text is not a JSON object");
+        p.json = preprocessor;
+        p.prefix = "preprocessor_config.json: ";
+        vp_impl_config_preprocessor(&p, &c->geometry);
+        if (p.result != VP_OK) return p.result;
+    }
+    if (vp_geometry_check(&c->geometry) != VP_OK)
+        return vp_fail(error, VP_ERR_RANGE, -1, "geometry", "crop side, patch side, overlap_margins, max_crops, mean and std do not fit together");
+    side = c->geometry.crop_px / c->geometry.patch_px;
+    if (c->vit_positions != side * side + 1)
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos", "is not 1 + (image size / patch size)^2");
+    return VP_OK;
+}
+
+VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json, size_t preprocessor_bytes,
+                                       vp_model_config *config, vp_error *error) {
+    vp_json json, preprocessor;
+    vp_model_config c;
+    vp_result result;
+    if (!config_json || !config) return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
+    memset(&json, 0, sizeof json);
+    memset(&preprocessor, 0, sizeof preprocessor);
+    memset(&c, 0, sizeof c);
+    result = vp_impl_json_load(config_json, config_bytes, "config.json", &json, error);
+    if (result == VP_OK && preprocessor_json)
+        result = vp_impl_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor, error);
+    if (result == VP_OK) result = vp_impl_config_read(&json, preprocessor_json ? &preprocessor : NULL, &c, error);
+    free((void *)json.nodes);
+    free((void *)preprocessor.nodes);
+    if (result == VP_OK) *config = c;
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------------- presets */
+static vp_model_config vp_impl_preset_molmoe_1b(void) {
+    vp_model_config c;
+    memset(&c, 0, sizeof c);
+    c.d_model = 2048; c.head_count = 16; c.head_dim = 128; c.block_count = 16;
+    c.expert_count = 64; c.expert_dim = 1024; c.top_k = 8;
+    c.vocab_size = 50280; c.embedding_size = 50304; c.additional_vocab_size = 128;
+    c.max_sequence_length = 4096;
+    c.rope_theta = 10000.0;
+    c.norm_eps = 1e-5f;
+    c.vit_width = 1024; c.vit_head_count = 16; c.vit_head_dim = 64; c.vit_mlp_dim = 4096; c.vit_block_count = 23; c.vit_positions = 577;
+    c.vit_norm_eps = 1e-5f;
+    c.vit_layers[0] = -2; c.vit_layers[1] = -9; c.vit_layer_count = 2;
+    c.vit_blocks_needed = 22;
+    c.projector_dim = 1024;
+    c.geometry = vp_geometry_default();
+    return c;
+}
+
+static vp_model_config vp_impl_preset_tiny(void) {
+    vp_model_config c = vp_impl_preset_molmoe_1b();
+    c.d_model = 128; c.head_count = 4; c.head_dim = 32; c.block_count = 4;
+    c.expert_count = 8; c.expert_dim = 64; c.top_k = 2;
+    c.vocab_size = 259; c.embedding_size = 320; c.additional_vocab_size = 16;
+    c.vit_width = 64; c.vit_head_count = 4; c.vit_head_dim = 16; c.vit_mlp_dim = 256; c.vit_block_count = 5;
+    c.vit_layers[1] = -4;
+    c.vit_blocks_needed = 4;
+    c.projector_dim = 64;
+    return c;
+}
+
+VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
+    if (!name || !config) return VP_ERR_RANGE;
+    if (!strcmp(name, "molmoe-1b")) *config = vp_impl_preset_molmoe_1b();
+    else if (!strcmp(name, "tiny")) *config = vp_impl_preset_tiny();
+    else return VP_ERR_NOT_FOUND;
+    return VP_OK;
+}
+
+VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
+    int32_t eos;
+    if (!name || !ids) return VP_ERR_RANGE;
+    if (!strcmp(name, "molmoe-1b")) eos = 50279;
+    else if (!strcmp(name, "tiny")) eos = 258; /* behind the byte tokenizer's ids */
+    else return VP_ERR_NOT_FOUND;
+    ids->pad = 1;
+    ids->bos = ids->eos = eos;
+    ids->im_start = eos + 1;
+    ids->im_end = eos + 2;
+    ids->im_patch = eos + 3;
+    ids->im_col = eos + 4;
+    ids->image = eos + 5;
+    return VP_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- wanted tensors */
+enum {
+    VP_IMPL_EMBED_TENSORS = 3, VP_IMPL_BLOCK_TENSORS = 7, VP_IMPL_EXPERT_TENSORS = 3,
+    VP_IMPL_VISION_TENSORS = 17, VP_IMPL_VIT_BLOCK_TENSORS = 16
+};
+
+VP_API int64_t vp_model_tensor_count(const vp_model_config *config) {
+    return VP_IMPL_EMBED_TENSORS + (int64_t)config->block_count * (VP_IMPL_BLOCK_TENSORS + (int64_t)VP_IMPL_EXPERT_TENSORS * config->expert_count)
+        + VP_IMPL_VISION_TENSORS + (int64_t)VP_IMPL_VIT_BLOCK_TENSORS * config->vit_block_count + 1;
+}
+
+/* columns 0: one dimension */
+static vp_result vp_impl_spec_set(vp_tensor_spec *spec, const char *prefix, const char *name, int64_t rows, int64_t columns) {
+    vp_impl_print(spec->name, sizeof spec->name, "model.%s%s", prefix, name);
+    spec->dimensions = columns ? 2 : 1;
+    spec->shape[0] = rows;
+    spec->shape[1] = columns;
+    return VP_OK;
+}
+
+static vp_result vp_impl_spec_block(const vp_model_config *c, int64_t block, int64_t index, vp_tensor_spec *spec) {
+    char prefix[64];
+    int64_t d = c->d_model, dim = c->expert_dim, expert = (index - VP_IMPL_BLOCK_TENSORS) / VP_IMPL_EXPERT_TENSORS;
+    vp_impl_print(prefix, sizeof prefix, "transformer.blocks.%d.", (int)block);
+    switch (index) {
+        case 0: return vp_impl_spec_set(spec, prefix, "attn.q_norm.weight", d, 0);
+        case 1: return vp_impl_spec_set(spec, prefix, "attn.k_norm.weight", d, 0);
+        case 2: return vp_impl_spec_set(spec, prefix, "attn.att_proj.weight", 3 * d, d);
+        case 3: return vp_impl_spec_set(spec, prefix, "attn.attn_out.weight", d, d);
+        case 4: return vp_impl_spec_set(spec, prefix, "attn.attn_norm.weight", d, 0);
+        case 5: return vp_impl_spec_set(spec, prefix, "mlp.gate.weight", c->expert_count, d);
+        case 6: return vp_impl_spec_set(spec, prefix, "mlp.ff_norm.weight", d, 0);
+        default: break;
+    }
+    vp_impl_print(prefix, sizeof prefix, "transformer.blocks.%d.mlp.experts.%d.", (int)block, (int)expert);
+    switch ((index - VP_IMPL_BLOCK_TENSORS) % VP_IMPL_EXPERT_TENSORS) {
+        case 0: return vp_impl_spec_set(spec, prefix, "gate_proj.weight", dim, d);
+        case 1: return vp_impl_spec_set(spec, prefix, "up_proj.weight", dim, d);
+        default: return vp_impl_spec_set(spec, prefix, "down_proj.weight", d, dim);
+    }
+}
+
+static vp_result vp_impl_spec_vision(const vp_model_config *c, int64_t index, vp_tensor_spec *spec) {
+    const char *prefix = "vision_backbone.";
+    int64_t w = c->vit_width, inner = (int64_t)c->vit_head_count * c->vit_head_dim, in = (int64_t)c->vit_layer_count * w;
+    int64_t patch = (int64_t)c->geometry.patch_px * c->geometry.patch_px * 3;
+    switch (index) {
+        case 0: return vp_impl_spec_set(spec, prefix, "pad_embed", 2, in);
+        case 1: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wq.weight", inner, in);
+        case 2: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wq.bias", inner, 0);
+        case 3: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wk.weight", inner, in);
+        case 4: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wk.bias", inner, 0);
+        case 5: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wv.weight", inner, in);
+        case 6: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wv.bias", inner, 0);
+        case 7: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.weight", w, inner);
+        case 8: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.bias", w, 0);
+        case 9: return vp_impl_spec_set(spec, prefix, "image_projector.w1.weight", c->projector_dim, w);
+        case 10: return vp_impl_spec_set(spec, prefix, "image_projector.w2.weight", c->d_model, c->projector_dim);
+        case 11: return vp_impl_spec_set(spec, prefix, "image_projector.w3.weight", c->projector_dim, w);
+        case 12: return vp_impl_spec_set(spec, prefix, "image_vit.class_embedding", w, 0);
+        case 13: return vp_impl_spec_set(spec, prefix, "image_vit.positional_embedding", c->vit_positions, w);
+        case 14: return vp_impl_spec_set(spec, prefix, "image_vit.patch_embedding.weight", w, patch);
+        case 15: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.weight", w, 0);
+        default: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.bias", w, 0);
+    }
+}
+
+static vp_result vp_impl_spec_vit_block(const vp_model_config *c, int64_t block, int64_t index, vp_tensor_spec *spec) {
+    static const char *const names[VP_IMPL_VIT_BLOCK_TENSORS] = {
+        "attention.wq.weight", "attention.wq.bias", "attention.wk.weight", "attention.wk.bias", "attention.wv.weight", "attention.wv.bias",
+        "attention.wo.weight", "attention.wo.bias", "feed_forward.w1.weight", "feed_forward.w1.bias", "feed_forward.w2.weight",
+        "feed_forward.w2.bias", "attention_norm.weight", "attention_norm.bias", "ffn_norm.weight", "ffn_norm.bias"};
+    char prefix[80];
+    int64_t w = c->vit_width, inner = (int64_t)c->vit_head_count * c->vit_head_dim, rows = w, columns = 0;
+    if (index < 6) rows = inner;
+    if (index == 8 || index == 9) rows = c->vit_mlp_dim;
+    if (index < 12 && index % 2 == 0) columns = index == 6 ? inner : index == 10 ? c->vit_mlp_dim : w;
+    vp_impl_print(prefix, sizeof prefix, "vision_backbone.image_vit.transformer.resblocks.%d.", (int)block);
+    return vp_impl_spec_set(spec, prefix, names[index], rows, columns);
+}
+
+VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec) {
+    int64_t per_block, rest = index;
+    if (!config || !spec || index < 0 || index >= vp_model_tensor_count(config)) return VP_ERR_RANGE;
+    memset(spec, 0, sizeof *spec);
+    if (rest == 0) return vp_impl_spec_set(spec, "", "transformer.wte.embedding", config->embedding_size, config->d_model);
+    if (rest == 1) return vp_impl_spec_set(spec, "", "transformer.wte.new_embedding", config->additional_vocab_size, config->d_model);
+    if (rest == 2) return vp_impl_spec_set(spec, "", "transformer.ln_f.weight", config->d_model, 0);
+    rest -= VP_IMPL_EMBED_TENSORS;
+    per_block = VP_IMPL_BLOCK_TENSORS + (int64_t)VP_IMPL_EXPERT_TENSORS * config->expert_count;
+    if (rest < per_block * config->block_count) return vp_impl_spec_block(config, rest / per_block, rest % per_block, spec);
+    rest -= per_block * config->block_count;
+    if (rest < VP_IMPL_VISION_TENSORS) return vp_impl_spec_vision(config, rest, spec);
+    rest -= VP_IMPL_VISION_TENSORS;
+    if (rest < (int64_t)VP_IMPL_VIT_BLOCK_TENSORS * config->vit_block_count)
+        return vp_impl_spec_vit_block(config, rest / VP_IMPL_VIT_BLOCK_TENSORS, rest % VP_IMPL_VIT_BLOCK_TENSORS, spec);
+    vp_impl_print(spec->name, sizeof spec->name, "lm_head.weight"); /* the one name outside "model." */
+    spec->dimensions = 2;
+    spec->shape[0] = config->embedding_size;
+    spec->shape[1] = config->d_model;
+    return VP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------- safetensors */
+#define VP_IMPL_HEADER_BYTES_MAX 100000000u /* the format's own limit */
+
+typedef struct vp_impl_shard {
+    char *path;
+    const char *file; /* last part of path */
+    unsigned char *map;
+    size_t map_bytes;
+    char *names; /* of its tensors, each with a NUL */
+} vp_impl_shard;
+
+typedef struct vp_impl_entry {
+    const char *name;
+    uint64_t begin, end; /* offsets into the map */
+    int64_t shape[4];
+    uint32_t dimensions; /* above 4 only the first 4 are kept */
+    uint16_t type;       /* index into vp_impl_file_types */
+    uint8_t used;
+    int32_t shard;
+} vp_impl_entry;
+
+struct vp_checkpoint {
+    vp_impl_shard *shards;
+    int32_t shard_count;
+    vp_impl_entry *entries; /* by name once all shards are read */
+    size_t entry_count, entry_capacity;
+};
+
+typedef struct vp_impl_file_type { const char *name; uint32_t bits; } vp_impl_file_type;
+static const vp_impl_file_type vp_impl_file_types[] = {
+    {"F32", 32}, {"BF16", 16}, {"F16", 16}, /* in the order of vp_dtype */
+    {"BOOL", 8}, {"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8}, {"I8", 8}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},
+    {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16}, {"I32", 32}, {"U32", 32}, {"C64", 64}, {"F64", 64}, {"I64", 64}, {"U64", 64}};
+enum { VP_IMPL_FILE_TYPE_COUNT = sizeof vp_impl_file_types / sizeof vp_impl_file_types[0] };
+
+/* what the checks of one header share */
+typedef struct vp_impl_header {
+    const vp_json *json;
+    const char *where;
+    uint64_t data_start; /* of the buffer in the file */
+    vp_error *error;
+} vp_impl_header;
+
+static vp_result vp_impl_header_fail(const vp_impl_header *h, const char *name, const char *text) {
+    return vp_impl_failf(h->error, VP_ERR_FORMAT, -1, h->where, "%.100s: %s", name, text);
+}
+
+/* digits only: safetensors has no fractions, exponents or signs */
+static int vp_impl_json_u64(const vp_json *json, uint32_t node, uint64_t *out) {
+    const vp_json_node *n = &json->nodes[node];
+    uint64_t value = 0, i;
+    if (n->type != VP_JSON_NUMBER || n->bytes < 1 || n->bytes > 20) return 0;
+    for (i = 0; i < n->bytes; i++) {
+        unsigned digit = (unsigned)(unsigned char)json->text[n->start + i] - '0';
+        if (digit > 9 || value > (UINT64_MAX - digit) / 10) return 0;
+        value = value * 10 + digit;
+    }
+    *out = value;
+    return 1;
+}
+
+static vp_result vp_impl_header_shape(const vp_impl_header *h, uint32_t node, vp_impl_entry *e, uint64_t *elements) {
+    uint32_t i, item = node + 1, count = h->json->nodes[node].count;
+    uint64_t side = 0;
+    if (h->json->nodes[node].type != VP_JSON_ARRAY) return vp_impl_header_fail(h, e->name, "shape is not a list");
+    *elements = 1;
+    for (i = 0; i < count; i++, item++) { /* numbers have no children, so the next element is the next node */
+        if (!vp_impl_json_u64(h->json, item, &side) || side > (uint64_t)INT64_MAX)
+            return vp_impl_header_fail(h, e->name, "shape must hold integers from 0");
+        if (i < 4) e->shape[i] = (int64_t)side;
+        if (side && *elements > UINT64_MAX / side) return vp_impl_header_fail(h, e->name, "the number of elements overflows");
+        *elements *= side;
+    }
+    e->dimensions = count;
+    return VP_OK;
+}
+
+static vp_result vp_impl_header_offsets(const vp_impl_header *h, uint32_t node, vp_impl_entry *e) {
+    if (h->json->nodes[node].type != VP_JSON_ARRAY || h->json->nodes[node].count != 2 || !vp_impl_json_u64(h->json, node + 1, &e->begin)
+        || !vp_impl_json_u64(h->json, node + 2, &e->end))
+        return vp_impl_header_fail(h, e->name, "data_offsets must be two integers from 0");
+    if (e->begin > e->end) return vp_impl_header_fail(h, e->name, "data_offsets end before they begin");
+    return VP_OK;
+}
+
+static vp_result vp_impl_header_type(const vp_impl_header *h, uint32_t node, vp_impl_entry *e) {
+    uint32_t i;
+    for (i = 0; i < VP_IMPL_FILE_TYPE_COUNT; i++) {
+        if (vp_json_equals(h->json, node, vp_impl_file_types[i].name)) {
+            e->type = (uint16_t)i;
+            return VP_OK;
+        }
+    }
+    return vp_impl_header_fail(h, e->name, "unknown dtype");
+}
+
+/* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}; other members are left alone, as the reference does */
+static vp_result vp_impl_header_tensor(const vp_impl_header *h, uint32_t object, vp_impl_entry *e) {
+    static const char *const fields[3] = {"dtype", "shape", "data_offsets"};
+    uint32_t nodes[3] = {VP_JSON_NONE, VP_JSON_NONE, VP_JSON_NONE}, i, k, key = object + 1, count = h->json->nodes[object].count, bits;
+    uint64_t elements = 0, bytes;
+    vp_result result;
+    if (h->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(h, e->name, "the entry is not an object");
+    for (i = 0; i < count; i++, key = h->json->nodes[key + 1].end) {
+        for (k = 0; k < 3; k++) {
+            if (!vp_json_equals(h->json, key, fields[k])) continue;
+            if (nodes[k] != VP_JSON_NONE) return vp_impl_header_fail(h, e->name, "dtype, shape or data_offsets stands twice");
+            nodes[k] = key + 1;
+        }
+    }
+    for (k = 0; k < 3; k++)
+        if (nodes[k] == VP_JSON_NONE) return vp_impl_header_fail(h, e->name, "dtype, shape or data_offsets is missing");
+    result = vp_impl_header_type(h, nodes[0], e);
+    if (result == VP_OK) result = vp_impl_header_shape(h, nodes[1], e, &elements);
+    if (result == VP_OK) result = vp_impl_header_offsets(h, nodes[2], e);
+    if (result != VP_OK) return result;
+    bits = vp_impl_file_types[e->type].bits;
+    if (elements > UINT64_MAX / bits) return vp_impl_header_fail(h, e->name, "the size overflows");
+    if (elements * bits % 8) return vp_impl_header_fail(h, e->name, "the elements do not fill whole bytes");
+    bytes = elements * bits / 8;
+    if (bytes != e->end - e->begin) return vp_impl_header_fail(h, e->name, "data_offsets do not span what dtype and shape need");
+    return VP_OK;
+}
+
+static int vp_impl_text_order(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static int vp_impl_entry_order(const void *a, const void *b) {
+    const vp_impl_entry *x = (const vp_impl_entry *)a, *y = (const vp_impl_entry *)b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->shard > y->shard) - (x->shard < y->shard);
+}
+
+static int vp_impl_offset_order(const void *a, const void *b) {
+    const vp_impl_entry *x = (const vp_impl_entry *)a, *y = (const vp_impl_entry *)b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+/* Unescaped copy of a string node at *end of a block that is large enough (unescaping never makes a text longer); NULL when it holds a NUL. */
+static const char *vp_impl_json_keep(const vp_json *json, uint32_t node, char **end) {
+    char *text = *end;
+    size_t bytes = 0;
+    if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &bytes) != VP_OK || strlen(text) != bytes) return NULL;
+    *end = text + bytes + 1;
+    return text;
+}
+
+/* bytes that vp_impl_json_keep needs for all keys of an object, and with `values` for its string values too */
+static size_t vp_impl_json_keep_bytes(const vp_json *json, uint32_t object, int values) {
+    uint32_t i, key = object + 1;
+    size_t bytes = 1;
+    for (i = 0; i < json->nodes[object].count; i++, key = json->nodes[key + 1].end)
+        bytes += (size_t)json->nodes[key].bytes + 1 + (values ? (size_t)json->nodes[key + 1].bytes + 1 : 0);
+    return bytes;
+}
+
+/* the header's one key that is no tensor; written so, because the compiler owns such names */
+#define VP_IMPL_METADATA "__" "metadata" "__"
+
+/* the metadata: strings to strings, each key once */
+static vp_result vp_impl_header_metadata(const vp_impl_header *h, uint32_t object) {
+    uint32_t i, key = object + 1, count;
+    const char **keys;
+    char *names, *end;
+    vp_result result = VP_OK;
+    if (h->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(h, VP_IMPL_METADATA, "this is not an object");
+    count = h->json->nodes[object].count;
+    names = end = (char *)malloc(vp_impl_json_keep_bytes(h->json, object, 0));
+    keys = (const char **)malloc(((size_t)count + 1) * sizeof *keys);
+    if (!names || !keys) result = vp_fail(h->error, VP_ERR_MEMORY, -1, h->where, "not enough memory for the header");
+    for (i = 0; i < count && result == VP_OK; i++, key = h->json->nodes[key + 1].end) {
+        if (h->json->nodes[key + 1].type != VP_JSON_STRING) result = vp_impl_header_fail(h, VP_IMPL_METADATA, "only strings are allowed as values");
+        else if (!(keys[i] = vp_impl_json_keep(h->json, key, &end))) result = vp_impl_header_fail(h, VP_IMPL_METADATA, "a key holds a NUL character");
+    }
+    if (result == VP_OK && count > 1) {
+        qsort(keys, count, sizeof *keys, vp_impl_text_order);
+        for (i = 1; i < count && result == VP_OK; i++)
+            if (!strcmp(keys[i - 1], keys[i])) result = vp_impl_header_fail(h, VP_IMPL_METADATA, "a key stands twice");
+    }
+    free(names);
+    free((void *)keys);
+    return result;
+}
+
+/* The entries of one file: no name twice, and the data tile the buffer from its first byte to its last. */
+static vp_result vp_impl_header_check(const vp_impl_header *h, vp_impl_entry *entries, size_t count, uint64_t buffer_bytes) {
+    uint64_t end = 0;
+    size_t i;
+    if (count) qsort(entries, count, sizeof *entries, vp_impl_entry_order);
+    for (i = 1; i < count; i++)
+        if (!strcmp(entries[i - 1].name, entries[i].name)) return vp_impl_header_fail(h, entries[i].name, "this key stands twice");
+    if (count) qsort(entries, count, sizeof *entries, vp_impl_offset_order);
+    for (i = 0; i < count; i++) {
+        if (entries[i].begin < end) return vp_impl_header_fail(h, entries[i].name, "its data overlap those of another tensor");
+        if (entries[i].begin > end) return vp_impl_header_fail(h, entries[i].name, "there is a hole before its data");
+        end = entries[i].end;
+    }
+    if (end > buffer_bytes)
+        return vp_impl_failf(h->error, VP_ERR_FORMAT, -1, h->where, "the file is truncated: tensors need %llu bytes of data, it has %llu",
+                             (unsigned long long)end, (unsigned long long)buffer_bytes);
+    if (end < buffer_bytes)
+        return vp_impl_failf(h->error, VP_ERR_FORMAT, -1, h->where, "%llu bytes follow the last tensor", (unsigned long long)(buffer_bytes - end));
+    for (i = 0; i < count; i++) {
+        entries[i].begin += h->data_start;
+        entries[i].end += h->data_start;
+    }
+    return VP_OK;
+}
+
+static vp_result vp_impl_header_read(const vp_impl_header *h, vp_checkpoint *cp, int32_t shard, uint64_t buffer_bytes) {
+    uint32_t i, key = 1, count = h->json->nodes[0].count;
+    size_t first = cp->entry_count, needed = first + count + 1, bytes; /* one more: never NULL, even without a tensor */
+    int metadata_seen = 0;
+    char *end;
+    if (h->json->nodes[0].type != VP_JSON_OBJECT) return vp_fail(h->error, VP_ERR_FORMAT, 8, h->where, "the header is not a JSON object");
+    end = cp->shards[shard].names = (char *)malloc(vp_impl_json_keep_bytes(h->json, 0, 0));
+    if (needed > cp->entry_capacity) {
+        vp_impl_entry *grown = vp_impl_size_multiply(needed, sizeof *grown, &bytes) ? (vp_impl_entry *)realloc(cp->entries, bytes) : NULL;
+        if (!grown) return vp_fail(h->error, VP_ERR_MEMORY, -1, h->where, "not enough memory for the header");
+        cp->entries = grown;
+        cp->entry_capacity = needed;
+    }
+    if (!end) return vp_fail(h->error, VP_ERR_MEMORY, -1, h->where, "not enough memory for the header");
+    for (i = 0; i < count; i++, key = h->json->nodes[key + 1].end) {
+        vp_impl_entry *e = &cp->entries[cp->entry_count];
+        vp_result result;
+        memset(e, 0, sizeof *e);
+        e->shard = shard;
+        e->name = vp_impl_json_keep(h->json, key, &end);
+        if (!e->name) return vp_impl_header_fail(h, "a tensor name", "holds a NUL character");
+        if (!strcmp(e->name, VP_IMPL_METADATA)) {
+            result = metadata_seen ? vp_impl_header_fail(h, e->name, "this key stands twice") : vp_impl_header_metadata(h, key + 1);
+            metadata_seen = 1;
+        } else {
+            result = vp_impl_header_tensor(h, key + 1, e);
+            cp->entry_count++;
+        }
+        if (result != VP_OK) return result;
+    }
+    return vp_impl_header_check(h, cp->entries + first, cp->entry_count - first, buffer_bytes);
+}
+
+static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
+    struct stat info;
+    void *map;
+    int fd;
+    if (stat(shard->path, &info) != 0) return vp_impl_open_failed(shard->path, error);
+    if (!S_ISREG(info.st_mode)) /* before open: opening a pipe would wait for its writer */
+        return vp_fail(error, VP_ERR_READ, -1, shard->path, S_ISDIR(info.st_mode) ? "this is a folder, not a file" : "this is not a regular file");
+    fd = open(shard->path, O_RDONLY);
+    if (fd < 0) return vp_impl_open_failed(shard->path, error);
+    if (fstat(fd, &info) != 0 || info.st_size < 8 || (uint64_t)info.st_size > (uint64_t)SIZE_MAX) {
+        close(fd);
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short for a safetensors file");
+    }
+    map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED) return vp_impl_failf(error, VP_ERR_READ, -1, shard->path, "the file cannot be mapped (errno %d)", errno);
+    shard->map = (unsigned char *)map;
+    shard->map_bytes = (size_t)info.st_size;
+    return VP_OK;
+}
+
+static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *error) {
+    vp_impl_shard *shard = &cp->shards[index];
+    vp_impl_header h;
+    vp_json json;
+    uint64_t header_bytes = 0;
+    int i;
+    vp_result result = vp_impl_shard_map(shard, error);
+    if (result != VP_OK) return result;
+    for (i = 7; i >= 0; i--) header_bytes = header_bytes << 8 | shard->map[i];
+    if (header_bytes > VP_IMPL_HEADER_BYTES_MAX)
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is longer than 100000000 bytes; this is no safetensors file");
+    if (header_bytes > shard->map_bytes - 8)
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header ends behind the file: it is truncated or no safetensors file");
+    if (header_bytes < 2 || shard->map[8] != '{') return vp_fail(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
+    memset(&json, 0, sizeof json);
+    result = vp_impl_json_load((const char *)shard->map + 8, (size_t)header_bytes, shard->path, &json, error);
+    if (result != VP_OK) return result;
+    h.json = &json;
+    h.where = shard->path;
+    h.data_start = 8 + header_bytes;
+    h.error = error;
+    result = vp_impl_header_read(&h, cp, index, shard->map_bytes - h.data_start);
+    free((void *)json.nodes);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------ whole folders */
+static char *vp_impl_path_join(const char *directory, const char *file) {
+    size_t a = strlen(directory), b = strlen(file);
+    char *path = (char *)malloc(a + b + 2);
+    if (!path) return NULL;
+    memcpy(path, directory, a);
+    if (a && directory[a - 1] != '/') path[a++] = '/';
+    memcpy(path + a, file, b + 1);
+    return path;
+}
+
+/* 1 there (or not to be looked at: opening it will tell), 0 not, -1 no memory */
+static int vp_impl_path_exists(const char *directory, const char *file) {
+    struct stat info;
+    char *path = vp_impl_path_join(directory, file);
+    int there = path ? stat(path, &info) == 0 || errno == EACCES : -1;
+    free(path);
+    return there;
+}
+
+static vp_result vp_impl_checkpoint_add(vp_checkpoint *cp, const char *directory, const char *file, vp_error *error) {
+    vp_impl_shard *grown, *shard;
+    if (cp->shard_count == INT32_MAX) return vp_fail(error, VP_ERR_RANGE, -1, directory, "too many shards");
+    grown = (vp_impl_shard *)realloc(cp->shards, ((size_t)cp->shard_count + 1) * sizeof *grown);
+    if (!grown) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    cp->shards = grown;
+    shard = &grown[cp->shard_count];
+    memset(shard, 0, sizeof *shard);
+    shard->path = vp_impl_path_join(directory, file);
+    if (!shard->path) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    shard->file = shard->path + strlen(shard->path) - strlen(file);
+    cp->shard_count++;
+    return vp_impl_shard_read(cp, cp->shard_count - 1, error);
+}
+
+/* A list of faults in few words: per kind a count and the first names. */
+enum {
+    VP_IMPL_FAULT_MISSING, VP_IMPL_FAULT_EXTRA, VP_IMPL_FAULT_SHAPE, VP_IMPL_FAULT_TYPE, VP_IMPL_FAULT_SHARD, VP_IMPL_FAULT_TWICE,
+    VP_IMPL_FAULT_KINDS
+};
+typedef struct vp_impl_faults { int64_t count[VP_IMPL_FAULT_KINDS]; char first[VP_IMPL_FAULT_KINDS][300]; } vp_impl_faults;
+
+static void vp_impl_faults_add(vp_impl_faults *faults, int kind, const char *name, const char *detail) {
+    char *first = faults->first[kind];
+    size_t used = strlen(first);
+    faults->count[kind]++;
+    if (faults->count[kind] <= 3) vp_impl_print(first + used, sizeof faults->first[kind] - used, "%s%s%s", used ? ", " : "", name, detail);
+}
+
+static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char *where, vp_error *error) {
+    static const char *const words[VP_IMPL_FAULT_KINDS] = {
+        "missing", "extra", "misshapen", "of an unusable type", "in another file than the index says", "in two files"};
+    char text[sizeof error->text];
+    size_t used = 0;
+    int kind, kinds = 0, shown;
+    vp_result code = VP_ERR_MISMATCH;
+    for (kind = 0; kind < VP_IMPL_FAULT_KINDS; kind++) kinds += faults->count[kind] != 0;
+    if (!kinds) return VP_OK;
+    if (kinds == 1 && faults->count[VP_IMPL_FAULT_TYPE]) code = VP_ERR_UNSUPPORTED;
+    text[0] = 0;
+    shown = (int)(sizeof text - 1) / kinds - 45; /* room for every kind's count and words */
+    for (kind = 0; kind < VP_IMPL_FAULT_KINDS && used < sizeof text - 1; kind++) {
+        if (!faults->count[kind]) continue;
+        vp_impl_print(text + used, sizeof text - used, "%s%lld %s: %.*s%s", used ? "; " : "", (long long)faults->count[kind], words[kind], shown,
+                      faults->first[kind], faults->count[kind] > 3 || (int)strlen(faults->first[kind]) > shown ? " ..." : "");
+        used += strlen(text + used);
+    }
+    return vp_fail(error, code, -1, where, text);
+}
+
+/* model.safetensors.index.json: one row a tensor */
+typedef struct vp_impl_place { const char *name, *file; } vp_impl_place;
+
+static int vp_impl_place_order(const void *a, const void *b) {
+    return strcmp(((const vp_impl_place *)a)->name, ((const vp_impl_place *)b)->name);
+}
+
+static int vp_impl_place_file_order(const void *a, const void *b) {
+    return strcmp(((const vp_impl_place *)a)->file, ((const vp_impl_place *)b)->file);
+}
+
+static int vp_impl_ends_with(const char *text, const char *end) {
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && !strcmp(text + a - b, end);
+}
+
+/* texts: large enough for all names; places: one a member */
+static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const char *where, char *texts, vp_impl_place *places, vp_error *error) {
+    uint32_t i, key = map + 1, count = json->nodes[map].count;
+    for (i = 0; i < count; i++, key = json->nodes[key + 1].end) {
+        const char *name = vp_impl_json_keep(json, key, &texts), *file;
+        if (!name) return vp_fail(error, VP_ERR_FORMAT, -1, where, "a tensor name holds a NUL character");
+        if (json->nodes[key + 1].type != VP_JSON_STRING)
+            return vp_impl_failf(error, VP_ERR_FORMAT, -1, where, "%.100s: the file is not a string", name);
+        file = vp_impl_json_keep(json, key + 1, &texts);
+        /* a name that leaves the folder is an attack, not a checkpoint */
+        if (!file || !*file || strchr(file, '/') || strchr(file, '\\') || strstr(file, ".."))
+            return vp_impl_failf(error, VP_ERR_FORMAT, -1, where, "%.100s: the file name must be a plain name in this folder", name);
+        if (vp_impl_ends_with(file, ".bin") || vp_impl_ends_with(file, ".pt") || vp_impl_ends_with(file, ".pth"))
+            return vp_impl_failf(error, VP_ERR_UNSUPPORTED, -1, where, "%.80s: pickle files can execute code; convert them to safetensors", file);
+        places[i].name = name;
+        places[i].file = file;
+    }
+    if (count) qsort(places, count, sizeof *places, vp_impl_place_order);
+    for (i = 1; i < count; i++)
+        if (!strcmp(places[i - 1].name, places[i].name)) return vp_impl_failf(error, VP_ERR_FORMAT, -1, where, "%.100s stands twice", places[i].name);
+    return VP_OK;
+}
+
+/* both lists are in the order of names */
+static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_place *places, size_t count, const char *where, vp_error *error) {
+    vp_impl_faults faults;
+    char detail[120];
+    size_t i = 0, k = 0;
+    memset(&faults, 0, sizeof faults);
+    while (i < cp->entry_count || k < count) {
+        const vp_impl_entry *e = &cp->entries[i];
+        int order = i >= cp->entry_count ? 1 : k >= count ? -1 : strcmp(e->name, places[k].name), right = 0, copies = 0;
+        if (order < 0) {
+            vp_impl_print(detail, sizeof detail, " (in %.80s, not in the index)", cp->shards[e->shard].file);
+            vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, e->name, detail);
+            i++;
+        } else if (order > 0) {
+            vp_impl_print(detail, sizeof detail, " (not in %.80s)", places[k].file);
+            vp_impl_faults_add(&faults, VP_IMPL_FAULT_MISSING, places[k++].name, detail);
+        } else {
+            for (; i < cp->entry_count && !strcmp(cp->entries[i].name, e->name); i++, copies++)
+                right |= !strcmp(cp->shards[cp->entries[i].shard].file, places[k].file);
+            if (!right) vp_impl_faults_add(&faults, VP_IMPL_FAULT_SHARD, e->name, "");
+            if (copies > 1) vp_impl_faults_add(&faults, VP_IMPL_FAULT_TWICE, e->name, "");
+            k++;
+        }
+    }
+    return vp_impl_faults_report(&faults, where, error);
+}
+
+/* opens the shards in the order of their names, then compares */
+static vp_result vp_impl_index_open(vp_checkpoint *cp, const char *directory, const char *where, vp_impl_place *places, size_t count,
+                                    vp_error *error) {
+    vp_result result = VP_OK;
+    size_t i;
+    if (count) qsort(places, count, sizeof *places, vp_impl_place_file_order);
+    for (i = 0; i < count && result == VP_OK; i++) {
+        if (i && !strcmp(places[i - 1].file, places[i].file)) continue;
+        result = vp_impl_checkpoint_add(cp, directory, places[i].file, error);
+        if (result == VP_ERR_NOT_FOUND) result = vp_impl_failf(error, VP_ERR_NOT_FOUND, -1, where, "the shard %.100s is missing", places[i].file);
+    }
+    if (result != VP_OK) return result;
+    if (count) qsort(places, count, sizeof *places, vp_impl_place_order);
+    if (cp->entry_count) qsort(cp->entries, cp->entry_count, sizeof *cp->entries, vp_impl_entry_order);
+    return vp_impl_index_compare(cp, places, count, where, error);
+}
+
+static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directory, const char *where, vp_error *error) {
+    char *text = NULL, *texts = NULL;
+    size_t bytes = 0, place_bytes = 0;
+    vp_impl_place *places = NULL;
+    vp_json json;
+    uint32_t map = VP_JSON_NONE;
+    vp_result result = vp_file_read(where, (size_t)1 << 28, &text, &bytes, error);
+    memset(&json, 0, sizeof json);
+    if (result == VP_OK) result = vp_impl_json_load(text, bytes, where, &json, error);
+    if (result == VP_OK) {
+        map = json.nodes[0].type == VP_JSON_OBJECT ? vp_json_get(&json, 0, "weight_map") : VP_JSON_NONE;
+        if (map == VP_JSON_NONE || json.nodes[map].type != VP_JSON_OBJECT)
+            result = vp_fail(error, VP_ERR_FORMAT, -1, where, "there is no weight_map");
+    }
+    if (result == VP_OK) {
+        texts = (char *)malloc(vp_impl_json_keep_bytes(&json, map, 1));
+        if (vp_impl_size_multiply((size_t)json.nodes[map].count + 1, sizeof *places, &place_bytes)) places = (vp_impl_place *)malloc(place_bytes);
+        if (!texts || !places) result = vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the index");
+    }
+    if (result == VP_OK) result = vp_impl_index_parse(&json, map, where, texts, places, error);
+    if (result == VP_OK) result = vp_impl_index_open(cp, directory, where, places, json.nodes[map].count, error);
+    free(places);
+    free(texts);
+    free((void *)json.nodes);
+    free(text);
+    return result;
+}
+
+static vp_impl_entry *vp_impl_checkpoint_entry(const vp_checkpoint *cp, const char *name) {
+    size_t low = 0, high = cp->entry_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, cp->entries[middle].name);
+        if (order == 0) return &cp->entries[middle];
+        if (order < 0) high = middle;
+        else low = middle + 1;
+    }
+    return NULL;
+}
+
+static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape, uint32_t dimensions) {
+    uint32_t i;
+    size_t used;
+    vp_impl_print(out, capacity, "[");
+    for (i = 0; i < dimensions && i < 4; i++) {
+        used = strlen(out);
+        vp_impl_print(out + used, capacity - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
+    }
+    used = strlen(out);
+    vp_impl_print(out + used, capacity - used, dimensions > 4 ? ", ...]" : "]");
+}
+
+static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_config *config, const char *where, vp_error *error) {
+    vp_impl_faults faults;
+    vp_tensor_spec spec;
+    char detail[256], got[96], wanted[96];
+    int64_t count = vp_model_tensor_count(config), i;
+    size_t k;
+    memset(&faults, 0, sizeof faults);
+    for (i = 0; i < count; i++) {
+        vp_impl_entry *e;
+        if (vp_model_tensor(config, i, &spec) != VP_OK) return vp_fail(error, VP_ERR_RANGE, -1, "config", "the config is not valid");
+        e = vp_impl_checkpoint_entry(cp, spec.name);
+        if (!e) {
+            vp_impl_faults_add(&faults, VP_IMPL_FAULT_MISSING, spec.name, "");
+            continue;
+        }
+        e->used = 1;
+        if (e->dimensions != (uint32_t)spec.dimensions || e->shape[0] != spec.shape[0] || (spec.dimensions > 1 && e->shape[1] != spec.shape[1])) {
+            vp_impl_shape_text(got, sizeof got, e->shape, e->dimensions);
+            vp_impl_shape_text(wanted, sizeof wanted, spec.shape, (uint32_t)spec.dimensions);
+            vp_impl_print(detail, sizeof detail, " is %s, wanted %s", got, wanted);
+            vp_impl_faults_add(&faults, VP_IMPL_FAULT_SHAPE, spec.name, detail);
+        }
+        if (e->type > VP_DTYPE_F16) {
+            vp_impl_print(detail, sizeof detail, " is %s, not F32, BF16 or F16", vp_impl_file_types[e->type].name);
+            vp_impl_faults_add(&faults, VP_IMPL_FAULT_TYPE, spec.name, detail);
+        }
+    }
+    for (k = 0; k < cp->entry_count; k++)
+        if (!cp->entries[k].used) vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, cp->entries[k].name, "");
+    return vp_impl_faults_report(&faults, where, error);
+}
+
+/* neither model.safetensors nor its index is there: say why */
+static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error) {
+    if (vp_impl_path_exists(directory, "pytorch_model.bin") > 0 || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0
+        || vp_impl_path_exists(directory, "model.pt") > 0)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, directory,
+                       "the weights are a PyTorch pickle, which can execute code when it is loaded; convert them to model.safetensors first");
+    return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is neither model.safetensors nor model.safetensors.index.json in this folder");
+}
+
+VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error) {
+    static const char single[] = "model.safetensors", index[] = "model.safetensors.index.json";
+    struct stat info;
+    vp_checkpoint *cp;
+    vp_result result;
+    int there, indexed;
+    if (!directory || !checkpoint) return vp_fail(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
+    if (stat(directory, &info) != 0) {
+        if (errno == EACCES) return vp_fail(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
+    }
+    if (!S_ISDIR(info.st_mode))
+        return vp_fail(error, VP_ERR_READ, -1, directory, "this is a file; give the folder that holds config.json and the weights");
+    cp = (vp_checkpoint *)calloc(1, sizeof *cp);
+    if (!cp) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    there = vp_impl_path_exists(directory, single);
+    indexed = vp_impl_path_exists(directory, index);
+    if (there < 0 || indexed < 0) {
+        result = vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    } else if (there) {
+        result = vp_impl_checkpoint_add(cp, directory, single, error);
+        if (result == VP_OK && cp->entry_count) qsort(cp->entries, cp->entry_count, sizeof *cp->entries, vp_impl_entry_order);
+    } else if (indexed) {
+        char *path = vp_impl_path_join(directory, index);
+        result = path ? vp_impl_checkpoint_index(cp, directory, path, error) : vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+        free(path);
+    } else {
+        result = vp_impl_checkpoint_none(directory, error);
+    }
+    if (result == VP_OK && config) result = vp_impl_checkpoint_compare(cp, config, directory, error);
+    if (result != VP_OK) {
+        vp_checkpoint_close(cp);
+        return result;
+    }
+    *checkpoint = cp;
+    return VP_OK;
+}
+
+VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor) {
+    const vp_impl_entry *e;
+    uint32_t i;
+    if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
+    e = vp_impl_checkpoint_entry(checkpoint, name);
+    if (!e) return VP_ERR_NOT_FOUND;
+    if (e->type > VP_DTYPE_F16 || e->dimensions > 4) return VP_ERR_UNSUPPORTED;
+    memset(tensor, 0, sizeof *tensor);
+    tensor->dtype = (vp_dtype)e->type;
+    tensor->dimensions = (int32_t)e->dimensions;
+    for (i = 0; i < e->dimensions; i++) tensor->shape[i] = e->shape[i];
+    tensor->data = checkpoint->shards[e->shard].map + e->begin;
+    tensor->bytes = e->end - e->begin;
+    tensor->shard = e->shard;
+    return VP_OK;
+}
+
+VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint) { return checkpoint ? checkpoint->shard_count : 0; }
+
+VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
+    int32_t i;
+    if (!checkpoint) return;
+    for (i = 0; i < checkpoint->shard_count; i++) {
+        vp_impl_shard *shard = &checkpoint->shards[i];
+        if (shard->map) munmap(shard->map, shard->map_bytes);
+        free(shard->names);
+        free(shard->path);
+    }
+    free(checkpoint->shards);
+    free(checkpoint->entries);
+    free(checkpoint);
+}
+
+/* ============================================================================================= tokenizer >>tokenizer */
+#ifdef __cplusplus
+}
+#endif
+#include <stdlib.h> /* malloc, free, qsort */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Unicode tables, printed by tests/tools/make_unicode_tables.py from the Unicode Character Database 15.0.0 (Debian package
+ * unicode-data): letters, numbers and white space of the characters of Unicode 14.0, canonical decompositions and combining classes
+ * of the characters of Unicode 9.0 (property Age). Every list is of runs, each `gap` behind the end of the one before. */
+/* gap, length * 4 + class; class 1 letter, 2 number, 3 white space */
+static const uint32_t vp_impl_unicode_classes[1584] = {
+    9,23,18,7,15,42,7,105,6,105,10,7,26,7,9,5,7,10,1,5,3,6,0,5,1,14,1,93,1,125,1,1833,4,49,14,21,7,5,1,5,129,21,1,9,2,17,1,5,6,5,1,13,1,5,1,81,1,333,
+    1,557,8,665,1,153,2,5,6,165,71,109,4,17,45,173,21,42,4,9,1,397,1,5,15,9,7,9,0,42,0,13,2,5,16,5,1,121,29,357,11,5,14,42,0,133,9,9,4,5,5,89,4,5,9,5,
+    3,5,23,101,7,45,5,97,1,25,17,169,58,217,3,5,18,5,7,41,4,42,1,65,4,33,2,9,2,89,1,29,1,5,3,17,3,5,16,5,13,9,1,13,4,42,0,9,2,26,2,5,8,25,4,9,2,89,1,
+    29,1,9,1,9,1,9,31,17,1,5,7,42,2,13,16,37,1,13,1,89,1,29,1,9,1,21,3,5,18,5,15,9,4,42,9,5,11,33,2,9,2,89,1,29,1,9,1,21,3,5,30,9,1,13,4,42,1,5,0,26,
+    11,5,1,25,3,13,1,17,3,9,1,5,1,9,3,9,3,13,3,49,22,5,21,54,18,33,1,13,1,93,1,65,3,5,26,13,2,5,2,9,4,42,8,30,1,5,4,33,1,13,1,93,1,41,1,21,3,5,31,9,1,
+    9,4,42,1,9,17,37,1,13,1,165,2,5,16,5,5,13,1,30,0,13,4,78,1,25,5,73,3,97,1,37,1,5,2,29,31,42,17,193,1,9,12,29,9,42,39,9,1,5,1,21,1,97,1,5,1,41,1,9,
+    9,5,2,21,1,5,9,42,2,17,32,5,31,82,12,33,1,145,27,21,115,173,20,5,0,42,6,25,4,17,3,5,3,9,7,13,4,53,12,5,1,42,6,153,1,5,5,5,2,173,1,1333,1,17,2,29,
+    1,5,1,17,2,165,1,17,2,133,1,17,2,29,1,5,1,17,2,61,1,229,1,17,2,269,14,82,3,65,16,345,2,25,3,2481,2,69,0,7,0,105,5,301,3,14,0,33,7,73,13,77,14,73,
+    14,53,1,13,15,209,35,5,4,5,3,42,6,42,22,42,6,357,7,21,2,137,1,5,5,281,10,125,39,42,0,121,2,21,11,177,4,105,6,46,37,93,9,213,43,42,6,42,13,5,93,
+    189,17,33,3,42,41,121,13,9,0,42,0,177,26,145,28,42,3,13,0,42,0,145,2,37,7,173,2,13,41,17,1,25,1,9,3,5,5,769,64,1113,2,25,2,153,2,25,2,33,1,5,1,5,
+    1,5,1,125,2,213,1,29,1,5,3,13,1,29,3,17,2,25,4,53,5,13,1,29,3,47,29,11,5,7,47,7,16,6,0,5,2,26,5,5,0,42,6,53,101,5,4,5,2,41,1,5,3,21,6,5,1,5,1,5,1,
+    17,1,45,2,17,5,21,4,5,1,206,0,9,0,22,726,242,78,90,630,122,1132,917,6,17,3,9,9,6,2,153,1,5,5,5,2,225,7,5,16,93,9,29,1,29,1,29,1,29,1,29,1,29,1,29,
+    1,29,80,5,464,7,4,9,0,6,25,38,7,21,2,14,0,9,4,345,6,13,1,361,1,17,5,173,1,377,3,18,10,129,48,65,32,42,30,34,1,62,32,42,39,62,320,26369,64,88629,
+    67,185,2,1077,3,65,0,42,0,9,20,189,16,125,2,281,0,42,39,37,2,413,2,257,5,9,1,5,1,21,24,65,1,13,1,17,1,93,13,26,10,209,14,201,28,42,24,25,3,5,1,9,
+    1,42,0,113,10,93,25,117,7,189,28,5,0,42,6,21,1,41,0,42,0,21,1,165,23,13,1,33,4,42,6,93,3,5,3,201,1,5,3,9,2,21,2,5,1,5,24,13,2,45,7,13,12,25,2,25,
+    2,25,9,29,1,29,1,173,1,57,6,461,13,42,6,44689,12,93,4,197,8452,1465,2,425,38,29,12,21,5,5,1,41,1,53,1,21,1,5,1,9,1,9,1,433,33,1453,18,257,2,217,
+    40,49,116,21,1,541,19,42,7,105,6,105,11,357,3,25,2,25,2,25,2,13,35,49,1,105,1,77,1,9,1,61,2,57,34,493,12,182,12,230,17,10,244,117,3,197,16,110,4,
+    129,0,18,9,81,0,6,0,33,0,6,5,153,10,121,2,145,4,33,1,22,42,633,2,42,6,145,4,145,4,161,8,209,12,45,1,61,1,29,1,9,1,45,1,61,1,29,1,9,67,1245,9,89,
+    10,33,24,25,1,169,1,37,69,25,2,5,1,177,1,9,3,5,2,93,2,34,0,93,2,30,0,125,8,38,48,77,1,9,5,22,0,89,0,26,4,105,70,225,4,10,0,9,0,66,2,186,0,5,15,17,
+    1,13,1,117,10,38,23,117,0,10,1,117,0,14,32,33,1,113,6,22,16,217,10,89,2,34,0,77,5,34,0,73,23,30,80,293,55,205,13,205,7,26,0,145,12,42,294,126,1,
+    169,6,9,78,117,0,42,0,5,8,89,11,18,27,73,46,85,0,30,20,93,12,213,26,122,1,9,2,5,13,181,32,101,7,42,9,145,15,42,4,5,2,5,8,141,3,5,12,193,14,17,11,
+    42,0,5,1,5,4,82,11,73,1,101,84,29,1,5,1,17,1,61,1,41,7,189,17,42,11,33,2,9,2,89,1,29,1,9,1,21,3,5,18,5,12,21,158,213,18,17,5,42,5,13,30,193,20,9,
+    1,5,8,42,166,189,41,17,36,193,20,5,11,42,38,173,13,5,7,42,54,109,21,50,4,29,185,177,116,257,0,78,12,33,2,5,2,33,1,9,1,97,15,5,1,5,14,42,70,33,2,
+    157,16,5,1,5,28,5,10,161,7,5,21,5,11,185,19,5,18,293,263,37,1,149,17,5,15,118,5,121,112,29,1,9,1,153,21,5,9,42,6,25,1,9,1,129,14,5,7,42,310,77,
+    189,5,15,86,43,3689,102,446,17,785,2636,389,15,4285,4049,2333,8633,2277,7,125,1,42,6,317,1,42,6,121,18,193,16,17,12,42,1,30,1,85,5,77,688,257,0,
+    94,105,301,5,5,66,53,64,9,1,5,28,24545,8,4953,42,37,8935,17,1,29,1,9,1,1165,45,13,17,17,8,1585,2308,429,5,53,3,37,7,41,5702,82,108,102,135,341,1,
+    285,1,9,2,5,2,9,2,17,1,49,1,5,1,29,1,261,1,17,2,33,1,29,1,113,1,17,1,21,1,5,3,29,1,1361,2,101,1,101,1,125,1,101,1,125,1,101,1,125,1,101,1,125,1,
+    101,1,33,2,202,1792,125,481,181,10,29,2,42,4,5,321,121,18,177,4,42,1254,29,1,17,1,9,1,61,1,789,2,38,48,273,7,5,4,42,791,238,1,14,1,18,76,182,1,62,
+    194,17,1,109,1,9,1,5,2,5,1,41,1,17,1,5,1,5,6,5,4,5,1,5,1,5,1,13,1,9,1,5,2,5,1,5,1,5,1,5,1,5,1,9,1,5,2,17,1,29,1,17,1,17,1,5,1,41,1,69,5,13,1,21,1,
+    69,580,54,2787,42,1030,170881,32,16613,7,889,2,23049,14,29893,3103,2169,1506,19757
+};
+/* gap, length, canonical combining class (all others 0) */
+static const uint32_t vp_impl_unicode_combining[999] = {
+    768,21,230,0,1,232,0,4,220,0,1,232,0,1,216,0,5,220,0,2,202,0,4,220,0,2,202,0,11,220,0,5,1,0,4,220,0,8,230,0,1,240,0,1,230,0,3,220,0,3,230,0,2,220,
+    1,3,230,0,4,220,0,1,230,0,1,232,0,2,220,0,1,230,0,1,233,0,2,234,0,1,233,0,2,234,0,1,233,0,13,230,275,5,230,265,1,220,0,4,230,0,1,220,0,3,230,0,1,
+    222,0,1,220,0,6,230,0,6,220,0,2,230,0,1,220,0,2,230,0,1,222,0,1,228,0,1,230,0,1,10,0,1,11,0,1,12,0,1,13,0,1,14,0,1,15,0,1,16,0,1,17,0,1,18,0,2,19,
+    0,1,20,0,1,21,0,1,22,1,1,23,1,1,24,0,1,25,1,1,230,0,1,220,1,1,18,72,8,230,0,1,30,0,1,31,0,1,32,48,1,27,0,1,28,0,1,29,0,1,30,0,1,31,0,1,32,0,1,33,
+    0,1,34,0,2,230,0,2,220,0,5,230,0,1,220,0,2,230,0,1,220,16,1,35,101,7,230,2,4,230,0,1,220,0,1,230,2,2,230,1,1,220,0,2,230,0,1,220,35,1,36,30,1,230,
+    0,1,220,0,2,230,0,1,220,0,2,230,0,3,220,0,1,230,0,2,220,0,1,230,0,1,220,0,3,230,0,1,220,0,1,230,0,1,220,0,1,230,0,1,220,0,1,230,0,1,220,0,2,230,
+    160,7,230,0,1,220,0,1,230,34,4,230,1,9,230,1,3,230,1,5,230,43,3,220,120,14,230,1,1,220,0,2,230,0,1,220,0,2,230,0,1,220,0,3,230,0,3,220,0,1,27,0,1,
+    28,0,1,29,0,3,230,0,1,220,0,2,230,0,2,220,0,5,230,60,1,7,16,1,9,3,1,230,0,1,220,0,2,230,103,1,7,16,1,9,110,1,7,16,1,9,110,1,7,16,1,9,110,1,7,16,1,
+    9,127,1,9,127,1,9,7,1,84,0,1,91,101,1,7,16,1,9,127,1,9,124,1,9,109,2,103,0,1,9,13,4,107,108,2,118,14,4,122,76,2,220,27,1,220,1,1,220,1,1,216,55,1,
+    129,0,1,130,1,1,132,5,4,130,2,1,130,1,2,230,0,1,9,1,2,230,62,1,220,112,1,7,1,2,9,82,1,220,719,3,230,948,1,9,31,1,9,157,1,9,10,1,230,203,1,228,143,
+    1,222,0,1,230,0,1,220,219,1,230,0,1,220,71,1,9,20,8,230,2,1,220,48,5,230,0,6,220,0,2,230,0,1,220,118,1,7,15,1,9,38,1,230,0,1,220,0,7,230,54,2,9,
+    58,1,7,11,2,9,67,1,7,152,3,230,1,1,1,0,5,220,0,2,230,0,4,220,0,1,230,1,7,1,4,1,220,6,1,230,3,2,230,198,2,230,0,1,220,0,7,230,0,1,220,0,2,230,0,1,
+    234,0,1,214,0,1,220,0,1,202,0,37,230,5,1,230,0,1,233,0,1,220,0,1,230,0,1,220,720,2,230,0,2,1,0,4,230,0,3,1,0,2,230,4,1,230,3,2,1,0,1,230,0,1,220,
+    0,1,230,0,2,1,0,4,220,0,1,230,3070,3,230,141,1,9,96,32,230,554,1,218,0,1,228,0,1,232,0,1,222,0,2,224,105,2,8,30164,1,230,4,10,230,32,2,230,80,2,
+    230,276,1,9,189,1,9,27,18,230,57,3,220,37,1,9,95,1,7,12,1,9,239,1,230,1,2,230,0,1,220,2,2,230,5,2,230,1,1,230,52,1,9,246,1,9,20272,1,26,769,7,230,
+    0,7,220,0,2,230,973,1,220,226,1,220,149,5,230,1682,1,220,1,1,230,40,1,230,0,1,1,0,1,220,4,1,9,165,1,230,0,1,220,1375,1,9,56,1,9,57,1,9,0,1,7,69,3,
+    230,48,2,9,62,1,7,76,1,9,9,1,7,106,1,9,0,1,7,178,1,7,0,1,9,81,1,7,16,1,9,24,7,230,3,5,230,205,1,9,3,1,7,123,1,9,0,1,7,251,1,9,0,1,7,126,1,9,118,1,
+    9,0,1,7,115,1,9,1299,1,9,20144,5,1,59,7,230,20839,1,1,5318,2,216,0,3,1,3,1,226,0,5,216,8,8,220,2,5,230,0,2,220,30,4,230,148,3,230,3515,7,230,1,17,
+    230,2,7,230,1,2,230,1,5,230,2213,7,220,109,6,230,0,1,7
+};
+enum { VP_IMPL_UNICODE_DECOMPOSITION_COUNT = 2060 };
+/* the second halves of canonical decompositions; number 0 says there is none */
+static const uint32_t vp_impl_unicode_seconds[85] = {
+    0,768,769,770,771,772,774,775,776,777,778,779,780,783,785,787,788,795,803,804,805,806,807,808,813,814,816,817,824,834,837,1460,1463,1464,1465,
+    1468,1471,1473,1474,1619,1620,1621,2364,2492,2494,2519,2620,2876,2878,2902,2903,3006,3031,3158,3266,3285,3286,3390,3415,3530,3535,3551,3954,3956,
+    3968,4021,4023,4142,6965,12441,12442,69818,69927,70462,70487,70832,70842,70845,71087,119141,119150,119151,119152,119153,119154
+};
+/* runs: gap, length, then for each code point first * 128 + number of the second half */
+static const uint32_t vp_impl_unicode_decompositions[2520] = {
+    192,6,8321,8322,8323,8324,8328,8330,1,9,8598,8833,8834,8835,8840,9345,9346,9347,9352,1,6,9988,10113,10114,10115,10116,10120,2,5,10881,10882,10883,
+    10888,11394,2,6,12417,12418,12419,12420,12424,12426,1,9,12694,12929,12930,12931,12936,13441,13442,13443,13448,1,6,14084,14209,14210,14211,14212,
+    14216,2,5,14977,14978,14979,14984,15490,1,17,15496,8325,12421,8326,12422,8343,12439,8578,12674,8579,12675,8583,12679,8588,12684,8716,12812,2,20,
+    8837,12933,8838,12934,8839,12935,8855,12951,8844,12940,9091,13187,9094,13190,9095,13191,9110,13206,9219,13315,2,9,9348,13444,9349,13445,9350,
+    13446,9367,13463,9351,3,4,9475,13571,9622,13718,1,6,9730,13826,9750,13846,9740,13836,4,6,9986,14082,10006,14102,9996,14092,3,6,10117,14213,10118,
+    14214,10123,14219,2,18,10498,14594,10518,14614,10508,14604,10626,14722,10627,14723,10646,14742,10636,14732,10774,14870,10764,14860,2,23,10884,
+    14980,10885,14981,10886,14982,10890,14986,10891,14987,10903,14999,11139,15235,11395,15491,11400,11522,15618,11527,15623,11532,15628,33,2,10129,
+    14225,13,2,10897,14993,28,16,8332,12428,9356,13452,10124,14220,10892,14988,28165,32261,28162,32258,28172,32268,28161,32257,1,6,25093,29189,70405,
+    70533,25349,29445,2,11,9100,13196,9612,13708,10135,14231,62725,62853,56204,84236,13580,3,2,9090,13186,2,36,9985,14081,25218,29314,25346,29442,
+    27650,31746,8333,12429,8334,12430,8845,12941,8846,12942,9357,13453,9358,13454,10125,14221,10126,14222,10509,14605,10510,14606,10893,14989,10894,
+    14990,10645,14741,10773,14869,2,2,9228,13324,6,14,8327,12423,8854,12950,27397,31493,27269,31365,10119,14215,71429,71557,11397,15493,268,2,98304,
+    98432,1,2,100736,99330,47,1,89216,9,1,7552,6,6,21506,116866,23424,117378,117634,117890,1,1,118658,1,3,119426,119938,124162,25,7,117896,119432,
+    120962,121474,121730,121986,124290,25,5,121992,123528,122754,123522,124034,4,2,125186,125192,43,2,133761,133768,1,1,133506,3,1,131848,4,3,134402,
+    134145,135558,10,1,134150,31,1,138246,22,2,137857,137864,1,1,137602,3,1,142088,4,3,138498,138241,139654,23,2,145933,146061,73,2,133894,137990,13,
+    4,133126,137222,133128,137224,2,2,133766,137862,2,6,158728,158856,133896,137992,134024,138120,2,6,134149,138245,134152,138248,134920,139016,2,12,
+    160776,160904,136840,140936,135557,139653,135560,139656,135563,139659,136072,140168,2,2,136584,140680,296,5,201639,201640,205864,201641,206120,
+    153,1,223912,1,1,221352,16,1,223528,597,1,300074,7,1,301098,2,1,301482,35,8,297642,297770,297898,298538,299178,299306,300458,300970,107,2,320428,
+    320429,15,2,315563,315691,1,1,317355,83,1,334126,2,1,334894,34,3,330542,330670,331310,2,1,333230,233,1,369585,2,2,369584,369586,15,2,364719,
+    364847,54,1,379188,53,3,385843,385971,385844,123,1,402229,119,1,417719,6,2,418615,418616,1,2,418614,419127,126,3,435001,435129,435002,141,1,
+    453819,1,3,453820,454203,453821,356,1,500034,9,1,501314,4,1,501954,4,1,502594,4,1,503234,12,1,499777,9,1,506046,1,2,506047,514368,1,1,514496,8,1,
+    506048,17,1,510274,9,1,511554,4,1,512194,4,1,512834,4,1,513474,12,1,510017,108,1,529091,2783,1,885444,1,1,885700,1,1,885956,1,1,886212,1,1,886468,
+    3,1,886980,40,1,892228,1,1,892484,2,2,892740,892868,1,1,893252,700,154,8340,12436,8455,12551,8466,12562,8475,12571,25474,29570,8711,12807,8722,
+    12818,8731,12827,8726,12822,8728,12824,35073,35201,35074,35202,8856,12952,8858,12954,70662,70790,8967,13063,9093,13189,9223,13319,9234,13330,9224,
+    13320,9238,13334,9241,13337,9370,13466,26498,30594,9602,13698,9618,13714,9627,13723,9746,13842,989957,990085,9755,13851,9752,13848,9858,13954,
+    9863,13959,9874,13970,9991,14087,10002,14098,10011,14107,10008,14104,27266,31362,27272,31368,42497,42625,42498,42626,10242,14338,10247,14343,
+    10503,14599,10514,14610,994565,994693,10523,14619,10631,14727,10642,14738,44295,44423,45063,45191,995591,995719,10759,14855,10770,14866,10779,
+    14875,10776,14872,10899,14995,10906,15002,10904,15000,46082,46210,46344,46472,11012,15108,11026,15122,11137,15233,11138,15234,11144,15240,11143,
+    15239,11154,15250,11271,15367,11272,15368,11399,15495,11523,15619,11538,15634,11547,15643,13339,14856,15242,15498,1,1,49031,4,90,8338,12434,8329,
+    12425,24834,28930,24833,28929,24841,28937,24836,28932,1003523,1003651,33026,33154,33025,33153,33033,33161,33028,33156,1003526,1003654,8850,12946,
+    8841,12937,8836,12932,25858,29954,25857,29953,25865,29961,25860,29956,1006595,1006723,9353,13449,9362,13458,10130,14226,10121,14217,27138,31234,
+    27137,31233,27145,31241,27140,31236,1009155,1009283,53250,53378,53249,53377,53257,53385,53252,53380,53266,53394,10898,14994,10889,14985,55170,
+    55298,55169,55297,55177,55305,55172,55300,55186,55314,11393,15489,11410,15506,11401,15497,11396,15492,6,22,120975,120976,1015809,1015937,1015810,
+    1015938,1015837,1015965,116879,116880,1016833,1016961,1016834,1016962,1016861,1016989,121487,121488,1017857,1017985,1017858,1017986,2,6,117391,
+    117392,1018881,1019009,1018882,1019010,2,38,121743,121744,1019905,1020033,1019906,1020034,1019933,1020061,117647,117648,1020929,1021057,1020930,
+    1021058,1020957,1021085,121999,122000,1021953,1022081,1021954,1022082,1021981,1022109,117903,117904,1022977,1023105,1022978,1023106,1023005,
+    1023133,122767,122768,1024001,1024129,1024002,1024130,2,6,118671,118672,1025025,1025153,1025026,1025154,2,8,123535,123536,1026049,1026177,1026050,
+    1026178,1026077,1026205,1,1,119440,1,1,1027201,1,1,1027202,1,31,1027229,124047,124048,1028097,1028225,1028098,1028226,1028125,1028253,119951,
+    119952,1029121,1029249,1029122,1029250,1029149,1029277,120961,120320,121473,120448,121729,120576,121985,120704,122753,124416,123521,124544,124033,
+    124672,2,53,1015838,1015966,1016094,1016222,1016350,1016478,1016606,1016734,1016862,1016990,1017118,1017246,1017374,1017502,1017630,1017758,
+    1019934,1020062,1020190,1020318,1020446,1020574,1020702,1020830,1020958,1021086,1021214,1021342,1021470,1021598,1021726,1021854,1028126,1028254,
+    1028382,1028510,1028638,1028766,1028894,1029022,1029150,1029278,1029406,1029534,1029662,1029790,1029918,1030046,120966,120965,1030174,120990,
+    120350,1,7,120989,1039134,116870,116869,116865,115456,116894,1,1,121984,2,4,21533,1030686,121758,120606,1,14,121757,1041182,117377,115712,117633,
+    115840,117662,1040257,1040258,1040285,121990,121989,124161,116736,2,6,122013,124189,117894,117893,117889,115968,1,19,1048321,1048322,1048349,
+    123526,123525,124289,120832,123023,123024,123549,124317,119430,119429,119425,116480,118928,21505,115328,12288,2,3,1031710,124062,124702,1,8,
+    124061,1047326,118657,116224,119937,116608,119966,23040,2,2,1048832,1048960,292,1,119936,3,2,9600,25216,110,2,1099804,1100060,18,1,1100316,30,3,
+    1107996,1108508,1108252,52,1,1114524,4,1,1115164,2,1,1115548,23,1,1118620,1,1,1118876,26,1,1121820,2,1,1122716,2,1,1122972,1,1,1123356,22,1,7836,
+    1,1,1126556,10,5,1123996,7708,7964,1126940,1127068,2,2,1128732,1128860,2,2,1129244,1129372,6,2,1129756,1129884,2,2,1130780,1130908,2,2,1131292,
+    1131420,34,4,1134876,1135644,1135772,1136028,48,4,1130012,1130140,1132700,1132828,6,4,1136924,1137052,1137180,1137308,59,2,1573888,1574016,1969,1,
+    1404572,1391,1,1582533,1,1,1582789,1,1,1583045,1,1,1583301,1,1,1583557,1,1,1583813,1,1,1584069,1,1,1584325,1,1,1584581,1,1,1584837,1,1,1585093,1,
+    1,1585349,2,1,1585733,1,1,1585989,1,1,1586245,6,2,1587141,1587142,1,2,1587525,1587526,1,2,1587909,1587910,1,2,1588293,1588294,1,2,1588677,1588678,
+    22,1,1581893,9,1,1593029,13,1,1594821,1,1,1595077,1,1,1595333,1,1,1595589,1,1,1595845,1,1,1596101,1,1,1596357,1,1,1596613,1,1,1596869,1,1,1597125,
+    1,1,1597381,1,1,1597637,2,1,1598021,1,1,1598277,1,1,1598533,6,2,1599429,1599430,1,2,1599813,1599814,1,2,1600197,1600198,1,2,1600581,1600582,1,2,
+    1600965,1600966,22,1,1594181,2,4,1603525,1603653,1603781,1603909,3,1,1605317,51201,270,4596736,3373568,4678912,4613120,3631232,2562304,2749056,
+    5230080,5230080,2926720,4778112,2802560,2925568,3209984,3880064,4178560,4398976,4447488,4488192,4736896,3473664,3575168,3697792,3796736,4333184,
+    4764928,5044352,2572544,2734720,3506688,3739008,4396672,5181184,3057664,3667328,4384384,4502016,3236992,4254720,4460416,3106048,3378048,3585280,
+    3767808,4744960,2605824,2677632,2715392,3301888,3500416,3737600,3896192,4194432,4391680,4402688,4650880,4954368,5093248,5176576,3950080,3981184,
+    4116480,4318336,4817408,5193600,4549376,2912128,3113472,4075520,4210432,3748096,3958016,4612352,4946816,2911232,3027200,3475840,3599616,3639168,
+    4102016,4135808,4924800,2713856,4212096,2682368,2680320,4001280,4120320,4323456,4930176,4571136,3237760,3473664,4554496,2563200,3011456,3148032,
+    3785600,3848192,2722688,3964288,2613120,3134592,2557568,3565056,3324928,4100352,2744704,2895616,3899520,4334720,4543744,3529984,4708352,3556352,
+    3243776,4289152,3264512,3846784,2578176,2667648,2679936,3424384,4092800,4274048,4548864,4777856,2718336,2760960,2931072,3110400,3334784,3669760,
+    3970304,4904576,5059840,5196672,5203712,2706816,3367680,3521408,4698368,3095040,3196928,3211264,3296512,3641728,3712128,3818624,3990784,4127232,
+    4208512,4690688,4355840,4723072,4826368,2689920,2707840,2776704,3695616,4481280,4543744,3105920,3144320,3259776,3528448,4071168,3783296,2585088,
+    2849920,3011456,3071232,3149312,3791104,3814528,4181248,4203264,4790784,4946688,4957184,4983808,2606464,3987200,4774400,4938752,3174528,2573056,
+    2649344,3012352,3022720,3329152,3473664,3729152,3875072,4357632,4734464,5228160,3359744,4921088,2704512,3390848,3406208,3580032,3624448,3802240,
+    3845248,3945856,4098048,4992768,2668160,3217152,4930560,2626944,3050624,3601664,4691200,3130752,3187200,3410816,3785600,4932352,2692224,2754432,
+    3027584,3344768,3385088,3429376,3568256,3801856,3862784,4177024,4482944,4485248,4777472,4944128,2727808,3628288,2756224,3729408,3820544,4390144,
+    4936064,5122944,5197696,3394432,3597696,4256768,4023680,4034560,4081920,3760128,3689600,4566016,2580480,4299520,2694400,2687872,3101440,3238272,
+    4090624,2998912,3575552,3365376,4693376,4466176,4925056,4507008,3107200,2662400,2809856,2,1,2895104,1,1,3357184,2,10,2682624,3773696,3892480,
+    3972608,3976960,3977856,3983232,4958976,4087552,4185728,1,1,4393216,1,1,4553728,2,2,4725760,4750976,3,68,5011328,5012992,5018624,5167616,4747008,
+    4938624,2610944,2651008,2664064,2712704,2716160,2730112,2805376,2818816,2831360,2891776,2905088,3027456,3028736,3164672,3191808,3196672,3209472,
+    3319680,3338496,3360896,3424896,3586944,3607808,3641600,3716864,3741056,3805440,3950720,3972864,3974272,3974144,3975168,3975936,3976832,3982976,
+    3983104,4005888,4014208,4055040,4127232,4129920,4137088,4176128,4194944,4257408,4275328,4275328,4336512,4491264,4508416,4554880,4562048,4614528,
+    4621312,4709120,4725760,4944256,4980608,4988288,3160704,18970368,4262912,2,106,2560768,2677376,2667520,2605056,2663040,2670592,2712448,2718976,
+    2805376,2796160,2804864,2814208,2895104,2906496,2925056,2927104,2961664,2987008,3107072,3107968,3126400,3135104,3173376,3188480,3179520,3196672,
+    3190784,3209472,3217920,3269120,3280384,3287296,3320576,3357184,3378048,3378560,3386112,3521664,3529984,3580032,3632512,3630464,3641600,3673856,
+    3716864,3920768,3742336,3757952,3773696,3815552,3834624,3841408,3870336,3870592,3892480,3894656,3897856,3908864,3907584,3958272,4020352,4055040,
+    4078976,4107648,4127232,4169472,4194944,4303104,4323200,4439168,4497536,4506368,4508416,4546432,4553728,4547968,4554880,4554496,4552320,4562048,
+    4572416,4621312,4692992,4733184,4770944,4799232,4931072,4944256,4958976,4976000,4980608,4982144,4988288,5081344,5230080,18097408,18096640,
+    18475648,1953408,2100224,2104448,19473536,19818496,20932992,5218688,5228288,67,1,191647,1,1,194848,10,13,193701,193702,8234149,8234150,190496,
+    190497,190499,190627,190755,190883,191011,191139,191267,1,5,191523,191651,191779,191907,192035,1,1,192291,1,2,192547,192675,1,2,192931,193059,1,9,
+    193315,193443,193571,193699,193827,191138,190628,191908,193060,5451,1,8932551,1,1,8932807,14,1,8934087,130,2,8952008,8952136,539,2,9020361,
+    9020362,366,2,9067724,9067723,1,1,9067725,251,2,9100366,9100494,48034,7,15248335,15248463,15249360,15249361,15249362,15249363,15249364,86,6,
+    15260879,15261007,15261136,15261264,15261137,15261265,75327,542,2563712,2563072,2564224,16814336,2600960,2610944,2612608,2621696,2637056,2641024,
+    2651008,2647936,1724160,16981248,2664064,2664960,2667008,2669440,16944640,1727616,2667392,2672256,16950656,2673536,2675200,2582016,2676224,
+    2677376,21557120,2685568,2687360,1732480,2694528,2695936,2701568,2702208,1739392,2712448,2712704,2716160,2718976,2720384,2720512,2722688,2729088,
+    2730112,2731264,2734464,2735744,2736000,2736000,2736000,17110528,3684352,2745600,2748288,17150336,2749824,2750592,2753280,2772736,2759680,2761728,
+    2765824,2773248,2784000,2787328,2795904,2797952,2802176,2802176,2804864,2807168,2808192,2810112,2853632,2818816,2853760,2828416,2832896,2687872,
+    2914048,2877184,2882048,2885248,2868608,2889984,2889856,2905600,17461760,2914560,2915200,2917120,2919680,2920704,2928896,17519616,17528064,
+    2946560,2952576,2954112,2944000,2962176,1799936,1801728,2982912,2989824,2989824,17622016,3006848,3009536,3011456,3012992,17665024,3014528,3015424,
+    3123584,3019008,1818752,3026944,3028736,3039232,3032704,17756672,3056000,17756928,3061504,3061120,3063296,3076224,3076352,1841024,3079808,3085312,
+    3088000,3093632,1847552,17875328,1850880,3102720,3103104,3103488,3106048,22137088,3112704,17930368,17930368,4259968,3117312,3117312,1860480,
+    18439168,19983616,3125504,3126656,1864064,3132672,3139200,3140480,3144832,3162240,1875200,1871360,3164672,18049536,3171200,3187712,3188224,
+    3188480,3188224,3194112,3196672,3201280,3199488,3200896,3206912,3209472,3209984,3213312,3214720,3223168,3233920,3238400,3254272,18187776,3251840,
+    3243520,3257344,3260800,3273216,18217088,3281152,3269248,3265664,1906432,3290240,3292928,3296896,3292032,1914368,3319680,3323392,18351360,3338624,
+    3374080,3351680,1936512,3360896,1934336,1929728,2672896,2673280,3375104,3362304,4216448,2223232,3378048,3378560,3379328,3387136,3385728,18473344,
+    1942656,3407104,3392128,3418368,3424896,18495104,3426048,3411840,3443200,1953408,3449088,3461504,3470592,3494912,18567552,3501440,1969152,3510400,
+    18633600,3516928,1976064,3520768,3526528,3529984,3530112,18695808,17728896,18709760,3548928,18767360,3563392,3565184,3552128,3574528,3579648,
+    3586944,3580032,3585152,3587072,3588736,18779904,3578368,3610496,3618560,2005376,3630464,3629952,18835584,3603584,3651328,18853632,18859776,
+    3662592,3677312,3673856,3673472,2018048,3679488,3686016,3685248,3692160,16945792,3711616,18952576,3722752,18994560,3740672,3742336,3745792,
+    19072000,3751936,3754624,19110528,19139072,3783936,3786112,2053632,3789440,2055168,2055168,3810176,3812864,3815552,3818112,3826944,2067840,
+    3838464,19274496,3841792,19286272,3848192,17878912,3868672,19386496,19389440,19407360,2096640,2098176,3897856,19429760,19429632,19434624,19437952,
+    3903232,3903360,3903360,3908864,2104448,3917184,2106112,2116352,19533440,3942144,3950080,3958272,2126208,19600128,3975936,19614976,19620480,
+    3983232,3995008,2135936,4005888,4007168,4007808,19709440,19747712,19747712,4028160,2162944,19780992,4055808,4056192,2167680,19808256,4090112,
+    2183168,4092928,4092288,4096000,19907328,4108672,2195584,4121472,4129024,4137600,2202112,19993600,19997568,2206848,20016256,4177152,20029184,
+    4180608,4193536,4194944,20081920,20091264,4206592,20108288,4208640,18460544,2222720,4217088,4227456,2229632,4235008,2972288,20173696,20175488,
+    18467200,18468352,4259968,4260352,4706048,2241920,4278400,4277632,4279936,2709888,4282496,4282752,4284032,4289280,20291072,4289152,4296320,
+    4305280,4314752,4297088,4316800,4322176,4336512,4303232,4318464,4318720,4320768,20323072,20362624,20343424,2266496,4356224,4356480,4360960,
+    20571392,4370944,20420096,2272896,2273408,20437120,20474112,2274688,4401152,4402688,4404096,4404352,4412544,4408320,4425472,4419840,4439168,
+    4428800,4437376,4440832,2288512,4452480,4456576,2292864,4468736,4469120,20657024,4483968,4484864,2300544,4488448,1727872,20731648,20755200,
+    2318080,2319232,4542464,4552320,4572416,4598400,20861952,4609408,4612224,4623744,4635520,20944768,17039872,4646272,4644352,4651008,17067776,
+    4680192,4692992,21162240,21165696,4737536,4749440,4753536,21206784,4754816,4791296,4811648,4811776,4800000,4848768,4852352,21363968,4900224,
+    2411136,4905856,21412736,2421504,4940160,3070208,4952448,21537408,21564672,2438912,2439936,4976640,21628160,2447616,21646080,4982144,4982144,
+    4985984,21682944,5009664,2464128,5018752,5034880,5038336,5046016,2483968,21862400,5081344,5120000,5144192,2516736,2520704,5157760,22046464,
+    2522112,22053504,22087424,22104192,5201280,2534144,5209216,5209856,5210752,5212032,5212928,5217664,22216704
+};
+/* gap, length: pairs that do not compose again */
+static const uint32_t vp_impl_unicode_excluded[72] = {
+    836,1,1555,8,124,2,1,1,83,1,2,1,34,3,2,1,253,2,997,1,9,1,4,1,4,1,4,1,12,1,9,1,1,2,1,1,8,1,17,1,9,1,4,1,4,1,4,1,12,1,6946,1,53312,1,1,1,10,13,1,5,
+    1,1,1,2,1,2,1,9,54799,7,86,6
+};
+
+enum {
+    VP_IMPL_LETTER = 1, VP_IMPL_NUMBER = 2, VP_IMPL_SPACE = 3, VP_IMPL_CLASS = 3, /* two bits of a property */
+    VP_IMPL_UNSTABLE = 4,              /* may change under NFC, or join what stands before it */
+    VP_IMPL_CODE_POINTS = 0x110000,
+    VP_IMPL_COMPOSE_SLOTS = 2048,      /* for 929 pairs */
+    VP_IMPL_TOKEN_LIMIT = 1 << 22,     /* ids; bounds what a hostile file can make us allocate */
+    VP_IMPL_ADDED_BYTES = 1024,        /* longest added token; bounds the time to match one */
+    VP_IMPL_TEXT_BYTES = 1 << 29,
+    VP_IMPL_SHORT_WORD = 64
+};
+
+/* The tables above, unfolded for look-up when a tokenizer is made. */
+typedef struct vp_impl_unicode {
+    uint8_t properties[VP_IMPL_CODE_POINTS];
+    uint32_t combining_first[sizeof vp_impl_unicode_combining / sizeof(uint32_t) / 3];
+    uint32_t decomposed[VP_IMPL_UNICODE_DECOMPOSITION_COUNT]; /* ascending */
+    uint32_t first_half[VP_IMPL_UNICODE_DECOMPOSITION_COUNT];
+    uint32_t second_half[VP_IMPL_UNICODE_DECOMPOSITION_COUNT]; /* 0: none */
+    uint64_t pair[VP_IMPL_COMPOSE_SLOTS]; /* first << 32 | second; 0: free */
+    uint32_t composed[VP_IMPL_COMPOSE_SLOTS];
+} vp_impl_unicode;
+
+typedef struct vp_impl_added { const char *text; uint32_t bytes; int32_t id; } vp_impl_added;
+/* added tokens, sorted by bytes; first[b] .. first[b + 1] begin with byte b */
+typedef struct vp_impl_added_set { vp_impl_added *tokens; uint32_t count; uint32_t first[257]; } vp_impl_added_set;
+
+typedef struct vp_impl_merge { uint32_t left, right, rank, product; } vp_impl_merge; /* rank UINT32_MAX: free */
+typedef struct vp_impl_word { uint32_t hash; int32_t id; } vp_impl_word;              /* id -1: free */
+
+enum { VP_IMPL_TOKEN_PRESENT = 1, VP_IMPL_TOKEN_SPECIAL = 2 };
+
+struct vp_tokenizer {
+    vp_impl_unicode *unicode;     /* NULL: no words, no normaliser (byte tokenizer) */
+    int nfc;
+    vp_impl_added_set raw, normalized;
+    char *added_text;
+    size_t added_used;
+    uint32_t token_count;         /* largest id + 1 */
+    uint8_t *token_flags;
+    uint64_t *token_start;        /* [token_count + 1] into token_bytes: what a token decodes to */
+    char *token_bytes;
+    int32_t byte_id[256];         /* -1: the vocabulary lacks it */
+    vp_impl_merge *merges;
+    uint32_t merge_mask;
+    vp_impl_word *words;          /* tokens that their own bytes merge to: most words need no merging */
+    uint32_t word_mask, word_longest;
+    int32_t special[7];           /* in the order of vp_impl_special_contents; -1: not there */
+};
+
+static const char *const vp_impl_special_contents[7] = {
+    "<|endoftext|>", "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>", "<|image|>"
+};
+
+/* ------------------------------------------------------------------------------------------ UTF-8 and Unicode tables */
+
+/* One character at text[0..bytes), bytes > 0: its length and code point, or -1 and the length of the maximal invalid part. */
+static int32_t vp_impl_utf8_next(const char *text, size_t bytes, size_t *length) {
+    const uint8_t *p = (const uint8_t *)text;
+    uint8_t low = 0x80, high = 0xBF;
+    int32_t code;
+    size_t i, want;
+    *length = 1;
+    if (p[0] < 0x80) return p[0];
+    if (p[0] < 0xC2 || p[0] > 0xF4) return -1;
+    want = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    code = p[0] & (0x7F >> want);
+    if (p[0] == 0xE0) low = 0xA0;
+    if (p[0] == 0xED) high = 0x9F;
+    if (p[0] == 0xF0) low = 0x90;
+    if (p[0] == 0xF4) high = 0x8F;
+    for (i = 1; i < want; i++) {
+        if (i >= bytes || p[i] < low || p[i] > high) {
+            *length = i;
+            return -1;
+        }
+        low = 0x80;
+        high = 0xBF;
+        code = code << 6 | (p[i] & 0x3F);
+    }
+    *length = want;
+    return code;
+}
+
+/* The same for text that is known to be valid. */
+static inline uint32_t vp_impl_utf8_valid_next(const uint8_t *p, size_t *length) {
+    if (p[0] < 0x80) {
+        *length = 1;
+        return p[0];
+    }
+    if (p[0] < 0xE0) {
+        *length = 2;
+        return (uint32_t)(p[0] & 0x1F) << 6 | (uint32_t)(p[1] & 0x3F);
+    }
+    if (p[0] < 0xF0) {
+        *length = 3;
+        return (uint32_t)(p[0] & 0x0F) << 12 | (uint32_t)(p[1] & 0x3F) << 6 | (uint32_t)(p[2] & 0x3F);
+    }
+    *length = 4;
+    return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 | (uint32_t)(p[2] & 0x3F) << 6 | (uint32_t)(p[3] & 0x3F);
+}
+
+static size_t vp_impl_utf8_put(char *out, uint32_t code) {
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xC0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3F));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xE0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (code & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (code >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (code & 0x3F));
+    return 4;
+}
+
+static inline uint64_t vp_impl_mix(uint64_t key) {
+    key *= 0x9E3779B97F4A7C15u;
+    key ^= key >> 32;
+    key *= 0xD6E8FEB86659FD93u;
+    return key ^ key >> 29;
+}
+
+static void vp_impl_unicode_compose_add(vp_impl_unicode *u, uint32_t first, uint32_t second, uint32_t composed) {
+    uint64_t key = (uint64_t)first << 32 | second;
+    uint32_t slot = (uint32_t)vp_impl_mix(key) & (VP_IMPL_COMPOSE_SLOTS - 1);
+    while (u->pair[slot]) slot = (slot + 1) & (VP_IMPL_COMPOSE_SLOTS - 1);
+    u->pair[slot] = key;
+    u->composed[slot] = composed;
+}
+
+/* Unfolds the decompositions; a pair that composes makes its second half unstable, any decomposable character that does not come
+ * back, too (its pieces may join what stands before it). */
+static void vp_impl_unicode_init_pairs(vp_impl_unicode *u) {
+    const uint32_t *t = vp_impl_unicode_decompositions, *x = vp_impl_unicode_excluded;
+    const uint32_t *end = t + sizeof vp_impl_unicode_decompositions / sizeof *t, *x_end = x + sizeof vp_impl_unicode_excluded / sizeof *x;
+    uint32_t code = 0, n = 0, i, excluded_first = x[0], excluded_end = x[0] + x[1];
+    while (t < end) {
+        code += *t++;
+        for (i = *t++; i > 0; i--, code++, t++, n++) {
+            uint32_t second = vp_impl_unicode_seconds[*t % 128];
+            while (code >= excluded_end && x + 2 < x_end) {
+                x += 2;
+                excluded_first = excluded_end + x[0];
+                excluded_end = excluded_first + x[1];
+            }
+            u->decomposed[n] = code;
+            u->first_half[n] = *t / 128;
+            u->second_half[n] = second;
+            if (!second || (code >= excluded_first && code < excluded_end)) {
+                u->properties[code] |= VP_IMPL_UNSTABLE;
+            } else {
+                u->properties[second] |= VP_IMPL_UNSTABLE;
+                vp_impl_unicode_compose_add(u, *t / 128, second, code);
+            }
+        }
+    }
+}
+
+static void vp_impl_unicode_init(vp_impl_unicode *u) {
+    const uint32_t *t = vp_impl_unicode_classes;
+    size_t i;
+    uint32_t code = 0, length;
+    memset(u, 0, sizeof *u);
+    for (i = 0; i < sizeof vp_impl_unicode_classes / sizeof *t; i += 2) {
+        code += t[i];
+        length = t[i + 1] / 4;
+        memset(u->properties + code, (int)(t[i + 1] % 4), length);
+        code += length;
+    }
+    t = vp_impl_unicode_combining;
+    code = 0;
+    for (i = 0; i < sizeof vp_impl_unicode_combining / sizeof *t; i += 3) {
+        u->combining_first[i / 3] = code + t[i];
+        for (code += t[i], length = t[i + 1]; length > 0; length--) u->properties[code++] |= VP_IMPL_UNSTABLE;
+    }
+    vp_impl_unicode_init_pairs(u);
+    for (code = 0x1161; code <= 0x1175; code++) u->properties[code] |= VP_IMPL_UNSTABLE; /* Hangul vowels and finals join */
+    for (code = 0x11A8; code <= 0x11C2; code++) u->properties[code] |= VP_IMPL_UNSTABLE;
+}
+
+/* Number of the last element of ascending values that is <= key, or -1. */
+static int32_t vp_impl_floor(const uint32_t *values, int32_t count, uint32_t key) {
+    int32_t low = -1, high = count;
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (values[middle] <= key) low = middle; else high = middle;
+    }
+    return low;
+}
+
+static uint32_t vp_impl_combining_class(const vp_impl_unicode *u, uint32_t code) {
+    const uint32_t *t = vp_impl_unicode_combining;
+    int32_t run = vp_impl_floor(u->combining_first, (int32_t)(sizeof u->combining_first / sizeof(uint32_t)), code);
+    return run >= 0 && code - u->combining_first[run] < t[run * 3 + 1] ? t[run * 3 + 2] : 0;
+}
+
+/* Canonical decomposition of one character; returns 1..4 code points. */
+static size_t vp_impl_decompose(const vp_impl_unicode *u, uint32_t code, uint32_t *out) {
+    uint32_t tail[4];
+    size_t n = 0, count = 0;
+    if (code >= 0xAC00 && code < 0xAC00 + 11172) {
+        uint32_t syllable = code - 0xAC00;
+        out[0] = 0x1100 + syllable / 588;
+        out[1] = 0x1161 + syllable % 588 / 28;
+        out[2] = 0x11A7 + syllable % 28;
+        return syllable % 28 ? 3 : 2;
+    }
+    for (;;) { /* only first halves decompose further: at most 3 times in Unicode 9.0 */
+        int32_t i = vp_impl_floor(u->decomposed, VP_IMPL_UNICODE_DECOMPOSITION_COUNT, code);
+        if (i < 0 || u->decomposed[i] != code) break;
+        code = u->first_half[i];
+        if (u->second_half[i] && n < 3) tail[n++] = u->second_half[i];
+    }
+    out[count++] = code;
+    while (n > 0) out[count++] = tail[--n];
+    return count;
+}
+
+/* The character that two compose to, or 0. */
+static uint32_t vp_impl_compose(const vp_impl_unicode *u, uint32_t first, uint32_t second) {
+    uint64_t key = (uint64_t)first << 32 | second;
+    uint32_t slot = (uint32_t)vp_impl_mix(key) & (VP_IMPL_COMPOSE_SLOTS - 1);
+    if (first >= 0x1100 && first < 0x1113 && second >= 0x1161 && second < 0x1176) {
+        return 0xAC00 + ((first - 0x1100) * 21 + (second - 0x1161)) * 28;
+    }
+    if (first >= 0xAC00 && first < 0xAC00 + 11172 && (first - 0xAC00) % 28 == 0 && second > 0x11A7 && second < 0x11C3) {
+        return first + (second - 0x11A7);
+    }
+    for (; u->pair[slot]; slot = (slot + 1) & (VP_IMPL_COMPOSE_SLOTS - 1)) {
+        if (u->pair[slot] == key) return u->composed[slot];
+    }
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- work */
+
+/* What one call of encode or decode needs; every buffer grows and is freed by vp_impl_work_free. */
+typedef struct vp_impl_work {
+    const vp_tokenizer *t;
+    int32_t *ids;
+    size_t id_count, id_capacity;
+    char *text; /* the normalised piece */
+    size_t text_used, text_capacity;
+    uint32_t *segment; /* characters in normalisation: class << 24 | code point; the second half of the buffer is for sorting */
+    size_t segment_count, segment_capacity;
+    char *word; /* scratch of a long word */
+    size_t word_capacity;
+    int out_of_memory;
+} vp_impl_work;
+
+static void vp_impl_work_free(vp_impl_work *w) {
+    free(w->ids);
+    free(w->text);
+    free(w->segment);
+    free(w->word);
+}
+
+/* Room for `need` elements; 0 (and out_of_memory) when there is none. The content is kept. */
+static int vp_impl_work_room(vp_impl_work *w, void **buffer, size_t *capacity, size_t need, size_t element_bytes) {
+    size_t capacity_new = *capacity < 64 ? 64 : *capacity;
+    void *grown;
+    if (need <= *capacity) return 1;
+    while (capacity_new < need && capacity_new <= SIZE_MAX / 2) capacity_new *= 2;
+    if (capacity_new < need) capacity_new = need;
+    grown = capacity_new <= SIZE_MAX / element_bytes ? realloc(*buffer, capacity_new * element_bytes) : NULL;
+    if (!grown) {
+        w->out_of_memory = 1;
+        return 0;
+    }
+    *buffer = grown;
+    *capacity = capacity_new;
+    return 1;
+}
+
+static inline void vp_impl_push_id(vp_impl_work *w, int32_t id) {
+    if (w->id_count == w->id_capacity) {
+        void *ids = w->ids;
+        if (!vp_impl_work_room(w, &ids, &w->id_capacity, w->id_count + 1, sizeof(int32_t))) return;
+        w->ids = (int32_t *)ids;
+    }
+    w->ids[w->id_count++] = id;
+}
+
+static void vp_impl_push_text(vp_impl_work *w, const char *text, size_t bytes) {
+    void *buffer = w->text;
+    if (!vp_impl_work_room(w, &buffer, &w->text_capacity, w->text_used + bytes, 1)) return;
+    w->text = (char *)buffer;
+    if (bytes) memcpy(w->text + w->text_used, text, bytes);
+    w->text_used += bytes;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- NFC */
+
+/* Canonical ordering of a run of marks, stable; linear for long runs, so that a megabyte of marks stays cheap. */
+static void vp_impl_order_marks(uint32_t *marks, size_t count, uint32_t *scratch) {
+    size_t i, j, start[257];
+    if (count <= 24) {
+        for (i = 1; i < count; i++) {
+            uint32_t mark = marks[i];
+            for (j = i; j > 0 && marks[j - 1] >> 24 > mark >> 24; j--) marks[j] = marks[j - 1];
+            marks[j] = mark;
+        }
+        return;
+    }
+    memset(start, 0, sizeof start);
+    for (i = 0; i < count; i++) start[(marks[i] >> 24) + 1]++;
+    for (i = 1; i < 257; i++) start[i] += start[i - 1];
+    for (i = 0; i < count; i++) scratch[start[marks[i] >> 24]++] = marks[i];
+    memcpy(marks, scratch, count * sizeof *marks);
+}
+
+/* Orders and composes w->segment in place, then appends it to w->text. A mark is blocked by one of its own or a higher class that
+ * stands between it and the starter (Unicode Standard, D115-D117). */
+static void vp_impl_compose_segment(vp_impl_work *w) {
+    const vp_impl_unicode *u = w->t->unicode;
+    uint32_t *s = w->segment, last_class = 0;
+    size_t i, j, out = 0, starter = SIZE_MAX, bytes = 0;
+    char *p;
+    void *text;
+    for (i = 0; i < w->segment_count; i = j) {
+        for (j = i; j < w->segment_count && s[j] >> 24; j++) {}
+        vp_impl_order_marks(s + i, j - i, s + w->segment_capacity / 2);
+        if (j == i) j++;
+    }
+    for (i = 0; i < w->segment_count; i++) {
+        uint32_t code = s[i] & 0xFFFFFF, mark_class = s[i] >> 24, composed = 0;
+        if (starter != SIZE_MAX && (starter + 1 == out || last_class < mark_class)) composed = vp_impl_compose(u, s[starter], code);
+        if (composed) {
+            s[starter] = composed;
+            continue;
+        }
+        if (!mark_class) starter = out;
+        last_class = mark_class;
+        s[out++] = s[i];
+    }
+    text = w->text;
+    if (!vp_impl_work_room(w, &text, &w->text_capacity, w->text_used + out * 4, 1)) return;
+    w->text = p = (char *)text;
+    p += w->text_used;
+    for (i = 0; i < out; i++) bytes += vp_impl_utf8_put(p + bytes, s[i] & 0xFFFFFF);
+    w->text_used += bytes;
+}
+
+/* One segment: a stable character (or none, at the start of the piece) and the unstable ones behind it. */
+static void vp_impl_normalise_segment(vp_impl_work *w, const uint8_t *p, size_t bytes) {
+    const vp_impl_unicode *u = w->t->unicode;
+    uint32_t parts[4];
+    void *segment = w->segment;
+    size_t at = 0, length, count, i;
+    /* a character of one byte stays alone, others have two or more and become at most 4; twice, see segment */
+    if (!vp_impl_work_room(w, &segment, &w->segment_capacity, bytes * 4, sizeof(uint32_t))) return;
+    w->segment = (uint32_t *)segment;
+    w->segment_count = 0;
+    while (at < bytes) {
+        count = vp_impl_decompose(u, vp_impl_utf8_valid_next(p + at, &length), parts);
+        at += length;
+        for (i = 0; i < count; i++) w->segment[w->segment_count++] = parts[i] | vp_impl_combining_class(u, parts[i]) << 24;
+    }
+    vp_impl_compose_segment(w);
+}
+
+/* NFC of a piece of valid UTF-8: points *out at the piece itself where nothing can change, else into w->text. */
+static void vp_impl_nfc(vp_impl_work *w, const char *piece, size_t bytes, const char **out, size_t *out_bytes) {
+    const uint8_t *p = (const uint8_t *)piece;
+    const uint8_t *properties = w->t->unicode->properties;
+    size_t i = 0, length, last_stable = 0, copied = 0;
+    *out = piece;
+    *out_bytes = bytes;
+    w->text_used = 0;
+    while (i < bytes) {
+        if (p[i] < 0xCC) { /* below U+0300: stable */
+            last_stable = i++;
+            if (p[last_stable] >= 0x80) i++;
+            continue;
+        }
+        if (!(properties[vp_impl_utf8_valid_next(p + i, &length)] & VP_IMPL_UNSTABLE)) {
+            last_stable = i;
+            i += length;
+            continue;
+        }
+        vp_impl_push_text(w, piece + copied, last_stable - copied);
+        while (i < bytes && (properties[vp_impl_utf8_valid_next(p + i, &length)] & VP_IMPL_UNSTABLE)) i += length;
+        vp_impl_normalise_segment(w, p + last_stable, i - last_stable);
+        last_stable = copied = i;
+    }
+    if (!copied) return;
+    vp_impl_push_text(w, piece + copied, bytes - copied);
+    *out = w->text;
+    *out_bytes = w->text_used;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- BPE */
+
+static inline uint32_t vp_impl_word_hash(const uint8_t *p, size_t bytes) {
+    uint64_t hash = bytes, part;
+    for (; bytes >= 8; p += 8, bytes -= 8) {
+        memcpy(&part, p, 8);
+        hash = vp_impl_mix(hash ^ part);
+    }
+    for (part = 0; bytes > 0; bytes--) part = part << 8 | *p++;
+    return (uint32_t)vp_impl_mix(hash ^ part);
+}
+
+static inline const vp_impl_merge *vp_impl_merge_find(const vp_tokenizer *t, uint32_t left, uint32_t right) {
+    uint32_t slot = (uint32_t)vp_impl_mix((uint64_t)left << 32 | right) & t->merge_mask;
+    for (; t->merges[slot].rank != UINT32_MAX; slot = (slot + 1) & t->merge_mask) {
+        if (t->merges[slot].left == left && t->merges[slot].right == right) return &t->merges[slot];
+    }
+    return NULL;
+}
+
+/* Merges a word of at most VP_IMPL_SHORT_WORD bytes: scan for the lowest rank, leftmost first. */
+static void vp_impl_merge_short(vp_impl_work *w, const uint8_t *word, size_t bytes) {
+    const vp_tokenizer *t = w->t;
+    const vp_impl_merge *found;
+    int32_t id[VP_IMPL_SHORT_WORD];
+    uint32_t rank[VP_IMPL_SHORT_WORD], product[VP_IMPL_SHORT_WORD]; /* of the pair that begins there; the last has none */
+    size_t i, best, n = 0;
+    for (i = 0; i < bytes; i++) {
+        if (t->byte_id[word[i]] >= 0) id[n++] = t->byte_id[word[i]];
+    }
+    for (i = 0; i < n; i++) {
+        found = i + 1 < n ? vp_impl_merge_find(t, (uint32_t)id[i], (uint32_t)id[i + 1]) : NULL;
+        rank[i] = found ? found->rank : UINT32_MAX;
+        product[i] = found ? found->product : 0;
+    }
+    while (n > 1) {
+        for (best = 0, i = 1; i + 1 < n; i++) {
+            if (rank[i] < rank[best]) best = i;
+        }
+        if (rank[best] == UINT32_MAX) break;
+        id[best] = (int32_t)product[best];
+        n--;
+        for (i = best + 1; i < n; i++) {
+            id[i] = id[i + 1];
+            rank[i] = rank[i + 1];
+            product[i] = product[i + 1];
+        }
+        for (i = best ? best - 1 : 0; i <= best; i++) {
+            found = i + 1 < n ? vp_impl_merge_find(t, (uint32_t)id[i], (uint32_t)id[i + 1]) : NULL;
+            rank[i] = found ? found->rank : UINT32_MAX;
+            product[i] = found ? found->product : 0;
+        }
+    }
+    for (i = 0; i < n; i++) vp_impl_push_id(w, id[i]);
+}
+
+/* a long word: a doubly linked list of symbols and a heap of rank << 32 | position */
+typedef struct vp_impl_list {
+    uint32_t *next, *previous, *rank, *product; /* rank[i] is that of the pair that begins at i; UINT32_MAX: none, or i is gone */
+    int32_t *id;
+    uint64_t *heap;
+    size_t heap_count;
+} vp_impl_list;
+
+static void vp_impl_heap_push(vp_impl_list *l, uint64_t entry) {
+    size_t i = l->heap_count++;
+    while (i > 0 && l->heap[(i - 1) / 2] > entry) {
+        l->heap[i] = l->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    l->heap[i] = entry;
+}
+
+static uint64_t vp_impl_heap_pop(vp_impl_list *l) {
+    uint64_t top = l->heap[0], moved = l->heap[--l->heap_count];
+    size_t i = 0, child;
+    while ((child = i * 2 + 1) < l->heap_count) {
+        if (child + 1 < l->heap_count && l->heap[child + 1] < l->heap[child]) child++;
+        if (l->heap[child] >= moved) break;
+        l->heap[i] = l->heap[child];
+        i = child;
+    }
+    l->heap[i] = moved;
+    return top;
+}
+
+/* Notes the pair that begins at i; `count` is the end of the list. */
+static void vp_impl_list_pair(const vp_tokenizer *t, vp_impl_list *l, uint32_t i, uint32_t count) {
+    const vp_impl_merge *found = l->next[i] < count ? vp_impl_merge_find(t, (uint32_t)l->id[i], (uint32_t)l->id[l->next[i]]) : NULL;
+    l->rank[i] = found ? found->rank : UINT32_MAX;
+    if (!found) return;
+    l->product[i] = found->product;
+    vp_impl_heap_push(l, (uint64_t)found->rank << 32 | i);
+}
+
+/* Merges a word of any length in O(n log n). An entry of the heap is stale when the pair at its place has another rank by now;
+ * each merge pushes at most two, so 3 n entries are enough. */
+static void vp_impl_merge_long(vp_impl_work *w, const uint8_t *word, size_t bytes) {
+    const vp_tokenizer *t = w->t;
+    vp_impl_list l;
+    void *buffer = w->word;
+    uint32_t i, n = 0;
+    if (!vp_impl_work_room(w, &buffer, &w->word_capacity, bytes, 3 * sizeof(uint64_t) + 5 * sizeof(uint32_t))) return;
+    w->word = (char *)buffer;
+    l.heap = (uint64_t *)buffer;
+    l.heap_count = 0;
+    l.id = (int32_t *)(void *)(l.heap + 3 * bytes);
+    l.next = (uint32_t *)(void *)(l.id + bytes);
+    l.previous = l.next + bytes;
+    l.rank = l.previous + bytes;
+    l.product = l.rank + bytes;
+    for (i = 0; i < bytes; i++) {
+        if (t->byte_id[word[i]] < 0) continue;
+        l.id[n] = t->byte_id[word[i]];
+        l.next[n] = n + 1;
+        l.previous[n] = n - 1; /* of 0: UINT32_MAX, none */
+        n++;
+    }
+    for (i = 0; i < n; i++) vp_impl_list_pair(t, &l, i, n);
+    while (l.heap_count) {
+        uint64_t entry = vp_impl_heap_pop(&l);
+        uint32_t at = (uint32_t)entry, right;
+        if (l.rank[at] != (uint32_t)(entry >> 32)) continue;
+        right = l.next[at];
+        l.id[at] = (int32_t)l.product[at];
+        l.rank[right] = UINT32_MAX;
+        l.next[at] = l.next[right];
+        if (l.next[at] < n) l.previous[l.next[at]] = at;
+        vp_impl_list_pair(t, &l, at, n);
+        if (l.previous[at] != UINT32_MAX) vp_impl_list_pair(t, &l, l.previous[at], n);
+    }
+    for (i = 0; i < n; i = l.next[i]) vp_impl_push_id(w, l.id[i]);
+}
+
+static void vp_impl_merge_word(vp_impl_work *w, const uint8_t *word, size_t bytes) {
+    if (bytes <= VP_IMPL_SHORT_WORD) vp_impl_merge_short(w, word, bytes);
+    else vp_impl_merge_long(w, word, bytes);
+}
+
+static inline void vp_impl_encode_word(vp_impl_work *w, const uint8_t *word, size_t bytes) {
+    const vp_tokenizer *t = w->t;
+    if (bytes <= t->word_longest) {
+        uint32_t hash = vp_impl_word_hash(word, bytes), slot;
+        for (slot = hash & t->word_mask; t->words[slot].id >= 0; slot = (slot + 1) & t->word_mask) {
+            const uint64_t *start = t->token_start + t->words[slot].id;
+            if (t->words[slot].hash == hash && start[1] - start[0] == bytes && !memcmp(t->token_bytes + start[0], word, bytes)) {
+                vp_impl_push_id(w, t->words[slot].id);
+                return;
+            }
+        }
+    }
+    vp_impl_merge_word(w, word, bytes);
+}
+
+/* ---------------------------------------------------------------------------------------------------- words and pieces */
+
+/* Bytes of the contraction at p (which points at '), or 0. */
+static size_t vp_impl_contraction(const uint8_t *p, size_t bytes) {
+    if (bytes > 1 && (p[1] == 's' || p[1] == 't' || p[1] == 'm' || p[1] == 'd')) return 2;
+    if (bytes > 2 && ((p[1] == 'r' && p[2] == 'e') || (p[1] == 'v' && p[2] == 'e') || (p[1] == 'l' && p[2] == 'l'))) return 3;
+    return 0;
+}
+
+/* Bytes of the first word of a piece (bytes > 0). */
+static size_t vp_impl_word_bytes(const uint8_t *properties, const uint8_t *p, size_t bytes) {
+    size_t at = 0, length, before;
+    uint32_t kind;
+    if (p[0] == '\'' && (length = vp_impl_contraction(p, bytes)) > 0) return length;
+    kind = properties[vp_impl_utf8_valid_next(p, &length)] & VP_IMPL_CLASS;
+    if (p[0] == ' ' && bytes > 1) {
+        uint32_t next = properties[vp_impl_utf8_valid_next(p + 1, &length)] & VP_IMPL_CLASS;
+        if (next != VP_IMPL_SPACE) {
+            at = 1;
+            kind = next;
+        } else {
+            length = 1;
+        }
+    }
+    at += length;
+    before = 0;
+    while (at < bytes && (properties[vp_impl_utf8_valid_next(p + at, &length)] & VP_IMPL_CLASS) == kind) {
+        before = at;
+        at += length;
+    }
+    /* white space before a word gives its last character back */
+    return kind == VP_IMPL_SPACE && at < bytes && before > 0 ? before : at;
+}
+
+static void vp_impl_encode_words(vp_impl_work *w, const char *piece, size_t bytes) {
+    const uint8_t *p = (const uint8_t *)piece;
+    size_t i, length;
+    if (!w->t->unicode) {
+        for (i = 0; i < bytes; i++) vp_impl_push_id(w, w->t->byte_id[p[i]]);
+        return;
+    }
+    for (i = 0; i < bytes && !w->out_of_memory; i += length) {
+        length = vp_impl_word_bytes(w->t->unicode->properties, p + i, bytes - i);
+        vp_impl_encode_word(w, p + i, length);
+    }
+}
+
+/* The longest added token that stands at p, or NULL. tokens[low..high) share the first `depth` bytes with the text; the one that
+ * ends there sorts first. */
+static const vp_impl_added *vp_impl_added_at(const vp_impl_added_set *set, const char *p, size_t bytes) {
+    uint32_t low = set->first[(uint8_t)*p], high = set->first[(uint8_t)*p + 1], end, middle, depth = 1;
+    const vp_impl_added *best = NULL;
+    while (low < high) {
+        uint8_t b;
+        if (set->tokens[low].bytes == depth) {
+            best = &set->tokens[low];
+            if (++low == high) break;
+        }
+        if (depth == bytes) break;
+        b = (uint8_t)p[depth];
+        if (b < (uint8_t)set->tokens[low].text[depth] || b > (uint8_t)set->tokens[high - 1].text[depth]) break;
+        for (end = high; low < end;) { /* first with at least b */
+            middle = low + (end - low) / 2;
+            if ((uint8_t)set->tokens[middle].text[depth] < b) low = middle + 1; else end = middle;
+        }
+        for (end = low; end < high;) { /* first with more than b */
+            middle = end + (high - end) / 2;
+            if ((uint8_t)set->tokens[middle].text[depth] <= b) end = middle + 1; else high = middle;
+        }
+        depth++;
+    }
+    return best;
+}
+
+/* The next added token in text[from..bytes): its position, or `bytes` and NULL. */
+static size_t vp_impl_added_next(const vp_impl_added_set *set, const char *text, size_t from, size_t bytes, const vp_impl_added **found) {
+    *found = NULL;
+    if (!set->count) return bytes;
+    for (; from < bytes; from++) {
+        uint8_t b = (uint8_t)text[from];
+        if (set->first[b] == set->first[b + 1]) continue;
+        *found = vp_impl_added_at(set, text + from, bytes - from);
+        if (*found) return from;
+    }
+    return bytes;
+}
+
+/* A piece without raw added tokens. */
+static void vp_impl_encode_piece(vp_impl_work *w, const char *piece, size_t bytes) {
+    const vp_impl_added *found;
+    size_t from = 0, at;
+    if (w->t->nfc) vp_impl_nfc(w, piece, bytes, &piece, &bytes);
+    while (from < bytes && !w->out_of_memory) {
+        at = vp_impl_added_next(&w->t->normalized, piece, from, bytes, &found);
+        vp_impl_encode_words(w, piece + from, at - from);
+        if (!found) break;
+        vp_impl_push_id(w, found->id);
+        from = at + found->bytes;
+    }
+}
+
+VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids, size_t capacity, size_t *count) {
+    const vp_impl_added *found;
+    vp_impl_work work;
+    vp_result result = VP_OK;
+    size_t from = 0, at;
+    if (!tokenizer || !count || (bytes && !text) || (capacity && !ids) || bytes > VP_IMPL_TEXT_BYTES) return VP_ERR_RANGE;
+    if (vp_utf8_valid_bytes(text, bytes) != bytes) return VP_ERR_FORMAT;
+    memset(&work, 0, sizeof work);
+    work.t = tokenizer;
+    while (from < bytes && !work.out_of_memory) {
+        at = vp_impl_added_next(&tokenizer->raw, text, from, bytes, &found);
+        vp_impl_encode_piece(&work, text + from, at - from);
+        if (!found) break;
+        vp_impl_push_id(&work, found->id);
+        from = at + found->bytes;
+    }
+    if (work.out_of_memory) {
+        result = VP_ERR_MEMORY;
+    } else {
+        *count = work.id_count;
+        if (work.id_count > capacity) result = VP_ERR_CAPACITY;
+        else if (work.id_count) memcpy(ids, work.ids, work.id_count * sizeof *ids);
+    }
+    vp_impl_work_free(&work);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ decode */
+
+/* Bytes of text with every maximal invalid part as U+FFFD; out has room for three times as many. */
+static size_t vp_impl_lossy(const char *text, size_t bytes, char *out) {
+    size_t at = 0, used = 0, length;
+    while (at < bytes) {
+        if (vp_impl_utf8_next(text + at, bytes - at, &length) < 0) {
+            used += vp_impl_utf8_put(out + used, 0xFFFD);
+        } else {
+            memmove(out + used, text + at, length);
+            used += length;
+        }
+        at += length;
+    }
+    return used;
+}
+
+/* Replaces every `from` by its shorter or equal `to`, in place; returns the new length. */
+static size_t vp_impl_replace(char *text, size_t bytes, const char *from, const char *to) {
+    size_t from_bytes = strlen(from), to_bytes = strlen(to), at = 0, used = 0;
+    while (at < bytes) {
+        if (text[at] == from[0] && bytes - at >= from_bytes && !memcmp(text + at, from, from_bytes)) {
+            memcpy(text + used, to, to_bytes);
+            used += to_bytes;
+            at += from_bytes;
+        } else {
+            text[used++] = text[at++];
+        }
+    }
+    return used;
+}
+
+static size_t vp_impl_clean_up(char *text, size_t bytes) {
+    static const char *const pairs[10][2] = {
+        { " .", "." }, { " ?", "?" }, { " !", "!" }, { " ,", "," }, { " ' ", "'" },
+        { " n't", "n't" }, { " 'm", "'m" }, { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" }
+    };
+    int i;
+    for (i = 0; i < 10; i++) bytes = vp_impl_replace(text, bytes, pairs[i][0], pairs[i][1]);
+    return bytes;
+}
+
+VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags, char *out, size_t capacity,
+                                     size_t *needed) {
+    int pass, skip = (flags & VP_DECODE_SKIP_SPECIAL) != 0;
+    uint64_t bytes = 0;
+    size_t used = 0, i;
+    char *buffer = NULL;
+    vp_result result = VP_OK;
+    if (!tokenizer || !needed || (count && !ids) || (capacity && !out)) return VP_ERR_RANGE;
+    if (flags & ~(VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP)) return VP_ERR_RANGE;
+    for (pass = 0; pass < 2; pass++) { /* first the length, then the bytes, which are made valid from the upper end of the buffer down */
+        for (i = 0; i < count; i++) {
+            uint32_t id = (uint32_t)ids[i];
+            uint64_t start, length;
+            if (ids[i] < 0 || id >= tokenizer->token_count || !(tokenizer->token_flags[id] & VP_IMPL_TOKEN_PRESENT)) continue;
+            if (skip && (tokenizer->token_flags[id] & VP_IMPL_TOKEN_SPECIAL)) continue;
+            start = tokenizer->token_start[id];
+            length = tokenizer->token_start[id + 1] - start;
+            if (pass) {
+                memcpy(buffer + 2 * bytes + used, tokenizer->token_bytes + start, (size_t)length);
+                used += (size_t)length;
+            } else if ((bytes += length) > (uint64_t)1 << 40) {
+                return VP_ERR_RANGE;
+            }
+        }
+        if (!pass && (bytes > SIZE_MAX / 3 - 1 || !(buffer = (char *)malloc((size_t)bytes * 3 + 1)))) return VP_ERR_MEMORY;
+    }
+    used = vp_impl_lossy(buffer + 2 * bytes, used, buffer);
+    if (flags & VP_DECODE_CLEAN_UP) used = vp_impl_clean_up(buffer, used);
+    *needed = used;
+    if (used >= capacity) {
+        result = VP_ERR_CAPACITY;
+    } else {
+        memcpy(out, buffer, used);
+        out[used] = 0;
+    }
+    free(buffer);
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- load */
+
+/* The tokens by name while a file is read: the vocabulary first, then the added tokens that it lacks. */
+typedef struct vp_impl_names {
+    char *text;
+    uint64_t *start; /* [count + 1] */
+    int32_t *id;
+    uint8_t *added;  /* stands in added_tokens; VP_IMPL_TOKEN_SPECIAL where special */
+    uint32_t count, vocabulary_count;
+    uint32_t *slots, mask; /* index + 1; 0: free */
+} vp_impl_names;
+
+typedef struct vp_impl_loader {
+    vp_json json;
+    vp_json_node *nodes;
+    size_t json_bytes;
+    vp_error *error;
+    vp_tokenizer *t;
+    vp_impl_names names;
+    uint32_t added_node, vocabulary_node, merges_node;
+    uint32_t alphabet[256];  /* the character that stands for a byte */
+    int32_t byte_of[512];    /* and back; -1: none */
+    char *scratch;           /* json_bytes + 1: any one text of the file */
+    vp_impl_work work;
+} vp_impl_loader;
+
+/* Reports `before 'the node's text' after`. */
+static vp_result vp_impl_load_wrong(const vp_impl_loader *l, vp_result code, uint32_t node, const char *where, const char *before,
+                                    const char *after) {
+    vp_impl_message message = { { 0 }, 0 };
+    char quoted[84], cut[80];
+    vp_impl_message_text(&message, before);
+    if (node != VP_JSON_NONE) {
+        const vp_json_node *n = &l->nodes[node];
+        size_t bytes = n->bytes < sizeof quoted - 1 ? (size_t)n->bytes : sizeof quoted - 1;
+        memcpy(quoted, l->json.text + n->start, bytes);
+        quoted[bytes] = 0;
+        vp_impl_text_copy(cut, sizeof cut, quoted);
+        vp_impl_message_text(&message, *before ? " '" : "'");
+        vp_impl_message_text(&message, cut);
+        vp_impl_message_text(&message, "' ");
+    }
+    vp_impl_message_text(&message, after);
+    return vp_fail(l->error, code, node == VP_JSON_NONE ? -1 : (int64_t)l->nodes[node].start, where, message.text);
+}
+
+static vp_result vp_impl_load_no_memory(const vp_impl_loader *l) {
+    return vp_fail(l->error, VP_ERR_MEMORY, -1, "tokenizer", "not enough memory to load the tokenizer");
+}
+
+/* Options of a component: alternatives parted by |, a string after =, * for anything. */
+typedef struct vp_impl_option { const char *key, *allowed; int required; } vp_impl_option;
+
+static int vp_impl_option_allows(const vp_json *json, uint32_t value, const char *allowed) {
+    const vp_json_node *node = &json->nodes[value];
+    for (;;) {
+        size_t length = strcspn(allowed, "|");
+        if (*allowed == '*') return 1;
+        if (node->type == VP_JSON_STRING) {
+            if (*allowed == '=' && vp_impl_json_equals(json, node, allowed + 1, length - 1)) return 1;
+        } else if (node->bytes == length && !memcmp(json->text + node->start, allowed, length)) {
+            return 1;
+        }
+        if (!allowed[length]) return 0;
+        allowed += length + 1;
+    }
+}
+
+/* Checks an object against its options; values[i] gets the node of options[i] or VP_JSON_NONE. */
+static vp_result vp_impl_load_options(const vp_impl_loader *l, uint32_t object, const char *where, const vp_impl_option *options, size_t count,
+                                      uint32_t *values) {
+    const vp_json_node *nodes = l->nodes;
+    uint32_t key;
+    size_t i;
+    if (nodes[object].type != VP_JSON_OBJECT) return vp_impl_load_wrong(l, VP_ERR_FORMAT, object, where, "", "stands where an object belongs");
+    for (i = 0; i < count; i++) values[i] = VP_JSON_NONE;
+    for (key = object + 1; key < nodes[object].end; key = nodes[key + 1].end) {
+        for (i = 0; i < count && !vp_json_equals(&l->json, key, options[i].key); i++) {}
+        if (i == count) return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, key, where, "option", "is not known to this reader");
+        if (values[i] != VP_JSON_NONE) return vp_impl_load_wrong(l, VP_ERR_FORMAT, key, where, "option", "is given twice");
+        values[i] = key + 1;
+    }
+    for (i = 0; i < count; i++) {
+        vp_impl_message message = { { 0 }, 0 };
+        if (values[i] == VP_JSON_NONE && !options[i].required) continue;
+        vp_impl_message_text(&message, options[i].key);
+        if (values[i] == VP_JSON_NONE) {
+            vp_impl_message_text(&message, " is missing");
+            return vp_impl_load_wrong(l, VP_ERR_FORMAT, VP_JSON_NONE, where, message.text, "");
+        }
+        if (vp_impl_option_allows(&l->json, values[i], options[i].allowed)) continue;
+        return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, values[i], where, message.text, "is not implemented");
+    }
+    return VP_OK;
+}
+
+static int vp_impl_load_is_null(const vp_impl_loader *l, uint32_t node) {
+    return node == VP_JSON_NONE || l->nodes[node].type == VP_JSON_NULL;
+}
+
+/* Nothing may be put around a text: the template of a single sequence is that sequence. */
+static vp_result vp_impl_load_post_processor(const vp_impl_loader *l, uint32_t node) {
+    static const vp_impl_option byte_level[4] = {
+        { "type", "=ByteLevel|=TemplateProcessing", 1 }, { "add_prefix_space", "*", 0 }, { "trim_offsets", "*", 0 }, { "use_regex", "*", 0 }
+    };
+    static const vp_impl_option template_options[4] = { { "type", "*", 1 }, { "single", "*", 1 }, { "pair", "*", 0 }, { "special_tokens", "*", 0 } };
+    uint32_t v[4], item, sequence;
+    vp_result result;
+    if (vp_impl_load_is_null(l, node)) return VP_OK;
+    item = vp_json_get(&l->json, node, "type");
+    if (item == VP_JSON_NONE || !vp_json_equals(&l->json, item, "TemplateProcessing")) {
+        return vp_impl_load_options(l, node, "post_processor", byte_level, 4, v);
+    }
+    result = vp_impl_load_options(l, node, "post_processor", template_options, 4, v);
+    if (result != VP_OK) return result;
+    item = vp_json_at(&l->json, v[1], 0);
+    sequence = item == VP_JSON_NONE || l->nodes[v[1]].count != 1 ? VP_JSON_NONE : vp_json_get(&l->json, item, "Sequence");
+    sequence = sequence == VP_JSON_NONE || l->nodes[item].count != 1 ? VP_JSON_NONE : vp_json_get(&l->json, sequence, "id");
+    if (sequence == VP_JSON_NONE || !vp_json_equals(&l->json, sequence, "A")) {
+        return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, v[1], "post_processor.single", "template", "adds tokens, which is not implemented");
+    }
+    return VP_OK;
+}
+
+/* Every component by name, every option by value. */
+static vp_result vp_impl_load_structure(vp_impl_loader *l) {
+    static const vp_impl_option top[9] = {
+        { "version", "=1.0", 1 }, { "truncation", "null", 0 }, { "padding", "null", 0 }, { "added_tokens", "*", 0 }, { "normalizer", "*", 0 },
+        { "pre_tokenizer", "*", 1 }, { "post_processor", "*", 0 }, { "decoder", "*", 1 }, { "model", "*", 1 }
+    };
+    static const vp_impl_option normalizer[1] = { { "type", "=NFC", 1 } };
+    static const vp_impl_option pre_tokenizer[4] = {
+        { "type", "=ByteLevel", 1 }, { "add_prefix_space", "false", 1 }, { "trim_offsets", "true|false", 0 }, { "use_regex", "true", 0 }
+    };
+    static const vp_impl_option decoder[4] = { /* none of these changes what ids decode to */
+        { "type", "=ByteLevel", 1 }, { "add_prefix_space", "true|false", 0 }, { "trim_offsets", "true|false", 0 }, { "use_regex", "true|false", 0 }
+    };
+    static const vp_impl_option model[10] = {
+        { "type", "=BPE", 0 }, { "dropout", "null|0|0.0", 0 }, { "unk_token", "null", 0 }, { "continuing_subword_prefix", "null|=", 0 },
+        { "end_of_word_suffix", "null|=", 0 }, { "fuse_unk", "false", 0 }, { "byte_fallback", "false", 0 }, { "ignore_merges", "false", 0 },
+        { "vocab", "*", 1 }, { "merges", "*", 1 }
+    };
+    uint32_t v[10], parts[9];
+    vp_result result = vp_impl_load_options(l, 0, "tokenizer", top, 9, parts);
+    if (result == VP_OK && !vp_impl_load_is_null(l, parts[4])) {
+        result = vp_impl_load_options(l, parts[4], "normalizer", normalizer, 1, v);
+        l->t->nfc = 1;
+    }
+    if (result == VP_OK) result = vp_impl_load_options(l, parts[5], "pre_tokenizer", pre_tokenizer, 4, v);
+    if (result == VP_OK) result = vp_impl_load_post_processor(l, parts[6]);
+    if (result == VP_OK) result = vp_impl_load_options(l, parts[7], "decoder", decoder, 4, v);
+    if (result == VP_OK) result = vp_impl_load_options(l, parts[8], "model", model, 10, v);
+    if (result != VP_OK) return result;
+    l->added_node = parts[3];
+    l->vocabulary_node = v[8];
+    l->merges_node = v[9];
+    if (l->nodes[v[8]].type != VP_JSON_OBJECT) return vp_impl_load_wrong(l, VP_ERR_FORMAT, v[8], "model.vocab", "", "stands where an object belongs");
+    if (l->nodes[v[9]].type != VP_JSON_ARRAY) return vp_impl_load_wrong(l, VP_ERR_FORMAT, v[9], "model.merges", "", "stands where an array belongs");
+    if (!vp_impl_load_is_null(l, parts[3]) && l->nodes[parts[3]].type != VP_JSON_ARRAY) {
+        return vp_impl_load_wrong(l, VP_ERR_FORMAT, parts[3], "added_tokens", "", "stands where an array belongs");
+    }
+    return VP_OK;
+}
+
+/* The alphabet of GPT-2's bytes_to_unicode: printable Latin-1 stands for itself, the other 68 bytes are U+0100 and on. */
+static void vp_impl_load_alphabet(vp_impl_loader *l) {
+    uint32_t b, other = 256;
+    memset(l->byte_of, 0xFF, sizeof l->byte_of);
+    for (b = 0; b < 256; b++) {
+        int printable = (b > 32 && b < 127) || (b > 160 && b != 173);
+        l->alphabet[b] = printable ? b : other++;
+        l->byte_of[l->alphabet[b]] = (int32_t)b;
+    }
+}
+
+/* What a token decodes to; returns its bytes, never more than the name has. */
+static size_t vp_impl_load_token_bytes(const vp_impl_loader *l, const char *name, size_t bytes, char *out) {
+    size_t at = 0, used = 0, length;
+    while (at < bytes) {
+        uint32_t code = vp_impl_utf8_valid_next((const uint8_t *)name + at, &length);
+        if (code >= 512 || l->byte_of[code] < 0) { /* not of the alphabet: the token is its own text */
+            if (bytes) memcpy(out, name, bytes);
+            return bytes;
+        }
+        out[used++] = (char)l->byte_of[code];
+        at += length;
+    }
+    return used;
+}
+
+/* Power of two with room for twice `count`. */
+static uint32_t vp_impl_load_slots(uint32_t count) {
+    uint32_t slots = 4;
+    while (slots / 2 <= count && slots < (uint32_t)1 << 31) slots *= 2;
+    return slots;
+}
+
+/* Index of a name, or UINT32_MAX; *slot: where it is or belongs */
+static uint32_t vp_impl_names_find(const vp_impl_names *names, const char *text, size_t bytes, uint32_t *slot) {
+    uint32_t at = vp_impl_word_hash((const uint8_t *)text, bytes) & names->mask;
+    for (; names->slots[at]; at = (at + 1) & names->mask) {
+        uint32_t index = names->slots[at] - 1;
+        if (names->start[index + 1] - names->start[index] == bytes && !memcmp(names->text + names->start[index], text, bytes)) break;
+    }
+    *slot = at;
+    return names->slots[at] - 1;
+}
+
+/* Adds the name that the caller has written at text + start[count]. */
+static void vp_impl_names_add(vp_impl_names *names, size_t bytes, int32_t id, uint32_t slot) {
+    names->start[names->count + 1] = names->start[names->count] + bytes;
+    names->id[names->count] = id;
+    names->slots[slot] = ++names->count;
+}
+
+/* A token's id: a whole number that fits our tables. */
+static vp_result vp_impl_load_id(const vp_impl_loader *l, uint32_t node, const char *where, int32_t *id) {
+    int64_t value;
+    if (l->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(&l->json, node, &value) != VP_OK || value < 0) {
+        return vp_impl_load_wrong(l, VP_ERR_FORMAT, node, where, "id", "is not a whole number from 0 on");
+    }
+    if (value >= VP_IMPL_TOKEN_LIMIT) return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, node, where, "id", "is over 4194303");
+    *id = (int32_t)value;
+    return VP_OK;
+}
+
+static vp_result vp_impl_load_vocabulary(vp_impl_loader *l) {
+    const vp_json_node *nodes = l->nodes, *object = &nodes[l->vocabulary_node];
+    uint32_t added = vp_impl_load_is_null(l, l->added_node) ? 0 : nodes[l->added_node].count, key, slot, all;
+    vp_impl_names *names = &l->names;
+    vp_result result;
+    size_t bytes;
+    int32_t id = 0;
+    if (object->count > VP_IMPL_TOKEN_LIMIT || added > VP_IMPL_TOKEN_LIMIT) {
+        return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, VP_JSON_NONE, "tokenizer", "more than 4194304 tokens", "");
+    }
+    all = object->count + added;
+    names->mask = vp_impl_load_slots(all) - 1;
+    names->text = (char *)malloc(l->json_bytes + 1); /* an unescaped text is never longer than the escaped one */
+    names->start = (uint64_t *)calloc((size_t)all + 1, sizeof *names->start);
+    names->id = (int32_t *)calloc((size_t)all + 1, sizeof *names->id);
+    names->added = (uint8_t *)calloc((size_t)all + 1, 1);
+    names->slots = (uint32_t *)calloc((size_t)names->mask + 1, sizeof *names->slots);
+    if (!names->text || !names->start || !names->id || !names->added || !names->slots) return vp_impl_load_no_memory(l);
+    for (key = l->vocabulary_node + 1; key < object->end; key = nodes[key + 1].end) {
+        char *text = names->text + names->start[names->count];
+        if (vp_json_text(&l->json, key, text, l->json_bytes + 1 - (size_t)names->start[names->count], &bytes) != VP_OK) {
+            return vp_impl_load_wrong(l, VP_ERR_FORMAT, key, "model.vocab", "token", "cannot be read");
+        }
+        result = vp_impl_load_id(l, key + 1, "model.vocab", &id);
+        if (result != VP_OK) return result;
+        if (vp_impl_names_find(names, text, bytes, &slot) != UINT32_MAX) {
+            return vp_impl_load_wrong(l, VP_ERR_FORMAT, key, "model.vocab", "token", "is there twice");
+        }
+        vp_impl_names_add(names, bytes, id, slot);
+    }
+    names->vocabulary_count = names->count;
+    return VP_OK;
+}
+
+static int vp_impl_added_compare(const void *a, const void *b) {
+    const vp_impl_added *x = (const vp_impl_added *)a, *y = (const vp_impl_added *)b;
+    int order = memcmp(x->text, y->text, x->bytes < y->bytes ? x->bytes : y->bytes);
+    return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* Sorts a set and indexes it; 0 when two tokens are the same text. */
+static int vp_impl_added_sort(vp_impl_added_set *set) {
+    uint32_t i, b;
+    if (set->count) qsort(set->tokens, set->count, sizeof *set->tokens, vp_impl_added_compare);
+    for (i = b = 0; b < 256; b++) {
+        set->first[b] = i;
+        while (i < set->count && (uint8_t)set->tokens[i].text[0] == b) i++;
+    }
+    set->first[256] = i;
+    for (i = 1; i < set->count; i++) {
+        if (!vp_impl_added_compare(&set->tokens[i - 1], &set->tokens[i])) return 0;
+    }
+    return 1;
+}
+
+/* Keeps an added token's text (normalised where it is to be matched so). */
+static int vp_impl_load_added_text(vp_impl_loader *l, const char *name, size_t bytes, int32_t id, int normalized) {
+    vp_impl_added_set *set = normalized ? &l->t->normalized : &l->t->raw;
+    vp_impl_added *token = &set->tokens[set->count++];
+    char *text = l->t->added_text + l->t->added_used;
+    if (normalized && l->t->nfc) vp_impl_nfc(&l->work, name, bytes, &name, &bytes);
+    if (l->work.out_of_memory) return 0;
+    memcpy(text, name, bytes);
+    l->t->added_used += bytes;
+    token->text = text;
+    token->bytes = (uint32_t)bytes;
+    token->id = id;
+    return 1;
+}
+
+/* One added token. Its id must be the one the reference would give it: the vocabulary's, else the next one after the vocabulary's
+ * size and after every added token before (the reference ignores the number in the file). */
+static vp_result vp_impl_load_added_token(vp_impl_loader *l, uint32_t node, int64_t *highest) {
+    static const vp_impl_option options[7] = {
+        { "id", "*", 1 }, { "content", "*", 1 }, { "single_word", "false", 1 }, { "lstrip", "false", 1 }, { "rstrip", "false", 1 },
+        { "normalized", "true|false", 1 }, { "special", "true|false", 1 }
+    };
+    vp_impl_names *names = &l->names;
+    char *text = names->text + names->start[names->count];
+    uint32_t v[7], slot, index;
+    int64_t expected;
+    int32_t id = 0;
+    size_t bytes;
+    vp_result result = vp_impl_load_options(l, node, "added_tokens", options, 7, v);
+    if (result == VP_OK) result = vp_impl_load_id(l, v[0], "added_tokens", &id);
+    if (result != VP_OK) return result;
+    if (vp_json_text(&l->json, v[1], text, l->json_bytes + 1 - (size_t)names->start[names->count], &bytes) != VP_OK || !bytes) {
+        return vp_impl_load_wrong(l, VP_ERR_FORMAT, v[1], "added_tokens", "content", "is not a text of one character or more");
+    }
+    if (bytes > VP_IMPL_ADDED_BYTES) return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, v[1], "added_tokens", "content", "is longer than 1024 bytes");
+    index = vp_impl_names_find(names, text, bytes, &slot);
+    expected = *highest >= (int64_t)names->vocabulary_count || !names->vocabulary_count ? *highest + 1 : (int64_t)names->vocabulary_count;
+    if (index != UINT32_MAX) {
+        if (names->added[index]) return vp_impl_load_wrong(l, VP_ERR_FORMAT, v[1], "added_tokens", "token", "is there twice");
+        expected = names->id[index];
+    }
+    if (id != expected) {
+        return vp_impl_load_wrong(l, VP_ERR_MISMATCH, v[1], "added_tokens", "token",
+                                  "has another id than its place in the vocabulary, or the next free one, gives it");
+    }
+    if (index == UINT32_MAX) {
+        index = names->count;
+        vp_impl_names_add(names, bytes, id, slot);
+    }
+    names->added[index] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (l->nodes[v[6]].type == VP_JSON_TRUE ? VP_IMPL_TOKEN_SPECIAL : 0));
+    if (id > *highest) *highest = id;
+    text = names->text + names->start[index];
+    return vp_impl_load_added_text(l, text, bytes, id, l->nodes[v[5]].type == VP_JSON_TRUE) ? VP_OK : vp_impl_load_no_memory(l);
+}
+
+static vp_result vp_impl_load_added(vp_impl_loader *l) {
+    const vp_json_node *array = &l->nodes[l->added_node];
+    int64_t highest = -1;
+    uint32_t node;
+    size_t text_bytes;
+    vp_result result;
+    if (vp_impl_load_is_null(l, l->added_node)) return VP_OK;
+    text_bytes = (size_t)array->bytes; /* NFC makes a text at most three times as long */
+    if (text_bytes > SIZE_MAX / 3 - 1) return vp_impl_load_no_memory(l);
+    l->t->added_text = (char *)malloc(text_bytes * 3 + 1);
+    l->t->raw.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
+    l->t->normalized.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
+    if (!l->t->added_text || !l->t->raw.tokens || !l->t->normalized.tokens) return vp_impl_load_no_memory(l);
+    for (node = l->added_node + 1; node < array->end; node = l->nodes[node].end) {
+        result = vp_impl_load_added_token(l, node, &highest);
+        if (result != VP_OK) return result;
+    }
+    if (!vp_impl_added_sort(&l->t->raw) || !vp_impl_added_sort(&l->t->normalized)) {
+        return vp_impl_load_wrong(l, VP_ERR_FORMAT, VP_JSON_NONE, "added_tokens", "two tokens are the same text after normalisation", "");
+    }
+    return VP_OK;
+}
+
+/* The table from ids to bytes, and from bytes to the ids that words start from. */
+static vp_result vp_impl_load_tokens(vp_impl_loader *l) {
+    vp_impl_names *names = &l->names;
+    vp_tokenizer *t = l->t;
+    uint32_t i, slot;
+    uint64_t total = 0;
+    size_t bytes;
+    for (i = 0; i < names->count; i++) {
+        if ((uint32_t)names->id[i] >= t->token_count) t->token_count = (uint32_t)names->id[i] + 1;
+        total = names->start[i + 1];
+    }
+    t->token_flags = (uint8_t *)calloc((size_t)t->token_count + 1, 1);
+    t->token_start = (uint64_t *)calloc((size_t)t->token_count + 1, sizeof *t->token_start);
+    t->token_bytes = (char *)malloc((size_t)total + 1);
+    if (!t->token_flags || !t->token_start || !t->token_bytes) return vp_impl_load_no_memory(l);
+    for (i = 0; i < names->count; i++) { /* lengths first: ids come in any order */
+        uint32_t id = (uint32_t)names->id[i];
+        if (t->token_flags[id]) {
+            vp_impl_message message = { { 0 }, 0 };
+            vp_impl_message_text(&message, "two tokens have the id ");
+            vp_impl_message_int(&message, (int64_t)id);
+            return vp_impl_load_wrong(l, VP_ERR_FORMAT, VP_JSON_NONE, "model.vocab", message.text, "");
+        }
+        t->token_flags[id] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (names->added[i] & VP_IMPL_TOKEN_SPECIAL));
+        bytes = (size_t)(names->start[i + 1] - names->start[i]);
+        t->token_start[id + 1] = vp_impl_load_token_bytes(l, names->text + names->start[i], bytes, l->scratch);
+    }
+    for (i = 0; i < t->token_count; i++) t->token_start[i + 1] += t->token_start[i];
+    for (i = 0; i < names->count; i++) {
+        bytes = (size_t)(names->start[i + 1] - names->start[i]);
+        bytes = vp_impl_load_token_bytes(l, names->text + names->start[i], bytes, l->scratch);
+        memcpy(t->token_bytes + t->token_start[names->id[i]], l->scratch, bytes);
+    }
+    for (i = 0; i < 256; i++) {
+        char text[4];
+        uint32_t index = vp_impl_names_find(names, text, vp_impl_utf8_put(text, l->alphabet[i]), &slot);
+        t->byte_id[i] = index < names->vocabulary_count ? names->id[index] : -1;
+    }
+    return VP_OK;
+}
+
+/* The two parts of a merge, one behind the other in scratch: "a b" or ["a", "b"]. 0: neither. */
+static int vp_impl_load_merge_parts(vp_impl_loader *l, uint32_t node, size_t *left, size_t *right) {
+    const vp_json_node *n = &l->nodes[node];
+    size_t room = l->json_bytes + 1;
+    char *space;
+    if (n->type == VP_JSON_ARRAY) {
+        return n->count == 2 && vp_json_text(&l->json, node + 1, l->scratch, room, left) == VP_OK &&
+               vp_json_text(&l->json, node + 2, l->scratch + *left, room - *left, right) == VP_OK;
+    }
+    if (n->type != VP_JSON_STRING || vp_json_text(&l->json, node, l->scratch, room, right) != VP_OK) return 0;
+    space = (char *)memchr(l->scratch, ' ', *right);
+    if (!space) return 0;
+    *left = (size_t)(space - l->scratch);
+    *right -= *left + 1;
+    if (memchr(space + 1, ' ', *right)) return 0;
+    memmove(space, space + 1, *right);
+    return 1;
+}
+
+static vp_result vp_impl_load_merges(vp_impl_loader *l) {
+    const vp_json_node *array = &l->nodes[l->merges_node], *nodes = l->nodes;
+    vp_impl_names *names = &l->names;
+    vp_tokenizer *t = l->t;
+    uint32_t node, rank = 0, i, slot;
+    t->merge_mask = vp_impl_load_slots(array->count) - 1;
+    t->merges = (vp_impl_merge *)malloc(((size_t)t->merge_mask + 1) * sizeof *t->merges);
+    if (!t->merges) return vp_impl_load_no_memory(l);
+    for (i = 0; i <= t->merge_mask; i++) t->merges[i].rank = UINT32_MAX;
+    for (node = l->merges_node + 1; node < array->end; node = nodes[node].end) {
+        size_t left, right;
+        uint32_t a, b, product;
+        vp_impl_merge *merge;
+        if (nodes[node].type == VP_JSON_STRING && nodes[node].bytes >= 8 && !memcmp(l->json.text + nodes[node].start, "#version", 8)) continue;
+        if (!vp_impl_load_merge_parts(l, node, &left, &right)) {
+            return vp_impl_load_wrong(l, VP_ERR_FORMAT, node, "model.merges", "merge", "is not a pair of tokens");
+        }
+        a = vp_impl_names_find(names, l->scratch, left, &slot);
+        b = vp_impl_names_find(names, l->scratch + left, right, &slot);
+        product = vp_impl_names_find(names, l->scratch, left + right, &slot);
+        if (a >= names->vocabulary_count || b >= names->vocabulary_count || product >= names->vocabulary_count) {
+            return vp_impl_load_wrong(l, VP_ERR_FORMAT, node, "model.merges", "merge", "has a part or a product that the vocabulary lacks");
+        }
+        a = (uint32_t)names->id[a];
+        b = (uint32_t)names->id[b];
+        i = (uint32_t)vp_impl_mix((uint64_t)a << 32 | b) & t->merge_mask;
+        while (t->merges[i].rank != UINT32_MAX && (t->merges[i].left != a || t->merges[i].right != b)) i = (i + 1) & t->merge_mask;
+        merge = &t->merges[i];
+        merge->left = a;
+        merge->right = b;
+        merge->rank = rank++; /* a pair listed twice has its last rank, as in the reference */
+        merge->product = (uint32_t)names->id[product];
+    }
+    return VP_OK;
+}
+
+/* Finds the tokens that encoding their own bytes gives back: a word that is one of them needs no merging. */
+static vp_result vp_impl_load_words(vp_impl_loader *l) {
+    vp_tokenizer *t = l->t;
+    uint32_t i, slot;
+    t->word_mask = vp_impl_load_slots(l->names.vocabulary_count) - 1;
+    t->words = (vp_impl_word *)malloc(((size_t)t->word_mask + 1) * sizeof *t->words);
+    if (!t->words) return vp_impl_load_no_memory(l);
+    for (i = 0; i <= t->word_mask; i++) t->words[i].id = -1;
+    for (i = 0; i < l->names.vocabulary_count; i++) {
+        int32_t id = l->names.id[i];
+        const uint8_t *bytes = (const uint8_t *)t->token_bytes + t->token_start[id];
+        uint64_t count = t->token_start[id + 1] - t->token_start[id];
+        uint32_t hash;
+        l->work.id_count = 0;
+        if (count > VP_IMPL_TEXT_BYTES) continue;
+        vp_impl_merge_word(&l->work, bytes, (size_t)count);
+        if (l->work.out_of_memory) return vp_impl_load_no_memory(l);
+        if (l->work.id_count != 1 || l->work.ids[0] != id) continue;
+        hash = vp_impl_word_hash(bytes, (size_t)count);
+        for (slot = hash & t->word_mask; t->words[slot].id >= 0;) slot = (slot + 1) & t->word_mask;
+        t->words[slot].hash = hash;
+        t->words[slot].id = id;
+        if (count > t->word_longest) t->word_longest = (uint32_t)count;
+    }
+    return VP_OK;
+}
+
+static vp_result vp_impl_load_all(vp_impl_loader *l, const char *json) {
+    size_t needed = l->json_bytes / 4 + 16; /* enough for every real file; the parser says when it is not */
+    uint32_t i, slot, index;
+    vp_result result = VP_ERR_CAPACITY;
+    vp_error parse_error; /* not the caller's: a second try may succeed */
+    while (result == VP_ERR_CAPACITY) {
+        free(l->nodes);
+        l->nodes = needed <= SIZE_MAX / sizeof *l->nodes ? (vp_json_node *)malloc(needed * sizeof *l->nodes) : NULL;
+        if (!l->nodes) return vp_impl_load_no_memory(l);
+        result = vp_json_parse(json, l->json_bytes, l->nodes, needed, &l->json, &needed, &parse_error);
+    }
+    if (result != VP_OK) return vp_fail(l->error, parse_error.code, parse_error.offset, parse_error.where, parse_error.text);
+    l->scratch = (char *)malloc(l->json_bytes + 1);
+    l->t->unicode = (vp_impl_unicode *)malloc(sizeof *l->t->unicode);
+    if (!l->scratch || !l->t->unicode) return vp_impl_load_no_memory(l);
+    vp_impl_unicode_init(l->t->unicode);
+    vp_impl_load_alphabet(l);
+    result = vp_impl_load_structure(l);
+    if (result == VP_OK) result = vp_impl_load_vocabulary(l);
+    if (result == VP_OK) result = vp_impl_load_added(l);
+    if (result == VP_OK) result = vp_impl_load_tokens(l);
+    if (result == VP_OK) result = vp_impl_load_merges(l);
+    if (result == VP_OK) result = vp_impl_load_words(l);
+    if (result != VP_OK) return result;
+    for (i = 0; i < 7; i++) {
+        index = vp_impl_names_find(&l->names, vp_impl_special_contents[i], strlen(vp_impl_special_contents[i]), &slot);
+        l->t->special[i] = index == UINT32_MAX ? -1 : l->names.id[index];
+    }
+    return VP_OK;
+}
+
+VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error) {
+    vp_impl_loader loader;
+    vp_result result;
+    if (!json || !tokenizer) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "no text or no place for the tokenizer");
+    if (bytes > SIZE_MAX - 1) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "the text is too long");
+    memset(&loader, 0, sizeof loader);
+    loader.json_bytes = bytes;
+    loader.error = error;
+    loader.work.t = loader.t = (vp_tokenizer *)calloc(1, sizeof *loader.t);
+    result = loader.t ? vp_impl_load_all(&loader, json) : vp_impl_load_no_memory(&loader);
+    if (result == VP_OK) *tokenizer = loader.t; else vp_tokenizer_free(loader.t);
+    vp_impl_work_free(&loader.work);
+    free(loader.nodes);
+    free(loader.scratch);
+    free(loader.names.text);
+    free(loader.names.start);
+    free(loader.names.id);
+    free(loader.names.added);
+    free(loader.names.slots);
+    return result;
+}
+
+/* Fills the tables of the byte tokenizer; special ids in the order of vp_impl_special_contents. */
+static vp_result vp_impl_bytes_fill(vp_tokenizer *t) {
+    size_t used = 0;
+    uint32_t i, id, k;
+    t->token_flags = (uint8_t *)calloc((size_t)t->token_count + 1, 1);
+    t->token_start = (uint64_t *)calloc((size_t)t->token_count + 1, sizeof *t->token_start);
+    t->token_bytes = (char *)malloc(256 + 7 * 16);
+    t->raw.tokens = (vp_impl_added *)calloc(7, sizeof *t->raw.tokens);
+    if (!t->token_flags || !t->token_start || !t->token_bytes || !t->raw.tokens) return VP_ERR_MEMORY;
+    for (i = 0; i < 256; i++) {
+        t->byte_id[i] = (int32_t)i + 2;
+        t->token_flags[i + 2] = VP_IMPL_TOKEN_PRESENT;
+    }
+    for (k = 0; k < 7; k++) {
+        if (t->token_flags[t->special[k]]) return VP_ERR_MISMATCH;
+        t->token_flags[t->special[k]] = VP_IMPL_TOKEN_PRESENT | VP_IMPL_TOKEN_SPECIAL;
+        t->raw.tokens[k].text = vp_impl_special_contents[k];
+        t->raw.tokens[k].bytes = (uint32_t)strlen(vp_impl_special_contents[k]);
+        t->raw.tokens[k].id = t->special[k];
+    }
+    t->raw.count = 7;
+    vp_impl_added_sort(&t->raw);
+    for (id = 0; id < t->token_count; id++) {
+        if (id >= 2 && id < 258) t->token_bytes[used++] = (char)(id - 2);
+        for (k = 0; k < 7; k++) {
+            if (t->special[k] != (int32_t)id) continue;
+            memcpy(t->token_bytes + used, vp_impl_special_contents[k], strlen(vp_impl_special_contents[k]));
+            used += strlen(vp_impl_special_contents[k]);
+        }
+        t->token_start[id + 1] = used;
+    }
+    return VP_OK;
+}
+
+VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer) {
+    vp_tokenizer *t;
+    vp_result result;
+    int32_t special[7], i;
+    if (!ids || !tokenizer) return VP_ERR_RANGE;
+    special[0] = ids->eos;
+    special[1] = ids->pad;
+    special[2] = ids->im_start;
+    special[3] = ids->im_end;
+    special[4] = ids->im_patch;
+    special[5] = ids->im_col;
+    special[6] = ids->image;
+    for (i = 0; i < 7; i++) {
+        if (special[i] < 0 || special[i] >= VP_IMPL_TOKEN_LIMIT || (special[i] >= 2 && special[i] < 258)) return VP_ERR_RANGE;
+    }
+    if (ids->bos != ids->eos) return VP_ERR_MISMATCH;
+    t = (vp_tokenizer *)calloc(1, sizeof *t);
+    if (!t) return VP_ERR_MEMORY;
+    memcpy(t->special, special, sizeof special);
+    t->token_count = 258;
+    for (i = 0; i < 7; i++) {
+        if ((uint32_t)special[i] >= t->token_count) t->token_count = (uint32_t)special[i] + 1;
+    }
+    result = vp_impl_bytes_fill(t);
+    if (result == VP_OK) *tokenizer = t; else vp_tokenizer_free(t);
+    return result;
+}
+
+VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer) {
+    if (!tokenizer) return;
+    free(tokenizer->unicode);
+    free(tokenizer->raw.tokens);
+    free(tokenizer->normalized.tokens);
+    free(tokenizer->added_text);
+    free(tokenizer->token_flags);
+    free(tokenizer->token_start);
+    free(tokenizer->token_bytes);
+    free(tokenizer->merges);
+    free(tokenizer->words);
+    free(tokenizer);
+}
+
+VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error) {
+    int i;
+    if (!tokenizer || !ids) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "no tokenizer or no place for the ids");
+    for (i = 0; i < 7; i++) {
+        vp_impl_message message = { { 0 }, 0 };
+        if (tokenizer->special[i] >= 0) continue;
+        vp_impl_message_text(&message, "the tokenizer has no token ");
+        vp_impl_message_text(&message, vp_impl_special_contents[i]);
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, vp_impl_special_contents[i], message.text);
+    }
+    ids->bos = ids->eos = tokenizer->special[0];
+    ids->pad = tokenizer->special[1];
+    ids->im_start = tokenizer->special[2];
+    ids->im_end = tokenizer->special[3];
+    ids->im_patch = tokenizer->special[4];
+    ids->im_col = tokenizer->special[5];
+    ids->image = tokenizer->special[6];
+    return VP_OK;
+}
+
+/* ================================================================================================= score >>score */
+
+/* ---------------------------------------------------------------------------- Unicode as far as Python's str needs it
+ * Tables of Unicode 14.0. Lower case: {first, last, step, what to add}, ascending; U+0130 becomes two characters and is handled apart. */
+typedef struct vp_impl_score_case_range { uint32_t first, last, step; int32_t add; } vp_impl_score_case_range;
+static const vp_impl_score_case_range vp_impl_score_case_ranges[] = {
+    {0xC0, 0xD6, 1, 32}, {0xD8, 0xDE, 1, 32}, {0x100, 0x12E, 2, 1}, {0x132, 0x136, 2, 1}, {0x139, 0x147, 2, 1}, {0x14A, 0x176, 2, 1},
+    {0x178, 0x178, 1, -121}, {0x179, 0x17D, 2, 1}, {0x181, 0x181, 1, 210}, {0x182, 0x184, 2, 1}, {0x186, 0x186, 1, 206},
+    {0x187, 0x187, 1, 1}, {0x189, 0x18A, 1, 205}, {0x18B, 0x18B, 1, 1}, {0x18E, 0x18E, 1, 79}, {0x18F, 0x18F, 1, 202},
+    {0x190, 0x190, 1, 203}, {0x191, 0x191, 1, 1}, {0x193, 0x193, 1, 205}, {0x194, 0x194, 1, 207}, {0x196, 0x196, 1, 211},
+    {0x197, 0x197, 1, 209}, {0x198, 0x198, 1, 1}, {0x19C, 0x19C, 1, 211}, {0x19D, 0x19D, 1, 213}, {0x19F, 0x19F, 1, 214},
+    {0x1A0, 0x1A4, 2, 1}, {0x1A6, 0x1A6, 1, 218}, {0x1A7, 0x1A7, 1, 1}, {0x1A9, 0x1A9, 1, 218}, {0x1AC, 0x1AC, 1, 1},
+    {0x1AE, 0x1AE, 1, 218}, {0x1AF, 0x1AF, 1, 1}, {0x1B1, 0x1B2, 1, 217}, {0x1B3, 0x1B5, 2, 1}, {0x1B7, 0x1B7, 1, 219},
+    {0x1B8, 0x1B8, 1, 1}, {0x1BC, 0x1BC, 1, 1}, {0x1C4, 0x1C4, 1, 2}, {0x1C5, 0x1C5, 1, 1}, {0x1C7, 0x1C7, 1, 2}, {0x1C8, 0x1C8, 1, 1},
+    {0x1CA, 0x1CA, 1, 2}, {0x1CB, 0x1DB, 2, 1}, {0x1DE, 0x1EE, 2, 1}, {0x1F1, 0x1F1, 1, 2}, {0x1F2, 0x1F4, 2, 1}, {0x1F6, 0x1F6, 1, -97},
+    {0x1F7, 0x1F7, 1, -56}, {0x1F8, 0x21E, 2, 1}, {0x220, 0x220, 1, -130}, {0x222, 0x232, 2, 1}, {0x23A, 0x23A, 1, 10795},
+    {0x23B, 0x23B, 1, 1}, {0x23D, 0x23D, 1, -163}, {0x23E, 0x23E, 1, 10792}, {0x241, 0x241, 1, 1}, {0x243, 0x243, 1, -195},
+    {0x244, 0x244, 1, 69}, {0x245, 0x245, 1, 71}, {0x246, 0x24E, 2, 1}, {0x370, 0x372, 2, 1}, {0x376, 0x376, 1, 1}, {0x37F, 0x37F, 1, 116},
+    {0x386, 0x386, 1, 38}, {0x388, 0x38A, 1, 37}, {0x38C, 0x38C, 1, 64}, {0x38E, 0x38F, 1, 63}, {0x391, 0x3A1, 1, 32},
+    {0x3A3, 0x3AB, 1, 32}, {0x3CF, 0x3CF, 1, 8}, {0x3D8, 0x3EE, 2, 1}, {0x3F4, 0x3F4, 1, -60}, {0x3F7, 0x3F7, 1, 1}, {0x3F9, 0x3F9, 1, -7},
+    {0x3FA, 0x3FA, 1, 1}, {0x3FD, 0x3FF, 1, -130}, {0x400, 0x40F, 1, 80}, {0x410, 0x42F, 1, 32}, {0x460, 0x480, 2, 1}, {0x48A, 0x4BE, 2, 1},
+    {0x4C0, 0x4C0, 1, 15}, {0x4C1, 0x4CD, 2, 1}, {0x4D0, 0x52E, 2, 1}, {0x531, 0x556, 1, 48}, {0x10A0, 0x10C5, 1, 7264},
+    {0x10C7, 0x10C7, 1, 7264}, {0x10CD, 0x10CD, 1, 7264}, {0x13A0, 0x13EF, 1, 38864}, {0x13F0, 0x13F5, 1, 8}, {0x1C90, 0x1CBA, 1, -3008},
+    {0x1CBD, 0x1CBF, 1, -3008}, {0x1E00, 0x1E94, 2, 1}, {0x1E9E, 0x1E9E, 1, -7615}, {0x1EA0, 0x1EFE, 2, 1}, {0x1F08, 0x1F0F, 1, -8},
+    {0x1F18, 0x1F1D, 1, -8}, {0x1F28, 0x1F2F, 1, -8}, {0x1F38, 0x1F3F, 1, -8}, {0x1F48, 0x1F4D, 1, -8}, {0x1F59, 0x1F5F, 2, -8},
+    {0x1F68, 0x1F6F, 1, -8}, {0x1F88, 0x1F8F, 1, -8}, {0x1F98, 0x1F9F, 1, -8}, {0x1FA8, 0x1FAF, 1, -8}, {0x1FB8, 0x1FB9, 1, -8},
+    {0x1FBA, 0x1FBB, 1, -74}, {0x1FBC, 0x1FBC, 1, -9}, {0x1FC8, 0x1FCB, 1, -86}, {0x1FCC, 0x1FCC, 1, -9}, {0x1FD8, 0x1FD9, 1, -8},
+    {0x1FDA, 0x1FDB, 1, -100}, {0x1FE8, 0x1FE9, 1, -8}, {0x1FEA, 0x1FEB, 1, -112}, {0x1FEC, 0x1FEC, 1, -7}, {0x1FF8, 0x1FF9, 1, -128},
+    {0x1FFA, 0x1FFB, 1, -126}, {0x1FFC, 0x1FFC, 1, -9}, {0x2126, 0x2126, 1, -7517}, {0x212A, 0x212A, 1, -8383}, {0x212B, 0x212B, 1, -8262},
+    {0x2132, 0x2132, 1, 28}, {0x2160, 0x216F, 1, 16}, {0x2183, 0x2183, 1, 1}, {0x24B6, 0x24CF, 1, 26}, {0x2C00, 0x2C2F, 1, 48},
+    {0x2C60, 0x2C60, 1, 1}, {0x2C62, 0x2C62, 1, -10743}, {0x2C63, 0x2C63, 1, -3814}, {0x2C64, 0x2C64, 1, -10727}, {0x2C67, 0x2C6B, 2, 1},
+    {0x2C6D, 0x2C6D, 1, -10780}, {0x2C6E, 0x2C6E, 1, -10749}, {0x2C6F, 0x2C6F, 1, -10783}, {0x2C70, 0x2C70, 1, -10782},
+    {0x2C72, 0x2C72, 1, 1}, {0x2C75, 0x2C75, 1, 1}, {0x2C7E, 0x2C7F, 1, -10815}, {0x2C80, 0x2CE2, 2, 1}, {0x2CEB, 0x2CED, 2, 1},
+    {0x2CF2, 0x2CF2, 1, 1}, {0xA640, 0xA66C, 2, 1}, {0xA680, 0xA69A, 2, 1}, {0xA722, 0xA72E, 2, 1}, {0xA732, 0xA76E, 2, 1},
+    {0xA779, 0xA77B, 2, 1}, {0xA77D, 0xA77D, 1, -35332}, {0xA77E, 0xA786, 2, 1}, {0xA78B, 0xA78B, 1, 1}, {0xA78D, 0xA78D, 1, -42280},
+    {0xA790, 0xA792, 2, 1}, {0xA796, 0xA7A8, 2, 1}, {0xA7AA, 0xA7AA, 1, -42308}, {0xA7AB, 0xA7AB, 1, -42319}, {0xA7AC, 0xA7AC, 1, -42315},
+    {0xA7AD, 0xA7AD, 1, -42305}, {0xA7AE, 0xA7AE, 1, -42308}, {0xA7B0, 0xA7B0, 1, -42258}, {0xA7B1, 0xA7B1, 1, -42282},
+    {0xA7B2, 0xA7B2, 1, -42261}, {0xA7B3, 0xA7B3, 1, 928}, {0xA7B4, 0xA7C2, 2, 1}, {0xA7C4, 0xA7C4, 1, -48}, {0xA7C5, 0xA7C5, 1, -42307},
+    {0xA7C6, 0xA7C6, 1, -35384}, {0xA7C7, 0xA7C9, 2, 1}, {0xA7D0, 0xA7D0, 1, 1}, {0xA7D6, 0xA7D8, 2, 1}, {0xA7F5, 0xA7F5, 1, 1},
+    {0xFF21, 0xFF3A, 1, 32}, {0x10400, 0x10427, 1, 40}, {0x104B0, 0x104D3, 1, 40}, {0x10570, 0x1057A, 1, 39}, {0x1057C, 0x1058A, 1, 39},
+    {0x1058C, 0x10592, 1, 39}, {0x10594, 0x10595, 1, 39}, {0x10C80, 0x10CB2, 1, 64}, {0x118A0, 0x118BF, 1, 32}, {0x16E40, 0x16E5F, 1, 32},
+    {0x1E900, 0x1E921, 1, 34}};
+enum { VP_IMPL_SCORE_CASE_RANGE_COUNT = sizeof vp_impl_score_case_ranges / sizeof vp_impl_score_case_ranges[0] };
+
+/* the zeros of the decimal digits behind ASCII; nine more follow each */
+static const uint32_t vp_impl_score_digit_zeros[] = {
+    0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x1090,
+    0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0,
+    0xFF10, 0x104A0, 0x10D30, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0, 0x11650, 0x116C0, 0x11730, 0x118E0, 0x11950,
+    0x11C50, 0x11D50, 0x11DA0, 0x16A60, 0x16AC0, 0x16B50, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E950, 0x1FBF0};
+enum { VP_IMPL_SCORE_DIGIT_ZERO_COUNT = sizeof vp_impl_score_digit_zeros / sizeof vp_impl_score_digit_zeros[0] };
+
+/* One character at p < end; *bytes is its length. A byte that is no UTF-8 is a character of its own above the Unicode range. */
+static uint32_t vp_impl_score_get(const char *p, const char *end, size_t *bytes) {
+    const unsigned char *u = (const unsigned char *)p;
+    size_t left = (size_t)(end - p), length = u[0] < 0x80 ? 1 : u[0] < 0xC2 ? 0 : u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : u[0] < 0xF5 ? 4 : 0, i;
+    uint32_t code = length == 1 ? u[0] : length == 2 ? u[0] & 31u : length == 3 ? u[0] & 15u : u[0] & 7u;
+    *bytes = 1;
+    if (length == 0 || length > left) return 0x110000u + u[0];
+    for (i = 1; i < length; i++) {
+        if ((u[i] & 0xC0) != 0x80) return 0x110000u + u[0];
+        code = code << 6 | (u[i] & 63u);
+    }
+    if ((length == 3 && (code < 0x800 || (code >= 0xD800 && code < 0xE000))) || (length == 4 && (code < 0x10000 || code > 0x10FFFF)))
+        return 0x110000u + u[0];
+    *bytes = length;
+    return code;
+}
+
+static size_t vp_impl_score_put(uint32_t code, char out[4]) {
+    if (code >= 0x110000u) { /* the stray byte again */
+        out[0] = (char)(code - 0x110000u);
+        return 1;
+    }
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xC0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 63));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xE0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 63));
+        out[2] = (char)(0x80 | (code & 63));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 63));
+    out[2] = (char)(0x80 | (code >> 6 & 63));
+    out[3] = (char)(0x80 | (code & 63));
+    return 4;
+}
+
+/* what str.strip, str.split and str.isspace take for white space */
+static int vp_impl_score_unicode_space(uint32_t c) {
+    return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A)
+        || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+/* what \d matches */
+static int vp_impl_score_unicode_digit(uint32_t c) {
+    size_t i;
+    if (c < 0x80) return c >= '0' && c <= '9';
+    for (i = 0; i < VP_IMPL_SCORE_DIGIT_ZERO_COUNT; i++)
+        if (c - vp_impl_score_digit_zeros[i] < 10) return 1;
+    return 0;
+}
+
+static uint32_t vp_impl_score_unicode_lower(uint32_t c) {
+    size_t low = 0, high = VP_IMPL_SCORE_CASE_RANGE_COUNT;
+    if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const vp_impl_score_case_range *r = &vp_impl_score_case_ranges[middle];
+        if (c < r->first) high = middle;
+        else if (c > r->last) low = middle + 1;
+        else return (c - r->first) % r->step ? c : (uint32_t)((int32_t)c + r->add);
+    }
+    return c;
+}
+
+/* Letters with a case: those of the tables, and Latin and Greek ones. Only the final sigma asks. */
+static int vp_impl_score_unicode_cased(uint32_t c) {
+    size_t i;
+    if ((c >= 'a' && c <= 'z') || vp_impl_score_unicode_lower(c) != c) return 1;
+    if (c == 0xAA || c == 0xB5 || c == 0xBA || (c >= 0xDF && c <= 0x24F && c != 0xF7) || c == 0x390 || c == 0x3B0 || c == 0x3C2) return 1;
+    for (i = 0; i < VP_IMPL_SCORE_CASE_RANGE_COUNT; i++) {
+        const vp_impl_score_case_range *r = &vp_impl_score_case_ranges[i];
+        uint32_t upper = (uint32_t)((int32_t)c - r->add);
+        if (upper >= r->first && upper <= r->last && (upper - r->first) % r->step == 0) return 1;
+    }
+    return 0;
+}
+
+/* characters that the final sigma's rule looks through (the frequent part of Unicode's Case_Ignorable) */
+static int vp_impl_score_unicode_case_ignorable(uint32_t c) {
+    return c == '\'' || c == '.' || c == ':' || c == '^' || c == '`' || c == 0xA8 || c == 0xAD || c == 0xAF || c == 0xB4 || c == 0xB7 || c == 0xB8
+        || (c >= 0x2B0 && c <= 0x36F) || (c >= 0x483 && c <= 0x489) || (c >= 0x200B && c <= 0x200F) || c == 0x2018 || c == 0x2019 || c == 0x2024
+        || c == 0x2027 || (c >= 0x20D0 && c <= 0x20F0) || (c >= 0xFE00 && c <= 0xFE0F) || (c >= 0xFE20 && c <= 0xFE2F);
+}
+
+/* A capital sigma at p: final when a cased letter stands before it and none behind it. */
+static uint32_t vp_impl_score_unicode_sigma(const char *text, const char *p, const char *end) {
+    const char *q = p;
+    size_t bytes = 0;
+    uint32_t c = 0;
+    int before = 0;
+    while (q > text) {
+        const char *back = q - 1;
+        while (back > text && q - back < 4 && ((unsigned char)*back & 0xC0) == 0x80) back--;
+        c = vp_impl_score_get(back, end, &bytes);
+        if (back + bytes != q) { back = q - 1; c = 0x110000u; } /* stray bytes */
+        q = back;
+        if (vp_impl_score_unicode_case_ignorable(c)) continue;
+        before = vp_impl_score_unicode_cased(c);
+        break;
+    }
+    if (!before) return 0x3C3;
+    for (q = p + 2; q < end; q += bytes) {
+        c = vp_impl_score_get(q, end, &bytes);
+        if (!vp_impl_score_unicode_case_ignorable(c)) return vp_impl_score_unicode_cased(c) ? 0x3C3 : 0x3C2;
+    }
+    return 0x3C2;
+}
+
+/* moves both ends inwards over white space */
+static void vp_impl_score_strip(const char **start, const char **end) {
+    const char *p = *start, *last = *start;
+    size_t bytes;
+    while (p < *end && vp_impl_score_unicode_space(vp_impl_score_get(p, *end, &bytes))) p += bytes;
+    *start = last = p;
+    while (p < *end) {
+        int space = vp_impl_score_unicode_space(vp_impl_score_get(p, *end, &bytes));
+        p += bytes;
+        if (!space) last = p;
+    }
+    *end = last;
+}
+
+/* ------------------------------------------------------------------------------------------------------ output
+ * Texts are produced twice, first only counted, so that a too small buffer stays untouched. */
+typedef struct vp_impl_score_text_out { char *out; size_t bytes; } vp_impl_score_text_out; /* out NULL: count */
+
+static void vp_impl_score_text_add(vp_impl_score_text_out *o, const char *text, size_t bytes) {
+    if (o->out && bytes) memcpy(o->out + o->bytes, text, bytes);
+    o->bytes += bytes;
+}
+
+static void vp_impl_score_text_code(vp_impl_score_text_out *o, uint32_t code) {
+    char buffer[4];
+    vp_impl_score_text_add(o, buffer, vp_impl_score_put(code, buffer));
+}
+
+/* ---------------------------------------------------------------------------------------------------- cleaning */
+static void vp_impl_score_clean(const char *text, vp_impl_score_text_out *o) {
+    static const char mark[] = "Answer:";
+    const char *start = strstr(text, mark), *end = text + strlen(text), *p, *line_end;
+    size_t bytes;
+    int gap = 0;
+    if (start) { /* up to the next mark */
+        start += sizeof mark - 1;
+        p = strstr(start, mark);
+        if (p) end = p;
+        vp_impl_score_strip(&start, &end);
+        vp_impl_score_text_add(o, start, (size_t)(end - start));
+        return;
+    }
+    if (strchr(text, '\n')) { /* the last line with something in it */
+        line_end = end;
+        for (;;) {
+            p = line_end;
+            while (p > text && p[-1] != '\n') p--;
+            start = p;
+            end = line_end;
+            vp_impl_score_strip(&start, &end);
+            if (start < end || p == text) break;
+            line_end = p - 1;
+        }
+        vp_impl_score_text_add(o, start, (size_t)(end - start));
+        return;
+    }
+    start = text;
+    vp_impl_score_strip(&start, &end);
+    for (p = start; p < end; p += bytes) {
+        uint32_t c = vp_impl_score_get(p, end, &bytes);
+        if (vp_impl_score_unicode_space(c)) { gap = 1; continue; }
+        if (gap) vp_impl_score_text_add(o, " ", 1);
+        gap = 0;
+        vp_impl_score_text_add(o, p, bytes);
+    }
+}
+
+/* counts, then writes when it fits */
+typedef void (*vp_impl_score_text_rule)(const char *, vp_impl_score_text_out *);
+static vp_result vp_impl_score_text_produce(vp_impl_score_text_rule produce, const char *text, char *out, size_t capacity, size_t *needed) {
+    vp_impl_score_text_out o;
+    if (!text || (!out && capacity)) return VP_ERR_RANGE;
+    o.out = NULL;
+    o.bytes = 0;
+    produce(text, &o);
+    if (needed) *needed = o.bytes;
+    if (o.bytes >= capacity) return VP_ERR_CAPACITY;
+    o.out = out;
+    o.bytes = 0;
+    produce(text, &o);
+    out[o.bytes] = 0;
+    return VP_OK;
+}
+
+VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_clean, prediction, out, capacity, needed);
+}
+
+/* ------------------------------------------------------------------------------------------- VQA normalisation */
+/* Whole words, sorted: number words, articles (dropped) and contractions. The reference's table also has keys with capitals (Im, Ive ...)
+ * that a lower-cased text never holds, and keys that map to themselves. */
+typedef struct vp_impl_score_word { const char *from, *to; } vp_impl_score_word;
+static const vp_impl_score_word vp_impl_score_words[] = {
+    {"'ow'sat", "'ow's'at"}, {"'ows'at", "'ow's'at"}, {"a", ""}, {"aint", "ain't"}, {"an", ""}, {"arent", "aren't"}, {"cant", "can't"},
+    {"couldn'tve", "couldn't've"}, {"couldnt", "couldn't"}, {"couldnt've", "couldn't've"}, {"couldve", "could've"}, {"didnt", "didn't"},
+    {"doesnt", "doesn't"}, {"dont", "don't"}, {"eight", "8"}, {"five", "5"}, {"four", "4"}, {"hadn'tve", "hadn't've"}, {"hadnt", "hadn't"},
+    {"hadnt've", "hadn't've"}, {"hasnt", "hasn't"}, {"havent", "haven't"}, {"he'dve", "he'd've"}, {"hed", "he'd"}, {"hed've", "he'd've"},
+    {"hes", "he's"}, {"howd", "how'd"}, {"howll", "how'll"}, {"hows", "how's"}, {"isnt", "isn't"}, {"it'dve", "it'd've"}, {"itd", "it'd"},
+    {"itd've", "it'd've"}, {"itll", "it'll"}, {"maam", "ma'am"}, {"mightn'tve", "mightn't've"}, {"mightnt", "mightn't"},
+    {"mightnt've", "mightn't've"}, {"mightve", "might've"}, {"mustnt", "mustn't"}, {"mustve", "must've"}, {"neednt", "needn't"},
+    {"nine", "9"}, {"none", "0"}, {"notve", "not've"}, {"oclock", "o'clock"}, {"one", "1"}, {"oughtnt", "oughtn't"},
+    {"ow's'at", "'ow's'at"}, {"seven", "7"}, {"shant", "shan't"}, {"she'dve", "she'd've"}, {"shed've", "she'd've"},
+    {"shouldn'tve", "shouldn't've"}, {"shouldnt", "shouldn't"}, {"shouldnt've", "shouldn't've"}, {"shouldve", "should've"}, {"six", "6"},
+    {"somebody'd", "somebodyd"}, {"somebody'dve", "somebody'd've"}, {"somebodyd've", "somebody'd've"}, {"somebodyll", "somebody'll"},
+    {"somebodys", "somebody's"}, {"someone'dve", "someone'd've"}, {"someoned", "someone'd"}, {"someoned've", "someone'd've"},
+    {"someonell", "someone'll"}, {"someones", "someone's"}, {"something'dve", "something'd've"}, {"somethingd", "something'd"},
+    {"somethingd've", "something'd've"}, {"somethingll", "something'll"}, {"ten", "10"}, {"thats", "that's"}, {"the", ""},
+    {"there'dve", "there'd've"}, {"thered", "there'd"}, {"thered've", "there'd've"}, {"therere", "there're"}, {"theres", "there's"},
+    {"they'dve", "they'd've"}, {"theyd", "they'd"}, {"theyd've", "they'd've"}, {"theyll", "they'll"}, {"theyre", "they're"},
+    {"theyve", "they've"}, {"three", "3"}, {"twas", "'twas"}, {"two", "2"}, {"wasnt", "wasn't"}, {"we'dve", "we'd've"},
+    {"wed've", "we'd've"}, {"werent", "weren't"}, {"weve", "we've"}, {"whatll", "what'll"}, {"whatre", "what're"}, {"whats", "what's"},
+    {"whatve", "what've"}, {"whens", "when's"}, {"whered", "where'd"}, {"wheres", "where's"}, {"whereve", "where've"},
+    {"who'dve", "who'd've"}, {"whod", "who'd"}, {"whod've", "who'd've"}, {"wholl", "who'll"}, {"whos", "who's"}, {"whove", "who've"},
+    {"whyll", "why'll"}, {"whyre", "why're"}, {"whys", "why's"}, {"wont", "won't"}, {"wouldn'tve", "wouldn't've"}, {"wouldnt", "wouldn't"},
+    {"wouldnt've", "wouldn't've"}, {"wouldve", "would've"}, {"y'all'dve", "y'all'd've"}, {"y'alld've", "y'all'd've"},
+    {"y'allll", "y'all'll"}, {"yall", "y'all"}, {"yall'd've", "y'all'd've"}, {"yall'll", "y'all'll"}, {"you'dve", "you'd've"},
+    {"youd", "you'd"}, {"youd've", "you'd've"}, {"youll", "you'll"}, {"youre", "you're"}, {"youve", "you've"}, {"zero", "0"}};
+enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0], VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
+
+/* the text between its stripped ends, lower-cased, newline and tab as spaces, one character at a time */
+typedef struct vp_impl_score_lowered { const char *text, *p, *end; uint32_t pending; } vp_impl_score_lowered;
+
+static vp_impl_score_lowered vp_impl_score_lowered_start(const char *text) {
+    vp_impl_score_lowered l;
+    l.text = l.p = text;
+    l.end = text + strlen(text);
+    l.pending = 0;
+    vp_impl_score_strip(&l.p, &l.end);
+    return l;
+}
+
+static int vp_impl_score_lowered_next(vp_impl_score_lowered *l, uint32_t *code) {
+    size_t bytes;
+    uint32_t c;
+    if (l->pending) {
+        *code = l->pending;
+        l->pending = 0;
+        return 1;
+    }
+    if (l->p >= l->end) return 0;
+    c = vp_impl_score_get(l->p, l->end, &bytes);
+    if (c == '\n' || c == '\t') c = ' ';
+    else if (c == 0x130) {
+        c = 'i';
+        l->pending = 0x307;
+    } else if (c == 0x3A3) c = vp_impl_score_unicode_sigma(l->text, l->p, l->end);
+    else c = vp_impl_score_unicode_lower(c);
+    l->p += bytes;
+    *code = c;
+    return 1;
+}
+
+static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
+
+/* the place of a character among them, or -1 */
+static int vp_impl_score_punctuation_index(uint32_t c) {
+    const char *found = c && c < 0x80 ? strchr(vp_impl_score_punctuation, (int)c) : NULL;
+    return found ? (int)(found - vp_impl_score_punctuation) : -1;
+}
+
+/* Which punctuation characters the whole text says to delete (the others become spaces): those that stand beside a space, or all of them
+ * when a digit, a comma and a digit follow one another anywhere. */
+static void vp_impl_score_punctuation_scan(const char *text, unsigned char deleted[sizeof vp_impl_score_punctuation]) {
+    vp_impl_score_lowered l = vp_impl_score_lowered_start(text);
+    uint32_t c, before = 0, before2 = 0;
+    int index;
+    memset(deleted, 0, sizeof vp_impl_score_punctuation);
+    while (vp_impl_score_lowered_next(&l, &c)) {
+        if (before == ' ' && (index = vp_impl_score_punctuation_index(c)) >= 0) deleted[index] = 1;
+        if (c == ' ' && (index = vp_impl_score_punctuation_index(before)) >= 0) deleted[index] = 1;
+        if (before == ',' && vp_impl_score_unicode_digit(before2) && vp_impl_score_unicode_digit(c)) {
+            memset(deleted, 1, sizeof vp_impl_score_punctuation);
+            return;
+        }
+        before2 = before;
+        before = c;
+    }
+}
+
+/* collects a word; one that is longer than any in the table goes out at once */
+typedef struct vp_impl_score_word_out {
+    vp_impl_score_text_out *o;
+    char word[VP_IMPL_SCORE_WORD_BYTES_MAX + 5];
+    size_t bytes;
+    int any, flowing; /* a word was written before; the current one is being written */
+} vp_impl_score_word_out;
+
+static void vp_impl_score_word_begin(vp_impl_score_word_out *w) {
+    if (w->any) vp_impl_score_text_add(w->o, " ", 1);
+    w->any = 1;
+}
+
+static void vp_impl_score_word_end(vp_impl_score_word_out *w) {
+    size_t low = 0, high = VP_IMPL_SCORE_WORD_COUNT;
+    const char *text = w->word;
+    if (!w->flowing && w->bytes) {
+        w->word[w->bytes] = 0;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            int order = strcmp(w->word, vp_impl_score_words[middle].from);
+            if (order == 0) { text = vp_impl_score_words[middle].to; break; }
+            if (order < 0) high = middle;
+            else low = middle + 1;
+        }
+        if (*text) {
+            vp_impl_score_word_begin(w);
+            vp_impl_score_text_add(w->o, text, strlen(text));
+        }
+    }
+    w->bytes = 0;
+    w->flowing = 0;
+}
+
+static void vp_impl_score_word_code(vp_impl_score_word_out *w, uint32_t c) {
+    if (vp_impl_score_unicode_space(c)) {
+        vp_impl_score_word_end(w);
+        return;
+    }
+    if (!w->flowing) {
+        w->bytes += vp_impl_score_put(c, w->word + w->bytes);
+        if (w->bytes <= VP_IMPL_SCORE_WORD_BYTES_MAX) return;
+        vp_impl_score_word_begin(w);
+        vp_impl_score_text_add(w->o, w->word, w->bytes);
+        w->flowing = 1;
+        return;
+    }
+    vp_impl_score_text_code(w->o, c);
+}
+
+static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o) {
+    unsigned char deleted[sizeof vp_impl_score_punctuation];
+    vp_impl_score_lowered l = vp_impl_score_lowered_start(text);
+    vp_impl_score_word_out w;
+    uint32_t c;
+    int index, period = 0, periods_dropped = 0;
+    memset(&w, 0, sizeof w);
+    w.o = o;
+    vp_impl_score_punctuation_scan(text, deleted);
+    while (vp_impl_score_lowered_next(&l, &c)) {
+        index = vp_impl_score_punctuation_index(c);
+        if (index >= 0 && deleted[index]) continue;
+        if (index >= 0) c = ' ';
+        if (period) { /* kept before a digit, else dropped: the reference's lookbehind is mistyped, and its flag is taken as the count 32 */
+            if (vp_impl_score_unicode_digit(c) || periods_dropped == 32) vp_impl_score_word_code(&w, '.');
+            else periods_dropped++;
+        }
+        period = c == '.';
+        if (!period) vp_impl_score_word_code(&w, c);
+    }
+    if (period && periods_dropped == 32) vp_impl_score_word_code(&w, '.');
+    vp_impl_score_word_end(&w);
+}
+
+VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_normalise, text, out, capacity, needed);
+}
+
+VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
+                                   double *score) {
+    size_t bytes = 0, other = 0, matches = 0, i;
+    vp_result result;
+    if (!prediction || (!references && reference_count) || !scratch || !score) return VP_ERR_RANGE;
+    result = vp_score_vqa_normalise(prediction, scratch, scratch_bytes, &bytes);
+    for (i = 0; i < reference_count && result == VP_OK; i++) {
+        char *second = scratch + bytes + 1;
+        size_t left = scratch_bytes - bytes - 1;
+        if (!references[i]) return VP_ERR_RANGE;
+        result = vp_score_vqa_normalise(references[i], second, left, &other);
+        if (other != bytes) result = VP_OK; /* a text of another length never matches, whether it fits or not */
+        else if (result == VP_OK && memcmp(scratch, second, bytes) == 0) matches++;
+    }
+    if (result != VP_OK) return result;
+    *score = matches >= 3 ? 1.0 : (double)matches / 3.0;
+    return VP_OK;
+}
+#endif /* !VLMPROF_CORE */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_IMPLEMENTATION */
