@@ -2823,6 +2823,15 @@ static int unknown_command(const char *name) {
     return complain(EXIT_USAGE, "unknown command \"%.60s\"; the nearest is %s; see vlmprof --help", name, best);
 }
 
+/* An OpenMP runtime reads before main how long idle threads spin, and its default spins on through a busy neighbour's time slice: on a
+ * loaded machine every barrier then costs 4 ms. Once, with a short spin in the environment, the program starts itself again. */
+static void calm_threads(char **argv) {
+    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    setenv("GOMP_SPINCOUNT", "1000", 1);
+    execv("/proc/self/exe", argv); /* where that is not possible, the program goes on as it is */
+}
+
 int main(int argc, char **argv) {
     const command *c = NULL;
     options o;
@@ -2831,6 +2840,7 @@ int main(int argc, char **argv) {
         print_usage(stderr);
         return EXIT_USAGE;
     }
+    calm_threads(argv);
     memset(&o, 0, sizeof o);
     for (int i = 0; i < COMMAND_COUNT; i++) if (!strcmp(argv[1], COMMANDS[i].name)) c = &COMMANDS[i];
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {

@@ -504,21 +504,66 @@ VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
 
 #ifndef VLMPROF_CORE
 
-/* ============================================================================================ preprocess >>preprocess */
-/* RGB bytes [height, width, 3] of the upright image -> pixels f32 [views, patches, patch_px * patch_px * 3] in (y, x, channel) order, global
- * view first, and masks f32 [views, patches] (row of -1 at the end: the model's known shift). scratch: as many bytes as
- * vp_preprocess_scratch_bytes says (bounded by the canvas and one band of the source, never by the resized image). */
+/* ============================================================================================ preprocess >>preprocess
+ * Upright RGB -> what the vision transformer takes. Resizing is antialiased bilinear as torch does it, made only where a view shows it. */
+
+/* Bytes of scratch that vp_preprocess wants for this layout, whatever the alignment of the memory; 0 for a geometry or layout that it refuses.
+ * memory:  result is bounded by the canvas width and one band of source rows, never by the resized image: 1x5000 filled to 336x3472 needs
+ *          16 kB, 1200x800 to 12 crops 78 kB, 10000x10000 0.5 MB */
 VP_API size_t vp_preprocess_scratch_bytes(const vp_geometry *geometry, const vp_layout *layout);
-VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_layout *layout); /* floats */
+/* Floats of the pixel output, views * crop_px * crop_px * 3; 0 for a geometry or layout that vp_preprocess refuses. */
+VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_layout *layout);
+/* Resizes, normalises and cuts an image into the patches of all views.
+ * in:      layout       as vp_layout_compute made it for this image and geometry
+ *          rgb          uint8 [height, width, 3]  the upright image
+ *          scratch      scratch_bytes, at least vp_preprocess_scratch_bytes; any alignment
+ * out:     pixels       f32 [views, patches, patch_px * patch_px * 3]  global view first, then crops row by row; patches row by row; inside a
+ *                       patch (y, x, channel)
+ *          image_masks  f32 [views, patches]  share of the patch that is image and not padding; row i belongs to crop i, counted without the
+ *                       global view, and the last row is -1: the model was trained with this shift
+ * returns: VP_OK; VP_ERR_RANGE: a NULL, a bad geometry, sides or views < 1, or over VP_IMAGE_PIXELS_MAX pixels in the image or in all views;
+ *          VP_ERR_MISMATCH: the layout's numbers do not fit together; VP_ERR_CAPACITY: scratch is too small
+ * rule:    u8 / 255; horizontal pass, then vertical pass, an axis of unchanged size skipped; clip to 0..1; VP_FIT_PAD: centred on a canvas of 0,
+ *          VP_FIT_FILL: the centre is cut out; (v - mean) / std. Global view and crops are both made from the original image.
+ * source:  ChulanZhang/molmo_hf preprocessing_molmo.py (pad) and multimodal_preprocessor.py (fill); torch 2.5 upsample_bilinear2d_aa
+ * numeric: float32 throughout, weights and positions too; products are accumulated by fused multiply-add in ascending order, so the bits are
+ *          the same with and without AVX2
+ * memory:  none beside scratch
+ * threads: reentrant */
 VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels, float *image_masks,
                                void *scratch, size_t scratch_bytes);
 
-/* ================================================================================================= image >>image */
-/* Decoded, upright, 8-bit RGB. Memory is malloc'ed (by stb_image): release with vp_image_free. */
-typedef struct vp_image { int32_t width_px, height_px; uint8_t *rgb; } vp_image;
-enum { VP_IMAGE_PIXELS_MAX = 100000000 };
-VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error); /* upright, header only */
+/* ================================================================================================= image >>image
+ * PNG and JPEG files -> upright 8-bit RGB. Everything else is refused by name. With VLMPROF_NO_STB both readers return VP_ERR_UNSUPPORTED. */
+enum { VP_IMAGE_PIXELS_MAX = 100000000 }; /* of a decoded image, and of all views of one image together */
+
+typedef struct vp_image {
+    int32_t width_px, height_px; /* upright */
+    uint8_t *rgb;                /* [height, width, 3]; the library's memory: release with vp_image_free, never with free() */
+} vp_image;
+
+/* Upright size of an image file from its headers alone.
+ * in:      file    uint8 [bytes]  PNG or JPEG; a beginning is enough if it holds the frame header and, where there is one, the EXIF block
+ * out:     width_px, height_px    on VP_OK
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, cut or damaged in the headers; VP_ERR_UNSUPPORTED: another format, or a kind of PNG or JPEG that
+ *          is not read (CgBI; CMYK, arithmetic, lossless, 12-bit); VP_ERR_RANGE: a NULL
+ * rule:    EXIF orientations 5..8 swap the sides; no limit on the size
+ * threads: reentrant */
+VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error);
+/* Decodes an image file into upright RGB.
+ * in:      file    uint8 [bytes]  the whole PNG or JPEG file; bytes behind its end mark are ignored
+ * out:     image   on VP_OK
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are looked at), or a header that the data cannot fill or overflow;
+ *          VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500 scans, and files over 2 GiB; VP_ERR_RANGE: a NULL,
+ *          more than VP_IMAGE_PIXELS_MAX pixels, or a side over 2^24; VP_ERR_MEMORY
+ * rule:    grey is copied to three channels, 1, 2 and 4 bits stretched to 0..255; palettes looked up (black beyond their end); alpha and colour
+ *          keys dropped, not blended; 16-bit RGB keeps the high byte; 16-bit grey saturates, min(v, 255), as the reference's image library does
+ * source:  PNG and JPEG data by stb_image, its zlib output bounded by what the header promises; containers and EXIF (CIPA DC-008) read here
+ * numeric: PNG exact; JPEG differs from libjpeg's bytes by up to 3 levels (4:2:2 chroma: 27)
+ * memory:  3 bytes a pixel that stay; while decoding up to about 24 a pixel
+ * threads: reentrant */
 VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error);
+/* Releases an image and empties it; NULL and an empty image are allowed. */
 VP_API void vp_image_free(vp_image *image);
 
 /* ============================================================================================ checkpoint >>checkpoint
@@ -2882,14 +2927,32 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const 
     for (; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
 }
 
-/* One pixel a vector; its fourth lane belongs to the next pixel, which the next store overwrites. */
+/* One pixel a vector; its fourth lane belongs to the next pixel, which the next store overwrites. Three pixels at a time, because each is
+ * one chain of dependent additions. */
 __attribute__((target("avx2,fma"))) static void vp_impl_row_filter_avx2(const float *line, const int32_t *first, const float *weights, int32_t taps,
                                                                         int32_t count, float *out) {
+    const float *w0 = weights, *w1, *w2;
     int32_t x, j;
-    for (x = 0; x < count; x++, weights += taps, out += 3) {
+    for (x = 0; x + 3 <= count; x += 3, w0 = w2 + taps, out += 9) {
+        const float *p0 = line + (size_t)first[x] * 3, *p1 = line + (size_t)first[x + 1] * 3, *p2 = line + (size_t)first[x + 2] * 3;
+        __m128 sum0 = _mm_mul_ps(_mm_loadu_ps(p0), _mm_set1_ps(w0[0])), sum1, sum2;
+        w1 = w0 + taps;
+        w2 = w1 + taps;
+        sum1 = _mm_mul_ps(_mm_loadu_ps(p1), _mm_set1_ps(w1[0]));
+        sum2 = _mm_mul_ps(_mm_loadu_ps(p2), _mm_set1_ps(w2[0]));
+        for (j = 1; j < taps; j++) {
+            sum0 = _mm_fmadd_ps(_mm_loadu_ps(p0 + 3 * j), _mm_set1_ps(w0[j]), sum0);
+            sum1 = _mm_fmadd_ps(_mm_loadu_ps(p1 + 3 * j), _mm_set1_ps(w1[j]), sum1);
+            sum2 = _mm_fmadd_ps(_mm_loadu_ps(p2 + 3 * j), _mm_set1_ps(w2[j]), sum2);
+        }
+        _mm_storeu_ps(out, sum0);
+        _mm_storeu_ps(out + 3, sum1);
+        _mm_storeu_ps(out + 6, sum2);
+    }
+    for (; x < count; x++, w0 += taps, out += 3) {
         const float *pixel = line + (size_t)first[x] * 3;
-        __m128 sum = _mm_mul_ps(_mm_loadu_ps(pixel), _mm_set1_ps(weights[0]));
-        for (j = 1; j < taps; j++) sum = _mm_fmadd_ps(_mm_loadu_ps(pixel + 3 * j), _mm_set1_ps(weights[j]), sum);
+        __m128 sum = _mm_mul_ps(_mm_loadu_ps(pixel), _mm_set1_ps(w0[0]));
+        for (j = 1; j < taps; j++) sum = _mm_fmadd_ps(_mm_loadu_ps(pixel + 3 * j), _mm_set1_ps(w0[j]), sum);
         _mm_storeu_ps(out, sum);
     }
 }
@@ -5249,17 +5312,10 @@ static uint32_t vp_impl_combining_class(const vp_impl_unicode *u, uint32_t code)
     return run >= 0 && code - u->combining_first[run] < t[run * 3 + 1] ? t[run * 3 + 2] : 0;
 }
 
-/* Canonical decomposition of one character; returns 1..4 code points. */
+/* Canonical decomposition of one character; returns 1..4 code points. Hangul syllables stay whole: they would come back anyway. */
 static size_t vp_impl_decompose(const vp_impl_unicode *u, uint32_t code, uint32_t *out) {
     uint32_t tail[4];
     size_t n = 0, count = 0;
-    if (code >= 0xAC00 && code < 0xAC00 + 11172) {
-        uint32_t syllable = code - 0xAC00;
-        out[0] = 0x1100 + syllable / 588;
-        out[1] = 0x1161 + syllable % 588 / 28;
-        out[2] = 0x11A7 + syllable % 28;
-        return syllable % 28 ? 3 : 2;
-    }
     for (;;) { /* only first halves decompose further: at most 3 times in Unicode 9.0 */
         int32_t i = vp_impl_floor(u->decomposed, VP_IMPL_UNICODE_DECOMPOSITION_COUNT, code);
         if (i < 0 || u->decomposed[i] != code) break;

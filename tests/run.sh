@@ -3,6 +3,7 @@
 # `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past its time,
 # printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
 passed=0 failed=0 skipped=0
+export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 # as ./vlmprof sets for itself: idle threads do not spin through other programs' time
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 for program in "$@"; do

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* the section's allocations are counted, and fail from the one numbered allocation_limit on */
+/* the section's allocations are counted; the one numbered allocation_limit fails */
 static long allocation_count, allocation_limit = -1, allocation_live;
 static int allocation_refused(void) {
-    return allocation_limit >= 0 && allocation_count >= allocation_limit;
+    return allocation_count == allocation_limit;
 }
 static void *counted_calloc(size_t count, size_t bytes) {
     void *p = allocation_refused() ? NULL : calloc(count, bytes);
@@ -261,6 +261,11 @@ static void test_pipeline(void) {
     check_case("the pipeline on a tokenizer of ten tokens");
     t = load_text(mini);
     for (i = 0; t && i < sizeof rows / sizeof *rows; i++) encode_is(t, rows[i].text, strlen(rows[i].text), rows[i].ids, (size_t)rows[i].count);
+    if (t) { /* what stands behind the text is not read: "<em" is no added token although '>' follows in memory */
+        static const int32_t cut[2] = { 1, 8 };
+        encode_is(t, "a<em>", 4, cut, 2);
+        encode_is(t, "a<|endoftext|>", 13, cut, 2);
+    }
     vp_tokenizer_free(t);
 }
 
@@ -268,7 +273,8 @@ static void test_pipeline(void) {
 static void test_words(void) {
     static const struct { const char *text, *words; } rows[] = {
         { "I'll say:", "I|'ll| say|:" }, { "we've they're he'd I'm don't it's", "we|'ve| they|'re| he|'d| I|'m| don|'t| it|'s" },
-        { "'S'LL", "'|S|'|LL" }, { "'should", "'s|hould" }, { " 's", " '|s" }, { "''s", "''|s" }, { "'l", "'|l" }, { "'re", "'re" }, { "'", "'" },
+        { "'S'LL", "'|S|'|LL" }, { "'should", "'s|hould" }, { " 's", " '|s" }, { "''s", "''|s" }, { "'l", "'|l" }, { "'lab", "'|lab" },
+        { "'re", "'re" }, { "'", "'" },
         { "a1b22 3..", "a|1|b|22| 3|.." }, { " x   y", " x|  | y" }, { "\t\tx", "\t|\t|x" }, { "\nx", "\n|x" }, 
         { " \n x", " \n| x" }, { "x   ", "x|   " },
         { "\xC2\xA0x", "\xC2\xA0|x" },                                           /* no-break space is white space, but joins no word */
@@ -311,6 +317,11 @@ static void test_nfc(void) {
         { "\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81" },
         { "\xEA\xB0\x81\xE1\x86\xA8", "\xEA\xB0\x81\xE1\x86\xA8" },         /* LVT T does not */
         { "\xEA\xB0\x80\xE1\x86\xA7", "\xEA\xB0\x80\xE1\x86\xA7" },         /* U+11A7 is no final */
+        { "\xE1\x84\x92\xE1\x85\xB5\xE1\x87\x82", "\xED\x9E\xA3" },         /* the last ones of each kind */
+        { "\xED\x9E\x88\xE1\x87\x82", "\xED\x9E\xA3" },
+        { "\xED\x9E\x88\xE1\x87\x83", "\xED\x9E\x88\xE1\x87\x83" },
+        { "\xE1\x84\x93\xE1\x85\xB5", "\xE1\x84\x93\xE1\x85\xB5" },
+        { "\xEA\xB0\x81\xCC\x80\xE1\x86\xA8", "\xEA\xB0\x81\xCC\x80\xE1\x86\xA8" },
         { "\xE2\x84\xAA", "K" },                                            /* singleton: Kelvin */
         { "\xE2\x84\xAB", "\xC3\x85" },                                     /* Angstrom */
         { "\xE1\xBE\x82", "\xE1\xBE\x82" },                                 /* four code points and back */
@@ -430,6 +441,7 @@ static void test_decode(void) {
         { "\xF4" "foo\xF4\x80" "bar\xF4\xBF" "baz", "\xEF\xBF\xBD" "foo\xEF\xBF\xBD" "bar\xEF\xBF\xBD\xEF\xBF\xBD" "baz" },
         { "\xF0\x80\x80\x80" "foo\xF0\x90\x80\x80" "bar", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" "foo\xF0\x90\x80\x80" "bar" },
         { "\xED\xA0\x80" "foo\xED\xBF\xBF" "bar", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" "foo\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" "bar" },
+        { "\xE0\x9F\xBF", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" },
         { "\xE2\x82", "\xEF\xBF\xBD" }, { "\xF0\x9F\x98", "\xEF\xBF\xBD" }, { "\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD" },
         { "\xE2\x82\xE2\x82\xAC", "\xEF\xBF\xBD\xE2\x82\xAC" },
         { "\xFF\xFF\xFF\xFF", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" }, { "", "" },
@@ -565,6 +577,8 @@ static void test_load_errors(void) {
         { "\"id\":\"A\"", "\"id\":\"B\"", VP_ERR_UNSUPPORTED, "post_processor.single", "template" },
         { "[{\"Sequence\"", "[{\"SpecialToken\":{\"id\":\"x\",\"type_id\":0}},{\"Sequence\"", VP_ERR_UNSUPPORTED,
           "post_processor.single", "template" },
+        { "\"type_id\":0}}]", "\"type_id\":0}},{\"SpecialToken\":{\"id\":\"x\",\"type_id\":0}}]", VP_ERR_UNSUPPORTED,
+          "post_processor.single", "template" },
         { "\"single\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}]", "\"single\":\"A\"", VP_ERR_UNSUPPORTED, "post_processor.single", "template" },
         { "\"TemplateProcessing\"", "\"BertProcessing\"", VP_ERR_UNSUPPORTED, "post_processor", "single" },
         { "\"decoder\":{\"type\":\"ByteLevel\"", "\"decoder\":{\"type\":\"WordPiece\"", VP_ERR_UNSUPPORTED, "decoder", "'WordPiece'" },
@@ -681,6 +695,15 @@ static void test_load_variants(void) {
         char *text = mini_edited("\"\\u0120 a\"", "\"\\u0120 a\",\"a b\""); /* a pair listed twice has its last rank: now b+a comes first */
         static const int32_t last[2] = { 1, 7 };
         vp_tokenizer *t;
+        check_case("a token spelt with a real space is not what a space merges to");
+        {
+            char *literal = mini_edited("\"a\":1", "\" \":10,\"<em>\":9,\"a\":1");
+            static const int32_t space[2] = { 1, 5 };
+            t = load_text(literal);
+            if (t) encode_is(t, "a ", 2, space, 2);
+            vp_tokenizer_free(t);
+            free(literal);
+        }
         check_case("a merge listed twice has its last rank");
         t = load_text(text);
         if (t) encode_is(t, "aba", 3, last, 2);

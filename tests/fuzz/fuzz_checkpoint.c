@@ -21,7 +21,8 @@ static void check_config(const vp_model_config *c) {
     int64_t count = vp_model_tensor_count(c), i;
     MUST(c->d_model == c->head_count * c->head_dim && c->head_dim % 2 == 0 && c->top_k >= 1 && c->top_k <= c->expert_count && c->expert_dim >= 1);
     MUST(c->vit_width == c->vit_head_count * c->vit_head_dim && c->embedding_size >= c->vocab_size && c->norm_eps > 0 && c->vit_norm_eps > 0);
-    MUST(c->vit_blocks_needed >= 1 && c->vit_blocks_needed <= c->vit_block_count && c->vit_layer_count >= 1 && c->vit_layer_count <= VP_VIT_LAYERS_MAX);
+    MUST(c->vit_blocks_needed >= 1 && c->vit_blocks_needed <= c->vit_block_count);
+    MUST(c->vit_layer_count >= 1 && c->vit_layer_count <= VP_VIT_LAYERS_MAX);
     MUST(vp_geometry_check(&c->geometry) == VP_OK);
     for (i = 0; i < count; i += count / 50 + 1) {
         MUST(vp_model_tensor(c, i, &spec) == VP_OK && spec.name[0] && spec.shape[0] > 0);
@@ -29,7 +30,10 @@ static void check_config(const vp_model_config *c) {
     }
 }
 
-static void write_file(const char *directory, const char *name, const uint8_t *prefix, size_t prefix_bytes, const uint8_t *data, size_t size) {
+static char directory[] = "/tmp/vlmprof-fuzz-XXXXXX";
+static void remove_directory(void) { rmdir(directory); }
+
+static void write_file(const char *name, const uint8_t *prefix, size_t prefix_bytes, const uint8_t *data, size_t size) {
     char path[128];
     FILE *file;
     vp_impl_print(path, sizeof path, "%s/%s", directory, name);
@@ -41,7 +45,6 @@ static void write_file(const char *directory, const char *name, const uint8_t *p
 }
 
 static void open_files(const uint8_t *data, size_t size, int index) {
-    static char directory[] = "/tmp/vlmprof-fuzz-XXXXXX";
     static int ready;
     char path[128];
     uint8_t length[8];
@@ -49,11 +52,15 @@ static void open_files(const uint8_t *data, size_t size, int index) {
     vp_checkpoint *cp = NULL;
     vp_error error;
     int i;
-    if (!ready++) MUST(mkdtemp(directory) != NULL);
+    if (!ready) {
+        MUST(mkdtemp(directory) != NULL);
+        ready = 1;
+        atexit(remove_directory);
+    }
     while (header > 0 && data[header - 1] != '}') header--; /* the buffer begins behind the last brace */
     for (i = 0; i < 8; i++) length[i] = (uint8_t)(header >> (8 * i));
-    write_file(directory, index ? "model.safetensors.index.json" : "model.safetensors", length, index ? 0 : 8, data, size);
-    if (index) write_file(directory, "a", (const uint8_t *)"\2\0\0\0\0\0\0\0{}", 10, data, 0);
+    write_file(index ? "model.safetensors.index.json" : "model.safetensors", length, index ? 0 : 8, data, size);
+    if (index) write_file("a", (const uint8_t *)"\2\0\0\0\0\0\0\0{}", 10, data, 0);
     if (vp_checkpoint_open(directory, NULL, &cp, &error) == VP_OK) {
         size_t k;
         for (k = 0; k < cp->entry_count; k++) {
@@ -99,7 +106,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             if (vp_model_config_parse((const char *)data + 1, size - 1, NULL, 0, &config, &error) == VP_OK) check_config(&config);
             break;
         case 1:
-            if (vp_model_config_parse(config_seed, sizeof config_seed - 1, (const char *)data + 1, size - 1, &config, &error) == VP_OK) check_config(&config);
+            if (vp_model_config_parse(config_seed, sizeof config_seed - 1, (const char *)data + 1, size - 1, &config, &error) == VP_OK)
+                check_config(&config);
             break;
         case 2: open_files(data + 1, size - 1, 0); break;
         case 3: open_files(data + 1, size - 1, 1); break;

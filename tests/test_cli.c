@@ -1,0 +1,833 @@
+/* test_cli.c: the command line as a program: exit codes, stdout, stderr, files; tilings and whole requests against the goldens; a sweep's
+ * files against their own rows; resume after a signal, a kill, a torn journal and a full disk; damaged inputs of every kind.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#define VLMPROF_CORE
+#define VLMPROF_IMPLEMENTATION
+#include "../vlmprof.h"
+#include "check.h"
+#include "scan.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char folder[256]; /* everything the tests write */
+
+static const char *in_folder(const char *name) {
+    static char paths[8][512];
+    static int turn;
+    char *p = paths[turn++ & 7];
+    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
+    return p;
+}
+static void write_file(const char *path, const void *data, size_t bytes) {
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, bytes, f) != bytes) CHECK(!"a test file can be written");
+    if (f) fclose(f);
+}
+static void write_text(const char *path, const char *text) { write_file(path, text, strlen(text)); }
+static void remove_folder(const char *path) {
+    DIR *d = opendir(path);
+    struct dirent *e;
+    char name[1024];
+    while (d && (e = readdir(d)) != NULL) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
+        if (unlink(name)) remove_folder(name);
+    }
+    if (d) closedir(d);
+    rmdir(path);
+}
+static void pause_ms(long ms) {
+    struct timespec t;
+    t.tv_sec = ms / 1000;
+    t.tv_nsec = ms % 1000 * 1000000;
+    nanosleep(&t, NULL);
+}
+
+/* ---------------------------------------------------------------------------------------------------- running the program */
+enum { ARGUMENTS = 64 };
+typedef struct run { int code; char *out, *err; size_t out_bytes; int err_lines; } run; /* code -1: killed by a signal */
+static run last;
+
+/* Splits a command at blanks; 'single quotes' hold together. %F stands for the test folder. */
+static int split(const char *command, char *room, size_t capacity, char **argv) {
+    int count = 0;
+    char *to = room;
+    while (*command && count < ARGUMENTS - 1 && to + 600 < room + capacity) {
+        int quoted = 0;
+        command += strspn(command, " ");
+        if (!*command) break;
+        argv[count++] = to;
+        for (; *command && (quoted || *command != ' '); command++) {
+            if (*command == '\'') quoted = !quoted;
+            else if (!strncmp(command, "%F", 2)) {
+                to += snprintf(to, 300, "%s", folder);
+                command++;
+            } else *to++ = *command;
+        }
+        *to++ = 0;
+    }
+    argv[count] = NULL;
+    return count;
+}
+
+static pid_t start(const char *command, const char *input, const char *out_path, long file_limit_bytes) {
+    static char room[8192];
+    char *argv[ARGUMENTS + 1];
+    const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof", *in_path = "/dev/null";
+    pid_t child;
+    argv[0] = (char *)(size_t)program;
+    split(command, room, sizeof room, argv + 1);
+    if (input) {
+        in_path = in_folder("stdin");
+        write_text(in_path, input);
+    }
+    child = fork();
+    if (child == 0) {
+        int in = open(in_path, O_RDONLY), out = open(out_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        int err = open(in_folder("stderr"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        if (in < 0 || out < 0 || err < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
+        if (file_limit_bytes) { /* a full disk: writing past the limit fails with EFBIG */
+            struct rlimit limit;
+            limit.rlim_cur = limit.rlim_max = (rlim_t)file_limit_bytes;
+            signal(SIGXFSZ, SIG_IGN);
+            setrlimit(RLIMIT_FSIZE, &limit);
+        }
+        alarm(300);
+        execv(program, argv);
+        _exit(127);
+    }
+    return child;
+}
+static int finish(pid_t child, const char *out_path) {
+    int status = 0;
+    free(last.out);
+    free(last.err);
+    while (waitpid(child, &status, 0) < 0) { }
+    last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    last.out = strcmp(out_path, in_folder("stdout")) ? NULL : check_read(out_path, &last.out_bytes);
+    last.err = check_read(in_folder("stderr"), NULL);
+    last.err_lines = 0;
+    for (const char *p = last.err; p && *p; p++) last.err_lines += *p == '\n';
+    return last.code;
+}
+static int cli_with(const char *command, const char *input, const char *out_path, long limit) { return finish(start(command, input, out_path, limit), out_path); }
+static int cli(const char *command) { return cli_with(command, NULL, in_folder("stdout"), 0); }
+
+/* what every refusal has in common: the exit code, an empty stdout, one to four lines on stderr, the words that help */
+static int refused_at(const char *file, int line, const char *command, const char *input, int code, const char *words) {
+    int good;
+    cli_with(command, input, in_folder("stdout"), 0);
+    good = check_note(last.code == code, file, line, "%s: exit %d, expected %d: %s", command, last.code, code, last.err ? last.err : "");
+    good &= check_note(last.out && !last.out_bytes, file, line, "%s: stdout is not empty: %.80s", command, last.out ? last.out : "");
+    good &= check_note(last.err_lines >= 1 && last.err_lines <= 4, file, line, "%s: %d lines on stderr", command, last.err_lines);
+    return good & check_note(last.err && strstr(last.err, words), file, line, "%s: stderr lacks \"%s\": %s", command, words, last.err ? last.err : "");
+}
+#define REFUSED(command, code, words) refused_at(__FILE__, __LINE__, command, NULL, code, words)
+
+/* ------------------------------------------------------------------------------------------------------------- JSON */
+typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
+static int parse(document *d, const char *text, size_t bytes) {
+    size_t needed = 0;
+    d->text = NULL;
+    d->nodes = NULL;
+    vp_json_parse(text, bytes, NULL, 0, NULL, &needed, NULL);
+    d->nodes = (vp_json_node *)calloc(needed + 1, sizeof *d->nodes);
+    return vp_json_parse(text, bytes, d->nodes, needed, &d->json, NULL, NULL) == VP_OK;
+}
+static int load(document *d, const char *path) {
+    size_t bytes = 0;
+    char *text = check_read(path, &bytes);
+    int good = text && parse(d, text, bytes);
+    if (!text) d->nodes = NULL;
+    d->text = text;
+    return good;
+}
+static void unload(document *d) {
+    free(d->text);
+    free(d->nodes);
+}
+static double number(const document *d, uint32_t object, const char *key) {
+    double value = 0;
+    return vp_json_to_double(&d->json, vp_json_get(&d->json, object, key), &value) == VP_OK ? value : (double)NAN;
+}
+static int is_null(const document *d, uint32_t object, const char *key) {
+    uint32_t node = vp_json_get(&d->json, object, key);
+    return node != VP_JSON_NONE && d->nodes[node].type == VP_JSON_NULL;
+}
+static void check_keys(const document *d, uint32_t object, const char *keys) { /* separated by blanks */
+    char one[80];
+    for (const char *p = keys; *p; p += strspn(p, " ")) {
+        size_t bytes = strcspn(p, " ");
+        snprintf(one, sizeof one, "%.*s", (int)bytes, p);
+        check_note(vp_json_get(&d->json, object, one) != VP_JSON_NONE, __FILE__, __LINE__, "the key %s is missing", one);
+        p += bytes;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- usage */
+static void test_usage(void) {
+    static const char *const commands[] = {"run", "tile", "sweep", "tokenize"};
+    check_case("usage");
+    CHECK_INT(cli(""), 2);
+    CHECK(last.out && !last.out_bytes && last.err && strstr(last.err, "usage: vlmprof"));
+    CHECK_INT(cli("--help"), 0);
+    CHECK(last.out && strstr(last.out, "usage: vlmprof") && strstr(last.out, "130") && last.err && !*last.err);
+    CHECK_INT(cli("--version"), 0);
+    CHECK(last.out && strstr(last.out, VLMPROF_VERSION));
+    for (int i = 0; i < 4; i++) {
+        char command[32];
+        snprintf(command, sizeof command, "%s --help", commands[i]);
+        CHECK_INT(cli(command), 0);
+        CHECK(last.out && strstr(last.out, "example:\n  vlmprof ") && last.err && !*last.err);
+    }
+    check_case("unknown words name the nearest");
+    REFUSED("swep --model x", 2, "nearest is sweep");
+    REFUSED("tokenise", 2, "nearest is tokenize");
+    REFUSED("report x", 2, "unknown command"); /* of a later version, not faked */
+    REFUSED("run --topk 3", 2, "nearest is --top_k");
+    REFUSED("sweep --max-new-tokens 3", 2, "--max_new_tokens");
+    REFUSED("run --csv", 2, "of tile");
+    REFUSED("run -x", 2, "unknown option -x");
+    check_case("values of options");
+    REFUSED("run -p", 2, "needs a value");
+    REFUSED("run -p a -p b --synthetic tiny", 2, "given twice");
+    REFUSED("run -p a --json=1", 2, "takes no value");
+    REFUSED("run -p a --synthetic tiny --top_k 0", 2, "outside 1..");
+    REFUSED("run -p a --synthetic tiny --top_k 1e3", 2, "not a whole number");
+    REFUSED("run -p a --synthetic tiny --top_k 99999999999999999999", 2, "not a whole number");
+    REFUSED("run -p a --synthetic tiny --top_k 9", 2, "8 experts");
+    REFUSED("run -p a --synthetic tiny --num_active_blocks 5", 2, "4 blocks");
+    REFUSED("run -p a --synthetic tiny --active_blocks 0,4", 2, "0..3");
+    REFUSED("run -p a --synthetic tiny --active_blocks 0,1,1", 2, "twice");
+    REFUSED("run -p a --synthetic tiny --active_blocks 0,,1", 2, "not a whole number");
+    REFUSED("run -p a --synthetic tiny --weights fp16", 2, "bf16 fp32");
+    REFUSED("run -p a --synthetic tiny --device gpu", 2, "cuda:N");
+    REFUSED("run -p a --synthetic tiny --gemm magic", 2, "plain");
+    REFUSED("run -p a --synthetic huge", 2, "molmoe-1b");
+    REFUSED("run -p a", 2, "--model DIR");
+    REFUSED("run -p a --synthetic tiny --model x", 2, "one of");
+    REFUSED("run --synthetic tiny", 2, "-p TEXT");
+    REFUSED("run a.png b.png -p a --synthetic tiny", 2, "b.png");
+    REFUSED("run -p a --synthetic tiny --style vqa2 --raw_prompt", 2, "exclude");
+    REFUSED("run -p 'a\xff' --synthetic tiny", 2, "UTF-8");
+    REFUSED("run -p a --style '\xc0\x80' --synthetic tiny", 2, "UTF-8");
+    REFUSED("run -p a --synthetic tiny --max_new_tokens 5000", 2, "the model has 4096");
+    REFUSED("run -p a --synthetic tiny --tier low --crops 2", 2, "exclude");
+    REFUSED("run -p a --synthetic tiny --tier low --preprocess adaptive", 2, "--preprocess tier");
+    REFUSED("sweep --synthetic tiny --output_dir %F/x", 2, "--data");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl", 2, "--output_dir");
+    REFUSED("sweep --synthetic tiny --data a --output_dir %F/x --sampling_strategy lhs", 2, "full");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low huge", 2, "low medium high");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --vision_tokens_list 287", 2, "288");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --top_k_list 1 1", 2, "twice");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low --vision_tokens_list 432", 2, "exclude");
+    REFUSED("sweep --synthetic tiny --data a --output_dir %F/x --dataset_name a/b", 2, "slash");
+    CHECK(access(in_folder("x"), F_OK) != 0); /* a refused sweep leaves nothing behind */
+}
+
+/* ----------------------------------------------------------------------------------------------------------------- tile */
+typedef struct table { char *text; const char *head, *next; } table;
+/* text of a column in a row, as `out`; 0 when there is no such column */
+static int csv_field(const char *head, const char *line, const char *column, char *out, size_t capacity) {
+    for (;;) {
+        const char *end = line;
+        size_t name = strcspn(head, ",\r\n");
+        if (*line == '"') {
+            for (end = line + 1; *end && !(*end == '"' && end[1] != '"'); end++) end += *end == '"';
+            end += *end == '"';
+        }
+        end += strcspn(end, ",\r\n");
+        if (name == strlen(column) && !strncmp(head, column, name)) {
+            snprintf(out, capacity, "%.*s", (int)(end - line), line);
+            return 1;
+        }
+        if (head[name] != ',') return 0;
+        head += name + 1;
+        line = *end == ',' ? end + 1 : end;
+    }
+}
+static const char *next_line(const char *p) { return strchr(p, '\n') ? strchr(p, '\n') + 1 : p + strlen(p); }
+
+/* Rows of a golden file that have `value` in the column `key`, through --sizes; every column of our own must be the golden's. */
+static void tile_against(const char *golden, const char *key, const char *value) {
+    char command[200], *sizes, field[64], other[64];
+    size_t used = 0;
+    const char *line, *ours, *p;
+    int rows = 0;
+    snprintf(command, sizeof command, "tile --sizes - --csv --%s %s", key, value);
+    sizes = (char *)calloc(strlen(golden) + 1, 1);
+    for (line = next_line(golden); *line; line = next_line(line)) {
+        csv_field(golden, line, key, field, sizeof field);
+        if (strcmp(field, value)) continue;
+        csv_field(golden, line, "width", field, sizeof field);
+        csv_field(golden, line, "height", other, sizeof other);
+        used += (size_t)sprintf(sizes + used, "%sx%s\n", field, other);
+    }
+    cli_with(command, sizes, in_folder("stdout"), 0);
+    free(sizes);
+    if (!last.out) return;
+    ours = next_line(last.out);
+    for (line = next_line(golden); *line; line = next_line(line)) {
+        csv_field(golden, line, key, field, sizeof field);
+        if (strcmp(field, value)) continue;
+        for (p = last.out; p < next_line(last.out); p += strcspn(p, ",\n") + 1) {
+            char column[64], got[64] = "", want[64] = "";
+            snprintf(column, sizeof column, "%.*s", (int)strcspn(p, ",\n"), p);
+            csv_field(last.out, ours, column, got, sizeof got);
+            if (!CHECK(csv_field(golden, line, column, want, sizeof want))) continue;
+            if (!strcmp(column, "error")) CHECK(!got[0] == !want[0]);
+            else check_note(!strcmp(got, want), __FILE__, __LINE__, "%s is %s: %.60s", column, got, line);
+        }
+        ours = next_line(ours);
+        rows++;
+    }
+    CHECK(rows > 100 && !*ours);
+}
+
+static void test_tile(void) {
+    char *adaptive = check_read(check_golden("tiling/adaptive.csv"), NULL), *tier = check_read(check_golden("tiling/tier.csv"), NULL);
+    const char *image = check_golden("images/img-640x300.png");
+    char command[600];
+    document d;
+    check_case("tile: the goldens' columns");
+    CHECK(adaptive && tier);
+    if (adaptive) tile_against(adaptive, "max_crops", "12");
+    if (adaptive) tile_against(adaptive, "max_crops", "1");
+    if (tier) tile_against(tier, "tier", "low");
+    if (tier) tile_against(tier, "tier", "medium");
+    if (tier) tile_against(tier, "tier", "high");
+    free(adaptive);
+    free(tier);
+    check_case("tile: files, JSON, exact crops");
+    CHECK_INT((snprintf(command, sizeof command, "tile %s --json", image), cli(command)), 0);
+    if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
+        CHECK_INT(number(&d, vp_json_at(&d.json, 0, 0), "width"), 640);
+        CHECK_INT(number(&d, vp_json_at(&d.json, 0, 0), "features"), 144 + 12 * 28);
+        CHECK(is_null(&d, vp_json_at(&d.json, 0, 0), "error"));
+        free(d.nodes);
+    }
+    CHECK_INT(cli("tile 640x480 --crops 6 --preprocess adaptive-fill --csv"), 0);
+    CHECK(last.out && strstr(last.out, "\n640,480,6,2,3,7,1008,704,"));
+    CHECK_INT(cli("tile 640x480 --vision_tokens 1008"), 0);
+    CHECK(last.out && strstr(last.out, "784x560"));
+    CHECK_INT(cli("tile 1x5000 2000000000x1 --tier medium"), 0); /* fill modes refuse nothing for being extreme */
+    check_case("tile: refusals");
+    REFUSED("tile", 2, "--sizes");
+    REFUSED("tile 12x", 2, "WIDTHxHEIGHT");
+    REFUSED("tile 0x5", 2, "1..");
+    REFUSED("tile 1x5000", 2, "1x5000");
+    REFUSED("tile no-such-file.png", 3, "no-such-file.png");
+    REFUSED("tile 640x480 --csv --json", 2, "exclude");
+    REFUSED("tile 640x480 --preprocess tier", 2, "--tier");
+    REFUSED("tile --sizes %F/none", 3, "none");
+    CHECK_INT(cli("tile 640x480 12x 0x5 --csv"), 3); /* among several a refused one is a row */
+    CHECK(last.out && strstr(last.out, "\n640,480,12,2,3,7,704,") && strstr(last.out, "12x: want") && last.err_lines == 1);
+    CHECK_INT(cli_with("tile --sizes - --json", "640x480\n\nnonsense\n320 240\n", in_folder("stdout"), 0), 3);
+    if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
+        CHECK_INT(d.nodes[0].count, 3);
+        CHECK(!is_null(&d, vp_json_at(&d.json, 0, 1), "error") && is_null(&d, vp_json_at(&d.json, 0, 1), "rows"));
+        CHECK_INT(number(&d, vp_json_at(&d.json, 0, 2), "height"), 240);
+        free(d.nodes);
+    }
+    if (access("/dev/full", W_OK) == 0) {
+        CHECK_INT(cli_with("tile 640x480", NULL, "/dev/full", 0), 5);
+        CHECK_INT(last.err_lines, 1);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- tokenize */
+static void test_tokenize(void) {
+    const char *model = check_golden("models/tiny-a");
+    char command[700];
+    check_case("tokenize");
+    if (!CHECK(model != NULL)) return;
+    snprintf(command, sizeof command, "tokenize --model %s 'What is this?'", model);
+    CHECK_INT(cli(command), 0);
+    CHECK_TEXT(last.out, "{\"text\": \"What is this?\", \"ids\": [262, 250, 504, 32]}\n");
+    snprintf(command, sizeof command, "tokenize --tokenizer %s/tokenizer.json", model);
+    CHECK_INT(cli_with(command, "What is this?\n\na\tb", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "[262, 250, 504, 32]}\n{\"text\": \"\", \"ids\": []}\n{\"text\": \"a\\tb\", \"ids\": ["));
+    snprintf(command, sizeof command, "tokenize --model %s --decode '[262, 250,504 32]'", model);
+    CHECK_INT(cli(command), 0);
+    CHECK_TEXT(last.out, "{\"text\": \"What is this?\", \"ids\": [262, 250, 504, 32]}\n");
+    snprintf(command, sizeof command, "tokenize --model %s", model);
+    refused_at(__FILE__, __LINE__, command, "good\nbad \xff\n", 2, "line 2");
+    snprintf(command, sizeof command, "tokenize --model %s --decode '1 two'", model);
+    REFUSED(command, 2, "two");
+    REFUSED("tokenize hello", 2, "--tokenizer FILE");
+    REFUSED("tokenize --tokenizer samples/cat.jpg hello", 3, "cat.jpg");
+    REFUSED("tokenize --synthetic tiny --clean_up hello", 2, "--decode");
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ run */
+static int same_integers(const char *ours, const char *golden, int64_t count) {
+    check_array a, b;
+    int good;
+    if (!check_npy(ours, &a)) return 0;
+    if (!check_npy(golden, &b)) { check_free(&a); return 0; }
+    good = a.count >= count && b.count >= count && (count > 0 || a.count == b.count);
+    for (int64_t i = 0; good && i < (count ? count : a.count); i++) good = check_at(&a, i) == check_at(&b, i);
+    check_free(&a);
+    check_free(&b);
+    return good;
+}
+
+/* A golden case through the whole command: question, style, picture and knobs as words; inputs and tokens must be the reference's. */
+static void run_case(const char *name, const char *words) {
+    char relative[600], golden[512], command[1500];
+    const char *path;
+    check_array a;
+    check_case("run: golden case %s", name);
+    snprintf(relative, sizeof relative, "models/cases/%s", name);
+    path = check_golden(relative);
+    if (!CHECK(path != NULL)) return;
+    snprintf(golden, sizeof golden, "%s", path);
+    snprintf(command, sizeof command, "run %s --model %s --weights fp32 --ignore_eos --max_new_tokens 6 --dump %%F/dump", words,
+             check_golden(name[0] == 'a' ? "models/tiny-a" : "models/tiny-b"));
+    CHECK_INT(cli(command), 0);
+    CHECK(last.out && strstr(last.out, "TTFT") && strstr(last.out, "unaccounted") && !strstr(last.out, "synthetic"));
+    snprintf(relative, sizeof relative, "%s/input_ids.npy", golden);
+    CHECK(same_integers(in_folder("dump/input_ids.npy"), relative, 0));
+    snprintf(relative, sizeof relative, "%s/fp32/tokens.npy", golden);
+    CHECK(same_integers(in_folder("dump/tokens.npy"), relative, 6));
+    if (CHECK(check_npy(in_folder("dump/logits.npy"), &a))) {
+        CHECK(a.dimensions == 2 && a.shape[0] == 6 && a.shape[1] == 704 && !strcmp(a.type, "<f4"));
+        check_free(&a);
+    }
+    snprintf(relative, sizeof relative, "%s/image_input_idx.npy", golden);
+    if (access(relative, F_OK) == 0) {
+        CHECK(same_integers(in_folder("dump/image_input_idx.npy"), relative, 0));
+        snprintf(relative, sizeof relative, "%s/image_masks.npy", golden);
+        CHECK(same_integers(in_folder("dump/image_masks.npy"), relative, 0));
+    } else if (CHECK(check_npy(in_folder("dump/pixels.npy"), &a))) { /* no image: no crops, and nothing of the case before */
+        CHECK(a.dimensions == 3 && a.shape[0] == 0 && a.shape[2] == 588);
+        check_free(&a);
+    }
+}
+
+static void test_run_json(void) {
+    static const char *const stages[] = {"preprocess", "h2d", "vit", "connector", "embed", "prefill", "head", "sample", "decode", "detok"};
+    char command[700];
+    document d;
+    check_case("run: JSON of a synthetic model");
+    snprintf(command, sizeof command, "run %s -p 'Where is it?' --style vqa2 --synthetic tiny --max_new_tokens 5 --ignore_eos --num_runs 2 --json",
+             check_golden("images/img-640x300.png"));
+    CHECK_INT(cli(command), 0);
+    CHECK(last.err && !*last.err);
+    if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
+        uint32_t s = vp_json_get(&d.json, 0, "stages"), runs = vp_json_get(&d.json, 0, "runs"), decode = vp_json_get(&d.json, 0, "T_decode_per_step");
+        double sum = number(&d, 0, "unaccounted");
+        for (int i = 0; i < 10; i++) {
+            sum += number(&d, s, stages[i]);
+            CHECK(number(&d, s, stages[i]) >= 0);
+        }
+        CHECK_NEAR(sum, number(&d, 0, "T_total"), 1e-6 * sum);
+        CHECK(number(&d, 0, "T_total") > 0 && number(&d, 0, "closure") <= 1 && number(&d, 0, "unaccounted") >= 0);
+        CHECK_NEAR(number(&d, 0, "T_vision_total"), number(&d, s, "vit") + number(&d, s, "connector"), 1e-9);
+        CHECK_NEAR(number(&d, 0, "T_LLM_prefill"), number(&d, s, "embed") + number(&d, s, "prefill") + number(&d, s, "head") + number(&d, s, "sample"), 1e-9);
+        CHECK_NEAR(number(&d, 0, "T_decode_per_token"), number(&d, 0, "T_LLM_decode") / 4, 1e-9);
+        CHECK_INT(d.nodes[decode].count, 4); /* N tokens, N - 1 steps, two runs of each */
+        CHECK_INT(d.nodes[vp_json_at(&d.json, decode, 0)].count, 2);
+        CHECK_INT(d.nodes[vp_json_get(&d.json, runs, "T_total")].count, 2);
+        CHECK_INT(number(&d, 0, "output_tokens"), 5);
+        CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, 0, "prompt"), " User: vqa2: Where is it? Assistant:"));
+        CHECK_INT(d.nodes[vp_json_get(&d.json, 0, "synthetic")].type, VP_JSON_TRUE);
+        CHECK_INT(d.nodes[vp_json_get(&d.json, 0, "answers_equal_over_runs")].type, VP_JSON_TRUE);
+        CHECK_INT(number(&d, vp_json_get(&d.json, 0, "config"), "max_crops"), 12);
+        CHECK_INT(number(&d, 0, "total_sequence_length"), 1 + (480 + 24 + 4) + number(&d, 0, "input_text_tokens"));
+        check_keys(&d, vp_json_get(&d.json, 0, "provenance"), "version build host date device gemm_rows_1 argv seed threads clocks");
+        free(d.nodes);
+    }
+    check_case("run: text only, one token");
+    CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 1 --json"), 0);
+    if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
+        CHECK(is_null(&d, 0, "T_vision_total") && is_null(&d, 0, "T_decode_per_token") && is_null(&d, 0, "tokens_per_second"));
+        CHECK(is_null(&d, 0, "actual_tiling") && number(&d, 0, "T_LLM_prefill") > 0);
+        free(d.nodes);
+    }
+    CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 2"), 0);
+    CHECK(last.out && strstr(last.out, "synthetic weights") && strstr(last.out, "TPOT"));
+}
+
+static void test_run(void) {
+    char words[600];
+    snprintf(words, sizeof words, "%s -p 'What color is the bus?'", check_golden("images/img-640x300.png"));
+    run_case("a1-adaptive-wide", words);
+    snprintf(words, sizeof words, "%s -p 'What is written on the sign?' --style text_vqa --tier medium --top_k 4 --active_blocks 0,1,3",
+             check_golden("images/img-333x517.png"));
+    run_case("a4-medium-k4-skip", words);
+    run_case("a6-text-only", "-p 'Is there a clock next to the bridge?'");
+    snprintf(words, sizeof words, "%s -p ' User: What can be seen behind the white tower? Assistant:' --raw_prompt", check_golden("images/img-333x517.png"));
+    run_case("b2-adaptive-k8", words);
+    test_run_json();
+}
+
+/* ------------------------------------------------------------------------------------------------------------ bad input */
+/* A copy of a golden checkpoint: links, but for the file `changed`, which is left to the caller. */
+static void link_model(const char *golden, const char *to, const char *changed) {
+    char here[512], from[1024], target[1024];
+    DIR *d = opendir(golden);
+    struct dirent *e;
+    remove_folder(to);
+    mkdir(to, 0777);
+    if (!getcwd(here, sizeof here)) return;
+    while (d && (e = readdir(d)) != NULL) {
+        if (e->d_name[0] == '.' || !strcmp(e->d_name, changed)) continue;
+        snprintf(from, sizeof from, "%s/%s/%s", here, golden, e->d_name);
+        snprintf(target, sizeof target, "%s/%s", to, e->d_name);
+        CHECK_INT(symlink(from, target), 0);
+    }
+    if (d) closedir(d);
+}
+static void broken_model(const char *golden, const char *file, const char *words, size_t keep_bytes, const char *from, const char *to) {
+    const char *model = in_folder("model");
+    char path[600], *text, *found, *out;
+    size_t bytes = 0;
+    check_case("damaged checkpoint: %s %s", file, from ? from : keep_bytes ? "cut" : "missing");
+    if (!CHECK(check_golden(golden) != NULL)) return;
+    link_model(check_golden(golden), model, file);
+    snprintf(path, sizeof path, "%s/%s", check_golden(golden), file);
+    text = check_read(path, &bytes);
+    snprintf(path, sizeof path, "%s/%s", model, file);
+    if (CHECK(text != NULL) && from) {
+        found = strstr(text, from);
+        out = (char *)calloc(bytes + strlen(to) + 1, 1);
+        if (CHECK(found != NULL)) {
+            memcpy(out, text, (size_t)(found - text));
+            strcat(out, to);
+            strcat(out, found + strlen(from));
+            write_text(path, out);
+        }
+        free(out);
+    } else if (text && keep_bytes) write_file(path, text, keep_bytes < bytes ? keep_bytes : bytes);
+    free(text);
+    REFUSED("run -p hello --model %F/model --max_new_tokens 1", 3, words);
+}
+
+static void put_be32(unsigned char *p, uint32_t v) {
+    for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (24 - 8 * i));
+}
+
+static void test_bad_input(void) {
+    static const unsigned char png_head[33] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0};
+    unsigned char bomb[33];
+    size_t bytes = 0;
+    char *image = check_read(check_golden("images/img-640x300.png"), &bytes);
+    broken_model("models/tiny-a", "config.json", "config", 0, NULL, NULL);
+    broken_model("models/tiny-a", "config.json", "config.json", 400, NULL, NULL);
+    broken_model("models/tiny-a", "config.json", "", 0, "\"n_layers\": 4", "\"n_layers\": 5"); /* a block without tensors */
+    broken_model("models/tiny-a", "config.json", "", 0, "\"vocab_size\": 655", "\"vocab_size\": 1e300");
+    broken_model("models/tiny-a", "config.json", "", 0, "\"embedding_size\": 704", "\"embedding_size\": 640"); /* another shape */
+    broken_model("models/tiny-a", "tokenizer.json", "tokenizer.json", 0, NULL, NULL);
+    broken_model("models/tiny-a", "tokenizer.json", "tokenizer.json", 5000, NULL, NULL);
+    broken_model("models/tiny-a", "model.safetensors", "safetensors", 0, NULL, NULL);
+    broken_model("models/tiny-a", "model.safetensors", "safetensors", 3000000, NULL, NULL);
+    broken_model("models/tiny-a", "model.safetensors", "safetensors", 4, NULL, NULL);
+    broken_model("models/tiny-b", "model-00002-of-00002.safetensors", "model-00002-of-00002.safetensors", 0, NULL, NULL);
+    check_case("damaged images");
+    REFUSED("run no.png -p a --synthetic tiny", 3, "no.png");
+    REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c");
+    REFUSED("run %F -p a --synthetic tiny", 3, "");
+    if (CHECK(image != NULL)) write_file(in_folder("cut.png"), image, bytes / 2);
+    REFUSED("run %F/cut.png -p a --synthetic tiny", 3, "cut.png");
+    memcpy(bomb, png_head, sizeof bomb);
+    put_be32(bomb + 16, 100000);
+    put_be32(bomb + 20, 100000);
+    write_file(in_folder("bomb.png"), bomb, sizeof bomb);
+    REFUSED("run %F/bomb.png -p a --synthetic tiny", 3, "bomb.png");
+    write_text(in_folder("empty.png"), "");
+    REFUSED("run %F/empty.png -p a --synthetic tiny", 3, "empty.png");
+    free(image);
+    check_case("importance scores");
+    write_text(in_folder("scores.json"), "{\"1\": 0.5, \"2\": 0.9}");
+    CHECK_INT(cli("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json --max_new_tokens 1 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"active_block_indices\": [0, 2, 3]"));
+    write_text(in_folder("scores.json"), "{\"1\": 0.5, \"7\": 0.9}");
+    REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, "\"7\"");
+    write_text(in_folder("scores.json"), "{\"1\": NaN}");
+    REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, "scores.json");
+    check_case("data sets");
+    REFUSED("sweep --synthetic tiny --data %F/none.jsonl --output_dir %F/x", 3, "none.jsonl");
+    write_text(in_folder("d.jsonl"), "{\"question\": \"a\"}\n{\"question\": \n");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "line 2");
+    write_text(in_folder("d.jsonl"), "{\"question\": 3}\n");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "\"question\"");
+    write_text(in_folder("d.jsonl"), "{\"question\": \"a\", \"answers\": [1]}\n");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "\"answers\"");
+    write_text(in_folder("d.jsonl"), "\n \n");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "no line");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl %F/d.jsonl --output_dir %F/x", 2, "twice");
+    check_case("folders that cannot be");
+    write_text(in_folder("file"), "x");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/file/x", 5, "file");
+    REFUSED("run -p a --synthetic tiny --dump %F/file/x", 5, "file");
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- sweep */
+#define SWEEP "sweep --synthetic tiny --data %F/data/small_set.jsonl --output_dir %F/out --max_new_tokens 3 --gemm plain "
+#define GRID "--tier_list low medium --top_k_list 1 2 --num_active_blocks_list 4 "
+static const char *const RESULTS[] = {"small-set_imgsizetier-low_crops1_topk1_blocks4.json", "small-set_imgsizetier-low_crops1_topk2_blocks4.json",
+                                      "small-set_imgsizetier-medium_crops6_topk1_blocks4.json", "small-set_imgsizetier-medium_crops6_topk2_blocks4.json"};
+static const char ROW_KEYS[] =
+    "sample_id target_vision_tokens target_crops actual_vision_tokens top_k num_active_blocks input_text_tokens output_tokens theoretical_num_crops "
+    "theoretical_tiling theoretical_image_size theoretical_vision_tokens actual_num_crops actual_tiling actual_image_size accuracy pred metadata "
+    "T_vision_total T_LLM_prefill T_LLM_decode T_total T_decode_per_token tier content_tokens ends_with_eos actual_text_tokens "
+    "total_sequence_length T_decode_per_step stages runs prompt status reason closure";
+static const char CONFIG_KEYS[] =
+    "tier tier_range selected_crops_mean selected_crops_std selected_crops_distribution target_vision_tokens_mean target_vision_tokens_std "
+    "actual_vision_tokens_mean actual_vision_tokens_std max_crops top_k num_active_blocks num_total_blocks active_block_indices accuracy accuracy_std "
+    "num_samples theoretical_num_crops theoretical_tiling theoretical_image_size theoretical_vision_tokens aggregate_stats latency_stats "
+    "per_sample_results schema provenance config synthetic";
+
+static char *result_path(int index) {
+    static char path[4][600];
+    snprintf(path[index], sizeof path[0], "%s/out/%s", folder, RESULTS[index]);
+    return path[index];
+}
+static int count_results(void) {
+    DIR *d = opendir(in_folder("out"));
+    struct dirent *e;
+    int count = 0;
+    while (d && (e = readdir(d)) != NULL) count += strstr(e->d_name, "imgsize") != NULL;
+    if (d) closedir(d);
+    return count;
+}
+static int count_rows(void) { /* whole lines with a row in the journal */
+    char *text = check_read(in_folder("out/journal.jsonl"), NULL);
+    int count = 0;
+    for (const char *p = text; p && *p && strchr(p, '\n'); p = next_line(p)) count += !strncmp(p, "{\"config\"", 9);
+    free(text);
+    return count;
+}
+
+static void make_data(const char *third_line) {
+    char text[2000], here[512] = "";
+    CHECK(getcwd(here, sizeof here) != NULL);
+    mkdir(in_folder("data"), 0777);
+    snprintf(text, sizeof text,
+             "{\"id\": \"one\", \"image\": \"%s/%s\", \"question\": \"What is it?\", \"answers\": [\"bus\", \"bus\", \"car\"], \"style\": \"vqa2\"}\n"
+             "{\"id\": 2, \"image\": \"%s/%s\", \"question\": \"Which?\", \"options\": [\"red\", \"blue\"], \"answer\": 1, \"extra\": {\"x\": [1]}}\n%s",
+             here, check_golden("images/img-200x150.png"), here, check_golden("images/img-333x517.png"), third_line);
+    write_text(in_folder("data/small_set.jsonl"), text);
+}
+
+/* every statistic of a configuration is that of its rows */
+static void check_statistics(const document *d, uint32_t rows) {
+    static const char *const names[] = {"T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token"};
+    uint32_t stats = vp_json_get(&d->json, 0, "aggregate_stats"), again = vp_json_get(&d->json, 0, "latency_stats");
+    for (int n = 0; n < 5; n++) {
+        double values[64], scratch[64];
+        size_t count = 0;
+        char key[64];
+        vp_statistics s;
+        for (uint32_t i = rows + 1; i < d->nodes[rows].end && count < 64; i = d->nodes[i].end)
+            if (isfinite(number(d, i, names[n]))) values[count++] = number(d, i, names[n]);
+        if (!CHECK(vp_statistics_compute(values, count, scratch, &s) == VP_OK)) continue;
+        snprintf(key, sizeof key, "%s_mean", names[n]);
+        CHECK_NEAR(number(d, stats, key), s.mean, 0);
+        snprintf(key, sizeof key, "%s_std", names[n]);
+        CHECK_NEAR(number(d, stats, key), s.std, 0);
+        snprintf(key, sizeof key, "%s_p95", names[n]);
+        CHECK_NEAR(number(d, stats, key), s.p95, 0);
+        CHECK_NEAR(number(d, again, key), s.p95, 0);
+    }
+    check_keys(d, stats, "T_decode_per_step_stats vision_tokens_mean vision_tokens_std vision_tokens_diff_mean T_total_p50 T_total_p99");
+    CHECK_INT(d->nodes[vp_json_get(&d->json, stats, "T_decode_per_step_stats")].count, 2); /* 3 tokens, 2 steps */
+    check_keys(d, vp_json_get(&d->json, vp_json_get(&d->json, stats, "T_decode_per_step_stats"), "pos_1"), "mean std p50 p95 p99 count");
+}
+
+static void check_result(int index) {
+    document d;
+    uint32_t rows, row, steps;
+    if (!CHECK(load(&d, result_path(index)))) { unload(&d); return; }
+    check_keys(&d, 0, CONFIG_KEYS);
+    rows = vp_json_get(&d.json, 0, "per_sample_results");
+    CHECK_INT(d.nodes[rows].count, 3);
+    CHECK_INT(number(&d, 0, "num_samples"), 3);
+    CHECK_INT(d.nodes[vp_json_get(&d.json, 0, "synthetic")].type, VP_JSON_TRUE);
+    for (int i = 0; i < 3; i++) {
+        row = vp_json_at(&d.json, rows, (uint32_t)i);
+        check_keys(&d, row, ROW_KEYS);
+        check_keys(&d, vp_json_get(&d.json, row, "metadata"), "question answers image_id id");
+        CHECK_INT(number(&d, row, "sample_id"), i);
+        CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, row, "status"), "ok") && is_null(&d, row, "reason"));
+        CHECK_INT(number(&d, row, "top_k"), index % 2 + 1);
+        CHECK(number(&d, row, "T_total") >= number(&d, row, "T_LLM_prefill"));
+        CHECK_INT(number(&d, row, "output_tokens"), 3);
+        steps = vp_json_get(&d.json, row, "T_decode_per_step");
+        CHECK_INT(d.nodes[steps].count, 2);
+        CHECK_INT(d.nodes[vp_json_at(&d.json, steps, 0)].count, 2);
+        CHECK_NEAR(number(&d, row, "T_decode_per_token"), number(&d, row, "T_LLM_decode") / 2, 1e-9);
+    }
+    row = vp_json_at(&d.json, rows, 0);
+    CHECK(isfinite(number(&d, row, "accuracy")));
+    CHECK_NEAR(number(&d, 0, "accuracy"), number(&d, row, "accuracy"), 0); /* the only one with references */
+    CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, vp_json_get(&d.json, row, "metadata"), "id"), "one"));
+    row = vp_json_at(&d.json, rows, 1);
+    CHECK(is_null(&d, row, "accuracy") && !is_null(&d, row, "accuracy_reason"));
+    CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, row, "prompt"), " User: Which?\nA: red\nB: blue\n Assistant:"));
+    row = vp_json_at(&d.json, rows, 2); /* text only */
+    CHECK(is_null(&d, row, "T_vision_total") && is_null(&d, row, "actual_tiling") && number(&d, row, "T_total") > 0);
+    check_statistics(&d, rows);
+    unload(&d);
+}
+
+static void test_sweep(void) {
+    char *before[4], *after;
+    size_t bytes[4], after_bytes;
+    int64_t started;
+    check_case("sweep: files and rows");
+    make_data("{\"id\": \"three\", \"question\": \"Only words?\", \"answers\": []}\n");
+    CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
+    CHECK(last.out && !last.out_bytes && last.err_lines <= 4 && strstr(last.err, "synthetic weights"));
+    CHECK_INT(count_results(), 4);
+    CHECK_INT(count_rows(), 12);
+    for (int i = 0; i < 4; i++) check_result(i);
+    check_case("sweep: run again, everything is there");
+    for (int i = 0; i < 4; i++) before[i] = check_read(result_path(i), &bytes[i]);
+    started = vp_clock_ns();
+    CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
+    CHECK((double)(vp_clock_ns() - started) < 2e9);
+    CHECK(last.err && strstr(last.err, "(0 measured now"));
+    check_case("sweep: a lost file comes back from the journal, byte for byte");
+    CHECK_INT(unlink(result_path(2)), 0);
+    CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
+    CHECK(last.err && strstr(last.err, "(0 measured now"));
+    for (int i = 0; i < 4; i++) {
+        after = check_read(result_path(i), &after_bytes);
+        CHECK(before[i] && after && bytes[i] == after_bytes && !memcmp(before[i], after, after_bytes));
+        free(after);
+        free(before[i]);
+    }
+    check_case("sweep: a grid can grow, another plan is refused");
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0);
+    CHECK(last.err && strstr(last.err, "(3 measured now"));
+    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --seed 7", 2, "another plan");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
+    CHECK_INT(unlink(in_folder("out/journal.jsonl")), 0);
+    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
+    write_text(in_folder("out/journal.jsonl"), "something else\n");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos", 2, "no journal");
+    remove_folder(in_folder("out"));
+    check_case("sweep: vision tokens instead of tiers");
+    CHECK_INT(cli(SWEEP "--vision_tokens_list 432 --top_k_list 2 --num_runs_per_sample 1 --dataset_name my_task --num_samples 2"), 0);
+    CHECK(access(in_folder("out/my-task_imgsizetokens432_topk2_blocks4.json"), F_OK) == 0);
+    remove_folder(in_folder("out"));
+}
+
+static void test_sweep_failures(void) {
+    document d;
+    check_case("sweep: an image that fails is a row that says so");
+    make_data("{\"id\": 3, \"image\": \"cut.png\", \"question\": \"?\"}\n{\"id\": 4, \"image\": \"none.png\", \"question\": \"?\"}\n");
+    {
+        size_t bytes = 0;
+        char *image = check_read(check_golden("images/img-640x300.png"), &bytes);
+        if (CHECK(image != NULL)) write_file(in_folder("data/cut.png"), image, bytes / 2);
+        free(image);
+    }
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 2 --num_runs_per_sample 1"), 1);
+    CHECK(last.out && !last.out_bytes && last.err_lines <= 4);
+    if (CHECK(load(&d, result_path(1)))) {
+        uint32_t rows = vp_json_get(&d.json, 0, "per_sample_results");
+        CHECK_INT(d.nodes[rows].count, 4);
+        CHECK_INT(number(&d, 0, "num_failed"), 2);
+        for (uint32_t i = 2; i < 4; i++) {
+            uint32_t row = vp_json_at(&d.json, rows, i);
+            check_keys(&d, row, ROW_KEYS);
+            CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, row, "status"), "failed") && !is_null(&d, row, "reason"));
+            CHECK(is_null(&d, row, "T_total") && is_null(&d, row, "T_LLM_decode") && is_null(&d, row, "accuracy") && is_null(&d, row, "pred"));
+            CHECK(is_null(&d, row, "output_tokens"));
+        }
+    }
+    unload(&d);
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 2 --num_runs_per_sample 1"), 1); /* finished, and still not good */
+    CHECK(last.err && strstr(last.err, "(0 measured now, 2 failed)"));
+    remove_folder(in_folder("out"));
+    check_case("sweep: a sequence that does not fit");
+    CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/out --num_samples 1 --tier_list low --max_new_tokens 4000"), 1);
+    remove_folder(in_folder("out"));
+}
+
+/* Stops a sweep by a signal once it has measured some points; what it had stays, the rest follows. */
+static void stop_and_resume(int signal_number, int code) {
+    static const char command[] = SWEEP GRID "--num_runs_per_sample 40 --ignore_eos";
+    char *kept, *whole;
+    size_t kept_bytes = 0, whole_bytes = 0;
+    pid_t child;
+    int rows = 0;
+    check_case("sweep: stopped by signal %d, then resumed", signal_number);
+    child = start(command, NULL, in_folder("stdout"), 0);
+    for (int i = 0; i < 3000 && rows < 2; i++) {
+        pause_ms(10);
+        rows = count_rows();
+    }
+    kill(child, signal_number);
+    CHECK_INT(finish(child, in_folder("stdout")), code);
+    rows = count_rows();
+    CHECK(rows >= 2 && rows < 12);
+    CHECK_INT(count_results(), 0);
+    if (code == 130) CHECK(last.err && strstr(last.err, "run the same command again") && last.err_lines <= 4 && !last.out_bytes);
+    kept = check_read(in_folder("out/journal.jsonl"), &kept_bytes);
+    CHECK_INT(cli(command), 0);
+    CHECK_INT(count_rows(), 12);
+    CHECK_INT(count_results(), 4);
+    whole = check_read(in_folder("out/journal.jsonl"), &whole_bytes);
+    while (kept_bytes && kept[kept_bytes - 1] != '\n') kept_bytes--; /* a kill may tear the last line */
+    CHECK(kept && whole && whole_bytes > kept_bytes && !memcmp(kept, whole, kept_bytes));
+    free(kept);
+    free(whole);
+    remove_folder(in_folder("out"));
+}
+
+static void test_resume(void) {
+    static const char command[] = SWEEP GRID "--num_runs_per_sample 1 --ignore_eos";
+    char *text;
+    size_t bytes = 0;
+    make_data("{\"id\": \"three\", \"question\": \"Only words?\"}\n");
+    stop_and_resume(SIGINT, 130);
+    stop_and_resume(SIGTERM, 130);
+    stop_and_resume(SIGKILL, -1);
+    check_case("sweep: a torn last line is dropped");
+    CHECK_INT(cli(command), 0);
+    text = check_read(in_folder("out/journal.jsonl"), &bytes);
+    for (int i = 0; i < 4; i++) unlink(result_path(i));
+    if (CHECK(text != NULL)) write_file(in_folder("out/journal.jsonl"), text, bytes - 10);
+    free(text);
+    CHECK_INT(cli(command), 0);
+    CHECK(last.err && strstr(last.err, "(1 measured now"));
+    CHECK_INT(count_rows(), 12);
+    CHECK_INT(count_results(), 4);
+    remove_folder(in_folder("out"));
+    check_case("sweep: the disk is full, then it is not");
+    CHECK_INT(cli_with(command, NULL, in_folder("stdout"), 20000), 5);
+    CHECK(last.err_lines >= 1 && last.err_lines <= 4 && strstr(last.err, "run the same command again"));
+    CHECK(count_rows() > 0 && count_rows() < 12 && count_results() < 4);
+    CHECK_INT(cli(command), 0);
+    CHECK_INT(count_rows(), 12);
+    CHECK_INT(count_results(), 4);
+    remove_folder(in_folder("out"));
+}
+
+int main(void) {
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/vlmprof-cli-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
+    if (!mkdtemp(folder)) { perror(folder); return 1; }
+    test_usage();
+    test_tile();
+    test_tokenize();
+    test_run();
+    test_bad_input();
+    test_sweep();
+    test_sweep_failures();
+    test_resume();
+    remove_folder(folder);
+    free(last.out);
+    free(last.err);
+    return check_done("test_cli");
+}
