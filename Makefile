@@ -12,12 +12,9 @@ KERNEL_FLAGS ?= -O3
 NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+TEST_TIMEOUT_S ?= 600
 B ?= build
 PROGRAM ?= ./vlmprof
-
-# libgomp's idle threads spin for milliseconds before they sleep, which stalls everything where other programs want the cores too. Results do
-# not depend on it. Benchmarks keep the default.
-demo test check test-sanitized: export OMP_WAIT_POLICY ?= passive
 
 # No option here lets the compiler reorder floating point, and none ties the program to this machine's processor.
 # Contraction is off because results of the header are compared bit by bit; the kernels choose it function by function.
@@ -101,13 +98,13 @@ DEMO_BLOCKS ?= 2 4
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED)
 	@$(MAKE) $(JOBS) -k test-programs || true
-	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" tests/run.sh $(TEST_PROGRAMS) $(TEST_SCRIPTS)
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(TEST_SCRIPTS)
 test-programs: $(PROGRAM) $(TEST_PROGRAMS) $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 test-sanitized:
-	@$(MAKE) test B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O1 SANITIZE="$(SANITIZERS)"
+	@$(MAKE) test B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O2 -g" KERNEL_FLAGS=-O2 TEST_TIMEOUT_S=1800 SANITIZE="$(SANITIZERS)"
 
 check: test
 	@tests/deps.sh clang

@@ -570,7 +570,7 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
 #define VK_UNROLL _Pragma("GCC unroll 16")
 
 /* calls F(R) with the constant R nearest below `rows` until no row is left; at most 12 rows fill 24 of 32 vector registers */
-#define VK_ROWS_12(F) \
+#define VK_ROWS_12(F, row) \
     for (int left = rows; left > 0;) { \
         int now = left >= 24 || left <= 12 ? (left < 12 ? left : 12) : (left + 1) / 2; \
         switch (now) { \
@@ -578,15 +578,15 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
         case 7: F(7); break; case 8: F(8); break; case 9: F(9); break; case 10: F(10); break; case 11: F(11); break; default: F(12); break; \
         } \
         left -= now; \
-        xr += (size_t)now * ldx; \
+        xr += (size_t)now * (row); \
         y += now * VK_PAD; \
     }
-#define VK_ROWS_4(F) \
+#define VK_ROWS_4(F, row) \
     for (int left = rows; left > 0;) { \
         int now = left < 4 ? left : 4; \
         switch (now) { case 1: F(1); break; case 2: F(2); break; case 3: F(3); break; default: F(4); break; } \
         left -= now; \
-        xr += (size_t)now * ldx; \
+        xr += (size_t)now * (row); \
         y += now * VK_PAD; \
     }
 
@@ -607,34 +607,48 @@ VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int R, float *y, const uint1
 VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const uint16_t *xr = (const uint16_t *)x;
 #define VK_DO(R) vk_rows_avx512bf16(R, y, xr, ldx, (const uint16_t *)panel, k)
-    VK_ROWS_12(VK_DO)
+    VK_ROWS_12(VK_DO, ldx)
 #undef VK_DO
 }
 
-/* fp32 FMA on bf16 pairs */
-VK_T512 VK_INLINE void vk_rows_avx512(const int R, float *y, const uint16_t *x, size_t ldx, const uint16_t *p, size_t k) {
+/* fp32 FMA on bf16 pairs: inputs are widened first, a strip of k at a time that stays in the first-level cache, because a broadcast from
+ * memory is free and a broadcast from a register is not. Sums go on from y after the first strip. */
+enum { VK_STRIP = 256 };
+VK_T512 VK_INLINE void vk_rows_avx512(const int R, float *y, const float *x, const uint16_t *p, int k, int go_on) {
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
     __m512 c[12][2];
-    VK_UNROLL for (int i = 0; i < R; i++) c[i][0] = c[i][1] = _mm512_setzero_ps();
-    for (size_t j = 0; j < k; j += 2, p += 2 * VK_PAD) {
+    VK_UNROLL for (int i = 0; i < R; i++) {
+        c[i][0] = go_on ? _mm512_loadu_ps(y + i * VK_PAD) : _mm512_setzero_ps();
+        c[i][1] = go_on ? _mm512_loadu_ps(y + i * VK_PAD + 16) : _mm512_setzero_ps();
+    }
+    for (int j = 0; j < k; j += 2, p += 2 * VK_PAD) {
         __m512i u0 = _mm512_loadu_si512(p), u1 = _mm512_loadu_si512(p + VK_PAD);
         __m512 l0 = _mm512_castsi512_ps(_mm512_slli_epi32(u0, 16)), h0 = _mm512_castsi512_ps(_mm512_and_si512(u0, high));
         __m512 l1 = _mm512_castsi512_ps(_mm512_slli_epi32(u1, 16)), h1 = _mm512_castsi512_ps(_mm512_and_si512(u1, high));
         VK_UNROLL for (int i = 0; i < R; i++) {
-            __m512 a = _mm512_set1_ps(vk_b2f(x[(size_t)i * ldx + j])), b = _mm512_set1_ps(vk_b2f(x[(size_t)i * ldx + j + 1]));
-            c[i][0] = _mm512_fmadd_ps(a, l0, c[i][0]);
-            c[i][1] = _mm512_fmadd_ps(a, l1, c[i][1]);
-            c[i][0] = _mm512_fmadd_ps(b, h0, c[i][0]);
-            c[i][1] = _mm512_fmadd_ps(b, h1, c[i][1]);
+            __m512 a = _mm512_set1_ps(x[i * VK_STRIP + j]), b = _mm512_set1_ps(x[i * VK_STRIP + j + 1]);
+            c[i][0] = _mm512_fmadd_ps(b, h0, _mm512_fmadd_ps(a, l0, c[i][0]));
+            c[i][1] = _mm512_fmadd_ps(b, h1, _mm512_fmadd_ps(a, l1, c[i][1]));
         }
     }
-    VK_UNROLL for (int i = 0; i < R; i++) { _mm512_storeu_ps(y + i * VK_PAD, c[i][0]); _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]); }
+    VK_UNROLL for (int i = 0; i < R; i++) {
+        _mm512_storeu_ps(y + i * VK_PAD, c[i][0]);
+        _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]);
+    }
 }
-VK_T512 static void vk_tile_avx512(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    const uint16_t *xr = (const uint16_t *)x;
-#define VK_DO(R) vk_rows_avx512(R, y, xr, ldx, (const uint16_t *)panel, k)
-    VK_ROWS_12(VK_DO)
+VK_T512 static void vk_tile_avx512(float *y_out, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
+    float strip[VK_ROWS_MAX * VK_STRIP];
+    for (size_t from = 0; from < k; from += VK_STRIP) {
+        int length = k - from < VK_STRIP ? (int)(k - from) : VK_STRIP;
+        const uint16_t *p = (const uint16_t *)panel + from * VK_PAD;
+        const float *xr = strip;
+        float *y = y_out;
+        for (int r = 0; r < rows; r++)
+            for (int j = 0; j < length; j++) strip[r * VK_STRIP + j] = vk_b2f(((const uint16_t *)x)[(size_t)r * ldx + from + (size_t)j]);
+#define VK_DO(R) vk_rows_avx512(R, y, xr, p, length, from > 0)
+        VK_ROWS_12(VK_DO, VK_STRIP)
 #undef VK_DO
+    }
 }
 VK_T512 VK_INLINE void vk_rows_avx512_wide(const int R, float *y, const float *x, size_t ldx, const float *p, size_t k) {
     __m512 c[12][2];
@@ -652,38 +666,50 @@ VK_T512 VK_INLINE void vk_rows_avx512_wide(const int R, float *y, const float *x
 VK_T512 static void vk_tile_avx512_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const float *xr = (const float *)x;
 #define VK_DO(R) vk_rows_avx512_wide(R, y, xr, ldx, (const float *)panel, k)
-    VK_ROWS_12(VK_DO)
+    VK_ROWS_12(VK_DO, ldx)
 #undef VK_DO
 }
 
 /* AVX2: 16 columns a time, 4 rows: 8 sums, 4 weights, 2 inputs of 16 registers */
-VK_TAVX2 VK_INLINE void vk_rows_avx2(const int R, float *y, const uint16_t *x, size_t ldx, const uint16_t *panel, size_t k) {
+VK_TAVX2 VK_INLINE void vk_rows_avx2(const int R, float *y, const float *x, const uint16_t *panel, int k, int go_on) {
     const __m256i high = _mm256_set1_epi32((int)0xffff0000u);
     for (int half = 0; half < VK_PAD; half += 16) {
         const uint16_t *p = panel + 2 * half;
+        float *o = y + half;
         __m256 c[4][2];
-        VK_UNROLL for (int i = 0; i < R; i++) c[i][0] = c[i][1] = _mm256_setzero_ps();
-        for (size_t j = 0; j < k; j += 2, p += 2 * VK_PAD) {
+        VK_UNROLL for (int i = 0; i < R; i++) {
+            c[i][0] = go_on ? _mm256_loadu_ps(o + i * VK_PAD) : _mm256_setzero_ps();
+            c[i][1] = go_on ? _mm256_loadu_ps(o + i * VK_PAD + 8) : _mm256_setzero_ps();
+        }
+        for (int j = 0; j < k; j += 2, p += 2 * VK_PAD) {
             __m256i u0 = _mm256_loadu_si256((const __m256i *)(const void *)p), u1 = _mm256_loadu_si256((const __m256i *)(const void *)(p + 16));
             __m256 l0 = _mm256_castsi256_ps(_mm256_slli_epi32(u0, 16)), h0 = _mm256_castsi256_ps(_mm256_and_si256(u0, high));
             __m256 l1 = _mm256_castsi256_ps(_mm256_slli_epi32(u1, 16)), h1 = _mm256_castsi256_ps(_mm256_and_si256(u1, high));
             VK_UNROLL for (int i = 0; i < R; i++) {
-                __m256 a = _mm256_set1_ps(vk_b2f(x[(size_t)i * ldx + j])), b = _mm256_set1_ps(vk_b2f(x[(size_t)i * ldx + j + 1]));
+                __m256 a = _mm256_set1_ps(x[i * VK_STRIP + j]), b = _mm256_set1_ps(x[i * VK_STRIP + j + 1]);
                 c[i][0] = _mm256_fmadd_ps(b, h0, _mm256_fmadd_ps(a, l0, c[i][0]));
                 c[i][1] = _mm256_fmadd_ps(b, h1, _mm256_fmadd_ps(a, l1, c[i][1]));
             }
         }
         VK_UNROLL for (int i = 0; i < R; i++) {
-            _mm256_storeu_ps(y + i * VK_PAD + half, c[i][0]);
-            _mm256_storeu_ps(y + i * VK_PAD + half + 8, c[i][1]);
+            _mm256_storeu_ps(o + i * VK_PAD, c[i][0]);
+            _mm256_storeu_ps(o + i * VK_PAD + 8, c[i][1]);
         }
     }
 }
-VK_TAVX2 static void vk_tile_avx2(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    const uint16_t *xr = (const uint16_t *)x;
-#define VK_DO(R) vk_rows_avx2(R, y, xr, ldx, (const uint16_t *)panel, k)
-    VK_ROWS_4(VK_DO)
+VK_TAVX2 static void vk_tile_avx2(float *y_out, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
+    float strip[VK_ROWS_MAX * VK_STRIP];
+    for (size_t from = 0; from < k; from += VK_STRIP) {
+        int length = k - from < VK_STRIP ? (int)(k - from) : VK_STRIP;
+        const uint16_t *p = (const uint16_t *)panel + from * VK_PAD;
+        const float *xr = strip;
+        float *y = y_out;
+        for (int r = 0; r < rows; r++)
+            for (int j = 0; j < length; j++) strip[r * VK_STRIP + j] = vk_b2f(((const uint16_t *)x)[(size_t)r * ldx + from + (size_t)j]);
+#define VK_DO(R) vk_rows_avx2(R, y, xr, p, length, from > 0)
+        VK_ROWS_4(VK_DO, VK_STRIP)
 #undef VK_DO
+    }
 }
 VK_TAVX2 VK_INLINE void vk_rows_avx2_wide(const int R, float *y, const float *x, size_t ldx, const float *panel, size_t k) {
     for (int half = 0; half < VK_PAD; half += 16) {
@@ -707,7 +733,7 @@ VK_TAVX2 VK_INLINE void vk_rows_avx2_wide(const int R, float *y, const float *x,
 VK_TAVX2 static void vk_tile_avx2_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const float *xr = (const float *)x;
 #define VK_DO(R) vk_rows_avx2_wide(R, y, xr, ldx, (const float *)panel, k)
-    VK_ROWS_4(VK_DO)
+    VK_ROWS_4(VK_DO, ldx)
 #undef VK_DO
 }
 
