@@ -80,7 +80,7 @@ static void load_image(golden *g, const vp_model_config *config) {
     vp_tile_options options = vp_tile_options_default();
     vp_image image;
     vp_error error;
-    size_t bytes, scratch_bytes;
+    size_t bytes = 0, scratch_bytes;
     char *file;
     void *scratch;
     check_array index, value, masks;
