@@ -151,9 +151,9 @@ fuzz: fuzz-deps
 	    $$program -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 -artifact_prefix=$$program- $$program.corpus $$seeds; done
 .PHONY: fuzz-deps
 
-full-size: $(PROGRAM)
+full-size: $(PROGRAM) $(B)/vlmprof_kernels.o
 	@if [ ! -x tests/full_size.sh ]; then echo "full-size: tests/full_size.sh is missing" >&2; exit 1; fi
-	@B=$(B) PROGRAM=$(PROGRAM) tests/full_size.sh
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" tests/full_size.sh
 
 install: $(PROGRAM)
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/vlmprof

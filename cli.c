@@ -30,6 +30,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +40,7 @@ enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_DEVICE = 4, EXIT_OUTP
 enum { LINE_BYTES = 512 }; /* of a reason: a vp_error's place and text fit */
 
 static volatile sig_atomic_t interrupted; /* a signal came: a sweep finishes the current point */
+static volatile sig_atomic_t sweep_runs;  /* other commands end at once */
 static int progress_is_open;              /* an unfinished progress line stands on the terminal */
 
 /* One line on stderr; control bytes of file names and texts become '?', so that it stays one. Returns the exit code. */
@@ -661,6 +663,7 @@ static void show_progress(const char *format, ...) {
     static int64_t last_ns, first_ns;
     int64_t now = vp_clock_ns(), every = isatty(STDERR_FILENO) ? 100000000 : INT64_C(10000000000);
     char line[256];
+    struct winsize window;
     va_list list;
     if (!first_ns) first_ns = last_ns = now;
     if (now - last_ns < every) return;
@@ -669,6 +672,8 @@ static void show_progress(const char *format, ...) {
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
     progress_is_open = isatty(STDERR_FILENO);
+    if (progress_is_open && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 && window.ws_col < sizeof line)
+        line[window.ws_col - 1] = 0; /* a wrapped line could not be overwritten */
     fprintf(stderr, progress_is_open ? "\r\033[K%s" : "%s\n", line);
     fflush(stderr);
 }
@@ -795,7 +800,8 @@ typedef struct timing {
     int32_t token_count; int ended_by_eos;
     int32_t *tokens;  /* [new_tokens] */
     int64_t *step_ns; /* [new_tokens] */
-    char *answer;     /* malloc'ed */
+    char *answer;     /* malloc'ed; a model may write a NUL, so its length counts */
+    size_t answer_bytes;
 } timing;
 
 /* Buffers for a pass, outside of any timed part. */
@@ -825,13 +831,14 @@ static vp_result fill_inputs(session *s, const work *k) {
     return r;
 }
 
-static vp_result decode_answer(session *s, const timing *t) {
-    size_t needed = 0;
+static vp_result decode_answer(session *s, timing *t) {
     int flags = VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP; /* as the reference scores it */
-    vp_result r = vp_tokenizer_decode(s->m->tokenizer, t->tokens, (size_t)t->token_count, flags, (char *)s->answer.data, s->answer.bytes, &needed);
+    const vp_tokenizer *tokenizer = s->m->tokenizer;
+    size_t count = (size_t)t->token_count;
+    vp_result r = vp_tokenizer_decode(tokenizer, t->tokens, count, flags, (char *)s->answer.data, s->answer.bytes, &t->answer_bytes);
     if (r != VP_ERR_CAPACITY) return r;
-    reserve(&s->answer, needed + 1, 1);
-    return vp_tokenizer_decode(s->m->tokenizer, t->tokens, (size_t)t->token_count, flags, (char *)s->answer.data, s->answer.bytes, &needed);
+    reserve(&s->answer, t->answer_bytes + 1, 1);
+    return vp_tokenizer_decode(tokenizer, t->tokens, count, flags, (char *)s->answer.data, s->answer.bytes, &t->answer_bytes);
 }
 
 /* One pass from decoded pixels to text. The image file was decoded and the prompt tokenized before. */
@@ -879,7 +886,7 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     t->times.wall_ns[VP_STAGE_DETOK] = stamp[3] - stamp[2];
     t->times.ran[VP_STAGE_PREPROCESS] = t->times.ran[VP_STAGE_DETOK] = 1;
     free(t->answer);
-    t->answer = copy_text((const char *)s->answer.data, strlen((const char *)s->answer.data));
+    t->answer = copy_text((const char *)s->answer.data, t->answer_bytes);
     return VP_OK;
 }
 
@@ -1030,7 +1037,11 @@ static void put_point_times(vp_json_writer *w, const point *p) {
     vp_json_end_object(w);
 }
 
-/* The answer of the first timed run, and its score against the references. */
+static void put_answer(vp_json_writer *w, const char *key, const timing *t) {
+    vp_json_key(w, key);
+    if (t) vp_json_string_bytes(w, t->answer, t->answer_bytes); else vp_json_null(w);
+}
+/* The answer of the first timed run, and its score against the references (C strings: a NUL ends what is scored). */
 static void put_point_answer(vp_json_writer *w, const point *p) {
     const char *pred = p->run_count ? p->runs[0].answer : NULL, *reason = p->reason ? "no answer" : NULL;
     double score = (double)NAN;
@@ -1053,7 +1064,7 @@ static void put_point_answer(vp_json_writer *w, const point *p) {
     }
     put_double(w, "accuracy", score);
     put_text(w, "accuracy_reason", reason);
-    put_text(w, "pred", pred);
+    put_answer(w, "pred", p->run_count ? &p->runs[0] : NULL);
     put_ints(w, "output_token_ids", p->run_count ? p->runs[0].tokens : NULL, p->run_count ? p->runs[0].token_count : 0);
     vp_json_key(w, "answers_equal_over_runs");
     if (p->run_count) vp_json_bool(w, same); else vp_json_null(w);
@@ -1339,8 +1350,8 @@ static int run_measure(const options *o, run_state *x) {
     return text_of(o, "dump") ? write_dump(text_of(o, "dump"), &x->s, &x->k, &x->runs[x->run_count - 1], &x->dump) : 0;
 }
 
-static void print_visible(const char *text) { /* control codes of noise answers do not reach the terminal */
-    for (; *text; text++) {
+static void print_visible(const char *text, size_t bytes) { /* control codes of noise answers do not reach the terminal */
+    for (; bytes--; text++) {
         if ((unsigned char)*text < 32 && *text != '\n' && *text != '\t') printf("\\x%02x", *text);
         else if (*text == 127) printf("\\x7f");
         else putchar(*text);
@@ -1372,7 +1383,7 @@ static void print_run(const options *o, const run_state *x) {
     const vp_layout *l = x->k.layout;
     const timing *t = &x->runs[0];
     printf("answer   ");
-    print_visible(t->answer);
+    print_visible(t->answer, t->answer_bytes);
     printf("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", x->m.name,
            x->m.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
            text_of(o, "weights"), x->k.top_k, x->m.config.expert_count, x->k.block_count, x->m.config.block_count);
@@ -1386,7 +1397,7 @@ static void print_run(const options *o, const run_state *x) {
                l->image_tokens,
                l->feature_tokens, l->col_tokens, l->marker_tokens, x->k.text_count, l->theoretical_tokens);
     } else printf("tokens   %d = 1 BOS + %d text, no image\n", sequence_of(&x->k), x->k.text_count);
-    printf("output   %d tokens%s\n", t->token_count, t->ended_by_eos ? ", the last is EOS" : "");
+    printf("output   %d token%s%s\n", t->token_count, t->token_count == 1 ? "" : "s", t->ended_by_eos ? ", the last is EOS" : "");
     print_stages(x);
 }
 
@@ -1404,7 +1415,7 @@ static void print_run_json(const options *o, const run_state *x) {
     put_text(&w, "schema", "vlmprof-run-1");
     put_text(&w, "model", x->m.name);
     put_bool(&w, "synthetic", x->m.synthetic);
-    put_text(&w, "answer", x->runs[0].answer);
+    put_answer(&w, "answer", &x->runs[0]);
     put_text(&w, "image", x->a.image_path);
     if (p.layout) put_pair(&w, "image_size", x->a.height_px, x->a.width_px); else put_null(&w, "image_size");
     put_text(&w, "preprocess", x->tiles.tier ? "tier" : text_of(o, "preprocess"));
@@ -2782,24 +2793,13 @@ static int sweep_report(const sweep *x) {
     return x->failed ? EXIT_WORK : 0;
 }
 
-static void on_signal(int number) {
-    (void)number;
-    if (interrupted) _exit(EXIT_INTERRUPTED); /* asked twice: at once; whole lines are in the journal */
-    interrupted = 1;
-}
-
 static int command_sweep(const options *o) {
     sweep x;
-    struct sigaction action;
     int code;
     memset(&x, 0, sizeof x);
     x.o = o;
     x.j.fd = -1;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    sweep_runs = 1;
     code = sweep_prepare(&x);
     if (!code && !interrupted) code = sweep_loop(&x);
     if (!code) code = sweep_report(&x);
@@ -2832,10 +2832,25 @@ static void calm_threads(char **argv) {
     execv("/proc/self/exe", argv); /* where that is not possible, the program goes on as it is */
 }
 
+static void on_signal(int number) {
+    (void)number;
+    if (interrupted || !sweep_runs) _exit(EXIT_INTERRUPTED); /* a sweep asked twice ends at once, too: whole lines are in the journal */
+    interrupted = 1;
+}
+static void catch_signals(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
 int main(int argc, char **argv) {
     const command *c = NULL;
     options o;
     int code;
+    catch_signals();
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;

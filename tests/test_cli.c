@@ -316,7 +316,7 @@ static void test_tile(void) {
     CHECK(last.out && strstr(last.out, "\n640,480,6,2,3,7,1008,704,"));
     CHECK_INT(cli("tile 640x480 --vision_tokens 1008"), 0);
     CHECK(last.out && strstr(last.out, "784x560"));
-    CHECK_INT(cli("tile 1x5000 2000000000x1 --tier medium"), 0); /* fill modes refuse nothing for being extreme */
+    CHECK_INT(cli("tile 1x5000 1000000x1 --tier medium"), 0); /* fill modes refuse nothing for being extreme */
     check_case("tile: refusals");
     REFUSED("tile", 2, "--sizes");
     REFUSED("tile 12x", 2, "WIDTHxHEIGHT");
@@ -570,7 +570,7 @@ static void test_bad_input(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- sweep */
-#define SWEEP "sweep --synthetic tiny --data %F/data/small_set.jsonl --output_dir %F/out --max_new_tokens 3 --gemm plain "
+#define SWEEP "sweep --synthetic tiny --data %F/data/small_set.jsonl --output_dir %F/out --max_new_tokens 3 "
 #define GRID "--tier_list low medium --top_k_list 1 2 --num_active_blocks_list 4 "
 static const char *const RESULTS[] = {"small-set_imgsizetier-low_crops1_topk1_blocks4.json", "small-set_imgsizetier-low_crops1_topk2_blocks4.json",
                                       "small-set_imgsizetier-medium_crops6_topk1_blocks4.json", "small-set_imgsizetier-medium_crops6_topk2_blocks4.json"};
@@ -756,7 +756,7 @@ static void test_sweep_failures(void) {
 
 /* Stops a sweep by a signal once it has measured some points; what it had stays, the rest follows. */
 static void stop_and_resume(int signal_number, int code) {
-    static const char command[] = SWEEP GRID "--num_runs_per_sample 40 --ignore_eos";
+    static const char command[] = SWEEP GRID "--num_runs_per_sample 6 --ignore_eos";
     char *kept, *whole;
     size_t kept_bytes = 0, whole_bytes = 0;
     pid_t child;

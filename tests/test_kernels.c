@@ -148,7 +148,8 @@ static void test_rmsnorm(int rows, int d, int ldy, int wide) {
         for (int i = 0; i < d; i++) s += (double)xr[i] * (double)xr[i];
         for (int i = 0; i < d; i++) {
             double want = (double)w[i] * (double)xr[i] / sqrt(s / d + (double)eps);
-            expect(&e, (size_t)r * (size_t)d + (size_t)i, want, (double)w[i] * (double)xr[i] / sqrt(s / d), fabs(want), d + 4, wide); /* eps forgotten */
+            /* damaged: eps forgotten */
+            expect(&e, (size_t)r * (size_t)d + (size_t)i, want, (double)w[i] * (double)xr[i] / sqrt(s / d), fabs(want), d + 4, wide);
         }
     }
     kernels->rmsnorm(&queue, y, x, w, rows, d, ldy, eps, wide);
@@ -288,8 +289,8 @@ static void test_pool_windows(int side, int pool, int layers, int w, int dead, i
         for (size_t f = 0; f < features; f++) {
             double sum = 0.0, bad_sum = 0.0, size = 0.0;
             for (size_t j = 0; j < n; j++) {
-                size_t per_row = (size_t)(side / pool), y = b / per_row * (size_t)pool + j / (size_t)pool, x = b % per_row * (size_t)pool + j % (size_t)pool;
-                size_t patch = y * (size_t)side + x, layer = f / (size_t)w;
+                size_t across = (size_t)(side / pool), y = b / across * (size_t)pool + j / (size_t)pool;
+                size_t patch = y * (size_t)side + b % across * (size_t)pool + j % (size_t)pool, layer = f / (size_t)w;
                 double v = dead ? 0.0 : (double)hidden[layer * (patches + 1) * (size_t)w + (patch + 1) * (size_t)w + f % (size_t)w];
                 double want = v + pad_of(mask[patch], pad_embed, features, f, 0), bad = v + pad_of(mask[patch], pad_embed, features, f, 1);
                 expect(&keys, (b * n + j) * features + f, want, bad, fabs(v) + fabs(want), 1, wide);
@@ -533,9 +534,9 @@ static void test_router(int rows, int experts, int k) {
             chosen += exp((double)l[best]);
         }
         for (int s = 0; s < k; s++) {
-            double v = exp((double)l[want[r * k + s]]);
+            double v = exp((double)l[want[r * k + s]]), two = exp2((double)l[want[r * k + s]]);
             /* with every expert chosen there is nothing to renormalise: damaged by exp2 instead of exp */
-            expect(&e, (size_t)(r * k + s), v / sum, k < experts ? v / chosen : exp2((double)l[want[r * k + s]]) / sum, v / sum * 4.0, experts + 4, 1);
+            expect(&e, (size_t)(r * k + s), v / sum, k < experts ? v / chosen : two / sum, v / sum * 4.0, experts + 4, 1);
         }
     }
     kernels->router(&queue, index, weight, logits, rows, experts, k);
@@ -816,7 +817,8 @@ static int write_checkpoint(void) {
     for (int s = 0; s < SHAPES; s++)
         for (int part = 0; part < 2; part++) {
             vp_dtype type = part ? shapes[s].second : shapes[s].first;
-            size_t rows = (size_t)(part ? shapes[s].n - shapes[s].first_rows : shapes[s].first_rows), bytes = rows * (size_t)shapes[s].k * type_bytes(type);
+            size_t rows = (size_t)(part ? shapes[s].n - shapes[s].first_rows : shapes[s].first_rows);
+            size_t bytes = rows * (size_t)shapes[s].k * type_bytes(type);
             if (!rows) continue;
             at += (size_t)snprintf(header + at, sizeof header - at, "%s\"%dx%d.%s\":{\"dtype\":\"%s\",\"shape\":[%zu,%d],\"data_offsets\":[%zu,%zu]}",
                                    s || part ? "," : "", shapes[s].n, shapes[s].k, part ? "second" : "first", names[type], rows, shapes[s].k, offset,
@@ -1211,7 +1213,7 @@ static void compare_rows(const char *module, const char *file, const float *got,
             if (!(error <= most)) most = error; /* NaN sticks */
             moved = fmax(moved, fabs(value - check_at(&a, row * width + (i + 1) % width)));
         }
-        if (!check_note(most <= limit * scale, __FILE__, __LINE__, "%s/%s row %lld: error %.3g of %.3g, allowed %.3g", module, file, (long long)row, most,
+        if (!check_note(most <= limit * scale, __FILE__, __LINE__, "%s/%s row %d: error %.3g of %.3g, allowed %.3g", module, file, (int)row, most,
                         scale, limit * scale)) break;
         rejected |= moved > limit * scale;
         worst = fmax(worst, scale > 0.0 ? most / scale : 0.0);

@@ -1,4 +1,5 @@
-/* test_sampler.c: random draws are numpy's, number for number (golden/sampler), and the choice of blocks is the experiments'. */
+/* test_sampler.c: random draws are numpy's, number for number (golden/sampler), the choice of blocks is the experiments',
+ * grids visit what they state, shards share out everything once. */
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 #include "check.h"
@@ -312,6 +313,278 @@ static void test_property(void) {
     }
 }
 
+/* ---- knob grids: golden rows are compared as text, so that tiers and numbers are alike */
+typedef struct word { const char *at; size_t bytes; } word;
+
+static int same_words(const word *a, const word *b, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) if (a[i].bytes != b[i].bytes || memcmp(a[i].at, b[i].at, a[i].bytes) != 0) return 0;
+    return 1;
+}
+
+/* all words inside the bracket at `text`, whatever the nesting; malloc'ed */
+static word *words_of(const char *text, size_t *count) {
+    const char *end = scan_close(text);
+    word *out = (word *)malloc((size_t)(end - text + 1) * sizeof *out);
+    *count = 0;
+    while (text < end) {
+        const size_t bytes = strcspn(text, "[], \n");
+        if (bytes > 0) {
+            out[*count].at = text;
+            out[(*count)++].bytes = bytes;
+        }
+        text += bytes + 1;
+    }
+    return out;
+}
+
+/* how many rows of three stay when repeats of earlier ones go */
+static size_t without_repeats(word *rows, size_t count) {
+    size_t kept = 0, i, k;
+    for (i = 0; i < count; i++) {
+        for (k = 0; k < kept && !same_words(rows + 3 * k, rows + 3 * i, 3); k++) {}
+        if (k == kept) memmove(rows + 3 * kept++, rows + 3 * i, 3 * sizeof *rows);
+    }
+    return kept;
+}
+
+static void grid_golden(const char *entry, const char *first_knob, int is_core) {
+    enum { MOST = 512 };
+    const char *names[3] = {first_knob, "top_k", "blocks"}, *name = scan_key(entry, "strategy", NULL) + 1;
+    static int32_t index[MOST + 1][3];
+    char text[32] = "";
+    word *lists[3], *rows, *found;
+    int32_t counts[3];
+    size_t i, k, count, configurations, kept, needed = 0, duplicates = 99;
+    vp_grid_strategy strategy = VP_GRID_FULL;
+    memcpy(text, name, strcspn(name, "\""));
+    CHECK_INT(vp_sampler_strategy_find(text, &strategy), VP_OK);
+    if (is_core) strategy = VP_GRID_FULL; /* known difference: the core experiment takes any name and runs the full grid */
+    if (strategy == VP_GRID_LHS) strategy = VP_GRID_SEED_LHS; /* known difference: what the reference calls lhs is none */
+    for (k = 0; k < 3; k++) {
+        lists[k] = words_of(scan_key(entry, names[k], NULL), &count);
+        counts[k] = (int32_t)count;
+    }
+    found = words_of(scan_key(entry, "configurations", NULL), &configurations);
+    configurations = without_repeats(found, configurations / 3);
+    rows = words_of(scan_key(entry, strategy == VP_GRID_SEED_LHS ? "draws_before_duplicates_removed" : "configurations", NULL), &count);
+    count /= 3;
+    kept = without_repeats(rows, count);
+    for (i = 0; i <= MOST; i++) index[i][0] = index[i][1] = index[i][2] = -77;
+    CHECK_INT(vp_sampler_grid(strategy, counts, 42, 0, index[0], kept, &needed, &duplicates), VP_OK);
+    CHECK_INT(needed, kept);
+    CHECK_INT(kept, configurations);
+    CHECK_INT(duplicates, count - kept);
+    CHECK_INT(index[kept][0], -77);
+    for (i = 0; i < kept && i < needed; i++) {
+        word got[3];
+        for (k = 0; k < 3; k++) {
+            const int32_t place = index[i][k];
+            CHECK(place >= 0 && place < counts[k]);
+            got[k] = lists[k][place >= 0 && place < counts[k] ? place : 0];
+        }
+        CHECK(same_words(got, rows + 3 * i, 3)); /* draws in their order too */
+        for (k = 0; k < configurations && !same_words(got, found + 3 * k, 3); k++) {}
+        CHECK(k < configurations);
+    }
+    for (k = 0; k < 3; k++) free(lists[k]);
+    free(found);
+    free(rows);
+}
+
+static void test_strategies(void) {
+    char *text;
+    const char *part, *end, *p;
+    int entries = 0, round;
+    text = golden_text("sampler/strategies.json");
+    for (round = 0; text && round < 2; round++) {
+        check_case("strategies.json: %s", round ? "the older experiments' grids without repeats" : "the core experiment's full grid");
+        part = scan_key(text, round ? "sparse" : "core", NULL);
+        end = scan_close(part);
+        for (p = part; (p = strchr(p, '{')) != NULL && p < end; p = scan_close(p), entries++) grid_golden(p, round ? "max_crops" : "tiers", !round);
+        CHECK_INT(entries, round ? 25 + 42 : 25);
+    }
+    free(text);
+    check_case("sparse strategies: the stated places for every length of list");
+    for (round = 1; round <= 40; round++) {
+        const int32_t n = round, counts[3] = {n, n, n}, boundary[5] = {0, n / 4, n / 2, (int32_t)(3 * n / 4), n - 1}, middle[3] = {0, n / 2, n - 1};
+        static int32_t index[20 * 20 * 20][3];
+        int strategy;
+        for (strategy = VP_GRID_BALANCED; strategy <= VP_GRID_CUSTOM_SPARSE; strategy++) {
+            size_t needed = 0, i, wanted = 0;
+            int32_t a, b, c, last[3] = {-1, -1, -1};
+            const int sparse = strategy == VP_GRID_CUSTOM_SPARSE, looks = strategy == VP_GRID_BOUNDARY ? 5 : 3;
+            CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, counts, 0, 0, index[0], 20 * 20 * 20, &needed, NULL), VP_OK);
+            for (a = 0; a < (sparse ? (n + 1) / 2 : 3); a++) for (b = 0; b < (sparse ? (n + 1) / 2 : looks); b++)
+                for (c = 0; c < (sparse ? (n + 1) / 2 : 3); c++) {
+                const int32_t x = sparse ? 2 * a : middle[a], y = sparse ? 2 * b : looks == 5 ? boundary[b] : middle[b], z = sparse ? 2 * c : middle[c];
+                for (i = 0; i < wanted && (index[i][0] != x || index[i][1] != y || index[i][2] != z); i++) {}
+                if (i < wanted) continue; /* the same place again */
+                CHECK(wanted < needed && index[wanted][0] == x && index[wanted][1] == y && index[wanted][2] == z);
+                wanted++;
+            }
+            CHECK_INT(needed, wanted);
+            for (i = 0; i < needed; i++) { /* grid order: ascending */
+                CHECK(index[i][0] > last[0] || (index[i][0] == last[0] && (index[i][1] > last[1] || (index[i][1] == last[1] && index[i][2] > last[2]))));
+                memcpy(last, index[i], sizeof last);
+            }
+        }
+    }
+}
+
+static int compare_rows(const void *a, const void *b) { return memcmp(a, b, 3 * sizeof(int32_t)); }
+
+/* What makes it a Latin hypercube: every value of every knob floor(points / n) or one more times, no point twice, nothing outside. */
+static void latin_design(const int32_t *counts, size_t points, uint32_t seed) {
+    static int32_t index[VP_GRID_LHS_POINTS_MAX + 1][3];
+    size_t needed = 0, duplicates = 99, i;
+    int knob;
+    memset(index, 0xb3, sizeof index);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, counts, seed, points, index[0], points, &needed, &duplicates), VP_OK);
+    CHECK_INT(needed, points);
+    CHECK_INT(duplicates, 0);
+    CHECK_INT((uint32_t)index[points][0], 0xb3b3b3b3u);
+    for (knob = 0; knob < 3; knob++) {
+        const size_t n = (size_t)counts[knob], least = points / n, most = (points + n - 1) / n;
+        unsigned short *times = (unsigned short *)calloc(n, sizeof *times);
+        for (i = 0; i < points; i++) {
+            const int inside = index[i][knob] >= 0 && index[i][knob] < counts[knob];
+            CHECK(inside);
+            if (inside) times[index[i][knob]]++;
+        }
+        for (i = 0; i < n; i++) {
+            check_note(times[i] >= least && times[i] <= most, __FILE__, __LINE__, "grid %d x %d x %d, %d points, seed %u: value %d of knob %d comes %d times",
+                       (int)counts[0], (int)counts[1], (int)counts[2], (int)points, (unsigned)seed, (int)i, knob, (int)times[i]);
+        }
+        free(times);
+    }
+    qsort(index, points, sizeof index[0], compare_rows);
+    for (i = 1; i < points; i++) CHECK(memcmp(index[i - 1], index[i], sizeof index[0]) != 0);
+}
+
+static void test_latin(void) {
+    const uint32_t seed = 20261122;
+    const int32_t most[3] = {1, INT32_MAX, 4096}, cube[3] = {3, 3, 3}, line[3] = {8, 8, 8};
+    int32_t counts[3], pinned[4][3], other[4][3];
+    int round, places[8][8] = {{0}}, diagonal = 0, i, k;
+    vp_random random;
+    check_case("lhs: every point count of every grid up to 4 x 4 x 4 is balanced and without repeats");
+    for (counts[0] = 1; counts[0] <= 4; counts[0]++) for (counts[1] = 1; counts[1] <= 4; counts[1]++) for (counts[2] = 1; counts[2] <= 4; counts[2]++) {
+        size_t points;
+        for (points = 1; points <= (size_t)(counts[0] * counts[1] * counts[2]); points++) latin_design(counts, points, (uint32_t)points);
+    }
+    check_case("lhs: random grids are balanced and without repeats (seed %u)", (unsigned)seed);
+    vp_random_seed(&random, seed);
+    for (round = 0; round < 300; round++) {
+        uint64_t total = 1;
+        for (k = 0; k < 3; k++) total *= (uint64_t)(counts[k] = 1 + (int32_t)vp_random_below(&random, round % 3 ? 11 : 70));
+        latin_design(counts, 1 + (size_t)vp_random_below(&random, (total < 300 ? total : 300) - 1), vp_random_u32(&random));
+        if (total <= 300) latin_design(counts, (size_t)total, vp_random_u32(&random));
+        latin_design(counts, vp_sampler_lhs_points(counts), vp_random_u32(&random));
+    }
+    counts[0] = 17, counts[1] = 4097, counts[2] = 100000;
+    latin_design(counts, VP_GRID_LHS_POINTS_MAX, 1);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, most, 1, 4, pinned[0], 4, NULL, NULL), VP_OK);
+    for (k = 0; k < 4; k++) CHECK(pinned[k][0] == 0 && pinned[k][1] >= 0 && pinned[k][2] >= 0 && pinned[k][2] < 4096);
+    check_case("lhs: a seed is a design; knobs are independent");
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 42, 4, pinned[0], 4, NULL, NULL), VP_OK);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 42, 4, other[0], 4, NULL, NULL), VP_OK);
+    CHECK(memcmp(pinned, other, sizeof pinned) == 0);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 43, 4, other[0], 4, NULL, NULL), VP_OK);
+    CHECK(memcmp(pinned, other, sizeof pinned) != 0);
+    for (round = 0; round < 3200; round++) { /* 8 points in 8 x 8 x 8: a value of one knob meets each of another's with a chance of 1 in 8 */
+        int32_t index[9][3];
+        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, (uint32_t)round, 8, index[0], 8, NULL, NULL), VP_OK);
+        for (k = 0; k < 8; k++) places[index[k][0]][index[k][round & 1 ? 1 : 2]]++;
+        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, cube, (uint32_t)round, 9, index[0], 9, NULL, NULL), VP_OK);
+        for (k = 0, i = 0; k < 9; k++) i += index[k][0] == index[k][2];
+        diagonal += i;
+    }
+    for (i = 0; i < 8; i++) for (k = 0; k < 8; k++) CHECK_NEAR(places[i][k], 400, 6 * sqrt(3200 * (1.0 / 8) * (7.0 / 8))); /* 6 sigma of a binomial */
+    CHECK_NEAR(diagonal, 3200 * 3, 6 * sqrt(3200 * 9.0)); /* 3 of 9 on average; a variance of 9 a design is generous */
+}
+
+static void test_grid_errors(void) {
+    const int32_t none[3] = {3, 0, 5}, negative[3] = {3, 2, INT32_MIN}, small[3] = {2, 3, 4}, one[3] = {1, 1, 1}, huge[3] = {INT32_MAX, INT32_MAX, INT32_MAX};
+    int32_t index[24][3] = {{-5}};
+    size_t needed = 77, duplicates = 77;
+    vp_grid_strategy strategy = VP_GRID_LHS;
+    int i;
+    check_case("grid strategies: names");
+    for (i = 0; i <= VP_GRID_STRATEGY_LAST_; i++) {
+        CHECK_INT(vp_sampler_strategy_find(vp_sampler_strategy_name(i), &strategy), VP_OK);
+        CHECK_INT(strategy, i);
+    }
+    CHECK(!vp_sampler_strategy_name(i) && !vp_sampler_strategy_name(-1) && !vp_sampler_strategy_name(INT32_MIN));
+    CHECK_TEXT(vp_sampler_strategy_name(VP_GRID_SEED_LHS), "seed_lhs");
+    strategy = VP_GRID_LHS;
+    CHECK_INT(vp_sampler_strategy_find("Full", &strategy), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_sampler_strategy_find("", &strategy), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_sampler_strategy_find(NULL, &strategy), VP_ERR_NOT_FOUND);
+    CHECK_INT(strategy, VP_GRID_LHS);
+    check_case("grids refuse what cannot be");
+    for (i = 0; i <= VP_GRID_STRATEGY_LAST_; i++) {
+        CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, none, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+        CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, negative, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    }
+    CHECK_INT(vp_sampler_grid((vp_grid_strategy)7, small, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 1, 0, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 1, 25, index[0], 99, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, huge, 1, VP_GRID_LHS_POINTS_MAX + 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_FULL, huge, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, huge, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
+    CHECK(needed == 77 && duplicates == 77 && index[0][0] == -5);
+    check_case("grids: too little room says how much is needed and writes no point");
+    CHECK_INT(vp_sampler_grid(VP_GRID_FULL, small, 1, 0, index[0], 23, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK(needed == 24 && duplicates == 0);
+    CHECK_INT(vp_sampler_grid(VP_GRID_BOUNDARY, small, 1, 0, NULL, 24, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK(needed == 18 && duplicates == 27);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, small, 1, 5, index[0], 4, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK(needed == 5 && duplicates == 0);
+    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, small, 1, 0, index[0], 0, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK(needed + duplicates == 6 && needed > 0);
+    CHECK(index[0][0] == -5);
+    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, one, 1, 0, NULL, 0, &needed, &duplicates), VP_OK); /* as in the reference: a small grid gives none */
+    CHECK(needed == 0 && duplicates == 0);
+    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, huge, 1, 0, NULL, 0, &needed, &duplicates), VP_ERR_CAPACITY);
+    CHECK_INT(needed, 50);
+    CHECK_INT(vp_sampler_lhs_points(none), 0);
+    CHECK_INT(vp_sampler_lhs_points(one), 1);
+    CHECK_INT(vp_sampler_lhs_points(small), 6);
+    CHECK_INT(vp_sampler_lhs_points(huge), VP_GRID_LHS_POINTS_MAX);
+}
+
+/* Every index below count in exactly one shard, shards differ by one at most. */
+static void test_shard(void) {
+    size_t count, first = 77, stride = 77, share = 77;
+    int32_t rank, ranks;
+    check_case("shards: each index once, whatever the count and ranks");
+    for (count = 0; count <= 40; count++) for (ranks = 1; ranks <= 45; ranks++) {
+        unsigned char seen[41] = {0};
+        size_t i, all = 0;
+        for (rank = 0; rank < ranks; rank++) {
+            CHECK_INT(vp_sampler_shard(count, rank, ranks, &first, &stride, &share), VP_OK);
+            CHECK(share == count / (size_t)ranks || share == count / (size_t)ranks + 1);
+            for (i = 0; i < share; i++) {
+                const size_t at = first + i * stride;
+                CHECK(at < count && at % (size_t)ranks == (size_t)rank && !seen[at < count ? at : 40]);
+                seen[at < count ? at : 40] = 1;
+            }
+            all += share;
+        }
+        CHECK_INT(all, count);
+    }
+    CHECK_INT(vp_sampler_shard(SIZE_MAX, INT32_MAX - 1, INT32_MAX, &first, &stride, &share), VP_OK);
+    CHECK(first + (share - 1) * stride >= SIZE_MAX - stride && first + (share - 1) * stride < SIZE_MAX);
+    check_case("shards refuse what cannot be");
+    first = stride = share = 77;
+    CHECK_INT(vp_sampler_shard(5, 0, 0, &first, &stride, &share), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_shard(5, -1, 2, &first, &stride, &share), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_shard(5, 2, 2, &first, &stride, &share), VP_ERR_RANGE);
+    CHECK_INT(vp_sampler_shard(5, INT32_MIN, INT32_MIN, &first, &stride, &share), VP_ERR_RANGE);
+    CHECK(first == 77 && stride == 77 && share == 77);
+}
+
 int main(void) {
     test_choice();
     test_dataset();
@@ -319,5 +592,9 @@ int main(void) {
     test_blocks();
     test_errors();
     test_property();
+    test_strategies();
+    test_latin();
+    test_grid_errors();
+    test_shard();
     return check_done("test_sampler");
 }

@@ -275,7 +275,7 @@ static void test_words(void) {
         { "I'll say:", "I|'ll| say|:" }, { "we've they're he'd I'm don't it's", "we|'ve| they|'re| he|'d| I|'m| don|'t| it|'s" },
         { "'S'LL", "'|S|'|LL" }, { "'should", "'s|hould" }, { " 's", " '|s" }, { "''s", "''|s" }, { "'l", "'|l" }, { "'lab", "'|lab" },
         { "'re", "'re" }, { "'", "'" },
-        { "a1b22 3..", "a|1|b|22| 3|.." }, { " x   y", " x|  | y" }, { "\t\tx", "\t|\t|x" }, { "\nx", "\n|x" }, 
+        { "a1b22 3..", "a|1|b|22| 3|.." }, { " x   y", " x|  | y" }, { "\t\tx", "\t|\t|x" }, { "\nx", "\n|x" },
         { " \n x", " \n| x" }, { "x   ", "x|   " },
         { "\xC2\xA0x", "\xC2\xA0|x" },                                           /* no-break space is white space, but joins no word */
         { "x\xE3\x80\x80 y", "x|\xE3\x80\x80| y" },                              /* U+3000 */

@@ -6,20 +6,25 @@
 #include "../../vlmprof_kernels.cu"
 
 enum { ROUNDS = 7 };
-static const struct { const char *what; int m, n, k; } shapes[] = {
-    { "vit qkv", 577, 3072, 1024 }, { "vit fc1", 577, 4096, 1024 }, { "vit fc2", 577, 1024, 4096 }, { "prefill qkv", 482, 6144, 2048 },
-    { "prefill out", 1058, 2048, 2048 }, { "expert", 60, 2048, 2048 }, { "expert", 16, 2048, 2048 }, { "decode", 1, 2048, 2048 }, { "head", 1, 50304, 2048 },
+static const struct { const char *what; int m, n, k;
+} shapes[] = {
+    { "vit qkv", 577, 3072, 1024 },     { "vit fc1", 577, 4096, 1024 },      { "vit fc2", 577, 1024, 4096 },
+    { "prefill qkv", 482, 6144, 2048 }, { "prefill out", 1058, 2048, 2048 }, { "expert", 60, 2048, 2048 },
+    { "expert", 16, 2048, 2048 },       { "decode", 1, 2048, 2048 },         { "head", 1, 50304, 2048 },
 };
 enum { SHAPES = (int)(sizeof shapes / sizeof shapes[0]) };
 
-static int by_value(const void *a, const void *b) { return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b); }
+static int by_value(const void *a, const void *b) {
+    return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b);
+}
 
 int main(void) {
     size_t pool_bytes = (size_t)512 << 20;
     char *pool = (char *)vk_reserve(pool_bytes), *x = (char *)vk_reserve((size_t)(1058 + VK_ROWS_MAX) * 4096 * 4);
     float *y = (float *)vk_reserve((size_t)1058 * 6144 * 4);
     if (!pool || !x || !y) { fprintf(stderr, "bench_gemm: needs 600 MB of memory\n"); return 1; }
-    printf("%-12s %5s %6s %5s  GFLOP/s (m = 1: GB/s of weights), ratio to the fastest; %d threads, medians of %d\n", "shape", "m", "n", "k", vk_threads(0), ROUNDS);
+    printf("%-12s %5s %6s %5s  GFLOP/s (m = 1: GB/s of weights), ratio to the fastest; %d threads, medians of %d\n", "shape", "m", "n", "k",
+           vk_threads(0), ROUNDS);
     for (int s = 0; s < SHAPES; s++) {
         int64_t took[2 * VK_GEMM_KERNELS][ROUNDS], fastest = INT64_MAX;
         int m = shapes[s].m, n = shapes[s].n, k = shapes[s].k;
