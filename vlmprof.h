@@ -369,6 +369,56 @@ VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t cou
  *          active > block_count all blocks: refused here */
 VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order, int32_t *blocks);
 
+/* Which points of the grid first knob (tiers, crops) x top_k x blocks a sweep visits. n is the length of a knob's list. */
+#define VP_GRID_STRATEGIES(X) \
+    X(VP_GRID_FULL, 0, "full", "every combination") \
+    X(VP_GRID_BALANCED, 1, "balanced", "places 0, n/2, n-1 of each list") \
+    X(VP_GRID_STRATIFIED, 2, "stratified", "the same places; the reference repeats them in lists under 3") \
+    X(VP_GRID_BOUNDARY, 3, "boundary", "the same places, for top_k 0, n/4, n/2, 3n/4, n-1") \
+    X(VP_GRID_CUSTOM_SPARSE, 4, "custom_sparse", "every second place from 0 on: can lose the last") \
+    X(VP_GRID_LHS, 5, "lhs", "a Latin hypercube: each value of a knob equally often, give or take one") \
+    X(VP_GRID_SEED_LHS, 6, "seed_lhs", "the reference's lhs: min(50, combinations / 4) independent draws")
+
+typedef enum vp_grid_strategy {
+#define VP_GRID_ENUM(name, value, text, meaning) name = value,
+    VP_GRID_STRATEGIES(VP_GRID_ENUM)
+#undef VP_GRID_ENUM
+    VP_GRID_STRATEGY_LAST_ = 6
+} vp_grid_strategy;
+
+#define VP_GRID_LHS_POINTS_MAX 4096
+
+/* The name of a strategy; NULL outside the list, so that 0, 1, ... up to NULL lists them. */
+VP_API const char *vp_sampler_strategy_name(int32_t strategy);
+/* returns: VP_OK; VP_ERR_NOT_FOUND: no strategy is called so */
+VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *strategy);
+/* A point count for lhs: the reference's min(50, combinations / 4), but at least the longest list, so that no value is left out.
+ * in:      counts  int32 [3]  lengths of the three lists
+ * returns: 1..VP_GRID_LHS_POINTS_MAX; 0: a count < 1 */
+VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]);
+/* The points a strategy visits, as places in the three lists, no point twice.
+ * in:      counts      int32 [3]  lengths of the lists, each >= 1
+ *          seed        lhs and seed_lhs only; the reference's is 42
+ *          points      lhs only: 1..min(combinations, VP_GRID_LHS_POINTS_MAX)
+ *          capacity    points that fit
+ * out:     index       int32 [capacity, 3]  the first *needed rows; NULL only counts
+ *          needed      number of points, may be NULL; on VP_OK and VP_ERR_CAPACITY
+ *          duplicates  points that the reference visits again and that are left out here, may be NULL; as needed
+ * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, a count < 1, points outside their range, or more bytes
+ *          than size_t counts
+ * rule:    first knob slowest, last one fastest; the two lhs in drawing order. lhs: a balanced design without repeats (rows walk the diagonals of the
+ *          grid, values renamed at random or, of a list longer than points, taken at equal steps), then random swaps within a knob that repeat no point
+ * source:  ChulanZhang/molmo_hf, combined experiments (the current one takes any name and runs the full grid); lhs: McKay et al. 1979
+ * numeric: integers only: the same points everywhere
+ * memory:  3.2 KB of stack; lhs takes time with the square of points */
+VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points, int32_t *index, size_t capacity,
+                                 size_t *needed, size_t *duplicates);
+
+/* Rank r of n works on indices r, r + n, r + 2n, ... below count: every index belongs to one rank, none is padded or repeated.
+ * out:     first, stride, shard_count  index i of the shard, 0 <= i < *shard_count, is *first + i * *stride
+ * returns: VP_OK, also for an empty shard; VP_ERR_RANGE: ranks < 1 or rank outside 0..ranks-1 */
+VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride, size_t *shard_count);
+
 /* ================================================================================================= timer >>timer
  * A clock, and the numbers that describe samples. Values may be of any unit; all functions but the clock are pure.
  * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
@@ -1555,6 +1605,197 @@ VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const do
     return VP_OK;
 }
 
+VP_API const char *vp_sampler_strategy_name(int32_t strategy) {
+    switch (strategy) {
+#define VP_GRID_NAME(name, value, text, meaning) case value: return text;
+        VP_GRID_STRATEGIES(VP_GRID_NAME)
+#undef VP_GRID_NAME
+        default: return NULL;
+    }
+}
+
+VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *strategy) {
+    int32_t i;
+    for (i = 0; vp_sampler_strategy_name(i); i++) {
+        if (!name || strcmp(vp_sampler_strategy_name(i), name) != 0) continue;
+        *strategy = (vp_grid_strategy)i;
+        return VP_OK;
+    }
+    return VP_ERR_NOT_FOUND;
+}
+
+/* product of three numbers of at most 31 bits, UINT64_MAX when it does not fit */
+static uint64_t vp_impl_grid_product(const uint64_t *n) {
+    const uint64_t pair = n[0] * n[1];
+    return n[2] > UINT64_MAX / pair ? UINT64_MAX : pair * n[2];
+}
+
+static uint64_t vp_impl_grid_draws(uint64_t combinations) { return combinations / 4 < 50 ? combinations / 4 : 50; }
+
+VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]) {
+    uint64_t sizes[3], points;
+    int knob;
+    for (knob = 0; knob < 3; knob++) {
+        if (counts[knob] < 1) return 0;
+        sizes[knob] = (uint64_t)counts[knob];
+    }
+    points = vp_impl_grid_draws(vp_impl_grid_product(sizes));
+    for (knob = 0; knob < 3; knob++) points = sizes[knob] > points ? sizes[knob] : points;
+    return points < VP_GRID_LHS_POINTS_MAX ? (size_t)points : VP_GRID_LHS_POINTS_MAX;
+}
+
+/* how many places of a list a strategy looks at, or 0: all */
+static uint64_t vp_impl_grid_looks(vp_grid_strategy strategy, int knob) {
+    if (strategy == VP_GRID_BOUNDARY && knob == 1) return 5;
+    return strategy == VP_GRID_BALANCED || strategy == VP_GRID_STRATIFIED || strategy == VP_GRID_BOUNDARY ? 3 : 0;
+}
+
+/* The j-th different place looked at in a list of n. The places j*n/(looks-1), the last one n-1, cover a list of up to `looks` whole. */
+static uint64_t vp_impl_grid_place(vp_grid_strategy strategy, int knob, uint64_t n, uint64_t j) {
+    const uint64_t looks = vp_impl_grid_looks(strategy, knob);
+    if (strategy == VP_GRID_CUSTOM_SPARSE) return 2 * j;
+    if (looks == 0 || n <= looks) return j;
+    return j == looks - 1 ? n - 1 : j * n / (looks - 1);
+}
+
+static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *sizes, const uint64_t *places, size_t total, int32_t *index) {
+    size_t row;
+    for (row = 0; row < total; row++) {
+        uint64_t rest = row;
+        int knob;
+        for (knob = 2; knob >= 0; rest /= places[knob], knob--) {
+            index[3 * row + (size_t)knob] = (int32_t)vp_impl_grid_place(strategy, knob, sizes[knob], rest % places[knob]);
+        }
+    }
+}
+
+/* the reference's draws into index [50, 3], first occurrences only; returns how many */
+static size_t vp_impl_grid_drawn(const uint64_t *sizes, uint32_t seed, size_t draws, int32_t *index) {
+    vp_random random;
+    size_t kept = 0, draw, row;
+    int knob;
+    vp_random_seed(&random, seed);
+    for (draw = 0; draw < draws; draw++) {
+        int32_t *next = index + 3 * kept;
+        for (knob = 0; knob < 3; knob++) next[knob] = (int32_t)vp_random_below(&random, sizes[knob] - 1);
+        for (row = 0; row < kept && memcmp(index + 3 * row, next, 3 * sizeof *index) != 0; row++) {}
+        kept += row == kept;
+    }
+    return kept;
+}
+
+/* floor(t / least common multiple of a and b); the multiple itself may not fit 64 bits */
+static uint64_t vp_impl_grid_laps(uint64_t t, uint64_t a, uint64_t b) {
+    uint64_t x = a, y = b;
+    while (y != 0) {
+        const uint64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return t / (a / x) / b;
+}
+
+static void vp_impl_grid_swap(int32_t *a, int32_t *b) {
+    const int32_t held = *a;
+    *a = *b;
+    *b = held;
+}
+
+/* 1 when the row at `mine` equals another one; `skip` is not looked at */
+static int vp_impl_grid_repeats(const int32_t *index, size_t points, size_t mine, size_t skip) {
+    const int32_t *own = index + 3 * mine;
+    size_t row;
+    for (row = 0; row < points; row++) {
+        const int32_t *other = index + 3 * row;
+        if (other[0] == own[0] && other[1] == own[1] && other[2] == own[2] && row != mine && row != skip) return 1;
+    }
+    return 0;
+}
+
+/* One column of the starting design. Row t holds value t mod n, moved on by one per lap through all the columns before it can show together with
+ * this one: so any number of first rows are balanced in every knob, and all combinations come once before one comes again. In the first n rows
+ * that is t itself, hence the renamed values stand there and later rows copy them. */
+static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int knob, size_t points, int32_t *index) {
+    const uint64_t n = sizes[knob], pair = sizes[0] * sizes[1];
+    const uint64_t shift = n > points ? vp_random_below(random, n - 1) : 0;
+    uint64_t t;
+    for (t = 0; t < points; t++) {
+        uint64_t value = t;
+        if (knob == 1) value = t % pair + vp_impl_grid_laps(t % pair, sizes[0], n);
+        if (knob == 2) value = t + vp_impl_grid_laps(t, pair, n);
+        if (n > points) index[3 * t + (size_t)knob] = (int32_t)((t * n + shift) / points);
+        else if (t >= n) index[3 * t + (size_t)knob] = index[3 * (value % n) + (size_t)knob];
+        else { /* a shuffle that grows: each new value changes places with a random one */
+            index[3 * t + (size_t)knob] = (int32_t)t;
+            vp_impl_grid_swap(index + 3 * t + knob, index + 3 * vp_random_below(random, t) + knob);
+        }
+    }
+}
+
+/* Shuffles each column, refusing what would repeat a point: balance and difference hold at every step. Where most combinations are left out the
+ * first round is a whole shuffle already; the others are for crowded grids. */
+static void vp_impl_grid_latin(const uint64_t *sizes, uint32_t seed, size_t points, int32_t *index) {
+    vp_random random;
+    size_t row;
+    int knob, round;
+    vp_random_seed(&random, seed);
+    for (knob = 0; knob < 3; knob++) vp_impl_grid_column(&random, sizes, knob, points, index);
+    for (round = 0; round < 4; round++) {
+        for (knob = 0; knob < 3; knob++) {
+            for (row = points; row-- > 1;) {
+                const size_t other = (size_t)vp_random_below(&random, row);
+                int32_t *a = index + 3 * row + knob, *b = index + 3 * other + knob;
+                if (*a == *b) continue;
+                vp_impl_grid_swap(a, b);
+                if (vp_impl_grid_repeats(index, points, row, other) || vp_impl_grid_repeats(index, points, other, row)) vp_impl_grid_swap(a, b);
+            }
+        }
+    }
+}
+
+VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points, int32_t *index, size_t capacity,
+                                 size_t *needed, size_t *duplicates) {
+    uint64_t sizes[3], places[3], combinations, total, again = 0;
+    int32_t drawn[50 * 3];
+    int knob;
+    if (!vp_sampler_strategy_name((int32_t)strategy)) return VP_ERR_RANGE;
+    for (knob = 0; knob < 3; knob++) {
+        const uint64_t looks = vp_impl_grid_looks(strategy, knob);
+        if (counts[knob] < 1) return VP_ERR_RANGE;
+        sizes[knob] = places[knob] = (uint64_t)counts[knob];
+        if (looks != 0 && places[knob] > looks) places[knob] = looks;
+        if (strategy == VP_GRID_CUSTOM_SPARSE) places[knob] = (places[knob] + 1) / 2;
+    }
+    combinations = vp_impl_grid_product(sizes);
+    total = vp_impl_grid_product(places);
+    if (strategy == VP_GRID_STRATIFIED) again = 3 * 3 * 3 - total;
+    if (strategy == VP_GRID_BOUNDARY) again = 3 * 5 * 3 - total;
+    if (strategy == VP_GRID_LHS) {
+        if (points < 1 || points > combinations || points > VP_GRID_LHS_POINTS_MAX) return VP_ERR_RANGE;
+        total = points;
+    } else if (strategy == VP_GRID_SEED_LHS) {
+        total = vp_impl_grid_drawn(sizes, seed, (size_t)vp_impl_grid_draws(combinations), drawn);
+        again = vp_impl_grid_draws(combinations) - total;
+    } else if (total > SIZE_MAX / (3 * sizeof *index)) {
+        return VP_ERR_RANGE;
+    }
+    if (needed) *needed = (size_t)total;
+    if (duplicates) *duplicates = (size_t)again;
+    if (total > (index ? capacity : 0)) return VP_ERR_CAPACITY;
+    if (strategy == VP_GRID_LHS) vp_impl_grid_latin(sizes, seed, points, index);
+    else if (strategy != VP_GRID_SEED_LHS) vp_impl_grid_regular(strategy, sizes, places, (size_t)total, index);
+    else if (total > 0) memcpy(index, drawn, (size_t)total * 3 * sizeof *index);
+    return VP_OK;
+}
+
+VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride, size_t *shard_count) {
+    if (ranks < 1 || rank < 0 || rank >= ranks) return VP_ERR_RANGE;
+    *first = (size_t)rank;
+    *stride = (size_t)ranks;
+    *shard_count = (size_t)rank < count ? (count - (size_t)rank - 1) / (size_t)ranks + 1 : 0;
+    return VP_OK;
+}
+
 /* ================================================================================================= timer >>timer */
 #ifndef VLMPROF_CLOCK_NS
 #include <time.h>
@@ -2035,6 +2276,30 @@ static uint32_t vp_impl_json_hex4(const char *p) {
     return value;
 }
 
+/* one code point as UTF-8; returns its bytes (1..4) */
+static size_t vp_impl_utf8_put(char *out, uint32_t code) {
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xC0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3F));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xE0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (code & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (code >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (code & 0x3F));
+    return 4;
+}
+
 /* Takes one escape, or one byte, from *p (before end, checked by the parser) and writes its UTF-8 bytes; returns how many (1..4). */
 static size_t vp_impl_json_unescape(const char **p, const char *end, char out[4]) {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
@@ -2059,23 +2324,7 @@ static size_t vp_impl_json_unescape(const char **p, const char *end, char out[4]
         }
     }
     *p = q;
-    if (c < 0x80) { out[0] = (char)c; return 1; }
-    if (c < 0x800) {
-        out[0] = (char)(0xC0 | c >> 6);
-        out[1] = (char)(0x80 | (c & 0x3F));
-        return 2;
-    }
-    if (c < 0x10000) {
-        out[0] = (char)(0xE0 | c >> 12);
-        out[1] = (char)(0x80 | (c >> 6 & 0x3F));
-        out[2] = (char)(0x80 | (c & 0x3F));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | c >> 18);
-    out[1] = (char)(0x80 | (c >> 12 & 0x3F));
-    out[2] = (char)(0x80 | (c >> 6 & 0x3F));
-    out[3] = (char)(0x80 | (c & 0x3F));
-    return 4;
+    return vp_impl_utf8_put(out, c);
 }
 
 static int vp_impl_json_equals(const vp_json *json, const vp_json_node *node, const char *text, size_t bytes) {
@@ -5215,29 +5464,6 @@ static inline uint32_t vp_impl_utf8_valid_next(const uint8_t *p, size_t *length)
     return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 | (uint32_t)(p[2] & 0x3F) << 6 | (uint32_t)(p[3] & 0x3F);
 }
 
-static size_t vp_impl_utf8_put(char *out, uint32_t code) {
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xC0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3F));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xE0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3F));
-        out[2] = (char)(0x80 | (code & 0x3F));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3F));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3F));
-    out[3] = (char)(0x80 | (code & 0x3F));
-    return 4;
-}
-
 static inline uint64_t vp_impl_mix(uint64_t key) {
     key *= 0x9E3779B97F4A7C15u;
     key ^= key >> 32;
@@ -6570,31 +6796,10 @@ static uint32_t vp_impl_score_get(const char *p, const char *end, size_t *bytes)
     return code;
 }
 
-static size_t vp_impl_score_put(uint32_t code, char out[4]) {
-    if (code >= 0x110000u) { /* the stray byte again */
-        out[0] = (char)(code - 0x110000u);
-        return 1;
-    }
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xC0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 63));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xE0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 63));
-        out[2] = (char)(0x80 | (code & 63));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 63));
-    out[2] = (char)(0x80 | (code >> 6 & 63));
-    out[3] = (char)(0x80 | (code & 63));
-    return 4;
+static size_t vp_impl_score_put(char *out, uint32_t code) {
+    if (code < 0x110000u) return vp_impl_utf8_put(out, code);
+    out[0] = (char)(code - 0x110000u); /* the stray byte again */
+    return 1;
 }
 
 /* what str.strip, str.split and str.isspace take for white space */
@@ -6694,7 +6899,7 @@ static void vp_impl_score_text_add(vp_impl_score_text_out *o, const char *text, 
 
 static void vp_impl_score_text_code(vp_impl_score_text_out *o, uint32_t code) {
     char buffer[4];
-    vp_impl_score_text_add(o, buffer, vp_impl_score_put(code, buffer));
+    vp_impl_score_text_add(o, buffer, vp_impl_score_put(buffer, code));
 }
 
 /* ---------------------------------------------------------------------------------------------------- cleaning */
@@ -6888,7 +7093,7 @@ static void vp_impl_score_word_code(vp_impl_score_word_out *w, uint32_t c) {
         return;
     }
     if (!w->flowing) {
-        w->bytes += vp_impl_score_put(c, w->word + w->bytes);
+        w->bytes += vp_impl_score_put(w->word + w->bytes, c);
         if (w->bytes <= VP_IMPL_SCORE_WORD_BYTES_MAX) return;
         vp_impl_score_word_begin(w);
         vp_impl_score_text_add(w->o, w->word, w->bytes);
