@@ -104,7 +104,7 @@ test-programs: $(PROGRAM) $(TEST_PROGRAMS) $(SAMPLE_PROGRAMS)
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 test-sanitized:
-	@$(MAKE) test B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O2 -g" KERNEL_FLAGS=-O2 TEST_TIMEOUT_S=1800 SANITIZE="$(SANITIZERS)"
+	@$(MAKE) test B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O2 TEST_TIMEOUT_S=1800 SANITIZE="$(SANITIZERS)"
 
 check: test
 	@tests/deps.sh clang

@@ -48,7 +48,7 @@
  *   >>tiler           geometry of crops and patches, tilings, layout of an image
  *   >>select          target tokens <-> crops <-> tiling <-> resolution
  *   >>tokens          position of every vision token in the sequence
- *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks
+ *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, shards by rank
  *   >>timer           monotonic clock, sums and percentiles as NumPy computes them
  *   >>json            writer, strict reader, numbers, UTF-8
  *   >>preprocess      pixels of an image -> crops -> patches and masks                     (from here on not with VLMPROF_CORE)
@@ -406,8 +406,9 @@ VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]);
  *          duplicates  points that the reference visits again and that are left out here, may be NULL; as needed
  * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, a count < 1, points outside their range, or more bytes
  *          than size_t counts
- * rule:    first knob slowest, last one fastest; the two lhs in drawing order. lhs: a balanced design without repeats (rows walk the diagonals of the
- *          grid, values renamed at random or, of a list longer than points, taken at equal steps), then random swaps within a knob that repeat no point
+ * rule:    first knob slowest, last one fastest; the two lhs in drawing order. lhs: a balanced design without repeats (rows walk the diagonals of
+ *          the grid; values are renamed at random or, in a list longer than points, taken at equal steps), then random swaps within a knob that
+ *          repeat no point
  * source:  ChulanZhang/molmo_hf, combined experiments (the current one takes any name and runs the full grid); lhs: McKay et al. 1979
  * numeric: integers only: the same points everywhere
  * memory:  3.2 KB of stack; lhs takes time with the square of points */
@@ -808,7 +809,8 @@ VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *re
                                    double *score);
 
 /* ================================================================================================= model >>model
- * The engine; implemented in vlmprof_kernels.cu (link its object). One engine per thread; it owns weights, KV cache and scratch. */
+ * The engine: one MolmoE request from pixels to token ids, stage by stage; implemented in vlmprof_kernels.cu (link its object). An engine owns
+ * packed weights, KV cache and every buffer, sized once for the longest request: vp_engine_run allocates nothing. One engine per thread. */
 typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32 } vp_weights; /* fp32: fp32 arithmetic everywhere */
 typedef struct vp_engine vp_engine;
 
@@ -825,9 +827,17 @@ typedef struct vp_engine_options {
     int32_t max_views;               /* most views (crops + global) of any request */
     vp_progress progress; void *progress_user;
 } vp_engine_options;
+/* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to fill in */
 VP_API vp_engine_options vp_engine_options_default(void);
+/* Chooses kernels, reserves memory and loads or draws the weights.
+ * in:      options  see the fields; checkpoint and config are read only during the call
+ * out:     engine   on success only; give it to vp_engine_close
+ * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_DEVICE the device is missing; VP_ERR_UNSUPPORTED a shape or a kernel this build or processor
+ *          lacks; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_INTERRUPTED by progress
+ * memory:  bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position; fp32: twice that
+ * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
-VP_API void vp_engine_close(vp_engine *engine);
+VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch */
 VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads" */
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows */
@@ -873,6 +883,14 @@ typedef struct vp_reply {
     int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
     vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
 } vp_reply;
+/* Runs a request: greedy, one token a step. N tokens take N - 1 decode steps.
+ * in:      request  checked whole before anything runs: ids, positions, blocks and sizes within the model and the engine
+ * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times
+ * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched), or logits that are not numbers (reply is then unusable)
+ * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same kernels
+ * memory:  none
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
+ * example: cli.c, run_chain */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
 #endif /* !VLMPROF_CORE */
 

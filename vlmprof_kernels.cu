@@ -419,7 +419,8 @@ KERNEL(k_combine, float *x, const float *expert_rows, const int32_t *slot_row, c
     }
 }
 
-/* index of the largest value of a row of n, the lowest one on ties; indices below 2^24 are exact in a float */
+/* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives 0. Indices below 2^24 are
+ * exact in a float. */
 KERNEL(k_argmax, int32_t *out, const float *x, int n) {
     const float *xr = x + BLK * (size_t)n;
     float m = -INFINITY, best = -INFINITY;
@@ -427,7 +428,7 @@ KERNEL(k_argmax, int32_t *out, const float *x, int n) {
     m = block_max(m);
     EACH_MAX(i, n, best) { float c = xr[i] == m ? -(float)i : -INFINITY; best = c > best ? c : best; }
     best = block_max(best);
-    if (TID == 0) out[BLK] = (int32_t)-best;
+    if (TID == 0) out[BLK] = best > -INFINITY ? (int32_t)-best : 0;
 }
 
 /* ============================================================================================== launchers >>launchers
@@ -1847,9 +1848,15 @@ static void vk_end_stage(vp_reply *reply, vp_stage stage, int64_t *since) {
     reply->times.ran[stage] = 1;
     *since = now;
 }
+/* the next token, or -1 when there is none to choose: a logit that is NaN comes from damaged weights or inputs */
 static int32_t vk_sample(vp_engine *e) {
+    int32_t token;
     e->kernels.argmax(&e->cpu.queue, e->buffers.token, e->buffers.logits, 1, e->config.embedding_size);
-    return e->buffers.token[0];
+    token = e->buffers.token[0];
+    return isnan(e->buffers.logits[token]) ? -1 : token;
+}
+static vp_result vk_not_numbers(vp_error *error) {
+    return vp_fail(error, VP_ERR_RANGE, -1, "logits", "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
 }
 static void vk_keep_logits(const vp_engine *e, const vp_request *r, int step) {
     size_t n = (size_t)e->config.embedding_size;
@@ -1895,6 +1902,7 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
     reply->tokens[0] = vk_sample(e);
     reply->token_count = 1;
     vk_keep_logits(e, r, 0);
+    if (reply->tokens[0] < 0) return vk_not_numbers(error);
     vk_end_stage(reply, VP_STAGE_SAMPLE, &since);
     while (reply->token_count < r->max_new_tokens && (r->ignore_eos || reply->tokens[reply->token_count - 1] != r->eos_id)) {
         int step = reply->token_count;
@@ -1905,11 +1913,12 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
         vk_head(e, 0);
         reply->tokens[step] = vk_sample(e);
         vk_keep_logits(e, r, step);
+        if (reply->tokens[step] < 0) return vk_not_numbers(error);
         reply->token_count = step + 1;
         reply->step_ns[step - 1] = vp_clock_ns() - start;
     }
     if (reply->token_count > 1) vk_end_stage(reply, VP_STAGE_DECODE, &since);
-    reply->ended_by_eos = reply->tokens[reply->token_count - 1] == r->eos_id;
+    reply->ended_by_eos = !r->ignore_eos && reply->tokens[reply->token_count - 1] == r->eos_id;
     return VP_OK;
 }
 

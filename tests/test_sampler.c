@@ -447,6 +447,7 @@ static void latin_design(const int32_t *counts, size_t points, uint32_t seed) {
     for (knob = 0; knob < 3; knob++) {
         const size_t n = (size_t)counts[knob], least = points / n, most = (points + n - 1) / n;
         unsigned short *times = (unsigned short *)calloc(n, sizeof *times);
+        int64_t last;
         for (i = 0; i < points; i++) {
             const int inside = index[i][knob] >= 0 && index[i][knob] < counts[knob];
             CHECK(inside);
@@ -455,6 +456,11 @@ static void latin_design(const int32_t *counts, size_t points, uint32_t seed) {
         for (i = 0; i < n; i++) {
             check_note(times[i] >= least && times[i] <= most, __FILE__, __LINE__, "grid %d x %d x %d, %d points, seed %u: value %d of knob %d comes %d times",
                        (int)counts[0], (int)counts[1], (int)counts[2], (int)points, (unsigned)seed, (int)i, knob, (int)times[i]);
+        }
+        for (i = 0, last = -1; n > points && i < n; i++) { /* a list longer than points: taken at equal steps */
+            if (!times[i]) continue;
+            CHECK(last < 0 || (i - (size_t)last >= n / points && i - (size_t)last <= n / points + 1));
+            last = (int64_t)i;
         }
         free(times);
     }
@@ -465,8 +471,9 @@ static void latin_design(const int32_t *counts, size_t points, uint32_t seed) {
 static void test_latin(void) {
     const uint32_t seed = 20261122;
     const int32_t most[3] = {1, INT32_MAX, 4096}, cube[3] = {3, 3, 3}, line[3] = {8, 8, 8};
-    int32_t counts[3], pinned[4][3], other[4][3];
-    int round, places[8][8] = {{0}}, diagonal = 0, i, k;
+    const int32_t pinned[4][3] = {{5, 6, 3}, {3, 2, 7}, {7, 4, 5}, {1, 0, 1}}; /* this program's own answer: it may never change */
+    int32_t counts[3], other[4][3];
+    int round, places[8][8] = {{0}}, taken[8] = {0}, diagonal = 0, i, k;
     vp_random random;
     check_case("lhs: every point count of every grid up to 4 x 4 x 4 is balanced and without repeats");
     for (counts[0] = 1; counts[0] <= 4; counts[0]++) for (counts[1] = 1; counts[1] <= 4; counts[1]++) for (counts[2] = 1; counts[2] <= 4; counts[2]++) {
@@ -484,22 +491,25 @@ static void test_latin(void) {
     }
     counts[0] = 17, counts[1] = 4097, counts[2] = 100000;
     latin_design(counts, VP_GRID_LHS_POINTS_MAX, 1);
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, most, 1, 4, pinned[0], 4, NULL, NULL), VP_OK);
-    for (k = 0; k < 4; k++) CHECK(pinned[k][0] == 0 && pinned[k][1] >= 0 && pinned[k][2] >= 0 && pinned[k][2] < 4096);
-    check_case("lhs: a seed is a design; knobs are independent");
-    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 42, 4, pinned[0], 4, NULL, NULL), VP_OK);
+    CHECK_INT(vp_sampler_grid(VP_GRID_LHS, most, 1, 4, other[0], 4, NULL, NULL), VP_OK);
+    for (k = 0; k < 4; k++) CHECK(other[k][0] == 0 && other[k][1] >= 0 && other[k][2] >= 0 && other[k][2] < 4096);
+    check_case("lhs: a seed is a design, the same everywhere");
     CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 42, 4, other[0], 4, NULL, NULL), VP_OK);
     CHECK(memcmp(pinned, other, sizeof pinned) == 0);
     CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 43, 4, other[0], 4, NULL, NULL), VP_OK);
     CHECK(memcmp(pinned, other, sizeof pinned) != 0);
+    check_case("lhs: every value has its chance, knobs are independent (seeds 0 to 3199)");
     for (round = 0; round < 3200; round++) { /* 8 points in 8 x 8 x 8: a value of one knob meets each of another's with a chance of 1 in 8 */
         int32_t index[9][3];
         CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, (uint32_t)round, 8, index[0], 8, NULL, NULL), VP_OK);
         for (k = 0; k < 8; k++) places[index[k][0]][index[k][round & 1 ? 1 : 2]]++;
+        CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, (uint32_t)round, 4, other[0], 4, NULL, NULL), VP_OK);
+        for (k = 0; k < 4; k++) taken[other[k][round % 3]]++;
         CHECK_INT(vp_sampler_grid(VP_GRID_LHS, cube, (uint32_t)round, 9, index[0], 9, NULL, NULL), VP_OK);
         for (k = 0, i = 0; k < 9; k++) i += index[k][0] == index[k][2];
         diagonal += i;
     }
+    for (i = 0; i < 8; i++) CHECK_NEAR(taken[i], 1600, 6 * sqrt(3200 * 0.5 * 0.5));
     for (i = 0; i < 8; i++) for (k = 0; k < 8; k++) CHECK_NEAR(places[i][k], 400, 6 * sqrt(3200 * (1.0 / 8) * (7.0 / 8))); /* 6 sigma of a binomial */
     CHECK_NEAR(diagonal, 3200 * 3, 6 * sqrt(3200 * 9.0)); /* 3 of 9 on average; a variance of 9 a design is generous */
 }
