@@ -29,6 +29,7 @@ enum {
     VK_EXPERTS_MAX = 1024,   /* the router keeps one row of probabilities in shared memory */
     VK_POOL_MAX = 1024,      /* heads * keys of a pooling window */
     VK_ROWS_MAX = 32,        /* rows of one GEMM tile */
+    VK_THREADS_MAX = 4096,
     VK_PARALLEL_BYTES = 131072, VK_PARALLEL_PRODUCTS = 1 << 21 /* below these a second thread costs more than it brings */
 };
 
@@ -143,7 +144,9 @@ typedef struct vk_queue { int threads; } vk_queue;
 #define NTID 1
 #define EACH(i, n) VK_PRAGMA(omp simd) for (int i = 0; i < (n); i++)
 #define EACH_SUM(i, n, s) VK_PRAGMA(omp simd reduction(+ : s)) for (int i = 0; i < (n); i++)
-#ifdef __clang__ /* vectorises no float maximum without fast-math, and warns that it was asked to */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed" /* a sanitizer keeps it from vectorising, and it says so of every loop */
+/* vectorises no float maximum without fast-math */
 #define EACH_MAX(i, n, s) for (int i = 0; i < (n); i++)
 #else
 #define EACH_MAX(i, n, s) VK_PRAGMA(omp simd reduction(max : s)) for (int i = 0; i < (n); i++)
@@ -159,7 +162,7 @@ FN float block_sum(float v) { return v; }
 FN float block_max(float v) { return v; }
 FN int block_scan(int v, int *total) { *total = v; return 0; }
 FN float vk_b2f(uint16_t b) { uint32_t u = (uint32_t)b << 16; float f; memcpy(&f, &u, 4); return f; }
-/* round to nearest even, without the NaN test of vp_f32_to_bf16: activations are finite, and a NaN may turn into another NaN or inf */
+/* round to nearest even, without the NaN test of vp_f32_to_bf16: activations are finite, and a NaN may turn into another NaN, inf or zero */
 FN uint16_t vk_f2b(float f) { uint32_t u; memcpy(&u, &f, 4); return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16); }
 /* e^x within 2 ulp. No branch and no fminf (GCC keeps its NaN rules as a call), so that loops calling it become SIMD code without
  * libmvec or -ffast-math. Adding 1.5 * 2^23 rounds t to an integer and leaves it in the low bits. Polynomial: Cephes expf. */
@@ -1716,8 +1719,8 @@ static vp_result vk_check_options(const vp_engine_options *o, vp_error *error) {
         return vp_fail(error, VP_ERR_DEVICE, -1, device, "this version has no CUDA backend yet; use --device cpu");
     if (strcmp(device, "auto") && strcmp(device, "cpu")) return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; use auto or cpu");
     if (!c) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
-    if (o->max_sequence < 1 || o->max_views < 0 || o->threads < 0)
-        return vp_fail(error, VP_ERR_RANGE, -1, "engine options", "max_sequence must be positive, max_views and threads not negative");
+    if (o->max_sequence < 1 || o->max_views < 0 || o->threads < 0 || o->threads > VK_THREADS_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, "engine options", "max_sequence must be positive, max_views not negative, threads 0..4096");
     if (c->expert_count > VK_EXPERTS_MAX) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
     if ((int64_t)c->vit_head_count * c->geometry.pool * c->geometry.pool > VK_POOL_MAX)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image_num_heads", "too many heads for the pooling kernel (heads * 4 <= 1024)");
