@@ -197,7 +197,8 @@ static const option_spec OPTIONS[] = {
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, SWEEP, "samples drawn from each data file, the same for all configurations"},
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL, SWEEP, "timed runs of every point"},
     {"num_runs", COUNT, "R", "1", 1, 10000, NULL, RUN, "timed runs; more than one adds an untimed warm-up"},
-    {"sampling_strategy", TEXT, "NAME", "full", 0, 0, NULL, SWEEP, "knob grid; this version has: full"},
+    {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs", SWEEP,
+     "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
     {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, RUN, "most tokens of the answer"},
     {"max_new_tokens", COUNT, "N", "16", 1, 1000000, NULL, SWEEP, "most tokens of an answer"},
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "always make max_new_tokens tokens"},
@@ -2006,7 +2007,7 @@ typedef struct plan {
     int32_t run_count, new_tokens, max_sequence, max_views;
     int ignore_eos;
     uint64_t fingerprint; /* of model, data, seed and options; not of the grid, so that a grid can grow */
-    size_t point_count;
+    size_t point_count, repeats; /* repeats: points that the strategy's rule names again, left out */
 } plan;
 
 static vp_tile_options cell_tiles(const cell *c) {
@@ -2074,37 +2075,57 @@ static void plan_cell(const model *m, plan *p, cell *c) {
     free(crops);
 }
 
-static int plan_grid(const options *o, const model *m, plan *p) {
-    const option_value *tiers = opt(o, "tier_list"), *tokens = opt(o, "vision_tokens_list");
-    const option_value *ks = opt(o, "top_k_list"), *blocks = opt(o, "num_active_blocks_list");
-    size_t tier_count = 0, size_count, k_count = ks->given ? ks->count : 1, block_count = blocks->given ? blocks->count : 1;
-    int code;
-    while (vp_tier_at((int32_t)tier_count)) tier_count++;
+static int check_lists(const options *o, const model *m) {
+    const option_value *tiers = opt(o, "tier_list"), *tokens = opt(o, "vision_tokens_list"), *ks = opt(o, "top_k_list");
+    int32_t least = 2 * vp_geometry_tokens_per_crop(&m->config.geometry);
     if (tiers->given && tokens->given) return complain(EXIT_USAGE, "--tier_list and --vision_tokens_list exclude each other");
     for (size_t i = 0; i < tiers->count; i++) if (!vp_tier_find(tiers->items[i]))
         return complain(EXIT_USAGE, "--tier_list: \"%s\" is none of: low medium high", tiers->items[i]);
-    for (size_t i = 0; i < tokens->count; i++)
-        if (tokens->numbers[i] < 2 * vp_geometry_tokens_per_crop(&m->config.geometry))
-            return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already", tokens->items[i],
-                            2 * vp_geometry_tokens_per_crop(&m->config.geometry));
-    for (size_t i = 0; i < ks->count; i++)
-        if (ks->numbers[i] > m->config.expert_count)
-            return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i], m->config.expert_count);
-    size_count = tokens->given ? tokens->count : tiers->given ? tiers->count : tier_count;
-    p->cells = (cell *)zeroed(p->set_count * size_count * k_count * block_count, sizeof *p->cells);
-    for (size_t s = 0; s < p->set_count; s++) for (size_t z = 0; z < size_count; z++) for (size_t k = 0; k < k_count; k++)
-        for (size_t b = 0; b < block_count; b++) {
-        cell *c = &p->cells[p->cell_count++];
-        c->set = &p->sets[s];
-        if (tokens->given) c->vision_tokens = (int32_t)tokens->numbers[z];
-        else c->tier = tiers->given ? vp_tier_find(tiers->items[z]) : vp_tier_at((int32_t)z);
-        c->top_k = ks->given ? (int32_t)ks->numbers[k] : m->config.top_k;
-        c->block_count = blocks->given ? (int32_t)blocks->numbers[b] : m->config.block_count;
-        c->blocks = (int32_t *)resize(NULL, (size_t)m->config.block_count, sizeof *c->blocks);
-        if ((code = choose_blocks(o, m, c->block_count, c->blocks)) != 0) return code;
-        plan_cell(m, p, c);
-    }
+    for (size_t i = 0; i < tokens->count; i++) if (tokens->numbers[i] < least)
+        return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already", tokens->items[i], least);
+    for (size_t i = 0; i < ks->count; i++) if (ks->numbers[i] > m->config.expert_count)
+        return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i], m->config.expert_count);
     return 0;
+}
+
+/* The points of the grid that the strategy visits, as places in the three lists: int32 [*count, 3], malloc'ed. */
+static int grid_points(const options *o, const int32_t counts[3], int32_t **index, size_t *count, size_t *repeats) {
+    const char *name = text_of(o, "sampling_strategy");
+    uint32_t seed = (uint32_t)number_of(o, "seed");
+    size_t points = vp_sampler_lhs_points(counts);
+    vp_grid_strategy strategy = VP_GRID_FULL;
+    vp_result r = vp_sampler_strategy_find(name, &strategy); /* the option table knows the names */
+    if (r == VP_OK) r = vp_sampler_grid(strategy, counts, seed, points, NULL, 0, count, repeats);
+    if (r != VP_OK && r != VP_ERR_CAPACITY) return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(r));
+    if (!*count) return complain(EXIT_USAGE, "--sampling_strategy %s draws no point of so small a grid; lengthen the lists or use full", name);
+    *index = (int32_t *)resize(NULL, *count * 3, sizeof **index);
+    r = vp_sampler_grid(strategy, counts, seed, points, *index, *count, count, repeats);
+    return r == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(r));
+}
+
+static int plan_grid(const options *o, const model *m, plan *p) {
+    const option_value *tiers = opt(o, "tier_list"), *tokens = opt(o, "vision_tokens_list");
+    const option_value *ks = opt(o, "top_k_list"), *blocks = opt(o, "num_active_blocks_list");
+    int32_t counts[3] = {0, ks->given ? (int32_t)ks->count : 1, blocks->given ? (int32_t)blocks->count : 1}, *index = NULL;
+    size_t count = 0;
+    int code = check_lists(o, m);
+    while (vp_tier_at(counts[0])) counts[0]++;
+    if (tokens->given || tiers->given) counts[0] = (int32_t)(tokens->given ? tokens->count : tiers->count);
+    if (!code) code = grid_points(o, counts, &index, &count, &p->repeats);
+    p->cells = (cell *)zeroed(p->set_count * count + 1, sizeof *p->cells);
+    for (size_t i = 0; !code && i < p->set_count * count; i++) {
+        const int32_t *at = index + i % count * 3;
+        cell *c = &p->cells[p->cell_count++];
+        c->set = &p->sets[i / count];
+        if (tokens->given) c->vision_tokens = (int32_t)tokens->numbers[at[0]];
+        else c->tier = tiers->given ? vp_tier_find(tiers->items[at[0]]) : vp_tier_at(at[0]);
+        c->top_k = ks->given ? (int32_t)ks->numbers[at[1]] : m->config.top_k;
+        c->block_count = blocks->given ? (int32_t)blocks->numbers[at[2]] : m->config.block_count;
+        c->blocks = (int32_t *)resize(NULL, (size_t)m->config.block_count, sizeof *c->blocks);
+        if ((code = choose_blocks(o, m, c->block_count, c->blocks)) == 0) plan_cell(m, p, c);
+    }
+    free(index);
+    return code;
 }
 
 static int plan_fingerprint(const options *o, const model *m, plan *p) {
@@ -2760,8 +2781,6 @@ static int sweep_prepare(sweep *x) {
     int code;
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl");
     if (!given(o, "output_dir")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
-    if (strcmp(text_of(o, "sampling_strategy"), "full"))
-        return complain(EXIT_USAGE, "--sampling_strategy: \"%s\" is not in this version; there is: full", text_of(o, "sampling_strategy"));
     if (text_of(o, "dataset_name") && (!text_of(o, "dataset_name")[0] || strchr(text_of(o, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
     if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)
@@ -2789,6 +2808,8 @@ static int sweep_report(const sweep *x) {
     fprintf(stderr, "vlmprof: %zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", x->p.cell_count, x->p.point_count,
             x->done - x->done_before,
             (long long)x->failed, text_of(x->o, "output_dir"), x->m.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
+    if (x->p.repeats)
+        fprintf(stderr, "vlmprof: %s repeats points %zu times; each was measured once\n", text_of(x->o, "sampling_strategy"), x->p.repeats);
     if (x->failed) fprintf(stderr, "vlmprof: failed points are rows with status \"failed\" and a reason in the result files\n");
     return x->failed ? EXIT_WORK : 0;
 }

@@ -222,7 +222,8 @@ static void test_usage(void) {
     REFUSED("run -p a --synthetic tiny --tier low --preprocess adaptive", 2, "--preprocess tier");
     REFUSED("sweep --synthetic tiny --output_dir %F/x", 2, "--data");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl", 2, "--output_dir");
-    REFUSED("sweep --synthetic tiny --data a --output_dir %F/x --sampling_strategy lhs", 2, "full");
+    REFUSED("sweep --synthetic tiny --data a --output_dir %F/x --sampling_strategy halton", 2, "custom_sparse");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --sampling_strategy seed_lhs --tier_list low", 2, "no point");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low huge", 2, "low medium high");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --vision_tokens_list 287", 2, "288");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --top_k_list 1 1", 2, "twice");
@@ -721,6 +722,28 @@ static void test_sweep(void) {
     remove_folder(in_folder("out"));
 }
 
+static void test_sweep_strategies(void) {
+    make_data("");
+    write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
+    check_case("sweep: a strategy visits its points, repeats once");
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 3 4 5 --num_active_blocks_list 3 4 --num_runs_per_sample 1 --sampling_strategy stratified"), 0);
+    CHECK_INT(count_results(), 6); /* one tier, places 0, 2, 4 of top_k, both depths */
+    CHECK(last.err && strstr(last.err, "repeats points 21 times"));
+    CHECK(access(in_folder("out/small-set_imgsizetier-low_crops0_topk3_blocks4.json"), F_OK) == 0);
+    check_case("sweep: a Latin hypercube has every value of the longest list");
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 3 4 5 --num_active_blocks_list 3 4 --num_runs_per_sample 1 --sampling_strategy lhs"), 0);
+    for (int k = 1; k <= 5; k++) {
+        int found = 0;
+        for (int b = 3; b <= 4; b++) {
+            char name[200];
+            snprintf(name, sizeof name, "out/small-set_imgsizetier-low_crops0_topk%d_blocks%d.json", k, b);
+            found += access(in_folder(name), F_OK) == 0;
+        }
+        CHECK(found >= 1);
+    }
+    remove_folder(in_folder("out"));
+}
+
 static void test_sweep_failures(void) {
     document d;
     check_case("sweep: an image that fails is a row that says so");
@@ -824,6 +847,7 @@ int main(void) {
     test_run();
     test_bad_input();
     test_sweep();
+    test_sweep_strategies();
     test_sweep_failures();
     test_resume();
     remove_folder(folder);
