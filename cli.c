@@ -177,7 +177,7 @@ static const option_spec OPTIONS[] = {
     {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", RUN | TILE,
      "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"},
     {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", RUN | TILE, "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"},
-    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, RUN | TILE, "most crops of adaptive tiling, without the global view"},
+    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, RUN | TILE, "most crops of adaptive tiling, without the global view; run: the checkpoint's"},
     {"crops", COUNT, "N", NULL, 1, 1024, NULL, RUN | TILE, "exactly N crops, in the factorisation nearest to the image's shape"},
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, RUN | TILE, "target number of vision tokens: N / 144 - 1 crops"},
     {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, TILE, "file with one WxH a line (- is stdin)"},
@@ -607,6 +607,15 @@ static int load_preset(model *m) {
     return r == VP_OK ? 0 : complain(exit_code_of(r), "--synthetic %s: %s", m->name, vp_result_text(r));
 }
 
+/* special ids stand at the end of the vocabulary: where they have embedding rows, the text's tokens have */
+static int check_ids(const model *m, const char *what) {
+    const int32_t ids[] = {m->ids.bos, m->ids.im_start, m->ids.im_end, m->ids.im_patch, m->ids.im_col};
+    int32_t rows = m->config.embedding_size + m->config.additional_vocab_size;
+    for (int i = 0; i < 5; i++)
+        if (ids[i] >= rows) return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has %d rows", what, ids[i], rows);
+    return 0;
+}
+
 static int load_folder(model *m) {
     char *config = NULL, *preprocessor = NULL, *tokenizer = NULL;
     char *path = join_path(m->name, "preprocessor_config.json"), *what = join_path(m->name, "tokenizer.json");
@@ -623,6 +632,7 @@ static int load_folder(model *m) {
     if (!code) code = read_file_in(m->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &m->identity);
     if (!code) code = load_tokenizer(tokenizer, tokenizer_bytes, what, &m->tokenizer);
     if (!code && (r = vp_tokenizer_special_ids(m->tokenizer, &m->ids, &error)) != VP_OK) code = complain_result(EXIT_INPUT, what, r, &error);
+    if (!code) code = check_ids(m, what);
     m->identity += weights_identity(m->name);
     free(config);
     free(preprocessor);
@@ -793,6 +803,8 @@ typedef struct work {
     const vp_dump *dump;
 } work;
 static int32_t sequence_of(const work *k) { return 1 + (k->layout ? k->layout->image_tokens : 0) + k->text_count; }
+/* of the longest answer; the last new token is never fed back */
+static int64_t positions_of(const work *k) { return (int64_t)sequence_of(k) + k->new_tokens - 1; }
 
 /* what one pass gave; total_ns is read around the whole chain, the stages inside it */
 typedef struct timing {
@@ -1291,11 +1303,10 @@ static int run_choose_knobs(const options *o, run_state *x) {
 }
 
 static int check_sequence(const model *m, const work *k) {
-    int64_t need = (int64_t)sequence_of(k) + k->new_tokens;
-    if (need <= m->config.max_sequence_length) return 0;
-    return complain(EXIT_USAGE, "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new), the model has %d: "
+    if (positions_of(k) <= m->config.max_positions) return 0;
+    return complain(EXIT_USAGE, "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new - 1), the model has %d: "
                                 "use fewer crops, less text or fewer new tokens",
-                    (long long)need, k->layout ? k->layout->image_tokens : 0, k->text_count, k->new_tokens, m->config.max_sequence_length);
+                    (long long)positions_of(k), k->layout ? k->layout->image_tokens : 0, k->text_count, k->new_tokens, m->config.max_positions);
 }
 
 /* options -> plan of one request; nothing big is loaded yet */
@@ -1308,6 +1319,7 @@ static int run_prepare(const options *o, run_state *x) {
     if (!text) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
     if (style && given(o, "raw_prompt")) return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
     if ((code = tile_options_of(o, &x->tiles)) != 0 || (code = model_load(o, &x->m)) != 0 || (code = run_choose_knobs(o, x)) != 0) return code;
+    if (!given(o, "max_crops") && x->tiles.rule == VP_TILE_ADAPTIVE) x->tiles.max_crops = x->m.config.geometry.max_crops;
     x->a.prompt = given(o, "raw_prompt") ? copy_text(text, strlen(text)) : make_prompt(style, text);
     x->a.question = copy_text(text, strlen(text));
     if ((code = tokenize_prompt(&x->m, &x->a)) != 0) return code;
@@ -1317,7 +1329,7 @@ static int run_prepare(const options *o, run_state *x) {
         x->a.width_px = x->image.width_px;
         x->a.height_px = x->image.height_px;
         r = vp_layout_compute(&x->m.config.geometry, &x->tiles, x->image.width_px, x->image.height_px, &x->layout, &error);
-        if (r != VP_OK) return complain_result(EXIT_USAGE, image, r, &error);
+        if (r != VP_OK) return complain_result(EXIT_INPUT, image, r, &error);
         x->k.image = &x->image;
         x->k.layout = &x->layout;
     }
@@ -2059,8 +2071,8 @@ static void plan_cell(const model *m, plan *p, cell *c) {
         if (l) crops[count++] = l->crops;
         if (reason[0]) continue;
         cell_work(p, c, a, l, NULL, &k);
-        need = (int64_t)sequence_of(&k) + p->new_tokens;
-        if (need > m->config.max_sequence_length) continue;
+        need = positions_of(&k);
+        if (need > m->config.max_positions) continue;
         if (need > p->max_sequence) p->max_sequence = (int32_t)need;
         if (l && l->views > p->max_views) p->max_views = l->views;
     }
@@ -2675,10 +2687,10 @@ static int measure_point(sweep *x, const cell *c, const sample *a, const vp_layo
     int64_t need;
     int code;
     cell_work(&x->p, c, a, layout, image, &k);
-    need = (int64_t)sequence_of(&k) + k.new_tokens;
-    if (need > x->m.config.max_sequence_length) {
+    need = positions_of(&k);
+    if (need > x->m.config.max_positions) {
         snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d", (long long)need,
-                 x->m.config.max_sequence_length);
+                 x->m.config.max_positions);
         return 0;
     }
     if (!x->s.engine && (code = engine_open(x->o, &x->m, x->p.max_sequence, x->p.max_views, &x->s.engine)) != 0) return code;

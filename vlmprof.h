@@ -620,12 +620,14 @@ VP_API void vp_image_free(vp_image *image);
 /* ============================================================================================ checkpoint >>checkpoint
  * config.json -> the shape of a model; the tensors such a model has; safetensors files -> those tensors. Uses malloc, mmap and stdio. */
 enum { VP_VIT_LAYERS_MAX = 4 };
-/* The shape of a MolmoE model, from config.json (names of the fields there in brackets). Counts and widths are positive. */
+/* The shape of a MolmoE model, from config.json (names of the fields there in brackets). Counts and widths are positive,
+ * but for additional_vocab_size, which may be 0. */
 typedef struct vp_model_config {
     int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
     int32_t expert_count, expert_dim, top_k;                   /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
     int32_t vocab_size, embedding_size, additional_vocab_size; /* text tokens; rows of wte.embedding and lm_head; rows of wte.new_embedding */
-    int32_t max_sequence_length;                               /* the length of training; RoPE itself has no limit */
+    int32_t max_sequence_length;                               /* the length of training */
+    int32_t max_positions;                                     /* most positions of a request [max_position_embeddings, else max_sequence_length] */
     double rope_theta;
     float norm_eps;                                            /* [layer_norm_eps] */
     int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions; /* [vision_backbone.image_*] */
@@ -832,8 +834,8 @@ VP_API vp_engine_options vp_engine_options_default(void);
 /* Chooses kernels, reserves memory and loads or draws the weights.
  * in:      options  see the fields; checkpoint and config are read only during the call
  * out:     engine   on success only; give it to vp_engine_close
- * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_DEVICE the device is missing; VP_ERR_UNSUPPORTED a shape or a kernel this build or processor
- *          lacks; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_INTERRUPTED by progress
+ * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE the device is missing;
+ *          VP_ERR_UNSUPPORTED a shape that the kernels lack; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_INTERRUPTED by progress
  * memory:  bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position; fp32: twice that
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
@@ -886,7 +888,8 @@ typedef struct vp_reply {
 /* Runs a request: greedy, one token a step. N tokens take N - 1 decode steps.
  * in:      request  checked whole before anything runs: ids, positions, blocks and sizes within the model and the engine
  * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times
- * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched), or logits that are not numbers (reply is then unusable)
+ * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched); VP_ERR_FORMAT logits that are not numbers: the weights or
+ *          pixels are damaged (reply is then unusable)
  * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same kernels
  * memory:  none
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
@@ -4248,8 +4251,9 @@ static void vp_impl_config_language(vp_impl_fields *f, vp_model_config *c) {
     c->top_k = vp_impl_fields_int(f, "moe_top_k", 1, 1024, -1);
     c->vocab_size = vp_impl_fields_int(f, "vocab_size", 1, 1 << 24, -1);
     c->embedding_size = vp_impl_fields_int(f, "embedding_size", 1, 1 << 24, c->vocab_size > 0 ? c->vocab_size : 0);
-    c->additional_vocab_size = vp_impl_fields_int(f, "additional_vocab_size", 1, 1 << 24, 0);
+    c->additional_vocab_size = vp_impl_fields_int(f, "additional_vocab_size", 0, 1 << 24, 0);
     c->max_sequence_length = vp_impl_fields_int(f, "max_sequence_length", 1, 1 << 24, 1024);
+    c->max_positions = vp_impl_fields_int(f, "max_position_embeddings", 1, 1 << 24, c->max_sequence_length);
     c->rope_theta = vp_impl_fields_double(f, "rope_theta", 0, 1e30, 10000.0);
     c->norm_eps = (float)vp_impl_fields_double(f, "layer_norm_eps", 0, 1, 1e-5);
     ratio = vp_impl_fields_int(f, "mlp_ratio", 1, 65536, 4);
@@ -4272,7 +4276,7 @@ static void vp_impl_config_language(vp_impl_fields *f, vp_model_config *c) {
         vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "n_kv_heads", "grouped-query attention is not implemented; n_kv_heads must be null or n_heads");
     else if (c->top_k > c->expert_count) vp_impl_fields_fail(f, VP_ERR_RANGE, "moe_top_k", "moe_top_k is above moe_num_experts");
     else if (c->embedding_size < c->vocab_size) vp_impl_fields_fail(f, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
-    else if (c->additional_vocab_size == 0)
+    else if (vp_impl_fields_get(f, "additional_vocab_size", 1) == VP_JSON_NONE)
         vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "additional_vocab_size", "models without additional embedding rows are not implemented");
     else if (!(c->norm_eps > 0)) vp_impl_fields_fail(f, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
 }
@@ -4427,7 +4431,7 @@ static vp_model_config vp_impl_preset_molmoe_1b(void) {
     c.d_model = 2048; c.head_count = 16; c.head_dim = 128; c.block_count = 16;
     c.expert_count = 64; c.expert_dim = 1024; c.top_k = 8;
     c.vocab_size = 50280; c.embedding_size = 50304; c.additional_vocab_size = 128;
-    c.max_sequence_length = 4096;
+    c.max_sequence_length = c.max_positions = 4096;
     c.rope_theta = 10000.0;
     c.norm_eps = 1e-5f;
     c.vit_width = 1024; c.vit_head_count = 16; c.vit_head_dim = 64; c.vit_mlp_dim = 4096; c.vit_block_count = 23; c.vit_positions = 577;

@@ -1047,7 +1047,7 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
         }
     free(x);
     if (!cpu->gemm[cpu->wide][0])
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, name, "this processor has no GEMM kernel of that name for this arithmetic");
+        return vp_fail(error, VP_ERR_RANGE, -1, name, "this processor has no GEMM kernel of that name for this arithmetic");
     return VP_OK;
 }
 
@@ -1859,7 +1859,7 @@ static int32_t vk_sample(vp_engine *e) {
     return isnan(e->buffers.logits[token]) ? -1 : token;
 }
 static vp_result vk_not_numbers(vp_error *error) {
-    return vp_fail(error, VP_ERR_RANGE, -1, "logits", "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
+    return vp_fail(error, VP_ERR_FORMAT, -1, "logits", "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
 }
 static void vk_keep_logits(const vp_engine *e, const vp_request *r, int step) {
     size_t n = (size_t)e->config.embedding_size;

@@ -280,7 +280,7 @@ static void check_tiny_a(const vp_model_config *c) {
     CHECK_INT(c->d_model, 128); CHECK_INT(c->head_count, 4); CHECK_INT(c->head_dim, 32); CHECK_INT(c->block_count, 4);
     CHECK_INT(c->expert_count, 8); CHECK_INT(c->expert_dim, 64); CHECK_INT(c->top_k, 2);
     CHECK_INT(c->vocab_size, 655); CHECK_INT(c->embedding_size, 704); CHECK_INT(c->additional_vocab_size, 16);
-    CHECK_INT(c->max_sequence_length, 4096); CHECK_NEAR(c->rope_theta, 10000, 0); CHECK(c->norm_eps == 1e-5f);
+    CHECK_INT(c->max_sequence_length, 4096); CHECK_INT(c->max_positions, 32768); CHECK_NEAR(c->rope_theta, 10000, 0); CHECK(c->norm_eps == 1e-5f);
     CHECK_INT(c->vit_width, 64); CHECK_INT(c->vit_head_count, 4); CHECK_INT(c->vit_head_dim, 16); CHECK_INT(c->vit_mlp_dim, 256);
     CHECK_INT(c->vit_block_count, 5); CHECK_INT(c->vit_positions, 577); CHECK(c->vit_norm_eps == 1e-5f);
     CHECK_INT(c->vit_layer_count, 2); CHECK_INT(c->vit_layers[0], -2); CHECK_INT(c->vit_layers[1], -4); CHECK_INT(c->vit_blocks_needed, 4);
@@ -324,6 +324,15 @@ static void test_config(void) {
     config_expect("[]", NULL, VP_ERR_FORMAT, "config.json");
     config_expect("", NULL, VP_ERR_FORMAT, "config.json");
     config_expect(config_text, "3", VP_ERR_FORMAT, "preprocessor_config.json");
+    check_case("no additional rows are fine, a table of positions may be absent");
+    text = replaced(config_text, "\"additional_vocab_size\": 16", "\"additional_vocab_size\": 0");
+    CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, NULL), VP_OK);
+    CHECK_INT(c.additional_vocab_size, 0);
+    free(text);
+    text = replaced(config_text, "\"max_position_embeddings\": 32768", "\"max_position_embeddings\": null");
+    CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, NULL), VP_OK);
+    CHECK_INT(c.max_positions, 4096);
+    free(text);
     check_case("values that the files override");
     text = replaced(config_text, "\"mlp_hidden_size\": null", "\"mlp_hidden_size\": 17");
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_OK);

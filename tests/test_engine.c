@@ -139,8 +139,8 @@ static void test_open_errors(void) {
     refused("a checkpoint with a block too few", &o, VP_ERR_NOT_FOUND, "model.transformer.blocks.4.attn.attn_norm.weight");
     c = config; c.additional_vocab_size = 17;
     refused("a checkpoint with a table of another size", &o, VP_ERR_MISMATCH, "model.transformer.wte.new_embedding");
-    o = good; o.gemm = "no such kernel"; refused("an unknown GEMM kernel", &o, VP_ERR_UNSUPPORTED, "no such kernel");
-    o.gemm = "avx512bf16"; refused("a bf16 kernel for fp32 arithmetic", &o, VP_ERR_UNSUPPORTED, "avx512bf16");
+    o = good; o.gemm = "no such kernel"; refused("an unknown GEMM kernel", &o, VP_ERR_RANGE, "no such kernel");
+    o.gemm = "avx512bf16"; refused("a bf16 kernel for fp32 arithmetic", &o, VP_ERR_RANGE, "avx512bf16");
     o = good; o.max_sequence = INT32_MAX; refused("a sequence that fits no memory", &o, VP_ERR_MEMORY, "engine memory");
     memset(&log, 0, sizeof log);
     log.stop_after = 3;
@@ -358,7 +358,7 @@ static void test_masked_block(vp_engine *engine) {
     CHECK(same_output(&before, &after));
     check_case("NaN in the weights is an error, not an answer");
     full.request.max_new_tokens = 1;
-    CHECK_INT(vp_engine_run(engine, &full.request, &full.reply, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_engine_run(engine, &full.request, &full.reply, &error), VP_ERR_FORMAT);
     CHECK(isnan(full.logits[0]));
     CHECK_TEXT(error.where, "logits");
     check_case("NaN of an earlier request leaves nothing behind");

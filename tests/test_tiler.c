@@ -234,7 +234,7 @@ static void maths_tilings(const char *text) {
     const vp_geometry g = vp_geometry_default();
     size_t i;
     double *n = maths_list(text, "crops_to_tiling", 4, 740);
-    vp_tiling t;
+    vp_tiling t = { 0, 0 };
     check_case("experiment_maths.json: crops -> tiling");
     for (i = 0; i < 740; i++) {
         const double *r = n + 4 * i;
@@ -258,7 +258,7 @@ static void maths_tilings(const char *text) {
 static void maths_sizes(const char *text) {
     const vp_geometry g = vp_geometry_default();
     int32_t width, height;
-    vp_tiling t;
+    vp_tiling t = { 0, 0 };
     size_t i, refused = 0;
     double *n = maths_list(text, "tiling_to_resolution", 4, 96);
     check_case("experiment_maths.json: tiling <-> resolution");
@@ -330,8 +330,8 @@ static void test_options(void) {
     const vp_geometry g = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
     vp_layout layout, other;
-    vp_tiling t;
-    int32_t crops, tokens;
+    vp_tiling t = { 0, 0 };
+    int32_t crops, tokens = 0;
     check_case("exact crops and target tokens go through the layout");
     CHECK(options.rule == VP_TILE_ADAPTIVE && options.fit == VP_FIT_PAD && options.max_crops == 12 && options.tier == NULL);
     for (crops = 1; crops <= 40; crops++) {
