@@ -835,7 +835,8 @@ VP_API vp_engine_options vp_engine_options_default(void);
  * in:      options  see the fields; checkpoint and config are read only during the call
  * out:     engine   on success only; give it to vp_engine_close
  * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE the device is missing;
- *          VP_ERR_UNSUPPORTED a shape that the kernels lack; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_INTERRUPTED by progress
+ *          VP_ERR_UNSUPPORTED a shape that the kernels lack; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a
+ *          tensor; VP_ERR_INTERRUPTED by progress
  * memory:  bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position; fp32: twice that
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);

@@ -280,7 +280,7 @@ static void check_tiny_a(const vp_model_config *c) {
     CHECK_INT(c->d_model, 128); CHECK_INT(c->head_count, 4); CHECK_INT(c->head_dim, 32); CHECK_INT(c->block_count, 4);
     CHECK_INT(c->expert_count, 8); CHECK_INT(c->expert_dim, 64); CHECK_INT(c->top_k, 2);
     CHECK_INT(c->vocab_size, 655); CHECK_INT(c->embedding_size, 704); CHECK_INT(c->additional_vocab_size, 16);
-    CHECK_INT(c->max_sequence_length, 4096); CHECK_INT(c->max_positions, 32768); CHECK_NEAR(c->rope_theta, 10000, 0); CHECK(c->norm_eps == 1e-5f);
+    CHECK_INT(c->max_sequence_length, 4096); CHECK_NEAR(c->rope_theta, 10000, 0); CHECK(c->norm_eps == 1e-5f);
     CHECK_INT(c->vit_width, 64); CHECK_INT(c->vit_head_count, 4); CHECK_INT(c->vit_head_dim, 16); CHECK_INT(c->vit_mlp_dim, 256);
     CHECK_INT(c->vit_block_count, 5); CHECK_INT(c->vit_positions, 577); CHECK(c->vit_norm_eps == 1e-5f);
     CHECK_INT(c->vit_layer_count, 2); CHECK_INT(c->vit_layers[0], -2); CHECK_INT(c->vit_layers[1], -4); CHECK_INT(c->vit_blocks_needed, 4);
