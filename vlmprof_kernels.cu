@@ -114,7 +114,13 @@ FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)
 #if defined(_OPENMP)
 #include <omp.h>
 #endif
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(VK_NO_X86)
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+/* the first versions that know AMX; older compilers get the plain kernels */
+#if defined(__x86_64__) && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
 #include <immintrin.h>
 #define VK_X86 1
 #if !defined(__clang__) && defined(__cplusplus)
@@ -123,7 +129,7 @@ FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)
 #endif
 /* run-time dispatch instead of -march: GCC compiles a kernel three times and picks by processor. Sanitizers run before the
  * resolver may, and clang 14 does not know the attribute: both get the baseline. */
-#if defined(VK_X86) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(VK_NO_CLONES)
+#if defined(VK_X86) && !defined(__clang__) && __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define VK_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define VK_CLONES
@@ -742,8 +748,6 @@ VK_TAVX2 static void vk_tile_avx2_wide(float *y, const void *x, size_t ldx, cons
 }
 
 #if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
 #define VK_AMX 1
 /* 2 x 2 tiles of 16 x 16 sums a step of k = 32. Rows beyond `rows` are read and thrown away: GEMM inputs have VK_ROWS_MAX spare rows. */
 VK_TAMX static void vk_tile_amx(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
@@ -1408,7 +1412,6 @@ struct vp_engine {
 
 /* zeroed pages; large ones where the system has them, because a decode step walks gigabytes of weights */
 #if defined(__linux__)
-#include <sys/mman.h>
 static uint64_t vk_free_bytes(void) {
     char line[128];
     unsigned long long kilobytes = 0;

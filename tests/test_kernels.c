@@ -1085,13 +1085,13 @@ static void test_choice(void) {
             const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
             memset(&cpu, 0, sizeof cpu);
             cpu.wide = wide;
-            CHECK_INT(vk_gemm_choose(&cpu, kernel->name, &error), vk_gemm_usable(kernel, wide) ? VP_OK : VP_ERR_UNSUPPORTED);
+            CHECK_INT(vk_gemm_choose(&cpu, kernel->name, &error), vk_gemm_usable(kernel, wide) ? VP_OK : VP_ERR_RANGE);
             for (int s = 0; s < VK_SHAPES && vk_gemm_usable(kernel, wide); s++) CHECK(cpu.gemm[wide][s] == kernel);
             if (vk_gemm_usable(kernel, wide)) CHECK(cpu.begin == kernel->begin && cpu.end == kernel->end);
         }
     }
     memset(&cpu, 0, sizeof cpu);
-    CHECK_INT(vk_gemm_choose(&cpu, "no such kernel", &error), VP_ERR_UNSUPPORTED);
+    CHECK_INT(vk_gemm_choose(&cpu, "no such kernel", &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "no such kernel");
 }
 
