@@ -624,6 +624,18 @@ VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, 
 /* fp32 FMA on bf16 pairs: inputs are widened first, a strip of k at a time that stays in the first-level cache, because a broadcast from
  * memory is free and a broadcast from a register is not. Sums go on from y after the first strip. */
 enum { VK_STRIP = 256 };
+typedef void (*vk_strip)(float *y, const float *x, const uint16_t *p, int k, int rows, int go_on);
+static VK_CLONES void vk_tile_strips(vk_strip strip, float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
+    float wide[VK_ROWS_MAX * VK_STRIP];
+    for (size_t from = 0; from < k; from += VK_STRIP) {
+        int length = k - from < VK_STRIP ? (int)(k - from) : VK_STRIP;
+        for (int r = 0; r < rows; r++) {
+            const uint16_t *xr = (const uint16_t *)x + (size_t)r * ldx + from;
+            EACH(j, length) wide[r * VK_STRIP + j] = vk_b2f(xr[j]);
+        }
+        strip(y, wide, (const uint16_t *)panel + from * VK_PAD, length, rows, from > 0);
+    }
+}
 VK_T512 VK_INLINE void vk_rows_avx512(const int R, float *y, const float *x, const uint16_t *p, int k, int go_on) {
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
     __m512 c[12][2];
@@ -646,19 +658,14 @@ VK_T512 VK_INLINE void vk_rows_avx512(const int R, float *y, const float *x, con
         _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]);
     }
 }
-VK_T512 static void vk_tile_avx512(float *y_out, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    float strip[VK_ROWS_MAX * VK_STRIP];
-    for (size_t from = 0; from < k; from += VK_STRIP) {
-        int length = k - from < VK_STRIP ? (int)(k - from) : VK_STRIP;
-        const uint16_t *p = (const uint16_t *)panel + from * VK_PAD;
-        const float *xr = strip;
-        float *y = y_out;
-        for (int r = 0; r < rows; r++)
-            for (int j = 0; j < length; j++) strip[r * VK_STRIP + j] = vk_b2f(((const uint16_t *)x)[(size_t)r * ldx + from + (size_t)j]);
-#define VK_DO(R) vk_rows_avx512(R, y, xr, p, length, from > 0)
-        VK_ROWS_12(VK_DO, VK_STRIP)
+VK_T512 static void vk_strip_avx512(float *y, const float *x, const uint16_t *p, int k, int rows, int go_on) {
+    const float *xr = x;
+#define VK_DO(R) vk_rows_avx512(R, y, xr, p, k, go_on)
+    VK_ROWS_12(VK_DO, VK_STRIP)
 #undef VK_DO
-    }
+}
+static void vk_tile_avx512(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
+    vk_tile_strips(vk_strip_avx512, y, x, ldx, panel, k, rows);
 }
 VK_T512 VK_INLINE void vk_rows_avx512_wide(const int R, float *y, const float *x, size_t ldx, const float *p, size_t k) {
     __m512 c[12][2];
@@ -707,19 +714,14 @@ VK_TAVX2 VK_INLINE void vk_rows_avx2(const int R, float *y, const float *x, cons
         }
     }
 }
-VK_TAVX2 static void vk_tile_avx2(float *y_out, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    float strip[VK_ROWS_MAX * VK_STRIP];
-    for (size_t from = 0; from < k; from += VK_STRIP) {
-        int length = k - from < VK_STRIP ? (int)(k - from) : VK_STRIP;
-        const uint16_t *p = (const uint16_t *)panel + from * VK_PAD;
-        const float *xr = strip;
-        float *y = y_out;
-        for (int r = 0; r < rows; r++)
-            for (int j = 0; j < length; j++) strip[r * VK_STRIP + j] = vk_b2f(((const uint16_t *)x)[(size_t)r * ldx + from + (size_t)j]);
-#define VK_DO(R) vk_rows_avx2(R, y, xr, p, length, from > 0)
-        VK_ROWS_4(VK_DO, VK_STRIP)
+VK_TAVX2 static void vk_strip_avx2(float *y, const float *x, const uint16_t *p, int k, int rows, int go_on) {
+    const float *xr = x;
+#define VK_DO(R) vk_rows_avx2(R, y, xr, p, k, go_on)
+    VK_ROWS_4(VK_DO, VK_STRIP)
 #undef VK_DO
-    }
+}
+static void vk_tile_avx2(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
+    vk_tile_strips(vk_strip_avx2, y, x, ldx, panel, k, rows);
 }
 VK_TAVX2 VK_INLINE void vk_rows_avx2_wide(const int R, float *y, const float *x, size_t ldx, const float *panel, size_t k) {
     for (int half = 0; half < VK_PAD; half += 16) {
