@@ -1612,22 +1612,13 @@ static int parse_size(const char *text, const char *separators, int64_t *width, 
 /* What is known of a size that adaptive fit-and-pad refuses: tiling, canvas and the resized sizes, one of them 0 (as goldens/tiling has it).
  * The resized sizes are those of vp_layout_compute, float32 step by step. */
 static int tile_refused(const tile_job *job, int32_t width, int32_t height, vp_layout *l) {
-    int32_t canvas[2] = {0, 0}, *resized[2][2] = {{&l->resized_width_px, &l->resized_height_px},
-                                                  {&l->global_resized_width_px, &l->global_resized_height_px}};
+    const vp_geometry *g = &job->geometry;
     if (job->tiles.rule != VP_TILE_ADAPTIVE || job->tiles.fit != VP_FIT_PAD) return 0;
-    if (vp_tiler_adaptive(&job->geometry, width, height, job->tiles.max_crops, &l->tiling) != VP_OK) return 0;
-    if (vp_select_canvas(&job->geometry, l->tiling, &canvas[0], &canvas[1]) != VP_OK) return 0;
+    if (vp_tiler_adaptive(g, width, height, job->tiles.max_crops, &l->tiling) != VP_OK) return 0;
+    if (vp_select_canvas(g, l->tiling, &l->canvas_width_px, &l->canvas_height_px) != VP_OK) return 0;
     l->views = l->tiling.rows * l->tiling.cols + 1;
-    l->canvas_width_px = canvas[0];
-    l->canvas_height_px = canvas[1];
-    for (int i = 0; i < 2; i++) {
-        const float across = (float)(i ? job->geometry.crop_px : canvas[0]) / (float)width;
-        const float down = (float)(i ? job->geometry.crop_px : canvas[1]) / (float)height;
-        const float scale = across < down ? across : down;
-        *resized[i][0] = (int32_t)((float)width * scale);
-        *resized[i][1] = (int32_t)((float)height * scale);
-    }
-    return 1;
+    return vp_tiler_shrink(l->canvas_width_px, l->canvas_height_px, width, height, &l->resized_width_px, &l->resized_height_px) == VP_OK
+        && vp_tiler_shrink(g->crop_px, g->crop_px, width, height, &l->global_resized_width_px, &l->global_resized_height_px) == VP_OK;
 }
 
 /* Makes the row of a size; the error's text goes to `line`. Returns 0 or the exit code it would have alone. */

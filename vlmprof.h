@@ -258,6 +258,13 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
  * source:  ChulanZhang/molmo_hf experiments, crops_to_tiling
  * numeric: double */
 VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, double aspect, vp_tiling *tiling);
+/* Size of an image shrunk or grown to fit inside a canvas (VP_FIT_PAD), also where vp_layout_compute refuses it because a side becomes 0.
+ * in:      canvas 1..VP_CANVAS_PX_LIMIT, image >= 1 [px]
+ * returns: VP_OK; VP_ERR_RANGE a side outside that
+ * numeric: every step rounded to float32, as the reference does
+ * memory:  none */
+VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_px, int32_t width_px, int32_t height_px, int32_t *resized_width_px,
+                                 int32_t *resized_height_px);
 
 typedef enum vp_tile_rule { VP_TILE_ADAPTIVE, VP_TILE_TIER, VP_TILE_CROPS, VP_TILE_TOKENS } vp_tile_rule;
 typedef enum vp_fit { VP_FIT_PAD, VP_FIT_FILL } vp_fit; /* fit inside and pad | fill and cut the centre */
@@ -1251,19 +1258,24 @@ static int vp_impl_count_tokens(const vp_impl_grid *grid, vp_tiling tiling, vp_l
 
 /* Sizes of the image inside (or around) a canvas. Every step is rounded to float32, as the reference does: 640x480 in 336x336 gives
  * 336x251, because 480 * (336 / 640) is 251.99999 there. Canvas sides are at most VP_CANVAS_PX_LIMIT, where float32 still has halves. */
-static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], int32_t resized_px[2], int32_t offset_px[2]) {
+static void vp_impl_scale(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], float side[2]) {
     const float image_0 = (float)image_px[0], image_1 = (float)image_px[1];
     const float scale_0 = (float)canvas_px[0] / image_0, scale_1 = (float)canvas_px[1] / image_1;
     const float smaller = scale_0 < scale_1 ? scale_0 : scale_1, larger = scale_0 < scale_1 ? scale_1 : scale_0;
     const float scale = fit == VP_FIT_PAD ? smaller : larger;
-    float side[2];
-    int i;
     side[0] = image_0 * scale;
     side[1] = image_1 * scale;
-    for (i = 0; i < 2; i++) {
-        if (fit == VP_FIT_FILL) side[i] = ceilf(side[i]);
-        if (!(side[i] >= 1.0f && side[i] < 2147483648.0f)) return VP_ERR_RANGE;
+    if (fit == VP_FIT_FILL) {
+        side[0] = ceilf(side[0]);
+        side[1] = ceilf(side[1]);
     }
+}
+static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], int32_t resized_px[2], int32_t offset_px[2]) {
+    float side[2];
+    int i;
+    vp_impl_scale(fit, canvas_px, image_px, side);
+    for (i = 0; i < 2; i++)
+        if (!(side[i] >= 1.0f && side[i] < 2147483648.0f)) return VP_ERR_RANGE;
     for (i = 0; i < 2; i++) {
         resized_px[i] = (int32_t)side[i];
         if (fit == VP_FIT_FILL) {
@@ -1274,6 +1286,19 @@ static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32
             offset_px[i] = (canvas_px[i] - resized_px[i]) / 2;
         }
     }
+    return VP_OK;
+}
+
+VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_px, int32_t width_px, int32_t height_px, int32_t *resized_width_px,
+                                 int32_t *resized_height_px) {
+    const int32_t canvas_px[2] = {canvas_width_px, canvas_height_px}, image_px[2] = {width_px, height_px};
+    float side[2];
+    int i;
+    for (i = 0; i < 2; i++)
+        if (canvas_px[i] < 1 || canvas_px[i] > VP_CANVAS_PX_LIMIT || image_px[i] < 1) return VP_ERR_RANGE;
+    vp_impl_scale(VP_FIT_PAD, canvas_px, image_px, side);
+    *resized_width_px = (int32_t)side[0];
+    *resized_height_px = (int32_t)side[1];
     return VP_OK;
 }
 

@@ -332,6 +332,14 @@ static void test_options(void) {
     vp_layout layout, other;
     vp_tiling t = { 0, 0 };
     int32_t crops, tokens = 0;
+    check_case("shrinking to nothing is a size too");
+    CHECK_INT(vp_tiler_shrink(336, 336, 640, 480, &crops, &tokens), VP_OK);
+    CHECK(crops == 336 && tokens == 251);
+    CHECK_INT(vp_tiler_shrink(336, 336, 1, 5000, &crops, &tokens), VP_OK);
+    CHECK(crops == 0 && tokens == 336);
+    CHECK_INT(vp_tiler_shrink(336, 336, 0, 5, &crops, &tokens), VP_ERR_RANGE);
+    CHECK_INT(vp_tiler_shrink(VP_CANVAS_PX_LIMIT + 1, 336, 5, 5, &crops, &tokens), VP_ERR_RANGE);
+    CHECK(crops == 0 && tokens == 336);
     check_case("exact crops and target tokens go through the layout");
     CHECK(options.rule == VP_TILE_ADAPTIVE && options.fit == VP_FIT_PAD && options.max_crops == 12 && options.tier == NULL);
     for (crops = 1; crops <= 40; crops++) {
