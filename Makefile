@@ -1,12 +1,13 @@
 # vlmprof: `make help` lists the targets. Works with GNU make 4 and bash; builds go to build/, the program to ./vlmprof.
-# CC, CXX, CFLAGS, KERNEL_FLAGS, NVCC, PREFIX and DESTDIR can be set from outside.
+# CC, CXX, CFLAGS, KERNEL_FLAGS, NVCC (empty: no GPU code), PREFIX and DESTDIR can be set from outside.
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
 CC ?= cc
-CXX ?= c++
+# the C++ compiler beside the C compiler: one sanitizer runtime for both
+CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),g++)
 CFLAGS ?= -O2 -g
 KERNEL_FLAGS ?= -O3
 NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
@@ -16,6 +17,11 @@ TEST_TIMEOUT_S ?= 600
 B ?= build
 PROGRAM ?= ./vlmprof
 
+# one fat object: machine code for A100, H100/H200 and B200, and PTX for what comes after; no C++ runtime is needed to link it
+NVCC_FLAGS := -std=c++17 -O3 -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
+NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=[sm_100,compute_100]
+CUDA_LIBRARIES = -L$(dir $(NVCC))../lib64 -L$(dir $(NVCC))../targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
+
 # No option here lets the compiler reorder floating point, and none ties the program to this machine's processor.
 # Contraction is off because results of the header are compared bit by bit; the kernels choose it function by function.
 WARN := -Wall -Wextra -Wpedantic -Wshadow
@@ -24,7 +30,8 @@ HEADER_FLAGS = $(STD) $(WARN) -ffp-contract=off $(CFLAGS) $(SANITIZE)
 ENGINE_FLAGS = $(STD) $(WARN) $(CFLAGS) $(KERNEL_FLAGS) -fopenmp $(SANITIZE)
 DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).d
 
-TEST_SOURCES := $(wildcard tests/test_*.c)
+# test_faults.c makes calls of the emulated GPU fail: it has no other form
+TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
 TEST_SCRIPTS := $(wildcard tests/test_*.sh)
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
@@ -40,17 +47,18 @@ SAMPLE_PROGRAMS := $(SAMPLE_SOURCES:samples/%.c=$(B)/samples/%)
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo test test-programs check test-sanitized test-gpu gpu-compile bench fuzz full-size install clean
+.PHONY: all help deps demo test test-programs check test-sanitized test-gpu gpu-compile bench bench-gpu fuzz full-size install clean
 all: $(PROGRAM)
-	@if [ -n "$(NVCC)" ]; then echo "$(PROGRAM): CPU backend. nvcc found ($(NVCC)): no GPU backend in this version, make gpu-compile compiles the kernels"; \
-	else echo "$(PROGRAM): CPU backend. nvcc not found, and not needed: no GPU backend in this version"; fi
+	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
+	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
 
 help:
-	@echo "make             builds ./vlmprof"
+	@echo "make             builds ./vlmprof; with GPU code when nvcc is found"
 	@echo "make demo        a sweep over samples/ with random weights: 12 result files in build/demo, under a minute"
-	@echo "make test        all tests; the last line is the count"
+	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
-	@echo "make gpu-compile the kernels as GPU objects (needs nvcc); test-gpu: no GPU backend in this version, fails"
+	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
+	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
 	@echo "make bench       benchmarks;  make fuzz: FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer;  make full-size: checks at the real model's size"
 	@echo "make install     PREFIX=$(PREFIX);  make clean"
 
@@ -68,8 +76,39 @@ $(B)/cli.o: cli.c | $(PROBED)
 $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(ENGINE_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@
-$(PROGRAM): $(B)/cli.o $(B)/vlmprof_kernels.o
-	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -lm
+$(B)/vlmprof_cuda.o: vlmprof_kernels.cu vlmprof.h
+	@echo "nvcc $<"
+	@mkdir -p $(B)
+	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -c $< -o $@
+# the GPU's half of the program, and what it links with
+GPU_OBJECT := $(if $(NVCC),$(B)/vlmprof_cuda.o)
+$(PROGRAM): $(B)/cli.o $(B)/vlmprof_kernels.o $(GPU_OBJECT)
+	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) -lm
+
+# ---- the same with the GPU emulated (tests/cuda_on_cpu.h): the whole command, and the tests that run on any device
+E := $(B)/emulated
+EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) -Wno-pedantic $(CFLAGS) -O2 $(SANITIZE) -include tests/cuda_on_cpu.h
+$(E)/vlmprof_emulated.o: vlmprof_kernels.cu vlmprof.h tests/cuda_on_cpu.h | $(PROBED)
+	@echo "c++ $< (GPU code, emulated)"
+	@mkdir -p $(E)
+	@$(CXX) $(EMULATED_FLAGS) -c $< -o $@
+$(E)/vlmprof: $(B)/cli.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
+$(E)/emulator: tests/emulator.cpp tests/cuda_on_cpu.h | $(PROBED)
+	@echo "c++ $<"
+	@mkdir -p $(E)
+	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -I. $< -o $@ -ldl -lm
+# test_kernels holds the engine's source itself; the others link it
+$(E)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h | $(PROBED)
+	@mkdir -p $(E)
+	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' -I. -c $< -o $@
+$(E)/test_kernels: $(E)/test_kernels.o $(E)/vlmprof_emulated.o
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
+$(E)/test_%: $(E)/test_%.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
+EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faults
+.PRECIOUS: $(E)/test_%.o
+
 
 # ---- programs of one source each: tests, benchmarks, samples. An old program is removed first: a failed build must not leave one to run.
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \
@@ -98,13 +137,13 @@ DEMO_BLOCKS ?= 2 4
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED)
 	@$(MAKE) $(JOBS) -k test-programs || true
-	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(TEST_SCRIPTS)
-test-programs: $(PROGRAM) $(TEST_PROGRAMS) $(SAMPLE_PROGRAMS)
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
+test-programs: $(PROGRAM) $(E)/vlmprof $(TEST_PROGRAMS) $(EMULATED_TESTS) $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 test-sanitized:
-	@$(MAKE) test B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O2 TEST_TIMEOUT_S=1800 SANITIZE="$(SANITIZERS)"
+	@$(MAKE) test B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O2 NVCC= TEST_TIMEOUT_S=1800 SANITIZE="$(SANITIZERS)"
 
 check: test
 	@tests/deps.sh clang
@@ -115,17 +154,38 @@ check: test
 	@if [ -n "$(NVCC)" ]; then $(MAKE) gpu-compile; else echo "skipped: gpu-compile: nvcc not found"; fi
 	@echo "check: all passed"
 
-# ---- GPU: the kernels compile for every architecture that nvcc knows of these
+# ---- GPU: the kernels compile for every architecture of these without a warning and without spilling a register
 GPU_ARCHS ?= sm_80 sm_90 sm_90a sm_100
-gpu-compile: $(GPU_ARCHS:%=$(B)/vlmprof_kernels.%.o)
-	@echo "gpu-compile: $(words $(GPU_ARCHS)) objects"
-$(B)/vlmprof_kernels.%.o: vlmprof_kernels.cu vlmprof.h
+gpu-compile: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
+	@echo "gpu-compile: $(words $(GPU_ARCHS)) objects, no warnings, no spills"
+$(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu vlmprof.h
 	@if [ -z "$(NVCC)" ]; then echo "gpu-compile needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
-	@mkdir -p $(B)
+	@mkdir -p $(@D)
 	@echo "nvcc $* $<"
-	@$(NVCC) -O3 -std=c++17 -arch=$* -c $< -o $@
-test-gpu:
-	@echo "test-gpu: this version has no GPU backend, so there is nothing that could pass"; exit 1
+	@$(NVCC) $(NVCC_FLAGS) -arch=$* -Xptxas -v -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@if grep -v '^ptxas info\|bytes stack frame' $@.log | grep .; then echo "$*: nvcc warns" >&2; rm $@; exit 1; fi
+	@if grep 'spill' $@.log | grep -v ' 0 bytes spill stores, 0 bytes spill loads'; then echo "$*: registers spill" >&2; rm $@; exit 1; fi
+
+# ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
+G := $(B)/gpu
+$(G)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h | $(PROBED)
+	@mkdir -p $(G)
+	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_CUDA -DTEST_DEVICE='"cuda"' -I. -c $< -o $@
+$(G)/test_kernels: $(G)/test_kernels.o $(B)/vlmprof_cuda.o
+	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) -lm
+$(G)/test_%: $(G)/test_%.o $(B)/vlmprof_kernels.o $(B)/vlmprof_cuda.o
+	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) -lm
+.PRECIOUS: $(G)/test_%.o
+test-gpu: $(PROBED)
+	@if [ -z "$(NVCC)" ]; then echo "test-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
+	@$(MAKE) $(JOBS) $(PROGRAM) $(G)/test_kernels $(G)/test_model
+	@$(PROGRAM) selftest --device cuda
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
+	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
+bench-gpu: $(PROBED)
+	@if [ -z "$(NVCC)" ]; then echo "bench-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
+	@$(MAKE) $(JOBS) $(PROGRAM)
+	@PROGRAM=$(PROGRAM) tests/bench/bench_gpu.sh
 
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi

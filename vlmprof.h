@@ -838,19 +838,38 @@ typedef struct vp_engine_options {
 } vp_engine_options;
 /* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to fill in */
 VP_API vp_engine_options vp_engine_options_default(void);
-/* Chooses kernels, reserves memory and loads or draws the weights.
+/* CUDA devices. The GPU code is there when vlmprof_kernels.cu, compiled by nvcc, is linked beside the object that a C compiler makes of it. */
+typedef struct vp_device_info {
+    char name[128];
+    int32_t compute_major, compute_minor, multiprocessor_count;
+    int32_t driver_version, runtime_version; /* CUDA's: 13010 is 13.1 */
+    uint64_t memory_bytes, free_bytes;
+} vp_device_info;
+/* How many CUDA devices this process can use, at least 1.
+ * returns: VP_OK; VP_ERR_DEVICE with the reason: no GPU code in this build, no driver, a driver that is too old, no GPU
+ * threads: reentrant */
+VP_API vp_result vp_device_count(int32_t *count, vp_error *error);
+/* Tells what device `index` is.
+ * returns: VP_OK; VP_ERR_DEVICE as above, or no such device */
+VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error);
+VP_API int32_t vp_device_toolkit(void); /* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
+
+/* Chooses kernels, reserves memory and loads or draws the weights. "auto" takes the first CUDA device when vp_device_count says that there is
+ * one, and the CPU otherwise; vp_engine_device_note then says why.
  * in:      options  see the fields; checkpoint and config are read only during the call
  * out:     engine   on success only; give it to vp_engine_close
- * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE the device is missing;
- *          VP_ERR_UNSUPPORTED a shape that the kernels lack; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a
- *          tensor; VP_ERR_INTERRUPTED by progress
- * memory:  bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position; fp32: twice that
+ * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE the device is missing, is too
+ *          old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels lack; VP_ERR_MEMORY with the bytes asked and free;
+ *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_INTERRUPTED by progress
+ * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position; fp32: twice that. On a GPU
+ *          also 32 MiB of pinned host memory
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
-VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch */
-VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads" */
-VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows */
+VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
+VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
+VP_API const char *vp_engine_device_note(const vp_engine *engine);   /* why "auto" took the CPU; "" otherwise */
+VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows; "cublas" on a GPU */
 VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
 
 /* stages of a request, in order; decode steps come separately */
@@ -864,8 +883,15 @@ typedef enum vp_stage {
 } vp_stage;
 VP_API const char *vp_stage_name(vp_stage stage);
 
-/* what a stage boundary recorded: 0 where the stage did not run (`ran` tells) */
-typedef struct vp_stage_times { int64_t wall_ns[VP_STAGE_COUNT]; unsigned char ran[VP_STAGE_COUNT]; } vp_stage_times;
+/* What the boundaries of the stages recorded; 0 where a stage did not run (`ran` tells).
+ * wall_ns is the host's clock: on a GPU the time it took to send the stage's work. device_ns is the time between the boundaries on the device
+ * (CUDA events on the compute stream); on the CPU the two are the same. launches, flops and bytes count the kernels, products and copies of a
+ * stage from their shapes: FLOPs that the arithmetic needs, and each operand of each launch read or written once. */
+typedef struct vp_stage_times {
+    int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
+    int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
+    unsigned char ran[VP_STAGE_COUNT];
+} vp_stage_times;
 
 /* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped */
 typedef struct vp_dump {
@@ -889,7 +915,7 @@ typedef struct vp_request {
 } vp_request;
 
 typedef struct vp_reply {
-    int32_t *tokens; int64_t *step_ns;               /* caller's, [max_new_tokens] each; step_ns[i] = decode step i, i < token_count - 1 */
+    int32_t *tokens; int64_t *step_ns;               /* caller's, [max_new_tokens] each; step_ns[i] = decode step i on the device, i < token_count - 1 */
     int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
     vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
 } vp_reply;
@@ -897,7 +923,7 @@ typedef struct vp_reply {
  * in:      request  checked whole before anything runs: ids, positions, blocks and sizes within the model and the engine
  * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times
  * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched); VP_ERR_FORMAT logits that are not numbers: the weights or
- *          pixels are damaged (reply is then unusable)
+ *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE a CUDA call that failed (the engine can only be closed then)
  * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same kernels
  * memory:  none
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py

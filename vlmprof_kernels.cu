@@ -1,15 +1,17 @@
 /* vlmprof_kernels.cu - the kernels and the model stages of vlmprof - MIT
  *
- * One source, several targets:
- *   CPU backend   cc -x c -std=c11 -O3 -fopenmp -c vlmprof_kernels.cu        (also compiles as C++17)
- *   GPU kernels   nvcc -arch=sm_90 -c vlmprof_kernels.cu                     (CUDA C++)
+ * One source, three targets:
+ *   CPU backend and engine   cc -x c -std=c11 -O3 -fopenmp -c vlmprof_kernels.cu        (also compiles as C++17)
+ *   GPU backend              nvcc -std=c++17 -O3 -arch=sm_90 -c vlmprof_kernels.cu -o vlmprof_cuda.o
+ *   the same, without a GPU  g++ -x c++ -std=c++17 -include tests/cuda_on_cpu.h -c vlmprof_kernels.cu -o vlmprof_emulated.o
+ * The engine reaches a backend through one table of functions (>>backend). The GPU's table is a weak symbol: link the second object
+ * beside the first and the engine finds it.
  *
  * Shared kernels are written once. The rule that makes it work: A KERNEL BODY IS RIGHT FOR ANY NUMBER OF THREADS IN A BLOCK, 1
- * INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be shared (GEMM and
- * attention over many queries) has one body per target; the CPU's are below. This version has no GPU backend yet: nvcc compiles the
- * shared kernels and their launchers only.
+ * INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be shared (GEMM, attention
+ * over many queries, single rows of experts) has one body per target.
  *
- * Rooms: >>targets >>kernels >>launchers >>gemm >>attention >>weights >>memory >>stages >>engine
+ * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>cuda | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages >>engine
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in fp32, residual
  * streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below means bf16 or f32 by that mode.
@@ -30,13 +32,19 @@ enum {
     VK_POOL_MAX = 1024,      /* heads * keys of a pooling window */
     VK_ROWS_MAX = 32,        /* rows of one GEMM tile */
     VK_THREADS_MAX = 4096,
+    VK_BLOCK_MAX = 256,      /* threads of a block of most kernels */
     VK_PARALLEL_BYTES = 131072, VK_PARALLEL_PRODUCTS = 1 << 21 /* below these a second thread costs more than it brings */
 };
 
+#if defined(__CUDACC__) || defined(CUDA_ON_CPU)
+#define VK_CUDA 1
+#endif
+
 /* ================================================================================================ targets >>targets
  * name                 GPU                                   CPU
- * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>     static function / OpenMP loop over blocks; `bytes`, what the kernel
- *                                                            reads and writes, tells the CPU whether waking threads is worth it
+ * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>     static function / OpenMP loop over blocks. `flops` and `bytes`, what the
+ *                                                            arithmetic needs, are counted; the CPU also asks them whether waking
+ *                                                            threads is worth it
  * BLK TID NTID         blockIdx.x threadIdx.x blockDim.x      the block's number, 0, 1
  * EACH(i, n)           block-stride loop                     SIMD loop
  * EACH_OUTER           the same, for bodies with a loop        plain loop
@@ -52,12 +60,54 @@ enum {
 #define VK_PRAGMA(x)
 #endif
 
-#ifdef __CUDACC__
+/* where work is sent: the part of a backend's state that launchers see; vk_cpu and vk_cuda begin with it */
+typedef struct vk_work { int64_t launches, flops, bytes; } vk_work;
+typedef struct vk_queue {
+    vk_work work;         /* of everything sent so far */
+    int dry;              /* count only: a recorded step is about to be replayed */
+    int threads;          /* CPU */
+    void *stream;         /* GPU: cudaStream_t */
+    int error, line;      /* GPU: the first CUDA or cuBLAS status that was not success; it sticks, and nothing more is sent */
+    const char *error_at; /* the call or the kernel */
+} vk_queue;
+/* counts one operation; says whether it is to be sent */
+static int vk_count(vk_queue *queue, int64_t flops, int64_t bytes) {
+    if (queue->error) return 0;
+    queue->work.launches++;
+    queue->work.flops += flops;
+    queue->work.bytes += bytes;
+    return !queue->dry;
+}
+/* threads of a block whose loops run over n elements */
+static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <= 32 ? 32 : (n + 31) / 32 * 32; }
+
+#ifdef VK_CUDA
+#ifndef CUDA_ON_CPU /* tests/cuda_on_cpu.h brings all of these names itself */
+#include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
-typedef struct vk_queue { cudaStream_t stream; } vk_queue;
-#define KERNEL(name, ...) __global__ void name(__VA_ARGS__)
-#define LAUNCH(name, blocks, threads, bytes, ...) (void)(bytes), name<<<(unsigned)(blocks), (threads), 0, queue->stream>>>(__VA_ARGS__)
+#include <dlfcn.h>
+#define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
+#define LAUNCH(name, blocks, threads, flops, bytes, ...) \
+    do { \
+        if (vk_count(queue, (int64_t)(flops), (int64_t)(bytes))) { \
+            CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), 0, (cudaStream_t)queue->stream, __VA_ARGS__); \
+            vk_cuda_check(queue, cudaGetLastError(), #name, __LINE__); \
+        } \
+    } while (0)
+/* keeps the first failure */
+static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, int line) {
+    if (status != cudaSuccess && !queue->error) {
+        queue->error = (int)status;
+        queue->error_at = what;
+        queue->line = line;
+    }
+    return status == cudaSuccess;
+}
 #define FN static __device__ __forceinline__
 #define BLK ((size_t)blockIdx.x)
 #define TID ((int)threadIdx.x)
@@ -134,15 +184,15 @@ FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)
 #else
 #define VK_CLONES
 #endif
-typedef struct vk_queue { int threads; } vk_queue;
 #define KERNEL(name, ...) static VK_CLONES void name(size_t vk_block, __VA_ARGS__)
-#define LAUNCH(name, blocks, threads_a_block, bytes, ...) \
+#define LAUNCH(name, blocks, threads_a_block, flops, bytes, ...) \
     do { \
-        int64_t vk_blocks = (int64_t)(blocks), vk_bytes = (int64_t)(bytes); \
-        VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads) if (vk_blocks > 1 && vk_bytes > VK_PARALLEL_BYTES)) \
+        int64_t vk_blocks = (int64_t)(blocks), vk_effort = (int64_t)(flops) + (int64_t)(bytes); \
+        (void)(threads_a_block); \
+        (void)vk_effort; \
+        if (!vk_count(queue, (int64_t)(flops), (int64_t)(bytes))) break; \
+        VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
         for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
-        (void)queue; \
-        (void)vk_bytes; \
     } while (0)
 #define FN static inline
 #define BLK vk_block
@@ -233,27 +283,30 @@ KERNEL(k_convert, void *y, const float *x, int d, int ldy, int wide) {
     EACH(i, d) vk_put(y, BLK * (size_t)ldy + (size_t)i, x[BLK * (size_t)d + (size_t)i], wide);
 }
 
-/* one row of ViT input: class embedding or patch row, plus its position. patches f32 [positions - 1, d] -> x f32 [positions, d] */
-KERNEL(k_vit_embed, float *x, const float *patches, const float *class_embedding, const float *positions, int d) {
-    const float *s = BLK ? patches + (BLK - 1) * (size_t)d : class_embedding;
-    const float *p = positions + BLK * (size_t)d;
+/* one row of ViT input: class embedding or patch row, plus its position. patches f32 [views, count - 1, d] -> x f32 [views, count, d] */
+KERNEL(k_vit_embed, float *x, const float *patches, const float *class_embedding, const float *positions, int count, int d) {
+    size_t view = BLK / (size_t)count, at = BLK % (size_t)count;
+    const float *s = at ? patches + (view * (size_t)(count - 1) + at - 1) * (size_t)d : class_embedding;
+    const float *p = positions + at * (size_t)d;
     float *o = x + BLK * (size_t)d;
     EACH(i, d) o[i] = s[i] + p[i];
 }
 
-/* One pooling window of pool x pool patches, from `layers` saved hidden states f32 [layers, patches + 1, w] (row 0 is the class token),
- * side by side. Adds pad_embed f32 [2, layers * w]: [0] where the patch is all padding (mask 0), [1] where it is partly so or the mask is -1.
- * keys in-type [windows * pool * pool, ld]; query in-type [windows, ld] = their mean. dead: the view holds no picture, features are 0. */
-KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float *mask, const float *pad_embed, int layers, int w, int side, int pool,
-       int ld, int dead, int wide) {
-    int windows = side / pool, wy = (int)BLK / windows * pool, wx = (int)BLK % windows * pool, n = pool * pool;
-    size_t layer_floats = (size_t)(side * side + 1) * (size_t)w;
+/* One pooling window of pool x pool patches, from `layers` saved hidden states, `layer_floats` apart, each f32 [views, patches + 1, w] (row 0 is
+ * the class token), side by side. Adds pad_embed f32 [2, layers * w]: [0] where the patch is all padding (mask 0), [1] where it is partly so or
+ * the mask is -1; mask f32 [views, patches]. keys in-type [views * windows * pool * pool, ld]; query in-type [views * windows, ld] = their mean.
+ * dead int32 [views]: the view holds no picture, features are 0. */
+KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead, const float *pad_embed,
+       size_t layer_floats, int layers, int w, int side, int pool, int ld, int wide) {
+    int across = side / pool, n = pool * pool, view = (int)BLK / (across * across), window = (int)BLK % (across * across),
+        wy = window / across * pool, wx = window % across * pool, gone = dead[view];
+    const float *states = hidden + (size_t)view * (size_t)(side * side + 1) * (size_t)w, *masks = mask + (size_t)view * (size_t)(side * side);
     for (int l = 0; l < layers; l++) {
         EACH_OUTER(i, w) {
             float sum = 0.0f;
             for (int j = 0; j < n; j++) {
                 int patch = (wy + j / pool) * side + wx + j % pool, c = l * w + i;
-                float v = dead ? 0.0f : hidden[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)w + (size_t)i], m = mask[patch];
+                float v = gone ? 0.0f : states[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)w + (size_t)i], m = masks[patch];
                 v += m == 0.0f ? pad_embed[c] : 0.0f;
                 v += (m > 0.0f) & (m < 1.0f) || m == -1.0f ? pad_embed[layers * w + c] : 0.0f;
                 sum += v;
@@ -299,10 +352,12 @@ KERNEL(k_silu_mul, void *y, const float *gate_up, int h, int ldy, int wide) {
     EACH(i, h) vk_put(y, BLK * (size_t)ldy + (size_t)i, vk_silu(g[i]) * u[i], wide);
 }
 
-/* x f32 [tokens, d] = embedding rows; table in-type [ids, d] */
+/* x f32 [tokens, d] = embedding rows; table in-type [ids, d]. A negative id, which k_argmax gives for logits that are no numbers, is a row of 0:
+ * the step after such a token may be under way before the host knows it. */
 KERNEL(k_embed, float *x, const void *table, const int32_t *ids, int d, int wide) {
-    size_t from = (size_t)ids[BLK] * (size_t)d, to = BLK * (size_t)d;
-    EACH(i, d) x[to + (size_t)i] = vk_get(table, from + (size_t)i, wide);
+    int id = ids[BLK];
+    size_t from = (size_t)(id < 0 ? 0 : id) * (size_t)d, to = BLK * (size_t)d;
+    EACH(i, d) x[to + (size_t)i] = id < 0 ? 0.0f : vk_get(table, from + (size_t)i, wide);
 }
 
 /* image features are ADDED to the embedding of their <im_patch>; index < 0: the overlap of neighbouring crops, dropped */
@@ -312,12 +367,12 @@ KERNEL(k_scatter_add, float *x, const float *features, const int32_t *index, int
 }
 
 /* QK-norm over the whole width, then RoPE (half-split pairs) of one token's q and k; v as it is. qkv f32 [tokens, 3 * d];
- * q in-type [tokens, ldq]; key and value in-type [positions, d], written at position + BLK; cs f32 [positions, head_dim]: cos then sin */
-KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight, const float *cs, int d,
-       int head_dim, int ldq, int position, float eps, int wide) {
-    const float *x = qkv + BLK * 3 * (size_t)d, *v = x + 2 * (size_t)d, *c = cs + ((size_t)position + BLK) * (size_t)head_dim;
+ * q in-type [tokens, ldq]; key and value in-type [positions, d], written at *position + BLK; cs f32 [positions, head_dim]: cos then sin */
+KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight, const float *cs,
+       const int32_t *position, int d, int head_dim, int ldq, float eps, int wide) {
+    size_t at_position = (size_t)*position + BLK, row = at_position * (size_t)d;
+    const float *x = qkv + BLK * 3 * (size_t)d, *v = x + 2 * (size_t)d, *c = cs + at_position * (size_t)head_dim;
     const float *s = c + head_dim / 2;
-    size_t row = ((size_t)position + BLK) * (size_t)d;
     for (int which = 0; which < 2; which++) {
         const float *a = x + (size_t)which * (size_t)d, *w = which ? k_weight : q_weight;
         void *o = which ? key : q;
@@ -337,9 +392,11 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, const 
     EACH(i, d) vk_put(value, row + (size_t)i, v[i], wide);
 }
 
-/* one query against `keys` cached keys, one block a head; scores f32 [heads, lds] is scratch. y, q in-type [d]; key, value in-type [positions, d] */
-KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *value, float *scores, int keys, int lds, int d, int head_dim,
-       float scale, int wide) {
+/* one query against the *position + 1 cached keys, one block a head; scores f32 [heads, lds] is scratch. y, q in-type [d]; key, value in-type
+ * [positions, d] */
+KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position, int lds, int d,
+       int head_dim, float scale, int wide) {
+    int keys = *position + 1;
     size_t h = BLK * (size_t)head_dim;
     float *p = scores + BLK * (size_t)lds, m = -INFINITY, s = 0.0f;
     EACH_WARP(j, keys) {
@@ -428,7 +485,7 @@ KERNEL(k_combine, float *x, const float *expert_rows, const int32_t *slot_row, c
     }
 }
 
-/* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives 0. Indices below 2^24 are
+/* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives -1. Indices below 2^24 are
  * exact in a float. */
 KERNEL(k_argmax, int32_t *out, const float *x, int n) {
     const float *xr = x + BLK * (size_t)n;
@@ -437,103 +494,657 @@ KERNEL(k_argmax, int32_t *out, const float *x, int n) {
     m = block_max(m);
     EACH_MAX(i, n, best) { float c = xr[i] == m ? -(float)i : -INFINITY; best = c > best ? c : best; }
     best = block_max(best);
-    if (TID == 0) out[BLK] = best > -INFINITY ? (int32_t)-best : 0;
+    if (TID == 0) out[BLK] = best > -INFINITY ? (int32_t)-best : -1;
+}
+
+/* the sequence grew: *position += by. One block. The position lies on the device, so that one recorded decode step serves all steps. */
+KERNEL(k_advance, int32_t *position, int by) {
+    if (BLK == 0 && TID == 0) *position += by;
 }
 
 /* ============================================================================================== launchers >>launchers
- * The shared kernels behind one table, the same for every target. Pointers are the target's. */
+ * The shared kernels behind one table, the same for every target. Pointers are the target's. FLOPs count additions, multiplications, divisions
+ * and exponentials as one each; bytes count every operand read or written once. */
 typedef struct vk_kernels {
     void (*rmsnorm)(vk_queue *queue, void *y, const float *x, const float *w, int rows, int d, int ldy, float eps, int wide);
     void (*layernorm)(vk_queue *queue, void *y, const float *x, const float *w, const float *b, int rows, int d, int ldy, float eps, int wide);
     void (*convert)(vk_queue *queue, void *y, const float *x, int rows, int d, int ldy, int wide);
-    void (*vit_embed)(vk_queue *queue, float *x, const float *patches, const float *class_embedding, const float *positions, int rows, int d);
-    void (*pool_windows)(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask, const float *pad_embed, int layers, int w,
-                         int side, int pool, int ld, int dead, int wide);
+    void (*vit_embed)(vk_queue *queue, float *x, const float *patches, const float *class_embedding, const float *positions, int views, int count,
+                      int d);
+    void (*pool_windows)(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead,
+                         const float *pad_embed, size_t layer_floats, int views, int layers, int w, int side, int pool, int ld, int wide);
     void (*pool_attention)(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads, int head_dim, int ldy, int wide);
     void (*silu_mul)(vk_queue *queue, void *y, const float *gate_up, int rows, int h, int ldy, int wide);
     void (*embed)(vk_queue *queue, float *x, const void *table, const int32_t *ids, int rows, int d, int wide);
     void (*scatter_add)(vk_queue *queue, float *x, const float *features, const int32_t *index, int rows, int d);
     void (*qk_norm_rope)(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
-                         const float *cs, int rows, int d, int head_dim, int ldq, int position, float eps, int wide);
-    void (*attention_decode)(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, int keys, int lds, int d,
-                             int head_dim, int wide);
+                         const float *cs, const int32_t *position, int rows, int d, int head_dim, int ldq, float eps, int wide);
+    /* keys: what *position + 1 will be, for the count alone */
+    void (*attention_decode)(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
+                             int keys, int lds, int d, int head_dim, int wide);
     void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k);
     void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
                       int pairs);
     void (*gather)(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes);
     void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d);
     void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
+    void (*advance)(vk_queue *queue, int32_t *position, int by);
 } vk_kernels;
 
+static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static void l_rmsnorm(vk_queue *queue, void *y, const float *x, const float *w, int rows, int d, int ldy, float eps, int wide) {
-    LAUNCH(k_rmsnorm, rows, 256, (int64_t)rows * d * 8, y, x, w, d, ldy, eps, wide);
+    int64_t count = (int64_t)rows * d;
+    LAUNCH(k_rmsnorm, rows, vk_threads_for(d), 4 * count, count * (4 + vk_element(wide)) + 4 * d, y, x, w, d, ldy, eps, wide);
 }
 static void l_layernorm(vk_queue *queue, void *y, const float *x, const float *w, const float *b, int rows, int d, int ldy, float eps, int wide) {
-    LAUNCH(k_layernorm, rows, 256, (int64_t)rows * d * 8, y, x, w, b, d, ldy, eps, wide);
+    int64_t count = (int64_t)rows * d;
+    LAUNCH(k_layernorm, rows, vk_threads_for(d), 8 * count, count * (4 + vk_element(wide)) + 8 * d, y, x, w, b, d, ldy, eps, wide);
 }
 static void l_convert(vk_queue *queue, void *y, const float *x, int rows, int d, int ldy, int wide) {
-    LAUNCH(k_convert, rows, 256, (int64_t)rows * d * 8, y, x, d, ldy, wide);
+    LAUNCH(k_convert, rows, vk_threads_for(d), 0, (int64_t)rows * d * (4 + vk_element(wide)), y, x, d, ldy, wide);
 }
-static void l_vit_embed(vk_queue *queue, float *x, const float *patches, const float *class_embedding, const float *positions, int rows, int d) {
-    LAUNCH(k_vit_embed, rows, 256, (int64_t)rows * d * 12, x, patches, class_embedding, positions, d);
+static void l_vit_embed(vk_queue *queue, float *x, const float *patches, const float *class_embedding, const float *positions, int views, int count,
+                        int d) {
+    int64_t floats = (int64_t)views * count * d;
+    LAUNCH(k_vit_embed, views * count, vk_threads_for(d), floats, floats * 8 + (int64_t)count * d * 4, x, patches, class_embedding, positions, count, d);
 }
-static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask, const float *pad_embed, int layers,
-                           int w, int side, int pool, int ld, int dead, int wide) {
-    LAUNCH(k_pool_windows, (side / pool) * (side / pool), 256, (int64_t)side * side * layers * w * 8, keys, query, hidden, mask, pad_embed, layers, w,
-           side, pool, ld, dead, wide);
+static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead,
+                           const float *pad_embed, size_t layer_floats, int views, int layers, int w, int side, int pool, int ld, int wide) {
+    int windows = views * (side / pool) * (side / pool);
+    int64_t values = (int64_t)windows * pool * pool * layers * w, queries = (int64_t)windows * layers * w;
+    LAUNCH(k_pool_windows, windows, vk_threads_for(w), 3 * values + queries, values * (4 + vk_element(wide)) + queries * vk_element(wide), keys, query,
+           hidden, mask, dead, pad_embed, layer_floats, layers, w, side, pool, ld, wide);
 }
 static void l_pool_attention(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads, int head_dim, int ldy,
                              int wide) {
-    LAUNCH(k_pool_attention, windows, 256, (int64_t)windows * n * heads * head_dim * 8, y, q, kv, n, heads, head_dim, ldy,
-           1.0f / sqrtf((float)head_dim), wide);
+    int64_t queries = (int64_t)windows * heads * head_dim;
+    LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim), queries * 4 * n + (int64_t)windows * heads * n * 5,
+           queries * (4 + 8 * n + vk_element(wide)), y, q, kv, n, heads, head_dim, ldy, 1.0f / sqrtf((float)head_dim), wide);
 }
 static void l_silu_mul(vk_queue *queue, void *y, const float *gate_up, int rows, int h, int ldy, int wide) {
-    LAUNCH(k_silu_mul, rows, 256, (int64_t)rows * h * 12, y, gate_up, h, ldy, wide);
+    int64_t count = (int64_t)rows * h;
+    LAUNCH(k_silu_mul, rows, vk_threads_for(h), 4 * count, count * (8 + vk_element(wide)), y, gate_up, h, ldy, wide);
 }
 static void l_embed(vk_queue *queue, float *x, const void *table, const int32_t *ids, int rows, int d, int wide) {
-    LAUNCH(k_embed, rows, 256, (int64_t)rows * d * 8, x, table, ids, d, wide);
+    LAUNCH(k_embed, rows, vk_threads_for(d), 0, (int64_t)rows * d * (4 + vk_element(wide)), x, table, ids, d, wide);
 }
 static void l_scatter_add(vk_queue *queue, float *x, const float *features, const int32_t *index, int rows, int d) {
-    LAUNCH(k_scatter_add, rows, 256, (int64_t)rows * d * 12, x, features, index, d);
+    int64_t count = (int64_t)rows * d;
+    LAUNCH(k_scatter_add, rows, vk_threads_for(d), count, count * 12, x, features, index, d);
 }
 static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
-                           const float *cs, int rows, int d, int head_dim, int ldq, int position, float eps, int wide) {
-    LAUNCH(k_qk_norm_rope, rows, 256, (int64_t)rows * d * 24, q, key, value, qkv, q_weight, k_weight, cs, d, head_dim, ldq, position, eps, wide);
+                           const float *cs, const int32_t *position, int rows, int d, int head_dim, int ldq, float eps, int wide) {
+    int64_t count = (int64_t)rows * d;
+    LAUNCH(k_qk_norm_rope, rows, vk_threads_for(d), 14 * count, count * (12 + 3 * vk_element(wide)), q, key, value, qkv, q_weight, k_weight, cs, position,
+           d, head_dim, ldq, eps, wide);
 }
-static void l_attention_decode(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, int keys, int lds, int d,
-                               int head_dim, int wide) {
-    LAUNCH(k_attention_decode, d / head_dim, 256, (int64_t)keys * d * (wide ? 8 : 4), y, q, key, value, scores, keys, lds, d, head_dim,
-           1.0f / sqrtf((float)head_dim), wide);
+static void l_attention_decode(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
+                               int keys, int lds, int d, int head_dim, int wide) {
+    int64_t heads = d / head_dim;
+    LAUNCH(k_attention_decode, heads, VK_BLOCK_MAX, (int64_t)keys * (4 * d + 5 * heads), ((int64_t)keys + 1) * 2 * d * vk_element(wide), y, q, key,
+           value, scores, position, lds, d, head_dim, 1.0f / sqrtf((float)head_dim), wide);
 }
+/* the comparisons of the ranking count as FLOPs */
 static void l_router(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k) {
-    LAUNCH(k_router, rows, 64, (int64_t)rows * experts * (4 + experts / 8), index, weight, logits, experts, k);
+    int64_t count = (int64_t)rows * experts;
+    LAUNCH(k_router, rows, vk_threads_for(experts), count * (5 + experts), count * 4 + (int64_t)rows * k * 8, index, weight, logits, experts, k);
 }
 static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
                         int pairs) {
-    LAUNCH(k_moe_count, experts, 256, (int64_t)experts * pairs * 4, count, index, pairs);
-    LAUNCH(k_moe_fill, experts, 256, (int64_t)experts * pairs * 4, start, list, slot_row, count, index, pairs);
+    LAUNCH(k_moe_count, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 4 + experts * 4, count, index, pairs);
+    LAUNCH(k_moe_fill, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 12 + experts * 8, start, list, slot_row, count, index,
+           pairs);
 }
 static void l_gather(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes) {
-    LAUNCH(k_gather, rows, 256, (int64_t)rows * row_bytes * 2, y, x, list, k, row_bytes);
+    LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0, (int64_t)rows * row_bytes * 2, y, x, list, k, row_bytes);
 }
 static void l_combine(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d) {
-    LAUNCH(k_combine, rows, 256, (int64_t)rows * k * d * 12, x, expert_rows, slot_row, weight, k, d);
+    int64_t count = (int64_t)rows * d;
+    LAUNCH(k_combine, rows, vk_threads_for(d), count * k * 2, count * (8 + 4 * k), x, expert_rows, slot_row, weight, k, d);
 }
 static void l_argmax(vk_queue *queue, int32_t *out, const float *x, int rows, int n) {
-    LAUNCH(k_argmax, rows, 1024, (int64_t)rows * n * 8, out, x, n);
+    LAUNCH(k_argmax, rows, n > VK_BLOCK_MAX ? 1024 : vk_threads_for(n), 2 * (int64_t)rows * n, (int64_t)rows * n * 4, out, x, n);
 }
+static void l_advance(vk_queue *queue, int32_t *position, int by) { LAUNCH(k_advance, 1, 32, 1, 8, position, by); }
 
 #define VK_KERNEL_TABLE { l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, l_scatter_add, \
-    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax }
+    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance }
 
-#ifdef __CUDACC__
-extern "C" { extern const vk_kernels vk_cuda_kernels; const vk_kernels vk_cuda_kernels = VK_KERNEL_TABLE; }
-#else
-static const vk_kernels vk_cpu_kernels = VK_KERNEL_TABLE;
+/* ================================================================================================ backend >>backend
+ * What the engine asks of a backend. Pointers named y, x, to, from are the backend's memory unless it says host. Sending never waits; what fails
+ * on a GPU sticks to the queue, sends nothing more, and comes out of `wait`. */
+/* a linear layer: y = x W^T + bias. Weights in-type, W rows of k padded to k_padded: row after row where the backend says row_major, else in
+ * panels (>>gemm) */
+typedef struct vk_linear {
+    void *weights;
+    const float *bias; /* f32 [n] or NULL */
+    int n, k, k_padded;
+    int wide;          /* f32 weights and inputs; the router's are so in bf16 mode too, because a flipped expert costs more than rounding */
+} vk_linear;
+/* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y += */
+typedef enum vk_epilogue { VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32 } vk_epilogue;
+typedef struct vk_gemm_job { void *y; const void *x; const vk_linear *w; int m, ldy, ldx; } vk_gemm_job;
+
+/* softmax(q k^T / sqrt(head_dim)) v of `batch` sequences of `tokens` rows that follow each other; in-type rows, heads side by side in a row */
+typedef struct vk_attention_job {
+    void *y;
+    const void *q, *k, *v;
+    int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
+} vk_attention_job;
+
+/* the k chosen experts of one token: y f32 [k, n] = x in-type [k, ldx] (ldx 0: the same row for all) times the weights of expert index[slot];
+ * experts' weights lie `stride_bytes` apart, `first` is expert 0 */
+typedef struct vk_expert_rows_job { float *y; const void *x; const vk_linear *first; const int32_t *index; int k, ldx; size_t stride_bytes; } vk_expert_rows_job;
+
+/* the largest sizes that an engine will ask for */
+typedef struct vk_extent {
+    int wide, marks, experts;
+    vk_attention_job vit, llm;     /* sizes only */
+    size_t linear_floats;          /* results of a linear with a bias */
+} vk_extent;
+typedef struct vk_setup { int device, threads, wide; const char *gemm; } vk_setup;
+
+typedef struct vk_backend {
+    vk_kernels kernels;
+    int row_major;      /* weights; see vk_linear */
+    int host_memory;    /* the host reads and writes this memory itself, and inputs need no copy */
+    int view_batch;     /* views that pass the vision stages together */
+    int run_ahead;      /* results are known late: a decode step is sent before the token before it is known */
+    size_t stage_bytes; /* most bytes of one stage() */
+    int32_t toolkit;    /* CUDA version compiled with */
+    vp_result (*device_count)(int32_t *count, vp_error *error);
+    vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
+    vp_result (*open)(const vk_setup *setup, vk_queue **queue, vp_error *error);
+    void (*close)(vk_queue *queue); /* waits, and frees all that the queue holds */
+    void (*describe)(vk_queue *queue, char *text, size_t capacity);
+    const char *(*gemm)(vk_queue *queue, int wide, int rows);
+    uint64_t (*free_bytes)(vk_queue *queue);                                           /* 0: unknown */
+    size_t (*scratch_bytes)(vk_queue *queue, const vk_extent *extent);
+    void *(*allocate)(vk_queue *queue, size_t bytes);                                  /* once; zeroed; NULL: no room, or the queue failed */
+    int (*use)(vk_queue *queue, const vk_extent *extent, void *scratch);               /* 0: no memory, or the queue failed */
+    void (*enter)(vk_queue *queue);                                                    /* before a request: this thread uses this device */
+    void *(*stage)(vk_queue *queue, void *to, size_t bytes);                           /* host memory to fill ... */
+    void (*commit)(vk_queue *queue, void *to, size_t bytes);                           /* ... and what sends it to `to` */
+    void (*fetch)(vk_queue *queue, void *host, const void *from, size_t bytes);        /* waits for all that was sent */
+    void (*copy)(vk_queue *queue, void *to, const void *from, size_t bytes);
+    void (*linear)(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue);
+    void (*grouped)(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue); /* without biases */
+    void (*expert_rows)(vk_queue *queue, const vk_expert_rows_job *job);               /* NULL: grouped serves single tokens too */
+    void (*attention)(vk_queue *queue, const vk_attention_job *job);
+    void (*mark)(vk_queue *queue, int slot, const int32_t *token);                     /* a time stamp; keeps *token (NULL: nothing) for token() */
+    vp_result (*wait)(vk_queue *queue, int slot, vp_error *error);                     /* until the mark is reached */
+    int64_t (*between)(vk_queue *queue, int from, int to);                             /* ns between two marks that were reached */
+    int32_t (*token)(vk_queue *queue, int slot);
+    /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown. NULL: cannot */
+    int (*replay)(vk_queue *queue, uint64_t key);
+    void (*record)(vk_queue *queue);
+    void (*keep)(vk_queue *queue, uint64_t key);
+} vk_backend;
+
+static size_t vk_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+static size_t vk_max(size_t a, size_t b) { return a > b ? a : b; }
+static int64_t vk_linear_bytes(const vk_linear *w, int m, vk_epilogue epilogue, int wide) {
+    int64_t in = w->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
+    return (int64_t)w->n * w->k * in + (int64_t)m * w->k * in + (int64_t)m * w->n * out + (w->bias ? 4 * (int64_t)w->n : 0);
+}
+static int64_t vk_linear_flops(const vk_linear *w, int m) { return 2 * (int64_t)m * w->n * w->k; }
+
+#ifdef VK_CUDA
+/* ====================================================================================================== cuda >>cuda
+ * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only `wait`, `fetch` and a `stage` whose buffer is still in flight wait. */
+enum {
+    VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
+    VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
+    VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
+    VK_ATTENTION_ROWS = 512,        /* queries whose scores are held at once */
+    VK_RECORDINGS = 64,             /* decode steps kept as graphs, the oldest makes room */
+    VK_CAPABILITY_MIN = 80
+};
+#define VK_TRY(call) vk_cuda_check(queue, call, #call, __LINE__)
+
+typedef struct vk_cublas {
+    void *library;
+    cublasHandle_t handle;
+    cublasStatus_t (*create)(cublasHandle_t *);
+    cublasStatus_t (*destroy)(cublasHandle_t);
+    cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
+    cublasStatus_t (*set_workspace)(cublasHandle_t, void *, size_t);
+    cublasStatus_t (*gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
+                           const void *, cudaDataType, int, const void *, void *, cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
+    cublasStatus_t (*gemm_strided)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
+                                   long long int, const void *, cudaDataType, int, long long int, const void *, void *, cudaDataType, int,
+                                   long long int, int, cublasComputeType_t, cublasGemmAlgo_t);
+} vk_cublas;
+typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
+typedef struct vk_cuda {
+    vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
+    int device, wide;
+    cudaStream_t stream;
+    vk_cublas blas;
+    char *memory, *staging, *inbox;
+    int half;
+    cudaEvent_t sent[2]; /* the copy out of each staging half */
+    int in_flight[2];
+    int marks;
+    cudaEvent_t *mark;
+    int32_t *tokens; /* pinned [marks] */
+    void *scratch, *weights;
+    float *scores;
+    vk_recording recordings[VK_RECORDINGS];
+    int next_recording;
+} vk_cuda;
+static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
+
+/* ---- kernels that the CPU does not need: its GEMM and attention tiles do this on the way */
+
+/* epilogue of a linear with a bias: x f32 [rows, n] -> y as vk_epilogue says. One block a row. */
+KERNEL(k_finish_linear, void *y, const float *x, const float *bias, int n, int ldy, int epilogue, int wide) {
+    const float *xr = x + BLK * (size_t)n;
+    size_t o = BLK * (size_t)ldy;
+    EACH(i, n) {
+        float v = xr[i] + bias[i];
+        if (epilogue == VK_QUICKGELU) v = v / (1.0f + vk_exp(-1.702f * v));
+        if (epilogue == VK_ADD_F32) ((float *)y)[o + (size_t)i] += v;
+        else if (epilogue == VK_STORE_F32) ((float *)y)[o + (size_t)i] = v;
+        else vk_put(y, o + (size_t)i, v, wide);
+    }
+}
+/* attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys, 0 from there to `keys`. causal: row
+ * r of each head's `rows` sees live + r keys. A warp a row. */
+KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal, float scale, int wide) {
+    size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), o = row * (size_t)ld;
+    if (row < (size_t)count) {
+        int seen = causal ? live + (int)(row % (size_t)rows) : live;
+        float m = -INFINITY, sum = 0.0f;
+        for (int i = TID & 31; i < seen; i += 32) m = scores[o + (size_t)i] > m ? scores[o + (size_t)i] : m;
+        m = warp_max(m);
+        for (int i = TID & 31; i < seen; i += 32) sum += vk_exp((scores[o + (size_t)i] - m) * scale);
+        sum = warp_sum(sum);
+        for (int i = TID & 31; i < keys; i += 32)
+            vk_put(weights, o + (size_t)i, i < seen ? vk_exp((scores[o + (size_t)i] - m) * scale) / sum : 0.0f, wide);
+    }
+}
+/* see vk_expert_rows_job. A warp a row of weights, 16 bytes a lane at a time; block b does rows b % row_blocks * warps .. of slot b / row_blocks. */
+KERNEL(k_expert_rows, float *y, const void *x, const void *weights, const int32_t *index, size_t stride_bytes, int row_blocks, int n, int k_padded,
+       int ldx, int wide) {
+    size_t slot = BLK / (size_t)row_blocks, element = wide ? 4 : 2;
+    int row = (int)(BLK % (size_t)row_blocks) * (NTID >> 5) + (TID >> 5), vectors = k_padded * (int)element / 16;
+    if (row < n) {
+        const uint4 *w = (const uint4 *)((const char *)weights + (size_t)index[slot] * stride_bytes + (size_t)row * (size_t)k_padded * element);
+        const uint4 *v = (const uint4 *)((const char *)x + slot * (size_t)ldx * element);
+        float s = 0.0f;
+        for (int i = TID & 31; i < vectors; i += 32) {
+            uint4 a = w[i], b = v[i];
+            unsigned p[4] = { a.x, a.y, a.z, a.w }, q[4] = { b.x, b.y, b.z, b.w };
+            for (int j = 0; j < 4; j++)
+                s += wide ? __uint_as_float(p[j]) * __uint_as_float(q[j])
+                          : __uint_as_float(p[j] << 16) * __uint_as_float(q[j] << 16) +
+                                __uint_as_float(p[j] & 0xffff0000u) * __uint_as_float(q[j] & 0xffff0000u);
+        }
+        s = warp_sum(s);
+        if (LANE0) y[slot * (size_t)n + (size_t)row] = s;
+    }
+}
+
+/* ---- devices */
+static vp_result vk_cuda_fail(vp_error *error, cudaError_t status, const char *what) {
+    char text[160];
+    snprintf(text, sizeof text, "%s (%s)", cudaGetErrorString(status), cudaGetErrorName(status));
+    return vp_fail(error, status == cudaErrorMemoryAllocation ? VP_ERR_MEMORY : VP_ERR_DEVICE, -1, what, text);
+}
+static vp_result vk_cuda_count(int32_t *count, vp_error *error) {
+    int found = 0, driver = 0;
+    char text[160];
+    cudaError_t status = cudaGetDeviceCount(&found);
+    if (status == cudaSuccess && found > 0) { *count = found; return VP_OK; }
+    cudaGetLastError(); /* it is told here; the next call starts clean */
+    if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+    if (status == cudaErrorInsufficientDriver && driver == 0) return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA driver on this machine");
+    if (status == cudaErrorInsufficientDriver) {
+        snprintf(text, sizeof text, "the NVIDIA driver is too old: it serves CUDA %d.%d, this program was built with CUDA %d.%d", driver / 1000,
+                 driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
+    }
+    if (status == cudaSuccess || status == cudaErrorNoDevice) return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA GPU that CUDA can use");
+    return vk_cuda_fail(error, status, "cudaGetDeviceCount");
+}
+static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp_error *error) {
+    int32_t count;
+    char text[80];
+    struct cudaDeviceProp properties;
+    size_t free_now = 0, total = 0;
+    int driver = 0, runtime = 0;
+    cudaError_t status;
+    vp_result result = vk_cuda_count(&count, error);
+    if (result != VP_OK) return result;
+    if (index < 0 || index >= count) {
+        snprintf(text, sizeof text, "there is no device %d; this process sees %d, counted from 0", (int)index, (int)count);
+        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
+    }
+    if ((status = cudaGetDeviceProperties(&properties, index)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaGetDeviceProperties");
+    if ((status = cudaSetDevice(index)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaSetDevice");
+    if ((status = cudaMemGetInfo(&free_now, &total)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaMemGetInfo");
+    if ((status = cudaDriverGetVersion(&driver)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaDriverGetVersion");
+    if ((status = cudaRuntimeGetVersion(&runtime)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaRuntimeGetVersion");
+    memset(info, 0, sizeof *info);
+    snprintf(info->name, sizeof info->name, "%.120s", properties.name);
+    info->compute_major = properties.major;
+    info->compute_minor = properties.minor;
+    info->multiprocessor_count = properties.multiProcessorCount;
+    info->driver_version = driver;
+    info->runtime_version = runtime;
+    info->memory_bytes = total;
+    info->free_bytes = free_now;
+    return VP_OK;
+}
+
+/* ---- opening and closing */
+static int vk_cublas_symbol(vk_cublas *blas, void *function, const char *name) { /* function: address of a function pointer */
+    void *found = dlsym(blas->library, name);
+    memcpy(function, &found, sizeof found);
+    return found != NULL;
+}
+static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
+    static const char *const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so" };
+    vk_cublas *blas = &cuda->blas;
+    char text[160];
+    int status;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !blas->library; i++) blas->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!blas->library)
+        return vp_fail(error, VP_ERR_DEVICE, -1, "libcublas.so.13",
+                       "cannot be opened; install the CUDA Toolkit's cuBLAS, or name its folder in LD_LIBRARY_PATH");
+    if (!vk_cublas_symbol(blas, &blas->create, "cublasCreate_v2") || !vk_cublas_symbol(blas, &blas->destroy, "cublasDestroy_v2") ||
+        !vk_cublas_symbol(blas, &blas->set_stream, "cublasSetStream_v2") || !vk_cublas_symbol(blas, &blas->set_workspace, "cublasSetWorkspace_v2") ||
+        !vk_cublas_symbol(blas, &blas->gemm, "cublasGemmEx") || !vk_cublas_symbol(blas, &blas->gemm_strided, "cublasGemmStridedBatchedEx"))
+        return vp_fail(error, VP_ERR_DEVICE, -1, "libcublas", "lacks a function that vlmprof calls; it wants cuBLAS 12 or 13");
+    status = blas->create(&blas->handle);
+    if (status == CUBLAS_STATUS_SUCCESS) status = blas->set_stream(blas->handle, cuda->stream);
+    if (status == CUBLAS_STATUS_SUCCESS) return VP_OK;
+    snprintf(text, sizeof text, "cannot start on this GPU (cuBLAS status %d)", status);
+    return vp_fail(error, VP_ERR_DEVICE, -1, "cublasCreate", text);
+}
+static void vk_cuda_close(vk_queue *queue) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    if (cuda->stream) cudaStreamSynchronize(cuda->stream);
+    for (int i = 0; i < VK_RECORDINGS; i++)
+        if (cuda->recordings[i].steps) cudaGraphExecDestroy(cuda->recordings[i].steps);
+    if (cuda->blas.handle) cuda->blas.destroy(cuda->blas.handle);
+    for (int i = 0; cuda->mark && i < cuda->marks; i++)
+        if (cuda->mark[i]) cudaEventDestroy(cuda->mark[i]);
+    for (int i = 0; i < 2; i++)
+        if (cuda->sent[i]) cudaEventDestroy(cuda->sent[i]);
+    if (cuda->staging) cudaFreeHost(cuda->staging);
+    if (cuda->inbox) cudaFreeHost(cuda->inbox);
+    if (cuda->tokens) cudaFreeHost(cuda->tokens);
+    if (cuda->memory) cudaFree(cuda->memory);
+    if (cuda->stream) cudaStreamDestroy(cuda->stream);
+    /* the library stays open: cuBLAS registers code with the CUDA runtime, which unloading would leave behind */
+    free(cuda->mark);
+    free(cuda);
+}
+static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
+    vp_device_info info;
+    vk_cuda *cuda;
+    char text[160];
+    cudaError_t status;
+    const char *what = "cudaSetDevice";
+    vp_result result = vk_cuda_describe_device(setup->device, &info, error);
+    if (result != VP_OK) return result;
+    if (setup->gemm) return vp_fail(error, VP_ERR_RANGE, -1, setup->gemm, "--gemm names a CPU kernel; on a GPU cuBLAS does it");
+    if (info.compute_major * 10 + info.compute_minor < VK_CAPABILITY_MIN) {
+        snprintf(text, sizeof text, "%.80s has compute capability %d.%d; vlmprof needs 8.0 (bf16)", info.name, (int)info.compute_major,
+                 (int)info.compute_minor);
+        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
+    }
+    cuda = (vk_cuda *)calloc(1, sizeof *cuda);
+    if (!cuda) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    cuda->device = setup->device;
+    cuda->wide = setup->wide;
+    status = cudaSetDevice(setup->device);
+    if (status == cudaSuccess) { what = "cudaStreamCreate"; status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking); }
+    for (int i = 0; i < 2 && status == cudaSuccess; i++) { what = "cudaEventCreate"; status = cudaEventCreate(&cuda->sent[i]); }
+    if (status == cudaSuccess) { what = "cudaMallocHost"; status = cudaMallocHost((void **)&cuda->staging, 2 * (size_t)VK_STAGE_BYTES); }
+    if (status == cudaSuccess) status = cudaMallocHost((void **)&cuda->inbox, VK_INBOX_BYTES);
+    result = status == cudaSuccess ? vk_cublas_open(cuda, error) : vk_cuda_fail(error, status, what);
+    if (result != VP_OK) { vk_cuda_close(&cuda->queue); return result; }
+    cuda->queue.stream = cuda->stream;
+    *queue = &cuda->queue;
+    return VP_OK;
+}
+static void vk_cuda_describe(vk_queue *queue, char *text, size_t capacity) {
+    struct cudaDeviceProp properties;
+    if (!VK_TRY(cudaGetDeviceProperties(&properties, vk_cuda_of(queue)->device))) return;
+    snprintf(text, capacity, "cuda:%d: %.90s, %.1f GB, compute capability %d.%d", vk_cuda_of(queue)->device, properties.name,
+             (double)properties.totalGlobalMem / 1e9, properties.major, properties.minor);
+}
+static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) { (void)queue; (void)wide; (void)rows; return "cublas"; }
+static uint64_t vk_cuda_free_bytes(vk_queue *queue) {
+    size_t free_now = 0, total = 0;
+    (void)queue;
+    return cudaMemGetInfo(&free_now, &total) == cudaSuccess ? free_now : 0;
+}
+static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    cudaError_t status = cudaMalloc((void **)&cuda->memory, bytes);
+    if (status != cudaSuccess) {
+        cuda->memory = NULL;
+        if (status == cudaErrorMemoryAllocation) cudaGetLastError(); /* the caller tells it, with numbers */
+        else vk_cuda_check(queue, status, "cudaMalloc", __LINE__);
+        return NULL;
+    }
+    VK_TRY(cudaMemsetAsync(cuda->memory, 0, bytes, cuda->stream));
+    return cuda->memory;
+}
+/* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | results of linears with a bias f32 */
+static size_t vk_cuda_score_count(const vk_attention_job *job) {
+    size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
+    return (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
+}
+static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
+    size_t scores = vk_max(vk_cuda_score_count(&extent->vit), vk_cuda_score_count(&extent->llm));
+    at[0] = VK_WORKSPACE_BYTES;
+    at[1] = at[0] + vk_round_up(scores * 4, 256);
+    at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
+    at[3] = at[2] + vk_round_up(extent->linear_floats * 4, 256);
+    return at[3];
+}
+static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) { size_t at[4]; (void)queue; return vk_cuda_scratch(extent, at) + 256; }
+static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    size_t at[4];
+    char *base = (char *)vk_round_up((size_t)scratch, 256);
+    vk_cuda_scratch(extent, at);
+    cuda->scores = (float *)(void *)(base + at[0]);
+    cuda->weights = base + at[1];
+    cuda->scratch = base + at[2];
+    if (cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES) != CUBLAS_STATUS_SUCCESS)
+        vk_cuda_check(queue, cudaErrorUnknown, "cublasSetWorkspace", __LINE__);
+    cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
+    if (!cuda->mark) return 0;
+    cuda->marks = extent->marks;
+    for (int i = 0; i < cuda->marks && VK_TRY(cudaEventCreate(&cuda->mark[i])); i++) {}
+    VK_TRY(cudaMallocHost((void **)&cuda->tokens, (size_t)cuda->marks * sizeof *cuda->tokens));
+    return !queue->error;
+}
+
+/* ---- copies */
+static void vk_cuda_enter(vk_queue *queue) { VK_TRY(cudaSetDevice(vk_cuda_of(queue)->device)); }
+static void *vk_cuda_stage(vk_queue *queue, void *to, size_t bytes) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    (void)to;
+    (void)bytes;
+    cuda->half ^= 1;
+    if (cuda->in_flight[cuda->half] && !queue->error) VK_TRY(cudaEventSynchronize(cuda->sent[cuda->half]));
+    cuda->in_flight[cuda->half] = 0;
+    return cuda->staging + (size_t)cuda->half * VK_STAGE_BYTES;
+}
+static void vk_cuda_commit(vk_queue *queue, void *to, size_t bytes) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    if (!vk_count(queue, 0, (int64_t)bytes)) return;
+    if (!VK_TRY(cudaMemcpyAsync(to, cuda->staging + (size_t)cuda->half * VK_STAGE_BYTES, bytes, cudaMemcpyHostToDevice, cuda->stream))) return;
+    cuda->in_flight[cuda->half] = VK_TRY(cudaEventRecord(cuda->sent[cuda->half], cuda->stream));
+}
+static void vk_cuda_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    int small = bytes <= VK_INBOX_BYTES;
+    if (!vk_count(queue, 0, (int64_t)bytes)) return;
+    if (!VK_TRY(cudaMemcpyAsync(small ? (void *)cuda->inbox : host, from, bytes, cudaMemcpyDeviceToHost, cuda->stream))) return;
+    if (VK_TRY(cudaStreamSynchronize(cuda->stream)) && small) memcpy(host, cuda->inbox, bytes);
+}
+static void vk_cuda_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
+    if (vk_count(queue, 0, 2 * (int64_t)bytes)) VK_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, vk_cuda_of(queue)->stream));
+}
+
+/* ---- products. cuBLAS thinks in columns: a row-major [m, n] is its column-major [n, m]. */
+static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *what, int line) {
+    if (status != CUBLAS_STATUS_SUCCESS) vk_cuda_check(queue, cudaErrorUnknown, what, line);
+}
+static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type, const void *x, int ldx, int m, const vk_linear *w, float beta) {
+    const float one = 1.0f;
+    cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF;
+    vk_cublas *blas = &vk_cuda_of(queue)->blas;
+    vk_cublas_check(queue,
+                    blas->gemm(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, w->n, m, w->k_padded, &one, w->weights, in, w->k_padded, x, in, ldx, &beta, y,
+                               type, ldy, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                    "cublasGemmEx", __LINE__);
+}
+static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    int in_type = epilogue == VK_STORE || epilogue == VK_QUICKGELU, separate = w->bias || epilogue == VK_QUICKGELU;
+    cudaDataType type = in_type && !cuda->wide ? CUDA_R_16BF : CUDA_R_32F;
+    if (!separate) {
+        if (vk_count(queue, vk_linear_flops(w, m), vk_linear_bytes(w, m, epilogue, cuda->wide)))
+            vk_cuda_product(queue, y, ldy, type, x, ldx, m, w, epilogue == VK_ADD_F32 ? 1.0f : 0.0f);
+        return;
+    }
+    if (vk_count(queue, vk_linear_flops(w, m), vk_linear_bytes(w, m, VK_STORE_F32, cuda->wide)))
+        vk_cuda_product(queue, cuda->scratch, w->n, CUDA_R_32F, x, ldx, m, w, 0.0f);
+    LAUNCH(k_finish_linear, m, vk_threads_for(w->n), (int64_t)m * w->n * (epilogue == VK_STORE_F32 || epilogue == VK_STORE ? 1 : epilogue == VK_ADD_F32 ? 2 : 5),
+           (int64_t)m * w->n * (4 + (epilogue == VK_ADD_F32 ? 8 : type == CUDA_R_32F ? 4 : 2)), y, (const float *)cuda->scratch, w->bias, w->n, ldy,
+           (int)epilogue, cuda->wide);
+}
+static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
+    for (int i = 0; i < count; i++)
+        if (jobs[i].m > 0) vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
+}
+static void vk_cuda_expert_rows(vk_queue *queue, const vk_expert_rows_job *job) {
+    const vk_linear *w = job->first;
+    int warps = VK_BLOCK_MAX / 32, row_blocks = (w->n + warps - 1) / warps;
+    LAUNCH(k_expert_rows, job->k * row_blocks, VK_BLOCK_MAX, vk_linear_flops(w, 1) * job->k,
+           (int64_t)job->k * (vk_linear_bytes(w, 1, VK_STORE_F32, 1)), job->y, job->x, (const void *)w->weights, job->index, job->stride_bytes,
+           row_blocks, w->n, w->k_padded, job->ldx, w->wide);
+}
+/* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
+static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    vk_cublas *blas = &cuda->blas;
+    const float one = 1.0f, zero = 0.0f;
+    size_t element = cuda->wide ? 4 : 2, from = (size_t)sequence * (size_t)job->tokens;
+    cudaDataType type = cuda->wide ? CUDA_R_32F : CUDA_R_16BF;
+    int keys = job->causal ? first + rows : job->tokens, ld = (int)vk_round_up((size_t)job->tokens, VK_PAD), hd = job->head_dim;
+    const char *q = (const char *)job->q + (from + (size_t)first) * (size_t)job->ldq * element;
+    const char *k = (const char *)job->k + from * (size_t)job->ldk * element, *v = (const char *)job->v + from * (size_t)job->ldk * element;
+    char *y = (char *)job->y + (from + (size_t)first) * (size_t)job->ldy * element;
+    int64_t products = 2 * (int64_t)job->heads * rows * keys * hd, scores = (int64_t)job->heads * rows * keys,
+            width = (int64_t)job->heads * hd, e = (int64_t)element;
+    if (vk_count(queue, products, (int64_t)(rows + keys) * width * e + scores * 4))
+        vk_cublas_check(queue,
+                        blas->gemm_strided(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, keys, rows, hd, &one, k, type, job->ldk, hd, q, type, job->ldq, hd,
+                                           &zero, cuda->scores, CUDA_R_32F, ld, (long long)rows * ld, job->heads, CUBLAS_COMPUTE_32F,
+                                           CUBLAS_GEMM_DEFAULT),
+                        "cublasGemmStridedBatchedEx (q k)", __LINE__);
+    LAUNCH(k_softmax_rows, (job->heads * rows + VK_BLOCK_MAX / 32 - 1) / (VK_BLOCK_MAX / 32), VK_BLOCK_MAX, 6 * scores, scores * (4 + e),
+           cuda->weights, (const float *)cuda->scores, job->heads * rows, rows, job->causal ? first + 1 : keys, keys, ld, job->causal, 1.0f / sqrtf((float)hd), cuda->wide);
+    if (vk_count(queue, products, scores * e + (int64_t)(rows + keys) * width * e))
+        vk_cublas_check(queue,
+                        blas->gemm_strided(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, hd, rows, keys, &one, v, type, job->ldk, hd, cuda->weights, type, ld,
+                                           (long long)rows * ld, &zero, y, type, job->ldy, hd, job->heads, CUBLAS_COMPUTE_32F,
+                                           CUBLAS_GEMM_DEFAULT),
+                        "cublasGemmStridedBatchedEx (weights v)", __LINE__);
+}
+static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
+    for (int s = 0; s < job->batch; s++)
+        for (int first = 0; first < job->tokens; first += VK_ATTENTION_ROWS)
+            vk_cuda_attend(queue, job, s, first, job->tokens - first < VK_ATTENTION_ROWS ? job->tokens - first : VK_ATTENTION_ROWS);
+}
+
+/* ---- time */
+static void vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    if (queue->error) return;
+    if (token) VK_TRY(cudaMemcpyAsync(&cuda->tokens[slot], token, sizeof *token, cudaMemcpyDeviceToHost, cuda->stream));
+    VK_TRY(cudaEventRecord(cuda->mark[slot], cuda->stream));
+}
+static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
+    char text[200], where[64];
+    if (!queue->error) VK_TRY(cudaEventSynchronize(vk_cuda_of(queue)->mark[slot]));
+    if (!queue->error) return VP_OK;
+    snprintf(where, sizeof where, "%.*s", (int)strcspn(queue->error_at, "( "), queue->error_at);
+    if (strncmp(where, "cublas", 6) == 0) snprintf(text, sizeof text, "cuBLAS failed (vlmprof_kernels.cu:%d)", queue->line);
+    else
+        snprintf(text, sizeof text, "%s (%s, vlmprof_kernels.cu:%d)", cudaGetErrorString((cudaError_t)queue->error),
+                 cudaGetErrorName((cudaError_t)queue->error), queue->line);
+    return vp_fail(error, queue->error == cudaErrorMemoryAllocation ? VP_ERR_MEMORY : VP_ERR_DEVICE, -1, where, text);
+}
+static int64_t vk_cuda_between(vk_queue *queue, int from, int to) {
+    float ms = 0.0f;
+    VK_TRY(cudaEventElapsedTime(&ms, vk_cuda_of(queue)->mark[from], vk_cuda_of(queue)->mark[to]));
+    return (int64_t)((double)ms * 1e6 + 0.5);
+}
+static int32_t vk_cuda_token(vk_queue *queue, int slot) { return vk_cuda_of(queue)->tokens[slot]; }
+
+/* ---- recorded steps */
+static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    if (queue->error) return 1;
+    for (int i = 0; i < VK_RECORDINGS; i++)
+        if (cuda->recordings[i].steps && cuda->recordings[i].key == key) { VK_TRY(cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream)); return 1; }
+    return 0;
+}
+static void vk_cuda_record(vk_queue *queue) {
+    if (!queue->error) VK_TRY(cudaStreamBeginCapture(vk_cuda_of(queue)->stream, cudaStreamCaptureModeThreadLocal));
+}
+static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    vk_recording *slot = &cuda->recordings[cuda->next_recording];
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    cudaGraph_t graph = NULL;
+    /* also after a failure: a stream left capturing could not be closed */
+    if (cudaStreamIsCapturing(cuda->stream, &capturing) != cudaSuccess || capturing == cudaStreamCaptureStatusNone) return;
+    VK_TRY(cudaStreamEndCapture(cuda->stream, &graph));
+    if (!queue->error) {
+        if (slot->steps) VK_TRY(cudaGraphExecDestroy(slot->steps));
+        slot->steps = NULL;
+        if (VK_TRY(cudaGraphInstantiate(&slot->steps, graph, 0))) {
+            slot->key = key;
+            cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
+        } else slot->steps = NULL;
+    }
+    if (graph) cudaGraphDestroy(graph);
+}
+
+extern "C" {
+extern const vk_backend vk_cuda_backend;
+const vk_backend vk_cuda_backend = {
+    VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, vk_cuda_count, vk_cuda_describe_device, vk_cuda_open, vk_cuda_close, vk_cuda_describe,
+    vk_cuda_gemm, vk_cuda_free_bytes, vk_cuda_scratch_bytes, vk_cuda_allocate, vk_cuda_use, vk_cuda_enter, vk_cuda_stage, vk_cuda_commit, vk_cuda_fetch, vk_cuda_copy,
+    vk_cuda_linear, vk_cuda_grouped, vk_cuda_expert_rows, vk_cuda_attention, vk_cuda_mark, vk_cuda_wait, vk_cuda_between, vk_cuda_token,
+    vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+};
+}
+#else /* !VK_CUDA */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* One layout function runs twice: once with a NULL base to add up the bytes, once to hand out the addresses. */
+typedef struct vk_arena { char *base; size_t used; } vk_arena;
+static void *vk_take(vk_arena *arena, size_t count, size_t element) {
+    void *p = arena->base ? arena->base + arena->used : NULL;
+    arena->used = vk_round_up(arena->used + count * element, 64);
+    return p;
+}
 
 /* =================================================================================================== gemm >>gemm
  * y[m, n] = x[m, k] W[n, k]^T on the CPU. Weights are packed once at load into panels of 32 rows of W:
@@ -827,23 +1438,19 @@ enum { VK_SHAPES = 3 };
 static int vk_shape_of(int rows) { return rows == 1 ? 0 : rows < 16 ? 1 : 2; }
 static const int vk_shape_rows[VK_SHAPES] = { 1, 8, 32 };
 
-/* a packed linear layer */
-typedef struct vk_linear {
-    void *panels;      /* see above */
-    const float *bias; /* f32 [n] or NULL */
-    int n, k, k_padded;
-    int wide;          /* f32 panels and inputs; the router's are so in bf16 mode too, because a flipped expert costs more than rounding */
-} vk_linear;
-
-typedef enum vk_epilogue { VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32 } vk_epilogue;
-/* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y += */
-typedef struct vk_gemm_job { void *y; const void *x; const vk_linear *w; int m, ldy, ldx; } vk_gemm_job;
-
 typedef struct vk_cpu {
-    vk_queue queue;
+    vk_queue queue; /* first: a vk_queue of this backend is a vk_cpu */
     int wide;
     const vk_gemm_kernel *gemm[2][VK_SHAPES]; /* [wide][shape class] */
     void (*begin)(void), (*end)(void); /* of the chosen kernels: every thread of a parallel region calls them */
+    void *memory;
+    size_t memory_bytes;
+    /* attention over many queries: scratch of vk_cpu_layout */
+    void *k_panels, *v_panels, *weights;
+    float *scores;         /* f32 [threads, 32, padded tokens]; weights in-type, the same shape */
+    int64_t *first_task;
+    int64_t *marks;        /* ns */
+    int32_t *tokens;
 } vk_cpu;
 
 static VK_CLONES void vk_finish_tile(const float *t, void *y, size_t ldy, const float *bias, int rows, int cols, vk_epilogue epilogue, int wide) {
@@ -878,7 +1485,7 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         for (int c = c0; c < c1; c += VK_PAD) {
             int cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
             tile(t, (const char *)job->x + (size_t)r * (size_t)job->ldx * element, (size_t)job->ldx,
-                 (const char *)w->panels + (size_t)(c / VK_PAD) * panel_bytes, (size_t)w->k_padded, rows);
+                 (const char *)w->weights + (size_t)(c / VK_PAD) * panel_bytes, (size_t)w->k_padded, rows);
             vk_finish_tile(t, (char *)job->y + ((size_t)r * (size_t)job->ldy + (size_t)c) * out, (size_t)job->ldy, w->bias ? w->bias + c : NULL, rows,
                            cols, epilogue, cpu->wide);
         }
@@ -920,16 +1527,7 @@ static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, in
 
 /* ============================================================================================= attention >>attention
  * Softmax(q k^T * scale) v over many queries on the CPU, with the tiles of the GEMM: K of a head is packed like weights [keys, head_dim],
- * V like weights [head_dim, keys]; a task is 32 queries of one head. q, k, v in-type rows; heads lie side by side in a row. */
-typedef struct vk_attention_job {
-    void *y;
-    const void *q, *k, *v;
-    int tokens, heads, head_dim, ldy, ldq, ldk, causal;
-    void *k_panels, *v_panels; /* scratch: vk_attention_panel_elements each */
-    float *scores;             /* scratch f32 [threads, 32, padded tokens] */
-    void *weights;             /* scratch in-type, the same shape */
-} vk_attention_job;
-static size_t vk_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+ * V like weights [head_dim, keys]; a task is 32 queries of one head. */
 static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
     return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
 }
@@ -948,7 +1546,7 @@ static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, in
     size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD), width = vk_round_up((size_t)job->head_dim, VK_PAD);
     const char *k = (const char *)job->k + (size_t)head * (size_t)job->head_dim * element,
                *v = (const char *)job->v + (size_t)head * (size_t)job->head_dim * element;
-    char *kp = (char *)job->k_panels + (size_t)head * keys * width * element, *vp = (char *)job->v_panels + (size_t)head * keys * width * element;
+    char *kp = (char *)cpu->k_panels + (size_t)head * keys * width * element, *vp = (char *)cpu->v_panels + (size_t)head * keys * width * element;
     for (int j = 0; j < job->tokens; j += VK_PAD)
         vk_pack_panel(kp + (size_t)j * width * element, k + (size_t)j * (size_t)job->ldk * element, (size_t)job->ldk, 1,
                       job->tokens - j < VK_PAD ? job->tokens - j : VK_PAD, job->head_dim, (int)width, cpu->wide);
@@ -969,11 +1567,11 @@ static VK_CLONES float vk_softmax_row(void *weights, float *scores, int live, in
 static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, int head, int row, int thread) {
     vk_tile tile = cpu->wide ? cpu->gemm[1][VK_SHAPES - 1]->tile_wide : cpu->gemm[0][VK_SHAPES - 1]->tile;
     size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD), width = vk_round_up((size_t)job->head_dim, VK_PAD);
-    const char *kp = (const char *)job->k_panels + (size_t)head * keys * width * element,
-               *vp = (const char *)job->v_panels + (size_t)head * keys * width * element;
-    float *scores = job->scores + (size_t)thread * VK_ROWS_MAX * keys, t[VK_ROWS_MAX * VK_PAD], inverse[VK_ROWS_MAX],
+    const char *kp = (const char *)cpu->k_panels + (size_t)head * keys * width * element,
+               *vp = (const char *)cpu->v_panels + (size_t)head * keys * width * element;
+    float *scores = cpu->scores + (size_t)thread * VK_ROWS_MAX * keys, t[VK_ROWS_MAX * VK_PAD], inverse[VK_ROWS_MAX],
           scale = 1.0f / sqrtf((float)job->head_dim);
-    char *weights = (char *)job->weights + (size_t)thread * VK_ROWS_MAX * keys * element;
+    char *weights = (char *)cpu->weights + (size_t)thread * VK_ROWS_MAX * keys * element;
     int rows = job->tokens - row < VK_ROWS_MAX ? job->tokens - row : VK_ROWS_MAX, seen = job->causal ? row + rows : job->tokens;
     int seen_padded = (int)vk_round_up((size_t)seen, VK_PAD);
     for (int j = 0; j < seen; j += VK_PAD) {
@@ -993,6 +1591,7 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
         }
     }
 }
+/* one sequence */
 static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
     int blocks = (job->tokens + VK_ROWS_MAX - 1) / VK_ROWS_MAX, tasks = blocks * job->heads;
     VK_PRAGMA(omp parallel num_threads(cpu->queue.threads))
@@ -1057,15 +1656,169 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
     return VP_OK;
 }
 
-/* =============================================================================================== weights >>weights
- * One layout function runs twice over a model: once with a NULL base to add up the bytes, once to hand out the addresses. */
-typedef struct vk_arena { char *base; size_t used; } vk_arena;
-static void *vk_take(vk_arena *arena, size_t count, size_t element) {
-    void *p = arena->base ? arena->base + arena->used : NULL;
-    arena->used = vk_round_up(arena->used + count * element, 64);
+/* ======================================================================================================== cpu >>cpu
+ * The CPU behind the backend table: everything has happened when a call returns. */
+static vk_cpu *vk_cpu_of(vk_queue *queue) { return (vk_cpu *)queue; }
+
+/* zeroed pages; large ones where the system has them, because a decode step walks gigabytes of weights */
+#if defined(__linux__)
+static uint64_t vk_free_bytes(void) {
+    char line[128];
+    unsigned long long kilobytes = 0;
+    FILE *f = fopen("/proc/meminfo", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1) break;
+    if (f) fclose(f);
+    return kilobytes * 1024u;
+}
+static void *vk_reserve(size_t bytes) {
+    uint64_t available = vk_free_bytes();
+    void *p;
+    if (available && bytes > available) return NULL; /* the kernel would promise it and then kill the process */
+    p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    madvise(p, bytes, MADV_HUGEPAGE);
     return p;
 }
+static void vk_release(void *p, size_t bytes) { if (p) munmap(p, bytes); }
+#else
+static uint64_t vk_free_bytes(void) { return 0; }
+static void *vk_reserve(size_t bytes) { return calloc(1, bytes); }
+static void vk_release(void *p, size_t bytes) { (void)bytes; free(p); }
+#endif
 
+static int vk_threads(int wanted) {
+#ifdef _OPENMP
+    return wanted > 0 ? wanted : omp_get_max_threads();
+#else
+    (void)wanted;
+    return 1;
+#endif
+}
+static void vk_cpu_close(vk_queue *queue) {
+    vk_cpu *cpu = vk_cpu_of(queue);
+    vk_release(cpu->memory, cpu->memory_bytes);
+    free(cpu->marks);
+    free(cpu->tokens);
+    free(cpu);
+}
+static vp_result vk_cpu_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
+    vk_cpu *cpu = (vk_cpu *)calloc(1, sizeof *cpu);
+    vp_result result;
+    if (!cpu) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    cpu->wide = setup->wide;
+    cpu->queue.threads = vk_threads(setup->threads);
+    result = vk_gemm_choose(cpu, setup->gemm, error);
+    if (result != VP_OK) { vk_cpu_close(&cpu->queue); return result; }
+    *queue = &cpu->queue;
+    return VP_OK;
+}
+static void vk_cpu_describe(vk_queue *queue, char *text, size_t capacity) {
+    char model[96] = "unknown processor", line[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !colon) continue;
+        snprintf(model, sizeof model, "%.90s", colon + 2);
+        model[strcspn(model, "\n")] = 0;
+        break;
+    }
+    if (f) fclose(f);
+    snprintf(text, capacity, "cpu: %s, %d thread%s", model, queue->threads, queue->threads == 1 ? "" : "s");
+}
+static const char *vk_cpu_gemm(vk_queue *queue, int wide, int rows) { return vk_cpu_of(queue)->gemm[wide][vk_shape_of(rows)]->name; }
+static uint64_t vk_cpu_free_bytes(vk_queue *queue) { (void)queue; return vk_free_bytes(); }
+static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
+    vk_cpu *cpu = vk_cpu_of(queue);
+    cpu->memory = vk_reserve(bytes);
+    cpu->memory_bytes = bytes;
+    return cpu->memory;
+}
+/* scratch: panels of K | panels of V | a thread's scores and weights | tasks before each job of a grouped product */
+static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
+    size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
+    size_t keys = vk_round_up(vk_max((size_t)extent->vit.tokens, (size_t)extent->llm.tokens), VK_PAD);
+    size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.heads, extent->vit.head_dim),
+                           vk_attention_panel_elements(extent->llm.tokens, extent->llm.heads, extent->llm.head_dim));
+    cpu->k_panels = vk_take(arena, panels, element);
+    cpu->v_panels = vk_take(arena, panels, element);
+    cpu->scores = (float *)vk_take(arena, threads * VK_ROWS_MAX * keys, 4);
+    cpu->weights = vk_take(arena, threads * VK_ROWS_MAX * keys, element);
+    cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
+}
+static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
+    vk_arena arena = { NULL, 0 };
+    vk_cpu_layout(vk_cpu_of(queue), extent, &arena);
+    return arena.used;
+}
+static int vk_cpu_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
+    vk_cpu *cpu = vk_cpu_of(queue);
+    vk_arena arena = { (char *)scratch, 0 };
+    vk_cpu_layout(cpu, extent, &arena);
+    cpu->marks = (int64_t *)calloc((size_t)extent->marks, sizeof *cpu->marks);
+    cpu->tokens = (int32_t *)calloc((size_t)extent->marks, sizeof *cpu->tokens);
+    return cpu->marks && cpu->tokens;
+}
+static void vk_cpu_enter(vk_queue *queue) { (void)queue; }
+static void *vk_cpu_stage(vk_queue *queue, void *to, size_t bytes) { (void)queue; (void)bytes; return to; }
+static void vk_cpu_commit(vk_queue *queue, void *to, size_t bytes) { (void)queue; (void)to; (void)bytes; }
+static void vk_cpu_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) { (void)queue; memcpy(host, from, bytes); }
+static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
+    if (vk_count(queue, 0, 2 * (int64_t)bytes)) memcpy(to, from, bytes);
+}
+static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
+    vk_cpu *cpu = vk_cpu_of(queue);
+    if (vk_count(queue, vk_linear_flops(w, m), vk_linear_bytes(w, m, epilogue, cpu->wide))) vk_linear_run(cpu, y, ldy, x, ldx, m, w, epilogue);
+}
+static void vk_cpu_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
+    vk_cpu *cpu = vk_cpu_of(queue);
+    int64_t flops = 0, bytes = 0;
+    for (int i = 0; i < count; i++) {
+        if (jobs[i].m == 0) continue;
+        flops += vk_linear_flops(jobs[i].w, jobs[i].m);
+        bytes += vk_linear_bytes(jobs[i].w, jobs[i].m, epilogue, cpu->wide);
+    }
+    if (vk_count(queue, flops, bytes)) vk_gemm_run(cpu, jobs, count, cpu->first_task, epilogue);
+}
+static void vk_cpu_attention(vk_queue *queue, const vk_attention_job *job) {
+    vk_cpu *cpu = vk_cpu_of(queue);
+    int64_t tokens = job->tokens, scores = job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
+    if (vk_count(queue, scores * (4 * (int64_t)job->head_dim + 5),
+                 job->batch * tokens * job->heads * job->head_dim * 4 * vk_element(cpu->wide)))
+        for (int i = 0; i < job->batch; i++) {
+            vk_attention_job one = *job;
+            size_t rows = (size_t)i * (size_t)tokens * (cpu->wide ? 4 : 2);
+            one.batch = 1;
+            one.y = (char *)job->y + rows * (size_t)job->ldy;
+            one.q = (const char *)job->q + rows * (size_t)job->ldq;
+            one.k = (const char *)job->k + rows * (size_t)job->ldk;
+            one.v = (const char *)job->v + rows * (size_t)job->ldk;
+            vk_attention_run(cpu, &one);
+        }
+}
+static void vk_cpu_mark(vk_queue *queue, int slot, const int32_t *token) {
+    vk_cpu *cpu = vk_cpu_of(queue);
+    if (token) cpu->tokens[slot] = *token;
+    cpu->marks[slot] = vp_clock_ns();
+}
+static vp_result vk_cpu_wait(vk_queue *queue, int slot, vp_error *error) { (void)queue; (void)slot; (void)error; return VP_OK; }
+static int64_t vk_cpu_between(vk_queue *queue, int from, int to) { return vk_cpu_of(queue)->marks[to] - vk_cpu_of(queue)->marks[from]; }
+static int32_t vk_cpu_token(vk_queue *queue, int slot) { return vk_cpu_of(queue)->tokens[slot]; }
+
+static const vk_backend vk_cpu_backend = {
+    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, NULL, NULL, vk_cpu_open, vk_cpu_close, vk_cpu_describe, vk_cpu_gemm, vk_cpu_free_bytes,
+    vk_cpu_scratch_bytes, vk_cpu_allocate, vk_cpu_use, vk_cpu_enter, vk_cpu_stage, vk_cpu_commit, vk_cpu_fetch, vk_cpu_copy, vk_cpu_linear,
+    vk_cpu_grouped, NULL, vk_cpu_attention, vk_cpu_mark, vk_cpu_wait, vk_cpu_between, vk_cpu_token, NULL, NULL, NULL
+};
+/* the GPU's table, when its object is linked too */
+#ifdef __GNUC__
+extern const vk_backend vk_cuda_backend __attribute__((weak));
+static const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
+#else
+static const vk_backend *vk_gpu_code(void) { return NULL; }
+#endif
+
+/* =============================================================================================== weights >>weights */
 typedef struct vk_norm { float *weight, *bias; } vk_norm;
 typedef struct vk_vit_block { vk_norm attention_norm, ffn_norm; vk_linear qkv, wo, w1, w2; } vk_vit_block;
 typedef struct vk_block {
@@ -1087,7 +1840,7 @@ static void vk_layout_linear(vk_arena *arena, vk_linear *linear, int n, int k, i
     linear->k = k;
     linear->k_padded = (int)vk_round_up((size_t)k, VK_PAD);
     linear->wide = wide;
-    linear->panels = vk_take(arena, vk_round_up((size_t)n, VK_PAD) * (size_t)linear->k_padded, wide ? 4 : 2);
+    linear->weights = vk_take(arena, vk_round_up((size_t)n, VK_PAD) * (size_t)linear->k_padded, wide ? 4 : 2);
     linear->bias = has_bias ? (float *)vk_take(arena, (size_t)n, 4) : NULL;
 }
 static void vk_layout_norm(vk_arena *arena, vk_norm *norm, int n, int has_bias) {
@@ -1161,12 +1914,14 @@ static void vk_model_free(vk_model *m) {
 
 /* where rows of weights come from: a tensor of the checkpoint, or numbers drawn from its name */
 typedef struct vk_loader {
+    const vk_backend *backend;
+    vk_queue *queue;
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     int wide, threads;
     vp_progress progress;
     void *progress_user;
-    int64_t done, total; /* bytes of packed weights */
+    int64_t done, total; /* bytes on the device */
     vp_result result;    /* sticks: once it is not VP_OK nothing more is loaded */
     vp_error *error;
 } vk_loader;
@@ -1254,12 +2009,23 @@ static void vk_loaded(vk_loader *loader, const char *name, int64_t bytes) {
     if (loader->result == VP_OK && loader->progress && loader->progress(loader->progress_user, name, loader->done, loader->total) != VP_OK)
         loader->result = vp_fail(loader->error, VP_ERR_INTERRUPTED, -1, name, "loading was stopped");
 }
-/* f32 vector or in-type table, rows as they are */
+/* `rows` rows of k elements, each padded to k_padded, to backend memory as they are */
+static void vk_send_rows(vk_loader *loader, const vk_source *source, char *to, int64_t rows, int k, int k_padded, int wide) {
+    size_t row_bytes = (size_t)k_padded * (wide ? 4 : 2);
+    int64_t most = (int64_t)(loader->backend->stage_bytes / row_bytes);
+    for (int64_t first = 0; first < rows; first += most) {
+        int64_t now = rows - first < most ? rows - first : most;
+        char *at = (char *)loader->backend->stage(loader->queue, to + (size_t)first * row_bytes, (size_t)now * row_bytes);
+        VK_PRAGMA(omp parallel for schedule(static) num_threads(loader->threads) if (now > 1))
+        for (int64_t r = 0; r < now; r++) vk_source_row(source, first + r, at + (size_t)r * row_bytes, k, k_padded, wide);
+        loader->backend->commit(loader->queue, to + (size_t)first * row_bytes, (size_t)now * row_bytes);
+    }
+}
+/* f32 vector or in-type table */
 static void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int k, int wide) {
     vk_source source = vk_open_source(loader, name, rows, k);
     if (loader->result != VP_OK) return;
-    VK_PRAGMA(omp parallel for schedule(static) num_threads(loader->threads))
-    for (int64_t r = 0; r < rows; r++) vk_source_row(&source, r, (char *)out + (size_t)r * (size_t)k * (wide ? 4 : 2), k, k, wide);
+    vk_send_rows(loader, &source, (char *)out, rows, k, k, wide);
     vk_loaded(loader, name, rows * k * (wide ? 4 : 2));
 }
 static void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int n) {
@@ -1275,12 +2041,10 @@ static VK_CLONES void vk_interleave(uint32_t *panel, const uint32_t *rows, int f
     for (int j = 0; j < words; j++)
         for (int c = 0; c < count; c++) panel[(size_t)j * VK_PAD + (size_t)(first + c)] = rows[(size_t)c * (size_t)words + (size_t)j];
 }
-/* tensor [rows, k] -> rows first_row.. of a packed linear */
-static void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {
+/* tensor [rows, k] -> rows first_row.. of panels */
+static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows) {
     size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
-    vk_source source = vk_open_source(loader, name, rows, linear->k);
     int first_panel = first_row / VK_PAD, last_panel = (first_row + rows - 1) / VK_PAD, failed = 0;
-    if (loader->result != VP_OK) return;
     VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
     {
         char *buffer = (char *)malloc(row_bytes * VK_PAD);
@@ -1291,13 +2055,26 @@ static void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_li
                 to = (p + 1) * VK_PAD < first_row + rows ? (p + 1) * VK_PAD : first_row + rows;
             if (!buffer) continue;
             for (int r = from; r < to; r++)
-                vk_source_row(&source, r - first_row, buffer + (size_t)(r - from) * row_bytes, linear->k, linear->k_padded, linear->wide);
-            vk_interleave((uint32_t *)(void *)((char *)linear->panels + (size_t)p * VK_PAD * row_bytes), (const uint32_t *)(const void *)buffer,
+                vk_source_row(source, r - first_row, buffer + (size_t)(r - from) * row_bytes, linear->k, linear->k_padded, linear->wide);
+            vk_interleave((uint32_t *)(void *)((char *)linear->weights + (size_t)p * VK_PAD * row_bytes), (const uint32_t *)(const void *)buffer,
                           from - p * VK_PAD, to - from, (int)(row_bytes / 4));
         }
         free(buffer);
     }
-    if (failed) loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
+    (void)loader; /* without OpenMP nobody asks for threads */
+    return !failed;
+}
+/* tensor [rows, k] -> rows first_row.. of a linear */
+static void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {
+    size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
+    vk_source source = vk_open_source(loader, name, rows, linear->k);
+    if (loader->result != VP_OK) return;
+    if (row_bytes > loader->backend->stage_bytes)
+        loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name, "rows are longer than the buffer that uploads pass through");
+    else if (loader->backend->row_major)
+        vk_send_rows(loader, &source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k, linear->k_padded, linear->wide);
+    else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
+        loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
     vk_loaded(loader, name, (int64_t)rows * (int64_t)row_bytes);
 }
 static void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows) {
@@ -1377,145 +2154,144 @@ static vp_result vk_load_model(vk_loader *loader, vk_model *m, const vp_model_co
 /* ================================================================================================= memory >>memory
  * Everything a request touches, sized once for the longest request. In-type buffers have VK_ROWS_MAX spare rows and rows padded to VK_PAD. */
 typedef struct vk_buffers {
-    /* vision, one view at a time */
+    /* vision: `view_batch` views at a time */
+    float *pixels, *masks;                                            /* f32 [max_views, patches, ..]: the request's own where the host's memory serves */
+    int32_t *dead;                                                    /* int32 [max_views] */
     void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type */
-    float *patch_rows, *vit_x;                                        /* f32 [positions, vit_width] */
-    float *hidden;                                                    /* f32 [max_views, layers, positions, vit_width]: the block outputs used */
+    float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
+    float *hidden;                                                    /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
     void *pool_keys, *pool_query_in, *pool_attended, *pool_out, *projector_hidden;
     float *pool_query, *pool_key_value, *projector_gate_up;
     float *image_features;                                            /* f32 [max_views, tokens_per_crop, d_model] */
     /* language */
-    int32_t *ids, *image_index;
+    int32_t *ids, *image_index, *position, *token;                    /* position: of the first row that is being worked on */
     float *x, *qkv, *logits, *cs, *decode_scores;
-    void *normed, *normed_wide, *q, *attended; /* normed_wide: f32, the router's input */
+    void *normed, *normed_wide, *q, *attended;                        /* normed_wide: f32, the router's input */
     void *key, *value;                                                /* in-type [blocks, max_sequence, d_model] */
-    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *token;
+    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *slots; /* slots: 0, 1, 2, .. */
     float *router_logits, *expert_weight, *gate_up, *expert_out;
     void *gathered, *expert_hidden;
-    vk_gemm_job *jobs;
-    int64_t *first_task;
-    /* attention over many queries */
-    void *k_panels, *v_panels, *weights;
-    float *scores;
+    void *scratch; /* the backend's */
 } vk_buffers;
 
 struct vp_engine {
     vp_model_config config;
-    vk_cpu cpu;
-    vk_kernels kernels;
+    const vk_backend *backend;
+    vk_queue *queue;
     vk_model model;
     vk_buffers buffers;
-    int wide, max_sequence, max_views, vit_layer_at[VP_VIT_LAYERS_MAX];
+    vk_extent extent;
+    int wide, max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
     int moe_rows; /* rows of the expert buffers: (token, slot) pairs handled at once */
-    char *memory;
+    /* host side of a grouped product */
+    vk_gemm_job *jobs;
+    int32_t *counts;
     size_t weights_bytes, memory_bytes;
-    char device[160];
+    char device[160], device_note[sizeof ((vp_error *)0)->text];
+    /* of the request that runs */
+    const float *pixels, *masks;
+    vk_work counted;
+    int64_t since_ns;
 };
 
-/* zeroed pages; large ones where the system has them, because a decode step walks gigabytes of weights */
-#if defined(__linux__)
-static uint64_t vk_free_bytes(void) {
-    char line[128];
-    unsigned long long kilobytes = 0;
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1) break;
-    if (f) fclose(f);
-    return kilobytes * 1024u;
-}
-static void *vk_reserve(size_t bytes) {
-    uint64_t available = vk_free_bytes();
-    void *p;
-    if (available && bytes > available) return NULL; /* the kernel would promise it and then kill the process */
-    p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    madvise(p, bytes, MADV_HUGEPAGE);
-    return p;
-}
-static void vk_release(void *p, size_t bytes) { if (p) munmap(p, bytes); }
-#else
-static uint64_t vk_free_bytes(void) { return 0; }
-static void *vk_reserve(size_t bytes) { return calloc(1, bytes); }
-static void vk_release(void *p, size_t bytes) { (void)bytes; free(p); }
-#endif
-
 static int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
-static void *vk_take_rows(vk_arena *arena, int rows, int width, int wide) {
-    return vk_take(arena, ((size_t)rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
+static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
+    return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
 }
-static size_t vk_max(size_t a, size_t b) { return a > b ? a : b; }
+static int vk_patch_values(const vp_model_config *c) { return c->geometry.patch_px * c->geometry.patch_px * 3; }
 
 static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *e) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
-    int w = c->vit_width, positions = c->vit_positions, features = w * c->vit_layer_count, windows = vp_geometry_tokens_per_crop(&c->geometry),
-        wide = e->wide;
-    int views = e->max_views;
-    b->patches = vk_take_rows(arena, positions, c->geometry.patch_px * c->geometry.patch_px * 3, wide);
-    b->patch_rows = (float *)vk_take(arena, (size_t)positions * (size_t)w, 4);
-    b->vit_x = (float *)vk_take(arena, (size_t)positions * (size_t)w, 4);
-    b->vit_normed = vk_take_rows(arena, positions, w, wide);
-    b->vit_qkv = vk_take_rows(arena, positions, 3 * w, wide);
-    b->vit_attended = vk_take_rows(arena, positions, w, wide);
-    b->vit_hidden = vk_take_rows(arena, positions, c->vit_mlp_dim, wide);
-    b->hidden = (float *)vk_take(arena, (size_t)views * (size_t)positions * (size_t)features, 4);
-    b->pool_keys = vk_take_rows(arena, positions, features, wide);
+    int w = c->vit_width, features = w * c->vit_layer_count, wide = e->wide;
+    size_t batch = (size_t)e->view_batch, views = (size_t)e->max_views, rows = batch * (size_t)c->vit_positions,
+           windows = batch * (size_t)vp_geometry_tokens_per_crop(&c->geometry), patches = (size_t)c->vit_positions - 1;
+    if (!e->backend->host_memory) {
+        b->pixels = (float *)vk_take(arena, views * patches * (size_t)vk_patch_values(c), 4);
+        b->masks = (float *)vk_take(arena, views * patches, 4);
+    }
+    b->dead = (int32_t *)vk_take(arena, views, 4);
+    b->patches = vk_take_rows(arena, rows, vk_patch_values(c), wide);
+    b->patch_rows = (float *)vk_take(arena, rows * (size_t)w, 4);
+    b->vit_x = (float *)vk_take(arena, rows * (size_t)w, 4);
+    b->vit_normed = vk_take_rows(arena, rows, w, wide);
+    b->vit_qkv = vk_take_rows(arena, rows, 3 * w, wide);
+    b->vit_attended = vk_take_rows(arena, rows, w, wide);
+    b->vit_hidden = vk_take_rows(arena, rows, c->vit_mlp_dim, wide);
+    b->hidden = (float *)vk_take(arena, views * (size_t)c->vit_positions * (size_t)features, 4);
+    b->pool_keys = vk_take_rows(arena, rows, features, wide);
     b->pool_query_in = vk_take_rows(arena, windows, features, wide);
-    b->pool_query = (float *)vk_take(arena, (size_t)windows * (size_t)w, 4);
-    b->pool_key_value = (float *)vk_take(arena, (size_t)positions * 2 * (size_t)w, 4);
+    b->pool_query = (float *)vk_take(arena, windows * (size_t)w, 4);
+    b->pool_key_value = (float *)vk_take(arena, rows * 2 * (size_t)w, 4);
     b->pool_attended = vk_take_rows(arena, windows, w, wide);
     b->pool_out = vk_take_rows(arena, windows, w, wide);
-    b->projector_gate_up = (float *)vk_take(arena, (size_t)windows * 2 * (size_t)c->projector_dim, 4);
+    b->projector_gate_up = (float *)vk_take(arena, windows * 2 * (size_t)c->projector_dim, 4);
     b->projector_hidden = vk_take_rows(arena, windows, c->projector_dim, wide);
-    b->image_features = (float *)vk_take(arena, (size_t)views * (size_t)windows * (size_t)c->d_model, 4);
-    b->image_index = (int32_t *)vk_take(arena, (size_t)views * (size_t)windows, 4);
+    b->image_features = (float *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry) * (size_t)c->d_model, 4);
+    b->image_index = (int32_t *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry), 4);
 }
 static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
-    int d = c->d_model, rows = e->max_sequence, wide = e->wide, pairs = e->moe_rows;
-    size_t cache = (size_t)c->block_count * (size_t)rows * (size_t)d + (size_t)VK_ROWS_MAX * (size_t)d;
-    b->ids = (int32_t *)vk_take(arena, (size_t)rows, 4);
+    int d = c->d_model, wide = e->wide;
+    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count;
+    size_t cache = (size_t)c->block_count * rows * (size_t)d + (size_t)VK_ROWS_MAX * (size_t)d;
+    b->ids = (int32_t *)vk_take(arena, rows, 4);
     b->token = (int32_t *)vk_take(arena, 1, 4);
-    b->x = (float *)vk_take(arena, (size_t)rows * (size_t)d, 4);
+    b->position = (int32_t *)vk_take(arena, 1, 4);
+    b->x = (float *)vk_take(arena, rows * (size_t)d, 4);
     b->normed = vk_take_rows(arena, rows, d, wide);
     b->normed_wide = wide ? b->normed : vk_take_rows(arena, rows, d, 1);
-    b->qkv = (float *)vk_take(arena, (size_t)rows * 3 * (size_t)d, 4);
+    b->qkv = (float *)vk_take(arena, rows * 3 * (size_t)d, 4);
     b->q = vk_take_rows(arena, rows, d, wide);
     b->attended = vk_take_rows(arena, rows, d, wide);
     b->key = vk_take(arena, cache, wide ? 4 : 2);
     b->value = vk_take(arena, cache, wide ? 4 : 2);
-    b->cs = (float *)vk_take(arena, (size_t)rows * (size_t)c->head_dim, 4);
-    b->decode_scores = (float *)vk_take(arena, (size_t)c->head_count * (size_t)rows, 4);
+    b->cs = (float *)vk_take(arena, rows * (size_t)c->head_dim, 4);
+    b->decode_scores = (float *)vk_take(arena, (size_t)c->head_count * rows, 4);
     b->logits = (float *)vk_take(arena, (size_t)c->embedding_size, 4);
-    b->router_logits = (float *)vk_take(arena, (size_t)rows * (size_t)c->expert_count, 4);
-    b->expert_index = (int32_t *)vk_take(arena, (size_t)pairs, 4);
-    b->expert_weight = (float *)vk_take(arena, (size_t)pairs, 4);
-    b->expert_count = (int32_t *)vk_take(arena, (size_t)c->expert_count, 4);
-    b->expert_start = (int32_t *)vk_take(arena, (size_t)c->expert_count + 1, 4);
-    b->expert_list = (int32_t *)vk_take(arena, (size_t)pairs, 4);
-    b->slot_row = (int32_t *)vk_take(arena, (size_t)pairs, 4);
+    b->router_logits = (float *)vk_take(arena, rows * experts, 4);
+    b->expert_index = (int32_t *)vk_take(arena, pairs, 4);
+    b->expert_weight = (float *)vk_take(arena, pairs, 4);
+    b->expert_count = (int32_t *)vk_take(arena, experts, 4);
+    b->expert_start = (int32_t *)vk_take(arena, experts + 1, 4);
+    b->expert_list = (int32_t *)vk_take(arena, pairs, 4);
+    b->slot_row = (int32_t *)vk_take(arena, pairs, 4);
+    b->slots = (int32_t *)vk_take(arena, experts, 4);
     b->gathered = vk_take_rows(arena, pairs, d, wide);
-    b->gate_up = (float *)vk_take(arena, (size_t)pairs * 2 * (size_t)c->expert_dim, 4);
+    b->gate_up = (float *)vk_take(arena, pairs * 2 * (size_t)c->expert_dim, 4);
     b->expert_hidden = vk_take_rows(arena, pairs, c->expert_dim, wide);
-    b->expert_out = (float *)vk_take(arena, (size_t)pairs * (size_t)d, 4);
-    b->jobs = (vk_gemm_job *)vk_take(arena, (size_t)c->expert_count, sizeof *b->jobs);
-    b->first_task = (int64_t *)vk_take(arena, (size_t)c->expert_count + 1, sizeof *b->first_task);
+    b->expert_out = (float *)vk_take(arena, pairs * (size_t)d, 4);
 }
-static void vk_layout_buffers(vk_arena *arena, vp_engine *e) {
-    const vp_model_config *c = &e->config;
-    vk_buffers *b = &e->buffers;
-    size_t element = e->wide ? 4 : 2, keys = vk_round_up((size_t)(e->max_sequence > c->vit_positions ? e->max_sequence : c->vit_positions), VK_PAD);
-    size_t panels = vk_max(vk_attention_panel_elements(c->vit_positions, c->vit_head_count, c->vit_head_dim),
-                           vk_attention_panel_elements(e->max_sequence, c->head_count, c->head_dim));
+static void vk_layout_all(vk_arena *arena, vp_engine *e) {
+    vk_layout_model(arena, &e->model, &e->config, e->wide);
+    e->weights_bytes = arena->used;
     vk_layout_vision_buffers(arena, e);
     vk_layout_language_buffers(arena, e);
-    b->k_panels = vk_take(arena, panels, element);
-    b->v_panels = vk_take(arena, panels, element);
-    b->scores = (float *)vk_take(arena, (size_t)e->cpu.queue.threads * VK_ROWS_MAX * keys, 4);
-    b->weights = vk_take(arena, (size_t)e->cpu.queue.threads * VK_ROWS_MAX * keys, element);
+    e->buffers.scratch = vk_take(arena, e->backend->scratch_bytes(e->queue, &e->extent), 1);
+}
+static void vk_fill_extent(vp_engine *e) {
+    const vp_model_config *c = &e->config;
+    vk_extent *x = &e->extent;
+    size_t rows = (size_t)e->view_batch * (size_t)c->vit_positions;
+    x->wide = e->wide;
+    x->marks = VP_STAGE_COUNT + 1 + e->max_sequence;
+    x->experts = c->expert_count;
+    x->vit.tokens = c->vit_positions; x->vit.heads = c->vit_head_count; x->vit.head_dim = c->vit_head_dim;
+    x->llm.tokens = e->max_sequence; x->llm.heads = c->head_count; x->llm.head_dim = c->head_dim;
+    /* the linears that have biases are the ViT's and the pooling's */
+    x->linear_floats = rows * vk_max((size_t)c->vit_mlp_dim, 3 * (size_t)c->vit_width);
 }
 
+/* host memory to the backend's, in pieces */
+static void vk_send(vp_engine *e, void *to, const void *from, size_t bytes) {
+    for (size_t at = 0; at < bytes;) {
+        size_t piece = bytes - at < e->backend->stage_bytes ? bytes - at : e->backend->stage_bytes;
+        memcpy(e->backend->stage(e->queue, (char *)to + at, piece), (const char *)from + at, piece);
+        e->backend->commit(e->queue, (char *)to + at, piece);
+        at += piece;
+    }
+}
 /* cos and sin of every position; the reference computes frequencies and angles in fp32 */
 static void vk_fill_rope(float *cs, int positions, int head_dim, double theta) {
     int half = head_dim / 2;
@@ -1528,136 +2304,166 @@ static void vk_fill_rope(float *cs, int positions, int head_dim, double theta) {
         }
     }
 }
+static int vk_send_tables(vp_engine *e) {
+    size_t floats = (size_t)e->max_sequence * (size_t)e->config.head_dim, experts = (size_t)e->config.expert_count;
+    float *cs = (float *)malloc(vk_max(floats * sizeof *cs, experts * sizeof(int32_t)));
+    if (!cs) return 0;
+    vk_fill_rope(cs, e->max_sequence, e->config.head_dim, e->config.rope_theta);
+    vk_send(e, e->buffers.cs, cs, floats * sizeof *cs);
+    for (int32_t i = 0; i < (int32_t)experts; i++) memcpy((char *)cs + (size_t)i * sizeof i, &i, sizeof i);
+    vk_send(e, e->buffers.slots, cs, experts * sizeof(int32_t));
+    free(cs);
+    return 1;
+}
 
 /* ================================================================================================= stages >>stages */
 
-/* pixels of one view -> the block outputs that are used, kept in buffers.hidden */
-static void vk_vit_view(vp_engine *e, const float *pixels, int view) {
+/* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden */
+static void vk_vit(vp_engine *e, int first, int count) {
     const vp_model_config *c = &e->config;
     const vk_model *m = &e->model;
+    const vk_backend *to = e->backend;
     vk_buffers *b = &e->buffers;
-    vk_cpu *cpu = &e->cpu;
-    vk_queue *queue = &cpu->queue;
-    int w = c->vit_width, ld = vk_padded(w), ld3 = vk_padded(3 * w), ldh = vk_padded(c->vit_mlp_dim), rows = c->vit_positions, wide = e->wide;
-    int patch_values = c->geometry.patch_px * c->geometry.patch_px * 3, ldp = vk_padded(patch_values);
-    size_t element = wide ? 4 : 2, hidden_floats = (size_t)rows * (size_t)w;
+    vk_queue *queue = e->queue;
+    int w = c->vit_width, ld = vk_padded(w), ld3 = vk_padded(3 * w), ldh = vk_padded(c->vit_mlp_dim), patches = c->vit_positions - 1,
+        rows = count * c->vit_positions, wide = e->wide, values = vk_patch_values(c), ldp = vk_padded(values);
+    size_t element = wide ? 4 : 2, view_floats = (size_t)c->vit_positions * (size_t)w;
     vk_attention_job job;
-    e->kernels.convert(queue, b->patches, pixels, rows - 1, patch_values, ldp, wide);
-    vk_linear_run(cpu, b->patch_rows, w, b->patches, ldp, rows - 1, &m->patch, VK_STORE_F32);
-    e->kernels.vit_embed(queue, b->vit_x, b->patch_rows, m->class_embedding, m->positions, rows, w);
-    e->kernels.layernorm(queue, b->vit_x, b->vit_x, m->pre_ln.weight, m->pre_ln.bias, rows, w, w, c->vit_norm_eps, 1);
+    to->kernels.convert(queue, b->patches, e->pixels + (size_t)first * (size_t)patches * (size_t)values, count * patches, values, ldp, wide);
+    to->linear(queue, b->patch_rows, w, b->patches, ldp, count * patches, &m->patch, VK_STORE_F32);
+    to->kernels.vit_embed(queue, b->vit_x, b->patch_rows, m->class_embedding, m->positions, count, c->vit_positions, w);
+    to->kernels.layernorm(queue, b->vit_x, b->vit_x, m->pre_ln.weight, m->pre_ln.bias, rows, w, w, c->vit_norm_eps, 1);
     memset(&job, 0, sizeof job);
     job.y = b->vit_attended; job.ldy = ld;
     job.q = b->vit_qkv; job.k = (char *)b->vit_qkv + (size_t)w * element; job.v = (char *)b->vit_qkv + 2 * (size_t)w * element;
     job.ldq = job.ldk = ld3;
-    job.tokens = rows; job.heads = c->vit_head_count; job.head_dim = c->vit_head_dim;
-    job.k_panels = b->k_panels; job.v_panels = b->v_panels; job.scores = b->scores; job.weights = b->weights;
+    job.batch = count; job.tokens = c->vit_positions; job.heads = c->vit_head_count; job.head_dim = c->vit_head_dim;
     for (int i = 0; i < c->vit_blocks_needed; i++) {
         const vk_vit_block *v = &m->vit[i];
-        e->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->attention_norm.weight, v->attention_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
-        vk_linear_run(cpu, b->vit_qkv, ld3, b->vit_normed, ld, rows, &v->qkv, VK_STORE);
-        vk_attention_run(cpu, &job);
-        vk_linear_run(cpu, b->vit_x, w, b->vit_attended, ld, rows, &v->wo, VK_ADD_F32);
-        e->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->ffn_norm.weight, v->ffn_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
-        vk_linear_run(cpu, b->vit_hidden, ldh, b->vit_normed, ld, rows, &v->w1, VK_QUICKGELU);
-        vk_linear_run(cpu, b->vit_x, w, b->vit_hidden, ldh, rows, &v->w2, VK_ADD_F32);
+        to->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->attention_norm.weight, v->attention_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
+        to->linear(queue, b->vit_qkv, ld3, b->vit_normed, ld, rows, &v->qkv, VK_STORE);
+        to->attention(queue, &job);
+        to->linear(queue, b->vit_x, w, b->vit_attended, ld, rows, &v->wo, VK_ADD_F32);
+        to->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->ffn_norm.weight, v->ffn_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
+        to->linear(queue, b->vit_hidden, ldh, b->vit_normed, ld, rows, &v->w1, VK_QUICKGELU);
+        to->linear(queue, b->vit_x, w, b->vit_hidden, ldh, rows, &v->w2, VK_ADD_F32);
         for (int l = 0; l < c->vit_layer_count; l++)
             if (e->vit_layer_at[l] == i)
-                memcpy(b->hidden + ((size_t)view * (size_t)c->vit_layer_count + (size_t)l) * hidden_floats, b->vit_x, hidden_floats * sizeof(float));
+                to->copy(queue, b->hidden + ((size_t)l * (size_t)e->max_views + (size_t)first) * view_floats, b->vit_x,
+                         (size_t)count * view_floats * sizeof(float));
     }
 }
-
-/* a view whose pixels hold exactly -1 anywhere is a padding view to the reference: its features are zeroed */
-static int vk_is_dead_view(const float *pixels, size_t count) {
-    int dead = 0;
-    for (size_t i = 0; i < count; i++) dead |= pixels[i] == -1.0f;
-    return dead;
-}
-/* attention pooling over 2 x 2 windows, then the projector: buffers.hidden -> buffers.image_features of one view */
-static void vk_connector_view(vp_engine *e, const float *pixels, const float *mask, int view) {
+/* attention pooling over 2 x 2 windows, then the projector: buffers.hidden -> buffers.image_features of `count` views */
+static void vk_connector(vp_engine *e, int first, int count) {
     const vp_model_config *c = &e->config;
     const vk_model *m = &e->model;
+    const vk_backend *to = e->backend;
     vk_buffers *b = &e->buffers;
-    vk_cpu *cpu = &e->cpu;
-    vk_queue *queue = &cpu->queue;
+    vk_queue *queue = e->queue;
     int w = c->vit_width, layers = c->vit_layer_count, ldf = vk_padded(w * layers), ld = vk_padded(w), ldh = vk_padded(c->projector_dim),
-        wide = e->wide;
-    int side = vp_geometry_patches_per_side(&c->geometry), pool = c->geometry.pool, windows = vp_geometry_tokens_per_crop(&c->geometry),
-        n = pool * pool;
-    const float *hidden = b->hidden + (size_t)view * (size_t)layers * (size_t)c->vit_positions * (size_t)w;
-    float *features = b->image_features + (size_t)view * (size_t)windows * (size_t)c->d_model;
-    int dead = vk_is_dead_view(pixels, (size_t)(side * side) * (size_t)(c->geometry.patch_px * c->geometry.patch_px * 3));
-    e->kernels.pool_windows(queue, b->pool_keys, b->pool_query_in, hidden, mask, m->pad_embed, layers, w, side, pool, ldf, dead, wide);
-    vk_linear_run(cpu, b->pool_query, w, b->pool_query_in, ldf, windows, &m->pool_query, VK_STORE_F32);
-    vk_linear_run(cpu, b->pool_key_value, 2 * w, b->pool_keys, ldf, windows * n, &m->pool_key_value, VK_STORE_F32);
-    e->kernels.pool_attention(queue, b->pool_attended, b->pool_query, b->pool_key_value, windows, n, c->vit_head_count, c->vit_head_dim, ld, wide);
-    vk_linear_run(cpu, b->pool_out, ld, b->pool_attended, ld, windows, &m->pool_out, VK_STORE);
-    vk_linear_run(cpu, b->projector_gate_up, 2 * c->projector_dim, b->pool_out, ld, windows, &m->projector_gate_up, VK_STORE_F32);
-    e->kernels.silu_mul(queue, b->projector_hidden, b->projector_gate_up, windows, c->projector_dim, ldh, wide);
-    vk_linear_run(cpu, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
+        wide = e->wide, side = vp_geometry_patches_per_side(&c->geometry), pool = c->geometry.pool, n = pool * pool,
+        per_view = vp_geometry_tokens_per_crop(&c->geometry), windows = count * per_view;
+    size_t view_floats = (size_t)c->vit_positions * (size_t)w;
+    float *features = b->image_features + (size_t)first * (size_t)per_view * (size_t)c->d_model;
+    to->kernels.pool_windows(queue, b->pool_keys, b->pool_query_in, b->hidden + (size_t)first * view_floats,
+                             e->masks + (size_t)first * (size_t)(side * side), b->dead + first, m->pad_embed, (size_t)e->max_views * view_floats,
+                             count, layers, w, side, pool, ldf, wide);
+    to->linear(queue, b->pool_query, w, b->pool_query_in, ldf, windows, &m->pool_query, VK_STORE_F32);
+    to->linear(queue, b->pool_key_value, 2 * w, b->pool_keys, ldf, windows * n, &m->pool_key_value, VK_STORE_F32);
+    to->kernels.pool_attention(queue, b->pool_attended, b->pool_query, b->pool_key_value, windows, n, c->vit_head_count, c->vit_head_dim, ld, wide);
+    to->linear(queue, b->pool_out, ld, b->pool_attended, ld, windows, &m->pool_out, VK_STORE);
+    to->linear(queue, b->projector_gate_up, 2 * c->projector_dim, b->pool_out, ld, windows, &m->projector_gate_up, VK_STORE_F32);
+    to->kernels.silu_mul(queue, b->projector_hidden, b->projector_gate_up, windows, c->projector_dim, ldh, wide);
+    to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
 }
 
-/* experts of `rows` tokens from x's row `first` on: x += sum of weight * expert(normed) */
-static void vk_moe(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
+/* the experts of one token, chosen on the device: no list, no count, nothing that the host must know */
+static void vk_moe_token(vp_engine *e, const vk_block *k, int top_k) {
     const vp_model_config *c = &e->config;
+    const vk_backend *to = e->backend;
     vk_buffers *b = &e->buffers;
-    vk_cpu *cpu = &e->cpu;
-    vk_queue *queue = &cpu->queue;
-    int d = c->d_model, ld = vk_padded(d), h = c->expert_dim, ldh = vk_padded(h), pairs = rows * top_k, wide = e->wide;
-    size_t element = wide ? 4 : 2;
+    int d = c->d_model, h = c->expert_dim, ldh = vk_padded(h), last = c->expert_count - 1;
+    vk_expert_rows_job job;
+    job.y = b->gate_up; job.x = b->normed; job.first = &k->gate_up[0]; job.index = b->expert_index; job.k = top_k; job.ldx = 0;
+    job.stride_bytes = last ? (size_t)((char *)k->gate_up[1].weights - (char *)k->gate_up[0].weights) : 0;
+    to->expert_rows(e->queue, &job);
+    to->kernels.silu_mul(e->queue, b->expert_hidden, b->gate_up, top_k, h, ldh, e->wide);
+    job.y = b->expert_out; job.x = b->expert_hidden; job.first = &k->down[0]; job.ldx = ldh;
+    job.stride_bytes = last ? (size_t)((char *)k->down[1].weights - (char *)k->down[0].weights) : 0;
+    to->expert_rows(e->queue, &job);
+    to->kernels.combine(e->queue, b->x, b->expert_out, b->slots, b->expert_weight, 1, top_k, d);
+}
+/* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU the host waits here, once a block, for the
+ * counts: cuBLAS takes its sizes from the host. */
+static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
+    const vp_model_config *c = &e->config;
+    const vk_backend *to = e->backend;
+    vk_buffers *b = &e->buffers;
+    vk_queue *queue = e->queue;
+    int d = c->d_model, ld = vk_padded(d), h = c->expert_dim, ldh = vk_padded(h), pairs = rows * top_k;
+    size_t element = e->wide ? 4 : 2, start = 0;
     const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
-    e->kernels.router(queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)c->expert_count, rows, c->expert_count,
-                      top_k);
-    e->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_index, c->expert_count, pairs);
-    e->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
+    memset(e->counts, 0, (size_t)c->expert_count * sizeof *e->counts); /* what stays when the device has failed */
+    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_index, c->expert_count, pairs);
+    to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
+    to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
     for (int i = 0; i < c->expert_count; i++) {
-        vk_gemm_job *job = &b->jobs[i];
-        size_t start = (size_t)b->expert_start[i];
+        vk_gemm_job *job = &e->jobs[i];
         job->y = b->gate_up + start * 2 * (size_t)h; job->ldy = 2 * h;
         job->x = (char *)b->gathered + start * (size_t)ld * element; job->ldx = ld;
-        job->w = &k->gate_up[i]; job->m = b->expert_count[i];
+        job->w = &k->gate_up[i]; job->m = e->counts[i];
+        start += (size_t)e->counts[i];
     }
-    vk_gemm_run(cpu, b->jobs, c->expert_count, b->first_task, VK_STORE_F32);
-    e->kernels.silu_mul(queue, b->expert_hidden, b->gate_up, pairs, h, ldh, wide);
+    to->grouped(queue, e->jobs, c->expert_count, VK_STORE_F32);
+    to->kernels.silu_mul(queue, b->expert_hidden, b->gate_up, pairs, h, ldh, e->wide);
+    start = 0;
     for (int i = 0; i < c->expert_count; i++) {
-        vk_gemm_job *job = &b->jobs[i];
-        size_t start = (size_t)b->expert_start[i];
+        vk_gemm_job *job = &e->jobs[i];
         job->y = b->expert_out + start * (size_t)d; job->ldy = d;
         job->x = (char *)b->expert_hidden + start * (size_t)ldh * element; job->ldx = ldh;
         job->w = &k->down[i];
+        start += (size_t)e->counts[i];
     }
-    vk_gemm_run(cpu, b->jobs, c->expert_count, b->first_task, VK_STORE_F32);
-    e->kernels.combine(queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
+    to->grouped(queue, e->jobs, c->expert_count, VK_STORE_F32);
+    to->kernels.combine(queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
+}
+/* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
+static void vk_moe(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
+    vk_buffers *b = &e->buffers;
+    e->backend->kernels.router(e->queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)e->config.expert_count, rows,
+                               e->config.expert_count, top_k);
+    if (rows == 1 && first == 0 && e->backend->expert_rows) vk_moe_token(e, k, top_k);
+    else vk_moe_tokens(e, k, first, rows, top_k);
 }
 
-/* one transformer block over `rows` new tokens that start at `position`; x is the residual stream */
+/* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual stream */
 static void vk_block_forward(vp_engine *e, int block, int rows, int position, int top_k) {
     const vp_model_config *c = &e->config;
     const vk_block *k = &e->model.blocks[block];
+    const vk_backend *to = e->backend;
     vk_buffers *b = &e->buffers;
-    vk_cpu *cpu = &e->cpu;
-    vk_queue *queue = &cpu->queue;
+    vk_queue *queue = e->queue;
     int d = c->d_model, ld = vk_padded(d), wide = e->wide, chunk = e->moe_rows / top_k;
     size_t element = wide ? 4 : 2, cache = (size_t)block * (size_t)e->max_sequence * (size_t)d * element;
     char *key = (char *)b->key + cache, *value = (char *)b->value + cache;
-    e->kernels.rmsnorm(queue, b->normed, b->x, k->attn_norm.weight, rows, d, ld, c->norm_eps, wide);
-    vk_linear_run(cpu, b->qkv, 3 * d, b->normed, ld, rows, &k->att_proj, VK_STORE_F32);
-    e->kernels.qk_norm_rope(queue, b->q, key, value, b->qkv, k->q_norm.weight, k->k_norm.weight, b->cs, rows, d, c->head_dim, ld, position,
-                            c->norm_eps, wide);
+    to->kernels.rmsnorm(queue, b->normed, b->x, k->attn_norm.weight, rows, d, ld, c->norm_eps, wide);
+    to->linear(queue, b->qkv, 3 * d, b->normed, ld, rows, &k->att_proj, VK_STORE_F32);
+    to->kernels.qk_norm_rope(queue, b->q, key, value, b->qkv, k->q_norm.weight, k->k_norm.weight, b->cs, b->position, rows, d, c->head_dim, ld,
+                             c->norm_eps, wide);
     if (rows == 1) {
-        e->kernels.attention_decode(queue, b->attended, b->q, key, value, b->decode_scores, position + 1, e->max_sequence, d, c->head_dim, wide);
+        to->kernels.attention_decode(queue, b->attended, b->q, key, value, b->decode_scores, b->position, position + 1, e->max_sequence, d,
+                                     c->head_dim, wide);
     } else {
         vk_attention_job job;
         memset(&job, 0, sizeof job);
         job.y = b->attended; job.ldy = ld; job.q = b->q; job.ldq = ld; job.k = key; job.v = value; job.ldk = d;
-        job.tokens = rows; job.heads = c->head_count; job.head_dim = c->head_dim; job.causal = 1;
-        job.k_panels = b->k_panels; job.v_panels = b->v_panels; job.scores = b->scores; job.weights = b->weights;
-        vk_attention_run(cpu, &job);
+        job.batch = 1; job.tokens = rows; job.heads = c->head_count; job.head_dim = c->head_dim; job.causal = 1;
+        to->attention(queue, &job);
     }
-    vk_linear_run(cpu, b->x, d, b->attended, ld, rows, &k->attn_out, VK_ADD_F32);
-    e->kernels.rmsnorm(queue, b->normed, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, wide);
-    if (!wide) e->kernels.rmsnorm(queue, b->normed_wide, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, 1);
-    vk_linear_run(cpu, b->router_logits, c->expert_count, b->normed_wide, ld, rows, &k->router, VK_STORE_F32);
+    to->linear(queue, b->x, d, b->attended, ld, rows, &k->attn_out, VK_ADD_F32);
+    to->kernels.rmsnorm(queue, b->normed, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, wide);
+    if (!wide) to->kernels.rmsnorm(queue, b->normed_wide, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, 1);
+    to->linear(queue, b->router_logits, c->expert_count, b->normed_wide, ld, rows, &k->router, VK_STORE_F32);
     for (int first = 0; first < rows; first += chunk) vk_moe(e, k, first, rows - first < chunk ? rows - first : chunk, top_k);
 }
 /* logits of the residual row `row` */
@@ -1665,33 +2471,39 @@ static void vk_head(vp_engine *e, int row) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
     int d = c->d_model, ld = vk_padded(d);
-    e->kernels.rmsnorm(&e->cpu.queue, b->normed, b->x + (size_t)row * (size_t)d, e->model.ln_f.weight, 1, d, ld, c->norm_eps, e->wide);
-    vk_linear_run(&e->cpu, b->logits, c->embedding_size, b->normed, ld, 1, &e->model.head, VK_STORE_F32);
+    e->backend->kernels.rmsnorm(e->queue, b->normed, b->x + (size_t)row * (size_t)d, e->model.ln_f.weight, 1, d, ld, c->norm_eps, e->wide);
+    e->backend->linear(e->queue, b->logits, c->embedding_size, b->normed, ld, 1, &e->model.head, VK_STORE_F32);
+}
+/* the next token, from the logits; the position moves behind the `rows` tokens just worked on */
+static void vk_sample(vp_engine *e, int rows) {
+    e->backend->kernels.argmax(e->queue, e->buffers.token, e->buffers.logits, 1, e->config.embedding_size);
+    e->backend->kernels.advance(e->queue, e->buffers.position, rows);
+}
+static void vk_step(vp_engine *e, const vp_request *r, int position) {
+    e->backend->kernels.embed(e->queue, e->buffers.x, e->model.embedding, e->buffers.token, 1, e->config.d_model, e->wide);
+    for (int i = 0; i < r->active_block_count; i++) vk_block_forward(e, r->active_blocks[i], 1, position, r->top_k);
+    vk_head(e, 0);
+    vk_sample(e, 1);
+}
+/* a decode step: sent kernel by kernel the first time, then recorded, then replayed. Nothing in it depends on the step but what lies on the
+ * device (token, position, caches), so one recording serves all steps with these knobs. */
+static void vk_send_step(vp_engine *e, const vp_request *r, int position, int may_record) {
+    const vk_backend *to = e->backend;
+    uint64_t key = vk_mix((uint64_t)r->top_k);
+    for (int i = 0; i < r->active_block_count; i++) key = vk_mix(key ^ (uint64_t)(r->active_blocks[i] + 1));
+    if (to->replay && to->replay(e->queue, key)) {
+        e->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
+        vk_step(e, r, position);
+        e->queue->dry = 0;
+    } else if (to->record && may_record) {
+        to->record(e->queue);
+        vk_step(e, r, position);
+        to->keep(e->queue, key);
+        to->replay(e->queue, key);
+    } else vk_step(e, r, position);
 }
 
 /* ================================================================================================= engine >>engine */
-
-static int vk_threads(int wanted) {
-#ifdef _OPENMP
-    return wanted > 0 ? wanted : omp_get_max_threads();
-#else
-    (void)wanted;
-    return 1;
-#endif
-}
-static void vk_name_device(vp_engine *e) {
-    char model[96] = "unknown processor", line[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) || !colon) continue;
-        snprintf(model, sizeof model, "%.90s", colon + 2);
-        model[strcspn(model, "\n")] = 0;
-        break;
-    }
-    if (f) fclose(f);
-    snprintf(e->device, sizeof e->device, "cpu: %s, %d thread%s", model, e->cpu.queue.threads, e->cpu.queue.threads == 1 ? "" : "s");
-}
 
 VP_API const char *vp_stage_name(vp_stage stage) {
     static const char *const names[] = {
@@ -1713,16 +2525,24 @@ VP_API const char *vp_engine_gemm_name(int32_t index) {
         if (vk_gemm_kernels[i].present() && index-- == 0) return vk_gemm_kernels[i].name;
     return NULL;
 }
-VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) { return engine->cpu.gemm[engine->wide][vk_shape_of(rows)]->name; }
+VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) { return engine->backend->gemm(engine->queue, engine->wide, rows); }
 VP_API const char *vp_engine_device(const vp_engine *engine) { return engine->device; }
+VP_API const char *vp_engine_device_note(const vp_engine *engine) { return engine->device_note; }
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
+
+static vp_result vk_no_gpu_code(vp_error *error) {
+    return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "this build has no GPU code; build it where nvcc is found (CUDA Toolkit 12.8 or later)");
+}
+VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {
+    return vk_gpu_code() ? vk_gpu_code()->device_count(count, error) : vk_no_gpu_code(error);
+}
+VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error) {
+    return vk_gpu_code() ? vk_gpu_code()->device_describe(index, info, error) : vk_no_gpu_code(error);
+}
+VP_API int32_t vp_device_toolkit(void) { return vk_gpu_code() ? vk_gpu_code()->toolkit : 0; }
 
 static vp_result vk_check_options(const vp_engine_options *o, vp_error *error) {
     const vp_model_config *c = o->config;
-    const char *device = o->device ? o->device : "auto";
-    if (strncmp(device, "cuda", 4) == 0)
-        return vp_fail(error, VP_ERR_DEVICE, -1, device, "this version has no CUDA backend yet; use --device cpu");
-    if (strcmp(device, "auto") && strcmp(device, "cpu")) return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; use auto or cpu");
     if (!c) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
     if (o->max_sequence < 1 || o->max_views < 0 || o->threads < 0 || o->threads > VK_THREADS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "engine options", "max_sequence must be positive, max_views not negative, threads 0..4096");
@@ -1732,57 +2552,101 @@ static vp_result vk_check_options(const vp_engine_options *o, vp_error *error) {
     if (c->vit_layer_count < 1 || c->vit_layer_count > VP_VIT_LAYERS_MAX) return vp_fail(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
     return VP_OK;
 }
+/* the device that options.device names -> the backend and its device number */
+static vp_result vk_choose_device(vp_engine *e, const char *device, int *index, vp_error *error) {
+    vp_error why = { VP_OK, -1, "", "" };
+    int32_t count;
+    *index = 0;
+    e->backend = &vk_cpu_backend;
+    if (strcmp(device, "cpu") == 0) return VP_OK;
+    if (strcmp(device, "auto") == 0) {
+        if (!vk_gpu_code()) return VP_OK;
+        if (vp_device_count(&count, &why) == VP_OK) e->backend = vk_gpu_code();
+        else snprintf(e->device_note, sizeof e->device_note, "%s", why.text);
+        return VP_OK;
+    }
+    if (strncmp(device, "cuda", 4) == 0 && (device[4] == 0 || device[4] == ':')) {
+        const char *digits = device + 5;
+        size_t length = device[4] ? strlen(digits) : 0;
+        if (device[4] && (length < 1 || length > 4 || strspn(digits, "0123456789") != length))
+            return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; cuda:N counts from 0");
+        if (device[4]) *index = atoi(digits);
+        if (!vk_gpu_code()) return vk_no_gpu_code(error);
+        e->backend = vk_gpu_code();
+        return VP_OK;
+    }
+    return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; use auto, cpu, cuda or cuda:N");
+}
+static void vk_append(vp_error *error, const char *text) {
+    size_t used = strlen(error->text);
+    snprintf(error->text + used, sizeof error->text - used, "%s", text);
+}
 static vp_result vk_allocate(vp_engine *e, vp_error *error) {
-    vk_arena arena;
-    char text[200];
-    memset(&arena, 0, sizeof arena);
-    vk_layout_model(&arena, &e->model, &e->config, e->wide);
-    e->weights_bytes = arena.used;
-    vk_layout_buffers(&arena, e);
-    e->memory = (char *)vk_reserve(arena.used);
-    if (!e->memory) {
-        snprintf(text, sizeof text,
-                 "weights need %.2f GB and buffers %.2f GB, %.2f GB are free; %ssmaller: fewer crops, a shorter prompt, fewer new tokens",
-                 (double)e->weights_bytes / 1e9, (double)(arena.used - e->weights_bytes) / 1e9, (double)vk_free_bytes() / 1e9,
-                 e->wide ? "--weights bf16 halves it; " : "");
+    vk_arena arena = { NULL, 0 };
+    uint64_t free_bytes;
+    char text[240];
+    vk_fill_extent(e);
+    vk_layout_all(&arena, e);
+    free_bytes = e->backend->free_bytes(e->queue);
+    arena.base = (char *)e->backend->allocate(e->queue, arena.used);
+    if (!arena.base && e->queue->error) return e->backend->wait(e->queue, 0, error);
+    if (!arena.base) {
+        snprintf(text, sizeof text, "weights need %.2f GB and buffers %.2f GB, %.2f GB are free on %s; %ssmaller: fewer crops, a shorter prompt, fewer new tokens",
+                 (double)e->weights_bytes / 1e9, (double)(arena.used - e->weights_bytes) / 1e9, (double)free_bytes / 1e9,
+                 e->backend->host_memory ? "this machine" : "the GPU", e->wide ? "--weights bf16 halves it; " : "");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     e->memory_bytes = arena.used;
-    arena.base = e->memory;
     arena.used = 0;
-    vk_layout_model(&arena, &e->model, &e->config, e->wide);
-    vk_layout_buffers(&arena, e);
-    return VP_OK;
+    vk_layout_all(&arena, e);
+    e->jobs = (vk_gemm_job *)calloc((size_t)e->config.expert_count, sizeof *e->jobs);
+    e->counts = (int32_t *)calloc((size_t)e->config.expert_count, sizeof *e->counts);
+    if (e->jobs && e->counts && e->backend->use(e->queue, &e->extent, e->buffers.scratch) && vk_send_tables(e)) return VP_OK;
+    if (e->queue->error) return e->backend->wait(e->queue, 0, error);
+    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
 }
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
     vp_result result = vk_check_options(options, error);
     const vp_model_config *c = options->config;
     vp_engine *e;
+    vk_setup setup;
     vk_loader loader;
     if (result != VP_OK) return result;
     e = (vp_engine *)calloc(1, sizeof *e);
     if (!e) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
     e->config = *c;
     e->wide = options->weights == VP_WEIGHTS_FP32;
-    e->cpu.wide = e->wide;
-    e->cpu.queue.threads = vk_threads(options->threads);
-    e->kernels = vk_cpu_kernels;
     e->max_sequence = options->max_sequence;
     e->max_views = options->max_views;
     e->moe_rows = (int)vk_max(16384, (size_t)c->expert_count);
     if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
     for (int l = 0; l < c->vit_layer_count; l++) e->vit_layer_at[l] = c->vit_layers[l] < 0 ? c->vit_block_count + c->vit_layers[l] : c->vit_layers[l];
-    vk_name_device(e);
-    memset(&loader, 0, sizeof loader);
-    loader.checkpoint = options->checkpoint; loader.seed = options->seed; loader.wide = e->wide; loader.threads = e->cpu.queue.threads;
-    loader.progress = options->progress; loader.progress_user = options->progress_user; loader.error = error;
-    result = vk_gemm_choose(&e->cpu, options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL, error);
-    if (result == VP_OK) result = vk_model_new(&e->model, c, error);
+    memset(&setup, 0, sizeof setup);
+    setup.threads = options->threads; setup.wide = e->wide;
+    setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
+    result = vk_choose_device(e, options->device ? options->device : "auto", &setup.device, error);
+    if (result == VP_OK) {
+        result = e->backend->open(&setup, &e->queue, error);
+        if (result == VP_ERR_DEVICE && error && (!options->device || strcmp(options->device, "auto") == 0))
+            vk_append(error, "; --device cpu does without");
+    }
+    if (result == VP_OK) {
+        e->backend->describe(e->queue, e->device, sizeof e->device);
+        e->view_batch = e->max_views < e->backend->view_batch ? e->max_views : e->backend->view_batch;
+        result = vk_model_new(&e->model, c, error);
+    }
     if (result == VP_OK) result = vk_allocate(e, error);
     if (result == VP_OK) {
+        memset(&loader, 0, sizeof loader);
+        loader.backend = e->backend; loader.queue = e->queue;
+        loader.checkpoint = options->checkpoint; loader.seed = options->seed; loader.wide = e->wide; loader.threads = vk_threads(options->threads);
+        loader.progress = options->progress; loader.progress_user = options->progress_user; loader.error = error;
         loader.total = (int64_t)e->weights_bytes;
-        vk_fill_rope(e->buffers.cs, e->max_sequence, c->head_dim, c->rope_theta);
         result = vk_load_model(&loader, &e->model, c);
+    }
+    if (result == VP_OK) {
+        e->backend->mark(e->queue, 0, NULL);
+        result = e->backend->wait(e->queue, 0, error);
     }
     if (result != VP_OK) { vp_engine_close(e); return result; }
     *engine = e;
@@ -1790,8 +2654,10 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
 }
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;
+    if (engine->queue) engine->backend->close(engine->queue);
     vk_model_free(&engine->model);
-    vk_release(engine->memory, engine->memory_bytes);
+    free(engine->jobs);
+    free(engine->counts);
     free(engine);
 }
 
@@ -1826,111 +2692,178 @@ static vp_result vk_check_request(const vp_engine *e, const vp_request *r, vp_er
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
     return VP_OK;
 }
-static void vk_dump_vision(const vp_engine *e, const vp_request *r) {
+static void vk_dump_vision(vp_engine *e, const vp_request *r) {
     const vp_model_config *c = &e->config;
-    size_t w = (size_t)c->vit_width, layers = (size_t)c->vit_layer_count, patches = (size_t)c->vit_positions - 1,
+    size_t w = (size_t)c->vit_width, layers = (size_t)c->vit_layer_count, patches = (size_t)c->vit_positions - 1, views = (size_t)e->max_views,
            windows = (size_t)vp_geometry_tokens_per_crop(&c->geometry);
     if (r->dump->image_features)
-        memcpy(r->dump->image_features, e->buffers.image_features, (size_t)r->views * windows * (size_t)c->d_model * sizeof(float));
+        e->backend->fetch(e->queue, r->dump->image_features, e->buffers.image_features,
+                          (size_t)r->views * windows * (size_t)c->d_model * sizeof(float));
     if (!r->dump->vit_features) return;
     for (size_t v = 0; v < (size_t)r->views; v++)
         for (size_t l = 0; l < layers; l++)
             for (size_t p = 0; p < patches; p++)
-                memcpy(r->dump->vit_features + ((v * patches + p) * layers + l) * w,
-                       e->buffers.hidden + ((v * layers + l) * (patches + 1) + p + 1) * w, w * sizeof(float));
+                e->backend->fetch(e->queue, r->dump->vit_features + ((v * patches + p) * layers + l) * w,
+                                  e->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * w, w * sizeof(float));
 }
-static void vk_dump_block(const vp_engine *e, const vp_request *r, int slot) {
-    int d = e->config.d_model, rows = r->input_count;
-    const float *last = e->buffers.x + (size_t)(rows - 1) * (size_t)d;
-    if (r->dump->block_last) memcpy(r->dump->block_last + (size_t)slot * (size_t)d, last, (size_t)d * sizeof(float));
-    for (int i = 0; r->dump->block_mean && i < d; i++) {
-        double sum = 0.0;
-        for (int row = 0; row < rows; row++) sum += (double)e->buffers.x[(size_t)row * (size_t)d + (size_t)i];
-        r->dump->block_mean[(size_t)slot * (size_t)d + (size_t)i] = (float)(sum / rows);
+static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
+    size_t d = (size_t)e->config.d_model, rows = (size_t)r->input_count;
+    float *out = r->dump->block_mean ? r->dump->block_mean + (size_t)slot * d : NULL;
+    if (r->dump->block_last)
+        e->backend->fetch(e->queue, r->dump->block_last + (size_t)slot * d, e->buffers.x + (rows - 1) * d, d * sizeof(float));
+    if (!out) return;
+    enum { COLUMNS = 256 }; /* a strip at a time: a dump needs no memory of its own */
+    for (size_t from = 0; from < d; from += COLUMNS) {
+        size_t count = d - from < (size_t)COLUMNS ? d - from : (size_t)COLUMNS;
+        double sum[COLUMNS] = { 0.0 };
+        float row[COLUMNS];
+        for (size_t r2 = 0; r2 < rows; r2++) {
+            e->backend->fetch(e->queue, row, e->buffers.x + r2 * d + from, count * sizeof(float));
+            for (size_t i = 0; i < count; i++) sum[i] += (double)row[i];
+        }
+        for (size_t i = 0; i < count; i++) out[from + i] = (float)(sum[i] / (double)rows);
     }
 }
-/* ends a stage: its wall time runs from *since to now */
-static void vk_end_stage(vp_reply *reply, vp_stage stage, int64_t *since) {
-    int64_t now = vp_clock_ns();
-    reply->times.wall_ns[stage] = now - *since;
+/* ends a stage. The host's time and the count are known now, the device's after the request. */
+static void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage) {
+    const vk_work *now = &e->queue->work;
+    int64_t now_ns;
+    e->backend->mark(e->queue, stage + 1, stage == VP_STAGE_SAMPLE ? e->buffers.token : NULL);
+    now_ns = vp_clock_ns();
+    reply->times.wall_ns[stage] = now_ns - e->since_ns;
+    reply->times.launches[stage] = now->launches - e->counted.launches;
+    reply->times.flops[stage] = now->flops - e->counted.flops;
+    reply->times.bytes[stage] = now->bytes - e->counted.bytes;
     reply->times.ran[stage] = 1;
-    *since = now;
-}
-/* the next token, or -1 when there is none to choose: a logit that is NaN comes from damaged weights or inputs */
-static int32_t vk_sample(vp_engine *e) {
-    int32_t token;
-    e->kernels.argmax(&e->cpu.queue, e->buffers.token, e->buffers.logits, 1, e->config.embedding_size);
-    token = e->buffers.token[0];
-    return isnan(e->buffers.logits[token]) ? -1 : token;
+    e->since_ns = now_ns;
+    e->counted = *now;
 }
 static vp_result vk_not_numbers(vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, -1, "logits", "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
 }
-static void vk_keep_logits(const vp_engine *e, const vp_request *r, int step) {
-    size_t n = (size_t)e->config.embedding_size;
-    if (r->dump && r->dump->logits) memcpy(r->dump->logits + (size_t)step * n, e->buffers.logits, n * sizeof(float));
+/* a view whose pixels hold exactly -1 anywhere is a padding view to the reference: its features are zeroed */
+static int32_t vk_is_dead_view(const float *pixels, size_t count) {
+    int dead = 0;
+    for (size_t i = 0; i < count; i++) dead |= pixels[i] == -1.0f;
+    return dead;
 }
-static void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply, int64_t *since) {
+static void vk_send_request(vp_engine *e, const vp_request *r) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
-    int windows = vp_geometry_tokens_per_crop(&c->geometry);
-    size_t view_floats = (size_t)(c->vit_positions - 1) * (size_t)(c->geometry.patch_px * c->geometry.patch_px * 3);
+    size_t views = (size_t)r->views, patches = (size_t)c->vit_positions - 1, values = patches * (size_t)vk_patch_values(c);
+    int32_t zero = 0;
+    vk_send(e, b->ids, r->input_ids, (size_t)r->input_count * sizeof(int32_t));
+    vk_send(e, b->position, &zero, sizeof zero);
+    if (!r->views) return;
+    for (size_t first = 0; first < views; first += 64) {
+        int32_t dead[64];
+        size_t count = views - first < 64 ? views - first : 64;
+        for (size_t v = 0; v < count; v++) dead[v] = vk_is_dead_view(r->pixels + (first + v) * values, values);
+        vk_send(e, b->dead + first, dead, count * sizeof dead[0]);
+    }
+    vk_send(e, b->image_index, r->image_input_idx, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry) * sizeof(int32_t));
+    e->pixels = r->pixels;
+    e->masks = r->image_masks;
+    if (e->backend->host_memory) return;
+    vk_send(e, b->pixels, r->pixels, views * values * sizeof(float));
+    vk_send(e, b->masks, r->image_masks, views * patches * sizeof(float));
+    e->pixels = b->pixels;
+    e->masks = b->masks;
+}
+static void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply) {
+    const vp_model_config *c = &e->config;
+    vk_buffers *b = &e->buffers;
     if (r->views) {
-        for (int v = 0; v < r->views; v++) vk_vit_view(e, r->pixels + (size_t)v * view_floats, v);
-        vk_end_stage(reply, VP_STAGE_VIT, since);
-        for (int v = 0; v < r->views; v++)
-            vk_connector_view(e, r->pixels + (size_t)v * view_floats, r->image_masks + (size_t)v * (size_t)(c->vit_positions - 1), v);
-        vk_end_stage(reply, VP_STAGE_CONNECTOR, since);
+        for (int v = 0; v < r->views; v += e->view_batch) vk_vit(e, v, r->views - v < e->view_batch ? r->views - v : e->view_batch);
+        vk_end_stage(e, reply, VP_STAGE_VIT);
+        for (int v = 0; v < r->views; v += e->view_batch) vk_connector(e, v, r->views - v < e->view_batch ? r->views - v : e->view_batch);
+        vk_end_stage(e, reply, VP_STAGE_CONNECTOR);
         if (r->dump) vk_dump_vision(e, r);
     }
-    e->kernels.embed(&e->cpu.queue, b->x, e->model.embedding, b->ids, r->input_count, c->d_model, e->wide);
-    if (r->views) e->kernels.scatter_add(&e->cpu.queue, b->x, b->image_features, b->image_index, r->views * windows, c->d_model);
-    vk_end_stage(reply, VP_STAGE_EMBED, since);
+    e->backend->kernels.embed(e->queue, b->x, e->model.embedding, b->ids, r->input_count, c->d_model, e->wide);
+    if (r->views)
+        e->backend->kernels.scatter_add(e->queue, b->x, b->image_features, b->image_index, r->views * vp_geometry_tokens_per_crop(&c->geometry),
+                                        c->d_model);
+    vk_end_stage(e, reply, VP_STAGE_EMBED);
     for (int i = 0; i < r->active_block_count; i++) {
         vk_block_forward(e, r->active_blocks[i], r->input_count, 0, r->top_k);
         if (r->dump) vk_dump_block(e, r, i);
     }
-    vk_end_stage(reply, VP_STAGE_PREFILL, since);
+    vk_end_stage(e, reply, VP_STAGE_PREFILL);
     vk_head(e, r->input_count - 1);
-    vk_end_stage(reply, VP_STAGE_HEAD, since);
+    vk_end_stage(e, reply, VP_STAGE_HEAD);
+    vk_sample(e, r->input_count);
+    vk_end_stage(e, reply, VP_STAGE_SAMPLE);
+}
+/* mark of token `index`: the first comes out of the sample stage */
+static int vk_token_mark(int index) { return index ? VP_STAGE_COUNT + index : VP_STAGE_SAMPLE + 1; }
+static void vk_decode_step(vp_engine *e, const vp_request *r, int step) {
+    vk_send_step(e, r, r->input_count + step - 1, step > 1);
+    e->backend->mark(e->queue, vk_token_mark(step), e->buffers.token);
+}
+/* tokens until the last. Where results are known late, the step after token i is sent before token i is known; one that EOS made superfluous is
+ * neither waited for nor counted. */
+static vp_result vk_decode(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
+    const vk_backend *to = e->backend;
+    int ahead = to->run_ahead && !r->dump;
+    size_t logits = (size_t)e->config.embedding_size;
+    vk_work before = e->queue->work;
+    for (int i = 0;; i++) {
+        vp_result result;
+        if (ahead && i + 1 < r->max_new_tokens) {
+            before = e->queue->work;
+            vk_decode_step(e, r, i + 1);
+        }
+        result = to->wait(e->queue, vk_token_mark(i), error);
+        if (result != VP_OK) return result;
+        reply->tokens[i] = to->token(e->queue, vk_token_mark(i));
+        reply->token_count = i + 1;
+        if (i) reply->step_ns[i - 1] = to->between(e->queue, vk_token_mark(i - 1), vk_token_mark(i));
+        if (r->dump && r->dump->logits) to->fetch(e->queue, r->dump->logits + (size_t)i * logits, e->buffers.logits, logits * sizeof(float));
+        if (reply->tokens[i] < 0) return vk_not_numbers(error);
+        if (i + 1 == r->max_new_tokens || (!r->ignore_eos && reply->tokens[i] == r->eos_id)) break;
+        if (!ahead) vk_decode_step(e, r, i + 1);
+    }
+    if (ahead && reply->token_count < r->max_new_tokens) e->queue->work = before;
+    return VP_OK;
+}
+/* the device's times, when all marks up to the last token's were reached */
+static void vk_read_times(vp_engine *e, vp_reply *reply) {
+    int last = 0, final = vk_token_mark(reply->token_count - 1);
+    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE; stage++) {
+        if (!reply->times.ran[stage]) continue;
+        reply->times.device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
+        last = stage + 1;
+    }
+    if (reply->token_count < 2) return;
+    reply->times.ran[VP_STAGE_DECODE] = 1;
+    reply->times.device_ns[VP_STAGE_DECODE] = e->backend->between(e->queue, last, final);
+    reply->times.wall_ns[VP_STAGE_DECODE] = vp_clock_ns() - e->since_ns;
+    reply->times.launches[VP_STAGE_DECODE] = e->queue->work.launches - e->counted.launches;
+    reply->times.flops[VP_STAGE_DECODE] = e->queue->work.flops - e->counted.flops;
+    reply->times.bytes[VP_STAGE_DECODE] = e->queue->work.bytes - e->counted.bytes;
 }
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
     vp_engine *e = engine;
     const vp_request *r = request;
-    vk_buffers *b = &e->buffers;
-    int64_t since = vp_clock_ns();
     vp_result result = vk_check_request(e, r, error);
     if (result != VP_OK) return result;
     memset(&reply->times, 0, sizeof reply->times);
-    memcpy(b->ids, r->input_ids, (size_t)r->input_count * sizeof(int32_t));
-    if (r->views)
-        memcpy(b->image_index, r->image_input_idx, (size_t)r->views * (size_t)vp_geometry_tokens_per_crop(&e->config.geometry) * sizeof(int32_t));
-    vk_end_stage(reply, VP_STAGE_H2D, &since);
-    vk_prefill(e, r, reply, &since);
-    reply->tokens[0] = vk_sample(e);
-    reply->token_count = 1;
-    vk_keep_logits(e, r, 0);
-    if (reply->tokens[0] < 0) return vk_not_numbers(error);
-    vk_end_stage(reply, VP_STAGE_SAMPLE, &since);
-    while (reply->token_count < r->max_new_tokens && (r->ignore_eos || reply->tokens[reply->token_count - 1] != r->eos_id)) {
-        int step = reply->token_count;
-        int64_t start = vp_clock_ns();
-        b->ids[0] = reply->tokens[step - 1];
-        e->kernels.embed(&e->cpu.queue, b->x, e->model.embedding, b->ids, 1, e->config.d_model, e->wide);
-        for (int i = 0; i < r->active_block_count; i++) vk_block_forward(e, r->active_blocks[i], 1, r->input_count + step - 1, r->top_k);
-        vk_head(e, 0);
-        reply->tokens[step] = vk_sample(e);
-        vk_keep_logits(e, r, step);
-        if (reply->tokens[step] < 0) return vk_not_numbers(error);
-        reply->token_count = step + 1;
-        reply->step_ns[step - 1] = vp_clock_ns() - start;
-    }
-    if (reply->token_count > 1) vk_end_stage(reply, VP_STAGE_DECODE, &since);
+    e->backend->enter(e->queue);
+    e->since_ns = vp_clock_ns();
+    e->counted = e->queue->work;
+    e->backend->mark(e->queue, 0, NULL);
+    vk_send_request(e, r);
+    vk_end_stage(e, reply, VP_STAGE_H2D);
+    vk_prefill(e, r, reply);
+    result = vk_decode(e, r, reply, error);
+    if (result != VP_OK) return result;
+    vk_read_times(e, reply);
     reply->ended_by_eos = !r->ignore_eos && reply->tokens[reply->token_count - 1] == r->eos_id;
-    return VP_OK;
+    return e->queue->error ? e->backend->wait(e->queue, 0, error) : VP_OK;
 }
 
 #ifdef __cplusplus
 }
 #endif
-#endif /* !__CUDACC__ */
+#endif /* !VK_CUDA */

@@ -405,9 +405,9 @@ static void test_threads(vp_weights weights) {
     for (int i = 0; i < 3; i++) {
         run_new(&r[i], 1);
         if (!CHECK(engines[i])) continue;
-        CHECK_INT(engines[i]->cpu.queue.threads, i == 0 ? 1 : 2 * i);
+        CHECK_INT(engines[i]->queue->threads, i == 0 ? 1 : 2 * i);
         engines[i]->cpu = engines[0]->cpu; /* the measured choice of kernels may differ from one opening to the next */
-        engines[i]->cpu.queue.threads = i == 0 ? 1 : 2 * i;
+        engines[i]->queue->threads = i == 0 ? 1 : 2 * i;
         run_on(engines[i], &r[i]);
         CHECK(same_output(&r[0], &r[i]));
     }

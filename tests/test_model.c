@@ -1,10 +1,18 @@
 /* test_model.c - the engine against whole-model runs of the reference implementation (tests/golden/models), in fp32 and bf16.
+ * With TEST_DEVICE (a device's name): the same on that device, which must also agree with the CPU backend and with itself when nothing is dumped.
+ * With TEST_EMULATED: under several schedules of tests/cuda_on_cpu.h too.
  * links: engine */
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 
 #include "check.h"
 
+#ifndef TEST_DEVICE
+#define TEST_DEVICE "cpu"
+#endif
+#ifdef TEST_EMULATED
+void cuda_on_cpu_reset(uint64_t seed);
+#endif
 enum { NEW_TOKENS = 16, CASES_MAX = 32 };
 static const char *const case_names[] = { "a1-adaptive-wide", "a2-adaptive-small-k1", "a3-low", "a4-medium-k4-skip", "a5-high-k8", "a6-text-only",
     "a7-adaptive-tall-long", "b1-low-k8", "b2-adaptive-k8", "b3-medium-k12-skip", "b4-high-k4", "b5-low-k64-long", "b6-adaptive-k1" };
@@ -214,7 +222,8 @@ static double compare_bf16(const vp_model_config *c, const golden *g, const outp
     return error / json_double(&g->info, nearby, "median");
 }
 
-static vp_engine *open_engine(const char *name, vp_weights weights, const char *gemm, vp_model_config *config, vp_checkpoint **checkpoint) {
+static vp_engine *open_engine(const char *name, vp_weights weights, const char *gemm, const char *device, vp_model_config *config,
+                              vp_checkpoint **checkpoint) {
     char directory[256], path[300];
     size_t bytes = 0, preprocessor_bytes = 0;
     char *text, *preprocessor;
@@ -233,6 +242,7 @@ static vp_engine *open_engine(const char *name, vp_weights weights, const char *
     options.checkpoint = *checkpoint;
     options.weights = weights;
     options.gemm = gemm;
+    options.device = device;
     options.max_sequence = 2048;
     options.max_views = 16;
     if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
@@ -242,16 +252,66 @@ static vp_engine *open_engine(const char *name, vp_weights weights, const char *
 }
 static int compare_doubles(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 
+/* tokens of a request that copies nothing out: there a GPU sends each step before it knows the token before it. With eos, it must stop there. */
+static void compare_bare(vp_engine *engine, const vp_model_config *c, const golden *g, const output *o) {
+    vp_request r;
+    vp_reply reply;
+    vp_error error;
+    int32_t tokens[NEW_TOKENS], stop = 0;
+    int64_t step_ns[NEW_TOKENS];
+    (void)c;
+    memset(&r, 0, sizeof r);
+    r.input_ids = g->input_ids; r.input_count = g->input_count;
+    r.pixels = g->pixels; r.image_masks = g->masks; r.image_input_idx = g->index; r.views = g->views;
+    r.top_k = g->top_k; r.active_blocks = g->active; r.active_block_count = g->active_count;
+    r.max_new_tokens = NEW_TOKENS; r.eos_id = o->tokens[NEW_TOKENS / 2];
+    while (o->tokens[stop] != r.eos_id) stop++;
+    memset(&reply, 0, sizeof reply);
+    reply.tokens = tokens; reply.step_ns = step_ns;
+    if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
+    CHECK_INT(reply.token_count, stop + 1);
+    CHECK_INT(reply.ended_by_eos, 1);
+    for (int i = 0; i < reply.token_count; i++) CHECK_INT(tokens[i], o->tokens[i]);
+    r.ignore_eos = 1;
+    if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
+    CHECK_INT(reply.token_count, NEW_TOKENS);
+    for (int i = 0; i < NEW_TOKENS; i++) CHECK_INT(tokens[i], o->tokens[i]);
+    for (int i = 0; i < NEW_TOKENS - 1; i++) CHECK(step_ns[i] > 0);
+}
+/* device against CPU: fp32 agrees as closely as each must with the reference; bf16 as closely as the reference with itself */
+static void compare_backends(vp_engine *cpu, const vp_model_config *c, const golden *g, const output *o, vp_weights weights) {
+    output own;
+    uint32_t nearby = vp_json_get(&g->info.json, 0, "autocast_bf16_rel_l2_nearby");
+    double most = fmax(json_double(&g->info, 0, "autocast_bf16_rel_l2"), json_double(&g->info, nearby, "max"));
+    int steps = weights == VP_WEIGHTS_FP32 ? NEW_TOKENS : 1, n = c->embedding_size;
+    run_case(cpu, c, g, &own);
+    for (int s = 0; s < steps; s++) {
+        double mean = 0, difference = 0, spread = 0;
+        for (int i = 0; i < n; i++) mean += (double)own.logits[s * n + i] / n;
+        for (int i = 0; i < n; i++) {
+            double d = (double)o->logits[s * n + i] - (double)own.logits[s * n + i], w = (double)own.logits[s * n + i] - mean;
+            difference += d * d;
+            spread += w * w;
+        }
+        CHECK_NEAR(sqrt(difference / spread), 0, weights == VP_WEIGHTS_FP32 ? 2e-5 : 1.5 * most);
+    }
+    if (weights == VP_WEIGHTS_FP32)
+        for (int s = 0; s < NEW_TOKENS; s++) CHECK_INT(o->tokens[s], own.tokens[s]);
+    free_output(&own);
+}
+
 /* every case whose name starts with `letter`, on that letter's checkpoint; gemm NULL: the measured choice. only_small: three quick cases */
 static int run_all(char letter, vp_weights weights, const char *gemm, int only_small, double *ratios) {
     char name[16];
     vp_model_config config;
-    vp_checkpoint *checkpoint = NULL;
-    vp_engine *engine;
-    int count = 0;
+    vp_checkpoint *checkpoint = NULL, *cpu_checkpoint = NULL;
+    vp_engine *engine, *cpu = NULL;
+    int count = 0, other = strcmp(TEST_DEVICE, "cpu") != 0;
     snprintf(name, sizeof name, "tiny-%c", letter);
     check_case("open %s %s %s", name, weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16", gemm ? gemm : "auto");
-    engine = open_engine(name, weights, gemm, &config, &checkpoint);
+    engine = open_engine(name, weights, gemm, TEST_DEVICE, &config, &checkpoint);
+    if (engine) CHECK(strncmp(vp_engine_device(engine), TEST_DEVICE, strlen(TEST_DEVICE)) == 0);
+    if (other) cpu = open_engine(name, weights, gemm, "cpu", &config, &cpu_checkpoint);
     for (int i = 0; engine && i < CASE_COUNT; i++) {
         golden g;
         output o;
@@ -261,17 +321,48 @@ static int run_all(char letter, vp_weights weights, const char *gemm, int only_s
         run_case(engine, &config, &g, &o);
         if (weights == VP_WEIGHTS_FP32) compare_fp32(&config, &g, &o);
         else ratios[count++] = compare_bf16(&config, &g, &o);
+        if (other && cpu) compare_backends(cpu, &config, &g, &o, weights);
+        if (other && g.input_count < 100) compare_bare(engine, &config, &g, &o);
         free_output(&o);
         free_case(&g);
     }
     vp_engine_close(engine);
+    vp_engine_close(cpu);
     vp_checkpoint_close(checkpoint);
+    vp_checkpoint_close(cpu_checkpoint);
     return count;
 }
+/* three small cases under several schedules: a result that depends on the order of threads, warps, blocks or streams is a missing barrier or wait */
+static void run_seeds(void) {
+#ifdef TEST_EMULATED
+    double unused[CASES_MAX];
+    for (uint64_t seed = 2; seed <= 4; seed++) {
+        cuda_on_cpu_reset(seed);
+        run_all(seed % 2 ? 'a' : 'b', VP_WEIGHTS_FP32, NULL, 1, NULL);
+        run_all(seed % 2 ? 'b' : 'a', VP_WEIGHTS_BF16, NULL, 1, unused);
+    }
+#endif
+}
+#ifdef TEST_EMULATED
+static int is_sanitized(void) {
+#if defined(__SANITIZE_ADDRESS__)
+    return 1;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+    return 1;
+#endif
+#endif
+    return 0;
+}
+#endif
 
 int main(void) {
     double ratios[CASES_MAX];
     int count = 0;
+    run_seeds();
+#ifdef TEST_EMULATED
+    if (is_sanitized()) return check_done("test_model"); /* the small cases are enough there, and all would take an hour */
+#endif
     run_all('a', VP_WEIGHTS_FP32, NULL, 0, NULL);
     run_all('b', VP_WEIGHTS_FP32, NULL, 0, NULL);
     count += run_all('a', VP_WEIGHTS_BF16, NULL, 0, ratios);
@@ -281,7 +372,7 @@ int main(void) {
     qsort(ratios, (size_t)count, sizeof ratios[0], compare_doubles);
     CHECK_NEAR(ratios[count / 2], 0, 1.5);
     /* every GEMM kernel this processor has, not only the chosen one */
-    for (int i = 0; vp_engine_gemm_name(i); i++) {
+    for (int i = 0; strcmp(TEST_DEVICE, "cpu") == 0 && vp_engine_gemm_name(i); i++) {
         const char *gemm = vp_engine_gemm_name(i);
         double unused[CASES_MAX];
         run_all('a', VP_WEIGHTS_BF16, gemm, 1, unused);

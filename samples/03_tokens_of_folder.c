@@ -1,0 +1,92 @@
+/* Vision tokens of the images in a folder, for a MolmoE model under adaptive tiling and the three tiers: with the header alone, no model and no
+ * GPU; of each file only the beginning is read, where its width and height stand.
+ * cc -I. samples/03_tokens_of_folder.c -lm -o tokens_of_folder && ./tokens_of_folder samples */
+#define _POSIX_C_SOURCE 200809L
+#define VLMPROF_IMPLEMENTATION
+#include "vlmprof.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { HEAD_BYTES = 1 << 20, WAYS = 4 }; /* adaptive, low, medium, high */
+
+static int is_image(const struct dirent *entry) {
+    const char *dot = strrchr(entry->d_name, '.');
+    return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
+}
+
+/* The layouts of one image file; error says what is wrong with it. */
+static vp_result measure(const char *folder, const char *name, vp_layout layouts[WAYS], vp_error *error) {
+    static uint8_t head[HEAD_BYTES];
+    vp_geometry geometry = vp_geometry_default();
+    char path[4096];
+    int32_t width_px, height_px;
+    size_t bytes;
+    FILE *file;
+    vp_result result;
+    int way;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "rb");
+    bytes = file ? fread(head, 1, sizeof head, file) : 0;
+    result = file && !ferror(file) ? vp_image_size(head, bytes, &width_px, &height_px, error)
+        : vp_fail(error, VP_ERR_READ, -1, NULL, strerror(errno));
+    if (file) fclose(file);
+    for (way = 0; way < WAYS && result == VP_OK; way++) {
+        vp_tile_options options = vp_tile_options_default(); /* adaptive: fit and pad, at most 12 crops */
+        if (way) {
+            options.rule = VP_TILE_TIER;
+            options.fit = VP_FIT_FILL;
+            options.tier = vp_tier_at(way - 1);
+        }
+        result = vp_layout_compute(&geometry, &options, width_px, height_px, &layouts[way], error);
+    }
+    return result;
+}
+
+/* One figure of each column of tokens, as a row below the table. */
+static void print_row(const char *name, const double values[WAYS]) {
+    printf("%-26s %-28s %9.1f %9.1f %9.1f %9.1f\n", name, "", values[0], values[1], values[2], values[3]);
+}
+
+int main(int argc, char **argv) {
+    struct dirent **entries = NULL;
+    double *tokens[WAYS], *scratch, sum[WAYS], mean[WAYS], p50[WAYS], p95[WAYS];
+    int count = argc == 2 ? scandir(argv[1], &entries, is_image, alphasort) : 0, refused = 0, i, way;
+    size_t used = 0;
+    if (argc != 2) { fprintf(stderr, "usage: %s FOLDER\n", argv[0]); return 2; }
+    if (count < 1) { fprintf(stderr, "%s: %s\n", argv[1], count < 0 ? strerror(errno) : "no .png, .jpg or .jpeg file in it"); return 1; }
+    scratch = (double *)malloc((WAYS + 1) * (size_t)count * sizeof *scratch);
+    if (!scratch) return 1;
+    for (way = 0; way < WAYS; way++) tokens[way] = scratch + (size_t)(way + 1) * (size_t)count;
+
+    printf("%-26s %-12s %-8s %6s %9s %9s %9s %9s\n", "image", "size", "tiling", "crops", "adaptive", "low", "medium", "high");
+    for (i = 0; i < count; i++) {
+        vp_layout l[WAYS];
+        vp_error error = {VP_OK, -1, "", ""};
+        char size[32], tiling[32];
+        if (measure(argv[1], entries[i]->d_name, l, &error) == VP_OK) {
+            for (way = 0; way < WAYS; way++) tokens[way][used] = l[way].feature_tokens;
+            used++;
+            snprintf(size, sizeof size, "%dx%d", (int)l[0].width_px, (int)l[0].height_px);
+            snprintf(tiling, sizeof tiling, "%dx%d", (int)l[0].tiling.rows, (int)l[0].tiling.cols);
+            printf("%-26s %-12s %-8s %6d %9d %9d %9d %9d\n", entries[i]->d_name, size, tiling, (int)l[0].crops, (int)l[0].feature_tokens,
+                   (int)l[1].feature_tokens, (int)l[2].feature_tokens, (int)l[3].feature_tokens);
+        } else {
+            refused++;
+            fprintf(stderr, "%s: %s\n", entries[i]->d_name, error.text[0] ? error.text : vp_result_text(error.code));
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    for (way = 0; way < WAYS && used; way++) {
+        vp_statistics s;
+        if (vp_statistics_compute(tokens[way], used, scratch, &s) != VP_OK) return 1;
+        sum[way] = vp_statistics_sum(tokens[way], used), mean[way] = s.mean, p50[way] = s.p50, p95[way] = s.p95;
+    }
+    if (used) { print_row("total", sum); print_row("mean", mean); print_row("P50", p50); print_row("P95", p95); }
+    free(scratch);
+    return refused != 0;
+}

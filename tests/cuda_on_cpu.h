@@ -1,0 +1,2226 @@
+/* cuda_on_cpu.h - compiles and runs CUDA host and device code on a CPU, to test it where there is no GPU - MIT
+ *
+ * Include it first in one C++17 source (g++ or clang++, or -include); it stands for cuda_runtime.h, cuda_bf16.h and cublas_v2.h, defines
+ * CUDA_ON_CPU and needs no CUDA Toolkit. Launches go through CUDA_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...), dynamic
+ * shared memory through CUDA_DYNAMIC_SHARED(type, name). Device functions that hold a __shared__ array must be static.
+ *
+ * It is less forgiving than the hardware:
+ *   threads   Each thread is a fiber. Warps run in an order drawn from the seed, each as far as it gets, so a missing barrier shows as a wrong
+ *             result for some seed. Barriers compare the source line of the threads that meet; one that some never reach is reported.
+ *   warps     Shuffles, votes, ldmatrix and mma.sync meet the lanes that the mask names. Values of lanes that have exited are NaN.
+ *   shared    Static and dynamic shared memory is NaN at the start of each block. cp.async delivers at the wait, its target is NaN until then.
+ *   streams   Nothing runs when it is queued, but at a synchronisation that needs it or at random calls. Streams interleave at random. A copy
+ *             from pinned memory reads it when it runs; the target of a copy to pinned memory is NaN until then.
+ *   memory    Fresh device memory is NaN. The host cannot touch device memory; accesses outside an allocation or after cudaFree are reported
+ *             (guard pages on both sides; below 256 bytes by AddressSanitizer or, for writes, at the next synchronisation).
+ *   arguments Pointers given to kernels, copies and GEMMs must lie in live device memory, whole ranges where they are known.
+ * Misuse prints one line that starts with "cuda_on_cpu:" and aborts. What CUDA reports as an error code is returned as that code.
+ * Not emulated: time (a virtual clock gives each operation a fixed cost), races between blocks (they run one after the other), atomicity,
+ * parallel branches of a captured graph (they run in the order of capture), pointers inside structs passed to kernels.
+ *
+ * The virtual clock. Kernel 3 us + 2 ns a block; GEMM 3 us + its FLOPs at 100 TFLOP/s; copies between host and device 2 us + bytes at 25 GB/s;
+ * device copies and memsets 2 us + bytes at 1 TB/s; events nothing. A stream's operations follow each other; an operation starts no earlier
+ * than what the host had waited for when it queued it. So an interval between two events is the same for every seed.
+ *
+ * Environment, read at first use and by cuda_on_cpu_reset:
+ *   CUDA_ON_CPU_SEED=N          schedule of threads and streams (default 1)
+ *   CUDA_ON_CPU_FAIL=KIND:N,... the N-th call of that kind, from 1, does nothing and returns an error:
+ *             alloc   cudaMalloc: cudaErrorMemoryAllocation        host    pinned memory: cudaErrorMemoryAllocation
+ *             launch  cudaErrorLaunchOutOfResources                copy    copies and memsets: cudaErrorUnknown
+ *             event   create, record, wait, elapsed: 400           stream  create: cudaErrorOperatingSystem
+ *             sync    synchronise and query: 719, sticky           graph   begin, end, instantiate, launch: 901
+ *             cublas  cublasCreate: CUBLAS_STATUS_NOT_INITIALIZED   gemm    CUBLAS_STATUS_EXECUTION_FAILED
+ *             illegal the N-th launch, when it runs: cudaErrorIllegalAddress, sticky
+ *   CUDA_ON_CPU_DEVICES=N       number of devices (default 1; 0: cudaErrorNoDevice)
+ *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
+ *   CUDA_ON_CPU_CAPABILITY=9.0  below 8.0 launches give cudaErrorNoKernelImageForDevice
+ *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
+ *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function
+ *   CUDA_ON_CPU_REPORT=FILE     at exit appends `calls: alloc N host N launch N copy N event N gemm N stream N sync N graph N cublas N; live: N`
+ *
+ * For C tests linked beside it:
+ *   void cuda_on_cpu_reset(uint64_t seed);                     drops queued work, errors and counts; environment read again, then the seed
+ *   int  cuda_on_cpu_set(const char *name, const char *value); one of the settings above, name without CUDA_ON_CPU_; 0 when unknown
+ *   void cuda_on_cpu_fail(const char *what, int n);            arms a fault, counting from now; what NULL disarms all
+ *   long cuda_on_cpu_calls(const char *what);                  calls of that kind since the last reset; -1 when unknown
+ *   int  cuda_on_cpu_live(void);                               allocations, pinned buffers, streams, events, graphs, executable graphs, cuBLAS handles
+ *   int  cuda_on_cpu_synchronize(void);                        cudaDeviceSynchronize's result
+ *   void cuda_on_cpu_share(void *p, size_t bytes);             host memory that kernels may touch; until cuda_on_cpu_unshare(p)
+ *   void cuda_on_cpu_fence(void *p, size_t bytes);             device memory that nothing may touch (arenas: gaps between buffers); _unfence(p) */
+#ifndef CUDA_ON_CPU
+#define CUDA_ON_CPU 1
+#ifndef __cplusplus
+#error "cuda_on_cpu.h is C++: compile with g++ or clang++ -x c++ -std=c++17"
+#endif
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CUDA_ON_CPU_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CUDA_ON_CPU_ASAN 1
+#endif
+#endif
+#ifdef CUDA_ON_CPU_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if !defined(__x86_64__) && !defined(CUDA_ON_CPU_UCONTEXT)
+#define CUDA_ON_CPU_UCONTEXT 1
+#endif
+#ifdef CUDA_ON_CPU_UCONTEXT
+#include <ucontext.h>
+#endif
+
+/* ============================================================================================ CUDA's words and types */
+#define __global__ __attribute__((unused))
+#define __device__ __attribute__((unused))
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+/* one block runs at a time; the section's bounds let each block start with NaN */
+#define __shared__ static __attribute__((section("cuda_shared")))
+#define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)cuda_on_cpu::dynamic_shared()
+#define CUDA_LAUNCH(kernel, ...) cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__)
+#define CUDART_VERSION 13000
+#define CUDART_INF_F __builtin_inff()
+
+struct uint3 { unsigned x, y, z; };
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_count = 1, unsigned y_count = 1, unsigned z_count = 1) : x(x_count), y(y_count), z(z_count) {}
+};
+struct alignas(8) int2 { int x, y; };
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) int4 { int x, y, z, w; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(16) float4 { float x, y, z, w; };
+inline int2 make_int2(int x, int y) { return int2{x, y}; }
+inline uint2 make_uint2(unsigned x, unsigned y) { return uint2{x, y}; }
+inline float2 make_float2(float x, float y) { return float2{x, y}; }
+inline int4 make_int4(int x, int y, int z, int w) { return int4{x, y, z, w}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return uint4{x, y, z, w}; }
+inline float4 make_float4(float x, float y, float z, float w) { return float4{x, y, z, w}; }
+
+/* name, number, cudaGetErrorString */
+#define CUDA_ON_CPU_ERRORS(X) \
+    X(cudaSuccess, 0, "no error") X(cudaErrorInvalidValue, 1, "invalid argument") X(cudaErrorMemoryAllocation, 2, "out of memory") \
+    X(cudaErrorInitializationError, 3, "initialization error") X(cudaErrorCudartUnloading, 4, "driver shutting down") \
+    X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument") X(cudaErrorInvalidSymbol, 13, "invalid device symbol") \
+    X(cudaErrorInvalidDevicePointer, 17, "invalid device pointer") X(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy") \
+    X(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version") \
+    X(cudaErrorDevicesUnavailable, 46, "CUDA-capable device(s) is/are busy or unavailable") \
+    X(cudaErrorInvalidDeviceFunction, 98, "invalid device function") X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected") \
+    X(cudaErrorInvalidDevice, 101, "invalid device ordinal") X(cudaErrorInvalidKernelImage, 200, "device kernel image is invalid") \
+    X(cudaErrorNoKernelImageForDevice, 209, "no kernel image is available for execution on the device") \
+    X(cudaErrorECCUncorrectable, 214, "uncorrectable ECC error encountered") X(cudaErrorOperatingSystem, 304, "OS call failed or operation not supported on this OS") \
+    X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle") X(cudaErrorIllegalState, 401, "the operation cannot be performed in the present state") \
+    X(cudaErrorSymbolNotFound, 500, "named symbol not found") X(cudaErrorNotReady, 600, "device not ready") \
+    X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered") \
+    X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
+    X(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated") X(cudaErrorAssert, 710, "device-side assert triggered") \
+    X(cudaErrorMisalignedAddress, 716, "misaligned address") X(cudaErrorLaunchFailure, 719, "unspecified launch failure") \
+    X(cudaErrorNotPermitted, 800, "operation not permitted") X(cudaErrorNotSupported, 801, "operation not supported") \
+    X(cudaErrorSystemDriverMismatch, 803, "system has unsupported display driver / cuda driver combination") \
+    X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
+    X(cudaErrorStreamCaptureInvalidated, 901, "operation failed due to a previous error during capture") \
+    X(cudaErrorStreamCaptureMerge, 902, "operation would result in a merge of separate capture sequences") \
+    X(cudaErrorStreamCaptureUnmatched, 903, "capture was not ended in the same stream as it began") \
+    X(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work") \
+    X(cudaErrorStreamCaptureIsolation, 905, "dependency created on uncaptured work in another stream") \
+    X(cudaErrorStreamCaptureImplicit, 906, "operation would make the legacy stream depend on a capturing blocking stream") \
+    X(cudaErrorCapturedEvent, 907, "operation not permitted on an event last recorded in a capturing stream") \
+    X(cudaErrorStreamCaptureWrongThread, 908, "attempt to terminate a thread-local capture sequence from another thread") \
+    X(cudaErrorUnknown, 999, "unknown error")
+#define CUDA_ON_CPU_ENUM(name, number, text) name = number,
+typedef enum cudaError { CUDA_ON_CPU_ERRORS(CUDA_ON_CPU_ENUM) cudaErrorApiFailureBase = 10000 } cudaError_t;
+#undef CUDA_ON_CPU_ENUM
+enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive, cudaStreamCaptureStatusInvalidated };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
+enum cudaDeviceAttr {
+    cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10, cudaDevAttrClockRate = 13,
+    cudaDevAttrMultiProcessorCount = 16, cudaDevAttrIntegrated = 18, cudaDevAttrMemoryClockRate = 36, cudaDevAttrGlobalMemoryBusWidth = 37,
+    cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxThreadsPerMultiProcessor = 39, cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
+#define cudaHostAllocDefault 0u
+#define cudaHostAllocPortable 1u
+#define cudaHostAllocMapped 2u
+#define cudaHostAllocWriteCombined 4u
+#define cudaStreamDefault 0u
+#define cudaStreamNonBlocking 1u
+#define cudaStreamLegacy ((cudaStream_t)0x1)
+#define cudaEventDefault 0u
+#define cudaEventBlockingSync 1u
+#define cudaEventDisableTiming 2u
+#define cudaEventRecordDefault 0u
+#define cudaEventRecordExternal 1u
+#define cudaEventWaitDefault 0u
+struct cudaDeviceProp {
+    char name[256];
+    size_t totalGlobalMem, sharedMemPerBlock;
+    int regsPerBlock, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
+    size_t totalConstMem;
+    int major, minor, multiProcessorCount, integrated, canMapHostMemory, concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID;
+    int asyncEngineCount, unifiedAddressing, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor;
+    size_t sharedMemPerMultiprocessor;
+    int regsPerMultiprocessor, managedMemory, cooperativeLaunch, maxBlocksPerMultiProcessor;
+    size_t sharedMemPerBlockOptin, reservedSharedMemPerBlock;
+};
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
+    int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes, preferredShmemCarveout;
+};
+typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
+typedef struct CUgraphNode_st *cudaGraphNode_t;
+
+typedef enum cudaDataType_t {
+    CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_8I = 3, CUDA_R_32I = 10, CUDA_R_16BF = 14, CUDA_R_8F_E4M3 = 28, CUDA_R_8F_E5M2 = 29
+} cudaDataType;
+typedef enum {
+    CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_NOT_INITIALIZED = 1, CUBLAS_STATUS_ALLOC_FAILED = 3, CUBLAS_STATUS_INVALID_VALUE = 7,
+    CUBLAS_STATUS_ARCH_MISMATCH = 8, CUBLAS_STATUS_MAPPING_ERROR = 11, CUBLAS_STATUS_EXECUTION_FAILED = 13, CUBLAS_STATUS_INTERNAL_ERROR = 14,
+    CUBLAS_STATUS_NOT_SUPPORTED = 15, CUBLAS_STATUS_LICENSE_ERROR = 16
+} cublasStatus_t;
+typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 } cublasOperation_t;
+typedef enum {
+    CUBLAS_COMPUTE_16F = 64, CUBLAS_COMPUTE_16F_PEDANTIC = 65, CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_PEDANTIC = 69, CUBLAS_COMPUTE_64F = 70,
+    CUBLAS_COMPUTE_32I = 72, CUBLAS_COMPUTE_32F_FAST_16F = 74, CUBLAS_COMPUTE_32F_FAST_16BF = 75, CUBLAS_COMPUTE_32F_FAST_TF32 = 77
+} cublasComputeType_t;
+typedef enum { CUBLAS_GEMM_DEFAULT = -1, CUBLAS_GEMM_DEFAULT_TENSOR_OP = 99 } cublasGemmAlgo_t;
+typedef enum {
+    CUBLAS_DEFAULT_MATH = 0, CUBLAS_TENSOR_OP_MATH = 1, CUBLAS_PEDANTIC_MATH = 2, CUBLAS_TF32_TENSOR_OP_MATH = 3,
+    CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION = 16
+} cublasMath_t;
+typedef struct cublasContext *cublasHandle_t;
+#define CUBLAS_VERSION 130100
+
+/* ==================================================================================================== state and settings */
+namespace cuda_on_cpu {
+
+enum Call { ALLOC, HOST, LAUNCH, COPY, EVENT, GEMM, STREAM, SYNC, GRAPH, CUBLAS, ILLEGAL, CALLS };
+inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas", "illegal" };
+
+struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
+struct Range { unsigned char *from; size_t bytes; };
+struct Settings { uint64_t seed, memory; int devices, driver, major, minor; std::string no_cublas, report; };
+
+struct Work { /* what an operation does when it runs */
+    uint64_t cost_ns = 0;
+    const unsigned char *reads_host = nullptr; /* pinned source, read when it runs */
+    size_t reads_bytes = 0;
+    virtual ~Work() {}
+    virtual void run() = 0;
+};
+struct Operation {
+    std::shared_ptr<Work> work; /* or, without work, a record of or a wait for an event */
+    std::shared_ptr<CUevent_st> event;
+    uint64_t record = 0; /* the event's n-th record; 0 with an event inside a graph: numbered when the graph is launched */
+    bool waits = false;
+    uint64_t order = 0, earliest_ns = 0;
+};
+struct Capture {
+    std::vector<Operation> operations;
+    CUstream_st *origin = nullptr;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    bool invalid = false;
+};
+} // namespace cuda_on_cpu
+
+struct CUevent_st {
+    bool timing = true;
+    uint64_t recorded = 0, completed = 0, time_ns = 0;
+    std::shared_ptr<cuda_on_cpu::Capture> captured; /* last recorded while capturing: on stream, after its `position` operations */
+    CUstream_st *stream = nullptr;
+    size_t position = 0;
+};
+struct CUstream_st {
+    std::deque<cuda_on_cpu::Operation> operations;
+    uint64_t time_ns = 0;
+    bool blocking = true;
+    std::shared_ptr<cuda_on_cpu::Capture> capture;
+    size_t captured = 0, joined = 0; /* operations captured here; how many of them the origin has waited for */
+};
+struct CUgraph_st { std::vector<cuda_on_cpu::Operation> operations; };
+struct CUgraphExec_st { std::vector<cuda_on_cpu::Operation> operations; };
+struct cublasContext { cudaStream_t stream; void *workspace; size_t workspace_bytes; };
+
+namespace cuda_on_cpu {
+struct State {
+    std::recursive_mutex lock;
+    Settings settings;
+    uint64_t random = 1;
+    unsigned appetite = 0; /* how often calls run queued work: 0 never, 1 of 8, 1 of 2, always */
+    long calls[CALLS] = {}, fail_at[CALLS] = {};
+    cudaError_t last = cudaSuccess, sticky = cudaSuccess;
+    int device = 0;
+    unsigned char *space = nullptr, *space_next = nullptr, *space_end = nullptr;
+    std::map<unsigned char *, Memory> memory; /* by address; freed ones stay, their addresses are never used again */
+    uint64_t device_bytes = 0;
+    int live_memory = 0;
+    std::vector<Range> shared;
+    std::map<unsigned char *, size_t> fences;
+    bool open = false, touched = false; /* device memory: accessible; used since its slack was checked */
+    CUstream_st legacy;
+    std::set<CUstream_st *> streams, retired; /* retired: destroyed with work left */
+    std::map<CUevent_st *, std::shared_ptr<CUevent_st>> events;
+    std::set<CUgraph_st *> graphs;
+    std::set<CUgraphExec_st *> executables;
+    std::set<cublasContext *> handles;
+    std::set<std::shared_ptr<Capture>> captures;
+    std::map<const void *, int> dynamic_shared_limit;
+    uint64_t order = 0, host_ns = 0;
+    size_t pending = 0;
+    std::string dl_error;
+    bool dl_error_set = false;
+    struct sigaction old_segv = {}, old_bus = {};
+};
+inline State *state_pointer = nullptr; /* never freed: work may be pending when the program ends */
+inline const char *current_kernel = nullptr;
+void start();
+inline State &state() {
+    if (!state_pointer) start();
+    return *state_pointer;
+}
+inline uint64_t random_state = 1;
+inline unsigned random_below(unsigned n) {
+    random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+    return (unsigned)(((random_state >> 32) * (uint64_t)n) >> 32);
+}
+void where(char *text, size_t bytes);
+[[noreturn]] inline void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+[[noreturn]] inline void fail(const char *format, ...) {
+    char text[400], place[200];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    where(place, sizeof place);
+    fflush(stdout);
+    fprintf(stderr, "cuda_on_cpu: %s%s\n", text, place);
+    fflush(stderr);
+    abort();
+}
+inline int call_index(const char *what) {
+    for (int i = 0; i < CALLS; i++) if (strcmp(what, call_names[i]) == 0) return i;
+    return -1;
+}
+inline bool arm(const char *what, size_t length, long n) {
+    int i = call_index(std::string(what, length).c_str());
+    if (i < 0) return false;
+    state_pointer->fail_at[i] = n ? state_pointer->calls[i] + n : 0;
+    return true;
+}
+inline bool set(const char *name, const char *value) {
+    Settings &s = state_pointer->settings;
+    std::string n = name;
+    if (n == "SEED") s.seed = value ? strtoull(value, nullptr, 10) : 1;
+    else if (n == "DEVICES") s.devices = value ? atoi(value) : 1;
+    else if (n == "DRIVER") s.driver = value ? atoi(value) : CUDART_VERSION;
+    else if (n == "MEMORY") s.memory = value ? strtoull(value, nullptr, 10) : (uint64_t)16 << 30;
+    else if (n == "CUBLAS") s.no_cublas = value ? value : "";
+    else if (n == "REPORT") s.report = value ? value : "";
+    else if (n == "CAPABILITY") {
+        s.major = 9, s.minor = 0;
+        if (value && sscanf(value, "%d.%d", &s.major, &s.minor) != 2) return false;
+    } else if (n == "FAIL") {
+        memset(state_pointer->fail_at, 0, sizeof state_pointer->fail_at);
+        for (const char *p = value ? value : ""; *p;) {
+            const char *colon = strchr(p, ':');
+            if (!colon || !arm(p, (size_t)(colon - p), atol(colon + 1))) return false;
+            p = strchr(p, ',') ? strchr(p, ',') + 1 : "";
+        }
+    } else return false;
+    if (n == "SEED") {
+        random_state = s.seed * 0x9e3779b97f4a7c15ull + 1;
+        for (int i = 0; i < 4; i++) random_below(2);
+        state_pointer->appetite = random_below(4);
+    }
+    return true;
+}
+inline void read_environment() {
+    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "CUBLAS", "REPORT", "CAPABILITY", "FAIL" }) {
+        const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
+        if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
+    }
+}
+inline int live() {
+    State &s = state();
+    return s.live_memory + (int)(s.streams.size() + s.events.size() + s.graphs.size() + s.executables.size() + s.handles.size());
+}
+inline void report() {
+    State &s = state();
+    FILE *f = s.settings.report.empty() ? nullptr : fopen(s.settings.report.c_str(), "a");
+    if (!f) return;
+    fprintf(f, "calls:");
+    for (int i = 0; i < ILLEGAL; i++) fprintf(f, " %s %ld", call_names[i], s.calls[i]);
+    fprintf(f, "; live: %d\n", live());
+    fclose(f);
+}
+
+/* ====================================================================================================== memory
+ * All of it, pinned host memory too, lies in one reserved stretch of addresses that are used once: [gap][pages, the bytes at their end][gap].
+ * Device memory is accessible only while operations run. The bytes before an allocation on its first page and behind it up to the next multiple
+ * of 256 are slack: poisoned under AddressSanitizer, else filled with a pattern that synchronisations check. */
+enum : size_t { PAGE = 4096, HUGE = (size_t)2 << 20, GAP = (size_t)2 << 20, ALIGN = 256 };
+enum : unsigned char { SLACK = 0x5a, FRESH = 0xff };
+inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+inline void poison(const void *p, size_t bytes) {
+#ifdef CUDA_ON_CPU_ASAN
+    ASAN_POISON_MEMORY_REGION(p, bytes);
+#else
+    (void)p;
+    (void)bytes;
+#endif
+}
+inline void unpoison(const void *p, size_t bytes) {
+#ifdef CUDA_ON_CPU_ASAN
+    ASAN_UNPOISON_MEMORY_REGION(p, bytes);
+#else
+    (void)p;
+    (void)bytes;
+#endif
+}
+inline void reserve_space() {
+    State &s = *state_pointer;
+    for (size_t bytes = (size_t)4 << 40; bytes >= (size_t)1 << 30; bytes /= 2) {
+        void *p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED) continue;
+        s.space = (unsigned char *)p;
+        s.space_next = (unsigned char *)round_up((size_t)p + GAP, HUGE);
+        s.space_end = s.space + bytes;
+        madvise(p, bytes, MADV_DONTDUMP);
+        return;
+    }
+    fail("no address space for device memory");
+}
+inline void protect(const Memory &m, bool accessible) {
+    if (mprotect(m.pages, (size_t)(m.end - m.pages), accessible ? PROT_READ | PROT_WRITE : PROT_NONE)) fail("mprotect failed");
+}
+inline void open_device() {
+    State &s = state();
+    if (s.open) return;
+    s.open = true;
+    for (auto &m : s.memory) if (m.second.live && m.second.device) protect(m.second, true);
+}
+inline void close_device() {
+    State &s = state();
+    if (!s.open) return;
+    s.open = false;
+    for (auto &m : s.memory) if (m.second.live && m.second.device) protect(m.second, false);
+}
+inline void *allocate(size_t bytes, bool device) {
+    State &s = state();
+    size_t used = round_up(bytes, ALIGN), span = round_up(used, used >= HUGE ? HUGE : PAGE);
+    unsigned char *end = (unsigned char *)round_up((size_t)s.space_next + span, used >= HUGE ? HUGE : PAGE), *p = end - used;
+    if (end + GAP > s.space_end || used < bytes) return nullptr;
+    Memory m = { bytes, (unsigned char *)((size_t)p / PAGE * PAGE), end, true, device };
+    if (mprotect(m.pages, (size_t)(m.end - m.pages), PROT_READ | PROT_WRITE)) return nullptr;
+    if (used >= HUGE) madvise(m.pages, (size_t)(m.end - m.pages), MADV_HUGEPAGE);
+    memset(m.pages, SLACK, (size_t)(p - m.pages));
+    memset(p, FRESH, bytes);
+    memset(p + bytes, SLACK, used - bytes);
+    poison(m.pages, (size_t)(p - m.pages));
+    poison(p + bytes, used - bytes);
+    if (device && !s.open) protect(m, false);
+    s.space_next = end + GAP;
+    s.memory[p] = m;
+    s.live_memory++;
+    if (device) s.device_bytes += bytes;
+    return p;
+}
+/* the first byte of slack that was written to, or NULL; AddressSanitizer has stopped such writes before */
+inline const unsigned char *find_written(const unsigned char *p, size_t bytes) {
+#ifndef CUDA_ON_CPU_ASAN
+    if (bytes && (p[0] != SLACK || memcmp(p, p + 1, bytes - 1))) {
+        while (*p == SLACK) p++;
+        return p;
+    }
+#else
+    (void)p;
+    (void)bytes;
+#endif
+    return nullptr;
+}
+inline void check_slack(const unsigned char *p, const Memory &m) { /* needs open device memory */
+    const unsigned char *before = find_written(m.pages, (size_t)(p - m.pages)), *behind = find_written(p + m.bytes, (size_t)(m.end - p) - m.bytes);
+    if (before) fail("written to %td bytes before an allocation of %zu bytes", p - before, m.bytes);
+    if (behind) fail("written to byte %td of an allocation of %zu bytes", behind - p, m.bytes);
+}
+inline void check_all_slack() {
+    State &s = state();
+    if (!s.touched) return;
+    s.touched = false;
+    open_device();
+    for (auto &m : s.memory) if (m.second.live) check_slack(m.first, m.second);
+    for (auto &f : s.fences)
+        if (const unsigned char *p = find_written(f.first, f.second)) fail("written to byte %td of a fence of %zu bytes", p - f.first, f.second);
+}
+inline bool release(void *pointer, bool device) {
+    State &s = state();
+    auto at = s.memory.find((unsigned char *)pointer);
+    if (at == s.memory.end() || !at->second.live || at->second.device != device) return false;
+    Memory &m = at->second;
+    if (!s.open && device) protect(m, true);
+    check_slack(at->first, m);
+    s.fences.erase(s.fences.lower_bound(at->first), s.fences.lower_bound(m.end));
+    unpoison(m.pages, (size_t)(m.end - m.pages));
+    if (madvise(m.pages, (size_t)(m.end - m.pages), MADV_DONTNEED)) fail("madvise failed");
+    protect(m, false);
+    m.live = false;
+    s.live_memory--;
+    if (device) s.device_bytes -= m.bytes;
+    return true;
+}
+/* the allocation, freed or not, that holds or is nearest below the address */
+inline std::map<unsigned char *, Memory>::iterator find_memory(const void *p) {
+    State &s = state();
+    auto at = s.memory.upper_bound((unsigned char *)p);
+    return at == s.memory.begin() ? s.memory.end() : --at;
+}
+enum Kind { PAGEABLE, PINNED, DEVICE, SHARED, INVALID }; /* of a range; INVALID: in freed memory, partly outside an allocation, or in a fence */
+inline Kind kind_of(const void *pointer, size_t bytes) {
+    State &s = state();
+    const unsigned char *p = (const unsigned char *)pointer;
+    if (p >= s.space && p < s.space_end) {
+        auto at = find_memory(p);
+        if (at == s.memory.end() || !at->second.live || (size_t)(p - at->first) > at->second.bytes || at->second.bytes - (size_t)(p - at->first) < bytes)
+            return INVALID;
+        auto fence = s.fences.lower_bound((unsigned char *)p + (bytes ? bytes : 1));
+        if (fence != s.fences.begin() && (--fence)->first + fence->second > p) return INVALID;
+        return at->second.device ? DEVICE : PINNED;
+    }
+    for (const Range &r : s.shared)
+        if (p >= r.from && p < r.from + r.bytes) return (size_t)(r.from + r.bytes - p) >= bytes ? SHARED : INVALID;
+    return PAGEABLE;
+}
+inline bool on_device(const void *p, size_t bytes) { Kind k = kind_of(p, bytes); return k == DEVICE || k == SHARED; }
+
+/* says what a wild access hit, for accesses that the processor stopped */
+void on_stack_guard(const unsigned char *address);
+inline void on_fault(int signal_number, siginfo_t *info, void *) {
+    State &s = *state_pointer;
+    unsigned char *p = (unsigned char *)info->si_addr;
+    if (p >= s.space && p < s.space_end) {
+        auto at = find_memory(p), next = s.memory.upper_bound(p);
+        if (!s.open && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end) fail("host code touched device memory");
+        if (at != s.memory.end() && !at->second.live && p < at->second.end) fail("access to freed memory, byte %td of %zu", p - at->first, at->second.bytes);
+        if (next != s.memory.end() && (at == s.memory.end() || next->first - p < p - at->second.end))
+            fail("access %td bytes before an allocation of %zu bytes", next->first - p, next->second.bytes);
+        if (at != s.memory.end()) fail("access at byte %td of an allocation of %zu bytes", p - at->first, at->second.bytes);
+        fail("access to no allocation");
+    }
+    on_stack_guard(p);
+    sigaction(signal_number, signal_number == SIGBUS ? &s.old_bus : &s.old_segv, nullptr); /* not ours: it faults again, for the old handler */
+}
+inline void catch_faults() {
+    State &s = *state_pointer;
+    struct sigaction action = {};
+    stack_t stack = {}, old = {};
+    size_t bytes = (size_t)256 << 10; /* a fault on an overrun stack has no stack left */
+    if (sigaltstack(nullptr, &old) == 0 && (old.ss_flags & SS_DISABLE)) {
+        stack.ss_sp = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        stack.ss_size = bytes;
+        if (stack.ss_sp != MAP_FAILED) sigaltstack(&stack, nullptr);
+    }
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, &s.old_segv);
+    sigaction(SIGBUS, &action, &s.old_bus);
+}
+inline void start() {
+    state_pointer = new State;
+    reserve_space();
+    catch_faults();
+    read_environment();
+    atexit(report);
+}
+/* ====================================================================================================== threads
+ * A lane is a thread of the block that runs; a stack is where a lane that has begun lives. A lane that ends hands its stack to the next lane of
+ * its warp that has not begun, so threads that never wait cost one call each. A lane that waits goes straight to another lane of its warp, and
+ * to the scheduler only when none can run. */
+struct Context { /* where switch_context goes on */
+#ifdef CUDA_ON_CPU_UCONTEXT
+    ucontext_t *machine;
+#else
+    void *sp, *bp, *ip;
+#endif
+#ifdef CUDA_ON_CPU_ASAN
+    void *fake;
+    const void *bottom;
+    size_t bytes;
+#endif
+};
+struct Stack {
+    Context context;
+    unsigned char *bottom;
+    Stack *next_free;
+};
+struct Late { unsigned char *to; const unsigned char *from; unsigned char bytes[16]; int group; bool taken; }; /* a cp.async under way */
+struct Lane {
+    Context context;
+    uint3 index;
+    int group;
+    Stack *stack;
+    std::vector<Late> late;
+};
+struct Warp;
+struct Meeting { const char *name; void (*finish)(Warp &, uint32_t group); }; /* a warp operation */
+struct Warp {
+    uint32_t alive, ready, fresh, waiting, at_barrier; /* lanes: not ended; able to go on; not begun; in a warp operation; at the barrier */
+    Lane *lanes;
+    uint32_t mask[32], source[32];
+    const Meeting *meeting[32];
+    uint64_t in[32], out[32];
+    uint32_t words[32][10], result[32][4];
+    const unsigned char *row[32];
+};
+struct Block {
+    uint3 index;
+    dim3 dim, grid;
+    unsigned threads, warps, alive, arrived;
+    uint32_t ready_warps;
+    unsigned step; /* to the next lane: 1, or 31 for backwards */
+    const char *site_file;
+    int site_line;
+    unsigned char *shared, *shared_pages;
+    size_t shared_bytes, static_bytes;
+    void (*call)(const void *);
+    const void *arguments;
+};
+/* The thread that runs: its lane, its warp and its number there. Kept at fixed addresses, and read again after every switch, so that finding the
+ * next lane does not wait for the loads that restore a stack. */
+struct Running { Lane *lane; Warp *warp; unsigned number; };
+inline Lane lanes[1024];
+inline Warp warps[32];
+inline Block block;
+inline Running running;
+inline Context scheduler;
+inline Stack *free_stacks = nullptr;
+inline std::vector<Stack *> stacks;
+
+inline void where(char *text, size_t bytes) {
+    text[0] = 0;
+    if (running.lane)
+        snprintf(text, bytes, " (%s, block %u,%u,%u, thread %u,%u,%u)", current_kernel, block.index.x, block.index.y, block.index.z,
+                 running.lane->index.x, running.lane->index.y, running.lane->index.z);
+    else if (current_kernel) snprintf(text, bytes, " (%s)", current_kernel);
+}
+#ifdef CUDA_ON_CPU_ASAN
+enum : size_t { STACK_BYTES = (size_t)256 << 10 };
+#else
+enum : size_t { STACK_BYTES = (size_t)64 << 10 };
+#endif
+inline void on_stack_guard(const unsigned char *address) {
+    for (const Stack *s : stacks)
+        if (address >= s->bottom - PAGE && address < s->bottom) fail("a thread needs more than %zu bytes of stack", (size_t)STACK_BYTES);
+}
+
+#ifdef CUDA_ON_CPU_UCONTEXT
+inline void change_stack(Context *from, Context *to) { swapcontext(from->machine, to->machine); }
+#else
+#ifdef __AVX512F__
+#define CUDA_ON_CPU_MORE_REGISTERS \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", \
+    "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define CUDA_ON_CPU_MORE_REGISTERS
+#endif
+/* The compiler keeps what it needs on the stack, because every register counts as changed; a jump, not a return, because processors predict
+ * returns by the order of calls. */
+inline __attribute__((always_inline)) void change_stack(Context *from, Context *to) {
+    asm volatile("lea 1f(%%rip), %%rcx\n\tmov %%rsp, 0(%%rax)\n\tmov %%rbp, 8(%%rax)\n\tmov %%rcx, 16(%%rax)\n\t"
+                 "mov 0(%%rdx), %%rsp\n\tmov 8(%%rdx), %%rbp\n\tjmp *16(%%rdx)\n1:"
+                 : "+a"(from), "+d"(to)
+                 :
+                 : "rbx", "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
+                   "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)",
+                   "st(5)", "st(6)", "st(7)", "memory", "cc" CUDA_ON_CPU_MORE_REGISTERS);
+}
+#endif
+inline __attribute__((always_inline)) void switch_context(Context *from, Context *to) {
+#ifdef CUDA_ON_CPU_ASAN
+    __sanitizer_start_switch_fiber(&from->fake, to->bottom, to->bytes);
+#endif
+    change_stack(from, to);
+#ifdef CUDA_ON_CPU_ASAN
+    __sanitizer_finish_switch_fiber(running.lane ? running.lane->context.fake : scheduler.fake, nullptr, nullptr);
+#endif
+}
+
+void thread_loop();
+inline void enter_thread() {
+#ifdef CUDA_ON_CPU_ASAN
+    __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
+#endif
+    thread_loop();
+}
+inline Stack *new_stack() {
+    unsigned char *p = (unsigned char *)mmap(nullptr, PAGE + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    Stack *s = new Stack();
+    Context &c = s->context;
+    if (p == MAP_FAILED || mprotect(p, PAGE, PROT_NONE)) fail("no memory for a thread's stack");
+    s->bottom = p + PAGE;
+#ifdef CUDA_ON_CPU_ASAN
+    c.bottom = s->bottom;
+    c.bytes = STACK_BYTES;
+#endif
+#ifdef CUDA_ON_CPU_UCONTEXT
+    c.machine = new ucontext_t;
+    getcontext(c.machine);
+    c.machine->uc_stack.ss_sp = s->bottom;
+    c.machine->uc_stack.ss_size = STACK_BYTES;
+    makecontext(c.machine, enter_thread, 0);
+#else
+    /* as a function finds it that nothing called; at different distances from a page, or all stacks compete for the same few cache lines */
+    c.sp = s->bottom + STACK_BYTES - stacks.size() * 832 % 8192 / 64 * 64 - 8;
+    memset(c.sp, 0, 8);
+    c.ip = (void *)enter_thread;
+#endif
+    stacks.push_back(s);
+    return s;
+}
+/* makes the lane of the warp that comes after the running one, or the scheduler, what goes on */
+inline __attribute__((noinline)) Context *find_next() {
+    Warp *w = running.warp;
+    uint32_t any = w->ready | w->fresh, bit;
+    unsigned n = running.number;
+    if (!any) { running.lane = nullptr; return &scheduler; }
+    do { n = (n + block.step) & 31; bit = (uint32_t)1 << n; } while (!(any & bit));
+    Lane *lane = &w->lanes[n];
+    if (w->fresh & bit) {
+        Stack *s = free_stacks;
+        if (s) free_stacks = s->next_free;
+        else s = new_stack();
+        lane->stack = s;
+        lane->context = s->context;
+    }
+    w->ready &= ~bit;
+    w->fresh &= ~bit;
+    running.lane = lane;
+    running.number = n;
+    return &lane->context;
+}
+/* the running lane waits: others run until it is ready again */
+inline __attribute__((always_inline)) void leave() {
+    Warp *w = running.warp;
+    Lane *me = running.lane;
+    unsigned next = (running.number + block.step) & 31;
+    uint32_t ready = w->ready, bit = (uint32_t)1 << next;
+    Context *to;
+    if (__builtin_expect((ready & bit) != 0, 1)) {
+        w->ready = ready ^ bit;
+        running.lane = &w->lanes[next];
+        running.number = next;
+        to = &running.lane->context;
+    } else to = find_next();
+    switch_context(&me->context, to);
+}
+inline __attribute__((noinline)) void release_barrier() {
+    for (unsigned i = 0; i < block.warps; i++) {
+        Warp &w = warps[i];
+        if (!w.at_barrier) continue;
+        w.ready |= w.at_barrier;
+        w.at_barrier = 0;
+        block.ready_warps |= (uint32_t)1 << i;
+    }
+    block.arrived = 0;
+}
+inline __attribute__((noinline)) void check_site(const char *file, int line) {
+    if (!block.arrived) { block.site_file = file; block.site_line = line; }
+    else if (line != block.site_line || strcmp(file, block.site_file))
+        fail("threads of a block meet at different barriers: %s:%d and %s:%d", block.site_file, block.site_line, file, line);
+}
+inline __attribute__((always_inline)) void barrier(const char *file, int line) {
+    if (__builtin_expect(!block.arrived || line != block.site_line || file != block.site_file, 0)) check_site(file, line);
+    if (++block.arrived == block.alive) { release_barrier(); return; }
+    running.warp->at_barrier |= (uint32_t)1 << running.number;
+    leave();
+}
+/* all lanes of the group have come */
+inline __attribute__((noinline)) void finish_meeting(Warp &w, uint32_t group) {
+    unsigned first = (unsigned)__builtin_ctz(group);
+    const Meeting *m = w.meeting[first];
+    for (uint32_t left = group; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        if (w.meeting[l] != m || w.mask[l] != w.mask[first])
+            fail("lanes of one warp meet in different operations: %s mask %08x and %s mask %08x", m->name, w.mask[first], w.meeting[l]->name, w.mask[l]);
+    }
+    m->finish(w, group);
+    w.waiting &= ~group;
+    w.ready |= group;
+}
+/* The lanes of `mask` meet. Each has put down its values; the last to come finishes for all and goes on. */
+inline __attribute__((always_inline)) void meet(const Meeting *meeting, uint32_t mask) {
+    Warp *w = running.warp;
+    unsigned n = running.number;
+    uint32_t bit = (uint32_t)1 << n, group = mask & w->alive, waiting = w->waiting | bit;
+    if (__builtin_expect(!(mask & bit), 0)) fail("%s: the mask %08x does not name the calling lane", meeting->name, mask);
+    w->waiting = waiting;
+    w->meeting[n] = meeting;
+    w->mask[n] = mask;
+    if (__builtin_expect((waiting & group) == group, 0)) {
+        finish_meeting(*w, group);
+        w->ready &= ~bit;
+        return;
+    }
+    leave();
+}
+/* a lane has ended: what waited for the others only can go on */
+inline void end_lane() {
+    Warp *w = running.warp;
+    Lane *me = running.lane;
+    for (Late &l : me->late) memcpy(l.to, l.taken ? l.bytes : l.from, 16);
+    me->late.clear();
+    w->alive &= ~((uint32_t)1 << running.number);
+    block.alive--;
+    for (uint32_t left = w->waiting; left;) {
+        unsigned o = (unsigned)__builtin_ctz(left);
+        uint32_t group = w->mask[o] & w->alive;
+        left &= ~w->mask[o];
+        if ((w->waiting & group) == group) finish_meeting(*w, group);
+    }
+    if (block.arrived && block.arrived == block.alive) release_barrier();
+}
+inline void thread_loop() {
+    for (;;) {
+        Stack *mine = running.lane->stack;
+        Warp *w = running.warp;
+        unsigned next;
+        running.lane->group = 0;
+        block.call(block.arguments);
+        end_lane();
+        next = (running.number + block.step) & 31;
+        if (w->fresh >> next & 1) {
+            w->fresh ^= (uint32_t)1 << next;
+            running.lane = &w->lanes[next];
+            running.number = next;
+            running.lane->stack = mine;
+            running.lane->context = mine->context;
+            continue;
+        }
+        mine->next_free = free_stacks;
+        free_stacks = mine;
+        switch_context(&mine->context, find_next());
+    }
+}
+[[noreturn]] inline void deadlock() {
+    for (unsigned i = 0; i < block.threads; i++) {
+        Warp &w = warps[i / 32];
+        unsigned n = i % 32;
+        if (!(w.waiting >> n & 1)) continue;
+        running.lane = &lanes[i];
+        fail("deadlock: %s waits for lanes %08x%s", w.meeting[n]->name, w.mask[n] & w.alive & ~w.waiting, w.at_barrier ? " that wait at a barrier" : "");
+    }
+    fail("deadlock: %u of %u threads wait at the barrier %s:%d", block.arrived, block.alive, block.site_file, block.site_line);
+}
+extern "C" char cuda_shared_begin[] __asm__("__start_cuda_shared") __attribute__((weak));
+extern "C" char cuda_shared_end[] __asm__("__stop_cuda_shared") __attribute__((weak));
+/* memset, but over the redzones that g++ -fsanitize-sections=cuda_shared puts between the arrays */
+inline void spoil(char *p, size_t bytes) {
+#if defined(CUDA_ON_CPU_ASAN) && defined(__x86_64__)
+    asm volatile("rep stosb" : "+D"(p), "+c"(bytes) : "a"(FRESH) : "memory");
+#else
+    if (bytes) memset(p, FRESH, bytes);
+#endif
+}
+inline void *dynamic_shared() { return block.shared; }
+
+inline void run_block() {
+    spoil(cuda_shared_begin, block.static_bytes);
+    if (block.shared_bytes) memset(block.shared, FRESH, block.shared_bytes);
+    block.alive = block.threads;
+    block.arrived = 0;
+    block.step = random_below(2) ? 1 : 31;
+    block.ready_warps = block.warps == 32 ? ~(uint32_t)0 : ((uint32_t)1 << block.warps) - 1;
+    for (unsigned i = 0; i < block.warps; i++) {
+        unsigned n = block.threads - i * 32;
+        Warp &w = warps[i];
+        w.alive = w.fresh = n >= 32 ? ~(uint32_t)0 : ((uint32_t)1 << n) - 1;
+        w.ready = w.waiting = w.at_barrier = 0;
+    }
+    while (block.alive) {
+        uint32_t ready = block.ready_warps, part;
+        if (!ready) deadlock();
+        part = ready & ~(((uint32_t)1 << random_below(block.warps)) - 1);
+        unsigned n = (unsigned)__builtin_ctz(part ? part : ready);
+        block.ready_warps &= ~((uint32_t)1 << n);
+        if (!(warps[n].ready | warps[n].fresh)) continue;
+        running.warp = &warps[n];
+        running.number = random_below(32);
+        switch_context(&scheduler, find_next());
+    }
+}
+/* AddressSanitizer wants to know the stack of the thread that calls CUDA */
+inline void prepare_scheduler() {
+#ifdef CUDA_ON_CPU_ASAN
+    static thread_local void *bottom = nullptr;
+    static thread_local size_t bytes = 0;
+    pthread_attr_t attributes;
+    if (!bytes && !pthread_getattr_np(pthread_self(), &attributes)) {
+        pthread_attr_getstack(&attributes, &bottom, &bytes);
+        pthread_attr_destroy(&attributes);
+    }
+    scheduler.bottom = bottom;
+    scheduler.bytes = bytes;
+#endif
+#ifdef CUDA_ON_CPU_UCONTEXT
+    if (!scheduler.machine) scheduler.machine = new ucontext_t;
+#endif
+}
+inline void prepare_shared(size_t bytes) {
+    enum : size_t { LIMIT = (size_t)228 << 10 };
+    if (!block.shared_pages) {
+        void *p = mmap(nullptr, LIMIT + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED || mprotect((char *)p + LIMIT, PAGE, PROT_NONE)) fail("no memory for shared memory");
+        block.shared_pages = (unsigned char *)p;
+    }
+    unpoison(block.shared_pages, LIMIT);
+    block.shared = block.shared_pages + LIMIT - round_up(bytes, 128);
+    block.shared_bytes = bytes;
+    block.static_bytes = (size_t)((uintptr_t)cuda_shared_end - (uintptr_t)cuda_shared_begin);
+    poison(block.shared_pages, LIMIT - round_up(bytes, 128));
+    poison(block.shared + bytes, round_up(bytes, 128) - bytes);
+}
+inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes, void (*call)(const void *), const void *arguments) {
+    uint64_t count = (uint64_t)grid.x * grid.y * grid.z, first = random_below((unsigned)(count > 0xffffffffu ? 0xffffffffu : count));
+    bool down = random_below(2);
+    current_kernel = name;
+    prepare_scheduler();
+    prepare_shared(shared_bytes);
+    block.call = call;
+    block.arguments = arguments;
+    block.threads = dim.x * dim.y * dim.z;
+    block.warps = (block.threads + 31) / 32;
+    block.dim = dim;
+    block.grid = grid;
+    for (unsigned t = 0; t < block.threads; t++) {
+        Lane &l = lanes[t];
+        warps[t / 32].lanes = &lanes[t / 32 * 32];
+        l.index = uint3{t % dim.x, t / dim.x % dim.y, t / (dim.x * dim.y)};
+    }
+    for (uint64_t i = 0; i < count; i++) { /* in a drawn order: no block may rely on another */
+        uint64_t b = (first + (down ? count - i : i)) % count;
+        block.index = uint3{(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y)};
+        run_block();
+    }
+    current_kernel = nullptr;
+}
+
+/* ----------------------------------------------------------------- what a finished meeting does */
+inline void finish_nothing(Warp &, uint32_t) {}
+inline void finish_gather(Warp &w, uint32_t group) { /* a lane that has exited, or is not in the mask, has no value to give */
+    if (group == ~(uint32_t)0) { for (unsigned l = 0; l < 32; l++) w.out[l] = w.in[w.source[l]]; return; }
+    for (unsigned l = 0; l < 32; l++) if (group >> l & 1) w.out[l] = group >> w.source[l] & 1 ? w.in[w.source[l]] : ~(uint64_t)0;
+}
+inline void finish_ballot(Warp &w, uint32_t group) {
+    uint32_t votes = 0;
+    for (unsigned l = 0; l < 32; l++) if ((group >> l & 1) && w.in[l]) votes |= (uint32_t)1 << l;
+    for (unsigned l = 0; l < 32; l++) w.out[l] = (uint64_t)group << 32 | votes;
+}
+inline void finish_ldmatrix(Warp &w, uint32_t) { /* matrix m's rows are given by lanes 8 m to 8 m + 7; lane l gets row l / 4, columns l % 4 * 2 and + 1 */
+    for (unsigned l = 0; l < 32; l++) {
+        for (unsigned m = 0; m < 4; m++) {
+            unsigned i = l / 4, j = l % 4 * 2;
+            uint16_t e[2];
+            if (w.in[l]) { memcpy(&e[0], w.row[m * 8 + j] + 2 * i, 2); memcpy(&e[1], w.row[m * 8 + j + 1] + 2 * i, 2); }
+            else memcpy(e, w.row[m * 8 + i] + 2 * j, 4);
+            w.result[l][m] = e[0] | (uint32_t)e[1] << 16;
+        }
+    }
+}
+inline float bf16_float(uint32_t b) { uint32_t u = b << 16; float f; memcpy(&f, &u, 4); return f; }
+inline void finish_mma(Warp &w, uint32_t) { /* fragments as the PTX manual lays them out for m16n8k16 with 16-bit operands */
+    float a[16][16], b[16][8], c[16][8];
+    for (unsigned l = 0; l < 32; l++) {
+        for (unsigned i = 0; i < 4; i++)
+            for (unsigned j = 0; j < 2; j++) a[l / 4 + (i & 1) * 8][l % 4 * 2 + j + (i >> 1) * 8] = bf16_float(w.words[l][i] >> 16 * j & 0xffff);
+        for (unsigned i = 0; i < 2; i++)
+            for (unsigned j = 0; j < 2; j++) b[l % 4 * 2 + j + i * 8][l / 4] = bf16_float(w.words[l][4 + i] >> 16 * j & 0xffff);
+        for (unsigned i = 0; i < 4; i++) memcpy(&c[l / 4 + (i >> 1) * 8][l % 4 * 2 + (i & 1)], &w.words[l][6 + i], 4);
+    }
+    for (unsigned m = 0; m < 16; m++)
+        for (unsigned k = 0; k < 16; k++)
+            for (unsigned n = 0; n < 8; n++) c[m][n] += a[m][k] * b[k][n];
+    for (unsigned l = 0; l < 32; l++)
+        for (unsigned i = 0; i < 4; i++) memcpy(&w.result[l][i], &c[l / 4 + (i >> 1) * 8][l % 4 * 2 + (i & 1)], 4);
+}
+inline const Meeting meet_warp = { "__syncwarp", finish_nothing }, meet_index = { "__shfl_sync", finish_gather },
+    meet_xor = { "__shfl_xor_sync", finish_gather }, meet_up = { "__shfl_up_sync", finish_gather }, meet_down = { "__shfl_down_sync", finish_gather },
+    meet_ballot = { "__ballot_sync", finish_ballot }, meet_any = { "__any_sync", finish_ballot }, meet_all = { "__all_sync", finish_ballot },
+    meet_ldmatrix = { "ldmatrix", finish_ldmatrix }, meet_mma = { "mma.sync", finish_mma };
+template <class T> inline __attribute__((always_inline)) T shuffle(const Meeting *meeting, uint32_t mask, T value, unsigned source) {
+    static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value, "shuffles take values of up to 8 bytes");
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    running.warp->in[running.number] = bits;
+    running.warp->source[running.number] = source;
+    meet(meeting, mask);
+    memcpy(&value, &running.warp->out[running.number], sizeof value);
+    return value;
+}
+inline uint64_t vote(const Meeting *meeting, uint32_t mask, bool yes) {
+    running.warp->in[running.number] = yes;
+    meet(meeting, mask);
+    return running.warp->out[running.number];
+}
+inline __attribute__((always_inline)) unsigned lane_in(int width) {
+    if (width <= 0 || width > 32 || (width & (width - 1))) fail("a shuffle's width is %d", width);
+    return running.number;
+}
+} // namespace cuda_on_cpu
+
+/* ============================================================================================ device code's functions */
+#define threadIdx (cuda_on_cpu::running.lane->index)
+#define blockIdx (cuda_on_cpu::block.index)
+#define blockDim (cuda_on_cpu::block.dim)
+#define gridDim (cuda_on_cpu::block.grid)
+inline constexpr int warpSize = 32;
+inline __attribute__((always_inline)) void __syncthreads(const char *file = __builtin_FILE(), int line = __builtin_LINE()) { cuda_on_cpu::barrier(file, line); }
+inline __attribute__((always_inline)) void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::meet(&cuda_on_cpu::meet_warp, mask); }
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+template <class T> inline __attribute__((always_inline)) T __shfl_sync(unsigned mask, T v, int from, int width = 32) {
+    unsigned l = cuda_on_cpu::lane_in(width), w = (unsigned)width;
+    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_index, mask, v, l / w * w + ((unsigned)from & (w - 1)));
+}
+template <class T> inline __attribute__((always_inline)) T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32) {
+    unsigned l = cuda_on_cpu::lane_in(width), w = (unsigned)width, s = l ^ (unsigned)bits;
+    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_xor, mask, v, s < (l / w + 1) * w ? s : l);
+}
+template <class T> inline __attribute__((always_inline)) T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32) {
+    unsigned l = cuda_on_cpu::lane_in(width), w = (unsigned)width;
+    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_up, mask, v, l % w >= by ? l - by : l);
+}
+template <class T> inline __attribute__((always_inline)) T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32) {
+    unsigned l = cuda_on_cpu::lane_in(width), w = (unsigned)width;
+    return cuda_on_cpu::shuffle(&cuda_on_cpu::meet_down, mask, v, l % w + by < w ? l + by : l);
+}
+inline unsigned __ballot_sync(unsigned mask, int yes) { return (unsigned)cuda_on_cpu::vote(&cuda_on_cpu::meet_ballot, mask, yes != 0); }
+inline int __any_sync(unsigned mask, int yes) { return (uint32_t)cuda_on_cpu::vote(&cuda_on_cpu::meet_any, mask, yes != 0) != 0; }
+inline int __all_sync(unsigned mask, int yes) {
+    uint64_t v = cuda_on_cpu::vote(&cuda_on_cpu::meet_all, mask, yes != 0);
+    return (uint32_t)v == (uint32_t)(v >> 32);
+}
+template <class T> inline T cuda_on_cpu_exchange(T *p, T v) { T old = *p; *p = v; return old; }
+inline int atomicAdd(int *p, int v) { return cuda_on_cpu_exchange(p, (int)((unsigned)*p + (unsigned)v)); }
+inline unsigned atomicAdd(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(p, *p + v); }
+inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) { return cuda_on_cpu_exchange(p, *p + v); }
+inline float atomicAdd(float *p, float v) { return cuda_on_cpu_exchange(p, *p + v); }
+inline int atomicMax(int *p, int v) { return cuda_on_cpu_exchange(p, *p > v ? *p : v); }
+inline unsigned atomicMax(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(p, *p > v ? *p : v); }
+inline int atomicMin(int *p, int v) { return cuda_on_cpu_exchange(p, *p < v ? *p : v); }
+inline unsigned atomicMin(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(p, *p < v ? *p : v); }
+inline int atomicExch(int *p, int v) { return cuda_on_cpu_exchange(p, v); }
+inline unsigned atomicExch(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(p, v); }
+inline int atomicCAS(int *p, int old, int v) { return cuda_on_cpu_exchange(p, *p == old ? v : *p); }
+inline unsigned atomicCAS(unsigned *p, unsigned old, unsigned v) { return cuda_on_cpu_exchange(p, *p == old ? v : *p); }
+inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
+inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
+inline float __int_as_float(int u) { float f; memcpy(&f, &u, 4); return f; }
+inline int __float_as_int(float f) { int u; memcpy(&u, &f, 4); return u; }
+inline int __popc(unsigned v) { return __builtin_popcount(v); }
+inline int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
+inline int __ffs(int v) { return __builtin_ffs(v); }
+inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+inline float __fdividef(float x, float y) { return x / y; }
+template <class T> inline T __ldg(const T *p) { return *p; }
+template <class T> inline T __ldcs(const T *p) { return *p; }
+template <class T> inline T __ldcg(const T *p) { return *p; }
+template <class T> inline void __stcs(T *p, T v) { *p = v; }
+/* the C library declares functions of these names; the GPU's are less exact than these */
+#define __expf(x) expf(x)
+#define __logf(x) logf(x)
+#define __powf(x, y) powf((x), (y))
+#define __sinf(x) sinf(x)
+#define __cosf(x) cosf(x)
+struct __nv_bfloat16 { unsigned short bits; };
+inline __nv_bfloat16 __float2bfloat16_rn(float f) {
+    unsigned u = __float_as_uint(f);
+    return __nv_bfloat16{(unsigned short)(f == f ? (u + 0x7fffu + (u >> 16 & 1u)) >> 16 : 0x7fffu)};
+}
+inline float __bfloat162float(__nv_bfloat16 b) { return __uint_as_float((unsigned)b.bits << 16); }
+inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 b) { return b.bits; }
+inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short u) { return __nv_bfloat16{u}; }
+
+/* ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16: row is this lane's 16-byte row */
+inline void cuda_on_cpu_ldmatrix_x4(uint32_t r[4], const void *row, bool transposed) {
+    using namespace cuda_on_cpu;
+    if ((uintptr_t)row % 16) fail("ldmatrix: an address is not a multiple of 16");
+    running.warp->in[running.number] = transposed;
+    running.warp->row[running.number] = (const unsigned char *)row;
+    meet(&meet_ldmatrix, ~0u);
+    memcpy(r, running.warp->result[running.number], 16);
+}
+/* mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32: c += a b */
+inline void cuda_on_cpu_mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    using namespace cuda_on_cpu;
+    uint32_t *words = running.warp->words[running.number];
+    memcpy(words, a, 16);
+    memcpy(words + 4, b, 8);
+    memcpy(words + 6, c, 16);
+    meet(&meet_mma, ~0u);
+    memcpy(c, running.warp->result[running.number], 16);
+}
+/* cp.async.cg.shared.global of 16 bytes, cp.async.commit_group, cp.async.wait_group; the bytes are read now or at the wait */
+inline void cuda_on_cpu_cp_async16(void *shared_to, const void *from) {
+    using namespace cuda_on_cpu;
+    Late l;
+    if ((uintptr_t)shared_to % 16 || (uintptr_t)from % 16) fail("cp.async: an address is not a multiple of 16");
+    l.to = (unsigned char *)shared_to;
+    l.from = (const unsigned char *)from;
+    l.group = running.lane->group;
+    l.taken = random_below(2);
+    if (l.taken) memcpy(l.bytes, from, 16);
+    memset(shared_to, FRESH, 16);
+    running.lane->late.push_back(l);
+}
+inline void cuda_on_cpu_cp_async_commit() { cuda_on_cpu::running.lane->group++; }
+inline void cuda_on_cpu_cp_async_wait(int groups_left) {
+    using namespace cuda_on_cpu;
+    std::vector<Late> &late = running.lane->late;
+    size_t kept = 0;
+    for (Late &l : late) {
+        if (l.group < running.lane->group - groups_left) memcpy(l.to, l.taken ? l.bytes : l.from, 16);
+        else late[kept++] = l;
+    }
+    late.resize(kept);
+}
+
+/* ============================================================================================== streams and operations */
+namespace cuda_on_cpu {
+/* held during every call; the host gets control back with device memory closed */
+struct Lock {
+    std::lock_guard<std::recursive_mutex> guard;
+    explicit Lock(std::recursive_mutex &m) : guard(m) {}
+    ~Lock() { close_device(); }
+    Lock(const Lock &) = delete;
+    Lock &operator=(const Lock &) = delete;
+};
+
+inline cudaError_t result(cudaError_t e) {
+    if (e != cudaSuccess) state().last = e;
+    return e;
+}
+inline bool legacy_ready(const Operation &op, bool blocking, bool is_legacy) {
+    State &s = state();
+    if (is_legacy) {
+        for (auto *set : { &s.streams, &s.retired })
+            for (CUstream_st *t : *set) if (t->blocking && !t->operations.empty() && t->operations.front().order < op.order) return false;
+        return true;
+    }
+    return !blocking || s.legacy.operations.empty() || s.legacy.operations.front().order > op.order;
+}
+inline bool eligible(CUstream_st *t) {
+    if (t->operations.empty()) return false;
+    const Operation &op = t->operations.front();
+    return legacy_ready(op, t->blocking, t == &state().legacy) && !(op.waits && op.event->completed < op.record);
+}
+inline void drop_work() {
+    State &s = state();
+    s.legacy.operations.clear();
+    for (auto *set : { &s.streams, &s.retired }) for (CUstream_st *t : *set) t->operations.clear();
+    s.pending = 0;
+}
+inline void step(CUstream_st *t) {
+    State &s = state();
+    Operation op = std::move(t->operations.front());
+    uint64_t begin = t->time_ns > op.earliest_ns ? t->time_ns : op.earliest_ns;
+    t->operations.pop_front();
+    s.pending--;
+    if (t->blocking) { /* the legacy stream and the blocking ones follow each other */
+        if (t == &s.legacy) { for (CUstream_st *u : s.streams) if (u->blocking && u->time_ns > begin) begin = u->time_ns; }
+        else if (s.legacy.time_ns > begin) begin = s.legacy.time_ns;
+    }
+    if (op.work) {
+        open_device();
+        s.touched = true;
+        op.work->run();
+        begin += op.work->cost_ns;
+    } else if (op.waits) {
+        if (op.event->time_ns > begin) begin = op.event->time_ns;
+    } else {
+        op.event->completed = op.record;
+        op.event->time_ns = begin;
+    }
+    t->time_ns = begin;
+    if (s.retired.count(t) && t->operations.empty()) { s.retired.erase(t); delete t; }
+    if (s.sticky) drop_work();
+}
+/* runs one operation: of `wanted` more often than not, else of any stream that can go on; false when there is none */
+inline bool step_any(CUstream_st *wanted) {
+    State &s = state();
+    std::vector<CUstream_st *> able;
+    if (wanted && eligible(wanted) && random_below(4)) { step(wanted); return true; }
+    if (eligible(&s.legacy)) able.push_back(&s.legacy);
+    for (auto *set : { &s.streams, &s.retired }) for (CUstream_st *t : *set) if (eligible(t)) able.push_back(t);
+    if (able.empty()) return false;
+    step(able[random_below((unsigned)able.size())]);
+    return true;
+}
+inline void drain_some() {
+    State &s = state();
+    if (!s.pending || !(s.appetite == 3 || (s.appetite && !random_below(s.appetite == 1 ? 8 : 2)))) return;
+    for (unsigned n = s.appetite == 3 ? (unsigned)s.pending : 1 + random_below((unsigned)s.pending); n && s.pending; n--) if (!step_any(nullptr)) break;
+}
+inline void reached(uint64_t ns) { if (ns > state().host_ns) state().host_ns = ns; }
+inline cudaError_t finish_stream(CUstream_st *t) {
+    State &s = state();
+    while (!t->operations.empty()) if (!step_any(t)) fail("a stream waits for what never comes");
+    if (t == &s.legacy) /* its next operation would wait for the blocking streams, so does who waits for it */
+        for (CUstream_st *u : std::set<CUstream_st *>(s.streams)) while (u->blocking && !u->operations.empty()) if (!step_any(u)) break;
+    check_all_slack();
+    reached(t->time_ns);
+    return s.sticky;
+}
+inline cudaError_t finish_all() {
+    State &s = state();
+    while (s.pending) if (!step_any(nullptr)) fail("a stream waits for what never comes");
+    check_all_slack();
+    reached(s.legacy.time_ns);
+    for (CUstream_st *t : s.streams) reached(t->time_ns);
+    return s.sticky;
+}
+
+/* what every call does first: the error it would return without looking at its arguments */
+inline cudaError_t enter(bool needs_device = true) {
+    State &s = state();
+    if (s.settings.driver < CUDART_VERSION) return cudaErrorInsufficientDriver;
+    if (s.settings.devices <= 0) return cudaErrorNoDevice;
+    if (!needs_device) return cudaSuccess;
+    if (s.sticky) return s.sticky;
+    drain_some();
+    return s.sticky;
+}
+/* counts a call; true when this one is to fail */
+inline bool counted(Call c) { State &s = state(); return ++s.calls[c] == s.fail_at[c]; }
+inline CUstream_st *stream_of(cudaStream_t stream) { /* NULL: not a stream */
+    State &s = state();
+    if (!stream || stream == cudaStreamLegacy) return &s.legacy;
+    return s.streams.count(stream) ? stream : nullptr;
+}
+/* calls that no capture but a relaxed one allows */
+inline bool capture_forbids() {
+    bool forbidden = false;
+    for (auto &c : state().captures) if (c->mode != cudaStreamCaptureModeRelaxed) forbidden = c->invalid = true;
+    return forbidden;
+}
+inline bool blocking_capture(bool invalidate) {
+    bool found = false;
+    for (CUstream_st *t : state().streams) if (t->capture && t->blocking) { found = true; if (invalidate) t->capture->invalid = true; }
+    return found;
+}
+inline cudaError_t queue(CUstream_st *t, Operation op) {
+    State &s = state();
+    if (t->capture) {
+        if (t->capture->invalid) return cudaErrorStreamCaptureInvalidated;
+        t->capture->operations.push_back(op);
+        t->captured++;
+        return cudaSuccess;
+    }
+    if (t == &s.legacy && blocking_capture(true)) return cudaErrorStreamCaptureImplicit;
+    op.order = ++s.order;
+    op.earliest_ns = s.host_ns;
+    t->operations.push_back(op);
+    s.pending++;
+    return cudaSuccess;
+}
+inline cudaError_t queue_work(CUstream_st *t, std::shared_ptr<Work> work) {
+    Operation op;
+    op.work = work;
+    return queue(t, op);
+}
+
+/* ----------------------------------------------------------------- launches */
+template <class... P> struct LaunchWork : Work {
+    const char *name;
+    void (*kernel)(P...);
+    dim3 grid, dim;
+    size_t shared_bytes;
+    std::tuple<P...> arguments;
+    bool illegal;
+    LaunchWork(const char *n, void (*k)(P...), dim3 g, dim3 d, size_t s, bool bad, P... a)
+        : name(n), kernel(k), grid(g), dim(d), shared_bytes(s), arguments(a...), illegal(bad) {
+        cost_ns = 3000 + 2 * (uint64_t)g.x * g.y * g.z;
+        check();
+    }
+    template <class T> void check_one(unsigned n, T p) {
+        if constexpr (std::is_pointer<T>::value && !std::is_function<typename std::remove_pointer<T>::type>::value) {
+            if (p && !on_device((const void *)p, 1)) fail("kernel %s: argument %u is no device pointer", name, n);
+        } else { (void)n; (void)p; }
+    }
+    template <size_t... I> void check_each(std::index_sequence<I...>) { (check_one<P>((unsigned)I + 1, std::get<I>(arguments)), ...); }
+    void check() { check_each(std::index_sequence_for<P...>()); }
+    static void call(const void *work) {
+        const LaunchWork *w = (const LaunchWork *)work;
+        std::apply(w->kernel, w->arguments);
+    }
+    void run() override {
+        if (illegal) { state().sticky = cudaErrorIllegalAddress; return; }
+        check(); /* again: a graph may be launched long after its capture */
+        run_grid(name, grid, dim, shared_bytes, call, this);
+    }
+};
+inline cudaError_t check_launch(const void *kernel, dim3 grid, dim3 dim, size_t shared_bytes) {
+    State &s = state();
+    uint64_t threads = (uint64_t)dim.x * dim.y * dim.z;
+    auto limit = s.dynamic_shared_limit.find(kernel);
+    if (!threads || threads > 1024 || dim.x > 1024 || dim.y > 1024 || dim.z > 64) return cudaErrorInvalidConfiguration;
+    if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
+    if (shared_bytes > (size_t)(limit == s.dynamic_shared_limit.end() ? 49152 : limit->second)) return cudaErrorInvalidValue;
+    return s.settings.major < 8 ? cudaErrorNoKernelImageForDevice : cudaSuccess;
+}
+template <class T> struct Given { typedef T type; }; /* arguments are converted to the kernel's types, as in a call */
+template <class... P>
+inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, size_t shared_bytes, cudaStream_t stream,
+                   typename Given<P>::type... arguments) {
+    Lock lock(state().lock);
+    cudaError_t e = enter();
+    CUstream_st *t;
+    if (e) { result(e); return; }
+    if (counted(LAUNCH)) { result(cudaErrorLaunchOutOfResources); return; }
+    e = check_launch((const void *)kernel, grid, dim, shared_bytes);
+    if (e) { result(e); return; }
+    t = stream_of(stream);
+    if (!t) { result(cudaErrorInvalidResourceHandle); return; }
+    result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), arguments...)));
+}
+
+/* ----------------------------------------------------------------- copies */
+struct CopyWork : Work {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t bytes;
+    std::vector<unsigned char> taken; /* a pageable source, taken when queued */
+    void run() override { memcpy(to, from ? from : taken.data(), bytes); }
+};
+struct SetWork : Work {
+    unsigned char *to;
+    int value;
+    size_t bytes;
+    void run() override { memset(to, value, bytes); }
+};
+inline bool read_by_pending(const unsigned char *p, size_t bytes) {
+    State &s = state();
+    std::vector<CUstream_st *> all(s.streams.begin(), s.streams.end());
+    all.insert(all.end(), s.retired.begin(), s.retired.end());
+    all.push_back(&s.legacy);
+    for (CUstream_st *t : all)
+        for (const Operation &op : t->operations)
+            if (op.work && op.work->reads_host && op.work->reads_host < p + bytes && p < op.work->reads_host + op.work->reads_bytes) return true;
+    return false;
+}
+inline void check_copy(const char *call, void *to, const void *from, size_t bytes, cudaMemcpyKind *kind) {
+    Kind t = kind_of(to, bytes), f = kind_of(from, bytes);
+    bool to_device, from_device;
+    if (t == INVALID || f == INVALID) fail("%s: %zu bytes at the %s do not lie in one live allocation", call, bytes, t == INVALID ? "target" : "source");
+    to_device = t == DEVICE || (t == SHARED && (*kind == cudaMemcpyHostToDevice || *kind == cudaMemcpyDeviceToDevice));
+    from_device = f == DEVICE || (f == SHARED && (*kind == cudaMemcpyDeviceToHost || *kind == cudaMemcpyDeviceToDevice));
+    if (*kind == cudaMemcpyDefault)
+        *kind = to_device ? from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice : from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
+    if (to_device != (*kind == cudaMemcpyHostToDevice || *kind == cudaMemcpyDeviceToDevice))
+        fail("%s: the target is %s memory, the copy's kind says otherwise", call, to_device ? "device" : "host");
+    if (from_device != (*kind == cudaMemcpyDeviceToHost || *kind == cudaMemcpyDeviceToDevice))
+        fail("%s: the source is %s memory, the copy's kind says otherwise", call, from_device ? "device" : "host");
+    if ((const char *)to < (const char *)from + bytes && (const char *)from < (const char *)to + bytes) fail("%s: source and target overlap", call);
+}
+inline cudaError_t copy(const char *call, void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool asynchronous) {
+    CUstream_st *t = stream_of(stream);
+    std::shared_ptr<CopyWork> work = std::make_shared<CopyWork>();
+    cudaError_t e;
+    bool wait = !asynchronous;
+    if (!t) return cudaErrorInvalidResourceHandle;
+    if (!bytes) return cudaSuccess;
+    if (!to || !from || (int)kind < 0 || (int)kind > 4) return cudaErrorInvalidValue;
+    check_copy(call, to, from, bytes, &kind);
+    if (!asynchronous && capture_forbids()) return cudaErrorStreamCaptureUnsupported;
+    work->to = (unsigned char *)to;
+    work->from = (const unsigned char *)from;
+    work->bytes = bytes;
+    work->cost_ns = 2000 + (kind == cudaMemcpyDeviceToDevice ? bytes / 1000 : bytes / 25);
+    if (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost) {
+        if (kind_of(from, bytes) == PAGEABLE && asynchronous) {
+            if (t->capture) { t->capture->invalid = true; return cudaErrorStreamCaptureUnsupported; }
+            work->from = nullptr;
+            work->taken.assign((const unsigned char *)from, (const unsigned char *)from + bytes);
+        } else { work->reads_host = (const unsigned char *)from; work->reads_bytes = bytes; }
+    }
+    if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost) {
+        if (kind_of(to, bytes) != PINNED) {
+            if (t->capture) { t->capture->invalid = true; return cudaErrorStreamCaptureUnsupported; }
+            wait = true;
+        } else if (!t->capture && !read_by_pending((unsigned char *)to, bytes)) memset(to, FRESH, bytes);
+    }
+    e = queue_work(t, work);
+    return e || !wait ? e : finish_stream(t);
+}
+inline cudaError_t fill(void *to, int value, size_t bytes, cudaStream_t stream) {
+    CUstream_st *t = stream_of(stream);
+    std::shared_ptr<SetWork> work = std::make_shared<SetWork>();
+    if (!t) return cudaErrorInvalidResourceHandle;
+    if (!bytes) return cudaSuccess;
+    if (!on_device(to, bytes)) fail("cudaMemset: %zu bytes do not lie in one live device allocation", bytes);
+    work->to = (unsigned char *)to;
+    work->value = value;
+    work->bytes = bytes;
+    work->cost_ns = 2000 + bytes / 1000;
+    return queue_work(t, work);
+}
+inline cudaError_t check_event(cudaEvent_t event, std::shared_ptr<CUevent_st> *out) {
+    State &s = state();
+    auto at = s.events.find(event);
+    if (at == s.events.end()) return cudaErrorInvalidResourceHandle;
+    *out = at->second;
+    return cudaSuccess;
+}
+inline cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+    CUstream_st *t = stream_of(stream);
+    Operation op;
+    cudaError_t e = check_event(event, &op.event);
+    if (e) return e;
+    if (!t) return cudaErrorInvalidResourceHandle;
+    if (t->capture && flags != cudaEventRecordExternal) {
+        if (t->capture->invalid) return cudaErrorStreamCaptureInvalidated;
+        op.event->captured = t->capture;
+        op.event->stream = t;
+        op.event->position = t->captured;
+        return cudaSuccess;
+    }
+    if (!t->capture) { op.event->captured.reset(); op.record = ++op.event->recorded; }
+    return queue(t, op);
+}
+inline cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event) {
+    CUstream_st *t = stream_of(stream);
+    Operation op;
+    cudaError_t e = check_event(event, &op.event);
+    if (e) return e;
+    if (!t) return cudaErrorInvalidResourceHandle;
+    CUevent_st &ev = *op.event;
+    if (ev.captured) { /* pulls the stream into the capture, or joins what was forked */
+        if (!state().captures.count(ev.captured)) return cudaErrorCapturedEvent;
+        if (t == &state().legacy) return cudaErrorStreamCaptureImplicit;
+        if (t->capture && t->capture != ev.captured) return cudaErrorStreamCaptureMerge;
+        if (!t->capture) { t->capture = ev.captured; t->captured = t->joined = 0; }
+        if (ev.stream != t && state().streams.count(ev.stream) && ev.position > ev.stream->joined) ev.stream->joined = ev.position;
+        return cudaSuccess;
+    }
+    if (t->capture) { t->capture->invalid = true; return cudaErrorStreamCaptureIsolation; }
+    if (!ev.recorded) return cudaSuccess;
+    op.record = ev.recorded;
+    op.waits = true;
+    return queue(t, op);
+}
+inline cudaError_t query_event(cudaEvent_t event, bool wait) {
+    std::shared_ptr<CUevent_st> ev;
+    cudaError_t e = check_event(event, &ev);
+    if (e) return e;
+    if (ev->captured) { ev->captured->invalid = true; return cudaErrorCapturedEvent; }
+    if (capture_forbids()) return cudaErrorStreamCaptureUnsupported;
+    uint64_t target = ev->recorded;
+    if (!wait && random_below(2)) step_any(nullptr); /* who asks again and again gets there */
+    if (!wait && ev->completed < target && !state().sticky) return cudaErrorNotReady;
+    while (ev->completed < target && !state().sticky) if (!step_any(nullptr)) fail("an event waits for what never comes");
+    if (wait) check_all_slack();
+    reached(ev->time_ns);
+    return state().sticky;
+}
+inline cudaError_t end_capture(CUstream_st *t, cudaGraph_t *graph) {
+    State &s = state();
+    std::shared_ptr<Capture> c = t->capture;
+    cudaError_t e = cudaSuccess;
+    *graph = nullptr;
+    if (!c) return cudaErrorIllegalState;
+    if (c->origin != t) return cudaErrorStreamCaptureUnmatched;
+    for (CUstream_st *u : s.streams) {
+        if (u->capture != c) continue;
+        if (u != t && u->joined < u->captured) e = cudaErrorStreamCaptureUnjoined;
+        u->capture.reset();
+    }
+    s.captures.erase(c);
+    if (c->invalid) e = cudaErrorStreamCaptureInvalidated;
+    if (e) return e;
+    *graph = new CUgraph_st;
+    (*graph)->operations = c->operations;
+    s.graphs.insert(*graph);
+    return cudaSuccess;
+}
+inline cudaError_t launch_graph(cudaGraphExec_t graph, CUstream_st *t) {
+    if (t->capture) { t->capture->invalid = true; return cudaErrorStreamCaptureUnsupported; }
+    for (Operation op : graph->operations) {
+        CopyWork *c = dynamic_cast<CopyWork *>(op.work.get());
+        cudaError_t e;
+        if (op.event && !op.waits) { op.event->captured.reset(); op.record = ++op.event->recorded; }
+        if (c && kind_of(c->to, c->bytes) == PINNED && !read_by_pending(c->to, c->bytes)) memset(c->to, FRESH, c->bytes);
+        e = queue(t, op);
+        if (e) return e;
+    }
+    return cudaSuccess;
+}
+} // namespace cuda_on_cpu
+
+/* ====================================================================================================== runtime API */
+extern "C" {
+__attribute__((used)) inline void cuda_on_cpu_reset(uint64_t seed) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    cuda_on_cpu::drop_work();
+    memset(s.calls, 0, sizeof s.calls);
+    s.last = s.sticky = cudaSuccess;
+    s.host_ns = s.legacy.time_ns = 0;
+    for (CUstream_st *t : s.streams) { t->time_ns = 0; t->capture.reset(); }
+    for (CUstream_st *t : s.retired) delete t;
+    s.retired.clear();
+    s.captures.clear();
+    cuda_on_cpu::read_environment();
+    cuda_on_cpu::set("SEED", std::to_string(seed).c_str());
+}
+__attribute__((used)) inline int cuda_on_cpu_set(const char *name, const char *value) {
+    cuda_on_cpu::Lock lock(cuda_on_cpu::state().lock);
+    return cuda_on_cpu::set(name, value);
+}
+__attribute__((used)) inline void cuda_on_cpu_fail(const char *what, int n) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    if (!what) memset(s.fail_at, 0, sizeof s.fail_at);
+    else if (!cuda_on_cpu::arm(what, strlen(what), n)) cuda_on_cpu::fail("there is no kind of call named %s", what);
+}
+__attribute__((used)) inline long cuda_on_cpu_calls(const char *what) {
+    int i = cuda_on_cpu::call_index(what);
+    return i < 0 ? -1 : cuda_on_cpu::state().calls[i];
+}
+__attribute__((used)) inline int cuda_on_cpu_live(void) { return cuda_on_cpu::live(); }
+__attribute__((used)) inline int cuda_on_cpu_synchronize(void) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    return s.sticky ? s.sticky : cuda_on_cpu::finish_all();
+}
+__attribute__((used)) inline void cuda_on_cpu_share(void *p, size_t bytes) {
+    cuda_on_cpu::Lock lock(cuda_on_cpu::state().lock);
+    cuda_on_cpu::state().shared.push_back(cuda_on_cpu::Range{(unsigned char *)p, bytes});
+}
+__attribute__((used)) inline void cuda_on_cpu_unshare(void *p) {
+    std::vector<cuda_on_cpu::Range> &list = cuda_on_cpu::state().shared;
+    cuda_on_cpu::Lock lock(cuda_on_cpu::state().lock);
+    for (size_t i = list.size(); i-- > 0;) if (list[i].from == p) { list.erase(list.begin() + (long)i); return; }
+    cuda_on_cpu::fail("cuda_on_cpu_unshare: the memory is not shared");
+}
+__attribute__((used)) inline void cuda_on_cpu_fence(void *p, size_t bytes) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    if (cuda_on_cpu::kind_of(p, bytes) != cuda_on_cpu::DEVICE) cuda_on_cpu::fail("cuda_on_cpu_fence: not in one live device allocation");
+    cuda_on_cpu::open_device();
+    memset(p, cuda_on_cpu::SLACK, bytes);
+    cuda_on_cpu::poison(p, bytes);
+    s.fences[(unsigned char *)p] = bytes;
+}
+__attribute__((used)) inline void cuda_on_cpu_unfence(void *p) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    auto at = s.fences.find((unsigned char *)p);
+    if (at == s.fences.end()) cuda_on_cpu::fail("cuda_on_cpu_unfence: there is no fence");
+    cuda_on_cpu::unpoison(p, at->second);
+    cuda_on_cpu::open_device();
+    memset(p, cuda_on_cpu::FRESH, at->second);
+    s.fences.erase(at);
+}
+}
+
+inline const char *cudaGetErrorName(cudaError_t e) {
+#define CUDA_ON_CPU_NAME(name, number, text) if (e == number) return #name;
+    CUDA_ON_CPU_ERRORS(CUDA_ON_CPU_NAME)
+#undef CUDA_ON_CPU_NAME
+    return "unrecognized error code";
+}
+inline const char *cudaGetErrorString(cudaError_t e) {
+#define CUDA_ON_CPU_TEXT(name, number, text) if (e == number) return text;
+    CUDA_ON_CPU_ERRORS(CUDA_ON_CPU_TEXT)
+#undef CUDA_ON_CPU_TEXT
+    return "unrecognized error code";
+}
+inline cudaError_t cudaPeekAtLastError() {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    return s.sticky ? s.sticky : s.last;
+}
+inline cudaError_t cudaGetLastError() {
+    cudaError_t e = cudaPeekAtLastError();
+    cuda_on_cpu::state().last = cudaSuccess;
+    return e;
+}
+
+/* every call below: takes the lock, returns what stands in its way, and keeps its own error for cudaGetLastError */
+#define CUDA_ON_CPU_ENTER(needs_device) \
+    cuda_on_cpu::State &s = cuda_on_cpu::state(); \
+    cuda_on_cpu::Lock lock(s.lock); \
+    cudaError_t e = cuda_on_cpu::enter(needs_device); \
+    if (e) return cuda_on_cpu::result(e)
+#define CUDA_ON_CPU_COUNT(kind, error) \
+    if (cuda_on_cpu::counted(cuda_on_cpu::kind)) return cuda_on_cpu::result(error)
+
+/* ----------------------------------------------------------------- devices */
+inline cudaError_t cudaDriverGetVersion(int *version) { *version = cuda_on_cpu::state().settings.driver; return cudaSuccess; }
+inline cudaError_t cudaRuntimeGetVersion(int *version) { *version = CUDART_VERSION; return cudaSuccess; }
+inline cudaError_t cudaGetDeviceCount(int *count) {
+    *count = 0;
+    CUDA_ON_CPU_ENTER(false);
+    *count = s.settings.devices;
+    return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int device) {
+    CUDA_ON_CPU_ENTER(true);
+    if (device < 0 || device >= s.settings.devices) return cuda_on_cpu::result(cudaErrorInvalidDevice);
+    s.device = device;
+    return cudaSuccess;
+}
+inline cudaError_t cudaGetDevice(int *device) {
+    CUDA_ON_CPU_ENTER(true);
+    *device = s.device;
+    return cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device) {
+    CUDA_ON_CPU_ENTER(false);
+    if (device < 0 || device >= s.settings.devices) return cuda_on_cpu::result(cudaErrorInvalidDevice);
+    memset(prop, 0, sizeof *prop);
+    snprintf(prop->name, sizeof prop->name, "CUDA on CPU (emulated)");
+    prop->totalGlobalMem = s.settings.memory;
+    prop->sharedMemPerBlock = 49152;
+    prop->sharedMemPerBlockOptin = 232448;
+    prop->sharedMemPerMultiprocessor = 233472;
+    prop->reservedSharedMemPerBlock = 1024;
+    prop->regsPerBlock = prop->regsPerMultiprocessor = 65536;
+    prop->warpSize = 32;
+    prop->maxThreadsPerBlock = prop->maxThreadsDim[0] = prop->maxThreadsDim[1] = 1024;
+    prop->maxThreadsDim[2] = 64;
+    prop->maxGridSize[0] = 0x7fffffff;
+    prop->maxGridSize[1] = prop->maxGridSize[2] = 65535;
+    prop->totalConstMem = 65536;
+    prop->major = s.settings.major;
+    prop->minor = s.settings.minor;
+    prop->multiProcessorCount = 8;
+    prop->canMapHostMemory = prop->concurrentKernels = prop->unifiedAddressing = prop->managedMemory = prop->cooperativeLaunch = 1;
+    prop->asyncEngineCount = 3;
+    prop->memoryBusWidth = 5120;
+    prop->l2CacheSize = 50 << 20;
+    prop->maxThreadsPerMultiProcessor = 2048;
+    prop->maxBlocksPerMultiProcessor = 32;
+    return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+    cudaDeviceProp p;
+    cudaError_t e = cudaGetDeviceProperties(&p, device);
+    if (e) return e;
+    switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock: *value = p.maxThreadsPerBlock; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = (int)p.sharedMemPerBlock; break;
+    case cudaDevAttrWarpSize: *value = p.warpSize; break;
+    case cudaDevAttrClockRate: *value = 1980000; break;
+    case cudaDevAttrMultiProcessorCount: *value = p.multiProcessorCount; break;
+    case cudaDevAttrIntegrated: *value = p.integrated; break;
+    case cudaDevAttrMemoryClockRate: *value = 2619000; break;
+    case cudaDevAttrGlobalMemoryBusWidth: *value = p.memoryBusWidth; break;
+    case cudaDevAttrL2CacheSize: *value = p.l2CacheSize; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = p.maxThreadsPerMultiProcessor; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = p.major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = p.minor; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = (int)p.sharedMemPerMultiprocessor; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)p.sharedMemPerBlockOptin; break;
+    default: return cuda_on_cpu::result(cudaErrorInvalidValue);
+    }
+    return cudaSuccess;
+}
+inline cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
+    CUDA_ON_CPU_ENTER(true);
+    if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
+    if (!kernel || attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > 232448) return cuda_on_cpu::result(cudaErrorInvalidValue);
+    s.dynamic_shared_limit[kernel] = value;
+    return cudaSuccess;
+}
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *kernel) {
+    CUDA_ON_CPU_ENTER(true);
+    auto limit = s.dynamic_shared_limit.find(kernel);
+    memset(attributes, 0, sizeof *attributes);
+    attributes->maxThreadsPerBlock = 1024;
+    attributes->numRegs = 32;
+    attributes->ptxVersion = attributes->binaryVersion = s.settings.major * 10 + s.settings.minor;
+    attributes->maxDynamicSharedSizeBytes = limit == s.dynamic_shared_limit.end() ? 49152 : limit->second;
+    attributes->preferredShmemCarveout = -1;
+    return cudaSuccess;
+}
+template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value) {
+    return cudaFuncSetAttribute((const void *)kernel, attribute, value);
+}
+template <class... P> inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, void (*kernel)(P...)) {
+    return cudaFuncGetAttributes(attributes, (const void *)kernel);
+}
+
+/* ----------------------------------------------------------------- memory */
+inline cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    CUDA_ON_CPU_ENTER(true);
+    *total_bytes = s.settings.memory;
+    *free_bytes = s.settings.memory > s.device_bytes ? s.settings.memory - s.device_bytes : 0;
+    return cudaSuccess;
+}
+inline cudaError_t cuda_on_cpu_malloc(void **pointer, size_t bytes) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(ALLOC, cudaErrorMemoryAllocation);
+    if (cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
+    if (s.device_bytes > s.settings.memory || bytes > s.settings.memory - s.device_bytes) return cuda_on_cpu::result(cudaErrorMemoryAllocation);
+    void *made = bytes ? cuda_on_cpu::allocate(bytes, true) : nullptr;
+    if (bytes && !made) return cuda_on_cpu::result(cudaErrorMemoryAllocation);
+    *pointer = made;
+    return cudaSuccess;
+}
+inline cudaError_t cuda_on_cpu_host_alloc(void **pointer, size_t bytes, unsigned flags) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(HOST, cudaErrorMemoryAllocation);
+    (void)s;
+    if (flags > 7) return cuda_on_cpu::result(cudaErrorInvalidValue);
+    if (cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
+    void *made = bytes ? cuda_on_cpu::allocate(bytes, false) : nullptr;
+    if (bytes && !made) return cuda_on_cpu::result(cudaErrorMemoryAllocation);
+    *pointer = made;
+    return cudaSuccess;
+}
+/* the pointer is written as its own type, and only on success */
+template <class T> inline cudaError_t cudaMalloc(T **pointer, size_t bytes) {
+    void *made = nullptr;
+    cudaError_t e = pointer ? cuda_on_cpu_malloc(&made, bytes) : cuda_on_cpu::result(cudaErrorInvalidValue);
+    if (!e) *pointer = (T *)made;
+    asm volatile("" : : "r"(pointer) : "memory"); /* to the compiler, a call that may always have written */
+    return e;
+}
+template <class T> inline cudaError_t cudaHostAlloc(T **pointer, size_t bytes, unsigned flags) {
+    void *made = nullptr;
+    cudaError_t e = pointer ? cuda_on_cpu_host_alloc(&made, bytes, flags) : cuda_on_cpu::result(cudaErrorInvalidValue);
+    if (!e) *pointer = (T *)made;
+    asm volatile("" : : "r"(pointer) : "memory"); /* to the compiler, a call that may always have written */
+    return e;
+}
+template <class T> inline cudaError_t cudaMallocHost(T **pointer, size_t bytes) { return cudaHostAlloc(pointer, bytes, 0); }
+/* frees even after a sticky error, so that leaks can be counted */
+inline cudaError_t cuda_on_cpu_free(const char *call, void *pointer, bool device) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    cudaError_t e = cuda_on_cpu::enter();
+    if (e == cudaErrorInsufficientDriver || e == cudaErrorNoDevice || !pointer) return cuda_on_cpu::result(e);
+    if (!e && cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
+    if (!e) e = cuda_on_cpu::finish_all();
+    if (!cuda_on_cpu::release(pointer, device)) cuda_on_cpu::fail("%s: the pointer is no live allocation of that kind", call);
+    return cuda_on_cpu::result(e);
+}
+inline cudaError_t cudaFree(void *pointer) { return cuda_on_cpu_free("cudaFree", pointer, true); }
+inline cudaError_t cudaFreeHost(void *pointer) { return cuda_on_cpu_free("cudaFreeHost", pointer, false); }
+
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(COPY, cudaErrorUnknown);
+    (void)s;
+    return cuda_on_cpu::result(cuda_on_cpu::copy("cudaMemcpyAsync", to, from, bytes, kind, stream, true));
+}
+inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(COPY, cudaErrorUnknown);
+    (void)s;
+    return cuda_on_cpu::result(cuda_on_cpu::copy("cudaMemcpy", to, from, bytes, kind, nullptr, false));
+}
+inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream = nullptr) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(COPY, cudaErrorUnknown);
+    (void)s;
+    return cuda_on_cpu::result(cuda_on_cpu::fill(to, value, bytes, stream));
+}
+inline cudaError_t cudaMemset(void *to, int value, size_t bytes) {
+    if (cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
+    return cudaMemsetAsync(to, value, bytes, nullptr);
+}
+
+/* ----------------------------------------------------------------- streams */
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(STREAM, cudaErrorOperatingSystem);
+    if (!stream || flags > 1) return cuda_on_cpu::result(cudaErrorInvalidValue);
+    *stream = new CUstream_st;
+    (*stream)->blocking = !(flags & cudaStreamNonBlocking);
+    s.streams.insert(*stream);
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, 0); }
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    cudaError_t e = cuda_on_cpu::enter();
+    if (!s.streams.erase(stream)) return cuda_on_cpu::result(e ? e : cudaErrorInvalidResourceHandle);
+    if (stream->capture) { stream->capture->invalid = true; s.captures.erase(stream->capture); }
+    if (stream->operations.empty()) delete stream;
+    else s.retired.insert(stream);
+    return cuda_on_cpu::result(e);
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(SYNC, s.sticky = cudaErrorLaunchFailure);
+    CUstream_st *t = cuda_on_cpu::stream_of(stream);
+    if (!t) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    if (t->capture) { t->capture->invalid = true; return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported); }
+    if (t == &s.legacy && cuda_on_cpu::blocking_capture(true)) return cuda_on_cpu::result(cudaErrorStreamCaptureImplicit);
+    return cuda_on_cpu::result(cuda_on_cpu::finish_stream(t));
+}
+inline cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(SYNC, s.sticky = cudaErrorLaunchFailure);
+    CUstream_st *t = cuda_on_cpu::stream_of(stream);
+    if (!t) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    if (t->capture) { t->capture->invalid = true; return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported); }
+    if (!t->operations.empty() && cuda_on_cpu::random_below(2)) cuda_on_cpu::step_any(t);
+    if (s.sticky) return cuda_on_cpu::result(s.sticky);
+    if (!t->operations.empty()) return cudaErrorNotReady;
+    cuda_on_cpu::reached(t->time_ns);
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(EVENT, cudaErrorInvalidResourceHandle);
+    (void)s;
+    return cuda_on_cpu::result(flags ? cudaErrorInvalidValue : cuda_on_cpu::wait_event(stream, event));
+}
+inline cudaError_t cudaDeviceSynchronize() {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(SYNC, s.sticky = cudaErrorLaunchFailure);
+    if (!s.captures.empty()) {
+        for (auto &c : s.captures) c->invalid = true;
+        return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
+    }
+    return cuda_on_cpu::result(cuda_on_cpu::finish_all());
+}
+
+/* ----------------------------------------------------------------- events */
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(EVENT, cudaErrorInvalidResourceHandle);
+    if (!event || flags > 3) return cuda_on_cpu::result(cudaErrorInvalidValue);
+    std::shared_ptr<CUevent_st> made = std::make_shared<CUevent_st>();
+    made->timing = !(flags & cudaEventDisableTiming);
+    s.events[made.get()] = made;
+    *event = made.get();
+    return cudaSuccess;
+}
+inline cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    cudaError_t e = cuda_on_cpu::enter();
+    return cuda_on_cpu::result(s.events.erase(event) || e ? e : cudaErrorInvalidResourceHandle);
+}
+inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(EVENT, cudaErrorInvalidResourceHandle);
+    (void)s;
+    return cuda_on_cpu::result(cuda_on_cpu::record(event, stream, flags));
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) { return cudaEventRecordWithFlags(event, stream, 0); }
+inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(SYNC, s.sticky = cudaErrorLaunchFailure);
+    return cuda_on_cpu::result(cuda_on_cpu::query_event(event, true));
+}
+inline cudaError_t cudaEventQuery(cudaEvent_t event) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(SYNC, s.sticky = cudaErrorLaunchFailure);
+    e = cuda_on_cpu::query_event(event, false);
+    return e == cudaErrorNotReady ? e : cuda_on_cpu::result(e);
+}
+inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(EVENT, cudaErrorInvalidResourceHandle);
+    (void)s;
+    std::shared_ptr<CUevent_st> a, b;
+    if (cuda_on_cpu::check_event(from, &a) || cuda_on_cpu::check_event(to, &b)) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    if (a->captured || b->captured) return cuda_on_cpu::result(cudaErrorCapturedEvent);
+    if (!a->timing || !b->timing || !a->recorded || !b->recorded) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    if (a->completed < a->recorded || b->completed < b->recorded) return cuda_on_cpu::result(cudaErrorNotReady);
+    *ms = (float)(((double)b->time_ns - (double)a->time_ns) * 1e-6);
+    return cudaSuccess;
+}
+
+/* ----------------------------------------------------------------- graphs */
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(GRAPH, cudaErrorStreamCaptureInvalidated);
+    CUstream_st *t = cuda_on_cpu::stream_of(stream);
+    if (!t) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    if (t == &s.legacy) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
+    if (t->capture) return cuda_on_cpu::result(cudaErrorIllegalState);
+    t->capture = std::make_shared<cuda_on_cpu::Capture>();
+    t->capture->origin = t;
+    t->capture->mode = mode;
+    t->captured = t->joined = 0;
+    s.captures.insert(t->capture);
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    CUDA_ON_CPU_ENTER(true);
+    CUstream_st *t = cuda_on_cpu::stream_of(stream);
+    bool refused = cuda_on_cpu::counted(cuda_on_cpu::GRAPH);
+    if (!t) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    if (refused && t->capture) t->capture->invalid = true;
+    (void)s;
+    return cuda_on_cpu::result(cuda_on_cpu::end_capture(t, graph));
+}
+inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
+    CUDA_ON_CPU_ENTER(true);
+    CUstream_st *t = cuda_on_cpu::stream_of(stream);
+    if (!t) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    (void)s;
+    *status = !t->capture ? cudaStreamCaptureStatusNone : t->capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+    CUDA_ON_CPU_ENTER(true);
+    if (!s.graphs.count(graph) || nodes) return cuda_on_cpu::result(nodes ? cudaErrorNotSupported : cudaErrorInvalidResourceHandle);
+    *count = graph->operations.size();
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long flags = 0) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(GRAPH, cudaErrorStreamCaptureInvalidated);
+    if (!s.graphs.count(graph)) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    if (flags) return cuda_on_cpu::result(cudaErrorInvalidValue);
+    *executable = new CUgraphExec_st;
+    (*executable)->operations = graph->operations;
+    s.executables.insert(*executable);
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(GRAPH, cudaErrorStreamCaptureInvalidated);
+    CUstream_st *t = cuda_on_cpu::stream_of(stream);
+    if (!t || !s.executables.count(executable)) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    return cuda_on_cpu::result(cuda_on_cpu::launch_graph(executable, t));
+}
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    cudaError_t e = cuda_on_cpu::enter();
+    if (!s.executables.erase(executable)) return cuda_on_cpu::result(e ? e : cudaErrorInvalidResourceHandle);
+    delete executable;
+    return cuda_on_cpu::result(e);
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    cudaError_t e = cuda_on_cpu::enter();
+    if (!s.graphs.erase(graph)) return cuda_on_cpu::result(e ? e : cudaErrorInvalidResourceHandle);
+    delete graph;
+    return cuda_on_cpu::result(e);
+}
+
+/* ============================================================================================================ cuBLAS
+ * Sums run over k in order, one multiplication and one addition at a time, so the results are the same bits on every machine. */
+namespace cuda_on_cpu {
+struct Matrix { const void *data; cudaDataType type; long long ld, stride; bool transposed; };
+struct GemmWork : Work {
+    Matrix a, b;
+    void *c;
+    cudaDataType c_type;
+    int m, n, k, batch;
+    long long ldc, stride_c;
+    float alpha, beta;
+    void *workspace;
+    size_t workspace_bytes;
+    std::vector<float> panels_a, panel_b;
+    void run() override;
+};
+#if defined(__clang__)
+#define CUDA_ON_CPU_UNROLL _Pragma("clang loop unroll(full)")
+#define CUDA_ON_CPU_FAST __attribute__((no_sanitize("address", "undefined")))
+#else
+#define CUDA_ON_CPU_UNROLL _Pragma("GCC unroll 16")
+#define CUDA_ON_CPU_FAST __attribute__((optimize("O3"), no_sanitize("address"), no_sanitize("undefined")))
+#endif
+/* out [columns][rows] = the product of a panel of rows of A and a panel of columns of B, both k-major */
+template <class V, int ROWS, int COLUMNS> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void gemm_tile(const float *a, const float *b, int k, float *out) {
+#ifdef __clang__
+#pragma clang fp contract(off)
+#endif
+    enum { LANES = sizeof(V) / 4, VECTORS = ROWS / LANES };
+    V sum[COLUMNS][VECTORS];
+    CUDA_ON_CPU_UNROLL
+    for (int j = 0; j < COLUMNS; j++) {
+        CUDA_ON_CPU_UNROLL
+        for (int i = 0; i < VECTORS; i++) sum[j][i] = V{};
+    }
+    for (int p = 0; p < k; p++) {
+        V x[VECTORS];
+        CUDA_ON_CPU_UNROLL
+        for (int i = 0; i < VECTORS; i++) memcpy(&x[i], a + (size_t)p * ROWS + i * LANES, sizeof(V));
+        CUDA_ON_CPU_UNROLL
+        for (int j = 0; j < COLUMNS; j++) {
+            float y = b[(size_t)p * COLUMNS + j];
+            CUDA_ON_CPU_UNROLL
+            for (int i = 0; i < VECTORS; i++) { V product = x[i] * y; sum[j][i] += product; }
+        }
+    }
+    CUDA_ON_CPU_UNROLL
+    for (int j = 0; j < COLUMNS; j++) {
+        CUDA_ON_CPU_UNROLL
+        for (int i = 0; i < VECTORS; i++) memcpy(out + j * ROWS + i * LANES, &sum[j][i], sizeof(V));
+    }
+}
+typedef float V4 __attribute__((vector_size(16)));
+typedef float V8 __attribute__((vector_size(32)));
+typedef float V16 __attribute__((vector_size(64)));
+struct Tile { int rows, columns; void (*run)(const float *a, const float *b, int k, float *out); };
+CUDA_ON_CPU_FAST inline void tile_128(const float *a, const float *b, int k, float *out) { gemm_tile<V4, 8, 4>(a, b, k, out); }
+#if defined(__x86_64__)
+CUDA_ON_CPU_FAST __attribute__((target("avx2"))) inline void tile_256(const float *a, const float *b, int k, float *out) { gemm_tile<V8, 16, 6>(a, b, k, out); }
+CUDA_ON_CPU_FAST __attribute__((target("avx512f"))) inline void tile_512(const float *a, const float *b, int k, float *out) {
+    gemm_tile<V16, 32, 12>(a, b, k, out);
+}
+#endif
+enum { TILE_ROWS_MAX = 32, TILE_COLUMNS_MAX = 12 };
+inline const Tile &best_tile() {
+    static const Tile tile = [] {
+#if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx512f")) return Tile{32, 12, tile_512};
+        if (__builtin_cpu_supports("avx2")) return Tile{16, 6, tile_256};
+#endif
+        return Tile{8, 4, tile_128};
+    }();
+    return tile;
+}
+/* panel [k][width]: `width` rows from `first` of an operand whose element (row, p) lies at row * row_step + p * k_step; rows past `count` are 0 */
+template <class T, class Widen> CUDA_ON_CPU_FAST inline void pack(float *panel, const T *data, int first, int count, int width, int k, long long row_step,
+                                                                  long long k_step, Widen widen) {
+    for (int p0 = 0; p0 < k; p0 += 64) {
+        int p1 = p0 + 64 < k ? p0 + 64 : k;
+        if (row_step == 1 && first + width <= count) {
+            for (int p = p0; p < p1; p++)
+                for (int i = 0; i < width; i++) panel[(size_t)p * (size_t)width + (size_t)i] = widen(data[first + i + p * k_step]);
+            continue;
+        }
+        for (int i = 0; i < width; i++)
+            for (int p = p0; p < p1; p++)
+                panel[(size_t)p * (size_t)width + (size_t)i] = first + i < count ? widen(data[(first + i) * row_step + p * k_step]) : 0.0f;
+    }
+}
+inline void pack_any(float *panel, const void *data, cudaDataType type, int first, int count, int width, int k, long long row_step, long long k_step) {
+    if (type == CUDA_R_32F) pack(panel, (const float *)data, first, count, width, k, row_step, k_step, [](float f) { return f; });
+    else pack(panel, (const uint16_t *)data, first, count, width, k, row_step, k_step, [](uint16_t b) { return bf16_float(b); });
+}
+inline void GemmWork::run() {
+    const Tile &tile = best_tile();
+    size_t panel_a = (size_t)tile.rows * (size_t)k;
+    float out[TILE_ROWS_MAX * TILE_COLUMNS_MAX];
+    int panels = (m + tile.rows - 1) / tile.rows, size_a = a.type == CUDA_R_32F ? 4 : 2, size_b = b.type == CUDA_R_32F ? 4 : 2;
+    if (workspace) memset(workspace, FRESH, workspace_bytes < 4096 ? workspace_bytes : 4096); /* it is cuBLAS's to write to */
+    panels_a.resize(panel_a * (size_t)panels);
+    panel_b.resize((size_t)tile.columns * (size_t)k);
+    for (int batch_index = 0; batch_index < batch; batch_index++) {
+        const char *from_a = (const char *)a.data + batch_index * a.stride * size_a, *from_b = (const char *)b.data + batch_index * b.stride * size_b;
+        for (int i = 0; i < panels; i++)
+            pack_any(&panels_a[panel_a * (size_t)i], from_a, a.type, i * tile.rows, m, tile.rows, k, a.transposed ? a.ld : 1, a.transposed ? 1 : a.ld);
+        for (int j = 0; j < n; j += tile.columns) {
+            pack_any(panel_b.data(), from_b, b.type, j, n, tile.columns, k, b.transposed ? 1 : b.ld, b.transposed ? b.ld : 1);
+            for (int i = 0; i < m; i += tile.rows) {
+                tile.run(&panels_a[panel_a * (size_t)(i / tile.rows)], panel_b.data(), k, out);
+                for (int y = 0; y < tile.columns && j + y < n; y++) {
+                    size_t at = (size_t)(batch_index * stride_c + (j + y) * ldc + i);
+                    for (int x = 0; x < tile.rows && i + x < m; x++, at++) {
+                        float v = alpha * out[y * tile.rows + x];
+                        if (c_type == CUDA_R_32F) {
+                            float *to = (float *)c + at;
+                            *to = beta == 0.0f ? v : v + beta * *to; /* what C held does not matter then, NaN neither */
+                        } else {
+                            uint16_t *to = (uint16_t *)c + at;
+                            *to = __bfloat16_as_ushort(__float2bfloat16_rn(beta == 0.0f ? v : v + beta * bf16_float(*to)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    panels_a = std::vector<float>();
+    panel_b = std::vector<float>();
+}
+inline bool known_transpose(cublasOperation_t o) { return o == CUBLAS_OP_N || o == CUBLAS_OP_T || o == CUBLAS_OP_C; }
+/* an operand of `rows` x `columns` as it is stored, column-major */
+inline void check_operand(char name, const void *p, cudaDataType type, long long rows, long long columns, long long ld, long long stride, int batch) {
+    size_t element = type == CUDA_R_32F ? 4 : 2;
+    long long low = batch > 1 && stride < 0 ? (batch - 1) * stride : 0, high = batch > 1 && stride > 0 ? (batch - 1) * stride : 0;
+    if (!rows || !columns) return;
+    high += (columns - 1) * ld + rows;
+    if ((uintptr_t)p % element) fail("cuBLAS: operand %c is not aligned to its elements", name);
+    if (!on_device((const char *)p + low * (long long)element, (size_t)(high - low) * element))
+        fail("cuBLAS: operand %c (%lld x %lld, ld %lld, %d of stride %lld) does not lie in live device memory", name, rows, columns, ld, batch, stride);
+}
+inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, Matrix a, Matrix b,
+                           const void *beta, void *c, cudaDataType c_type, int ldc, long long stride_c, int batch, cublasComputeType_t compute) {
+    Lock lock(state().lock);
+    State &s = state();
+    cudaError_t e = enter();
+    CUstream_st *t;
+    std::shared_ptr<GemmWork> w = std::make_shared<GemmWork>();
+    bool types = a.type == b.type && ((a.type == CUDA_R_32F && c_type == CUDA_R_32F) ||
+                                      (a.type == CUDA_R_16BF && (c_type == CUDA_R_16BF || c_type == CUDA_R_32F)));
+    bool computes = compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
+                    (a.type == CUDA_R_32F && (compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF));
+    if (!s.handles.count(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (e || counted(GEMM)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (!known_transpose(ta) || !known_transpose(tb) || m < 0 || n < 0 || k < 0 || batch < 0) return CUBLAS_STATUS_INVALID_VALUE;
+    if (a.ld < (ta == CUBLAS_OP_N ? m : k) || b.ld < (tb == CUBLAS_OP_N ? k : n) || ldc < m || a.ld < 1 || b.ld < 1 || ldc < 1)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (!alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!types || !computes || s.settings.major < 8) return types && computes ? CUBLAS_STATUS_ARCH_MISMATCH : CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!m || !n || !batch) return CUBLAS_STATUS_SUCCESS;
+    check_operand('A', a.data, a.type, ta == CUBLAS_OP_N ? m : k, ta == CUBLAS_OP_N ? k : m, a.ld, a.stride, batch);
+    check_operand('B', b.data, b.type, tb == CUBLAS_OP_N ? k : n, tb == CUBLAS_OP_N ? n : k, b.ld, b.stride, batch);
+    check_operand('C', c, c_type, m, n, ldc, stride_c, batch);
+    if (batch > 1 && stride_c == 0) fail("cuBLAS: the products of a batch overwrite each other");
+    t = stream_of(handle->stream);
+    if (!t) return CUBLAS_STATUS_EXECUTION_FAILED;
+    w->a = a, w->b = b, w->c = c, w->c_type = c_type;
+    w->a.transposed = ta != CUBLAS_OP_N, w->b.transposed = tb != CUBLAS_OP_N;
+    w->m = m, w->n = n, w->k = k, w->batch = batch, w->ldc = ldc, w->stride_c = stride_c;
+    memcpy(&w->alpha, alpha, 4);
+    memcpy(&w->beta, beta, 4);
+    w->workspace = handle->workspace, w->workspace_bytes = handle->workspace_bytes;
+    w->cost_ns = 3000 + (uint64_t)(2.0 * m * n * k * batch / 1e5);
+    return queue_work(t, w) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}
+} // namespace cuda_on_cpu
+
+inline cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    if (cuda_on_cpu::enter() || cuda_on_cpu::counted(cuda_on_cpu::CUBLAS)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
+    *handle = new cublasContext();
+    s.handles.insert(*handle);
+    return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    if (!cuda_on_cpu::enter()) cuda_on_cpu::finish_all();
+    if (!s.handles.erase(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+    if (!cuda_on_cpu::state().handles.count(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    handle->stream = stream;
+    handle->workspace = nullptr; /* as cuBLAS does: back to its own */
+    handle->workspace_bytes = 0;
+    return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t bytes) {
+    if (!cuda_on_cpu::state().handles.count(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if ((uintptr_t)workspace % 256) return CUBLAS_STATUS_INVALID_VALUE;
+    if (workspace && !cuda_on_cpu::on_device(workspace, bytes)) cuda_on_cpu::fail("cublasSetWorkspace: not in one live device allocation");
+    handle->workspace = workspace;
+    handle->workspace_bytes = workspace ? bytes : 0;
+    return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t) {
+    return cuda_on_cpu::state().handles.count(handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+}
+inline cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int *version) { *version = CUBLAS_VERSION; return CUBLAS_STATUS_SUCCESS; }
+inline cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
+                                                 const void *alpha, const void *A, cudaDataType Atype, int lda, long long int strideA, const void *B,
+                                                 cudaDataType Btype, int ldb, long long int strideB, const void *beta, void *C, cudaDataType Ctype,
+                                                 int ldc, long long int strideC, int batchCount, cublasComputeType_t computeType, cublasGemmAlgo_t) {
+    cuda_on_cpu::Matrix a = {A, Atype, lda, strideA, false}, b = {B, Btype, ldb, strideB, false};
+    return cuda_on_cpu::gemm(handle, transa, transb, m, n, k, alpha, a, b, beta, C, Ctype, ldc, strideC, batchCount, computeType);
+}
+inline cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const void *alpha,
+                                   const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb, const void *beta, void *C,
+                                   cudaDataType Ctype, int ldc, cublasComputeType_t computeType, cublasGemmAlgo_t) {
+    cuda_on_cpu::Matrix a = {A, Atype, lda, 0, false}, b = {B, Btype, ldb, 0, false};
+    return cuda_on_cpu::gemm(handle, transa, transb, m, n, k, alpha, a, b, beta, C, Ctype, ldc, 0, 1, computeType);
+}
+inline const char *cublasGetStatusName(cublasStatus_t status) {
+    switch (status) {
+    case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case CUBLAS_STATUS_MAPPING_ERROR: return "CUBLAS_STATUS_MAPPING_ERROR";
+    case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case CUBLAS_STATUS_LICENSE_ERROR: return "CUBLAS_STATUS_LICENSE_ERROR";
+    }
+    return "unknown cuBLAS status";
+}
+inline const char *cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
+
+/* ----------------------------------------------------------------- the dynamic linker: cuBLAS is ours, the rest is real */
+namespace cuda_on_cpu {
+struct Symbol { const char *name; void *address; };
+inline char library; /* its address is the handle */
+inline void *open_library(const char *name, int flags) {
+    State &s = state();
+    s.dl_error_set = false;
+    if (!name || !strstr(name, "libcublas")) return ::dlopen(name, flags);
+    if (s.settings.no_cublas != "0" && (!strcmp(name, "libcublas.so.13") || !strcmp(name, "libcublas.so"))) return &library;
+    s.dl_error = std::string(name) + ": cannot open shared object file: No such file or directory";
+    s.dl_error_set = true;
+    return nullptr;
+}
+inline void *find_symbol(void *handle, const char *name) {
+#define CUDA_ON_CPU_SYMBOL(function) Symbol{#function, (void *)function}
+    static const Symbol symbols[] = { CUDA_ON_CPU_SYMBOL(cublasCreate_v2), CUDA_ON_CPU_SYMBOL(cublasDestroy_v2), CUDA_ON_CPU_SYMBOL(cublasSetStream_v2),
+        CUDA_ON_CPU_SYMBOL(cublasSetWorkspace_v2), CUDA_ON_CPU_SYMBOL(cublasSetMathMode), CUDA_ON_CPU_SYMBOL(cublasGetVersion_v2),
+        CUDA_ON_CPU_SYMBOL(cublasGemmEx), CUDA_ON_CPU_SYMBOL(cublasGemmStridedBatchedEx), CUDA_ON_CPU_SYMBOL(cublasGetStatusName),
+        CUDA_ON_CPU_SYMBOL(cublasGetStatusString) };
+#undef CUDA_ON_CPU_SYMBOL
+    State &s = state();
+    s.dl_error_set = false;
+    if (handle != &library) return ::dlsym(handle, name);
+    for (const Symbol &y : symbols) if (!strcmp(y.name, name) && s.settings.no_cublas != name) return y.address;
+    s.dl_error = std::string("libcublas.so.13: undefined symbol: ") + name;
+    s.dl_error_set = true;
+    return nullptr;
+}
+inline int close_library(void *handle) { return handle == &library ? 0 : ::dlclose(handle); }
+inline char *library_error() {
+    State &s = state();
+    if (!s.dl_error_set) return ::dlerror();
+    s.dl_error_set = false;
+    return &s.dl_error[0];
+}
+} // namespace cuda_on_cpu
+#define dlopen(name, flags) cuda_on_cpu::open_library((name), (flags))
+#define dlsym(handle, name) cuda_on_cpu::find_symbol((handle), (name))
+#define dlclose(handle) cuda_on_cpu::close_library(handle)
+#define dlerror() cuda_on_cpu::library_error()
+#endif /* CUDA_ON_CPU */

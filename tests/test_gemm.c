@@ -1,0 +1,459 @@
+/* test_gemm.c - the CPU's own parts of vlmprof_kernels.cu: its exponential, the tiles of every GEMM kernel this processor has, packing of
+ * weights, the choice of kernels, products as lists of jobs, attention over many queries. What all backends share is in test_kernels.c;
+ * how cases are judged is in expect.h. */
+#define VLMPROF_IMPLEMENTATION
+#include "../vlmprof.h"
+
+#include "../vlmprof_kernels.cu"
+
+#include "check.h"
+
+#include "expect.h"
+
+#include <unistd.h>
+
+/* vk_exp's own promise: 2 ulp, so 2 * 2^-23 relative, over the whole range; saturated outside it */
+static void test_exp(void) {
+    double most = 0.0, damaged = 0.0;
+    check_case("vk_exp");
+    for (int i = 0; i <= 200000; i++) {
+        float x = -87.0f + 175.0f * (float)i / 200000.0f;
+        double want = exp((double)x), got = (double)vk_exp(x);
+        if (!(fabs(got / want - 1.0) <= most)) most = fabs(got / want - 1.0);
+        damaged = fmax(damaged, fabs(got / exp((double)x * (1.0 + 1e-5)) - 1.0));
+    }
+    CHECK_NEAR(most, 0, 4 * unit);
+    CHECK(damaged > 4 * unit);
+    CHECK(vk_exp(-1000.0f) >= 0.0f && vk_exp(-1000.0f) < 1e-37f && vk_exp(1000.0f) > 1e38f);
+    CHECK(isnan(vk_exp(NAN)));
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- gemm */
+static vk_tile tile_of(const vk_gemm_kernel *kernel, int wide) { return wide ? kernel->tile_wide : kernel->tile; }
+/* a CPU whose linears all go through one kernel; f32 layers of bf16 mode through plain C where the kernel has no f32 tile */
+static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
+    vk_cpu cpu;
+    memset(&cpu, 0, sizeof cpu);
+    cpu.queue.threads = threads;
+    cpu.wide = wide;
+    for (int s = 0; s < VK_SHAPES; s++) {
+        cpu.gemm[0][s] = kernel;
+        cpu.gemm[1][s] = kernel->tile_wide ? kernel : &vk_gemm_kernels[VK_GEMM_KERNELS - 1];
+    }
+    cpu.begin = kernel->begin;
+    cpu.end = kernel->end;
+    return cpu;
+}
+/* one tile: 1..32 rows; rows behind `rows` and columns behind k are NaN and must not matter */
+static void test_tile(const vk_gemm_kernel *kernel, size_t k, int wide) {
+    size_t ldx = k + VK_PAD, element = wide ? 4 : 2;
+    expected e;
+    void *x, *spoiled, *w, *panel;
+    float *t;
+    check_case("tile %s k %zu wide %d", kernel->name, k, wide);
+    e = expect_new(VK_ROWS_MAX, VK_PAD);
+    x = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
+    spoiled = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
+    w = matrix(VK_PAD, 0, k, k, 0.0f, wide);
+    panel = take(VK_PAD * k * element);
+    t = (float *)take(VK_ROWS_MAX * VK_PAD * sizeof *t);
+    for (size_t r = 0; r < VK_PAD; r++)
+        for (size_t c = 0; c < k; c++) memcpy((char *)panel + panel_index(r, c, k, wide) * element, (char *)w + (r * k + c) * element, element);
+    expect_products(&e, x, ldx, w, k, wide);
+    if (kernel->begin) kernel->begin();
+    for (int rows = 1; rows <= VK_ROWS_MAX; rows++) {
+        poison(spoiled, VK_ROWS_MAX * ldx * element);
+        memcpy(spoiled, x, (size_t)rows * ldx * element);
+        poison(t, VK_ROWS_MAX * VK_PAD * sizeof *t);
+        tile_of(kernel, wide)(t, spoiled, ldx, panel, k, rows);
+        e.rows = (size_t)rows;
+        verdict(t, VK_PAD, 1, &e);
+    }
+    if (kernel->end) kernel->end();
+    release_all();
+}
+
+/* ---- a checkpoint of our own: pairs of tensors <n>x<k>.first and .second that lie over each other in one linear layer */
+enum { SHAPES = 4 };
+static const struct { int n, k, first_rows; vp_dtype first, second; } shapes[SHAPES] = {
+    { 1, 32, 1, VP_DTYPE_F32, VP_DTYPE_F32 }, { 40, 24, 8, VP_DTYPE_F16, VP_DTYPE_BF16 }, /* the second tensor begins inside a panel */
+    { 100, 100, 40, VP_DTYPE_F32, VP_DTYPE_BF16 }, { 160, 1000, 152, VP_DTYPE_BF16, VP_DTYPE_F32 } };
+static float *shape_values[SHAPES]; /* [n, k]: what the file holds, exactly */
+static char folder[300];
+static vp_checkpoint *own_checkpoint;
+
+static size_t type_bytes(vp_dtype type) { return type == VP_DTYPE_F32 ? 4 : 2; }
+/* a value that the type holds exactly, and its bytes; f16 are multiples of 2^-10 below 1 */
+static float draw_value(vp_dtype type, unsigned char *out) {
+    float v = uniform();
+    uint16_t u = vp_f32_to_bf16(v);
+    uint32_t bits;
+    if (type == VP_DTYPE_F32) { memcpy(out, &v, 4); return v; }
+    if (type == VP_DTYPE_F16) {
+        v = ldexpf(1024.0f + (float)below(1024), -11); /* 0.5 <= v < 1: exponent 14, the mantissa are the low ten bits */
+        memcpy(&bits, &v, 4);
+        u = (uint16_t)(14u << 10 | (bits >> 13 & 1023u));
+    } else v = vp_bf16_to_f32(u);
+    memcpy(out, &u, 2);
+    return v;
+}
+static int write_checkpoint(void) {
+    static const char *const names[3] = { "F32", "BF16", "F16" };
+    char header[2048] = "{", path[400];
+    unsigned char length[8] = { 0 }, value[4];
+    const char *base = getenv("TMPDIR");
+    size_t at = 1, offset = 0;
+    FILE *f;
+    snprintf(folder, sizeof folder, "%s/vlmprof-kernels-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
+    if (!mkdtemp(folder)) return 0;
+    for (int s = 0; s < SHAPES; s++)
+        for (int part = 0; part < 2; part++) {
+            vp_dtype type = part ? shapes[s].second : shapes[s].first;
+            size_t rows = (size_t)(part ? shapes[s].n - shapes[s].first_rows : shapes[s].first_rows);
+            size_t bytes = rows * (size_t)shapes[s].k * type_bytes(type);
+            if (!rows) continue;
+            at += (size_t)snprintf(header + at, sizeof header - at, "%s\"%dx%d.%s\":{\"dtype\":\"%s\",\"shape\":[%zu,%d],\"data_offsets\":[%zu,%zu]}",
+                                   s || part ? "," : "", shapes[s].n, shapes[s].k, part ? "second" : "first", names[type], rows, shapes[s].k, offset,
+                                   offset + bytes);
+            offset += bytes;
+        }
+    header[at++] = '}';
+    while (at % 8) header[at++] = ' ';
+    length[0] = (unsigned char)at;
+    length[1] = (unsigned char)(at >> 8);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    f = fopen(path, "wb");
+    if (!f) return 0;
+    fwrite(length, 1, 8, f);
+    fwrite(header, 1, at, f);
+    for (int s = 0; s < SHAPES; s++) {
+        size_t count = (size_t)shapes[s].n * (size_t)shapes[s].k;
+        shape_values[s] = (float *)malloc(count * sizeof(float));
+        for (size_t i = 0; i < count; i++) {
+            vp_dtype type = (int)(i / (size_t)shapes[s].k) < shapes[s].first_rows ? shapes[s].first : shapes[s].second;
+            shape_values[s][i] = draw_value(type, value);
+            fwrite(value, 1, type_bytes(type), f);
+        }
+    }
+    return fclose(f) == 0;
+}
+static void remove_checkpoint(void) {
+    char path[400];
+    vp_checkpoint_close(own_checkpoint);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    remove(path);
+    rmdir(folder);
+    for (int s = 0; s < SHAPES; s++) free(shape_values[s]);
+}
+
+/* one packed layer of shapes[s]; `values`: its weights as in-type [n, k] */
+typedef struct layer { vk_linear linear; void *values; } layer;
+static layer load_layer(int s, int has_bias, int wide) {
+    layer l;
+    vk_loader loader;
+    vp_error error;
+    char name[64];
+    size_t n = (size_t)shapes[s].n, k = (size_t)shapes[s].k;
+    memset(&loader, 0, sizeof loader);
+    loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.wide = wide; loader.threads = 2; loader.error = &error;
+    l.linear.n = shapes[s].n; l.linear.k = shapes[s].k; l.linear.k_padded = (int)padded(k); l.linear.wide = wide;
+    l.linear.weights = take(padded(n) * padded(k) * (wide ? 4 : 2)); /* rows behind n stay NaN: they may not reach a result */
+    l.linear.bias = has_bias ? floats(n, 1.0f) : NULL;
+    snprintf(name, sizeof name, "%dx%d.first", shapes[s].n, shapes[s].k);
+    vk_load_linear_rows(&loader, name, &l.linear, 0, shapes[s].first_rows);
+    snprintf(name, sizeof name, "%dx%d.second", shapes[s].n, shapes[s].k);
+    if (shapes[s].n > shapes[s].first_rows) vk_load_linear_rows(&loader, name, &l.linear, shapes[s].first_rows, shapes[s].n - shapes[s].first_rows);
+    CHECK_INT(loader.result, VP_OK);
+    CHECK_INT(loader.done, n * padded(k) * (wide ? 4 : 2));
+    l.values = hold(n * k * (wide ? 4 : 2));
+    for (size_t i = 0; i < n * k; i++) put(l.values, i, shape_values[s][i], wide);
+    return l;
+}
+
+static void test_packing(int s, int wide) {
+    layer l;
+    size_t wrong = 0, k_padded = padded((size_t)shapes[s].k);
+    check_case("packing %dx%d wide %d", shapes[s].n, shapes[s].k, wide);
+    l = load_layer(s, 0, wide);
+    for (size_t r = 0; r < (size_t)shapes[s].n; r++)
+        for (size_t c = 0; c < k_padded; c++) {
+            double want = c < (size_t)shapes[s].k ? get(l.values, r * (size_t)shapes[s].k + c, wide) : 0.0;
+            wrong += !(get(l.linear.weights, panel_index(r, c, k_padded, wide), wide) == want);
+        }
+    CHECK_INT(wrong, 0);
+    release_all();
+}
+static void test_packing_errors(void) {
+    static unsigned char panels[VK_PAD * VK_PAD * 4];
+    vk_loader loader;
+    vk_linear linear;
+    vp_error error;
+    check_case("packing: a missing tensor, a tensor of another shape");
+    memset(&loader, 0, sizeof loader);
+    memset(&linear, 0, sizeof linear);
+    poison(panels, sizeof panels);
+    loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.threads = 1; loader.error = &error;
+    linear.weights = panels; linear.n = 2; linear.k = 24; linear.k_padded = VK_PAD;
+    vk_load_linear_rows(&loader, "no.such.tensor", &linear, 0, 2);
+    CHECK_INT(loader.result, VP_ERR_NOT_FOUND);
+    CHECK_TEXT(error.where, "no.such.tensor");
+    loader.result = VP_OK;
+    vk_load_linear_rows(&loader, "40x24.first", &linear, 0, 2);
+    CHECK_INT(loader.result, VP_ERR_MISMATCH);
+    CHECK_TEXT(error.where, "40x24.first");
+    vk_load_linear_rows(&loader, "40x24.first", &linear, 0, 8); /* the first failure sticks */
+    CHECK_INT(loader.result, VP_ERR_MISMATCH);
+    CHECK(is_poison(panels, sizeof panels));
+}
+/* synthetic weights: the same number for a row and column whatever the in-type, uniform, scaled by fan-in, different by name and seed */
+static void test_synthetic(void) {
+    enum { ROWS = 64, K = 200 };
+    vk_loader loader;
+    vk_linear linear;
+    vp_error error;
+    float *other;
+    double squares = 0.0, sum = 0.0, difference = 0.0;
+    uint16_t *narrow;
+    check_case("synthetic weights");
+    memset(&loader, 0, sizeof loader);
+    memset(&linear, 0, sizeof linear);
+    loader.backend = &vk_cpu_backend; loader.threads = 2; loader.seed = 42; loader.error = &error;
+    linear.n = ROWS; linear.k = K; linear.k_padded = (int)padded(K);
+    linear.weights = narrow = (uint16_t *)take(ROWS * padded(K) * 2);
+    vk_load_linear_rows(&loader, "a.weight", &linear, 0, ROWS);
+    linear.wide = 1;
+    linear.weights = take(ROWS * padded(K) * 4);
+    vk_load_linear_rows(&loader, "a.weight", &linear, 0, ROWS);
+    other = (float *)take(ROWS * K * 4);
+    loader.seed = 43;
+    vk_load_rows(&loader, "a.weight", other, ROWS, K, 1);
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t c = 0; c < padded(K); c++) {
+            double v = get(linear.weights, panel_index(r, c, padded(K), 1), 1);
+            CHECK(narrow[panel_index(r, c, padded(K), 0)] == vp_f32_to_bf16((float)v));
+            CHECK(c < K ? fabs(v) <= sqrt(3.0 / K) * (1.0 + 1e-6) : v == 0.0);
+            sum += v;
+            squares += v * v;
+            if (c < K) difference += fabs(v - (double)other[r * K + c]);
+        }
+    CHECK_NEAR(sum / (ROWS * K), 0, SAFETY / sqrt((double)ROWS * K * K));               /* standard error of the mean */
+    CHECK_NEAR(squares / ROWS, 1, SAFETY * sqrt(0.8 / (ROWS * K)));                       /* variance 1 / k; of its estimate 0.8 / count */
+    CHECK_NEAR(difference / (ROWS * K) * sqrt(K / 3.0), 2.0 / 3.0, SAFETY * 0.5 / sqrt((double)ROWS * K)); /* of independent uniform numbers */
+    release_all();
+}
+
+/* one layer, one row count, every kernel and epilogue; all kernels must agree */
+static void test_linear(int s, int m, int wide) {
+    static const char *const names[4] = { "store", "f32", "quickgelu", "add" };
+    size_t n = (size_t)shapes[s].n, ldx = padded((size_t)shapes[s].k), ldy = n + 3, element = wide ? 4 : 2;
+    for (int has_bias = 0; has_bias < 2; has_bias++) {
+        layer l;
+        expected sums, e;
+        void *x;
+        float *before;
+        check_case("linear %dx%d m %d bias %d wide %d", shapes[s].n, shapes[s].k, m, has_bias, wide);
+        l = load_layer(s, has_bias, wide);
+        x = matrix((size_t)m, VK_ROWS_MAX, (size_t)shapes[s].k, ldx, 0.0f, wide);
+        poison((char *)x + (size_t)m * ldx * element, VK_ROWS_MAX * ldx * element); /* the spare rows may be read, not used */
+        sums = expect_new((size_t)m, n);
+        e = expect_new((size_t)m, n);
+        before = floats((size_t)m * n, 1.0f);
+        expect_products(&sums, x, ldx, l.values, (size_t)shapes[s].k, wide);
+        for (int i = 0; i < VK_GEMM_KERNELS * 4; i++) {
+            const vk_gemm_kernel *kernel = &vk_gemm_kernels[i / 4];
+            vk_epilogue epilogue = (vk_epilogue)(i % 4);
+            int f32 = wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, failed = check_state.case_failed;
+            vk_cpu cpu = cpu_with(kernel, wide, 2);
+            void *y;
+            if (!vk_gemm_usable(kernel, wide)) continue;
+            y = take((size_t)m * ldy * (f32 ? 4 : 2));
+            for (size_t r = 0; epilogue == VK_ADD_F32 && r < (size_t)m; r++) memcpy((float *)y + r * ldy, before + r * n, n * sizeof(float));
+            finish(&e, &sums, l.linear.bias, before, epilogue, wide);
+            vk_linear_run(&cpu, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue);
+            verdict(y, ldy, f32, &e);
+            if (check_state.case_failed != failed) printf("  with kernel %s, epilogue %s\n", kernel->name, names[i % 4]);
+        }
+        release_all();
+    }
+}
+/* the router of bf16 mode: an f32 layer on a CPU in bf16 mode */
+static void test_mixed_linear(int m) {
+    size_t n = (size_t)shapes[2].n, ldx = padded((size_t)shapes[2].k);
+    layer l;
+    expected sums;
+    void *x;
+    check_case("f32 layer in bf16 mode m %d", m);
+    l = load_layer(2, 0, 1);
+    x = matrix((size_t)m, VK_ROWS_MAX, (size_t)shapes[2].k, ldx, 0.0f, 1);
+    sums = expect_new((size_t)m, n);
+    expect_products(&sums, x, ldx, l.values, (size_t)shapes[2].k, 1);
+    for (int i = 0; i < VK_GEMM_KERNELS; i++) {
+        vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], 0, 2);
+        float *y;
+        if (!vk_gemm_usable(&vk_gemm_kernels[i], 0)) continue;
+        y = (float *)take((size_t)m * n * sizeof *y);
+        vk_linear_run(&cpu, y, (int)n, x, (int)ldx, m, &l.linear, VK_STORE_F32);
+        verdict(y, n, 1, &sums);
+    }
+    release_all();
+}
+/* a list of jobs as the experts make it: most are empty, first and last included; damaged: every row through the neighbour's weights */
+static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
+    enum { JOBS = 9 };
+    static const int rows[JOBS] = { 0, 3, 0, 0, 40, 1, 200, 0, 0 };
+    size_t n = (size_t)shapes[3].n, k = (size_t)shapes[3].k, ldx = padded(k), element = wide ? 4 : 2, at = 0, total = 244;
+    layer l[2];
+    expected e, other;
+    vk_gemm_job jobs[JOBS];
+    int64_t *first_task;
+    vk_cpu cpu = cpu_with(kernel, wide, threads);
+    char *x;
+    float *y;
+    check_case("jobs %s wide %d threads %d", kernel->name, wide, threads);
+    first_task = (int64_t *)take((JOBS + 1) * sizeof *first_task);
+    l[0] = load_layer(3, 0, wide);
+    l[1] = load_layer(3, 1, wide);
+    for (size_t i = 0; i < n * k; i++) { /* other weights: the same numbers backwards */
+        float v_back = (float)get(l[0].values, n * k - 1 - i, wide);
+        put(l[1].values, i, v_back, wide);
+        put(l[1].linear.weights, panel_index(i / k, i % k, ldx, wide), v_back, wide);
+    }
+    x = (char *)matrix(total, VK_ROWS_MAX, k, ldx, 0.0f, wide);
+    y = (float *)take(total * n * sizeof *y);
+    e = expect_new(total, n);
+    other = expect_new(total, n);
+    memset(jobs, 0, sizeof jobs);
+    for (int j = 0; j < JOBS; j++) {
+        expected part = expect_rows(&e, at, (size_t)rows[j]), part_other = expect_rows(&other, at, (size_t)rows[j]);
+        expect_products(&part, x + at * ldx * element, ldx, l[j & 1].values, k, wide);
+        expect_products(&part_other, x + at * ldx * element, ldx, l[~j & 1].values, k, wide);
+        for (size_t i = 0; i < (size_t)rows[j] * n; i++) {
+            if (j & 1) part.want[i] += (double)l[1].linear.bias[i % n];
+            part.bad[i] = part_other.want[i];
+        }
+        jobs[j].y = y + at * n; jobs[j].ldy = (int)n;
+        jobs[j].x = x + at * ldx * element; jobs[j].ldx = (int)ldx;
+        jobs[j].w = &l[j & 1].linear; jobs[j].m = rows[j];
+        at += (size_t)rows[j];
+    }
+    CHECK_INT(at, total);
+    vk_gemm_run(&cpu, jobs, JOBS, first_task, VK_STORE_F32);
+    verdict(y, n, 1, &e);
+    for (int j = 0; j < JOBS; j++) jobs[j].m = 0;
+    poison(y, total * n * sizeof *y);
+    vk_gemm_run(&cpu, jobs, JOBS, first_task, VK_STORE_F32); /* nothing to do is fine */
+    CHECK(is_poison(y, total * n * sizeof *y));
+    release_all();
+}
+/* the choice: a name forces the kernel of the mode's arithmetic, an unknown one or one without that arithmetic is refused */
+static void test_choice(void) {
+    vk_cpu cpu;
+    vp_error error;
+    check_case("gemm choice");
+    for (int wide = 0; wide < 2; wide++) {
+        memset(&cpu, 0, sizeof cpu);
+        cpu.wide = wide;
+        CHECK_INT(vk_gemm_choose(&cpu, NULL, &error), VP_OK);
+        for (int s = 0; s < VK_SHAPES; s++) {
+            CHECK(cpu.gemm[1][s] && cpu.gemm[1][s]->tile_wide);
+            CHECK(wide || (cpu.gemm[0][s] && cpu.gemm[0][s]->tile));
+        }
+        for (int i = 0; i < VK_GEMM_KERNELS; i++) {
+            const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
+            memset(&cpu, 0, sizeof cpu);
+            cpu.wide = wide;
+            CHECK_INT(vk_gemm_choose(&cpu, kernel->name, &error), vk_gemm_usable(kernel, wide) ? VP_OK : VP_ERR_RANGE);
+            for (int s = 0; s < VK_SHAPES && vk_gemm_usable(kernel, wide); s++) CHECK(cpu.gemm[wide][s] == kernel);
+            if (vk_gemm_usable(kernel, wide)) CHECK(cpu.begin == kernel->begin && cpu.end == kernel->end);
+        }
+    }
+    memset(&cpu, 0, sizeof cpu);
+    CHECK_INT(vk_gemm_choose(&cpu, "no such kernel", &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "no such kernel");
+}
+
+static void test_gemm(void) {
+    static const size_t lengths[] = { 32, 64, 96, 128, 224, 480, 1024, 1056 };
+    static const int rows[] = { 1, 3, 31, 32, 33, 129, 577 };
+    test_choice();
+    for (int i = 0; i < VK_GEMM_KERNELS * 2; i++) {
+        const vk_gemm_kernel *kernel = &vk_gemm_kernels[i / 2];
+        char what[64];
+        snprintf(what, sizeof what, "GEMM kernel %s", kernel->name);
+        if (!kernel->present()) { if (!(i & 1)) check_skip(what, "this processor has no such unit"); continue; }
+        for (size_t k = 0; tile_of(kernel, i & 1) && k < sizeof lengths / sizeof lengths[0]; k++) test_tile(kernel, lengths[k], i & 1);
+    }
+    check_case("a checkpoint of our own");
+    if (!CHECK(write_checkpoint()) || !CHECK_INT(vp_checkpoint_open(folder, NULL, &own_checkpoint, NULL), VP_OK)) return;
+    for (int s = 0; s < SHAPES; s++)
+        for (int wide = 0; wide < 2; wide++) test_packing(s, wide);
+    test_packing_errors();
+    test_synthetic();
+    for (int s = 0; s < 3; s++)
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+            for (int wide = 0; wide < 2; wide++) test_linear(s, rows[i], wide);
+    test_mixed_linear(1);
+    test_mixed_linear(33);
+    for (int i = 0; i < VK_GEMM_KERNELS * 4; i++)
+        if (vk_gemm_usable(&vk_gemm_kernels[i / 4], i & 1)) test_jobs(&vk_gemm_kernels[i / 4], i & 1, 1 + (i >> 1 & 1));
+    remove_checkpoint();
+}
+
+/* --------------------------------------------------------------------------------------------------------------- attention */
+/* every kernel of the in-type */
+static void test_attention(int tokens, int heads, int head_dim, int causal, int wide) {
+    size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), ld = padded(d) + VK_PAD, element = wide ? 4 : 2, keys = padded(t);
+    size_t panel_bytes = vk_attention_panel_elements(tokens, heads, head_dim) * element;
+    expected e;
+    void *q, *k, *v, *y, *k_panels, *v_panels, *weights;
+    float *scores;
+    vk_attention_job job;
+    check_case("attention tokens %d heads %d of %d causal %d wide %d", tokens, heads, head_dim, causal, wide);
+    e = expect_new(t, d);
+    /* q is read up to the next multiple of 32 columns: those must be finite, which zeros of the packed keys then cancel */
+    q = matrix(t, VK_ROWS_MAX, d, ld, head_dim % VK_PAD ? 0.0f : NAN, wide);
+    k = matrix(t, 0, d, d, 0.0f, wide);
+    v = matrix(t, 0, d, d, 0.0f, wide);
+    y = take(t * ld * element);
+    for (size_t i = 0; i < t * d; i++) put(k, i, 3.0f * (float)get(k, i, wide), wide); /* scores that differ by several units */
+    /* the last query likes the last key, so that forgetting it shows */
+    for (size_t i = 0; i < d; i++) put(k, (t - 1) * d + i, 2.0f * (float)get(q, (t - 1) * ld + i, wide), wide);
+    for (size_t r = 0; r < t; r++)
+        for (size_t h = 0; h < (size_t)heads; h++)
+            expect_attention(&e, r * d + h * (size_t)head_dim, q, r * ld + h * (size_t)head_dim, k, v, d, h * (size_t)head_dim,
+                             causal ? (int)r + 1 : tokens, head_dim, !wide, wide);
+    memset(&job, 0, sizeof job);
+    job.y = y; job.ldy = (int)ld; job.q = q; job.ldq = (int)ld; job.k = k; job.v = v; job.ldk = (int)d;
+    job.batch = 1; job.tokens = tokens; job.heads = heads; job.head_dim = head_dim; job.causal = causal;
+    k_panels = take(panel_bytes);
+    v_panels = take(panel_bytes);
+    scores = (float *)take(2 * VK_ROWS_MAX * keys * sizeof(float));
+    weights = take(2 * VK_ROWS_MAX * keys * element);
+    for (int i = 0; i < VK_GEMM_KERNELS; i++) {
+        vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], wide, 2);
+        int failed = check_state.case_failed;
+        if (!vk_gemm_usable(&vk_gemm_kernels[i], wide)) continue;
+        poison(y, t * ld * element);
+        cpu.k_panels = poison(k_panels, panel_bytes); /* nothing stale may be used */
+        cpu.v_panels = poison(v_panels, panel_bytes);
+        cpu.scores = (float *)poison(scores, 2 * VK_ROWS_MAX * keys * sizeof(float));
+        cpu.weights = poison(weights, 2 * VK_ROWS_MAX * keys * element);
+        vk_attention_run(&cpu, &job);
+        verdict(y, ld, wide, &e);
+        if (check_state.case_failed != failed) printf("  with kernel %s\n", vk_gemm_kernels[i].name);
+    }
+    release_all();
+}
+static void test_attentions(void) {
+    static const int widths[4] = { 16, 32, 64, 128 }, counts[4] = { 1, 5, 33, 577 };
+    for (int w = 0; w < 4; w++)
+        for (int c = 0; c < 4; c++)
+            for (int mode = 0; mode < 4; mode++) test_attention(counts[c], counts[c] > 100 ? 1 : 3, widths[w], mode & 1, mode >> 1);
+}
+
+int main(void) {
+    test_exp();
+    test_gemm();
+    test_attentions();
+    return check_done("test_gemm");
+}
