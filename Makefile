@@ -69,6 +69,12 @@ $(PROBED):
 	@tests/deps.sh build "$(CC)"
 	@mkdir -p $(B) && touch $@
 
+# the tests need a C++ compiler too
+PROBED_EMULATOR := $(PROBED:$(B)/deps-%=$(B)/deps-emulator-%)
+$(PROBED_EMULATOR): $(PROBED)
+	@tests/deps.sh emulator "$(CC)"
+	@touch $@
+
 # ---- the program
 $(B)/cli.o: cli.c | $(PROBED)
 	@echo "cc  $<"
@@ -88,13 +94,13 @@ $(PROGRAM): $(B)/cli.o $(B)/vlmprof_kernels.o $(GPU_OBJECT)
 # ---- the same with the GPU emulated (tests/cuda_on_cpu.h): the whole command, and the tests that run on any device
 E := $(B)/emulated
 EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) -Wno-pedantic $(CFLAGS) -O2 $(SANITIZE) -include tests/cuda_on_cpu.h
-$(E)/vlmprof_emulated.o: vlmprof_kernels.cu vlmprof.h tests/cuda_on_cpu.h | $(PROBED)
+$(E)/vlmprof_emulated.o: vlmprof_kernels.cu vlmprof.h tests/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $< (GPU code, emulated)"
 	@mkdir -p $(E)
 	@$(CXX) $(EMULATED_FLAGS) -c $< -o $@
 $(E)/vlmprof: $(B)/cli.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
-$(E)/emulator: tests/emulator.cpp tests/cuda_on_cpu.h | $(PROBED)
+$(E)/emulator: tests/emulator.cpp tests/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $<"
 	@mkdir -p $(E)
 	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -I. $< -o $@ -ldl -lm
@@ -135,7 +141,7 @@ DEMO_TOP_K ?= 1 2
 DEMO_BLOCKS ?= 2 4
 
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
-test: $(PROBED)
+test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
 test-programs: $(PROGRAM) $(E)/vlmprof $(TEST_PROGRAMS) $(EMULATED_TESTS) $(SAMPLE_PROGRAMS)

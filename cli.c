@@ -2,8 +2,8 @@
  * statistics, scoring, JSON and the model live in vlmprof.h and vlmprof_kernels.cu.
  *
  * >>say       messages, exit codes, growing memory
- * >>options   the one table of options: parser, help, checks and the JSON's config block come from it
- * >>help      usage texts and the table of commands
+ * >>options   the tables of commands and options: parser, help, checks and the JSON's config block come from them
+ * >>help      usage texts
  * >>json      small helpers over the library's writer and reader
  * >>model     checkpoint folder or synthetic preset; engine
  * >>request   one timed pass from pixels to text, and the numbers derived from its stamps
@@ -17,6 +17,8 @@
  * >>journal   one line a point; what makes a killed sweep resume
  * >>files     rows -> one result file per configuration
  * >>sweep     the loop
+ * >>info      this build, this machine, a checkpoint
+ * >>selftest  the same requests on every backend and arithmetic, compared
  * >>main */
 #define _POSIX_C_SOURCE 200809L
 #define VLMPROF_IMPLEMENTATION
@@ -153,7 +155,7 @@ static char *join_path(const char *folder, const char *name) {
 }
 
 /* ======================================================================================== options >>options */
-enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8 };
+enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32 };
 typedef enum option_kind { FLAG, COUNT, TEXT, CHOICE, COUNTS, TEXTS } option_kind;
 typedef struct option_spec {
     const char *name;
@@ -167,9 +169,11 @@ typedef struct option_spec {
 } option_spec;
 
 static const option_spec OPTIONS[] = {
-    {"model", TEXT, "DIR", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE, "checkpoint folder: config.json, tokenizer.json, *.safetensors"},
-    {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE,
+    {"model", TEXT, "DIR", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | SELFTEST,
+     "checkpoint folder: config.json, tokenizer.json, *.safetensors"},
+    {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO,
      "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"},
+    {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, SELFTEST, "seeded random weights in a real shape (tiny, molmoe-1b)"},
     {"tokenizer", TEXT, "FILE", NULL, 0, 0, NULL, TOKENIZE, "a tokenizer.json"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, RUN, "the question (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, RUN, "prompt style: \" User: S: TEXT Assistant:\""},
@@ -203,16 +207,17 @@ static const option_spec OPTIONS[] = {
     {"max_new_tokens", COUNT, "N", "16", 1, 1000000, NULL, SWEEP, "most tokens of an answer"},
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "always make max_new_tokens tokens"},
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32", RUN | SWEEP, "bf16, or fp32: fp32 arithmetic everywhere"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, RUN | SWEEP, "of synthetic weights and of the sampling of data"},
-    {"device", TEXT, "D", "auto", 0, 0, NULL, RUN | SWEEP, "auto, cpu, cuda or cuda:N"},
-    {"threads", COUNT, "N", "0", 0, 4096, NULL, RUN | SWEEP, "CPU threads; 0: all this process may use"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, RUN | SWEEP | SELFTEST, "of synthetic weights and of the sampling of data"},
+    {"device", TEXT, "D", "auto", 0, 0, NULL, RUN | SWEEP, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N"},
+    {"device", TEXT, "D", "auto", 0, 0, NULL, SELFTEST, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
+    {"threads", COUNT, "N", "0", 0, 4096, NULL, RUN | SWEEP | SELFTEST, "CPU threads; 0: all this process may use"},
     {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, RUN | SWEEP, "CPU matrix kernel; auto: the fastest, by a short measurement"},
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "the other way: TEXT or lines are token ids, text comes out"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: leave special tokens out"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: no space before punctuation, as scoring does"},
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL, RUN, "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE, "JSON on stdout instead of text"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE, "this text"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
 
@@ -226,9 +231,44 @@ typedef struct options {
     char **pieces; size_t piece_count; /* copies made when lists were split at commas */
 } options;
 
-static int option_find(unsigned command, const char *name, size_t bytes) {
+typedef struct command {
+    const char *name;
+    unsigned bit;
+    const char *operands, *summary, *example;
+    size_t operands_most;
+    int (*run)(const options *o);
+} command;
+static int command_run(const options *o);
+static int command_tile(const options *o);
+static int command_sweep(const options *o);
+static int command_tokenize(const options *o);
+static int command_info(const options *o);
+static int command_selftest(const options *o);
+
+static const command COMMANDS[] = {
+    {"run", RUN, "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)", "answer one question and show where the milliseconds go",
+     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
+     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json", 1, command_run},
+    {"tile", TILE, "WxH... | FILES | --sizes LIST", "tilings, canvas sizes and vision tokens of image sizes; needs no model",
+     "vlmprof tile 640x480 1920x1080 --tier medium --csv", SIZE_MAX, command_tile},
+    {"sweep", SWEEP, "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
+     "measure and score a grid of knobs over a data set; resumes when run again",
+     "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5",
+     0, command_sweep},
+    {"tokenize", TOKENIZE, "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
+     "text to token ids, one JSON object a line, and back",
+     "vlmprof tokenize --model checkpoint \"What is this?\"", SIZE_MAX, command_tokenize},
+    {"info", INFO, "[--model DIR | --synthetic NAME]",
+     "this build, its processor, memory, kernels and GPUs; with --model, what a checkpoint holds and needs",
+     "vlmprof info --model checkpoint --json", 0, command_info},
+    {"selftest", SELFTEST, "[--model DIR | --synthetic NAME]", "the same requests on every backend and arithmetic that this machine has, compared",
+     "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda", 0, command_selftest},
+};
+enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
+
+static int option_find(unsigned bit, const char *name, size_t bytes) {
     for (int i = 0; i < OPTION_COUNT; i++)
-        if ((OPTIONS[i].commands & command) && strlen(OPTIONS[i].name) == bytes && !memcmp(OPTIONS[i].name, name, bytes)) return i;
+        if ((OPTIONS[i].commands & bit) && strlen(OPTIONS[i].name) == bytes && !memcmp(OPTIONS[i].name, name, bytes)) return i;
     return -1;
 }
 /* The value of an option of this command; a name that is not in the table is a mistake in this file. */
@@ -324,10 +364,10 @@ static int unknown_option(const options *o, const char *argument, size_t bytes) 
         int distance = edit_distance(name, OPTIONS[i].name);
         if (distance < least && (OPTIONS[i].commands & o->command)) { least = distance; best = OPTIONS[i].name; }
         if (!distance && !(OPTIONS[i].commands & o->command) && option_find(o->command, name, strlen(name)) < 0) {
-            unsigned of = OPTIONS[i].commands;
-            const char *owner = of & SWEEP ? "sweep" : of & RUN ? "run" : of & TILE ? "tile" : "tokenize";
-            return complain(EXIT_USAGE, "--%s is not an option of %s (it is one of %s); see vlmprof %s --help", name, o->command_name, owner,
-                            o->command_name);
+            int owner = 0;
+            while (!(OPTIONS[i].commands & COMMANDS[owner].bit)) owner++;
+            return complain(EXIT_USAGE, "--%s is not an option of %s (it is one of %s); see vlmprof %s --help", name, o->command_name,
+                            COMMANDS[owner].name, o->command_name);
         }
     }
     return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name, best ? best : "help", o->command_name);
@@ -388,33 +428,6 @@ static void options_free(options *o) {
 }
 
 /* ============================================================================================== help >>help */
-typedef struct command {
-    const char *name;
-    unsigned bit;
-    const char *operands, *summary, *example;
-    size_t operands_most;
-    int (*run)(const options *o);
-} command;
-static int command_run(const options *o);
-static int command_tile(const options *o);
-static int command_sweep(const options *o);
-static int command_tokenize(const options *o);
-
-static const command COMMANDS[] = {
-    {"run", RUN, "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)", "answer one question and show where the milliseconds go",
-     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8", 1, command_run},
-    {"tile", TILE, "WxH... | FILES | --sizes LIST", "tilings, canvas sizes and vision tokens of image sizes; needs no model",
-     "vlmprof tile 640x480 1920x1080 --tier medium --csv", SIZE_MAX, command_tile},
-    {"sweep", SWEEP, "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
-     "measure and score a grid of knobs over a data set; resumes when run again",
-     "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5",
-     0, command_sweep},
-    {"tokenize", TOKENIZE, "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
-     "text to token ids, one JSON object a line, and back",
-     "vlmprof tokenize --model checkpoint \"What is this?\"", SIZE_MAX, command_tokenize},
-};
-enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
-
 static void print_usage(FILE *out) {
     fprintf(out, "vlmprof %s: where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"
                  "usage: vlmprof COMMAND [OPTIONS]\n\n", VLMPROF_VERSION);
@@ -529,20 +542,55 @@ static void put_config(vp_json_writer *w, const options *o) {
     vp_json_end_object(w);
 }
 
+static const char *version_text(int32_t cuda, char out[24]) { /* CUDA's numbers: 13010 is 13.1 */
+    snprintf(out, 24, "%d.%d", cuda / 1000, cuda % 1000 / 10);
+    return out;
+}
+static const char *build_text(void) {
+    static char text[300];
+    char toolkit[24];
+    if (vp_device_toolkit()) snprintf(text, sizeof text, "compiler %.200s, CUDA %s", __VERSION__, version_text(vp_device_toolkit(), toolkit));
+    else snprintf(text, sizeof text, "compiler %.200s, no GPU code", __VERSION__);
+    return text;
+}
+static void put_gpu(vp_json_writer *w, int32_t index, const vp_device_info *gpu) {
+    char text[24];
+    vp_json_begin_object(w);
+    put_int(w, "index", index);
+    put_text(w, "name", gpu->name);
+    snprintf(text, sizeof text, "%d.%d", gpu->compute_major, gpu->compute_minor);
+    put_text(w, "compute_capability", text);
+    put_int(w, "multiprocessors", gpu->multiprocessor_count);
+    put_int(w, "memory_bytes", (int64_t)gpu->memory_bytes);
+    put_int(w, "free_bytes", (int64_t)gpu->free_bytes);
+    put_text(w, "driver", version_text(gpu->driver_version, text));
+    put_text(w, "runtime", version_text(gpu->runtime_version, text));
+    vp_json_end_object(w);
+}
+/* The number of the GPU that an engine runs on, "cuda:N: <name>"; -1: the CPU. */
+static int32_t gpu_of(const vp_engine *engine) {
+    const char *device = vp_engine_device(engine);
+    return strncmp(device, "cuda:", 5) ? -1 : (int32_t)strtol(device + 5, NULL, 10);
+}
+
 /* where, when and by what this was measured; members of an open object */
 static void put_provenance(vp_json_writer *w, const options *o, const vp_engine *engine) {
     char host[256] = "unknown", date[40] = "unknown";
     time_t now = time(NULL);
     struct tm utc;
+    vp_device_info gpu;
     gethostname(host, sizeof host - 1);
     if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     put_text(w, "version", VLMPROF_VERSION);
-    put_text(w, "build", "compiler " __VERSION__);
+    put_text(w, "build", build_text());
     put_text(w, "host", host);
     put_text(w, "date", date);
-    put_text(w, "device", engine ? vp_engine_device(engine) : NULL);
-    put_text(w, "gemm_rows_1", engine ? vp_engine_gemm(engine, 1) : NULL);
-    put_text(w, "gemm_rows_1024", engine ? vp_engine_gemm(engine, 1024) : NULL);
+    put_text(w, "device", vp_engine_device(engine));
+    put_text(w, "device_note", vp_engine_device_note(engine)[0] ? vp_engine_device_note(engine) : NULL);
+    vp_json_key(w, "gpu");
+    if (gpu_of(engine) >= 0 && vp_device_describe(gpu_of(engine), &gpu, NULL) == VP_OK) put_gpu(w, gpu_of(engine), &gpu); else vp_json_null(w);
+    put_text(w, "gemm_rows_1", vp_engine_gemm(engine, 1));
+    put_text(w, "gemm_rows_1024", vp_engine_gemm(engine, 1024));
     put_int(w, "threads", number_of(o, "threads"));
     put_int(w, "seed", number_of(o, "seed"));
     put_null(w, "clocks"); /* read by NVML on a GPU; not on a CPU */
@@ -563,6 +611,8 @@ typedef struct model {
     vp_tokenizer *tokenizer;
     vp_checkpoint *checkpoint;
     uint64_t identity; /* of config, tokenizer and the weight files' names, sizes and times */
+    int64_t file_bytes, file_count; /* of the weight files */
+    char architecture[64];
 } model;
 
 static int read_file_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity) {
@@ -575,21 +625,23 @@ static int read_file_in(const char *folder, const char *name, char **text, size_
     return code;
 }
 
-/* Sum over the weight files, so that their order in the folder does not matter. */
-static uint64_t weights_identity(const char *folder) {
-    uint64_t sum = 0;
-    DIR *d = opendir(folder);
+/* Sums over the weight files, so that their order in the folder does not matter. */
+static void weigh_files(model *m) {
+    DIR *d = opendir(m->name);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         const char *dot = strrchr(e->d_name, '.');
         struct stat info;
         char *path;
         if (!dot || strcmp(dot, ".safetensors")) continue;
-        path = join_path(folder, e->d_name);
-        if (stat(path, &info) == 0) sum += hash_number(hash_number(hash_text(HASH_START, e->d_name), (int64_t)info.st_size), (int64_t)info.st_mtime);
+        path = join_path(m->name, e->d_name);
+        if (stat(path, &info) == 0) {
+            m->identity += hash_number(hash_number(hash_text(HASH_START, e->d_name), (int64_t)info.st_size), (int64_t)info.st_mtime);
+            m->file_bytes += (int64_t)info.st_size;
+            m->file_count++;
+        }
         free(path);
     }
     if (d) closedir(d);
-    return sum;
 }
 
 static int load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer) {
@@ -604,6 +656,7 @@ static int load_preset(model *m) {
     r = vp_model_preset_ids(m->name, &m->ids);
     if (r == VP_OK) r = vp_tokenizer_bytes(&m->ids, &m->tokenizer);
     m->identity = hash_text(HASH_START, m->name);
+    snprintf(m->architecture, sizeof m->architecture, "MolmoE preset");
     return r == VP_OK ? 0 : complain(exit_code_of(r), "--synthetic %s: %s", m->name, vp_result_text(r));
 }
 
@@ -614,6 +667,16 @@ static int check_ids(const model *m, const char *what) {
     for (int i = 0; i < 5; i++)
         if (ids[i] >= rows) return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has %d rows", what, ids[i], rows);
     return 0;
+}
+
+/* config.json's architectures[0]: only to be shown */
+static void read_architecture(model *m, const char *config, size_t bytes) {
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    uint32_t list = parse_json(&p, config, bytes, NULL) == VP_OK ? vp_json_get(&p.json, 0, "architectures") : VP_JSON_NONE;
+    char *name = node_is(&p.json, list, VP_JSON_ARRAY) && p.nodes[list].count ? node_text(&p.json, vp_json_at(&p.json, list, 0)) : NULL;
+    snprintf(m->architecture, sizeof m->architecture, "%s", name ? name : "not named in config.json");
+    free(name);
+    free(p.nodes);
 }
 
 static int load_folder(model *m) {
@@ -633,7 +696,8 @@ static int load_folder(model *m) {
     if (!code) code = load_tokenizer(tokenizer, tokenizer_bytes, what, &m->tokenizer);
     if (!code && (r = vp_tokenizer_special_ids(m->tokenizer, &m->ids, &error)) != VP_OK) code = complain_result(EXIT_INPUT, what, r, &error);
     if (!code) code = check_ids(m, what);
-    m->identity += weights_identity(m->name);
+    if (!code) read_architecture(m, config, config_bytes);
+    weigh_files(m);
     free(config);
     free(preprocessor);
     free(tokenizer);
@@ -642,25 +706,35 @@ static int load_folder(model *m) {
     return code;
 }
 
+/* The word of --device, and that a GPU asked for by it is there: told before anything is loaded or written. */
+static int check_device(const options *o) {
+    const char *device = text_of(o, "device");
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_device_info gpu;
+    int64_t index = 0;
+    vp_result r;
+    if (!strcmp(device, "auto") || !strcmp(device, "cpu")) return 0;
+    if (strcmp(device, "cuda") && (strncmp(device, "cuda:", 5) || device[5] == '-' || !parse_number(device + 5, &index) || index > INT32_MAX))
+        return complain(EXIT_USAGE, "--device: \"%s\" is none of auto, cpu, cuda, cuda:N", device);
+    r = vp_device_describe((int32_t)index, &gpu, &error);
+    return r == VP_OK ? 0 : complain(exit_code_of(r), "--device %s: %s", device, error.text[0] ? error.text : vp_result_text(r));
+}
+static int check_gemm(const options *o) {
+    const char *gemm = text_of(o, "gemm");
+    char names[256] = "auto";
+    for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, " %s", vp_engine_gemm_name(i));
+    }
+    return has_word(names, gemm) ? 0 : complain(EXIT_USAGE, "--gemm: this processor has no \"%s\"; it has: %s", gemm, names);
+}
+
 /* Everything but the weights: shape, tokenizer, ids. */
 static int model_load(const options *o, model *m) {
-    const char *device = text_of(o, "device"), *gemm = text_of(o, "gemm");
-    int known = !strcmp(gemm, "auto");
     memset(m, 0, sizeof *m);
-    if (given(o, "model") == given(o, "synthetic")) return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", o->command_name);
-    if (strcmp(device, "auto") && strcmp(device, "cpu") && strcmp(device, "cuda")
-        && (strncmp(device, "cuda:", 5) || !device[5] || strspn(device + 5, "0123456789") != strlen(device + 5)))
-        return complain(EXIT_USAGE, "--device: \"%s\" is none of auto, cpu, cuda, cuda:N", device);
-    for (int32_t i = 0; vp_engine_gemm_name(i); i++) known |= !strcmp(gemm, vp_engine_gemm_name(i));
-    if (!known) {
-        char names[256] = "auto";
-        for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
-            size_t used = strlen(names);
-            snprintf(names + used, sizeof names - used, ", %s", vp_engine_gemm_name(i));
-        }
-        return complain(EXIT_USAGE, "--gemm: this processor has no \"%s\"; it has: %s", gemm, names);
-    }
-    m->synthetic = given(o, "synthetic");
+    if (given(o, "model") + given(o, "synthetic") > 1 || (!given(o, "model") && !text_of(o, "synthetic")))
+        return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", o->command_name);
+    m->synthetic = !given(o, "model");
     m->name = text_of(o, m->synthetic ? "synthetic" : "model");
     return m->synthetic ? load_preset(m) : load_folder(m);
 }
@@ -699,22 +773,32 @@ static vp_result engine_progress(void *user, const char *what, int64_t done, int
     return VP_OK;
 }
 
-static int engine_open(const options *o, model *m, int32_t max_sequence, int32_t max_views, vp_engine **engine) {
+static int checkpoint_open(model *m) {
     vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = m->synthetic || m->checkpoint ? VP_OK : vp_checkpoint_open(m->name, &m->config, &m->checkpoint, &error);
+    return r == VP_OK ? 0 : complain_result(exit_code_of(r), m->name, r, &error);
+}
+static vp_engine_options engine_options_of(const options *o, const model *m, int32_t max_sequence, int32_t max_views) {
     vp_engine_options e = vp_engine_options_default();
-    vp_result r = VP_OK;
-    if (!m->synthetic && !m->checkpoint && (r = vp_checkpoint_open(m->name, &m->config, &m->checkpoint, &error)) != VP_OK)
-        return complain_result(exit_code_of(r), m->name, r, &error);
     e.config = &m->config;
     e.checkpoint = m->checkpoint;
     e.seed = (uint64_t)number_of(o, "seed");
-    e.weights = strcmp(text_of(o, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
     e.device = text_of(o, "device");
-    e.gemm = text_of(o, "gemm");
     e.threads = (int32_t)number_of(o, "threads");
     e.max_sequence = max_sequence;
     e.max_views = max_views;
     e.progress = engine_progress;
+    return e;
+}
+static int engine_open(const options *o, model *m, int32_t max_sequence, int32_t max_views, vp_engine **engine) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_engine_options e;
+    vp_result r;
+    int code = checkpoint_open(m);
+    if (code) return code;
+    e = engine_options_of(o, m, max_sequence, max_views);
+    e.weights = strcmp(text_of(o, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
+    e.gemm = text_of(o, "gemm");
     r = vp_engine_open(&e, engine, &error);
     close_progress();
     return r == VP_OK ? 0 : complain_result(exit_code_of(r), m->name, r, &error);
@@ -920,27 +1004,46 @@ static void timings_free(timing *t, int32_t runs) {
     free(t);
 }
 
-/* The numbers of a pass, by the keys of the result files, in ms; stages follow behind METRIC_STAGE. */
+/* The numbers of a pass, by the keys of the result files, in ms; behind METRIC_STAGE those of the stages: first each one's ms, then by DETAIL. */
 enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED, METRIC_CLOSURE, METRIC_STAGE };
+enum { DETAIL_WALL = 1, DETAIL_DEVICE, DETAIL_LAUNCHES, DETAIL_FLOPS, DETAIL_BYTES, DETAIL_COUNT };
 static const char *const METRIC_KEYS[METRIC_STAGE] = {"T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token", "TTFT",
                                                       "unaccounted", "closure"};
+static const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "launches", "flops", "bytes"};
+static int stage_metric(int stage, int detail) { return METRIC_STAGE + detail * VP_STAGE_COUNT + stage; }
 
-static double metric_of(const timing *t, int metric) { /* NaN: did not run */
-    const int64_t *ns = t->times.wall_ns;
-    int64_t steps = 0, sum = 0, before_decode = 0;
-    if (metric >= METRIC_STAGE) return t->times.ran[metric - METRIC_STAGE] ? (double)ns[metric - METRIC_STAGE] / 1e6 : (double)NAN;
-    for (int32_t i = 0; i + 1 < t->token_count; i++) steps += t->step_ns[i];
-    for (int i = 0; i < VP_STAGE_COUNT; i++) if (t->times.ran[i]) {
-        sum += ns[i];
-        if (i < VP_STAGE_DECODE) before_decode += ns[i];
+/* A stage takes the time between its boundaries on the device: on a GPU the host's clock shows only how long sending took. */
+static int is_host_stage(int stage) { return stage == VP_STAGE_PREPROCESS || stage == VP_STAGE_DETOK; }
+static int64_t stage_ns(const timing *t, int stage) { return is_host_stage(stage) ? t->times.wall_ns[stage] : t->times.device_ns[stage]; }
+
+static int64_t stages_ns(const timing *t, int first, int last) {
+    int64_t sum = 0;
+    for (int i = first; i <= last; i++) if (t->times.ran[i]) sum += stage_ns(t, i);
+    return sum;
+}
+
+static double stage_value(const timing *t, int stage, int detail) { /* NaN: did not run, or means nothing on the host */
+    if (!t->times.ran[stage] || (detail > DETAIL_WALL && is_host_stage(stage))) return (double)NAN;
+    switch (detail) {
+    case DETAIL_WALL: return (double)t->times.wall_ns[stage] / 1e6;
+    case DETAIL_DEVICE: return (double)t->times.device_ns[stage] / 1e6;
+    case DETAIL_LAUNCHES: return (double)t->times.launches[stage];
+    case DETAIL_FLOPS: return (double)t->times.flops[stage];
+    case DETAIL_BYTES: return (double)t->times.bytes[stage];
+    default: return (double)stage_ns(t, stage) / 1e6;
     }
+}
+static double metric_of(const timing *t, int metric) { /* NaN: did not run */
+    int64_t steps = 0, sum = stages_ns(t, 0, VP_STAGE_COUNT - 1);
+    if (metric >= METRIC_STAGE) return stage_value(t, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
+    for (int32_t i = 0; i + 1 < t->token_count; i++) steps += t->step_ns[i];
     switch (metric) {
-    case METRIC_VISION: return t->times.ran[VP_STAGE_VIT] ? (double)(ns[VP_STAGE_VIT] + ns[VP_STAGE_CONNECTOR]) / 1e6 : (double)NAN;
-    case METRIC_PREFILL: return (double)(ns[VP_STAGE_EMBED] + ns[VP_STAGE_PREFILL] + ns[VP_STAGE_HEAD] + ns[VP_STAGE_SAMPLE]) / 1e6;
+    case METRIC_VISION: return t->times.ran[VP_STAGE_VIT] ? (double)stages_ns(t, VP_STAGE_VIT, VP_STAGE_CONNECTOR) / 1e6 : (double)NAN;
+    case METRIC_PREFILL: return (double)stages_ns(t, VP_STAGE_EMBED, VP_STAGE_SAMPLE) / 1e6;
     case METRIC_DECODE: return (double)steps / 1e6;
     case METRIC_TOTAL: return (double)t->total_ns / 1e6;
     case METRIC_PER_TOKEN: return t->token_count > 1 ? (double)steps / (t->token_count - 1) / 1e6 : (double)NAN;
-    case METRIC_TTFT: return (double)before_decode / 1e6;
+    case METRIC_TTFT: return (double)stages_ns(t, 0, VP_STAGE_DECODE - 1) / 1e6;
     case METRIC_UNACCOUNTED: return (double)(t->total_ns - sum) / 1e6;
     default: return (double)sum / (double)t->total_ns;
     }
@@ -1029,6 +1132,16 @@ static void put_point_times(vp_json_writer *w, const point *p) {
     vp_json_begin_object(w);
     for (int i = 0; i < VP_STAGE_COUNT; i++)
         put_double(w, vp_stage_name((vp_stage)i), p->run_count ? metric_mean(p->runs, p->run_count, METRIC_STAGE + i) : (double)NAN);
+    vp_json_end_object(w);
+    vp_json_key(w, "stage_detail"); /* means over the runs */
+    vp_json_begin_object(w);
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        vp_json_key(w, vp_stage_name((vp_stage)i));
+        vp_json_begin_object(w);
+        for (int d = DETAIL_WALL; d < DETAIL_COUNT; d++)
+            put_double(w, DETAIL_KEYS[d], p->run_count ? metric_mean(p->runs, p->run_count, stage_metric(i, d)) : (double)NAN);
+        vp_json_end_object(w);
+    }
     vp_json_end_object(w);
     for (int32_t r = 0; r < p->run_count; r++) if (p->runs[r].token_count - 1 > longest) longest = p->runs[r].token_count - 1;
     vp_json_key(w, "T_decode_per_step"); /* [position][run]; position 0 is decode step 1 */
@@ -1318,7 +1431,8 @@ static int run_prepare(const options *o, run_state *x) {
     int code;
     if (!text) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
     if (style && given(o, "raw_prompt")) return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
-    if ((code = tile_options_of(o, &x->tiles)) != 0 || (code = model_load(o, &x->m)) != 0 || (code = run_choose_knobs(o, x)) != 0) return code;
+    if ((code = tile_options_of(o, &x->tiles)) != 0 || (code = check_device(o)) != 0 || (code = check_gemm(o)) != 0) return code;
+    if ((code = model_load(o, &x->m)) != 0 || (code = run_choose_knobs(o, x)) != 0) return code;
     if (!given(o, "max_crops") && x->tiles.rule == VP_TILE_ADAPTIVE) x->tiles.max_crops = x->m.config.geometry.max_crops;
     x->a.prompt = given(o, "raw_prompt") ? copy_text(text, strlen(text)) : make_prompt(style, text);
     x->a.question = copy_text(text, strlen(text));
@@ -1371,20 +1485,34 @@ static void print_visible(const char *text, size_t bytes) { /* control codes of 
     }
 }
 
+/* A row of the table: of a stage, or with steps > 0 of one of so many decode steps. TFLOP/s and GB/s are what the arithmetic needs per time:
+ * beside the machine's peaks they show how far a stage is from the hardware. */
+static void print_stage(const run_state *x, const char *name, int stage, int32_t steps, double total) {
+    double v[DETAIL_COUNT], ms;
+    for (int d = 0; d < DETAIL_COUNT; d++) v[d] = metric_mean(x->runs, x->run_count, stage_metric(stage, d)) / (steps ? steps : 1);
+    ms = v[0];
+    if (!isfinite(ms)) printf("%-18s %11s %8s %11s %9s %10s %9s %9s %8s\n", name, "-", "-", "-", "-", "-", "-", "-", "-");
+    else if (is_host_stage(stage))
+        printf("%-18s %11.3f %7.2f%% %11.3f %9s %10s %9s %9s %8s\n", name, ms, 100 * ms / total, v[DETAIL_WALL], "-", "-", "-", "-", "-");
+    else
+        printf("%-18s %11.3f %7.2f%% %11.3f %9.0f %10.4g %9.4g %9.3g %8.3g\n", name, ms, 100 * ms / total, v[DETAIL_WALL], v[DETAIL_LAUNCHES],
+               v[DETAIL_FLOPS] / 1e9, v[DETAIL_BYTES] / 1e9, ms > 0 ? v[DETAIL_FLOPS] / ms / 1e9 : 0.0, ms > 0 ? v[DETAIL_BYTES] / ms / 1e6 : 0.0);
+}
+
 static void print_stages(const run_state *x) {
     double total = metric_mean(x->runs, x->run_count, METRIC_TOTAL), per_token = metric_mean(x->runs, x->run_count, METRIC_PER_TOKEN);
+    double unaccounted = metric_mean(x->runs, x->run_count, METRIC_UNACCOUNTED);
     int32_t steps = x->runs[0].token_count - 1;
-    printf("\n%-16s %12s %8s%s\n", "stage", "ms", "share", x->m.synthetic ? "   (synthetic weights)" : "");
+    printf("\n%-18s %11s %8s %11s %9s %10s %9s %9s %8s%s\n", "stage", "ms", "share", "host ms", "launches", "GFLOP", "GB", "TFLOP/s", "GB/s",
+           x->m.synthetic ? "   (synthetic weights)" : "");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
-        double ms = metric_mean(x->runs, x->run_count, METRIC_STAGE + i);
         char name[32];
         snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps, steps == 1 ? "" : "s");
-        if (isfinite(ms)) printf("%-16s %12.3f %7.2f%%\n", name, ms, 100 * ms / total);
-        else printf("%-16s %12s %8s\n", name, "-", "-");
+        print_stage(x, name, i, 0, total);
+        if (i == VP_STAGE_DECODE && steps > 1) print_stage(x, "  a step", i, steps, total);
     }
-    printf("%-16s %12.3f %7.2f%%\n", "unaccounted", metric_mean(x->runs, x->run_count, METRIC_UNACCOUNTED),
-           100 * metric_mean(x->runs, x->run_count, METRIC_UNACCOUNTED) / total);
-    printf("%-16s %12.3f %7.2f%%\n\n", "total", total, 100.0);
+    printf("%-18s %11.3f %7.2f%%\n", "unaccounted", unaccounted, 100 * unaccounted / total);
+    printf("%-18s %11.3f %7.2f%%\n\n", "total", total, 100.0);
     printf("closure  sum of stages / total = %.5f; total: decoded image to text, %s\n", metric_mean(x->runs, x->run_count, METRIC_CLOSURE),
            x->run_count > 1 ? "mean of the runs after a warm-up" : "one cold run (--num_runs R warms up and repeats)");
     printf("TTFT     %.3f ms\n", metric_mean(x->runs, x->run_count, METRIC_TTFT));
@@ -1395,13 +1523,14 @@ static void print_stages(const run_state *x) {
 static void print_run(const options *o, const run_state *x) {
     const vp_layout *l = x->k.layout;
     const timing *t = &x->runs[0];
+    const char *note = vp_engine_device_note(x->s.engine); /* why "auto" took the CPU in a build with GPU code, else "" */
     printf("answer   ");
     print_visible(t->answer, t->answer_bytes);
     printf("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", x->m.name,
            x->m.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
            text_of(o, "weights"), x->k.top_k, x->m.config.expert_count, x->k.block_count, x->m.config.block_count);
-    printf("device   %s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(x->s.engine), vp_engine_gemm(x->s.engine, 1),
-           vp_engine_gemm(x->s.engine, 1024));
+    printf("device   %s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(x->s.engine), note[0] ? " (no CUDA: " : "", note,
+           note[0] ? ")" : "", vp_engine_gemm(x->s.engine, 1), vp_engine_gemm(x->s.engine, 1024));
     if (l) {
         printf("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n", l->width_px, l->height_px, l->tiling.rows,
                l->tiling.cols,
@@ -2670,6 +2799,21 @@ static int warm_up(sweep *x, const work *k, vp_result *result, vp_error *error) 
     return x->warm_count == 1 ? write_session(x, k, &x->runs[0]) : 0;
 }
 
+/* The engine is open: says where "auto" went, and refuses to mix times of a CPU and of a GPU in one set of results. */
+static int check_session(sweep *x) {
+    const char *note = vp_engine_device_note(x->s.engine);
+    char *before = NULL;
+    int code = 0;
+    if (note[0]) complain(0, "device: cpu (no CUDA: %s)", note);
+    if (x->j.session_line.bytes && parse_json(&x->scratch, x->j.session_line.data, x->j.session_line.bytes, NULL) == VP_OK)
+        before = node_text(&x->scratch.json, vp_json_get(&x->scratch.json, 0, "device"));
+    if (before && strncmp(before, "cuda", 4) == 0 ? gpu_of(x->s.engine) < 0 : before && gpu_of(x->s.engine) >= 0)
+        code = complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir", x->j.path, before,
+                        vp_engine_device(x->s.engine));
+    free(before);
+    return code;
+}
+
 /* Measures a point, or says in `reason` why it failed. 0, or the exit code that ends the sweep. */
 static int measure_point(sweep *x, const cell *c, const sample *a, const vp_layout *layout, const vp_image *image, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -2684,7 +2828,8 @@ static int measure_point(sweep *x, const cell *c, const sample *a, const vp_layo
                  x->m.config.max_positions);
         return 0;
     }
-    if (!x->s.engine && (code = engine_open(x->o, &x->m, x->p.max_sequence, x->p.max_views, &x->s.engine)) != 0) return code;
+    if (!x->s.engine && ((code = engine_open(x->o, &x->m, x->p.max_sequence, x->p.max_views, &x->s.engine)) != 0 || (code = check_session(x)) != 0))
+        return code;
     if ((code = warm_up(x, &k, &r, &error)) != 0) return code;
     for (int32_t i = 0; i < x->p.run_count && r == VP_OK; i++) r = run_chain(&x->s, &k, &x->runs[i], &error);
     if (r == VP_ERR_DEVICE || r == VP_ERR_MEMORY) { /* says nothing about this point: it stays open */
@@ -2788,8 +2933,8 @@ static int sweep_prepare(sweep *x) {
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
     if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
-    if ((code = model_load(o, &x->m)) != 0 || (code = plan_make(o, &x->m, &x->p)) != 0 || (code = make_folder(text_of(o, "output_dir"))) != 0)
-        return code;
+    if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
+    if ((code = plan_make(o, &x->m, &x->p)) != 0 || (code = make_folder(text_of(o, "output_dir"))) != 0) return code;
     if ((code = journal_open(&x->j, &x->p, text_of(o, "output_dir"), &x->scratch)) != 0) return code;
     for (size_t i = 0; i < x->p.cell_count; i++) {
         cell *c = &x->p.cells[i];
@@ -2840,6 +2985,541 @@ static int command_sweep(const options *o) {
     return code;
 }
 
+/* =============================================================================================== info >>info */
+enum { ROW_CLASSES = 3 }; /* of the GEMM kernels' choice: one row, few, many */
+static const int32_t CLASS_ROWS[ROW_CLASSES] = {1, 8, 1024};
+
+typedef struct cpu_info {
+    char name[200];
+    int64_t threads, memory_bytes, available_bytes; /* -1: unknown */
+    char chosen[2][ROW_CLASSES][24];                /* GEMM kernels in bf16 and fp32 */
+} cpu_info;
+
+static int64_t meminfo_bytes(const char *text, const char *key) { /* "\nKey:   N kB" */
+    const char *p = text ? strstr(text, key) : NULL;
+    return p ? strtoll(p + strlen(key), NULL, 10) * 1024 : -1;
+}
+/* Name and threads come from an engine of a tiny model, as its kernels do: "cpu: NAME, N threads". */
+static int read_cpu(cpu_info *c) {
+    vp_model_config config;
+    vp_error error = {VP_OK, -1, "", ""};
+    char *text = NULL, *comma;
+    size_t bytes = 0;
+    vp_result r = vp_model_config_preset("tiny", &config);
+    for (int fp32 = 0; fp32 < 2 && r == VP_OK; fp32++) {
+        vp_engine_options e = vp_engine_options_default();
+        vp_engine *engine = NULL;
+        e.config = &config;
+        e.device = "cpu";
+        e.weights = fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
+        e.max_sequence = 1;
+        if ((r = vp_engine_open(&e, &engine, &error)) != VP_OK) break;
+        snprintf(c->name, sizeof c->name, "%s", vp_engine_device(engine) + strlen("cpu: "));
+        for (int i = 0; i < ROW_CLASSES; i++) snprintf(c->chosen[fp32][i], sizeof c->chosen[fp32][i], "%s", vp_engine_gemm(engine, CLASS_ROWS[i]));
+        vp_engine_close(engine);
+    }
+    if (r != VP_OK) return complain_result(exit_code_of(r), "info", r, &error);
+    comma = strrchr(c->name, ',');
+    c->threads = comma ? strtoll(comma + 1, NULL, 10) : -1;
+    if (comma) *comma = 0;
+    if (vp_file_read("/proc/meminfo", 1 << 20, &text, &bytes, NULL) != VP_OK) text = NULL;
+    c->memory_bytes = meminfo_bytes(text, "MemTotal:");
+    c->available_bytes = meminfo_bytes(text, "MemAvailable:");
+    free(text);
+    return 0;
+}
+
+/* what a checkpoint holds */
+enum { PART_VISION, PART_EXPERTS, PART_LANGUAGE, PART_EMBEDDINGS, PART_COUNT };
+static const char *const PART_KEYS[PART_COUNT] = {"vision", "experts", "other_llm", "embeddings_and_head"};
+static const char *const DTYPE_KEYS[] = {"F32", "BF16", "F16"}; /* by vp_dtype */
+typedef struct holdings { int64_t parameters, parts[PART_COUNT], tensors, dtypes[3], tokens; } holdings;
+
+static void read_holdings(const model *m, holdings *h) {
+    vp_tensor_spec spec;
+    memset(h, 0, sizeof *h);
+    h->tensors = vp_model_tensor_count(&m->config);
+    for (int64_t i = 0; i < h->tensors && vp_model_tensor(&m->config, i, &spec) == VP_OK; i++) {
+        int64_t count = spec.shape[0] * (spec.dimensions > 1 ? spec.shape[1] : 1);
+        vp_tensor tensor;
+        h->parameters += count;
+        h->parts[strstr(spec.name, "vision_backbone.") ? PART_VISION : strstr(spec.name, ".experts.") ? PART_EXPERTS
+                 : strstr(spec.name, ".wte.") || strstr(spec.name, "lm_head") ? PART_EMBEDDINGS : PART_LANGUAGE] += count;
+        if (m->checkpoint && vp_checkpoint_find(m->checkpoint, spec.name, &tensor) == VP_OK) h->dtypes[tensor.dtype]++;
+    }
+    for (int32_t id = 0; id < m->config.embedding_size + m->config.additional_vocab_size; id++) { /* ids that stand for a text */
+        char nothing[1];
+        size_t needed = 0;
+        vp_tokenizer_decode(m->tokenizer, &id, 1, 0, nothing, 0, &needed);
+        h->tokens += needed > 0;
+    }
+}
+/* of keys and values of all blocks; see vp_engine_open */
+static int64_t cache_bytes(const model *m, int fp32) { return (fp32 ? 8 : 4) * (int64_t)m->config.d_model * m->config.block_count; }
+
+static void put_model(vp_json_writer *w, const model *m, const holdings *h) {
+    const vp_model_config *c = &m->config;
+    vp_json_begin_object(w);
+    put_text(w, "name", m->name);
+    put_bool(w, "synthetic", m->synthetic);
+    put_text(w, "architecture", m->architecture);
+    put_int(w, "num_blocks", c->block_count);
+    put_int(w, "d_model", c->d_model);
+    put_int(w, "num_heads", c->head_count);
+    put_int(w, "num_experts", c->expert_count);
+    put_int(w, "expert_dim", c->expert_dim);
+    put_int(w, "top_k", c->top_k);
+    put_int(w, "embedding_size", c->embedding_size);
+    put_int(w, "max_positions", c->max_positions);
+    put_int(w, "vit_num_blocks", c->vit_block_count);
+    put_int(w, "vit_blocks_needed", c->vit_blocks_needed);
+    put_int(w, "vit_width", c->vit_width);
+    put_int(w, "vit_num_heads", c->vit_head_count);
+    put_int(w, "vit_mlp_dim", c->vit_mlp_dim);
+    put_int(w, "tokenizer_size", h->tokens);
+    vp_json_key(w, "parameters");
+    vp_json_begin_object(w);
+    put_int(w, "total", h->parameters);
+    for (int i = 0; i < PART_COUNT; i++) put_int(w, PART_KEYS[i], h->parts[i]);
+    vp_json_end_object(w);
+    put_int(w, "tensors", h->tensors);
+    vp_json_key(w, "dtypes"); /* tensors of each */
+    vp_json_begin_object(w);
+    for (int i = 0; i < 3; i++) put_int(w, DTYPE_KEYS[i], h->dtypes[i]);
+    vp_json_end_object(w);
+    put_int(w, "files", m->file_count);
+    put_int(w, "file_bytes", m->file_bytes);
+    for (int fp32 = 0; fp32 < 2; fp32++) {
+        vp_json_key(w, fp32 ? "fp32" : "bf16");
+        vp_json_begin_object(w);
+        put_int(w, "weights_bytes", (fp32 ? 4 : 2) * h->parameters);
+        put_int(w, "kv_cache_bytes_per_token", cache_bytes(m, fp32));
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+}
+
+static void print_model(const model *m, const holdings *h) {
+    const vp_model_config *c = &m->config;
+    printf("model       %s: %s%s\n", m->name, m->architecture, m->synthetic ? ", random weights" : "");
+    printf("language    %d blocks of width %d, %d heads; %d experts of width %d, top_k %d; %d positions at most\n", c->block_count, c->d_model,
+           c->head_count, c->expert_count, c->expert_dim, c->top_k, c->max_positions);
+    printf("vision      %d blocks of width %d (%d are run), %d heads, mlp %d\n", c->vit_block_count, c->vit_width, c->vit_blocks_needed,
+           c->vit_head_count, c->vit_mlp_dim);
+    printf("tokenizer   %lld tokens; %d rows of embeddings\n", (long long)h->tokens, c->embedding_size + c->additional_vocab_size);
+    printf("parameters  %.4g M: vision %.4g M, experts %.4g M, other LLM %.4g M, embeddings and head %.4g M\n", (double)h->parameters / 1e6,
+           (double)h->parts[PART_VISION] / 1e6, (double)h->parts[PART_EXPERTS] / 1e6, (double)h->parts[PART_LANGUAGE] / 1e6,
+           (double)h->parts[PART_EMBEDDINGS] / 1e6);
+    if (!m->synthetic) {
+        printf("files       %lld tensors (", (long long)h->tensors);
+        for (int i = 0, shown = 0; i < 3; i++) if (h->dtypes[i]) printf("%s%lld %s", shown++ ? ", " : "", (long long)h->dtypes[i], DTYPE_KEYS[i]);
+        printf(") in %lld file%s, %.4g GB\n", (long long)m->file_count, m->file_count == 1 ? "" : "s", (double)m->file_bytes / 1e9);
+    }
+    for (int fp32 = 0; fp32 < 2; fp32++)
+        printf("%-11s weights %.4g GB, KV cache %lld bytes a token (%.4g GB for all positions), and buffers\n", fp32 ? "  fp32" : "  bf16",
+               (fp32 ? 4 : 2) * (double)h->parameters / 1e9, (long long)cache_bytes(m, fp32), (double)cache_bytes(m, fp32) * c->max_positions / 1e9);
+}
+
+/* GPUs as text lines or as JSON objects */
+static void show_gpus(vp_json_writer *w, int32_t count) {
+    for (int32_t i = 0; i < count; i++) {
+        vp_device_info gpu;
+        vp_error error = {VP_OK, -1, "", ""};
+        char driver[24], runtime[24];
+        vp_result r = vp_device_describe(i, &gpu, &error);
+        if (w && r == VP_OK) put_gpu(w, i, &gpu);
+        else if (w) {
+            vp_json_begin_object(w);
+            put_int(w, "index", i);
+            put_text(w, "error", error.text);
+            vp_json_end_object(w);
+        } else if (r != VP_OK) printf("gpu %d       cannot be used: %s\n", i, error.text);
+        else
+            printf("gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %.4g GB free; driver for CUDA %s, runtime %s\n", i,
+                   gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count, (double)gpu.memory_bytes / 1e9,
+                   (double)gpu.free_bytes / 1e9, version_text(gpu.driver_version, driver), version_text(gpu.runtime_version, runtime));
+    }
+}
+
+static void print_info(const cpu_info *c, int32_t gpu_count, const char *no_gpu, const model *m, const holdings *h) {
+    printf("vlmprof     %s, %s\n", VLMPROF_VERSION, build_text());
+    printf("cpu         %s, %lld thread%s\n", c->name, (long long)c->threads, c->threads == 1 ? "" : "s");
+    printf("memory      %.4g GB, %.4g GB available\n", (double)c->memory_bytes / 1e9, (double)c->available_bytes / 1e9);
+    printf("gemm        ");
+    for (int32_t i = 0; vp_engine_gemm_name(i); i++) printf("%s%s", i ? ", " : "", vp_engine_gemm_name(i));
+    putchar('\n');
+    for (int fp32 = 0; fp32 < 2; fp32++)
+        printf("  %s      fastest: %s for 1 row, %s for few, %s for many\n", fp32 ? "fp32" : "bf16", c->chosen[fp32][0], c->chosen[fp32][1],
+               c->chosen[fp32][2]);
+    if (no_gpu) printf("gpu         none: %s\n", no_gpu);
+    show_gpus(NULL, gpu_count);
+    if (m) print_model(m, h);
+}
+
+static void print_info_json(const cpu_info *c, int32_t gpu_count, const char *no_gpu, const model *m, const holdings *h) {
+    vp_json_writer w;
+    char text[24];
+    vp_json_writer_init_sink(&w, file_sink, stdout, 2);
+    vp_json_begin_object(&w);
+    put_text(&w, "schema", "vlmprof-info-1");
+    put_text(&w, "version", VLMPROF_VERSION);
+    put_text(&w, "compiler", __VERSION__);
+    put_text(&w, "cuda_toolkit", vp_device_toolkit() ? version_text(vp_device_toolkit(), text) : NULL);
+    vp_json_key(&w, "cpu");
+    vp_json_begin_object(&w);
+    put_text(&w, "name", c->name);
+    put_int(&w, "threads", c->threads);
+    put_int(&w, "memory_bytes", c->memory_bytes);
+    put_int(&w, "available_bytes", c->available_bytes);
+    vp_json_key(&w, "gemm");
+    vp_json_begin_array(&w);
+    for (int32_t i = 0; vp_engine_gemm_name(i); i++) vp_json_string(&w, vp_engine_gemm_name(i));
+    vp_json_end_array(&w);
+    for (int fp32 = 0; fp32 < 2; fp32++) {
+        vp_json_key(&w, fp32 ? "gemm_fp32" : "gemm_bf16"); /* the fastest for 1, 8 and 1024 rows */
+        vp_json_begin_object(&w);
+        for (int i = 0; i < ROW_CLASSES; i++) {
+            snprintf(text, sizeof text, "rows_%d", CLASS_ROWS[i]);
+            put_text(&w, text, c->chosen[fp32][i]);
+        }
+        vp_json_end_object(&w);
+    }
+    vp_json_end_object(&w);
+    vp_json_key(&w, "gpus");
+    vp_json_begin_array(&w);
+    show_gpus(&w, gpu_count);
+    vp_json_end_array(&w);
+    put_text(&w, "gpus_note", no_gpu);
+    vp_json_key(&w, "model");
+    if (m) put_model(&w, m, h); else vp_json_null(&w);
+    vp_json_end_object(&w);
+    vp_json_finish(&w);
+    putchar('\n');
+}
+
+static int command_info(const options *o) {
+    int has_model = given(o, "model") || given(o, "synthetic"), code = 0;
+    vp_error no_gpu = {VP_OK, -1, "", ""};
+    int32_t gpu_count = 0;
+    const char *reason;
+    cpu_info cpu;
+    holdings h;
+    model m;
+    memset(&m, 0, sizeof m);
+    memset(&h, 0, sizeof h);
+    memset(&cpu, 0, sizeof cpu);
+    if (has_model && (code = model_load(o, &m)) == 0 && (code = checkpoint_open(&m)) == 0) read_holdings(&m, &h);
+    if (!code) code = read_cpu(&cpu);
+    if (!code) {
+        reason = vp_device_count(&gpu_count, &no_gpu) == VP_OK ? NULL : no_gpu.text;
+        (given(o, "json") ? print_info_json : print_info)(&cpu, gpu_count, reason, has_model ? &m : NULL, &h);
+    }
+    model_free(&m);
+    return code;
+}
+
+/* ============================================================================================ selftest >>selftest */
+/* Relative errors: ||a - b|| / ||b - mean(b)||, b in fp32 on the CPU with the plain kernel and one thread.
+ * fp32: another order of summation moves logits by at most 2e-5 and image features by at most 5e-6: five times what fp32 and fp64 runs of the same
+ * models differ by (tests/golden/models/README.md). All tokens must be the reference's.
+ * bf16: right kernels round the same values to 8 bits and differ in the order of fp32 sums; all have about the same distance from fp32, so none may
+ * be farther than SPREAD times the plain kernel (measured over 32 small models: 1.12). That holds where no choice hangs on a rounding: with all
+ * experts in use. The plain kernel itself must stay below ROUNDINGS * u * sqrt(8 * blocks), u = 2^-9, 8 roundings a block. Where top_k experts are
+ * chosen, a rounding can flip a choice, which moved the logits of those models by up to 0.19: there FLIPPED is the limit (unrelated logits: 1.4). */
+enum { TRIALS = 3, TRIAL_TOKENS = 8, VERDICTS_MAX = 64, ERRORS = 3 };
+enum { ERROR_FEATURES, ERROR_LOGITS, ERROR_ROUTED }; /* image features; logits with all experts in use; logits where experts are chosen */
+static const char *const ERROR_KEYS[ERRORS] = {"image_features", "logits", "routed_logits"};
+static const double FP32_LIMITS[ERRORS] = {5e-6, 2e-5, 2e-5}, SPREAD = 1.5, ROUNDINGS = 3, FLIPPED = 0.5;
+
+/* a request of the test */
+typedef struct trial { const char *name; sample a; vp_image image; vp_layout layout; int32_t *blocks; work k; } trial;
+typedef struct outcome { timing *runs; vp_dump dumps[TRIALS]; } outcome; /* of all trials on one engine */
+/* a backend with an arithmetic and a GEMM kernel, tried */
+typedef struct verdict {
+    const char *backend, *gemm;
+    vp_weights weights;
+    char device[200], reason[LINE_BYTES];
+    double errors[ERRORS], limits[ERRORS]; /* the worst over trials and steps; limits 0: did not run to its end */
+    double ms;                             /* mean of the trials */
+    int32_t tokens_equal;
+    int ok;
+} verdict;
+typedef struct selftest {
+    const options *o;
+    model m;
+    trial trials[TRIALS];
+    int32_t max_sequence, max_views;
+    outcome reference, tested;
+    double plain[ERRORS]; /* of the plain kernel in bf16 */
+    verdict verdicts[VERDICTS_MAX];
+    int verdict_count;
+    char skipped[LINE_BYTES]; /* why nothing ran on a GPU; empty: it did */
+} selftest;
+
+static size_t feature_count(const selftest *x, const vp_layout *l) {
+    return (size_t)l->views * (size_t)vp_geometry_tokens_per_crop(&x->m.config.geometry) * (size_t)x->m.config.d_model;
+}
+
+static int trial_make(selftest *x, int index, const char *name, const char *question, int32_t width_px, int32_t height_px, int32_t skipped_block) {
+    trial *t = &x->trials[index];
+    const vp_model_config *c = &x->m.config;
+    vp_tile_options tiles = vp_tile_options_default();
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r;
+    int code;
+    t->name = name;
+    t->a.prompt = make_prompt(NULL, question);
+    if ((code = tokenize_prompt(&x->m, &t->a)) != 0) return code;
+    if (width_px) {
+        t->image.width_px = width_px;
+        t->image.height_px = height_px;
+        t->image.rgb = (uint8_t *)resize(NULL, (size_t)width_px * (size_t)height_px, 3);
+        for (int32_t y = 0, i = 0; y < height_px; y++) for (int32_t px = 0; px < width_px; px++) { /* two gradients and a texture */
+            t->image.rgb[i++] = (uint8_t)(px * 255 / width_px);
+            t->image.rgb[i++] = (uint8_t)(y * 255 / height_px);
+            t->image.rgb[i++] = (uint8_t)(px ^ y);
+        }
+        tiles.max_crops = c->geometry.max_crops;
+        r = vp_layout_compute(&c->geometry, &tiles, width_px, height_px, &t->layout, &error);
+        if (r != VP_OK) return complain_result(EXIT_INPUT, x->m.name, r, &error);
+        t->k.image = &t->image;
+        t->k.layout = &t->layout;
+        if (t->layout.views > x->max_views) x->max_views = t->layout.views;
+    }
+    t->blocks = (int32_t *)resize(NULL, (size_t)c->block_count, sizeof *t->blocks);
+    for (int32_t b = 0; b < c->block_count; b++) if (b != skipped_block || c->block_count == 1) t->blocks[t->k.block_count++] = b;
+    t->k.blocks = t->blocks;
+    t->k.top_k = skipped_block < 0 ? c->top_k : c->expert_count;
+    t->k.text_ids = t->a.text_ids;
+    t->k.text_count = t->a.text_count;
+    t->k.new_tokens = TRIAL_TOKENS;
+    t->k.ignore_eos = 1;
+    if (positions_of(&t->k) > x->max_sequence) x->max_sequence = (int32_t)positions_of(&t->k) + 1;
+    return check_sequence(&x->m, &t->k);
+}
+
+/* Runs all trials on one engine. The buffers for what it gives are full of NaN before. */
+static vp_result run_trials(selftest *x, const vp_engine_options *e, verdict *v, outcome *out, vp_error *error) {
+    session s;
+    vp_result r;
+    memset(&s, 0, sizeof s);
+    s.m = &x->m;
+    r = vp_engine_open(e, &s.engine, error);
+    if (r == VP_OK) snprintf(v->device, sizeof v->device, "%s", vp_engine_device(s.engine));
+    for (int i = 0; i < TRIALS && r == VP_OK; i++) {
+        work k = x->trials[i].k;
+        vp_dump *d = &out->dumps[i];
+        if (!d->logits) dump_reserve(d, &x->m, &k);
+        memset(d->logits, 0xff, TRIAL_TOKENS * (size_t)x->m.config.embedding_size * sizeof(float));
+        if (k.layout) memset(d->image_features, 0xff, feature_count(x, k.layout) * sizeof(float));
+        k.dump = d;
+        show_progress("%s, %s: request %d of %d", v->backend, v->gemm, i + 1, TRIALS);
+        r = run_chain(&s, &k, &out->runs[i], error);
+        v->ms += metric_of(&out->runs[i], METRIC_TOTAL) / TRIALS;
+    }
+    close_progress();
+    session_free(&s);
+    return r;
+}
+
+static double relative_error(const float *a, const float *b, size_t count) {
+    double mean = 0, difference = 0, spread = 0;
+    for (size_t i = 0; i < count; i++) mean += (double)b[i] / (double)count;
+    for (size_t i = 0; i < count; i++) {
+        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        spread += ((double)b[i] - mean) * ((double)b[i] - mean);
+    }
+    return sqrt(difference / spread);
+}
+static double worse_of(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; } /* NaN is the worst and stays */
+
+/* Errors against the reference; logits of a trial's steps up to the first token that differs: behind it the inputs are others. */
+static void compare_trials(selftest *x, verdict *v) {
+    size_t row = (size_t)x->m.config.embedding_size;
+    for (int i = 0; i < TRIALS; i++) {
+        const vp_dump *a = &x->tested.dumps[i], *b = &x->reference.dumps[i];
+        const vp_layout *l = x->trials[i].k.layout;
+        const int32_t *ours = x->tested.runs[i].tokens, *theirs = x->reference.runs[i].tokens;
+        int same = 1;
+        double *logits = &v->errors[x->trials[i].k.top_k == x->m.config.expert_count ? ERROR_LOGITS : ERROR_ROUTED];
+        double *features = &v->errors[ERROR_FEATURES];
+        if (l) *features = worse_of(*features, relative_error(a->image_features, b->image_features, feature_count(x, l)));
+        for (size_t s = 0; s < TRIAL_TOKENS && same; s++) {
+            *logits = worse_of(*logits, relative_error(a->logits + s * row, b->logits + s * row, row));
+            same = ours[s] == theirs[s];
+            v->tokens_equal += same;
+        }
+    }
+}
+
+/* Tries a backend. Not a kernel of this arithmetic: no verdict. */
+static void judge(selftest *x, const char *device, vp_weights weights, const char *gemm) {
+    vp_engine_options e = engine_options_of(x->o, &x->m, x->max_sequence, x->max_views);
+    verdict *v = &x->verdicts[x->verdict_count];
+    vp_error error = {VP_OK, -1, "", ""};
+    int fp32 = weights == VP_WEIGHTS_FP32, plain = !fp32 && !strcmp(gemm, "plain"), vit = x->m.config.vit_blocks_needed;
+    vp_result r;
+    if (x->verdict_count == VERDICTS_MAX) return;
+    memset(v, 0, sizeof *v);
+    v->backend = device;
+    v->gemm = gemm;
+    v->weights = weights;
+    e.device = device;
+    e.weights = weights;
+    e.gemm = strcmp(gemm, "cublas") ? gemm : "auto";
+    r = run_trials(x, &e, v, &x->tested, &error);
+    if (r == VP_ERR_RANGE && !strcmp(device, "cpu") && !v->device[0]) return;
+    x->verdict_count++;
+    if (r != VP_OK) { error_line(v->reason, sizeof v->reason, r, &error); return; }
+    compare_trials(x, v);
+    v->ok = !fp32 || v->tokens_equal == TRIALS * TRIAL_TOKENS;
+    for (int i = 0; i < ERRORS; i++) {
+        if (plain) x->plain[i] = v->errors[i];
+        v->limits[i] = fp32 ? FP32_LIMITS[i] : i == ERROR_ROUTED ? FLIPPED : !plain ? SPREAD * x->plain[i]
+            : ldexp(ROUNDINGS, -9) * sqrt(8.0 * (vit + (i == ERROR_LOGITS ? x->m.config.block_count : 0)));
+        v->ok &= v->errors[i] <= v->limits[i];
+    }
+    if (!v->ok) snprintf(v->reason, sizeof v->reason, "differs from the reference");
+}
+
+static int selftest_prepare(selftest *x) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_engine_options e;
+    verdict scratch;
+    vp_result r;
+    int code;
+    if ((code = check_device(x->o)) != 0 || (code = model_load(x->o, &x->m)) != 0 || (code = checkpoint_open(&x->m)) != 0) return code;
+    if ((code = trial_make(x, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
+        || (code = trial_make(x, 1, "wide image", "What is this?", 451, 300, -1)) != 0
+        || (code = trial_make(x, 2, "small image, all experts, a block skipped", "How many are there?", 240, 120, x->m.config.block_count / 2)) != 0)
+        return code;
+    x->reference.runs = timings_make(TRIALS, TRIAL_TOKENS);
+    x->tested.runs = timings_make(TRIALS, TRIAL_TOKENS);
+    memset(&scratch, 0, sizeof scratch);
+    scratch.backend = "reference";
+    scratch.gemm = "plain";
+    e = engine_options_of(x->o, &x->m, x->max_sequence, x->max_views);
+    e.device = "cpu";
+    e.weights = VP_WEIGHTS_FP32;
+    e.gemm = "plain";
+    e.threads = 1;
+    r = run_trials(x, &e, &scratch, &x->reference, &error);
+    return r == VP_OK ? 0 : complain_result(exit_code_of(r), x->m.name, r, &error);
+}
+
+static void print_selftest(const selftest *x, int failed) {
+    printf("%s%s: %d requests of %d tokens against the CPU in fp32, plain kernel, 1 thread; the worst relative errors\n\n", x->m.name,
+           x->m.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS);
+    printf("%-20s %8s %8s %9s %8s %9s %8s %9s %11s\n", "backend", "features", "limit", "logits", "limit", "routed", "limit", "tokens", "ms/request");
+    for (int i = 0; i < x->verdict_count; i++) {
+        const verdict *v = &x->verdicts[i];
+        printf("%-4s %s %-10s", v->backend, v->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16", v->gemm);
+        for (int k = 0; k < ERRORS && v->limits[0] > 0; k++) printf(" %9.1e %8.1e", v->errors[k], v->limits[k]);
+        if (v->limits[0] > 0) printf(" %3d of %2d %11.2f  %s\n", v->tokens_equal, TRIALS * TRIAL_TOKENS, v->ms, v->ok ? "OK" : "FAILED");
+        else printf(" FAILED: %s\n", v->reason);
+    }
+    if (x->skipped[0]) printf("cuda: skipped: %s\n", x->skipped);
+    printf("selftest: %d passed, %d failed, %d skipped\n", x->verdict_count - failed, failed, x->skipped[0] != 0);
+}
+
+static void print_selftest_json(const selftest *x, int failed) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 2);
+    vp_json_begin_object(&w);
+    put_text(&w, "schema", "vlmprof-selftest-1");
+    put_text(&w, "version", VLMPROF_VERSION);
+    put_text(&w, "build", build_text());
+    put_text(&w, "model", x->m.name);
+    put_bool(&w, "synthetic", x->m.synthetic);
+    put_text(&w, "reference", "cpu fp32 plain, 1 thread");
+    vp_json_key(&w, "requests");
+    vp_json_begin_array(&w);
+    for (int i = 0; i < TRIALS; i++) {
+        const work *k = &x->trials[i].k;
+        vp_json_begin_object(&w);
+        put_text(&w, "name", x->trials[i].name);
+        put_int(&w, "views", k->layout ? k->layout->views : 0);
+        put_int(&w, "total_sequence_length", sequence_of(k));
+        put_int(&w, "output_tokens", k->new_tokens);
+        put_int(&w, "top_k", k->top_k);
+        put_ints(&w, "active_block_indices", k->blocks, k->block_count);
+        vp_json_end_object(&w);
+    }
+    vp_json_end_array(&w);
+    vp_json_key(&w, "checks");
+    vp_json_begin_array(&w);
+    for (int i = 0; i < x->verdict_count; i++) {
+        const verdict *v = &x->verdicts[i];
+        int compared = v->limits[0] > 0;
+        vp_json_begin_object(&w);
+        put_text(&w, "backend", v->backend);
+        put_text(&w, "weights", v->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16");
+        put_text(&w, "gemm", v->gemm);
+        put_text(&w, "device", v->device[0] ? v->device : NULL);
+        put_bool(&w, "ok", v->ok);
+        put_text(&w, "reason", v->reason[0] ? v->reason : NULL);
+        for (int k = 0; k < ERRORS; k++) {
+            char key[40];
+            snprintf(key, sizeof key, "%s_error", ERROR_KEYS[k]);
+            put_double(&w, key, compared ? v->errors[k] : (double)NAN);
+            snprintf(key, sizeof key, "%s_limit", ERROR_KEYS[k]);
+            put_double(&w, key, compared ? v->limits[k] : (double)NAN);
+        }
+        put_int(&w, "tokens_equal", v->tokens_equal);
+        put_int(&w, "tokens", TRIALS * TRIAL_TOKENS);
+        put_double(&w, "ms_per_request", compared ? v->ms : (double)NAN);
+        vp_json_end_object(&w);
+    }
+    vp_json_end_array(&w);
+    put_text(&w, "cuda_skipped", x->skipped[0] ? x->skipped : NULL);
+    put_int(&w, "passed", x->verdict_count - failed);
+    put_int(&w, "failed", failed);
+    vp_json_end_object(&w);
+    vp_json_finish(&w);
+    putchar('\n');
+}
+
+static void selftest_free(selftest *x) {
+    for (int i = 0; i < TRIALS; i++) {
+        vp_dump *dumps[2] = {&x->reference.dumps[i], &x->tested.dumps[i]};
+        for (int k = 0; k < 2; k++) {
+            free(dumps[k]->image_features);
+            free(dumps[k]->block_last);
+            free(dumps[k]->logits);
+        }
+        sample_free(&x->trials[i].a);
+        free(x->trials[i].image.rgb);
+        free(x->trials[i].blocks);
+    }
+    timings_free(x->reference.runs, TRIALS);
+    timings_free(x->tested.runs, TRIALS);
+    model_free(&x->m);
+}
+
+static int command_selftest(const options *o) {
+    static selftest x;
+    const char *device = text_of(o, "device");
+    int failed = 0, cuda = !strncmp(device, "cuda", 4), code;
+    vp_error error = {VP_OK, -1, "", ""};
+    int32_t count;
+    x.o = o;
+    code = selftest_prepare(&x);
+    if (!code) {
+        judge(&x, "cpu", VP_WEIGHTS_BF16, "plain"); /* first, and always: the others are measured by it */
+        for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++)
+            if (strcmp(vp_engine_gemm_name(i), "plain")) judge(&x, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i));
+        for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++) judge(&x, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i));
+        if (!strcmp(device, "cpu")) snprintf(x.skipped, sizeof x.skipped, "not asked for");
+        else if (vp_device_count(&count, &error) != VP_OK) snprintf(x.skipped, sizeof x.skipped, "%s", error.text);
+        else for (int fp32 = 0; fp32 < 2; fp32++) judge(&x, cuda ? device : "cuda", fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, "cublas");
+        for (int i = 0; i < x.verdict_count; i++) failed += !x.verdicts[i].ok;
+        (given(o, "json") ? print_selftest_json : print_selftest)(&x, failed);
+        if (failed) code = EXIT_WORK;
+    }
+    selftest_free(&x);
+    return code;
+}
+
 /* =============================================================================================== main >>main */
 static int unknown_command(const char *name) {
     const char *best = COMMANDS[0].name;
@@ -2886,7 +3566,7 @@ int main(int argc, char **argv) {
         print_usage(stdout);
         code = 0;
     } else if (!strcmp(argv[1], "--version")) {
-        printf("vlmprof %s (compiler %s)\n", VLMPROF_VERSION, __VERSION__);
+        printf("vlmprof %s (%s)\n", VLMPROF_VERSION, build_text());
         code = 0;
     } else if (!c) return unknown_command(argv[1]);
     else {

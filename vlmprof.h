@@ -37,7 +37,7 @@
  *     }
  *
  * What it does not do
- *   - no GPU backend in this version: the engine runs on the CPU; the kernels compile with nvcc, nothing launches them yet
+ *   - the GPU code is tested on an emulated GPU only, and written to be right before it is fast
  *   - no vision-language model but the MolmoE family, no training, no sampling but greedy, one request at a time
  *   - no network: nothing is downloaded, nothing is sent
  *   - the header starts no thread, installs no signal handler, prints nothing and never ends the program

@@ -2,7 +2,8 @@
  *
  * Include it first in one C++17 source (g++ or clang++, or -include); it stands for cuda_runtime.h, cuda_bf16.h and cublas_v2.h, defines
  * CUDA_ON_CPU and needs no CUDA Toolkit. Launches go through CUDA_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...), dynamic
- * shared memory through CUDA_DYNAMIC_SHARED(type, name). Device functions that hold a __shared__ array must be static.
+ * shared memory through CUDA_DYNAMIC_SHARED(type, name). Functions that hold a __shared__ array must be static and, for g++
+ * before 14, no templates (it ignores sections there: no NaN).
  *
  * It is less forgiving than the hardware:
  *   threads   Each thread is a fiber. Warps run in an order drawn from the seed, each as far as it gets, so a missing barrier shows as a wrong
@@ -100,9 +101,9 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __align__(n) alignas(n)
-/* one block runs at a time; the section's bounds let each block start with NaN */
-#define __shared__ static __attribute__((section("cuda_shared")))
+#define __align__(n) __attribute__((aligned(n)))
+/* One block runs at a time. The section's bounds let each block start with NaN; `used`: what never writes it may not take it for 0. */
+#define __shared__ static __attribute__((used, section("cuda_shared")))
 #define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)cuda_on_cpu::dynamic_shared()
 #define CUDA_LAUNCH(kernel, ...) cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__)
 #define CUDART_VERSION 13000
@@ -527,7 +528,7 @@ inline Kind kind_of(const void *pointer, size_t bytes) {
 inline bool on_device(const void *p, size_t bytes) { Kind k = kind_of(p, bytes); return k == DEVICE || k == SHARED; }
 
 /* says what a wild access hit, for accesses that the processor stopped */
-void on_stack_guard(const unsigned char *address);
+void on_thread_guard(const unsigned char *address);
 inline void on_fault(int signal_number, siginfo_t *info, void *) {
     State &s = *state_pointer;
     unsigned char *p = (unsigned char *)info->si_addr;
@@ -540,7 +541,7 @@ inline void on_fault(int signal_number, siginfo_t *info, void *) {
         if (at != s.memory.end()) fail("access at byte %td of an allocation of %zu bytes", p - at->first, at->second.bytes);
         fail("access to no allocation");
     }
-    on_stack_guard(p);
+    on_thread_guard(p);
     sigaction(signal_number, signal_number == SIGBUS ? &s.old_bus : &s.old_segv, nullptr); /* not ours: it faults again, for the old handler */
 }
 inline void catch_faults() {
@@ -641,9 +642,12 @@ enum : size_t { STACK_BYTES = (size_t)256 << 10 };
 #else
 enum : size_t { STACK_BYTES = (size_t)64 << 10 };
 #endif
-inline void on_stack_guard(const unsigned char *address) {
+enum : size_t { SHARED_MAX = (size_t)228 << 10, STACK_GUARD = (size_t)1 << 20 };
+inline void on_thread_guard(const unsigned char *address) {
+    if (block.shared_pages && address >= block.shared_pages && address < block.shared_pages + SHARED_MAX + PAGE)
+        fail("access at byte %td of %zu bytes of dynamic shared memory", address - block.shared, block.shared_bytes);
     for (const Stack *s : stacks)
-        if (address >= s->bottom - PAGE && address < s->bottom) fail("a thread needs more than %zu bytes of stack", (size_t)STACK_BYTES);
+        if (address >= s->bottom - STACK_GUARD && address < s->bottom) fail("a thread needs more than %zu bytes of stack", (size_t)STACK_BYTES);
 }
 
 #ifdef CUDA_ON_CPU_UCONTEXT
@@ -686,11 +690,11 @@ inline void enter_thread() {
     thread_loop();
 }
 inline Stack *new_stack() {
-    unsigned char *p = (unsigned char *)mmap(nullptr, PAGE + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *p = (unsigned char *)mmap(nullptr, STACK_GUARD + STACK_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     Stack *s = new Stack();
     Context &c = s->context;
-    if (p == MAP_FAILED || mprotect(p, PAGE, PROT_NONE)) fail("no memory for a thread's stack");
-    s->bottom = p + PAGE;
+    if (p == MAP_FAILED || mprotect(p + STACK_GUARD, STACK_BYTES, PROT_READ | PROT_WRITE)) fail("no memory for a thread's stack");
+    s->bottom = p + STACK_GUARD;
 #ifdef CUDA_ON_CPU_ASAN
     c.bottom = s->bottom;
     c.bytes = STACK_BYTES;
@@ -899,17 +903,16 @@ inline void prepare_scheduler() {
 #endif
 }
 inline void prepare_shared(size_t bytes) {
-    enum : size_t { LIMIT = (size_t)228 << 10 };
     if (!block.shared_pages) {
-        void *p = mmap(nullptr, LIMIT + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED || mprotect((char *)p + LIMIT, PAGE, PROT_NONE)) fail("no memory for shared memory");
+        void *p = mmap(nullptr, SHARED_MAX + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED || mprotect((char *)p + SHARED_MAX, PAGE, PROT_NONE)) fail("no memory for shared memory");
         block.shared_pages = (unsigned char *)p;
     }
-    unpoison(block.shared_pages, LIMIT);
-    block.shared = block.shared_pages + LIMIT - round_up(bytes, 128);
+    unpoison(block.shared_pages, SHARED_MAX);
+    block.shared = block.shared_pages + SHARED_MAX - round_up(bytes, 128);
     block.shared_bytes = bytes;
     block.static_bytes = (size_t)((uintptr_t)cuda_shared_end - (uintptr_t)cuda_shared_begin);
-    poison(block.shared_pages, LIMIT - round_up(bytes, 128));
+    poison(block.shared_pages, SHARED_MAX - round_up(bytes, 128));
     poison(block.shared + bytes, round_up(bytes, 128) - bytes);
 }
 inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes, void (*call)(const void *), const void *arguments) {
@@ -946,7 +949,7 @@ inline void finish_gather(Warp &w, uint32_t group) { /* a lane that has exited, 
 inline void finish_ballot(Warp &w, uint32_t group) {
     uint32_t votes = 0;
     for (unsigned l = 0; l < 32; l++) if ((group >> l & 1) && w.in[l]) votes |= (uint32_t)1 << l;
-    for (unsigned l = 0; l < 32; l++) w.out[l] = (uint64_t)group << 32 | votes;
+    for (unsigned l = 0; l < 32; l++) if (group >> l & 1) w.out[l] = (uint64_t)group << 32 | votes;
 }
 inline void finish_ldmatrix(Warp &w, uint32_t) { /* matrix m's rows are given by lanes 8 m to 8 m + 7; lane l gets row l / 4, columns l % 4 * 2 and + 1 */
     for (unsigned l = 0; l < 32; l++) {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# deps.sh build|clang [CC]: looks whether the compiler finds what the Makefile needs; installs it on Debian and Ubuntu when it may
+# deps.sh build|emulator|clang [CC]: looks whether the compiler finds what the Makefile needs; installs it on Debian and Ubuntu when it may
 # (root, or sudo without a password), else says in one line what to install. Prints nothing when all is there.
 what=$1 compiler=${2:-cc}
 
@@ -8,6 +8,16 @@ probe_build() {
     work=$(mktemp -d) || return 1
     printf '#include <math.h>\n#include <omp.h>\n#include <stb/stb_image.h>\nint main(void) { return (int)sin(omp_get_max_threads()) > 1; }\n' > "$work/probe.c"
     $compiler -fopenmp "$work/probe.c" -o "$work/probe" -lm >/dev/null 2>&1
+    status=$?
+    rm -rf "$work"
+    return $status
+}
+probe_emulator() { # the emulated GPU of the tests is C++
+    local work status cxx=g++
+    case $compiler in *clang*) cxx=${compiler/clang/clang++};; esac
+    work=$(mktemp -d) || return 1
+    printf '#include <functional>\n#include <dlfcn.h>\nint main() { return 0; }\n' > "$work/probe.cc"
+    $cxx -std=c++17 "$work/probe.cc" -o "$work/probe" >/dev/null 2>&1
     status=$?
     rm -rf "$work"
     return $status
@@ -25,8 +35,10 @@ probe_clang() {
 case $what in
     build) packages="gcc libc6-dev libstb-dev"
            case $compiler in *clang*) packages="clang libomp-dev libc6-dev libstb-dev";; esac;;
+    emulator) packages="g++"
+              case $compiler in *clang*) packages="clang g++";; esac;;
     clang) packages="g++ clang libomp-dev";;
-    *) echo "usage: deps.sh build|clang [CC]" >&2; exit 2;;
+    *) echo "usage: deps.sh build|emulator|clang [CC]" >&2; exit 2;;
 esac
 "probe_$what" && exit 0
 become=

@@ -1,5 +1,6 @@
 /* test_cli.c: the command line as a program: exit codes, stdout, stderr, files; tilings and whole requests against the goldens; a sweep's
- * files against their own rows; resume after a signal, a kill, a torn journal and a full disk; damaged inputs of every kind.
+ * files against their own rows; resume after a signal, a kill, a torn journal and a full disk; damaged inputs of every kind; info and selftest;
+ * the GPU's side of all that in $B/emulated/vlmprof, where tests/cuda_on_cpu.h stands for the GPU.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #define VLMPROF_CORE
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 static char folder[256]; /* everything the tests write */
+static const char *program = "./vlmprof";
 
 static const char *in_folder(const char *name) {
     static char paths[8][512];
@@ -79,7 +81,7 @@ static int split(const char *command, char *room, size_t capacity, char **argv) 
 static pid_t start(const char *command, const char *input, const char *out_path, long file_limit_bytes) {
     static char room[8192];
     char *argv[ARGUMENTS + 1];
-    const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof", *in_path = "/dev/null";
+    const char *in_path = "/dev/null";
     pid_t child;
     argv[0] = (char *)(size_t)program;
     split(command, room, sizeof room, argv + 1);
@@ -160,6 +162,13 @@ static int is_null(const document *d, uint32_t object, const char *key) {
     uint32_t node = vp_json_get(&d->json, object, key);
     return node != VP_JSON_NONE && d->nodes[node].type == VP_JSON_NULL;
 }
+static uint32_t member(const document *d, uint32_t object, const char *key) { return vp_json_get(&d->json, object, key); }
+static int is_text(const document *d, uint32_t object, const char *key, const char *text) { return vp_json_equals(&d->json, member(d, object, key), text); }
+/* runs a command that must print one JSON document; the caller frees d->nodes when this says 1 */
+static int cli_json(const char *command, int code, document *d) {
+    int good = check_note(cli(command) == code, __FILE__, __LINE__, "%s: exit %d, expected %d: %s", command, last.code, code, last.err ? last.err : "");
+    return good && check_note(last.out && parse(d, last.out, last.out_bytes), __FILE__, __LINE__, "%s: stdout is no JSON", command);
+}
 static void check_keys(const document *d, uint32_t object, const char *keys) { /* separated by blanks */
     char one[80];
     for (const char *p = keys; *p; p += strspn(p, " ")) {
@@ -172,7 +181,7 @@ static void check_keys(const document *d, uint32_t object, const char *keys) { /
 
 /* ---------------------------------------------------------------------------------------------------------------- usage */
 static void test_usage(void) {
-    static const char *const commands[] = {"run", "tile", "sweep", "tokenize"};
+    static const char *const commands[] = {"run", "tile", "sweep", "tokenize", "info", "selftest"};
     check_case("usage");
     CHECK_INT(cli(""), 2);
     CHECK(last.out && !last.out_bytes && last.err && strstr(last.err, "usage: vlmprof"));
@@ -180,7 +189,7 @@ static void test_usage(void) {
     CHECK(last.out && strstr(last.out, "usage: vlmprof") && strstr(last.out, "130") && last.err && !*last.err);
     CHECK_INT(cli("--version"), 0);
     CHECK(last.out && strstr(last.out, VLMPROF_VERSION));
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         char command[32];
         snprintf(command, sizeof command, "%s --help", commands[i]);
         CHECK_INT(cli(command), 0);
@@ -193,6 +202,10 @@ static void test_usage(void) {
     REFUSED("run --topk 3", 2, "nearest is --top_k");
     REFUSED("sweep --max-new-tokens 3", 2, "--max_new_tokens");
     REFUSED("run --csv", 2, "of tile");
+    REFUSED("infos", 2, "nearest is info");
+    REFUSED("self_test", 2, "nearest is selftest");
+    REFUSED("info --tier low", 2, "of run");
+    REFUSED("selftest --jsn", 2, "nearest is --json");
     REFUSED("run -x", 2, "unknown option -x");
     check_case("values of options");
     REFUSED("run -p", 2, "needs a value");
@@ -208,6 +221,18 @@ static void test_usage(void) {
     REFUSED("run -p a --synthetic tiny --active_blocks 0,,1", 2, "not a whole number");
     REFUSED("run -p a --synthetic tiny --weights fp16", 2, "bf16 fp32");
     REFUSED("run -p a --synthetic tiny --device gpu", 2, "cuda:N");
+    REFUSED("run -p a --synthetic tiny --device cuda:x", 2, "cuda:N");
+    REFUSED("run -p a --synthetic tiny --device cuda:", 2, "cuda:N");
+    REFUSED("run -p a --synthetic tiny --device cuda:-1", 2, "cuda:N");
+    REFUSED("run -p a --synthetic tiny --device cuda1", 2, "cuda:N");
+    REFUSED("selftest --device ''", 2, "cuda:N");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --device cuda:1x", 2, "cuda:N");
+    REFUSED("info now", 2, "now");
+    REFUSED("info --synthetic huge", 2, "molmoe-1b");
+    REFUSED("selftest --synthetic huge", 2, "molmoe-1b");
+    REFUSED("selftest --synthetic tiny --model x", 2, "one of");
+    REFUSED("selftest --model %F/none", 3, "none");
+    REFUSED("info --model %F/none", 3, "none");
     REFUSED("run -p a --synthetic tiny --gemm magic", 2, "plain");
     REFUSED("run -p a --synthetic huge", 2, "molmoe-1b");
     REFUSED("run -p a", 2, "--model DIR");
@@ -412,8 +437,27 @@ static void run_case(const char *name, const char *words) {
     }
 }
 
+static const char *const stages[] = {"preprocess", "h2d", "vit", "connector", "embed", "prefill", "head", "sample", "decode", "detok"};
+
+/* Host and device time, launches, FLOPs and bytes of each stage: the device's time is the stage's, host stages have none, and the prefill's FLOPs
+ * are those of its linears (worked out here from the tiny shape, 2 of 8 experts) and at most as much again for attention and the rest. */
+static void check_stage_detail(const document *d, uint32_t row, double tokens, double blocks) {
+    uint32_t all = member(d, row, "stage_detail"), ms = member(d, row, "stages");
+    double linears = 2 * tokens * blocks * (4 * 128 * 128 + 8 * 128 + 2 * 3 * 128 * 64);
+    CHECK_INT(d->nodes[all].count, 10);
+    for (int i = 0; i < 10; i++) {
+        uint32_t s = member(d, all, stages[i]);
+        int ran = !is_null(d, ms, stages[i]), host = i == 0 || i == 9;
+        check_keys(d, s, "wall_ms device_ms launches flops bytes");
+        CHECK(ran ? number(d, s, "wall_ms") >= 0 : is_null(d, s, "wall_ms"));
+        if (host || !ran) CHECK(is_null(d, s, "device_ms") && is_null(d, s, "launches") && is_null(d, s, "flops") && is_null(d, s, "bytes"));
+        else CHECK_NEAR(number(d, s, "device_ms"), number(d, ms, stages[i]), 0);
+        if (ran && i >= 2 && i <= 8) CHECK(number(d, s, "launches") >= 1 && number(d, s, "bytes") > 0);
+    }
+    CHECK(number(d, member(d, all, "prefill"), "flops") >= linears && number(d, member(d, all, "prefill"), "flops") <= 2 * linears);
+}
+
 static void test_run_json(void) {
-    static const char *const stages[] = {"preprocess", "h2d", "vit", "connector", "embed", "prefill", "head", "sample", "decode", "detok"};
     char command[700];
     document d;
     check_case("run: JSON of a synthetic model");
@@ -442,7 +486,8 @@ static void test_run_json(void) {
         CHECK_INT(d.nodes[vp_json_get(&d.json, 0, "answers_equal_over_runs")].type, VP_JSON_TRUE);
         CHECK_INT(number(&d, vp_json_get(&d.json, 0, "config"), "max_crops"), 12);
         CHECK_INT(number(&d, 0, "total_sequence_length"), 1 + (480 + 24 + 4) + number(&d, 0, "input_text_tokens"));
-        check_keys(&d, vp_json_get(&d.json, 0, "provenance"), "version build host date device gemm_rows_1 argv seed threads clocks");
+        check_keys(&d, vp_json_get(&d.json, 0, "provenance"), "version build host date device device_note gpu gemm_rows_1 argv seed threads clocks");
+        check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
         free(d.nodes);
     }
     check_case("run: text only, one token");
@@ -450,10 +495,20 @@ static void test_run_json(void) {
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
         CHECK(is_null(&d, 0, "T_vision_total") && is_null(&d, 0, "T_decode_per_token") && is_null(&d, 0, "tokens_per_second"));
         CHECK(is_null(&d, 0, "actual_tiling") && number(&d, 0, "T_LLM_prefill") > 0);
+        check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
         free(d.nodes);
     }
     CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 2"), 0);
-    CHECK(last.out && strstr(last.out, "synthetic weights") && strstr(last.out, "TPOT"));
+    CHECK(last.out && strstr(last.out, "synthetic weights") && strstr(last.out, "TPOT") && !strstr(last.out, "a step"));
+    CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 3 --ignore_eos"), 0);
+    CHECK(last.out && strstr(last.out, "launches      GFLOP        GB   TFLOP/s     GB/s") && strstr(last.out, "decode (2 steps)") && strstr(last.out, "  a step "));
+    check_case("run --device cpu is the CPU, and no GPU is named");
+    if (cli_json("run -p hello --synthetic tiny --max_new_tokens 1 --device cpu --json", 0, &d)) {
+        uint32_t from = member(&d, 0, "provenance");
+        CHECK(is_null(&d, from, "device_note") && is_null(&d, from, "gpu"));
+        CHECK(!strncmp(d.json.text + d.nodes[member(&d, from, "device")].start, "cpu: ", 5));
+        free(d.nodes);
+    }
 }
 
 static void test_run(void) {
@@ -509,6 +564,7 @@ static void broken_model(const char *golden, const char *file, const char *words
     } else if (text && keep_bytes) write_file(path, text, keep_bytes < bytes ? keep_bytes : bytes);
     free(text);
     REFUSED("run -p hello --model %F/model --max_new_tokens 1", 3, words);
+    REFUSED("info --model %F/model", 3, words);
 }
 
 static void put_be32(unsigned char *p, uint32_t v) {
@@ -579,7 +635,7 @@ static const char ROW_KEYS[] =
     "sample_id target_vision_tokens target_crops actual_vision_tokens top_k num_active_blocks input_text_tokens output_tokens theoretical_num_crops "
     "theoretical_tiling theoretical_image_size theoretical_vision_tokens actual_num_crops actual_tiling actual_image_size accuracy pred metadata "
     "T_vision_total T_LLM_prefill T_LLM_decode T_total T_decode_per_token tier content_tokens ends_with_eos actual_text_tokens "
-    "total_sequence_length T_decode_per_step stages runs prompt status reason closure";
+    "total_sequence_length T_decode_per_step stages stage_detail runs prompt status reason closure";
 static const char CONFIG_KEYS[] =
     "tier tier_range selected_crops_mean selected_crops_std selected_crops_distribution target_vision_tokens_mean target_vision_tokens_std "
     "actual_vision_tokens_mean actual_vision_tokens_std max_crops top_k num_active_blocks num_total_blocks active_block_indices accuracy accuracy_std "
@@ -661,6 +717,7 @@ static void check_result(int index) {
         CHECK_INT(number(&d, row, "top_k"), index % 2 + 1);
         CHECK(number(&d, row, "T_total") >= number(&d, row, "T_LLM_prefill"));
         CHECK_INT(number(&d, row, "output_tokens"), 3);
+        if (index % 2) check_stage_detail(&d, row, number(&d, row, "total_sequence_length"), 4); /* top_k 2 */
         steps = vp_json_get(&d.json, row, "T_decode_per_step");
         CHECK_INT(d.nodes[steps].count, 2);
         CHECK_INT(d.nodes[vp_json_at(&d.json, steps, 0)].count, 2);
@@ -837,10 +894,223 @@ static void test_resume(void) {
     remove_folder(in_folder("out"));
 }
 
+/* ------------------------------------------------------------------------------------------------------- info and selftest */
+static int has_gpu; /* this machine's, for $PROGRAM */
+
+static void test_info(void) {
+    document d;
+    uint32_t cpu, m, parameters;
+    char command[600];
+    struct stat info;
+    check_case("info: this machine");
+    CHECK_INT(cli("info"), 0);
+    CHECK(last.out && strstr(last.out, VLMPROF_VERSION) && strstr(last.out, "\ncpu ") && strstr(last.out, "plain") && strstr(last.out, "\ngpu ") && !*last.err);
+    if (cli_json("info --json", 0, &d)) {
+        cpu = member(&d, 0, "cpu");
+        check_keys(&d, 0, "schema version compiler cuda_toolkit cpu gpus gpus_note model");
+        check_keys(&d, cpu, "name threads memory_bytes available_bytes gemm gemm_bf16 gemm_fp32");
+        check_keys(&d, member(&d, cpu, "gemm_fp32"), "rows_1 rows_8 rows_1024");
+        CHECK(is_text(&d, 0, "version", VLMPROF_VERSION) && is_null(&d, 0, "model"));
+        CHECK(number(&d, cpu, "threads") >= 1 && number(&d, cpu, "memory_bytes") >= number(&d, cpu, "available_bytes") && number(&d, cpu, "available_bytes") > 1e8);
+        has_gpu = d.nodes[member(&d, 0, "gpus")].count > 0;
+        CHECK(has_gpu == is_null(&d, 0, "gpus_note")); /* GPUs, or the reason why there is none */
+        free(d.nodes);
+    }
+    check_case("info: checkpoints");
+    snprintf(command, sizeof command, "info --model %s --json", check_golden("models/tiny-b"));
+    if (cli_json(command, 0, &d)) {
+        m = member(&d, 0, "model");
+        parameters = member(&d, m, "parameters");
+        CHECK_INT(number(&d, m, "tensors"), number(&d, member(&d, m, "dtypes"), "F32") + number(&d, member(&d, m, "dtypes"), "BF16"));
+        CHECK(number(&d, member(&d, m, "dtypes"), "F32") > 0 && number(&d, member(&d, m, "dtypes"), "BF16") > 0);
+        CHECK_INT(number(&d, parameters, "total"), number(&d, parameters, "vision") + number(&d, parameters, "experts") + number(&d, parameters, "other_llm")
+                                                       + number(&d, parameters, "embeddings_and_head"));
+        CHECK_INT(number(&d, parameters, "experts"), 3 * 64 * 3 * 256 * 8);               /* blocks, experts, matrices, width, expert width */
+        CHECK_INT(number(&d, parameters, "embeddings_and_head"), (704 + 16 + 704) * 256);
+        CHECK_INT(number(&d, member(&d, m, "bf16"), "kv_cache_bytes_per_token"), 2 * 2 * 256 * 3);
+        CHECK_INT(number(&d, member(&d, m, "fp32"), "weights_bytes"), 4 * number(&d, parameters, "total"));
+        CHECK_INT(number(&d, m, "tokenizer_size"), 660); /* the goldens' README: the ids end at 659 */
+        CHECK_INT(number(&d, m, "files"), 2);
+        CHECK_INT(number(&d, m, "vit_blocks_needed"), 9);
+        free(d.nodes);
+    }
+    snprintf(command, sizeof command, "%s/model.safetensors", check_golden("models/tiny-a"));
+    CHECK_INT(stat(command, &info), 0);
+    snprintf(command, sizeof command, "info --model %s --json", check_golden("models/tiny-a"));
+    if (cli_json(command, 0, &d)) {
+        CHECK_INT(number(&d, member(&d, 0, "model"), "file_bytes"), info.st_size);
+        free(d.nodes);
+    }
+    CHECK_INT(cli("info --synthetic molmoe-1b"), 0);
+    CHECK(last.out && strstr(last.out, "16 blocks of width 2048") && strstr(last.out, "64 experts of width 1024, top_k 8") && strstr(last.out, "7222 M"));
+}
+
+/* Every check of a selftest's JSON is OK and within its limits; returns how many are of `backend`. */
+static int check_selftest(const document *d, const char *backend) {
+    uint32_t checks = member(d, 0, "checks");
+    int found = 0;
+    CHECK_INT(number(d, 0, "failed"), 0);
+    CHECK_INT(number(d, 0, "passed"), d->nodes[checks].count);
+    CHECK_INT(d->nodes[member(d, 0, "requests")].count, 3);
+    for (uint32_t i = checks + 1; i < d->nodes[checks].end; i = d->nodes[i].end) {
+        CHECK_INT(d->nodes[member(d, i, "ok")].type, VP_JSON_TRUE);
+        CHECK(number(d, i, "image_features_error") <= number(d, i, "image_features_limit") && number(d, i, "logits_error") <= number(d, i, "logits_limit"));
+        CHECK(number(d, i, "routed_logits_error") <= number(d, i, "routed_logits_limit") && number(d, i, "logits_limit") < 0.1);
+        if (is_text(d, i, "weights", "fp32")) CHECK(number(d, i, "logits_limit") <= 2e-5 && number(d, i, "tokens_equal") == number(d, i, "tokens"));
+        else CHECK(number(d, i, "logits_error") > 1e-4); /* bf16 is another arithmetic: it was really run */
+        CHECK(number(d, i, "ms_per_request") > 0);
+        found += is_text(d, i, "backend", backend);
+    }
+    return found;
+}
+
+static void test_selftest(void) {
+    document d, machine;
+    char command[600], *text;
+    size_t bytes = 0;
+    int kernels = 0;
+    check_case("selftest: every GEMM kernel of this processor in bf16, and those with fp32 arithmetic");
+    if (cli_json("info --json", 0, &machine)) {
+        kernels = (int)machine.nodes[member(&machine, member(&machine, 0, "cpu"), "gemm")].count;
+        free(machine.nodes);
+    }
+    if (cli_json("selftest --device cpu --json", 0, &d)) {
+        int checks = check_selftest(&d, "cpu");
+        CHECK(checks > kernels && checks <= 2 * kernels);
+        CHECK(is_text(&d, 0, "cuda_skipped", "not asked for"));
+        free(d.nodes);
+    }
+    check_case("selftest: a checkpoint, as text; all backends there are");
+    snprintf(command, sizeof command, "selftest --model %s --threads 2", check_golden("models/tiny-a"));
+    CHECK_INT(cli(command), 0);
+    CHECK(last.out && strstr(last.out, "cpu  fp32 plain") && strstr(last.out, " 0 failed, ") && !strstr(last.out, "FAILED"));
+    CHECK(last.out && strstr(last.out, has_gpu ? "cuda fp32" : "cuda: skipped: ") && !strstr(last.out, has_gpu ? "cuda: skipped: " : "cuda fp32"));
+    check_case("selftest: a reference that cannot be");
+    link_model(check_golden("models/tiny-a"), in_folder("model"), "model.safetensors");
+    snprintf(command, sizeof command, "%s/model.safetensors", check_golden("models/tiny-a"));
+    text = check_read(command, &bytes);
+    if (CHECK(text != NULL)) {
+        memset(text + bytes / 2, 0xff, bytes / 4); /* NaN */
+        write_file(in_folder("model/model.safetensors"), text, bytes);
+        REFUSED("selftest --model %F/model", 3, "not numbers");
+    }
+    free(text);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ devices */
+static void test_no_device(void) {
+    check_case("a GPU that is not there: exit 4, one line, nothing left behind");
+    static const char *const commands[] = {"run -p a --synthetic tiny --device cuda:999", "selftest --device cuda:999",
+                                           "sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --device cuda:999"};
+    for (int i = 0; i < 3; i++) {
+        char command[200];
+        REFUSED(commands[i], 4, "cuda:999");
+        CHECK_INT(last.err_lines, 1);
+        snprintf(command, sizeof command, "%.*s", (int)strlen(commands[i]) - 4, commands[i]);
+        if (has_gpu) continue;
+        REFUSED(command, 4, "--device cuda: ");
+        CHECK_INT(last.err_lines, 1);
+    }
+    CHECK(access(in_folder("x"), F_OK) != 0);
+}
+
+/* One line and exit 4 when a setting of the emulated GPU makes it unusable; `auto` takes the CPU and says why, or has the same error. */
+static void broken_gpu(const char *name, const char *value, const char *words, int automatic) {
+    document d;
+    check_case("a GPU with %s=%s", name, value);
+    setenv(name, value, 1);
+    REFUSED("run -p a --synthetic tiny --max_new_tokens 1 --device cuda", 4, words);
+    CHECK_INT(last.err_lines, 1);
+    if (automatic) REFUSED("run -p a --synthetic tiny --max_new_tokens 1", automatic, words);
+    else {
+        if (cli_json("run -p a --synthetic tiny --max_new_tokens 1 --json", 0, &d)) {
+            uint32_t from = member(&d, 0, "provenance"), device = member(&d, from, "device");
+            CHECK(!strncmp(d.json.text + d.nodes[device].start, "cpu: ", 5) && !is_null(&d, from, "device_note") && is_null(&d, from, "gpu"));
+            free(d.nodes);
+        }
+        CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1"), 0);
+        CHECK(last.out && strstr(last.out, "(no CUDA: ") && strstr(last.out, words));
+        CHECK_INT(cli("info"), 0);
+        CHECK(last.out && strstr(last.out, "\ngpu         none: ") && strstr(last.out, words));
+    }
+    unsetenv(name);
+}
+
+static void test_emulated(void) {
+    static char path[300];
+    const char *ours = program;
+    document d;
+    snprintf(path, sizeof path, "%s/emulated/vlmprof", getenv("B") ? getenv("B") : "build");
+    if (access(path, X_OK)) { check_skip("the command with an emulated GPU", "it was not built (make test builds it)"); return; }
+    program = path;
+    setenv("CUDA_ON_CPU_DEVICES", "2", 1);
+    check_case("emulated: info names the GPUs");
+    if (cli_json("info --json", 0, &d)) {
+        uint32_t gpu = vp_json_at(&d.json, member(&d, 0, "gpus"), 1);
+        CHECK_INT(d.nodes[member(&d, 0, "gpus")].count, 2);
+        check_keys(&d, gpu, "index name compute_capability multiprocessors memory_bytes free_bytes driver runtime");
+        CHECK(number(&d, gpu, "index") == 1 && is_text(&d, gpu, "compute_capability", "9.0") && is_text(&d, gpu, "driver", "13.0"));
+        CHECK(!is_null(&d, 0, "cuda_toolkit") && is_null(&d, 0, "gpus_note"));
+        free(d.nodes);
+    }
+    check_case("emulated: auto is the first GPU, cuda:1 the second, cuda:2 is none");
+    if (cli_json("run -p 'Where is it?' --synthetic tiny --max_new_tokens 3 --ignore_eos --json", 0, &d)) {
+        uint32_t from = member(&d, 0, "provenance"), s = member(&d, 0, "stages");
+        double sum = number(&d, 0, "unaccounted");
+        CHECK(!strncmp(d.json.text + d.nodes[member(&d, from, "device")].start, "cuda:0: ", 8) && is_null(&d, from, "device_note"));
+        CHECK(number(&d, member(&d, from, "gpu"), "index") == 0);
+        check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
+        for (int i = 0; i < 10; i++) if (i != 2 && i != 3) sum += number(&d, s, stages[i]);
+        CHECK_NEAR(sum, number(&d, 0, "T_total"), 1e-6 * sum); /* of the device's times, not of the host's */
+        CHECK(number(&d, member(&d, member(&d, 0, "stage_detail"), "prefill"), "wall_ms") > number(&d, s, "prefill"));
+        free(d.nodes);
+    }
+    CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:1"), 0);
+    CHECK(last.out && strstr(last.out, "device   cuda:1: "));
+    REFUSED("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:2", 4, "cuda:2");
+    setenv("CUDA_ON_CPU_DEVICES", "1", 1);
+    broken_gpu("CUDA_ON_CPU_DEVICES", "0", "", 0);
+    broken_gpu("CUDA_ON_CPU_DRIVER", "0", "driver", 0);
+    broken_gpu("CUDA_ON_CPU_DRIVER", "12000", "driver", 0);
+    broken_gpu("CUDA_ON_CPU_CAPABILITY", "7.5", "7.5", 4);
+    broken_gpu("CUDA_ON_CPU_CUBLAS", "0", "cuBLAS", 4);
+    broken_gpu("CUDA_ON_CPU_MEMORY", "1000000", "GB", 4);
+    broken_gpu("CUDA_ON_CPU_FAIL", "launch:5", "cuda", 4);
+    check_case("emulated: selftest finds GPU and CPU equal");
+    if (cli_json("selftest --device cuda --json", 0, &d)) {
+        CHECK_INT(check_selftest(&d, "cuda"), 2);
+        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 3); /* and the yardstick of bf16 */
+        CHECK(is_null(&d, 0, "cuda_skipped"));
+        free(d.nodes);
+    }
+    check_case("emulated: a GPU that fails in selftest is a failed check");
+    setenv("CUDA_ON_CPU_FAIL", "illegal:3", 1);
+    CHECK_INT(cli("selftest --device cuda"), 1);
+    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "1 passed, 2 failed, 0 skipped"));
+    unsetenv("CUDA_ON_CPU_FAIL");
+    check_case("emulated: a sweep on a GPU is not gone on with on the CPU");
+    mkdir(in_folder("data"), 0777);
+    write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 --num_runs_per_sample 1"), 0);
+    CHECK_INT(last.err_lines, 1); /* auto took the GPU: nothing to say */
+    setenv("CUDA_ON_CPU_DEVICES", "0", 1);
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 --num_runs_per_sample 1"), 4);
+    CHECK(last.err && strstr(last.err, "no CUDA: ") && strstr(last.err, "were measured on cuda:0: ") && last.err_lines <= 4);
+    CHECK_INT(count_rows(), 1);
+    setenv("CUDA_ON_CPU_DEVICES", "1", 1);
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 --num_runs_per_sample 1"), 0);
+    CHECK_INT(count_rows(), 2);
+    unsetenv("CUDA_ON_CPU_DEVICES");
+    remove_folder(in_folder("out"));
+    program = ours;
+}
+
 int main(void) {
     const char *base = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s/vlmprof-cli-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
     if (!mkdtemp(folder)) { perror(folder); return 1; }
+    if (getenv("PROGRAM")) program = getenv("PROGRAM");
+    test_info(); /* first: it says whether there is a GPU */
     test_usage();
     test_tile();
     test_tokenize();
@@ -850,6 +1120,9 @@ int main(void) {
     test_sweep_strategies();
     test_sweep_failures();
     test_resume();
+    test_selftest();
+    test_no_device();
+    test_emulated();
     remove_folder(folder);
     free(last.out);
     free(last.err);

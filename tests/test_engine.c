@@ -124,7 +124,8 @@ static void test_open_errors(void) {
     vp_model_config c;
     progress_log log;
     o = good; o.device = "cuda"; refused("device cuda", &o, VP_ERR_DEVICE, "cuda");
-    o.device = "cuda:1"; refused("device cuda:1", &o, VP_ERR_DEVICE, "cuda:1");
+    o.device = "cuda:1"; refused("device cuda:1", &o, VP_ERR_DEVICE, "cuda");
+    o.device = "cuda:x"; refused("device cuda:x", &o, VP_ERR_RANGE, "cuda:x");
     o.device = "tpu"; refused("device tpu", &o, VP_ERR_RANGE, "tpu");
     o = good; o.config = NULL; refused("no config", &o, VP_ERR_RANGE, "config");
     o = good; o.max_sequence = 0; refused("max_sequence 0", &o, VP_ERR_RANGE, NULL);
@@ -401,13 +402,18 @@ static void test_threads(vp_weights weights) {
     vp_engine_options one = options_of(weights, NULL, 1), two = options_of(weights, NULL, 2), four = options_of(weights, NULL, 4);
     vp_engine *engines[3] = { open_engine(&one), open_engine(&two), open_engine(&four) };
     run r[3];
+    const vk_cpu *first;
+    vk_cpu *own;
     check_case("1, 2 and 4 threads, %s", weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16");
     for (int i = 0; i < 3; i++) {
         run_new(&r[i], 1);
-        if (!CHECK(engines[i])) continue;
+        if (!CHECK(engines[i] && engines[0])) continue;
+        first = vk_cpu_of(engines[0]->queue);
         CHECK_INT(engines[i]->queue->threads, i == 0 ? 1 : 2 * i);
-        engines[i]->cpu = engines[0]->cpu; /* the measured choice of kernels may differ from one opening to the next */
-        engines[i]->queue->threads = i == 0 ? 1 : 2 * i;
+        own = vk_cpu_of(engines[i]->queue);
+        memcpy(own->gemm, first->gemm, sizeof own->gemm); /* the measured choice of kernels may differ from one opening to the next */
+        own->begin = first->begin;
+        own->end = first->end;
         run_on(engines[i], &r[i]);
         CHECK(same_output(&r[0], &r[i]));
     }

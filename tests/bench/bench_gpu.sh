@@ -11,7 +11,7 @@ echo "commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv 2>/dev/null || echo "nvidia-smi: not found"
 "$program" info
 for tier in low medium high; do
-    echo "== one request, tier $tier, top_k 8, 16 blocks, 33 tokens: medians of 5 runs"
+    echo "== one request, tier $tier, top_k 8, 16 blocks, 33 tokens: means of 5 runs"
     "$program" run --synthetic molmoe-1b --device cuda samples/cat.jpg -p "What animal is this, and what is it doing?" --tier "$tier" --top_k 8 \
         --max_new_tokens 33 --ignore_eos --num_runs 5
 done

@@ -1,0 +1,46 @@
+#!/bin/bash
+# planted.sh: the GPU code with one mistake planted, one of each kind, under the emulated GPU: each must be found by `selftest` (or stop in the
+# emulator) for at least one of three schedules, and the code as it is must pass all three. Needs the objects of `make test`. Ends with a count line.
+cd "$(dirname "$0")/.." || exit 1
+B=${B:-build} CXX=${CXX:-g++} passed=0 failed=0
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+selftest() { # with each schedule in turn, until one fails
+    local seed
+    for seed in 1 2 3; do
+        CUDA_ON_CPU_SEED=$seed timeout 300 "$work/vlmprof" selftest --device cuda >"$work/log" 2>&1 || return 1
+    done
+} 2>/dev/null # the shell's own word about a child that aborted
+build() {
+    $CXX -x c++ -std=c++17 -O1 -w -I. -include tests/cuda_on_cpu.h -c "$work/vlmprof_kernels.cu" -o "$work/emulated.o" &&
+        $CXX -fopenmp "$B/cli.o" "$B/vlmprof_kernels.o" "$work/emulated.o" -o "$work/vlmprof" -ldl -lm
+}
+plant() { # plant KIND SED
+    sed "$2" vlmprof_kernels.cu > "$work/vlmprof_kernels.cu"
+    if [ -n "$2" ] && cmp -s vlmprof_kernels.cu "$work/vlmprof_kernels.cu"; then
+        echo "FAILED $1: the place where it is planted has changed"
+        failed=$((failed + 1))
+    elif ! build; then
+        echo "FAILED $1: does not compile"
+        failed=$((failed + 1))
+    elif [ -z "$2" ]; then
+        if selftest; then passed=$((passed + 1)); else echo "FAILED $1"; tail -n 5 "$work/log"; failed=$((failed + 1)); fi
+    elif selftest; then
+        echo "FAILED $1: nobody noticed"
+        failed=$((failed + 1))
+    else
+        passed=$((passed + 1))
+        echo "found: $1: $(grep -E 'cuda_on_cpu:|FAILED|vlmprof:' "$work/log" | head -n 1 | cut -c1-150)"
+    fi
+}
+
+plant "as it is" ''
+plant "missing barrier" '/^KERNEL(k_pool_attention/,/^}/ s/SYNC();//'
+plant "missing wait" '/cudaEventSynchronize(cuda->sent/d'
+plant "divergent barrier" 's/if (LANE0) p\[hj\] = s \* scale;/if (LANE0) { p[hj] = s * scale; SYNC(); }/'
+plant "out of bounds" 's/return vk_cuda_scratch(extent, at) + 256;/return vk_cuda_scratch(extent, at) - extent->linear_floats * 2;/'
+plant "wrong launch size" 's/LAUNCH(k_silu_mul, rows,/LAUNCH(k_silu_mul, rows - 1,/'
+plant "missing copy" '/^static void vk_cuda_copy/,/^}/ s/(int64_t)bytes))/(int64_t)bytes) \&\& 0)/'
+echo "planted: $passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
