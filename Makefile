@@ -155,6 +155,7 @@ check: test
 	@tests/deps.sh clang
 	@tests/check_style.sh
 	@CC="$(CC)" tests/check_compile.sh
+	@B=$(B) CXX="$(CXX)" tests/planted.sh
 	@$(MAKE) test-sanitized CC=gcc
 	@$(MAKE) test-sanitized CC=clang
 	@if [ -n "$(NVCC)" ]; then $(MAKE) gpu-compile; else echo "skipped: gpu-compile: nvcc not found"; fi

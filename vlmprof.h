@@ -915,7 +915,7 @@ typedef struct vp_request {
 } vp_request;
 
 typedef struct vp_reply {
-    int32_t *tokens; int64_t *step_ns;               /* caller's, [max_new_tokens] each; step_ns[i] = decode step i on the device, i < token_count - 1 */
+    int32_t *tokens; int64_t *step_ns;               /* caller's, [max_new_tokens] each; step_ns[i]: decode step i < token_count - 1 on the device */
     int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
     vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
 } vp_reply;

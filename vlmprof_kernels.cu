@@ -545,15 +545,17 @@ static void l_convert(vk_queue *queue, void *y, const float *x, int rows, int d,
 }
 static void l_vit_embed(vk_queue *queue, float *x, const float *patches, const float *class_embedding, const float *positions, int views, int count,
                         int d) {
-    int64_t floats = (int64_t)views * count * d;
-    LAUNCH(k_vit_embed, views * count, vk_threads_for(d), floats, floats * 8 + (int64_t)count * d * 4, x, patches, class_embedding, positions, count, d);
+    int64_t floats = (int64_t)views * count * d, patch_floats = (int64_t)views * (count - 1) * d;
+    LAUNCH(k_vit_embed, views * count, vk_threads_for(d), floats, 4 * (patch_floats + d + (int64_t)count * d + floats), x, patches, class_embedding,
+           positions, count, d);
 }
 static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead,
                            const float *pad_embed, size_t layer_floats, int views, int layers, int w, int side, int pool, int ld, int wide) {
     int windows = views * (side / pool) * (side / pool);
-    int64_t values = (int64_t)windows * pool * pool * layers * w, queries = (int64_t)windows * layers * w;
-    LAUNCH(k_pool_windows, windows, vk_threads_for(w), 3 * values + queries, values * (4 + vk_element(wide)) + queries * vk_element(wide), keys, query,
-           hidden, mask, dead, pad_embed, layer_floats, layers, w, side, pool, ld, wide);
+    int64_t values = (int64_t)windows * pool * pool * layers * w, queries = (int64_t)windows * layers * w,
+            small = (int64_t)views * (side * side + 1) + 2 * layers * w; /* masks, dead, pad_embed */
+    LAUNCH(k_pool_windows, windows, vk_threads_for(w), 3 * values + queries, 4 * (values + small) + (values + queries) * vk_element(wide), keys,
+           query, hidden, mask, dead, pad_embed, layer_floats, layers, w, side, pool, ld, wide);
 }
 static void l_pool_attention(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads, int head_dim, int ldy,
                              int wide) {
@@ -566,44 +568,45 @@ static void l_silu_mul(vk_queue *queue, void *y, const float *gate_up, int rows,
     LAUNCH(k_silu_mul, rows, vk_threads_for(h), 4 * count, count * (8 + vk_element(wide)), y, gate_up, h, ldy, wide);
 }
 static void l_embed(vk_queue *queue, float *x, const void *table, const int32_t *ids, int rows, int d, int wide) {
-    LAUNCH(k_embed, rows, vk_threads_for(d), 0, (int64_t)rows * d * (4 + vk_element(wide)), x, table, ids, d, wide);
+    LAUNCH(k_embed, rows, vk_threads_for(d), 0, (int64_t)rows * (d * (4 + vk_element(wide)) + 4), x, table, ids, d, wide);
 }
 static void l_scatter_add(vk_queue *queue, float *x, const float *features, const int32_t *index, int rows, int d) {
     int64_t count = (int64_t)rows * d;
-    LAUNCH(k_scatter_add, rows, vk_threads_for(d), count, count * 12, x, features, index, d);
+    LAUNCH(k_scatter_add, rows, vk_threads_for(d), count, count * 12 + 4 * rows, x, features, index, d);
 }
 static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
                            const float *cs, const int32_t *position, int rows, int d, int head_dim, int ldq, float eps, int wide) {
     int64_t count = (int64_t)rows * d;
-    LAUNCH(k_qk_norm_rope, rows, vk_threads_for(d), 14 * count, count * (12 + 3 * vk_element(wide)), q, key, value, qkv, q_weight, k_weight, cs, position,
-           d, head_dim, ldq, eps, wide);
+    LAUNCH(k_qk_norm_rope, rows, vk_threads_for(d), 14 * count,
+           count * (12 + 3 * vk_element(wide)) + 4 * (2 * d + (int64_t)rows * head_dim + 1), q, key, value, qkv, q_weight, k_weight, cs, position, d,
+           head_dim, ldq, eps, wide);
 }
 static void l_attention_decode(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
                                int keys, int lds, int d, int head_dim, int wide) {
     int64_t heads = d / head_dim;
-    LAUNCH(k_attention_decode, heads, VK_BLOCK_MAX, (int64_t)keys * (4 * d + 5 * heads), ((int64_t)keys + 1) * 2 * d * vk_element(wide), y, q, key,
-           value, scores, position, lds, d, head_dim, 1.0f / sqrtf((float)head_dim), wide);
+    LAUNCH(k_attention_decode, heads, VK_BLOCK_MAX, (int64_t)keys * (4 * d + 5 * heads), ((int64_t)keys + 1) * 2 * d * vk_element(wide) + 4, y, q,
+           key, value, scores, position, lds, d, head_dim, 1.0f / sqrtf((float)head_dim), wide);
 }
 /* the comparisons of the ranking count as FLOPs */
 static void l_router(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k) {
     int64_t count = (int64_t)rows * experts;
-    LAUNCH(k_router, rows, vk_threads_for(experts), count * (5 + experts), count * 4 + (int64_t)rows * k * 8, index, weight, logits, experts, k);
+    LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * k * 8, index, weight, logits, experts, k);
 }
 static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
                         int pairs) {
     LAUNCH(k_moe_count, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 4 + experts * 4, count, index, pairs);
-    LAUNCH(k_moe_fill, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 12 + experts * 8, start, list, slot_row, count, index,
-           pairs);
+    LAUNCH(k_moe_fill, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 12 + experts * 8 + 4, start, list, slot_row, count,
+           index, pairs);
 }
 static void l_gather(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes) {
-    LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0, (int64_t)rows * row_bytes * 2, y, x, list, k, row_bytes);
+    LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0, ((int64_t)rows / k + rows) * row_bytes + (int64_t)rows * 4, y, x, list, k, row_bytes);
 }
 static void l_combine(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d) {
     int64_t count = (int64_t)rows * d;
-    LAUNCH(k_combine, rows, vk_threads_for(d), count * k * 2, count * (8 + 4 * k), x, expert_rows, slot_row, weight, k, d);
+    LAUNCH(k_combine, rows, vk_threads_for(d), count * k * 2, count * (8 + 4 * k) + (int64_t)rows * k * 8, x, expert_rows, slot_row, weight, k, d);
 }
 static void l_argmax(vk_queue *queue, int32_t *out, const float *x, int rows, int n) {
-    LAUNCH(k_argmax, rows, n > VK_BLOCK_MAX ? 1024 : vk_threads_for(n), 2 * (int64_t)rows * n, (int64_t)rows * n * 4, out, x, n);
+    LAUNCH(k_argmax, rows, n > VK_BLOCK_MAX ? 1024 : vk_threads_for(n), 2 * (int64_t)rows * n, ((int64_t)n + 1) * rows * 4, out, x, n);
 }
 static void l_advance(vk_queue *queue, int32_t *position, int by) { LAUNCH(k_advance, 1, 32, 1, 8, position, by); }
 
@@ -634,7 +637,14 @@ typedef struct vk_attention_job {
 
 /* the k chosen experts of one token: y f32 [k, n] = x in-type [k, ldx] (ldx 0: the same row for all) times the weights of expert index[slot];
  * experts' weights lie `stride_bytes` apart, `first` is expert 0 */
-typedef struct vk_expert_rows_job { float *y; const void *x; const vk_linear *first; const int32_t *index; int k, ldx; size_t stride_bytes; } vk_expert_rows_job;
+typedef struct vk_expert_rows_job {
+    float *y;
+    const void *x;
+    const vk_linear *first;
+    const int32_t *index;
+    int k, ldx;
+    size_t stride_bytes;
+} vk_expert_rows_job;
 
 /* the largest sizes that an engine will ask for */
 typedef struct vk_extent {
@@ -652,8 +662,6 @@ typedef struct vk_backend {
     int run_ahead;      /* results are known late: a decode step is sent before the token before it is known */
     size_t stage_bytes; /* most bytes of one stage() */
     int32_t toolkit;    /* CUDA version compiled with */
-    vp_result (*device_count)(int32_t *count, vp_error *error);
-    vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
     vp_result (*open)(const vk_setup *setup, vk_queue **queue, vp_error *error);
     void (*close)(vk_queue *queue); /* waits, and frees all that the queue holds */
     void (*describe)(vk_queue *queue, char *text, size_t capacity);
@@ -669,17 +677,24 @@ typedef struct vk_backend {
     void (*copy)(vk_queue *queue, void *to, const void *from, size_t bytes);
     void (*linear)(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue);
     void (*grouped)(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue); /* without biases */
-    void (*expert_rows)(vk_queue *queue, const vk_expert_rows_job *job);               /* NULL: grouped serves single tokens too */
     void (*attention)(vk_queue *queue, const vk_attention_job *job);
     void (*mark)(vk_queue *queue, int slot, const int32_t *token);                     /* a time stamp; keeps *token (NULL: nothing) for token() */
     vp_result (*wait)(vk_queue *queue, int slot, vp_error *error);                     /* until the mark is reached */
     int64_t (*between)(vk_queue *queue, int from, int to);                             /* ns between two marks that were reached */
     int32_t (*token)(vk_queue *queue, int slot);
-    /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown. NULL: cannot */
+    /* only where the table says so, else NULL */
+    vp_result (*device_count)(int32_t *count, vp_error *error);
+    vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
+    void (*expert_rows)(vk_queue *queue, const vk_expert_rows_job *job);               /* without it grouped serves single tokens too */
+    /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown */
     int (*replay)(vk_queue *queue, uint64_t key);
     void (*record)(vk_queue *queue);
     void (*keep)(vk_queue *queue, uint64_t key);
 } vk_backend;
+/* the functions that every backend has, in the order of the table */
+#define VK_BACKEND_FUNCTIONS(own) \
+    own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, own##_use, own##_enter, own##_stage, \
+    own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, own##_attention, own##_mark, own##_wait, own##_between, own##_token
 
 static size_t vk_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 static size_t vk_max(size_t a, size_t b) { return a > b ? a : b; }
@@ -687,7 +702,10 @@ static int64_t vk_linear_bytes(const vk_linear *w, int m, vk_epilogue epilogue, 
     int64_t in = w->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
     return (int64_t)w->n * w->k * in + (int64_t)m * w->k * in + (int64_t)m * w->n * out + (w->bias ? 4 * (int64_t)w->n : 0);
 }
-static int64_t vk_linear_flops(const vk_linear *w, int m) { return 2 * (int64_t)m * w->n * w->k; }
+static int64_t vk_linear_flops(const vk_linear *w, int m, vk_epilogue epilogue) {
+    int64_t results = (int64_t)m * w->n;
+    return results * (2 * (int64_t)w->k + (w->bias ? 1 : 0) + (epilogue == VK_QUICKGELU ? 4 : epilogue == VK_ADD_F32 ? 1 : 0));
+}
 
 #ifdef VK_CUDA
 /* ====================================================================================================== cuda >>cuda
@@ -737,12 +755,12 @@ static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
 
 /* ---- kernels that the CPU does not need: its GEMM and attention tiles do this on the way */
 
-/* epilogue of a linear with a bias: x f32 [rows, n] -> y as vk_epilogue says. One block a row. */
+/* epilogue that cuBLAS does not do: x f32 [rows, n], bias f32 [n] or NULL -> y as vk_epilogue says. One block a row. */
 KERNEL(k_finish_linear, void *y, const float *x, const float *bias, int n, int ldy, int epilogue, int wide) {
     const float *xr = x + BLK * (size_t)n;
     size_t o = BLK * (size_t)ldy;
     EACH(i, n) {
-        float v = xr[i] + bias[i];
+        float v = bias ? xr[i] + bias[i] : xr[i];
         if (epilogue == VK_QUICKGELU) v = v / (1.0f + vk_exp(-1.702f * v));
         if (epilogue == VK_ADD_F32) ((float *)y)[o + (size_t)i] += v;
         else if (epilogue == VK_STORE_F32) ((float *)y)[o + (size_t)i] = v;
@@ -1010,18 +1028,19 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
 }
 static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    int in_type = epilogue == VK_STORE || epilogue == VK_QUICKGELU, separate = w->bias || epilogue == VK_QUICKGELU;
+    int in_type = epilogue == VK_STORE || epilogue == VK_QUICKGELU;
     cudaDataType type = in_type && !cuda->wide ? CUDA_R_16BF : CUDA_R_32F;
-    if (!separate) {
-        if (vk_count(queue, vk_linear_flops(w, m), vk_linear_bytes(w, m, epilogue, cuda->wide)))
-            vk_cuda_product(queue, y, ldy, type, x, ldx, m, w, epilogue == VK_ADD_F32 ? 1.0f : 0.0f);
+    int64_t flops = vk_linear_flops(w, m, epilogue), bytes = vk_linear_bytes(w, m, epilogue, cuda->wide), results = (int64_t)m * w->n,
+            products = 2 * results * w->k, operands = ((int64_t)w->n + m) * w->k * (w->wide ? 4 : 2);
+    if (!w->bias && epilogue != VK_QUICKGELU) {
+        if (vk_count(queue, flops, bytes)) vk_cuda_product(queue, y, ldy, type, x, ldx, m, w, epilogue == VK_ADD_F32 ? 1.0f : 0.0f);
         return;
     }
-    if (vk_count(queue, vk_linear_flops(w, m), vk_linear_bytes(w, m, VK_STORE_F32, cuda->wide)))
+    /* the epilogue is a kernel of its own, and the sums pass through memory */
+    if (vk_count(queue, products, operands + 4 * results))
         vk_cuda_product(queue, cuda->scratch, w->n, CUDA_R_32F, x, ldx, m, w, 0.0f);
-    LAUNCH(k_finish_linear, m, vk_threads_for(w->n), (int64_t)m * w->n * (epilogue == VK_STORE_F32 || epilogue == VK_STORE ? 1 : epilogue == VK_ADD_F32 ? 2 : 5),
-           (int64_t)m * w->n * (4 + (epilogue == VK_ADD_F32 ? 8 : type == CUDA_R_32F ? 4 : 2)), y, (const float *)cuda->scratch, w->bias, w->n, ldy,
-           (int)epilogue, cuda->wide);
+    LAUNCH(k_finish_linear, m, vk_threads_for(w->n), flops - products, bytes - operands + 4 * results, y, (const float *)cuda->scratch, w->bias, w->n,
+           ldy, (int)epilogue, cuda->wide);
 }
 static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
     for (int i = 0; i < count; i++)
@@ -1030,9 +1049,10 @@ static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count,
 static void vk_cuda_expert_rows(vk_queue *queue, const vk_expert_rows_job *job) {
     const vk_linear *w = job->first;
     int warps = VK_BLOCK_MAX / 32, row_blocks = (w->n + warps - 1) / warps;
-    LAUNCH(k_expert_rows, job->k * row_blocks, VK_BLOCK_MAX, vk_linear_flops(w, 1) * job->k,
-           (int64_t)job->k * (vk_linear_bytes(w, 1, VK_STORE_F32, 1)), job->y, job->x, (const void *)w->weights, job->index, job->stride_bytes,
-           row_blocks, w->n, w->k_padded, job->ldx, w->wide);
+    int64_t weights = (int64_t)job->k * w->n * w->k, inputs = (int64_t)(job->ldx ? job->k : 1) * w->k;
+    LAUNCH(k_expert_rows, job->k * row_blocks, VK_BLOCK_MAX, 2 * weights,
+           (weights + inputs) * vk_element(w->wide) + 4 * ((int64_t)job->k * w->n + job->k), job->y, job->x, (const void *)w->weights, job->index,
+           job->stride_bytes, row_blocks, w->n, w->k_padded, job->ldx, w->wide);
 }
 /* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
@@ -1045,20 +1065,23 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     const char *q = (const char *)job->q + (from + (size_t)first) * (size_t)job->ldq * element;
     const char *k = (const char *)job->k + from * (size_t)job->ldk * element, *v = (const char *)job->v + from * (size_t)job->ldk * element;
     char *y = (char *)job->y + (from + (size_t)first) * (size_t)job->ldy * element;
-    int64_t products = 2 * (int64_t)job->heads * rows * keys * hd, scores = (int64_t)job->heads * rows * keys,
-            width = (int64_t)job->heads * hd, e = (int64_t)element;
-    if (vk_count(queue, products, (int64_t)(rows + keys) * width * e + scores * 4))
+    /* counted: what causal attention needs, not the squares that are computed */
+    int64_t seen = job->causal ? (int64_t)rows * first + (int64_t)rows * (rows + 1) / 2 : (int64_t)rows * keys, scores = job->heads * seen,
+            products = 2 * scores * hd, in_and_out = (int64_t)(rows + keys) * job->heads * hd * (int64_t)element;
+    if (vk_count(queue, products, in_and_out + scores * 4))
         vk_cublas_check(queue,
                         blas->gemm_strided(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, keys, rows, hd, &one, k, type, job->ldk, hd, q, type, job->ldq, hd,
                                            &zero, cuda->scores, CUDA_R_32F, ld, (long long)rows * ld, job->heads, CUBLAS_COMPUTE_32F,
                                            CUBLAS_GEMM_DEFAULT),
                         "cublasGemmStridedBatchedEx (q k)", __LINE__);
-    LAUNCH(k_softmax_rows, (job->heads * rows + VK_BLOCK_MAX / 32 - 1) / (VK_BLOCK_MAX / 32), VK_BLOCK_MAX, 6 * scores, scores * (4 + e),
-           cuda->weights, (const float *)cuda->scores, job->heads * rows, rows, job->causal ? first + 1 : keys, keys, ld, job->causal, 1.0f / sqrtf((float)hd), cuda->wide);
-    if (vk_count(queue, products, scores * e + (int64_t)(rows + keys) * width * e))
+    LAUNCH(k_softmax_rows, (job->heads * rows + VK_BLOCK_MAX / 32 - 1) / (VK_BLOCK_MAX / 32), VK_BLOCK_MAX, 5 * scores,
+           scores * (4 + (int64_t)element),
+           cuda->weights, (const float *)cuda->scores, job->heads * rows, rows, job->causal ? first + 1 : keys, keys, ld, job->causal,
+           1.0f / sqrtf((float)hd), cuda->wide);
+    if (vk_count(queue, products, in_and_out + scores * (int64_t)element))
         vk_cublas_check(queue,
-                        blas->gemm_strided(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, hd, rows, keys, &one, v, type, job->ldk, hd, cuda->weights, type, ld,
-                                           (long long)rows * ld, &zero, y, type, job->ldy, hd, job->heads, CUBLAS_COMPUTE_32F,
+                        blas->gemm_strided(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, hd, rows, keys, &one, v, type, job->ldk, hd, cuda->weights, type,
+                                           ld, (long long)rows * ld, &zero, y, type, job->ldy, hd, job->heads, CUBLAS_COMPUTE_32F,
                                            CUBLAS_GEMM_DEFAULT),
                         "cublasGemmStridedBatchedEx (weights v)", __LINE__);
 }
@@ -1098,7 +1121,10 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
     if (queue->error) return 1;
     for (int i = 0; i < VK_RECORDINGS; i++)
-        if (cuda->recordings[i].steps && cuda->recordings[i].key == key) { VK_TRY(cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream)); return 1; }
+        if (cuda->recordings[i].steps && cuda->recordings[i].key == key) {
+            VK_TRY(cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream));
+            return 1;
+        }
     return 0;
 }
 static void vk_cuda_record(vk_queue *queue) {
@@ -1126,10 +1152,8 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
 extern "C" {
 extern const vk_backend vk_cuda_backend;
 const vk_backend vk_cuda_backend = {
-    VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, vk_cuda_count, vk_cuda_describe_device, vk_cuda_open, vk_cuda_close, vk_cuda_describe,
-    vk_cuda_gemm, vk_cuda_free_bytes, vk_cuda_scratch_bytes, vk_cuda_allocate, vk_cuda_use, vk_cuda_enter, vk_cuda_stage, vk_cuda_commit, vk_cuda_fetch, vk_cuda_copy,
-    vk_cuda_linear, vk_cuda_grouped, vk_cuda_expert_rows, vk_cuda_attention, vk_cuda_mark, vk_cuda_wait, vk_cuda_between, vk_cuda_token,
-    vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+    VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
+    vk_cuda_expert_rows, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
 }
 #else /* !VK_CUDA */
@@ -1768,14 +1792,15 @@ static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t byte
 }
 static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
-    if (vk_count(queue, vk_linear_flops(w, m), vk_linear_bytes(w, m, epilogue, cpu->wide))) vk_linear_run(cpu, y, ldy, x, ldx, m, w, epilogue);
+    if (vk_count(queue, vk_linear_flops(w, m, epilogue), vk_linear_bytes(w, m, epilogue, cpu->wide)))
+        vk_linear_run(cpu, y, ldy, x, ldx, m, w, epilogue);
 }
 static void vk_cpu_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
     int64_t flops = 0, bytes = 0;
     for (int i = 0; i < count; i++) {
         if (jobs[i].m == 0) continue;
-        flops += vk_linear_flops(jobs[i].w, jobs[i].m);
+        flops += vk_linear_flops(jobs[i].w, jobs[i].m, epilogue);
         bytes += vk_linear_bytes(jobs[i].w, jobs[i].m, epilogue, cpu->wide);
     }
     if (vk_count(queue, flops, bytes)) vk_gemm_run(cpu, jobs, count, cpu->first_task, epilogue);
@@ -1806,9 +1831,7 @@ static int64_t vk_cpu_between(vk_queue *queue, int from, int to) { return vk_cpu
 static int32_t vk_cpu_token(vk_queue *queue, int slot) { return vk_cpu_of(queue)->tokens[slot]; }
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, NULL, NULL, vk_cpu_open, vk_cpu_close, vk_cpu_describe, vk_cpu_gemm, vk_cpu_free_bytes,
-    vk_cpu_scratch_bytes, vk_cpu_allocate, vk_cpu_use, vk_cpu_enter, vk_cpu_stage, vk_cpu_commit, vk_cpu_fetch, vk_cpu_copy, vk_cpu_linear,
-    vk_cpu_grouped, NULL, vk_cpu_attention, vk_cpu_mark, vk_cpu_wait, vk_cpu_between, vk_cpu_token, NULL, NULL, NULL
+    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, NULL, NULL, NULL
 };
 /* the GPU's table, when its object is linked too */
 #ifdef __GNUC__
@@ -2155,7 +2178,7 @@ static vp_result vk_load_model(vk_loader *loader, vk_model *m, const vp_model_co
  * Everything a request touches, sized once for the longest request. In-type buffers have VK_ROWS_MAX spare rows and rows padded to VK_PAD. */
 typedef struct vk_buffers {
     /* vision: `view_batch` views at a time */
-    float *pixels, *masks;                                            /* f32 [max_views, patches, ..]: the request's own where the host's memory serves */
+    float *pixels, *masks; /* f32 [max_views, patches, ..]: the request's own where the host's memory serves */
     int32_t *dead;                                                    /* int32 [max_views] */
     void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type */
     float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
@@ -2591,7 +2614,8 @@ static vp_result vk_allocate(vp_engine *e, vp_error *error) {
     arena.base = (char *)e->backend->allocate(e->queue, arena.used);
     if (!arena.base && e->queue->error) return e->backend->wait(e->queue, 0, error);
     if (!arena.base) {
-        snprintf(text, sizeof text, "weights need %.2f GB and buffers %.2f GB, %.2f GB are free on %s; %ssmaller: fewer crops, a shorter prompt, fewer new tokens",
+        snprintf(text, sizeof text,
+                 "weights need %.2f GB and buffers %.2f GB, %.2f GB are free on %s; %ssmaller: fewer crops, a shorter prompt, fewer new tokens",
                  (double)e->weights_bytes / 1e9, (double)(arena.used - e->weights_bytes) / 1e9, (double)free_bytes / 1e9,
                  e->backend->host_memory ? "this machine" : "the GPU", e->wide ? "--weights bf16 halves it; " : "");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);

@@ -17,7 +17,8 @@
  *   arguments Pointers given to kernels, copies and GEMMs must lie in live device memory, whole ranges where they are known.
  * Misuse prints one line that starts with "cuda_on_cpu:" and aborts. What CUDA reports as an error code is returned as that code.
  * Not emulated: time (a virtual clock gives each operation a fixed cost), races between blocks (they run one after the other), atomicity,
- * parallel branches of a captured graph (they run in the order of capture), pointers inside structs passed to kernels.
+ * parallel branches of a captured graph (they run in the order of capture), pointers inside structs passed to kernels, __launch_bounds__; overruns
+ * of static shared arrays show only with g++ -fsanitize=address -fsanitize-sections=cuda_shared.
  *
  * The virtual clock. Kernel 3 us + 2 ns a block; GEMM 3 us + its FLOPs at 100 TFLOP/s; copies between host and device 2 us + bytes at 25 GB/s;
  * device copies and memsets 2 us + bytes at 1 TB/s; events nothing. A stream's operations follow each other; an operation starts no earlier
@@ -392,7 +393,7 @@ inline void report() {
  * All of it, pinned host memory too, lies in one reserved stretch of addresses that are used once: [gap][pages, the bytes at their end][gap].
  * Device memory is accessible only while operations run. The bytes before an allocation on its first page and behind it up to the next multiple
  * of 256 are slack: poisoned under AddressSanitizer, else filled with a pattern that synchronisations check. */
-enum : size_t { PAGE = 4096, HUGE = (size_t)2 << 20, GAP = (size_t)2 << 20, ALIGN = 256 };
+enum : size_t { PAGE = 4096, BIG_PAGE = (size_t)2 << 20, GAP = (size_t)2 << 20, ALIGN = 256 };
 enum : unsigned char { SLACK = 0x5a, FRESH = 0xff };
 inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -418,7 +419,7 @@ inline void reserve_space() {
         void *p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) continue;
         s.space = (unsigned char *)p;
-        s.space_next = (unsigned char *)round_up((size_t)p + GAP, HUGE);
+        s.space_next = (unsigned char *)round_up((size_t)p + GAP, BIG_PAGE);
         s.space_end = s.space + bytes;
         madvise(p, bytes, MADV_DONTDUMP);
         return;
@@ -442,12 +443,12 @@ inline void close_device() {
 }
 inline void *allocate(size_t bytes, bool device) {
     State &s = state();
-    size_t used = round_up(bytes, ALIGN), span = round_up(used, used >= HUGE ? HUGE : PAGE);
-    unsigned char *end = (unsigned char *)round_up((size_t)s.space_next + span, used >= HUGE ? HUGE : PAGE), *p = end - used;
+    size_t used = round_up(bytes, ALIGN), span = round_up(used, used >= BIG_PAGE ? BIG_PAGE : PAGE);
+    unsigned char *end = (unsigned char *)round_up((size_t)s.space_next + span, used >= BIG_PAGE ? BIG_PAGE : PAGE), *p = end - used;
     if (end + GAP > s.space_end || used < bytes) return nullptr;
     Memory m = { bytes, (unsigned char *)((size_t)p / PAGE * PAGE), end, true, device };
     if (mprotect(m.pages, (size_t)(m.end - m.pages), PROT_READ | PROT_WRITE)) return nullptr;
-    if (used >= HUGE) madvise(m.pages, (size_t)(m.end - m.pages), MADV_HUGEPAGE);
+    if (used >= BIG_PAGE) madvise(m.pages, (size_t)(m.end - m.pages), MADV_HUGEPAGE);
     memset(m.pages, SLACK, (size_t)(p - m.pages));
     memset(p, FRESH, bytes);
     memset(p + bytes, SLACK, used - bytes);

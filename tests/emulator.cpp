@@ -102,10 +102,11 @@ template <class T> static __global__ void k_shuffles(T *out, int width) {
     out[32 + l] = __shfl_sync(~0u, v, l * 3 + 1, width);
     out[64 + l] = __shfl_up_sync(~0u, v, 3, width);
     out[96 + l] = __shfl_down_sync(~0u, v, 6, width);
+    out[128 + l] = __shfl_xor_sync(~0u, v, 16, width); /* out of a smaller group: earlier ones can be read, later ones not */
 }
 template <class T> static void check_shuffles() {
     for (int width = 32; width >= 8; width /= 2) {
-        Device<T> out(128);
+        Device<T> out(160);
         CUDA_LAUNCH(k_shuffles<T>, 1, 32, 0, nullptr, out.p, width);
         std::vector<T> h = out.host();
         for (int l = 0; l < 32; l++) {
@@ -114,6 +115,7 @@ template <class T> static void check_shuffles() {
             CHECK_INT(h[(size_t)(32 + l)], 100 + base + (l * 3 + 1) % width);
             CHECK_INT(h[(size_t)(64 + l)], 100 + (r >= 3 ? l - 3 : l));
             CHECK_INT(h[(size_t)(96 + l)], 100 + (r + 6 < width ? l + 6 : l));
+            CHECK_INT(h[(size_t)(128 + l)], 100 + (width == 32 || l >= 16 ? l ^ 16 : l));
         }
     }
 }
@@ -141,6 +143,11 @@ static __global__ void k_exited(float *out) {
     __syncthreads(); /* of those that are left */
     out[128 + l] = (float)__popc(__ballot_sync(~0u, 1));
 }
+static __global__ void k_leave(float *out) { /* the threads that leave may do so before the others wait or after */
+    if (threadIdx.x >= 32) return;
+    __syncthreads();
+    out[threadIdx.x] = 1.0f;
+}
 static void test_votes() {
     check_case("votes, in groups of lanes and after lanes have exited");
     Device<unsigned> out(64);
@@ -160,6 +167,12 @@ static void test_votes() {
     Device<float> part(192);
     CUDA_LAUNCH(k_exited, 1, 41, 0, nullptr, part.p);
     CHECK_INT(part.host()[128 + 40], 9);
+    check_case("a barrier is complete when the last thread that is not at it leaves");
+    CHECK_INT(seeds_right([] {
+        Device<float> left(32);
+        CUDA_LAUNCH(k_leave, 4, 96, 0, nullptr, left.p);
+        return left.host()[7] == 1;
+    }), SEEDS);
 }
 
 static __device__ __forceinline__ float warp_sum(float v) {
@@ -251,6 +264,31 @@ static void test_atomics() {
     CHECK_INT(u.host()[0], 600);
     CHECK_INT(u.host()[1], 299);
     CHECK_NEAR(f.host()[0], 151, 0);
+}
+static __global__ void k_order(int *turn, int *first) {
+    if (atomicAdd(&turn[blockIdx.x], 1) == 0) first[blockIdx.x] = (int)threadIdx.x;
+    if (threadIdx.x == 0) first[gridDim.x + blockIdx.x] = atomicAdd(&turn[gridDim.x], 1);
+}
+static void test_order() {
+    check_case("the seed draws the order of lanes, warps and blocks, the same one each time");
+    std::set<int> lanes, warps, blocks, directions;
+    for (int seed = 1; seed <= 2 * SEEDS; seed++) {
+        std::vector<int> again;
+        for (int twice = 0; twice < 2; twice++) {
+            cuda_on_cpu_reset((uint64_t)seed);
+            Device<int> turn(std::vector<int>(9, 0)), first(16);
+            CUDA_LAUNCH(k_order, 8, 256, 0, nullptr, turn.p, first.p);
+            std::vector<int> h = first.host();
+            if (twice) CHECK(h == again);
+            again = h;
+        }
+        for (size_t b = 0; b < 8; b++) { lanes.insert(again[b] % 32); warps.insert(again[b] / 32); }
+        blocks.insert(again[8]); /* block 0's turn */
+        directions.insert((again[9] - again[8] + 8) % 8);
+    }
+    CHECK(lanes.size() > 16 && warps.size() == 8 && blocks.size() > 3);
+    CHECK(directions.size() == 2 && directions.count(1) && directions.count(7));
+    cuda_on_cpu_reset(1);
 }
 static __device__ int count_nan(void) {
     __shared__ float a[5];
@@ -349,11 +387,25 @@ static bool stages_right(int left, int barrier) {
     CUDA_LAUNCH(k_stages, 1, 64, 0, nullptr, out.p, in.p, 6, left, barrier);
     return same(out.host(), want);
 }
+static __global__ void k_late(float *y, float *x) { /* the source changes while its copy is under way */
+    __shared__ __align__(16) float s[128];
+    int t = (int)threadIdx.x;
+    cuda_on_cpu_cp_async16(&s[t * 4], x + t * 4);
+    cuda_on_cpu_cp_async_commit();
+    x[t * 4] = 9.0f;
+    cuda_on_cpu_cp_async_wait(0);
+    y[t] = s[t * 4];
+}
 static void test_cp_async() {
     check_case("cp.async through two stages, for every seed");
     CHECK_INT(seeds_right([] { return stages_right(0, 1); }), SEEDS);
     check_case("planted: a cp.async wait for one group too few is wrong for every seed");
     CHECK_INT(seeds_right([] { return stages_right(1, 1); }), 0);
+    check_case("planted: a source that changes before the wait may arrive old or new");
+    Device<float> source(std::vector<float>(128, 1.0f)), got(32);
+    CUDA_LAUNCH(k_late, 1, 32, 0, nullptr, got.p, source.p);
+    std::vector<float> seen = got.host();
+    CHECK(std::set<float>(seen.begin(), seen.end()) == std::set<float>({ 1.0f, 9.0f }));
     check_case("planted: no barrier before a stage is used again, wrong for some seed");
     CHECK(seeds_right([] { return stages_right(0, 0); }) < SEEDS);
 }
@@ -538,6 +590,30 @@ static void test_events() {
     check_case("the virtual clock gives the same interval for every seed, whatever other streams do");
     CHECK_INT(seeds_right([] { return fabsf(interval_ms(false) - 0.02014f) < 1e-7f; }), SEEDS); /* 2 (3 + 0.02) + 2 + 10 + 2 + 0.1 us */
     CHECK_INT(seeds_right([] { return fabsf(interval_ms(true) - 0.02014f) < 1e-7f; }), SEEDS);
+    check_case("waiting for an event carries its time to another stream, and so does the host");
+    CHECK_INT(seeds_right([] {
+        Device<float> x(64);
+        cudaStream_t s[3];
+        cudaEvent_t e[4];
+        float ms[2] = { 0, 0 };
+        for (auto &t : s) cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking);
+        for (auto &v : e) cudaEventCreate(&v);
+        cudaEventRecord(e[0], s[0]);
+        CUDA_LAUNCH(k_add, 500, 32, 0, s[0], x.p, x.p, 1.0f, 0); /* 4 us */
+        cudaEventRecord(e[1], s[0]);
+        cudaStreamWaitEvent(s[1], e[1], 0);
+        CUDA_LAUNCH(k_add, 500, 32, 0, s[1], x.p, x.p, 1.0f, 0);
+        cudaEventRecord(e[2], s[1]);
+        cudaStreamSynchronize(s[1]);
+        CUDA_LAUNCH(k_add, 500, 32, 0, s[2], x.p, x.p, 1.0f, 0);
+        cudaEventRecord(e[3], s[2]);
+        cudaDeviceSynchronize();
+        cudaEventElapsedTime(&ms[0], e[0], e[2]);
+        cudaEventElapsedTime(&ms[1], e[0], e[3]);
+        for (auto &t : s) cudaStreamDestroy(t);
+        for (auto &v : e) cudaEventDestroy(v);
+        return fabsf(ms[0] - 0.008f) < 1e-7f && fabsf(ms[1] - 0.012f) < 1e-7f;
+    }), SEEDS);
     check_case("events that cannot be read: not recorded, not timed, not reached, destroyed");
     cudaEvent_t a = nullptr, b = nullptr, untimed = nullptr;
     cudaStream_t s = nullptr;
@@ -606,6 +682,7 @@ static void test_graphs() {
         cudaStreamSynchronize(c.stream);
         right = right && nodes == 3 && pinned[0] == 4 && pinned[63] == 3;
         cudaGraphLaunch(c.executable, c.stream);
+        right = right && pinned[0] != 4; /* poisoned, or there already */
         cudaGraphLaunch(c.executable, nullptr);
         cudaDeviceSynchronize();
         right = right && a.host()[0] == 12 && a.host()[63] == 9;
@@ -1086,6 +1163,7 @@ static void test_wrong_memory() {
     check_case("planted: the host touches device memory");
     CHECK(dies("host code touched device memory", [&] { h[0] = a.p[3]; }));
     CHECK(dies("host code touched device memory", [&] { a.p[3] = 1; }));
+    CHECK(dies("host code touched device memory", [&] { float *fresh; cudaMalloc(&fresh, 64); h[0] = fresh[3]; }));
     check_case("planted: copies whose kind is wrong");
     CHECK(dies("says otherwise", [&] { cudaMemcpy(h.data(), a.p, 16, cudaMemcpyHostToDevice); }));
     CHECK(dies("says otherwise", [&] { cudaMemcpy(a.p, h.data(), 16, cudaMemcpyDeviceToDevice); }));
@@ -1211,6 +1289,15 @@ static void test_fault_switches() {
     CHECK_INT(cuda_on_cpu_synchronize(), cudaErrorIllegalAddress);
     cuda_on_cpu_reset(1);
     CHECK(ok(cudaMemset(a.p, 0, 4)));
+    check_case("what was queued behind the launch that failed does not run");
+    std::vector<float> shared(64, 1.0f);
+    cuda_on_cpu_share(shared.data(), 256);
+    CHECK_INT(seeds_right([&] {
+        cuda_on_cpu_fail("illegal", 1);
+        for (int i = 0; i < 2; i++) CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, shared.data(), shared.data(), 1.0f, 64);
+        return cudaDeviceSynchronize() == cudaErrorIllegalAddress && shared[0] == 1;
+    }), SEEDS);
+    cuda_on_cpu_unshare(shared.data());
 }
 static void test_accounts() {
     char path[] = "/tmp/emulator-XXXXXX", text[300] = "";
@@ -1252,6 +1339,7 @@ int main() {
     test_votes();
     test_blocks();
     test_atomics();
+    test_order();
     test_poison();
     test_mma();
     test_cp_async();
