@@ -93,7 +93,7 @@ $(PROGRAM): $(B)/cli.o $(B)/vlmprof_kernels.o $(GPU_OBJECT)
 
 # ---- the same with the GPU emulated (tests/cuda_on_cpu.h): the whole command, and the tests that run on any device
 E := $(B)/emulated
-EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) -Wno-pedantic $(CFLAGS) -O2 $(SANITIZE) -include tests/cuda_on_cpu.h
+EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -include tests/cuda_on_cpu.h
 $(E)/vlmprof_emulated.o: vlmprof_kernels.cu vlmprof.h tests/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $< (GPU code, emulated)"
 	@mkdir -p $(E)

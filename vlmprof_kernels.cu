@@ -101,6 +101,7 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
     } while (0)
 /* keeps the first failure */
 static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, int line) {
+    if (status != cudaSuccess) cudaGetLastError(); /* it is told through the queue; the next engine's launches start clean */
     if (status != cudaSuccess && !queue->error) {
         queue->error = (int)status;
         queue->error_at = what;
@@ -622,7 +623,8 @@ typedef struct vk_linear {
     void *weights;
     const float *bias; /* f32 [n] or NULL */
     int n, k, k_padded;
-    int wide;          /* f32 weights and inputs; the router's are so in bf16 mode too, because a flipped expert costs more than rounding */
+    int wide;          /* f32 weights and inputs; the router's are so in bf16 mode too, because a flipped expert costs more than rounding. Such a
+                        * layer gives f32: only the _F32 epilogues */
 } vk_linear;
 /* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y += */
 typedef enum vk_epilogue { VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32 } vk_epilogue;
@@ -648,7 +650,8 @@ typedef struct vk_expert_rows_job {
 
 /* the largest sizes that an engine will ask for */
 typedef struct vk_extent {
-    int wide, marks, experts;
+    int wide, experts;
+    int64_t marks;
     vk_attention_job vit, llm;     /* sizes only */
     size_t linear_floats;          /* results of a linear with a bias */
 } vk_extent;
@@ -743,7 +746,7 @@ typedef struct vk_cuda {
     int half;
     cudaEvent_t sent[2]; /* the copy out of each staging half */
     int in_flight[2];
-    int marks;
+    int64_t marks;
     cudaEvent_t *mark;
     int32_t *tokens; /* pinned [marks] */
     void *scratch, *weights;
@@ -807,6 +810,7 @@ KERNEL(k_expert_rows, float *y, const void *x, const void *weights, const int32_
 /* ---- devices */
 static vp_result vk_cuda_fail(vp_error *error, cudaError_t status, const char *what) {
     char text[160];
+    cudaGetLastError(); /* as in vk_cuda_check */
     snprintf(text, sizeof text, "%s (%s)", cudaGetErrorString(status), cudaGetErrorName(status));
     return vp_fail(error, status == cudaErrorMemoryAllocation ? VP_ERR_MEMORY : VP_ERR_DEVICE, -1, what, text);
 }
@@ -887,7 +891,7 @@ static void vk_cuda_close(vk_queue *queue) {
     for (int i = 0; i < VK_RECORDINGS; i++)
         if (cuda->recordings[i].steps) cudaGraphExecDestroy(cuda->recordings[i].steps);
     if (cuda->blas.handle) cuda->blas.destroy(cuda->blas.handle);
-    for (int i = 0; cuda->mark && i < cuda->marks; i++)
+    for (int64_t i = 0; cuda->mark && i < cuda->marks; i++)
         if (cuda->mark[i]) cudaEventDestroy(cuda->mark[i]);
     for (int i = 0; i < 2; i++)
         if (cuda->sent[i]) cudaEventDestroy(cuda->sent[i]);
@@ -980,7 +984,7 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
     if (!cuda->mark) return 0;
     cuda->marks = extent->marks;
-    for (int i = 0; i < cuda->marks && VK_TRY(cudaEventCreate(&cuda->mark[i])); i++) {}
+    for (int64_t i = 0; i < cuda->marks && VK_TRY(cudaEventCreate(&cuda->mark[i])); i++) {}
     VK_TRY(cudaMallocHost((void **)&cuda->tokens, (size_t)cuda->marks * sizeof *cuda->tokens));
     return !queue->error;
 }
@@ -2298,7 +2302,7 @@ static void vk_fill_extent(vp_engine *e) {
     vk_extent *x = &e->extent;
     size_t rows = (size_t)e->view_batch * (size_t)c->vit_positions;
     x->wide = e->wide;
-    x->marks = VP_STAGE_COUNT + 1 + e->max_sequence;
+    x->marks = (int64_t)VP_STAGE_COUNT + 1 + e->max_sequence;
     x->experts = c->expert_count;
     x->vit.tokens = c->vit_positions; x->vit.heads = c->vit_head_count; x->vit.head_dim = c->vit_head_dim;
     x->llm.tokens = e->max_sequence; x->llm.heads = c->head_count; x->llm.head_dim = c->head_dim;
