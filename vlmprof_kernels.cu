@@ -730,6 +730,7 @@ typedef struct vk_cublas {
     cublasStatus_t (*destroy)(cublasHandle_t);
     cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
     cublasStatus_t (*set_workspace)(cublasHandle_t, void *, size_t);
+    cublasStatus_t (*set_math_mode)(cublasHandle_t, cublasMath_t);
     cublasStatus_t (*gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
                            const void *, cudaDataType, int, const void *, void *, cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
     cublasStatus_t (*gemm_strided)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
@@ -877,10 +878,13 @@ static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
                        "cannot be opened; install the CUDA Toolkit's cuBLAS, or name its folder in LD_LIBRARY_PATH");
     if (!vk_cublas_symbol(blas, &blas->create, "cublasCreate_v2") || !vk_cublas_symbol(blas, &blas->destroy, "cublasDestroy_v2") ||
         !vk_cublas_symbol(blas, &blas->set_stream, "cublasSetStream_v2") || !vk_cublas_symbol(blas, &blas->set_workspace, "cublasSetWorkspace_v2") ||
+        !vk_cublas_symbol(blas, &blas->set_math_mode, "cublasSetMathMode") ||
         !vk_cublas_symbol(blas, &blas->gemm, "cublasGemmEx") || !vk_cublas_symbol(blas, &blas->gemm_strided, "cublasGemmStridedBatchedEx"))
         return vp_fail(error, VP_ERR_DEVICE, -1, "libcublas", "lacks a function that vlmprof calls; it wants cuBLAS 12 or 13");
     status = blas->create(&blas->handle);
     if (status == CUBLAS_STATUS_SUCCESS) status = blas->set_stream(blas->handle, cuda->stream);
+    /* sums in fp32 also where a product is split along k; TF32 is off by default */
+    if (status == CUBLAS_STATUS_SUCCESS) status = blas->set_math_mode(blas->handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
     if (status == CUBLAS_STATUS_SUCCESS) return VP_OK;
     snprintf(text, sizeof text, "cannot start on this GPU (cuBLAS status %d)", status);
     return vp_fail(error, VP_ERR_DEVICE, -1, "cublasCreate", text);
