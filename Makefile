@@ -163,8 +163,9 @@ check: test
 
 # ---- GPU: the kernels compile for every architecture of these without a warning and without spilling a register
 GPU_ARCHS ?= sm_80 sm_90 sm_90a sm_100
-gpu-compile: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
-	@echo "gpu-compile: $(words $(GPU_ARCHS)) objects, no warnings, no spills"
+gpu-compile: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(PROGRAM)
+	@if readelf -d $(PROGRAM) | grep -E 'NEEDED.*(cuda|cudart|cublas|nvidia|stdc\+\+)'; then echo "$(PROGRAM) needs a library that machines without a GPU lack" >&2; exit 1; fi
+	@echo "gpu-compile: $(words $(GPU_ARCHS)) objects, no warnings, no spills; $(PROGRAM) needs no CUDA library to start"
 $(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu vlmprof.h
 	@if [ -z "$(NVCC)" ]; then echo "gpu-compile needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@mkdir -p $(@D)

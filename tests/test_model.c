@@ -361,7 +361,7 @@ int main(void) {
     int count = 0;
     run_seeds();
 #ifdef TEST_EMULATED
-    if (is_sanitized()) return check_done("test_model"); /* the small cases are enough there, and all would take an hour */
+    if (is_sanitized()) return check_done("test_model_" TEST_DEVICE); /* the small cases are enough there, and all would take an hour */
 #endif
     run_all('a', VP_WEIGHTS_FP32, NULL, 0, NULL);
     run_all('b', VP_WEIGHTS_FP32, NULL, 0, NULL);
@@ -381,5 +381,5 @@ int main(void) {
         run_all('a', VP_WEIGHTS_FP32, gemm, 1, NULL);
         run_all('b', VP_WEIGHTS_FP32, gemm, 1, NULL);
     }
-    return check_done("test_model");
+    return check_done(strcmp(TEST_DEVICE, "cpu") ? "test_model_" TEST_DEVICE : "test_model");
 }
