@@ -929,6 +929,9 @@ typedef struct vp_reply {
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
  * example: cli.c, run_chain */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
+/* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made superfluous: call this between
+ * requests, outside of what is timed, so that the next one does not wait for it. */
+VP_API void vp_engine_settle(vp_engine *engine);
 #endif /* !VLMPROF_CORE */
 
 #ifdef __cplusplus

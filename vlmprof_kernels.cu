@@ -413,9 +413,29 @@ KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *
     EACH_SUM(j, keys, s) { p[j] = vk_exp(p[j] - m); s += p[j]; }
     s = block_sum(s);
     SYNC();
+#ifdef VK_CUDA
+    /* threads in groups, a column of the head each; a group takes every so-manieth key, and the groups' sums meet in shared memory */
+    for (int i0 = 0; i0 < head_dim; i0 += NTID) {
+        __shared__ float part[1024];
+        int width = head_dim - i0 < NTID ? head_dim - i0 : NTID, groups = NTID / width, column = TID % width, group = TID / width;
+        float a = 0.0f;
+        if (group < groups) {
+#ifdef __CUDACC__
+#pragma unroll 8
+#endif
+            for (int j = group; j < keys; j += groups) a += p[j] * vk_get(value, (size_t)j * (size_t)d + h + (size_t)(i0 + column), wide);
+        }
+        SYNC();
+        part[TID] = a;
+        SYNC();
+        if (TID < width) {
+            for (int g = 1; g < groups; g++) a += part[g * width + column];
+            vk_put(y, h + (size_t)(i0 + column), a / s, wide);
+        }
+    }
+#else
     {
-        /* sums over keys in registers, a strip of the head at a time: the GPU gives each thread its own column */
-        enum { STRIP = 32 };
+        enum { STRIP = 32 }; /* sums over keys in registers, a strip of the head at a time */
         for (int i0 = 0; i0 < head_dim; i0 += STRIP) {
             float acc[STRIP];
             int n = head_dim - i0 < STRIP ? head_dim - i0 : STRIP;
@@ -428,6 +448,7 @@ KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *
             EACH(i, n) vk_put(y, h + (size_t)(i0 + i), acc[i] / s, wide);
         }
     }
+#endif
 }
 
 /* router: softmax over all experts in fp32, then the k largest, not renormalised. An expert's place is the number of experts that
@@ -585,7 +606,7 @@ static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, con
 static void l_attention_decode(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
                                int keys, int lds, int d, int head_dim, int wide) {
     int64_t heads = d / head_dim;
-    LAUNCH(k_attention_decode, heads, VK_BLOCK_MAX, (int64_t)keys * (4 * d + 5 * heads), ((int64_t)keys + 1) * 2 * d * vk_element(wide) + 4, y, q,
+    LAUNCH(k_attention_decode, heads, 1024, (int64_t)keys * (4 * d + 5 * heads), ((int64_t)keys + 1) * 2 * d * vk_element(wide) + 4, y, q,
            key, value, scores, position, lds, d, head_dim, 1.0f / sqrtf((float)head_dim), wide);
 }
 /* the comparisons of the ranking count as FLOPs */
@@ -717,9 +738,10 @@ enum {
     VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
     VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
-    VK_ATTENTION_ROWS = 512,        /* queries whose scores are held at once */
-    VK_RECORDINGS = 64,             /* decode steps kept as graphs, the oldest makes room */
-    VK_CAPABILITY_MIN = 80
+    VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
+    VK_RECORDINGS = 512,            /* decode steps kept as graphs, the oldest makes room: a sweep visits its configurations in turn */
+    VK_CAPABILITY_MIN = 80,
+    VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
 };
 #define VK_TRY(call) vk_cuda_check(queue, call, #call, __LINE__)
 
@@ -836,7 +858,7 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
     char text[80];
     struct cudaDeviceProp properties;
     size_t free_now = 0, total = 0;
-    int driver = 0, runtime = 0;
+    int driver = 0, runtime = 0, current = 0;
     cudaError_t status;
     vp_result result = vk_cuda_count(&count, error);
     if (result != VP_OK) return result;
@@ -845,8 +867,11 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
     if ((status = cudaGetDeviceProperties(&properties, index)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaGetDeviceProperties");
+    if ((status = cudaGetDevice(&current)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaGetDevice");
     if ((status = cudaSetDevice(index)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaSetDevice");
-    if ((status = cudaMemGetInfo(&free_now, &total)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaMemGetInfo");
+    status = cudaMemGetInfo(&free_now, &total);
+    if (current != index) cudaSetDevice(current);
+    if (status != cudaSuccess) return vk_cuda_fail(error, status, "cudaMemGetInfo");
     if ((status = cudaDriverGetVersion(&driver)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaDriverGetVersion");
     if ((status = cudaRuntimeGetVersion(&runtime)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaRuntimeGetVersion");
     memset(info, 0, sizeof *info);
@@ -862,35 +887,61 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
 }
 
 /* ---- opening and closing */
+static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *what, int line) {
+    if (status == CUBLAS_STATUS_SUCCESS || queue->error) return;
+    queue->error = VK_CUBLAS_ERROR + (int)status;
+    queue->error_at = what;
+    queue->line = line;
+}
 static int vk_cublas_symbol(vk_cublas *blas, void *function, const char *name) { /* function: address of a function pointer */
     void *found = dlsym(blas->library, name);
     memcpy(function, &found, sizeof found);
     return found != NULL;
 }
-static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
-    static const char *const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so" };
+/* 1: started, 0: no such library, -1: it cannot start, and another one would not either */
+static int vk_cublas_start(vk_cuda *cuda, const char *name, char *why, size_t capacity) {
     vk_cublas *blas = &cuda->blas;
-    char text[160];
-    int status;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !blas->library; i++) blas->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!blas->library)
-        return vp_fail(error, VP_ERR_DEVICE, -1, "libcublas.so.13",
-                       "cannot be opened; install the CUDA Toolkit's cuBLAS, or name its folder in LD_LIBRARY_PATH");
+    cublasStatus_t status;
+    blas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!blas->library) { const char *told = dlerror(); snprintf(why, capacity, "%.150s", told ? told : name); return 0; }
     if (!vk_cublas_symbol(blas, &blas->create, "cublasCreate_v2") || !vk_cublas_symbol(blas, &blas->destroy, "cublasDestroy_v2") ||
         !vk_cublas_symbol(blas, &blas->set_stream, "cublasSetStream_v2") || !vk_cublas_symbol(blas, &blas->set_workspace, "cublasSetWorkspace_v2") ||
-        !vk_cublas_symbol(blas, &blas->set_math_mode, "cublasSetMathMode") ||
-        !vk_cublas_symbol(blas, &blas->gemm, "cublasGemmEx") || !vk_cublas_symbol(blas, &blas->gemm_strided, "cublasGemmStridedBatchedEx"))
-        return vp_fail(error, VP_ERR_DEVICE, -1, "libcublas", "lacks a function that vlmprof calls; it wants cuBLAS 12 or 13");
+        !vk_cublas_symbol(blas, &blas->set_math_mode, "cublasSetMathMode") || !vk_cublas_symbol(blas, &blas->gemm, "cublasGemmEx") ||
+        !vk_cublas_symbol(blas, &blas->gemm_strided, "cublasGemmStridedBatchedEx")) {
+        snprintf(why, capacity, "%s lacks a function that vlmprof calls", name);
+        return 0;
+    }
     status = blas->create(&blas->handle);
-    if (status == CUBLAS_STATUS_SUCCESS) status = blas->set_stream(blas->handle, cuda->stream);
+    if (status == CUBLAS_STATUS_SUCCESS) return 1;
+    blas->handle = NULL;
+    snprintf(why, capacity, "%s cannot start on this GPU (cuBLAS status %d)", name, (int)status);
+    return -1;
+}
+/* the library of the toolkit that this was compiled with, then its neighbours; a library that does not start stays open, as in vk_cuda_close */
+static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
+    static const char *const others[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so" };
+    char name[40], why[200], text[280];
+    int started;
+    snprintf(name, sizeof name, "libcublas.so.%d", CUDART_VERSION / 1000);
+    started = vk_cublas_start(cuda, name, why, sizeof why);
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && started == 0; i++) {
+        char other[sizeof why];
+        started = vk_cublas_start(cuda, others[i], other, sizeof other);
+        if (started < 0) memcpy(why, other, sizeof why);
+    }
+    if (started <= 0) {
+        snprintf(text, sizeof text, "%s%s", why, started ? "" : "; install the CUDA Toolkit's cuBLAS, or name its folder in LD_LIBRARY_PATH");
+        return vp_fail(error, VP_ERR_DEVICE, -1, "cuBLAS", text);
+    }
+    vk_cublas_check(&cuda->queue, cuda->blas.set_stream(cuda->blas.handle, cuda->stream), "cublasSetStream", __LINE__);
     /* sums in fp32 also where a product is split along k; TF32 is off by default */
-    if (status == CUBLAS_STATUS_SUCCESS) status = blas->set_math_mode(blas->handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
-    if (status == CUBLAS_STATUS_SUCCESS) return VP_OK;
-    snprintf(text, sizeof text, "cannot start on this GPU (cuBLAS status %d)", status);
-    return vp_fail(error, VP_ERR_DEVICE, -1, "cublasCreate", text);
+    vk_cublas_check(&cuda->queue, cuda->blas.set_math_mode(cuda->blas.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+                    "cublasSetMathMode", __LINE__);
+    return VP_OK;
 }
 static void vk_cuda_close(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
+    cudaSetDevice(cuda->device); /* the caller may have gone on to another, and cuBLAS minds */
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (int i = 0; i < VK_RECORDINGS; i++)
         if (cuda->recordings[i].steps) cudaGraphExecDestroy(cuda->recordings[i].steps);
@@ -928,7 +979,10 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->wide = setup->wide;
     status = cudaSetDevice(setup->device);
     if (status == cudaSuccess) { what = "cudaStreamCreate"; status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking); }
-    for (int i = 0; i < 2 && status == cudaSuccess; i++) { what = "cudaEventCreate"; status = cudaEventCreate(&cuda->sent[i]); }
+    for (int i = 0; i < 2 && status == cudaSuccess; i++) {
+        what = "cudaEventCreate";
+        status = cudaEventCreateWithFlags(&cuda->sent[i], cudaEventDisableTiming);
+    }
     if (status == cudaSuccess) { what = "cudaMallocHost"; status = cudaMallocHost((void **)&cuda->staging, 2 * (size_t)VK_STAGE_BYTES); }
     if (status == cudaSuccess) status = cudaMallocHost((void **)&cuda->inbox, VK_INBOX_BYTES);
     result = status == cudaSuccess ? vk_cublas_open(cuda, error) : vk_cuda_fail(error, status, what);
@@ -983,8 +1037,7 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->scratch = base + at[2];
-    if (cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES) != CUBLAS_STATUS_SUCCESS)
-        vk_cuda_check(queue, cudaErrorUnknown, "cublasSetWorkspace", __LINE__);
+    vk_cublas_check(queue, cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES), "cublasSetWorkspace", __LINE__);
     cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
     if (!cuda->mark) return 0;
     cuda->marks = extent->marks;
@@ -1022,9 +1075,6 @@ static void vk_cuda_copy(vk_queue *queue, void *to, const void *from, size_t byt
 }
 
 /* ---- products. cuBLAS thinks in columns: a row-major [m, n] is its column-major [n, m]. */
-static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *what, int line) {
-    if (status != CUBLAS_STATUS_SUCCESS) vk_cuda_check(queue, cudaErrorUnknown, what, line);
-}
 static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type, const void *x, int ldx, int m, const vk_linear *w, float beta) {
     const float one = 1.0f;
     cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF;
@@ -1111,7 +1161,8 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
     if (!queue->error) VK_TRY(cudaEventSynchronize(vk_cuda_of(queue)->mark[slot]));
     if (!queue->error) return VP_OK;
     snprintf(where, sizeof where, "%.*s", (int)strcspn(queue->error_at, "( "), queue->error_at);
-    if (strncmp(where, "cublas", 6) == 0) snprintf(text, sizeof text, "cuBLAS failed (vlmprof_kernels.cu:%d)", queue->line);
+    if (queue->error >= VK_CUBLAS_ERROR)
+        snprintf(text, sizeof text, "cuBLAS status %d (vlmprof_kernels.cu:%d)", queue->error - VK_CUBLAS_ERROR, queue->line);
     else
         snprintf(text, sizeof text, "%s (%s, vlmprof_kernels.cu:%d)", cudaGetErrorString((cudaError_t)queue->error),
                  cudaGetErrorName((cudaError_t)queue->error), queue->line);
@@ -2516,9 +2567,10 @@ static void vk_step(vp_engine *e, const vp_request *r, int position) {
     vk_head(e, 0);
     vk_sample(e, 1);
 }
-/* a decode step: sent kernel by kernel the first time, then recorded, then replayed. Nothing in it depends on the step but what lies on the
- * device (token, position, caches), so one recording serves all steps with these knobs. */
-static void vk_send_step(vp_engine *e, const vp_request *r, int position, int may_record) {
+/* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. Nothing in it depends on the step but what
+ * lies on the device (token, position, caches), so one recording serves all steps with these knobs. Recording costs the host some time, once:
+ * warm up with at least two tokens. */
+static void vk_send_step(vp_engine *e, const vp_request *r, int position) {
     const vk_backend *to = e->backend;
     uint64_t key = vk_mix((uint64_t)r->top_k);
     for (int i = 0; i < r->active_block_count; i++) key = vk_mix(key ^ (uint64_t)(r->active_blocks[i] + 1));
@@ -2526,12 +2578,16 @@ static void vk_send_step(vp_engine *e, const vp_request *r, int position, int ma
         e->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
         vk_step(e, r, position);
         e->queue->dry = 0;
-    } else if (to->record && may_record) {
+        return;
+    }
+    vk_step(e, r, position);
+    if (to->record) {
+        vk_work counted = e->queue->work; /* what is recorded is not sent */
         to->record(e->queue);
         vk_step(e, r, position);
         to->keep(e->queue, key);
-        to->replay(e->queue, key);
-    } else vk_step(e, r, position);
+        e->queue->work = counted;
+    }
 }
 
 /* ================================================================================================= engine >>engine */
@@ -2684,6 +2740,11 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     *engine = e;
     return VP_OK;
 }
+VP_API void vp_engine_settle(vp_engine *engine) {
+    vp_error unused;
+    engine->backend->mark(engine->queue, 0, NULL);
+    (void)engine->backend->wait(engine->queue, 0, &unused); /* a failure stays with the queue: the next request tells it */
+}
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;
     if (engine->queue) engine->backend->close(engine->queue);
@@ -2787,20 +2848,22 @@ static void vk_send_request(vp_engine *e, const vp_request *r) {
     vk_send(e, b->ids, r->input_ids, (size_t)r->input_count * sizeof(int32_t));
     vk_send(e, b->position, &zero, sizeof zero);
     if (!r->views) return;
+    vk_send(e, b->image_index, r->image_input_idx, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry) * sizeof(int32_t));
+    e->pixels = r->pixels;
+    e->masks = r->image_masks;
+    if (!e->backend->host_memory) {
+        vk_send(e, b->pixels, r->pixels, views * values * sizeof(float));
+        vk_send(e, b->masks, r->image_masks, views * patches * sizeof(float));
+        e->pixels = b->pixels;
+        e->masks = b->masks;
+    }
+    /* while the pixels travel */
     for (size_t first = 0; first < views; first += 64) {
         int32_t dead[64];
         size_t count = views - first < 64 ? views - first : 64;
         for (size_t v = 0; v < count; v++) dead[v] = vk_is_dead_view(r->pixels + (first + v) * values, values);
         vk_send(e, b->dead + first, dead, count * sizeof dead[0]);
     }
-    vk_send(e, b->image_index, r->image_input_idx, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry) * sizeof(int32_t));
-    e->pixels = r->pixels;
-    e->masks = r->image_masks;
-    if (e->backend->host_memory) return;
-    vk_send(e, b->pixels, r->pixels, views * values * sizeof(float));
-    vk_send(e, b->masks, r->image_masks, views * patches * sizeof(float));
-    e->pixels = b->pixels;
-    e->masks = b->masks;
 }
 static void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply) {
     const vp_model_config *c = &e->config;
@@ -2830,7 +2893,7 @@ static void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply) {
 /* mark of token `index`: the first comes out of the sample stage */
 static int vk_token_mark(int index) { return index ? VP_STAGE_COUNT + index : VP_STAGE_SAMPLE + 1; }
 static void vk_decode_step(vp_engine *e, const vp_request *r, int step) {
-    vk_send_step(e, r, r->input_count + step - 1, step > 1);
+    vk_send_step(e, r, r->input_count + step - 1);
     e->backend->mark(e->queue, vk_token_mark(step), e->buffers.token);
 }
 /* tokens until the last. Where results are known late, the step after token i is sent before token i is known; one that EOS made superfluous is

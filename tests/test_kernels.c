@@ -17,8 +17,8 @@
 #include "expect.h"
 
 enum {
-    CHUNK = 512,                                          /* queries that the GPU's attention handles at a time */
-    RECORDED = 64,                                        /* steps that the GPU keeps */
+    CHUNK = 640,                                          /* queries that the GPU's attention handles at a time */
+    RECORDED = 512,                                       /* steps that the GPU keeps */
     TOKENS_MAX = 1100, HEADS_MAX = 4, HEAD_DIM_MAX = 128, /* of attention over many queries here */
     LINEAR_FLOATS = 600 * 160, JOBS = 9, MARKS = 8
 };
@@ -1066,6 +1066,7 @@ static void record_advance(step *s, uint64_t key, int by) {
     backend->keep(queue, key);
 }
 static void test_recorded_steps(void) {
+    int advanced;
     enum { N = 40 };
     step s;
     if (!backend->record) return;
@@ -1099,25 +1100,28 @@ static void test_recorded_steps(void) {
     CHECK_INT(*s.position, 12);
     for (int i = 0; i < N; i++) CHECK_NEAR(s.sum[i], -5.0f * s.y[i], 16 * unit * fabs((double)s.y[i]) * 6);
     check_case("recorded steps make room for new ones");
-    *s.position = 0;
+    *s.position = advanced = 0;
     for (uint64_t key = 100; key < 100 + RECORDED - 1; key++) record_advance(&s, key, (int)key);
-    for (uint64_t key = 100; key < 100 + RECORDED - 1; key += 31) CHECK_INT(backend->replay(queue, key), 1);
+    for (uint64_t key = 100; key < 100 + RECORDED - 1; key += 31) {
+        CHECK_INT(backend->replay(queue, key), 1);
+        advanced += (int)key;
+    }
     settle();
-    CHECK_INT(*s.position, 100 + 131 + 162);
-    CHECK_INT(backend->replay(queue, 7), 1); /* 64 are kept */
+    CHECK_INT(*s.position, advanced);
+    CHECK_INT(backend->replay(queue, 7), 1); /* all of RECORDED are kept */
     settle();
-    CHECK_INT(*s.position, 100 + 131 + 162 + 3);
-    record_advance(&s, 500, 1000);
+    CHECK_INT(*s.position, advanced + 3);
+    record_advance(&s, 5000, 1000);
     CHECK_INT(backend->replay(queue, 7), 0); /* the oldest has gone */
     CHECK_INT(backend->replay(queue, 100), 1);
-    CHECK_INT(backend->replay(queue, 500), 1);
+    CHECK_INT(backend->replay(queue, 5000), 1);
     settle();
-    CHECK_INT(*s.position, 100 + 131 + 162 + 3 + 100 + 1000);
+    CHECK_INT(*s.position, advanced + 3 + 100 + 1000);
     record_advance(&s, 7, 5);
     CHECK_INT(backend->replay(queue, 100), 0);
     CHECK_INT(backend->replay(queue, 7), 1);
     settle();
-    CHECK_INT(*s.position, 100 + 131 + 162 + 3 + 100 + 1000 + 5);
+    CHECK_INT(*s.position, advanced + 3 + 100 + 1000 + 5);
     release_all();
 }
 /* weights on their way: rows as numbers, in pieces of `row_limit` rows, to where a linear of this backend has them */
