@@ -805,6 +805,8 @@ VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capaci
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed);
+/* All that the VQA v2 evaluator does when the references are identical: newlines and tabs as spaces, stripped. The rest as above; never longer. */
+VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed);
 /* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone gives at most 1/3.
  * in:      prediction       as vp_score_clean leaves it
  *          references       [reference_count]; none: score 0
@@ -7962,6 +7964,11 @@ static void vp_impl_score_official_rule(vp_impl_score_span s, vp_impl_score_text
     size_t i;
     s = vp_impl_score_trimmed(s);
     for (i = 0; i < s.bytes; i++) vp_impl_score_text_add(o, s.p[i] == '\n' || s.p[i] == '\t' ? " " : s.p + i, 1);
+}
+
+static void vp_impl_score_strip_text(const char *text, vp_impl_score_text_out *o) { vp_impl_score_official_rule(vp_impl_score_span_of(text), o); }
+VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_strip_text, text, out, capacity, needed);
 }
 
 VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
