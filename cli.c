@@ -1163,6 +1163,7 @@ static const char *scoring_read(scoring *s, int metric, const vp_json *j, uint32
     for (size_t i = !by_answer; i < sizeof keys / sizeof *keys && !a->references; i++) {
         uint32_t node = vp_json_get(j, object, keys[i]);
         if (!has_value(j, object, keys[i])) continue;
+        if (node_is(j, node, VP_JSON_NUMBER) && a->option_count && !is_mmmu(metric) && !strcmp(keys[i], "answer")) continue; /* an index */
         if (!scoring_list(s, 0, j, node, &a->references, &a->reference_count)) return "the references must be texts";
         a->is_plain_reference = node_is(j, node, VP_JSON_STRING);
         if (!is_mmmu(metric) || !a->option_count || a->answer_index < 0 || a->answer_index > 25) continue;
@@ -1177,6 +1178,12 @@ static vp_result scoring_run(scoring *s, vp_score_metric metric, vp_score_cleani
     size_t room = scoring_room(s);
     return room == SIZE_MAX ? VP_ERR_CAPACITY
         : vp_score_compute(metric, cleaning, &s->sample, (char *)reserve(&s->scratch, room, 1), room, outcome);
+}
+
+/* As a sweep takes a record: one string is a list of one, and an empty list is no answer to compare with. */
+static void scoring_as_run(scoring *s) {
+    s->sample.is_plain_reference = 0;
+    if (!s->sample.reference_count) s->sample.references = NULL;
 }
 
 /* ---- what many scores come to */
@@ -1333,9 +1340,9 @@ static void score_point(const point *p, scoring *s, vp_score_outcome *o) {
     vp_result r;
     s->sample.prediction = scoring_own(s, copy_text(p->runs[0].answer, strlen(p->runs[0].answer)));
     if (p->a->record && parse_json(&record, p->a->record, strlen(p->a->record), NULL) == VP_OK) o->reason = scoring_read(s, (int)p->metric, &record.json, 0);
-    s->sample.is_plain_reference = 0; /* the experiments make a list of one string */
+    scoring_as_run(s);
     if (!o->reason && (r = scoring_run(s, p->metric, info->run_cleaning, o)) != VP_OK) o->reason = vp_result_text(r);
-    if (o->reason && !s->sample.references && s->sample.answer_index < 0) o->reason = "the record has no answers to compare with";
+    if (o->reason && !s->sample.references && !s->sample.option_count) o->reason = "the record has no answers to compare with";
     free(record.nodes);
 }
 static void put_point_answer(vp_json_writer *w, const point *p) {
@@ -2408,11 +2415,11 @@ static const score_rule *find_rule(const char *name) {
         if (!strcmp(SCORE_RULES[i].name, name) || (known && SCORE_RULES[i].metric == (int)metric)) return &SCORE_RULES[i];
     return NULL;
 }
-static int unknown_metric(const char *name) {
+static int unknown_metric(const char *name, int metrics_only) {
     char names[512] = "";
     size_t used = 0;
     for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, " %s", SCORE_RULES[i].name);
+        if (!metrics_only || SCORE_RULES[i].metric >= 0) used += (size_t)snprintf(names + used, sizeof names - used, " %s", SCORE_RULES[i].name);
     return complain(EXIT_USAGE, "--metric: \"%.60s\" is none of:%s", name, names);
 }
 
@@ -2536,7 +2543,7 @@ static int command_score(const options *o) {
     job.o = o;
     job.name = text_of(o, "metric");
     if (!job.name) return complain(EXIT_USAGE, "score needs --metric M; see vlmprof score --help");
-    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name);
+    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name, 0);
     code = score_read(&job);
     if (!code) code = rule->corpus ? rule->corpus(&job) : score_rows(&job, rule);
     free(job.text);
@@ -2572,7 +2579,7 @@ static void rescore_row(rescore_job *job, scoring *s, const vp_json *j, uint32_t
     else if (!s->sample.prediction) trouble = "the row has no \"pred\"";
     else if (!node_is(j, metadata, VP_JSON_OBJECT)) trouble = "the row has no \"metadata\"";
     else trouble = scoring_read(s, (int)job->metric, j, metadata);
-    s->sample.is_plain_reference = 0;
+    scoring_as_run(s);
     if (!trouble && scoring_run(s, job->metric, job->cleaning, &o) != VP_OK) trouble = "the row is too large";
     if (!trouble) trouble = o.reason;
     score = o.is_unparsed ? 0 : o.score;
@@ -2593,7 +2600,7 @@ static int rescore_metric(const options *o, const vp_json *j, rescore_job *job) 
     int known = stored && vp_score_metric_find(stored, &own) == VP_OK, code = 0;
     if (!known) vp_score_metric_for_dataset(dataset ? dataset : "", &own);
     job->metric = own;
-    if (given(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(o, "metric"));
+    if (given(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(o, "metric"), 1);
     job->compares = job->metric == own && (known || !given(o, "metric"));
     /* files of the experiments hold answers that are cleaned already */
     job->cleaning = vp_json_get(j, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE : vp_score_metric_of(job->metric)->run_cleaning;
@@ -2790,11 +2797,11 @@ static int load_dataset(const options *o, const model *m, dataset *d) {
 }
 
 /* --metric, else the metric of the data set's name, else of the name that its first record has. */
-static int settle_metric(const options *o, dataset *d) {
+static void settle_metric(const options *o, dataset *d) {
     parsed p = {{NULL, NULL, 0}, NULL, 0};
     vp_score_metric unknown;
     char *name = NULL;
-    if (text_of(o, "metric")) return vp_score_metric_find(text_of(o, "metric"), &d->metric) == VP_OK ? 0 : unknown_metric(text_of(o, "metric"));
+    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &d->metric) == VP_OK) return; /* checked before */
     vp_score_metric_for_dataset("", &unknown);
     vp_score_metric_for_dataset(d->task, &d->metric);
     if (d->metric == unknown && d->count && d->samples[0].record && parse_json(&p, d->samples[0].record, strlen(d->samples[0].record), NULL) == VP_OK
@@ -2802,7 +2809,6 @@ static int settle_metric(const options *o, dataset *d) {
         vp_score_metric_for_dataset(name, &d->metric);
     free(name);
     free(p.nodes);
-    return 0;
 }
 
 /* ============================================================================================== plan >>plan */
@@ -2983,7 +2989,8 @@ static int plan_make(const options *o, const model *m, plan *p) {
     for (size_t i = 0; i < data->count; i++) {
         dataset *d = &p->sets[p->set_count++];
         d->path = data->items[i];
-        if ((code = load_dataset(o, m, d)) != 0 || (code = settle_metric(o, d)) != 0) return code;
+        if ((code = load_dataset(o, m, d)) != 0) return code;
+        settle_metric(o, d);
         for (size_t k = 0; k < i; k++)
             if (!strcmp(d->task, p->sets[k].task))
                 return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders", p->sets[k].path, d->path, d->task);
@@ -3642,9 +3649,11 @@ static int sweep_loop(sweep *x) {
 
 static int sweep_prepare(sweep *x) {
     const options *o = x->o;
+    vp_score_metric metric;
     int code;
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl");
     if (!given(o, "output_dir")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
+    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK) return unknown_metric(text_of(o, "metric"), 1);
     if (text_of(o, "dataset_name") && (!text_of(o, "dataset_name")[0] || strchr(text_of(o, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
     if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)
