@@ -1339,7 +1339,8 @@ static void score_point(const point *p, scoring *s, vp_score_outcome *o) {
     const vp_score_metric_info *info = vp_score_metric_of(p->metric);
     vp_result r;
     s->sample.prediction = scoring_own(s, copy_text(p->runs[0].answer, strlen(p->runs[0].answer)));
-    if (p->a->record && parse_json(&record, p->a->record, strlen(p->a->record), NULL) == VP_OK) o->reason = scoring_read(s, (int)p->metric, &record.json, 0);
+    if (p->a->record && parse_json(&record, p->a->record, strlen(p->a->record), NULL) == VP_OK)
+        o->reason = scoring_read(s, (int)p->metric, &record.json, 0);
     scoring_as_run(s);
     if (!o->reason && (r = scoring_run(s, p->metric, info->run_cleaning, o)) != VP_OK) o->reason = vp_result_text(r);
     if (o->reason && !s->sample.references && !s->sample.option_count) o->reason = "the record has no answers to compare with";
@@ -2270,7 +2271,8 @@ static void details_vqa_eval(vp_json_writer *w, scoring *s, const vp_json *j, vp
 }
 /* letters as labels are counted with the boxes' kind, other labels with both */
 static void details_ai2d(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
-    int letters = node_is(j, vp_json_get(j, 0, "abc_label"), VP_JSON_TRUE), clear = node_is(j, vp_json_get(j, 0, "has_transparent_box"), VP_JSON_TRUE);
+    int letters = node_is(j, vp_json_get(j, 0, "abc_label"), VP_JSON_TRUE);
+    int clear = node_is(j, vp_json_get(j, 0, "has_transparent_box"), VP_JSON_TRUE);
     details_vqa_eval(w, s, j, o);
     put_double(w, "score_transparent", letters && !clear ? (double)NAN : o->score);
     put_double(w, "score_opaque", letters && clear ? (double)NAN : o->score);
@@ -2434,8 +2436,8 @@ static void score_row(score_job *job, const score_rule *rule, scoring *s, parsed
     scoring_clear(s);
     vp_json_begin_object(w);
     if (r != VP_OK || !node_is(&p->json, 0, VP_JSON_OBJECT)) {
-        snprintf(reason, sizeof reason, "line %lld: %s (byte %lld)", (long long)job->line_numbers[line], r == VP_OK ? "want one JSON object" : error.text,
-                 (long long)(error.offset < 0 ? 0 : error.offset));
+        snprintf(reason, sizeof reason, "line %lld: %s (byte %lld)", (long long)job->line_numbers[line],
+                 r == VP_OK ? "want one JSON object" : error.text, (long long)(error.offset < 0 ? 0 : error.offset));
         trouble = reason;
         job->bad_lines++;
     } else {
@@ -2626,7 +2628,8 @@ static int command_rescore(const options *o) {
     if (!path) return complain(EXIT_USAGE, "rescore needs a RESULT.json of a sweep");
     memset(&job, 0, sizeof job);
     memset(&s, 0, sizeof s);
-    r = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a result file") : vp_file_read(path, SIZE_MAX / 4, &text, &bytes, &error);
+    r = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a result file")
+        : vp_file_read(path, SIZE_MAX / 4, &text, &bytes, &error);
     if (r == VP_OK) r = parse_json(&p, text, bytes, &error);
     if (r != VP_OK) {
         free(text);

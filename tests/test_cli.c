@@ -1276,7 +1276,8 @@ static void test_sweep_metrics(void) {
     remove_folder(in_folder("out"));
     check_case("rescore: a file of the experiments, whose answers are cleaned already");
     write_text(in_folder("seed.json"), "{\"accuracy\": 0.5, \"per_sample_results\": [{\"sample_id\": 0, \"pred\": \"c\\nb\", \"accuracy\": 0.0, "
-               "\"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}, {\"sample_id\": 1, \"pred\": \"b\", \"accuracy\": 1.0, \"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}]}");
+               "\"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}, "
+               "{\"sample_id\": 1, \"pred\": \"b\", \"accuracy\": 1.0, \"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}]}");
     CHECK_INT(cli("rescore %F/seed.json"), 0);
     CHECK(last.out && strstr(last.out, "\"pred_cleaned\": \"c\\nb\""));
 }
