@@ -7,11 +7,13 @@
  * >>json      small helpers over the library's writer and reader
  * >>model     checkpoint folder or synthetic preset; engine
  * >>request   one timed pass from pixels to text, and the numbers derived from its stamps
+ * >>scoring   an object with an answer and references -> its score; what many scores come to
  * >>record    a measured point as JSON
  * >>dump      NumPy files
  * >>run       one image, one question
  * >>tile      tilings and token counts, no model
  * >>tokenize  text <-> ids
+ * >>score     scores of rows without a model, and of a result file again
  * >>data      JSONL data sets
  * >>plan      grid x samples, file names, fingerprint
  * >>journal   one line a point; what makes a killed sweep resume
@@ -155,7 +157,7 @@ static char *join_path(const char *folder, const char *name) {
 }
 
 /* ======================================================================================== options >>options */
-enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32 };
+enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, SCORE = 128, RESCORE = 256 };
 typedef enum option_kind { FLAG, COUNT, TEXT, CHOICE, COUNTS, TEXTS } option_kind;
 typedef struct option_spec {
     const char *name;
@@ -189,6 +191,11 @@ static const option_spec OPTIONS[] = {
     {"data", TEXTS, "FILE...", NULL, 0, 0, NULL, SWEEP, "JSONL with id, image, question, answers (or options), style a line"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, SWEEP, "folder for the result files and the journal"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP, "task in the file names (default: the data file's stem)"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL, SWEEP, "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, relaxed, mc, mmmu ...; a wrong one lists all"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL, RESCORE, "scoring rule (default: the one that the file names)"},
+    {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run", SCORE,
+     "cleaning of predictions: the rule's own, none, the last line, the most frequent line, or as in a sweep"},
     {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, SWEEP, "tiers of the grid (default, without --vision_tokens_list: all)"},
     {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, SWEEP, "target vision tokens of the grid, instead of tiers"},
     {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, SWEEP, "experts a token uses (default: as trained)"},
@@ -217,7 +224,7 @@ static const option_spec OPTIONS[] = {
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: no space before punctuation, as scoring does"},
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL, RUN, "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST, "this text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | SCORE | RESCORE, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
 
@@ -242,6 +249,8 @@ static int command_run(const options *o);
 static int command_tile(const options *o);
 static int command_sweep(const options *o);
 static int command_tokenize(const options *o);
+static int command_score(const options *o);
+static int command_rescore(const options *o);
 static int command_info(const options *o);
 static int command_selftest(const options *o);
 
@@ -258,6 +267,10 @@ static const command COMMANDS[] = {
     {"tokenize", TOKENIZE, "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
      "text to token ids, one JSON object a line, and back",
      "vlmprof tokenize --model checkpoint \"What is this?\"", SIZE_MAX, command_tokenize},
+    {"score", SCORE, "--metric M [FILE.jsonl]", "score answers by any of the rules, one JSON object a line, from a file or stdin",
+     "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}", 1, command_score},
+    {"rescore", RESCORE, "RESULT.json", "score the answers of a sweep's result file again; exit 1 when its accuracies differ",
+     "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official", 1, command_rescore},
     {"info", INFO, "[--model DIR | --synthetic NAME]",
      "this build, its processor, memory, kernels and GPUs; with --model, what a checkpoint holds and needs",
      "vlmprof info --model checkpoint --json", 0, command_info},
@@ -1058,6 +1071,156 @@ static double metric_mean(const timing *t, int32_t runs, int metric) {
     return mean;
 }
 
+/* ======================================================================================== scoring >>scoring
+ * A JSON object that holds what a scoring rule asks for (a golden row, a data set's record, a result's metadata) -> its score. */
+typedef struct scoring {
+    vp_score_sample sample;
+    char **owned; size_t owned_count, owned_capacity; /* the texts of the row */
+    const char **lists[3]; size_t capacities[3];
+    size_t text_bytes;
+    buffer scratch, more; /* for the score, and for what is shown beside it */
+} scoring;
+static void scoring_clear(scoring *s) {
+    for (size_t i = 0; i < s->owned_count; i++) free(s->owned[i]);
+    s->owned_count = s->text_bytes = 0;
+    s->sample = vp_score_sample_default();
+}
+static void scoring_free(scoring *s) {
+    scoring_clear(s);
+    free(s->owned);
+    for (int i = 0; i < 3; i++) free((void *)s->lists[i]);
+    free(s->scratch.data);
+    free(s->more.data);
+}
+static const char *scoring_own(scoring *s, char *text) {
+    if (!text) return NULL;
+    if (s->owned_count == s->owned_capacity) {
+        s->owned_capacity = s->owned_capacity * 2 + 32;
+        s->owned = (char **)resize((void *)s->owned, s->owned_capacity, sizeof *s->owned);
+    }
+    s->text_bytes += strlen(text);
+    return s->owned[s->owned_count++] = text;
+}
+static size_t scoring_room(const scoring *s) { return vp_score_scratch_bytes(s->text_bytes, s->owned_count); }
+
+/* A string, a number as it is written, or the "answer" of an object (VQA v2's annotations); NULL: none of these. */
+static char *value_text(const vp_json *j, uint32_t node) {
+    if (node_is(j, node, VP_JSON_NUMBER)) return copy_text(j->text + j->nodes[node].start, (size_t)j->nodes[node].bytes);
+    return node_text(j, node_is(j, node, VP_JSON_OBJECT) ? vp_json_get(j, node, "answer") : node);
+}
+static int has_value(const vp_json *j, uint32_t object, const char *key) {
+    uint32_t node = vp_json_get(j, object, key);
+    return node != VP_JSON_NONE && !node_is(j, node, VP_JSON_NULL);
+}
+/* One text or an array of them; 0 when some are none. */
+static int scoring_list(scoring *s, int which, const vp_json *j, uint32_t node, const char *const **list, size_t *count) {
+    uint32_t one = !node_is(j, node, VP_JSON_ARRAY), texts = one ? 1 : j->nodes[node].count, i = one ? node : node + 1;
+    if (s->capacities[which] <= texts) {
+        s->capacities[which] = (size_t)texts + 1;
+        s->lists[which] = (const char **)resize((void *)s->lists[which], s->capacities[which], sizeof **s->lists);
+    }
+    for (uint32_t k = 0; k < texts; k++, i = j->nodes[i].end)
+        if ((s->lists[which][k] = scoring_own(s, value_text(j, i))) == NULL) return 0;
+    *list = (const char *const *)s->lists[which];
+    *count = texts;
+    return 1;
+}
+
+/* answer_index or answer_idx; else "answer" as an index, a letter or an option's text; -1 without any. */
+static int64_t scoring_index(const scoring *s, const vp_json *j, uint32_t object) {
+    int64_t index = -1;
+    size_t count = s->sample.option_count ? s->sample.option_count : s->sample.option_name_count;
+    uint32_t answer = vp_json_get(j, object, "answer");
+    char *text;
+    if (vp_json_to_int(j, vp_json_get(j, object, "answer_index"), &index) == VP_OK) return index;
+    if (vp_json_to_int(j, vp_json_get(j, object, "answer_idx"), &index) == VP_OK) return index;
+    if (vp_json_to_int(j, answer, &index) == VP_OK) return index;
+    if ((text = node_text(j, answer)) == NULL) return -1;
+    if (text[0] >= 'A' && text[0] <= 'Z' && !text[1] && (!count || (size_t)(text[0] - 'A') < count)) index = text[0] - 'A';
+    for (size_t i = 0; i < s->sample.option_count && index < 0; i++) if (!strcmp(s->sample.options[i], text)) index = (int64_t)i;
+    free(text);
+    return index;
+}
+
+static int is_mmmu(int metric) { return metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE || metric == VP_SCORE_MMMU_OPEN; }
+
+/* Reads what a row says; the prediction is the caller's. Returns NULL, or what is wrong with it. */
+static const char *scoring_read(scoring *s, int metric, const vp_json *j, uint32_t object) {
+    static const char *const keys[] = {"answer", "references", "reference", "answers", "captions", "answer"};
+    vp_score_sample *a = &s->sample;
+    int by_answer = is_mmmu(metric) || metric == VP_SCORE_MATH_VISTA; /* the first key is theirs alone */
+    char letter[2] = {0, 0};
+    uint32_t choices = vp_json_get(j, object, has_value(j, object, "options") ? "options" : "choices");
+    if (choices != VP_JSON_NONE && !node_is(j, choices, VP_JSON_NULL) && !scoring_list(s, 1, j, choices, &a->options, &a->option_count))
+        return "the options must be texts";
+    if (has_value(j, object, "option_names")
+        && !scoring_list(s, 2, j, vp_json_get(j, object, "option_names"), &a->option_names, &a->option_name_count))
+        return "the option names must be texts";
+    a->answer_index = scoring_index(s, j, object);
+    a->question_type = scoring_own(s, node_text(j, vp_json_get(j, object, "question_type")));
+    a->answer_type = scoring_own(s, node_text(j, vp_json_get(j, object, "answer_type")));
+    if (vp_json_to_int(j, vp_json_get(j, object, "precision"), &a->precision) != VP_OK) a->precision = INT64_MIN;
+    for (size_t i = !by_answer; i < sizeof keys / sizeof *keys && !a->references; i++) {
+        uint32_t node = vp_json_get(j, object, keys[i]);
+        if (!has_value(j, object, keys[i])) continue;
+        if (node_is(j, node, VP_JSON_NUMBER) && a->option_count && !is_mmmu(metric) && !strcmp(keys[i], "answer")) continue; /* an index */
+        if (!scoring_list(s, 0, j, node, &a->references, &a->reference_count)) return "the references must be texts";
+        a->is_plain_reference = node_is(j, node, VP_JSON_STRING);
+        if (!is_mmmu(metric) || !a->option_count || a->answer_index < 0 || a->answer_index > 25) continue;
+        if (!node_is(j, node, VP_JSON_NUMBER) && !(a->is_plain_reference && a->references[0][0] && a->references[0][1])) continue;
+        letter[0] = (char)('A' + a->answer_index); /* an index or an option's text: the rule wants the letter */
+        s->lists[0][0] = scoring_own(s, copy_text(letter, 1));
+    }
+    return NULL;
+}
+
+static vp_result scoring_run(scoring *s, vp_score_metric metric, vp_score_cleaning cleaning, vp_score_outcome *outcome) {
+    size_t room = scoring_room(s);
+    return room == SIZE_MAX ? VP_ERR_CAPACITY
+        : vp_score_compute(metric, cleaning, &s->sample, (char *)reserve(&s->scratch, room, 1), room, outcome);
+}
+
+/* As a sweep takes a record: one string is a list of one, and an empty list is no answer to compare with. */
+static void scoring_as_run(scoring *s) {
+    s->sample.is_plain_reference = 0;
+    if (!s->sample.reference_count) s->sample.references = NULL;
+}
+
+/* ---- what many scores come to */
+typedef struct tally {
+    int is_binary;
+    int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
+    double mean, spread; /* spread: sum of squared distances from the mean (Welford) */
+} tally;
+static void tally_add(tally *t, double score, int is_unparsed, int is_empty) { /* NaN: no score */
+    t->row_count++;
+    t->unparsed_count += is_unparsed;
+    t->empty_count += is_empty;
+    if (is_unparsed) score = 0; /* the reference would guess there; a guess earns nothing */
+    if (isfinite(score)) {
+        double before = score - t->mean;
+        t->mean += before / (double)++t->scored_count;
+        t->spread += before * (score - t->mean);
+    } else t->unscored_count++;
+}
+static double tally_error(const tally *t) { /* of the mean: sample standard deviation / sqrt(count) */
+    double n = (double)t->scored_count;
+    return t->scored_count > 1 ? sqrt(t->spread / (n - 1) / n) : (double)NAN;
+}
+static int tally_interval(const tally *t, double *low, double *high) { /* 95 %, of 0/1 scores */
+    double n = (double)t->scored_count, hits = floor(t->mean * n + 0.5);
+    return t->is_binary && vp_score_wilson(hits, n, 1.959963984540054, low, high) == VP_OK;
+}
+static void tally_print(const tally *t, const char *metric) {
+    double low, high, error = tally_error(t);
+    fprintf(stderr, "vlmprof: %s: %lld rows", metric, (long long)t->row_count);
+    if (t->scored_count) fprintf(stderr, ", mean %.6f over %lld", t->mean, (long long)t->scored_count);
+    if (isfinite(error)) fprintf(stderr, ", standard error %.6f", error);
+    if (tally_interval(t, &low, &high)) fprintf(stderr, ", 95 %% interval %.6f to %.6f (Wilson)", low, high);
+    fprintf(stderr, "; %lld without a score, %lld unparsed%s, %lld empty\n", (long long)t->unscored_count, (long long)t->unparsed_count,
+            t->unparsed_count ? " (0 in the mean)" : "", (long long)t->empty_count);
+}
+
 /* ========================================================================================== record >>record */
 /* a question about an image; what a data set's line or `run`'s operands become */
 typedef struct sample {
@@ -1089,6 +1252,8 @@ typedef struct point {
     int32_t top_k; const int32_t *blocks; int32_t block_count;
     const timing *runs; int32_t run_count; /* 0 when it failed */
     const char *reason;                    /* NULL: measured */
+    vp_score_metric metric;
+    int ignore_eos;
 } point;
 
 static void put_point_sizes(vp_json_writer *w, const point *p) {
@@ -1168,34 +1333,45 @@ static void put_answer(vp_json_writer *w, const char *key, const timing *t) {
     vp_json_key(w, key);
     if (t) vp_json_string_bytes(w, t->answer, t->answer_bytes); else vp_json_null(w);
 }
-/* The answer of the first timed run, and its score against the references (C strings: a NUL ends what is scored). */
+/* What the record says to the answer of the first timed run (C strings: a NUL ends what is scored). */
+static void score_point(const point *p, scoring *s, vp_score_outcome *o) {
+    parsed record = {{NULL, NULL, 0}, NULL, 0};
+    const vp_score_metric_info *info = vp_score_metric_of(p->metric);
+    vp_result r;
+    s->sample.prediction = scoring_own(s, copy_text(p->runs[0].answer, strlen(p->runs[0].answer)));
+    if (p->a->record && parse_json(&record, p->a->record, strlen(p->a->record), NULL) == VP_OK)
+        o->reason = scoring_read(s, (int)p->metric, &record.json, 0);
+    scoring_as_run(s);
+    if (!o->reason && (r = scoring_run(s, p->metric, info->run_cleaning, o)) != VP_OK) o->reason = vp_result_text(r);
+    if (o->reason && !s->sample.references && !s->sample.option_count) o->reason = "the record has no answers to compare with";
+    free(record.nodes);
+}
 static void put_point_answer(vp_json_writer *w, const point *p) {
-    const char *pred = p->run_count ? p->runs[0].answer : NULL, *reason = p->reason ? "no answer" : NULL;
-    double score = (double)NAN;
-    int same = 1;
+    vp_score_outcome o = {(double)NAN, NULL, 0, -1, NULL, NULL};
+    int same = 1, ran = p->run_count > 0;
+    scoring s;
+    memset(&s, 0, sizeof s);
+    scoring_clear(&s);
     for (int32_t r = 1; r < p->run_count; r++)
         same &= p->runs[r].token_count == p->runs[0].token_count
             && !memcmp(p->runs[r].tokens, p->runs[0].tokens, (size_t)p->runs[0].token_count * sizeof(int32_t));
-    if (!reason && !p->a->reference_count) reason = "the record has no answers to compare with";
-    if (!reason) {
-        size_t needed = 0, longest = strlen(pred), capacity = strlen(pred) + 1;
-        char *cleaned = (char *)resize(NULL, capacity, 1), *scratch;
-        vp_result result = vp_score_clean(pred, cleaned, capacity, &needed);
-        for (size_t i = 0; i < p->a->reference_count; i++) if (strlen(p->a->references[i]) > longest) longest = strlen(p->a->references[i]);
-        scratch = (char *)resize(NULL, longest * 4 + 64, 1);
-        if (result == VP_OK)
-            result = vp_score_vqa_seed(cleaned, (const char *const *)p->a->references, p->a->reference_count, scratch, longest * 4 + 64, &score);
-        if (result != VP_OK) { score = (double)NAN; reason = vp_result_text(result); }
-        free(cleaned);
-        free(scratch);
-    }
-    put_double(w, "accuracy", score);
-    put_text(w, "accuracy_reason", reason);
-    put_answer(w, "pred", p->run_count ? &p->runs[0] : NULL);
-    put_ints(w, "output_token_ids", p->run_count ? p->runs[0].tokens : NULL, p->run_count ? p->runs[0].token_count : 0);
+    if (p->reason) o.reason = "no answer";
+    else score_point(p, &s, &o);
+    put_double(w, "accuracy", o.is_unparsed ? 0 : o.score); /* unparsed: the reference guesses there; a guess earns nothing */
+    put_text(w, "accuracy_reason", o.is_unparsed ? NULL : o.reason);
+    put_answer(w, "pred", ran ? &p->runs[0] : NULL);
+    put_text(w, "pred_cleaned", ran ? o.cleaned : NULL);
+    vp_json_key(w, "unparsed");
+    if (ran) vp_json_bool(w, o.is_unparsed); else vp_json_null(w);
+    vp_json_key(w, "truncated"); /* no EOS among the tokens that were allowed */
+    if (ran && !p->ignore_eos) vp_json_bool(w, !p->runs[0].ended_by_eos); else vp_json_null(w);
+    vp_json_key(w, "empty");
+    if (ran && o.cleaned) vp_json_bool(w, !o.cleaned[0]); else vp_json_null(w);
+    put_ints(w, "output_token_ids", ran ? p->runs[0].tokens : NULL, ran ? p->runs[0].token_count : 0);
     vp_json_key(w, "answers_equal_over_runs");
-    if (p->run_count) vp_json_bool(w, same); else vp_json_null(w);
+    if (ran) vp_json_bool(w, same); else vp_json_null(w);
     put_text(w, "prompt", p->a->prompt);
+    scoring_free(&s);
 }
 
 /* the record's members, with question, answers, image_id and id always there */
@@ -1546,7 +1722,7 @@ static void print_run(const options *o, const run_state *x) {
 
 static void print_run_json(const options *o, const run_state *x) {
     point p = {&x->a, x->k.layout, x->tiles.tier ? x->tiles.tier->name : NULL, 0, 0, x->k.top_k, x->k.blocks, x->k.block_count, x->runs, x->run_count,
-               NULL};
+               NULL, VP_SCORE_VQA_SEED, given(o, "ignore_eos")};
     double per_token = metric_mean(x->runs, x->run_count, METRIC_PER_TOKEN);
     vp_json_writer w;
     if (p.layout) {
@@ -1978,8 +2154,511 @@ static int command_tokenize(const options *o) {
     return code;
 }
 
+/* ============================================================================================= score >>score
+ * Rows in, rows out: rules on texts alone, metrics of the library's table, and metrics of a whole corpus. */
+typedef struct score_job {
+    const options *o;
+    const char *name, *source;  /* the metric as it was asked for; the file, or "stdin" */
+    char *text; size_t text_bytes;
+    const char **lines; size_t *line_bytes, line_count; /* blank lines left out; for messages, their numbers */
+    int64_t *line_numbers;
+    tally t;
+    int bad_lines;
+} score_job;
+/* members of the open object that a rule shows beside the score; may set the score of a rule that is no metric */
+typedef void (*score_details)(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o);
+
+static char *more_room(scoring *s) { return (char *)reserve(&s->more, scoring_room(s), 1); }
+/* A text through a rule of the library. */
+static void put_ruled(vp_json_writer *w, const char *key, scoring *s, const char *text, vp_result (*rule)(const char *, char *, size_t, size_t *)) {
+    size_t room = strlen(text) * 2 + 64;
+    char *out = (char *)resize(NULL, room, 1);
+    if (key) vp_json_key(w, key);
+    if (rule(text, out, room, NULL) == VP_OK) json_lossy(w, out); else vp_json_null(w);
+    free(out);
+    (void)s;
+}
+static void put_ruled_references(vp_json_writer *w, const char *key, scoring *s, vp_result (*rule)(const char *, char *, size_t, size_t *)) {
+    vp_json_key(w, key);
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < s->sample.reference_count; i++) put_ruled(w, NULL, s, s->sample.references[i], rule);
+    vp_json_end_array(w);
+}
+/* The same rule with another cleaning, or another rule: one number. */
+static void put_other_score(vp_json_writer *w, const char *key, scoring *s, vp_score_metric metric, vp_score_cleaning cleaning) {
+    vp_score_outcome other;
+    buffer kept = s->scratch;
+    s->scratch = s->more; /* the first outcome's texts stay */
+    put_double(w, key, scoring_run(s, metric, cleaning, &other) == VP_OK ? other.score : (double)NAN);
+    s->more = s->scratch;
+    s->scratch = kept;
+}
+static void put_each(vp_json_writer *w, scoring *s, const char *prediction,
+                     vp_result (*rule)(const char *, const char *const *, size_t, char *, size_t, double *)) {
+    vp_json_key(w, "each");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < s->sample.reference_count; i++) {
+        double score = (double)NAN;
+        if (rule(prediction, s->sample.references + i, 1, more_room(s), scoring_room(s), &score) != VP_OK) score = (double)NAN;
+        json_double_or_null(w, score);
+    }
+    vp_json_end_array(w);
+}
+static void put_index(vp_json_writer *w, const char *key, int32_t index) { if (index >= 0) put_int(w, key, index); else put_null(w, key); }
+
+static void details_vqa_seed(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)j;
+    put_ruled(w, "prediction_processed", s, o->cleaned, vp_score_vqa_normalise);
+    if (s->sample.is_plain_reference || !s->sample.references) return;
+    put_ruled_references(w, "references_processed", s, vp_score_vqa_normalise);
+    int64_t matches = 0;
+    for (size_t i = 0; i < s->sample.reference_count; i++) {
+        double one = 0;
+        if (vp_score_vqa_seed(o->cleaned, s->sample.references + i, 1, more_room(s), scoring_room(s), &one) == VP_OK) matches += one > 0;
+    }
+    put_int(w, "matches", matches);
+}
+static void details_official(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    int identical = 1;
+    char *first = (char *)resize(NULL, s->text_bytes + 1, 1), *other = (char *)resize(NULL, s->text_bytes + 1, 1);
+    char text[400];
+    (void)j;
+    for (size_t i = 1; i < s->sample.reference_count && identical; i++)
+        identical = vp_score_vqa_strip(s->sample.references[0], first, s->text_bytes + 1, NULL) == VP_OK
+            && vp_score_vqa_strip(s->sample.references[i], other, s->text_bytes + 1, NULL) == VP_OK && !strcmp(first, other);
+    free(first);
+    free(other);
+    put_bool(w, "all_references_identical", identical);
+    put_ruled_references(w, "references_compared", s, identical ? vp_score_vqa_strip : vp_score_vqa_normalise);
+    snprintf(text, sizeof text, "%.2f", 100 * o->score); /* correctly rounded, as Python's round */
+    put_double(w, "percent_2_decimals", isnan(o->score) ? o->score : strtod(text, NULL));
+}
+static void details_em(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    size_t room = strlen(s->sample.prediction) + 1;
+    char *cleaned = (char *)resize(NULL, room, 1);
+    double score = (double)NAN;
+    (void)j;
+    put_text(w, "cleaned", o->cleaned);
+    if (s->sample.references && vp_score_clean_frequent(s->sample.prediction, more_room(s), scoring_room(s), cleaned, room, NULL) == VP_OK)
+        vp_score_em_unstripped(cleaned, s->sample.references, s->sample.reference_count, more_room(s), scoring_room(s), &score);
+    put_double(w, "score_vqa_eval", score);
+    free(cleaned);
+}
+static void details_anls(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)j;
+    put_each(w, s, o->cleaned, vp_score_anls);
+}
+static void details_relaxed(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)j;
+    put_each(w, s, o->cleaned, vp_score_relaxed);
+}
+static void details_jaccard(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)j;
+    (void)o;
+    put_other_score(w, "score_compute_accuracy", s, VP_SCORE_CAPTION_JACCARD, VP_SCORE_CLEAN_LAST);
+}
+static void details_mc(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)s;
+    (void)j;
+    put_text(w, "cleaned", o->cleaned);
+    put_index(w, "predicted_index", o->option_index);
+}
+static void details_vqa_eval(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)s;
+    (void)j;
+    put_text(w, "cleaned_vqa_eval", o->cleaned);
+    put_index(w, "predicted_index", o->option_index);
+}
+/* letters as labels are counted with the boxes' kind, other labels with both */
+static void details_ai2d(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    int letters = node_is(j, vp_json_get(j, 0, "abc_label"), VP_JSON_TRUE);
+    int clear = node_is(j, vp_json_get(j, 0, "has_transparent_box"), VP_JSON_TRUE);
+    details_vqa_eval(w, s, j, o);
+    put_double(w, "score_transparent", letters && !clear ? (double)NAN : o->score);
+    put_double(w, "score_opaque", letters && clear ? (double)NAN : o->score);
+    put_double(w, "score_mc", o->score);
+}
+static void details_real_world(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)j;
+    if (s->sample.question_type && !strcmp(s->sample.question_type, "multiple_choice")) {
+        put_index(w, "predicted_index", o->option_index);
+        return;
+    }
+    put_ruled(w, "prediction_processed", s, o->cleaned, vp_score_vqa_normalise);
+    if (s->sample.reference_count) put_ruled(w, "reference_processed", s, s->sample.references[0], vp_score_vqa_normalise);
+}
+static void details_mmmu_choice(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    char letter[2] = {(char)('A' + (o->option_index < 0 ? 0 : o->option_index)), 0};
+    (void)s;
+    (void)j;
+    put_bool(w, "unparsed", o->is_unparsed);
+    put_text(w, "parsed", o->option_index < 0 ? NULL : letter);
+}
+static void details_mmmu_open(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    vp_score_mmmu_answer a;
+    (void)j;
+    if (vp_score_mmmu_parse(o->cleaned, more_room(s), scoring_room(s), &a) != VP_OK) return;
+    vp_json_key(w, "parsed_strings");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < a.strings.count; i++) json_lossy(w, a.strings.texts[i]);
+    vp_json_end_array(w);
+    vp_json_key(w, "parsed_numbers");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < a.number_count; i++) {
+        if (isfinite(a.numbers[i])) vp_json_double(w, a.numbers[i]);
+        else vp_json_string(w, isnan(a.numbers[i]) ? "nan" : a.numbers[i] < 0 ? "-inf" : "inf");
+    }
+    vp_json_end_array(w);
+}
+static void details_mmmu(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    int choice = o->option_index >= 0 || o->is_unparsed;
+    (choice ? details_mmmu_choice : details_mmmu_open)(w, s, j, o);
+}
+static void details_vista(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)s;
+    (void)j;
+    put_text(w, "normalised", o->parsed);
+}
+
+/* ---- rules on texts alone: no score */
+static vp_result clean_frequent(const char *text, char *out, size_t capacity, size_t *needed) {
+    size_t room = vp_score_scratch_bytes(strlen(text), 1);
+    char *scratch = (char *)resize(NULL, room, 1);
+    vp_result r = vp_score_clean_frequent(text, scratch, room, out, capacity, needed);
+    free(scratch);
+    return r;
+}
+static void details_normalise(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)j;
+    (void)o;
+    put_ruled(w, "processed", s, s->sample.prediction, vp_score_vqa_normalise);
+}
+static void details_cleaning(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    (void)j;
+    (void)o;
+    put_ruled(w, "cleaned", s, s->sample.prediction, vp_score_clean);
+    put_ruled(w, "cleaned_vqa_eval", s, s->sample.prediction, clean_frequent);
+}
+static void details_numbers(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    vp_score_texts numbers = {NULL, 0};
+    (void)j;
+    (void)o;
+    vp_score_mmmu_numbers(s->sample.prediction, more_room(s), scoring_room(s), &numbers);
+    vp_json_key(w, "numbers");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < numbers.count; i++) json_lossy(w, numbers.texts[i]);
+    vp_json_end_array(w);
+}
+static void details_select(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    int32_t index = -1;
+    (void)j;
+    if (vp_score_select_option(s->sample.prediction, s->sample.options, s->sample.option_count, more_room(s), scoring_room(s), &index) != VP_OK)
+        o->reason = "the row has no options, or two that are equal after lower-casing and stripping: the reference stops there";
+    put_index(w, "selected_index", index);
+    vp_json_key(w, "distances");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < s->sample.option_count; i++) {
+        size_t distance = 0;
+        vp_score_option_distance(s->sample.prediction, s->sample.options[i], more_room(s), scoring_room(s), &distance);
+        vp_json_int(w, (int64_t)distance);
+    }
+    vp_json_end_array(w);
+}
+/* as a run of the experiments: metric and cleaning by data set */
+static void details_end_to_end(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    vp_score_metric metric = VP_SCORE_VQA_SEED;
+    char *dataset = node_text(j, vp_json_get(j, 0, "dataset"));
+    const vp_score_metric_info *info;
+    vp_score_metric_for_dataset(dataset ? dataset : "", &metric);
+    info = vp_score_metric_of(metric);
+    s->sample.is_plain_reference = 0; /* one string becomes a list of one there */
+    if (scoring_run(s, metric, info->run_cleaning, o) != VP_OK) o->reason = "the row is too large";
+    put_text(w, "metric", info->name);
+    put_text(w, "cleaned", o->cleaned);
+    if (o->is_unparsed) put_bool(w, "unparsed", 1);
+    free(dataset);
+}
+
+enum { RULE_TEXT = -1, RULE_CORPUS = -2 }; /* instead of a vp_score_metric */
+typedef struct score_rule {
+    const char *name;
+    int metric;
+    score_details details;
+    int (*corpus)(score_job *job); /* a metric over all rows: reads job->text or its lines, prints the rows itself; 0 or an exit code */
+} score_rule;
+static const score_rule SCORE_RULES[] = {
+    {"vqa_seed", VP_SCORE_VQA_SEED, details_vqa_seed, NULL},
+    {"vqa_official", VP_SCORE_VQA_OFFICIAL, details_official, NULL},
+    {"em", VP_SCORE_EM, details_em, NULL},
+    {"anls", VP_SCORE_ANLS, details_anls, NULL},
+    {"relaxed", VP_SCORE_RELAXED, details_relaxed, NULL},
+    {"mc", VP_SCORE_MC, details_mc, NULL},
+    {"mc_ai2d", VP_SCORE_MC_TEXT, details_ai2d, NULL},
+    {"mmmu", VP_SCORE_MMMU, details_mmmu, NULL},
+    {"mmmu_multiple_choice", VP_SCORE_MMMU_CHOICE, details_mmmu_choice, NULL},
+    {"mmmu_open", VP_SCORE_MMMU_OPEN, details_mmmu_open, NULL},
+    {"a_okvqa", VP_SCORE_A_OKVQA, NULL, NULL},
+    {"real_world_qa", VP_SCORE_REAL_WORLD_QA, details_real_world, NULL},
+    {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval, NULL},
+    {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista, NULL},
+    {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard, NULL},
+    {"vqa_normalise", RULE_TEXT, details_normalise, NULL},
+    {"prediction_cleaning", RULE_TEXT, details_cleaning, NULL},
+    {"mmmu_numbers", RULE_TEXT, details_numbers, NULL},
+    {"select_option", RULE_TEXT, details_select, NULL},
+    {"end_to_end", RULE_TEXT, details_end_to_end, NULL},
+};
+enum { SCORE_RULE_COUNT = sizeof SCORE_RULES / sizeof SCORE_RULES[0] };
+
+static const score_rule *find_rule(const char *name) {
+    vp_score_metric metric;
+    int known = vp_score_metric_find(name, &metric) == VP_OK;
+    for (int i = 0; i < SCORE_RULE_COUNT; i++)
+        if (!strcmp(SCORE_RULES[i].name, name) || (known && SCORE_RULES[i].metric == (int)metric)) return &SCORE_RULES[i];
+    return NULL;
+}
+static int unknown_metric(const char *name, int metrics_only) {
+    char names[512] = "";
+    size_t used = 0;
+    for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++)
+        if (!metrics_only || SCORE_RULES[i].metric >= 0) used += (size_t)snprintf(names + used, sizeof names - used, " %s", SCORE_RULES[i].name);
+    return complain(EXIT_USAGE, "--metric: \"%.60s\" is none of:%s", name, names);
+}
+
+/* One row of the input -> one row of the output. */
+static void score_row(score_job *job, const score_rule *rule, scoring *s, parsed *p, size_t line, vp_json_writer *w) {
+    static const vp_score_cleaning cleanings[] = {VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT};
+    const char *clean = text_of(job->o, "clean"), *trouble = NULL, *prediction_key = "prediction";
+    vp_score_outcome o = {(double)NAN, NULL, 0, -1, NULL, NULL};
+    vp_error error = {VP_OK, -1, "", ""};
+    char reason[LINE_BYTES];
+    vp_result r = parse_json(p, job->lines[line], job->line_bytes[line], &error);
+    scoring_clear(s);
+    vp_json_begin_object(w);
+    if (r != VP_OK || !node_is(&p->json, 0, VP_JSON_OBJECT)) {
+        snprintf(reason, sizeof reason, "line %lld: %s (byte %lld)", (long long)job->line_numbers[line],
+                 r == VP_OK ? "want one JSON object" : error.text, (long long)(error.offset < 0 ? 0 : error.offset));
+        trouble = reason;
+        job->bad_lines++;
+    } else {
+        uint32_t id = vp_json_get(&p->json, 0, "id");
+        if (id != VP_JSON_NONE) { vp_json_key(w, "id"); json_node(w, &p->json, id); }
+        if (!has_value(&p->json, 0, "prediction")) prediction_key = has_value(&p->json, 0, "text") ? "text" : "pred";
+        s->sample.prediction = scoring_own(s, node_text(&p->json, vp_json_get(&p->json, 0, prediction_key)));
+        trouble = scoring_read(s, rule->metric, &p->json, 0);
+        if (!s->sample.prediction) trouble = "the row has no prediction that is a text";
+    }
+    if (!trouble && rule->metric >= 0) {
+        const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)rule->metric);
+        vp_score_cleaning cleaning = info->own_cleaning;
+        for (int i = 0; i < 3; i++) if (!strcmp(clean, i == 0 ? "none" : i == 1 ? "last" : "frequent")) cleaning = cleanings[i];
+        if (!strcmp(clean, "run")) cleaning = info->run_cleaning;
+        r = scoring_run(s, (vp_score_metric)rule->metric, cleaning, &o);
+        if (r != VP_OK) trouble = vp_result_text(r);
+    }
+    if (!trouble && rule->details) rule->details(w, s, &p->json, &o);
+    if (!trouble) trouble = o.reason;
+    if (isnan(o.score) && !trouble) trouble = "this rule gives no score";
+    put_double(w, "score", o.score);
+    if (trouble) put_text(w, "reason", trouble);
+    vp_json_end_object(w);
+    tally_add(&job->t, o.score, o.is_unparsed, s->sample.prediction && !(o.cleaned ? o.cleaned : s->sample.prediction)[0]);
+}
+
+/* lines end at \n alone: texts may hold other separators */
+static void score_lines(score_job *job) {
+    char *line = job->text, *end;
+    size_t capacity = 0;
+    for (int64_t number = 1; line < job->text + job->text_bytes; line = end + 1, number++) {
+        end = (char *)memchr(line, '\n', (size_t)(job->text + job->text_bytes - line));
+        if (!end) end = job->text + job->text_bytes;
+        size_t bytes = (size_t)(end - line), blank = 0;
+        while (blank < bytes && strchr(" \t\r", line[blank]) && line[blank]) blank++;
+        if (blank == bytes) continue;
+        if (job->line_count == capacity) {
+            capacity = capacity * 2 + 1024;
+            job->lines = (const char **)resize((void *)job->lines, capacity, sizeof *job->lines);
+            job->line_bytes = (size_t *)resize(job->line_bytes, capacity, sizeof *job->line_bytes);
+            job->line_numbers = (int64_t *)resize(job->line_numbers, capacity, sizeof *job->line_numbers);
+        }
+        job->lines[job->line_count] = line;
+        job->line_bytes[job->line_count] = bytes;
+        job->line_numbers[job->line_count++] = number;
+    }
+}
+
+/* FILE, or stdin */
+static int score_read(score_job *job) {
+    const char *path = job->o->operand_count ? job->o->operands[0] : "-";
+    vp_error error = {VP_OK, -1, "", ""};
+    text_buffer t = {NULL, 0, 0};
+    char piece[65536];
+    size_t bytes;
+    vp_result r;
+    job->source = strcmp(path, "-") ? path : "stdin";
+    if (strcmp(path, "-")) {
+        r = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a JSONL file")
+            : vp_file_read(path, SIZE_MAX / 4, &job->text, &job->text_bytes, &error);
+        if (r != VP_OK) return complain_result(EXIT_INPUT, path, r, &error);
+    } else {
+        while ((bytes = fread(piece, 1, sizeof piece, stdin)) > 0) text_add(&t, piece, bytes);
+        if (ferror(stdin)) { free(t.data); return complain(EXIT_INPUT, "stdin cannot be read: %s", strerror(errno)); }
+        job->text = t.data;
+        job->text_bytes = t.bytes;
+    }
+    score_lines(job);
+    return job->line_count ? 0 : complain(EXIT_INPUT, "%s: there is no line in it", job->source);
+}
+
+static int score_rows(score_job *job, const score_rule *rule) {
+    scoring s;
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    text_buffer line = {NULL, 0, 0};
+    vp_json_writer w;
+    int code = 0;
+    memset(&s, 0, sizeof s);
+    job->t.is_binary = rule->metric >= 0 && vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;
+    for (size_t i = 0; i < job->line_count && !code; i++) {
+        line.bytes = 0;
+        vp_json_writer_init_sink(&w, text_sink, &line, 0);
+        score_row(job, rule, &s, &p, i, &w);
+        if (vp_json_finish(&w) != VP_OK)
+            code = complain(EXIT_WORK, "%s: line %lld: the row cannot be written as JSON: %s", job->source, (long long)job->line_numbers[i],
+                            vp_result_text(w.result));
+        text_add(&line, "\n", 1);
+        if (!code && fwrite(line.data, 1, line.bytes, stdout) != line.bytes) code = EXIT_OUTPUT; /* main says why */
+    }
+    if (!code) tally_print(&job->t, job->name);
+    if (!code && job->bad_lines)
+        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects: their rows say why", job->source, job->bad_lines);
+    scoring_free(&s);
+    free(p.nodes);
+    free(line.data);
+    return code;
+}
+
+static int command_score(const options *o) {
+    score_job job;
+    const score_rule *rule;
+    int code;
+    memset(&job, 0, sizeof job);
+    job.o = o;
+    job.name = text_of(o, "metric");
+    if (!job.name) return complain(EXIT_USAGE, "score needs --metric M; see vlmprof score --help");
+    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name, 0);
+    code = score_read(&job);
+    if (!code) code = rule->corpus ? rule->corpus(&job) : score_rows(&job, rule);
+    free(job.text);
+    free((void *)job.lines);
+    free(job.line_bytes);
+    free(job.line_numbers);
+    return code;
+}
+
+/* ---- rescore: a result file's answers again */
+typedef struct rescore_job { vp_score_metric metric; vp_score_cleaning cleaning; int compares, differ_count; tally t; } rescore_job;
+
+/* A string up to its first \u0000, as a sweep scores it; NULL: no string. */
+static char *node_text_cut(const vp_json *j, uint32_t node) {
+    char *out;
+    if (!node_is(j, node, VP_JSON_STRING)) return NULL;
+    out = (char *)resize(NULL, (size_t)j->nodes[node].bytes + 1, 1);
+    if (vp_json_text(j, node, out, (size_t)j->nodes[node].bytes + 1, NULL) != VP_OK) { free(out); return NULL; }
+    return out;
+}
+
+static void rescore_row(rescore_job *job, scoring *s, const vp_json *j, uint32_t row, vp_json_writer *w) {
+    vp_score_outcome o = {(double)NAN, NULL, 0, -1, NULL, NULL};
+    uint32_t metadata = vp_json_get(j, row, "metadata"), status = vp_json_get(j, row, "status"), id = vp_json_get(j, row, "sample_id");
+    double stored = node_number(j, vp_json_get(j, row, "accuracy")), score;
+    const char *trouble = NULL;
+    scoring_clear(s);
+    vp_json_begin_object(w);
+    vp_json_key(w, "sample_id");
+    if (id != VP_JSON_NONE) json_node(w, j, id); else vp_json_null(w);
+    s->sample.prediction = scoring_own(s, node_text_cut(j, vp_json_get(j, row, "pred")));
+    if (status != VP_JSON_NONE && !vp_json_equals(j, status, "ok")) trouble = "the point failed: no answer";
+    else if (!s->sample.prediction) trouble = "the row has no \"pred\"";
+    else if (!node_is(j, metadata, VP_JSON_OBJECT)) trouble = "the row has no \"metadata\"";
+    else trouble = scoring_read(s, (int)job->metric, j, metadata);
+    scoring_as_run(s);
+    if (!trouble && scoring_run(s, job->metric, job->cleaning, &o) != VP_OK) trouble = "the row is too large";
+    if (!trouble) trouble = o.reason;
+    score = o.is_unparsed ? 0 : o.score;
+    put_double(w, "accuracy", score);
+    put_text(w, "accuracy_reason", trouble);
+    put_double(w, "accuracy_stored", stored);
+    put_text(w, "pred_cleaned", o.cleaned);
+    put_bool(w, "unparsed", o.is_unparsed);
+    vp_json_end_object(w);
+    if (job->compares && !(isnan(stored) && isnan(score)) && !(fabs(stored - score) <= 1e-12)) job->differ_count++;
+    tally_add(&job->t, o.score, o.is_unparsed, o.cleaned && !o.cleaned[0]);
+}
+
+/* --metric, else the file's own, else its data set's; does the file say that its accuracies are of the same? */
+static int rescore_metric(const options *o, const vp_json *j, rescore_job *job) {
+    char *stored = node_text(j, vp_json_get(j, 0, "accuracy_metric")), *dataset = node_text(j, vp_json_get(j, 0, "dataset_name"));
+    vp_score_metric own = VP_SCORE_VQA_SEED;
+    int known = stored && vp_score_metric_find(stored, &own) == VP_OK, code = 0;
+    if (!known) vp_score_metric_for_dataset(dataset ? dataset : "", &own);
+    job->metric = own;
+    if (given(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(o, "metric"), 1);
+    job->compares = job->metric == own && (known || !given(o, "metric"));
+    /* files of the experiments hold answers that are cleaned already */
+    job->cleaning = vp_json_get(j, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE : vp_score_metric_of(job->metric)->run_cleaning;
+    job->t.is_binary = vp_score_metric_of(job->metric)->is_binary;
+    free(stored);
+    free(dataset);
+    return code;
+}
+
+static int command_rescore(const options *o) {
+    const char *path = o->operand_count ? o->operands[0] : NULL;
+    vp_error error = {VP_OK, -1, "", ""};
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    text_buffer out = {NULL, 0, 0};
+    rescore_job job;
+    scoring s;
+    vp_json_writer w;
+    char *text = NULL;
+    size_t bytes = 0;
+    uint32_t rows;
+    int code = 0;
+    vp_result r;
+    if (!path) return complain(EXIT_USAGE, "rescore needs a RESULT.json of a sweep");
+    memset(&job, 0, sizeof job);
+    memset(&s, 0, sizeof s);
+    r = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a result file")
+        : vp_file_read(path, SIZE_MAX / 4, &text, &bytes, &error);
+    if (r == VP_OK) r = parse_json(&p, text, bytes, &error);
+    if (r != VP_OK) {
+        free(text);
+        free(p.nodes);
+        return complain_result(EXIT_INPUT, path, r, &error);
+    }
+    rows = vp_json_get(&p.json, 0, "per_sample_results");
+    if (!node_is(&p.json, rows, VP_JSON_ARRAY)) code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": want a result file of a sweep", path);
+    if (!code) code = rescore_metric(o, &p.json, &job);
+    for (uint32_t i = rows + 1; !code && i < p.json.nodes[rows].end; i = p.json.nodes[i].end) {
+        vp_json_writer_init_sink(&w, text_sink, &out, 0);
+        rescore_row(&job, &s, &p.json, i, &w);
+        if (vp_json_finish(&w) != VP_OK) code = complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", path, vp_result_text(w.result));
+        text_add(&out, "\n", 1);
+    }
+    if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main looks at stdout */
+    if (!code) tally_print(&job.t, vp_score_metric_of(job.metric)->name);
+    if (!code && job.differ_count)
+        code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count, (long long)job.t.row_count,
+                        vp_score_metric_of(job.metric)->name);
+    scoring_free(&s);
+    free(p.nodes);
+    free(out.data);
+    free(text);
+    return code;
+}
+
 /* ============================================================================================== data >>data */
-typedef struct dataset { const char *path; char *task; sample *samples; size_t count; } dataset;
+typedef struct dataset { const char *path; char *task; vp_score_metric metric; sample *samples; size_t count; } dataset;
 
 static int bad_record(const char *path, int64_t line, const char *text) {
     return complain(EXIT_INPUT, "%s: line %lld: %s", path, (long long)line + 1, text);
@@ -2118,6 +2797,21 @@ static int load_dataset(const options *o, const model *m, dataset *d) {
     free(chosen);
     free(text);
     return code;
+}
+
+/* --metric, else the metric of the data set's name, else of the name that its first record has. */
+static void settle_metric(const options *o, dataset *d) {
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    vp_score_metric unknown;
+    char *name = NULL;
+    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &d->metric) == VP_OK) return; /* checked before */
+    vp_score_metric_for_dataset("", &unknown);
+    vp_score_metric_for_dataset(d->task, &d->metric);
+    if (d->metric == unknown && d->count && d->samples[0].record && parse_json(&p, d->samples[0].record, strlen(d->samples[0].record), NULL) == VP_OK
+        && (name = node_text(&p.json, vp_json_get(&p.json, 0, "dataset"))) != NULL)
+        vp_score_metric_for_dataset(name, &d->metric);
+    free(name);
+    free(p.nodes);
 }
 
 /* ============================================================================================== plan >>plan */
@@ -2277,7 +2971,7 @@ static int plan_fingerprint(const options *o, const model *m, plan *p) {
         free(text);
     }
     for (size_t s = 0; s < p->set_count; s++) {
-        h = hash_text(h, p->sets[s].task);
+        h = hash_text(hash_text(h, p->sets[s].task), vp_score_metric_of(p->sets[s].metric)->name);
         for (size_t i = 0; i < p->sets[s].count; i++) {
             const sample *a = &p->sets[s].samples[i];
             h = hash_number(hash_number(hash_number(hash_text(h, a->record), a->id), a->width_px), a->height_px);
@@ -2299,6 +2993,7 @@ static int plan_make(const options *o, const model *m, plan *p) {
         dataset *d = &p->sets[p->set_count++];
         d->path = data->items[i];
         if ((code = load_dataset(o, m, d)) != 0) return code;
+        settle_metric(o, d);
         for (size_t k = 0; k < i; k++)
             if (!strcmp(d->task, p->sets[k].task))
                 return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders", p->sets[k].path, d->path, d->task);
@@ -2462,7 +3157,7 @@ enum {
     LIST_COUNT
 };
 typedef struct list { double *values; size_t count, capacity; } list;
-typedef struct gathered { list lists[LIST_COUNT]; int64_t ok_count, failed_count; } gathered;
+typedef struct gathered { list lists[LIST_COUNT]; int64_t ok_count, failed_count, unparsed_count, truncated_count, empty_count; tally t; } gathered;
 
 static void list_add(list *l, double value) {
     if (!isfinite(value)) return;
@@ -2483,6 +3178,10 @@ static void gather_row(gathered *g, const vp_json *j, uint32_t row) {
     list_add(&g->lists[LIST_DIFF], target - actual);
     list_add(&g->lists[LIST_CROPS], node_number(j, vp_json_get(j, row, "actual_num_crops")));
     list_add(&g->lists[LIST_ACCURACY], node_number(j, vp_json_get(j, row, "accuracy")));
+    tally_add(&g->t, node_number(j, vp_json_get(j, row, "accuracy")), 0, 0);
+    g->unparsed_count += node_is(j, vp_json_get(j, row, "unparsed"), VP_JSON_TRUE);
+    g->truncated_count += node_is(j, vp_json_get(j, row, "truncated"), VP_JSON_TRUE);
+    g->empty_count += node_is(j, vp_json_get(j, row, "empty"), VP_JSON_TRUE);
     if (node_is(j, tiling, VP_JSON_ARRAY))
         list_add(&g->lists[LIST_TILING], node_number(j, vp_json_at(j, tiling, 0)) * 65536 + node_number(j, vp_json_at(j, tiling, 1)));
     totals = vp_json_get(j, vp_json_get(j, row, "runs"), "T_total");
@@ -2621,6 +3320,24 @@ static void put_vision(vp_json_writer *w, const model *m, const cell *c, const g
 }
 
 /* "plan", "status" and "num_failed" stand first: the next sweep reads only the head of the file to know it. */
+/* standard error of the mean; of 0/1 metrics Wilson's interval too; answers that a reader should know of */
+static void put_accuracy_spread(vp_json_writer *w, vp_score_metric metric, const gathered *g) {
+    tally t = g->t;
+    double low = 0, high = 0;
+    t.is_binary = vp_score_metric_of(metric)->is_binary;
+    put_double(w, "accuracy_standard_error", tally_error(&t));
+    vp_json_key(w, "accuracy_interval"); /* 95 % */
+    if (tally_interval(&t, &low, &high)) {
+        vp_json_begin_array(w);
+        vp_json_double(w, low);
+        vp_json_double(w, high);
+        vp_json_end_array(w);
+    } else vp_json_null(w);
+    put_int(w, "num_unparsed", g->unparsed_count);
+    put_int(w, "num_truncated", g->truncated_count);
+    put_int(w, "num_empty", g->empty_count);
+}
+
 static void put_result_head(vp_json_writer *w, const options *o, const model *m, const plan *p, const cell *c, const gathered *g, const journal *j) {
     char text[32];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)p->fingerprint);
@@ -2651,9 +3368,10 @@ static void put_result_head(vp_json_writer *w, const options *o, const model *m,
     put_ints(w, "active_block_indices", c->blocks, c->block_count);
     put_double(w, "accuracy", list_mean(&g->lists[LIST_ACCURACY]));
     put_double(w, "accuracy_std", list_std(&g->lists[LIST_ACCURACY]));
-    put_text(w, "accuracy_metric", "vqa_seed");
+    put_text(w, "accuracy_metric", vp_score_metric_of(c->set->metric)->name);
     put_int(w, "accuracy_count", (int64_t)g->lists[LIST_ACCURACY].count);
     put_text(w, "accuracy_reason", g->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with");
+    put_accuracy_spread(w, c->set->metric, g);
     put_vision(w, m, c, g);
     put_int(w, "sessions", j->session_count);
     vp_json_key(w, "provenance"); /* of the latest session; its "cold" is that session's first request */
@@ -2851,7 +3569,8 @@ static int measure_point(sweep *x, const cell *c, const sample *a, const vp_layo
 static int write_point(sweep *x, cell *c, size_t index, const vp_layout *layout, const char *reason) {
     const sample *a = &c->set->samples[index];
     vp_tile_options tiles = cell_tiles(c);
-    point p = {a, layout, c->tier ? c->tier->name : NULL, 0, 0, c->top_k, c->blocks, c->block_count, x->runs, reason ? 0 : x->p.run_count, reason};
+    point p = {a, layout, c->tier ? c->tier->name : NULL, 0, 0, c->top_k, c->blocks, c->block_count, x->runs, reason ? 0 : x->p.run_count, reason,
+               c->set->metric, x->p.ignore_eos};
     text_buffer line = {NULL, 0, 0};
     vp_json_writer w;
     int64_t at = x->j.end;
@@ -2933,9 +3652,11 @@ static int sweep_loop(sweep *x) {
 
 static int sweep_prepare(sweep *x) {
     const options *o = x->o;
+    vp_score_metric metric;
     int code;
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl");
     if (!given(o, "output_dir")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
+    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK) return unknown_metric(text_of(o, "metric"), 1);
     if (text_of(o, "dataset_name") && (!text_of(o, "dataset_name")[0] || strchr(text_of(o, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
     if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)

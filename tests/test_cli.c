@@ -181,7 +181,7 @@ static void check_keys(const document *d, uint32_t object, const char *keys) { /
 
 /* ---------------------------------------------------------------------------------------------------------------- usage */
 static void test_usage(void) {
-    static const char *const commands[] = {"run", "tile", "sweep", "tokenize", "info", "selftest"};
+    static const char *const commands[] = {"run", "tile", "sweep", "tokenize", "info", "selftest", "score", "rescore"};
     check_case("usage");
     CHECK_INT(cli(""), 2);
     CHECK(last.out && !last.out_bytes && last.err && strstr(last.err, "usage: vlmprof"));
@@ -189,7 +189,7 @@ static void test_usage(void) {
     CHECK(last.out && strstr(last.out, "usage: vlmprof") && strstr(last.out, "130") && last.err && !*last.err);
     CHECK_INT(cli("--version"), 0);
     CHECK(last.out && strstr(last.out, VLMPROF_VERSION));
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 8; i++) {
         char command[32];
         snprintf(command, sizeof command, "%s --help", commands[i]);
         CHECK_INT(cli(command), 0);
@@ -1105,6 +1105,183 @@ static void test_emulated(void) {
     program = ours;
 }
 
+/* ---------------------------------------------------------------------------------------------------- score and rescore */
+/* every row of a golden file by way of the program: the score, or null and a reason */
+static void check_scored(const char *metric, const char *file, const char *key) {
+    char command[600];
+    const char *path, *got, *want;
+    char *text = NULL;
+    document g, w;
+    int rows = 0, good = 1;
+    snprintf(command, sizeof command, "scores/%s.jsonl", file);
+    path = check_golden(command);
+    if (!path || (text = check_read(path, NULL)) == NULL) { check_skip(command, "golden file not found"); return; }
+    check_case("score --metric %s gives the scores of %s", metric, file);
+    snprintf(command, sizeof command, "score --metric %s %s", metric, path);
+    CHECK_INT(cli(command), 0);
+    CHECK_INT(last.err_lines, 1);
+    CHECK(last.err && strstr(last.err, metric) && strstr(last.err, " rows") && strstr(last.err, "without a score"));
+    for (got = last.out, want = text; got && *got && *want && good; rows++) {
+        size_t got_bytes = strcspn(got, "\n"), want_bytes = strcspn(want, "\n");
+        double a, b;
+        good = CHECK(parse(&g, got, got_bytes)) && CHECK(parse(&w, want, want_bytes));
+        if (good) {
+            a = number(&g, 0, "score");
+            b = member(&w, 0, key) == VP_JSON_NONE ? (double)NAN : number(&w, 0, key);
+            good = check_note(number(&g, 0, "id") == number(&w, 0, "id") && ((isnan(a) && isnan(b)) || fabs(a - b) <= 1e-12), __FILE__, __LINE__,
+                              "row %d: score %.17g, expected %.17g", rows, a, b);
+            if (isnan(a)) CHECK(is_null(&g, 0, "score") && member(&g, 0, "reason") != VP_JSON_NONE && !is_null(&g, 0, "reason"));
+        }
+        free(g.nodes);
+        free(w.nodes);
+        got += got_bytes + (got[got_bytes] == '\n');
+        want += want_bytes + (want[want_bytes] == '\n');
+    }
+    CHECK(rows > 100 && got && !*got && !*want);
+    free(text);
+}
+
+static void test_score(void) {
+    check_scored("vqa_seed", "vqa_seed", "score");
+    check_scored("vqa_official", "vqa_official", "score");
+    check_scored("em", "em", "score");
+    check_scored("anls", "anls", "score");
+    check_scored("relaxed", "relaxed_correctness", "score");
+    check_scored("relaxed_correctness", "relaxed_correctness", "score");
+    check_scored("mc", "mc", "score");
+    check_scored("mc_ai2d", "mc_ai2d", "score_mc");
+    check_scored("mmmu", "mmmu_multiple_choice", "score");
+    check_scored("mmmu", "mmmu_open", "score");
+    check_scored("mmmu_open", "mmmu_open", "score");
+    check_scored("a_okvqa", "a_okvqa_score", "score");
+    check_scored("real_world_qa", "real_world_qa", "score");
+    check_scored("seed_bench", "seed_bench", "score");
+    check_scored("math_vista_local", "math_vista_local", "score");
+    check_scored("caption_jaccard", "caption_jaccard", "score");
+    check_scored("end_to_end", "end_to_end", "score");
+    check_scored("vqa_normalise", "vqa_normalise", "score"); /* rules on texts have none */
+    check_scored("prediction_cleaning", "prediction_cleaning", "score");
+    check_scored("mmmu_numbers", "mmmu_numbers", "score");
+    check_scored("select_option", "select_option", "score");
+    check_case("score: rows from stdin, what each rule shows, and a summary");
+    CHECK_INT(cli_with("score --metric mmmu", "{\"id\": \"x\", \"prediction\": \"no idea\", \"options\": [\"a\", \"b\"], \"answer\": \"A\"}\n\n"
+                       "{\"prediction\": \"It is (B).\", \"options\": [\"a\", \"b\"], \"answer\": 1}", in_folder("stdout"), 0), 0);
+    CHECK_TEXT(last.out, "{\"id\": \"x\", \"unparsed\": true, \"parsed\": null, \"score\": null, \"reason\": \"unparsed: the answer names no option\"}\n"
+                         "{\"unparsed\": false, \"parsed\": \"B\", \"score\": 1.0}\n");
+    CHECK_TEXT(last.err, "vlmprof: mmmu: 2 rows, mean 0.500000 over 2, standard error 0.500000, 95 % interval 0.094531 to 0.905469 (Wilson); "
+                         "0 without a score, 1 unparsed (0 in the mean), 0 empty\n");
+    CHECK_INT(cli_with("score --metric em --clean none -", "{\"prediction\": \"Answer: a\", \"references\": [\"a\"]}", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"cleaned\": \"Answer: a\"") && strstr(last.out, "\"score\": 0.0"));
+    CHECK_INT(cli_with("score --metric anls --clean run", "{\"prediction\": \"Answer: a\", \"references\": [\"a\"]}", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"score\": 1.0"));
+    check_case("score: rows that say too little have a reason, bad lines too; the others go on");
+    CHECK_INT(cli_with("score --metric em", "{\"prediction\": \"a\"}\nnonsense\n{\"references\": [\"a\"]}\n{\"prediction\": \"a\", \"references\": [[]]}\n"
+                       "{\"prediction\": \"a\\u0000b\", \"references\": [\"a\"]}\n[1]\n{\"prediction\": \"a\", \"references\": [\"A\"]}\n",
+                       in_folder("stdout"), 0), 3);
+    CHECK(last.out && strstr(last.out, "no references") && strstr(last.out, "line 2: ") && strstr(last.out, "no prediction")
+          && strstr(last.out, "must be texts") && strstr(last.out, "line 6: want one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
+    CHECK(last.err && strstr(last.err, "2 lines are no JSON objects") && last.err_lines == 2);
+    check_case("score and rescore: refusals");
+    REFUSED("score", 2, "--metric");
+    REFUSED("score --metric bogus %F/none", 2, "vqa_official");
+    REFUSED("score --metric em --clean often", 2, "none of");
+    REFUSED("score --metric em %F/none", 3, "none");
+    REFUSED("score --metric em %F", 3, "folder");
+    REFUSED("score --metric em", 3, "no line");
+    REFUSED("rescore", 2, "RESULT.json");
+    REFUSED("rescore %F/none", 3, "none");
+    REFUSED("rescore %F", 3, "folder");
+    write_text(in_folder("not.json"), "{\"per_sample_results\": 3}");
+    REFUSED("rescore %F/not.json", 3, "per_sample_results");
+    REFUSED("sweep --synthetic tiny --data x --output_dir %F/x --metric vqa_normalise", 2, "none of");
+    write_text(in_folder("not.json"), "{\"per_sample_results\": []}");
+    REFUSED("rescore %F/not.json --metric mmmu_numbers", 2, "none of");
+}
+
+static int replace_once(const char *path, const char *from, const char *to) {
+    size_t bytes = 0;
+    char *text = check_read(path, &bytes), *at = text ? strstr(text, from) : NULL;
+    if (at) {
+        FILE *f = fopen(path, "wb");
+        fwrite(text, 1, (size_t)(at - text), f);
+        fwrite(to, 1, strlen(to), f);
+        fwrite(at + strlen(from), 1, bytes - (size_t)(at - text) - strlen(from), f);
+        fclose(f);
+    }
+    free(text);
+    return at != NULL;
+}
+
+static void test_sweep_metrics(void) {
+    static const char records[] = "{\"question\": \"One?\", \"options\": [\"a cat\", \"two dogs\"], \"answer\": 0}\n"
+                                  "{\"question\": \"Two?\", \"options\": [\"a cat\", \"two dogs\"], \"answer\": \"B\"}\n"
+                                  "{\"question\": \"Three?\", \"answers\": [\"x\"]}\n";
+    static const char command[] = "sweep --synthetic tiny --data %F/choices.jsonl --output_dir %F/out --tier_list low --top_k_list 1 "
+                                  "--num_active_blocks_list 2 --num_runs_per_sample 1 --max_new_tokens 4 ";
+    const char *file = in_folder("out/science-qa-img_imgsizetier-low_crops0_topk1_blocks2.json");
+    char path[512], line[800];
+    document d;
+    uint32_t row;
+    int unparsed = 0;
+    snprintf(path, sizeof path, "%s", file);
+    write_text(in_folder("choices.jsonl"), records);
+    check_case("sweep: the metric follows the data set; spread and odd answers are in the file");
+    snprintf(line, sizeof line, "%s--dataset_name science_qa_img", command);
+    CHECK_INT(cli(line), 0);
+    if (!CHECK(load(&d, path))) return;
+    CHECK(is_text(&d, 0, "accuracy_metric", "mc"));
+    CHECK_INT(number(&d, 0, "accuracy_count"), 2);
+    check_keys(&d, 0, "accuracy_standard_error accuracy_interval num_unparsed num_truncated num_empty");
+    CHECK_INT(d.nodes[member(&d, 0, "accuracy_interval")].count, 2);
+    CHECK_INT(number(&d, 0, "num_unparsed"), 0);
+    row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
+    check_keys(&d, row, "accuracy pred pred_cleaned unparsed truncated empty");
+    CHECK(isfinite(number(&d, row, "accuracy")) && !is_null(&d, row, "pred_cleaned"));
+    CHECK(d.nodes[member(&d, row, "ends_with_eos")].type != d.nodes[member(&d, row, "truncated")].type);
+    row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 2);
+    CHECK(is_null(&d, row, "accuracy") && !is_null(&d, row, "accuracy_reason"));
+    unload(&d);
+    check_case("rescore: the same answers have the same scores, by another rule others, and a changed one is found");
+    snprintf(line, sizeof line, "rescore %s", path);
+    CHECK_INT(cli(line), 0);
+    CHECK(last.err && strstr(last.err, "vlmprof: mc: 3 rows") && strstr(last.err, "1 without a score"));
+    CHECK(last.out && strstr(last.out, "{\"sample_id\": 0, \"accuracy\": ") && strstr(last.out, "\"accuracy_stored\": "));
+    snprintf(line, sizeof line, "rescore %s --metric mmmu", path);
+    CHECK_INT(cli(line), 0);
+    CHECK(last.err && strstr(last.err, "vlmprof: mmmu: 3 rows"));
+    CHECK(replace_once(path, "\"accuracy_reason\": null, \"pred\"", "\"accuracy_reason\": null, \"accuracy\": 0.25, \"pred\""));
+    snprintf(line, sizeof line, "rescore %s", path);
+    CHECK_INT(cli(line), 1);
+    CHECK(last.err && strstr(last.err, "1 of 3 stored accuracies differ"));
+    snprintf(line, sizeof line, "rescore %s --metric em", path); /* another rule: nothing to compare with */
+    CHECK_INT(cli(line), 0);
+    remove_folder(in_folder("out"));
+    check_case("sweep: --metric goes before the data set's name; unparsed answers count as 0, and are counted");
+    snprintf(line, sizeof line, "%s--dataset_name science_qa_img --metric mmmu_score", command);
+    CHECK_INT(cli(line), 0);
+    if (!CHECK(load(&d, path))) return;
+    CHECK(is_text(&d, 0, "accuracy_metric", "mmmu"));
+    CHECK_INT(number(&d, 0, "accuracy_count"), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), i);
+        if (d.nodes[member(&d, row, "unparsed")].type != VP_JSON_TRUE) continue;
+        CHECK_NEAR(number(&d, row, "accuracy"), 0, 0);
+        unparsed++;
+    }
+    CHECK_INT(number(&d, 0, "num_unparsed"), unparsed);
+    CHECK(unparsed > 0); /* noise names no option */
+    unload(&d);
+    snprintf(line, sizeof line, "%s--dataset_name science_qa_img", command);
+    REFUSED(line, 2, "another plan");
+    remove_folder(in_folder("out"));
+    check_case("rescore: a file of the experiments, whose answers are cleaned already");
+    write_text(in_folder("seed.json"), "{\"accuracy\": 0.5, \"per_sample_results\": [{\"sample_id\": 0, \"pred\": \"c\\nb\", \"accuracy\": 0.0, "
+               "\"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}, "
+               "{\"sample_id\": 1, \"pred\": \"b\", \"accuracy\": 1.0, \"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}]}");
+    CHECK_INT(cli("rescore %F/seed.json"), 0);
+    CHECK(last.out && strstr(last.out, "\"pred_cleaned\": \"c\\nb\""));
+}
+
 int main(void) {
     const char *base = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s/vlmprof-cli-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
@@ -1119,6 +1296,8 @@ int main(void) {
     test_sweep();
     test_sweep_strategies();
     test_sweep_failures();
+    test_score();
+    test_sweep_metrics();
     test_resume();
     test_selftest();
     test_no_device();

@@ -1,4 +1,4 @@
-/* The scoring rules: every golden row of prediction cleaning, VQA normalisation and vqa_seed, and every error code. */
+/* The scoring rules: every golden row of every rule (captions are elsewhere), metrics by name, and every error code. */
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 #include "check.h"
@@ -164,10 +164,360 @@ static void check_errors(void) {
     CHECK_NEAR(score, 0, 0);
 }
 
+/* ---- rows of any rule, as vp_score_compute takes them */
+static struct { char text[4 * TEXT_CAPACITY], scratch[1 << 21]; size_t used; } hold;
+static const char *hold_text(rows *r, uint32_t node) { /* NULL: no string */
+    char *p = hold.text + hold.used;
+    size_t needed = 0;
+    if (node == VP_JSON_NONE || vp_json_text(&r->json, node, p, sizeof hold.text - hold.used, &needed) != VP_OK) return NULL;
+    hold.used += needed + 1;
+    return p;
+}
+static size_t hold_list(rows *r, const char *key, const char *texts[REFERENCES_MAX]) { /* one string counts as a list of one */
+    uint32_t node = vp_json_get(&r->json, 0, key), i;
+    if (node == VP_JSON_NONE || r->json.nodes[node].type == VP_JSON_NULL) return 0;
+    if (r->json.nodes[node].type == VP_JSON_STRING) return (texts[0] = hold_text(r, node)) != NULL;
+    for (i = 0; i < r->json.nodes[node].count && i < REFERENCES_MAX; i++) texts[i] = hold_text(r, vp_json_at(&r->json, node, i));
+    return i;
+}
+static double row_number(rows *r, const char *key) { /* booleans count as 0 and 1, what is no number as NaN */
+    uint32_t node = vp_json_get(&r->json, 0, key);
+    double value = 0;
+    if (node == VP_JSON_NONE) return (double)NAN;
+    if (r->json.nodes[node].type == VP_JSON_TRUE || r->json.nodes[node].type == VP_JSON_FALSE) return r->json.nodes[node].type == VP_JSON_TRUE;
+    return vp_json_to_double(&r->json, node, &value) == VP_OK ? value : (double)NAN;
+}
+typedef struct golden { rows r; const char *references[REFERENCES_MAX], *options[REFERENCES_MAX], *names[REFERENCES_MAX]; vp_score_sample s; size_t room; } golden;
+static golden g;
+
+static void read_sample(void) {
+    static const char *const lists[] = {"references", "reference", "answer"};
+    vp_score_sample s = vp_score_sample_default();
+    double number;
+    hold.used = 0;
+    s.prediction = hold_text(&g.r, vp_json_get(&g.r.json, 0, "prediction"));
+    s.references = g.references;
+    s.options = g.options;
+    s.option_names = g.names;
+    for (int i = 0; i < 3 && !s.reference_count; i++) s.reference_count = hold_list(&g.r, lists[i], g.references);
+    s.option_count = hold_list(&g.r, "options", g.options) + hold_list(&g.r, "choices", g.options);
+    s.option_name_count = hold_list(&g.r, "option_names", g.names);
+    s.question_type = hold_text(&g.r, vp_json_get(&g.r.json, 0, "question_type"));
+    s.answer_type = hold_text(&g.r, vp_json_get(&g.r.json, 0, "answer_type"));
+    if ((number = row_number(&g.r, "answer_index")) >= 0) s.answer_index = (int64_t)number;
+    if ((number = row_number(&g.r, "precision")) >= 0) s.precision = (int64_t)number;
+    g.s = s;
+    g.room = vp_score_scratch_bytes(hold.used, s.reference_count + s.option_count + s.option_name_count + 1);
+    CHECK(g.room <= sizeof hold.scratch);
+}
+static int same_score(double got, double wanted) { return (isnan(got) && isnan(wanted)) || fabs(got - wanted) <= 1e-12; }
+
+/* What a file's rows hold beside the score. */
+typedef void (*more_checks)(const vp_score_outcome *o);
+static void check_rows(const char *file, const char *metric_name, vp_score_cleaning cleaning, const char *score_key, more_checks more, int rows_least) {
+    int count[2] = {0, 0}, equal[2] = {0, 0};
+    char name[96];
+    vp_score_metric metric = VP_SCORE_METRIC_COUNT;
+    snprintf(name, sizeof name, "scores/%s.jsonl", file);
+    if (!rows_open(&g.r, name)) { check_skip(name, "golden file not found"); return; }
+    check_case("%s: metric %s is known", name, metric_name);
+    CHECK_INT(vp_score_metric_find(metric_name, &metric), VP_OK);
+    while (rows_next(&g.r)) {
+        vp_score_outcome o;
+        double wanted = row_number(&g.r, score_key);
+        int ascii = row_ascii(&g.r);
+        char dataset[64];
+        memset(&o, 0x55, sizeof o);
+        check_case("%s row %lld", name, (long long)row_id(&g.r));
+        read_sample();
+        if (vp_json_get(&g.r.json, 0, "dataset") != VP_JSON_NONE) {
+            row_text(&g.r, vp_json_get(&g.r.json, 0, "dataset"), dataset);
+            CHECK_INT(vp_score_metric_for_dataset(dataset, &metric), VP_OK);
+        }
+        CHECK_INT(vp_score_compute(metric, cleaning, &g.s, hold.scratch, g.room, &o), VP_OK);
+        if (vp_json_get(&g.r.json, 0, "error") != VP_JSON_NONE) { CHECK(o.reason != NULL); continue; }
+        check_note(same_score(o.score, wanted), __FILE__, __LINE__, "score %.17g, expected %.17g", o.score, wanted);
+        CHECK_INT(isnan(o.score), o.reason != NULL);
+        if (more) more(&o);
+        count[ascii]++;
+        equal[ascii] += same_score(o.score, wanted);
+    }
+    check_case("%s has its rows", name);
+    CHECK(count[0] + count[1] >= rows_least);
+    printf("%s: ASCII %d of %d equal, other %d of %d\n", name, equal[1], count[1], equal[0], count[0]);
+    free(g.r.file);
+}
+
+static void check_cleaned(const vp_score_outcome *o) {
+    static char wanted[TEXT_CAPACITY];
+    uint32_t node = vp_json_get(&g.r.json, 0, "cleaned");
+    if (node == VP_JSON_NONE) node = vp_json_get(&g.r.json, 0, "cleaned_vqa_eval");
+    CHECK_TEXT(o->cleaned, row_text(&g.r, node, wanted));
+}
+static void check_index(const vp_score_outcome *o) {
+    check_cleaned(o);
+    CHECK_INT(o->option_index, (int64_t)row_number(&g.r, "predicted_index"));
+}
+static void check_em_other(const vp_score_outcome *o) {
+    static char cleaned[TEXT_CAPACITY];
+    double score = -1;
+    check_cleaned(o);
+    CHECK_INT(vp_score_clean_frequent(g.s.prediction, hold.scratch, g.room, cleaned, sizeof cleaned, NULL), VP_OK);
+    CHECK_INT(vp_score_em_unstripped(cleaned, g.s.references, g.s.reference_count, hold.scratch, g.room, &score), VP_OK);
+    CHECK_NEAR(score, row_number(&g.r, "score_vqa_eval"), 0);
+}
+static void check_each(const vp_score_outcome *o) {
+    uint32_t each = vp_json_get(&g.r.json, 0, "each");
+    (void)o;
+    for (size_t i = 0; i < g.s.reference_count; i++) {
+        double score = -1, wanted = -2;
+        CHECK_INT(vp_json_to_double(&g.r.json, vp_json_at(&g.r.json, each, (uint32_t)i), &wanted), VP_OK);
+        CHECK_INT(vp_score_relaxed(g.s.prediction, g.s.references + i, 1, hold.scratch, g.room, &score), VP_OK);
+        CHECK_NEAR(score, wanted, 0);
+    }
+}
+static void check_each_anls(const vp_score_outcome *o) {
+    uint32_t each = vp_json_get(&g.r.json, 0, "each");
+    (void)o;
+    for (size_t i = 0; i < g.s.reference_count; i++) {
+        double score = -1, wanted = -2;
+        CHECK_INT(vp_json_to_double(&g.r.json, vp_json_at(&g.r.json, each, (uint32_t)i), &wanted), VP_OK);
+        CHECK_INT(vp_score_anls(g.s.prediction, g.s.references + i, 1, hold.scratch, g.room, &score), VP_OK);
+        CHECK_NEAR(score, wanted, 0);
+    }
+}
+static void check_choice(const vp_score_outcome *o) { /* mmmu */
+    char letter[2] = {0, 0};
+    static char wanted[TEXT_CAPACITY];
+    uint32_t node = vp_json_get(&g.r.json, 0, "parsed");
+    CHECK_INT(o->is_unparsed, row_number(&g.r, "unparsed"));
+    CHECK_INT(o->option_index < 0, o->is_unparsed);
+    if (o->is_unparsed) return;
+    letter[0] = (char)('A' + o->option_index);
+    CHECK_TEXT(letter, row_text(&g.r, node, wanted));
+}
+static void check_vista(const vp_score_outcome *o) {
+    static char wanted[TEXT_CAPACITY];
+    uint32_t node = vp_json_get(&g.r.json, 0, "normalised");
+    if (g.r.json.nodes[node].type == VP_JSON_NULL) CHECK(o->parsed == NULL);
+    else CHECK_TEXT(o->parsed, row_text(&g.r, node, wanted));
+}
+static void check_real_world(const vp_score_outcome *o) {
+    double index = row_number(&g.r, "predicted_index");
+    CHECK_INT(o->option_index, isnan(index) ? -1 : (int64_t)index);
+}
+static void check_parsed(const vp_score_outcome *o) { /* mmmu, open */
+    uint32_t strings = vp_json_get(&g.r.json, 0, "parsed_strings"), numbers = vp_json_get(&g.r.json, 0, "parsed_numbers"), i, node;
+    static char wanted[TEXT_CAPACITY];
+    vp_score_mmmu_answer a;
+    (void)o;
+    if (!CHECK_INT(vp_score_mmmu_parse(g.s.prediction, hold.scratch, g.room, &a), VP_OK)) return;
+    CHECK_INT(a.strings.count, g.r.json.nodes[strings].count);
+    for (i = 0; i < a.strings.count && i < g.r.json.nodes[strings].count; i++)
+        CHECK_TEXT(a.strings.texts[i], row_text(&g.r, vp_json_at(&g.r.json, strings, i), wanted));
+    CHECK_INT(a.number_count, g.r.json.nodes[numbers].count);
+    for (i = 0; i < a.number_count && i < g.r.json.nodes[numbers].count; i++) {
+        double number = 0;
+        node = vp_json_at(&g.r.json, numbers, i);
+        if (vp_json_equals(&g.r.json, node, "nan")) CHECK(isnan(a.numbers[i]));
+        else if (vp_json_equals(&g.r.json, node, "inf")) CHECK(isinf(a.numbers[i]) && a.numbers[i] > 0);
+        else if (vp_json_equals(&g.r.json, node, "-inf")) CHECK(isinf(a.numbers[i]) && a.numbers[i] < 0);
+        else CHECK(vp_json_to_double(&g.r.json, node, &number) == VP_OK && a.numbers[i] == number);
+    }
+}
+static void check_official(const vp_score_outcome *o) { CHECK(o->option_index == -1 && !o->is_unparsed); }
+
+/* rules without a score: text in, index or list out */
+static void check_select(void) {
+    int count = 0;
+    if (!rows_open(&g.r, "scores/select_option.jsonl")) { check_skip("select_option", "golden file not found"); return; }
+    while (rows_next(&g.r)) {
+        uint32_t distances = vp_json_get(&g.r.json, 0, "distances");
+        int32_t index = -1;
+        check_case("scores/select_option.jsonl row %lld", (long long)row_id(&g.r));
+        read_sample();
+        CHECK_INT(vp_score_select_option(g.s.prediction, g.s.options, g.s.option_count, hold.scratch, g.room, &index), VP_OK);
+        CHECK_INT(index, (int64_t)row_number(&g.r, "selected_index"));
+        CHECK_INT(g.r.json.nodes[distances].count, g.s.option_count);
+        for (size_t i = 0; i < g.s.option_count; i++) {
+            size_t distance = 0;
+            double wanted = -1;
+            CHECK_INT(vp_json_to_double(&g.r.json, vp_json_at(&g.r.json, distances, (uint32_t)i), &wanted), VP_OK);
+            CHECK_INT(vp_score_option_distance(g.s.prediction, g.s.options[i], hold.scratch, g.room, &distance), VP_OK);
+            CHECK_INT(distance, (int64_t)wanted);
+        }
+        count++;
+    }
+    check_case("scores/select_option.jsonl has its rows");
+    CHECK(count >= 150);
+    free(g.r.file);
+}
+static void check_numbers(void) {
+    static char text[TEXT_CAPACITY], wanted[TEXT_CAPACITY];
+    int count = 0;
+    if (!rows_open(&g.r, "scores/mmmu_numbers.jsonl")) { check_skip("mmmu_numbers", "golden file not found"); return; }
+    while (rows_next(&g.r)) {
+        uint32_t list = vp_json_get(&g.r.json, 0, "numbers");
+        vp_score_texts numbers = {NULL, 0};
+        check_case("scores/mmmu_numbers.jsonl row %lld", (long long)row_id(&g.r));
+        row_text(&g.r, vp_json_get(&g.r.json, 0, "text"), text);
+        CHECK_INT(vp_score_mmmu_numbers(text, hold.scratch, vp_score_scratch_bytes(strlen(text), 1), &numbers), VP_OK);
+        CHECK_INT(numbers.count, g.r.json.nodes[list].count);
+        for (uint32_t i = 0; i < numbers.count && i < g.r.json.nodes[list].count; i++)
+            CHECK_TEXT(numbers.texts[i], row_text(&g.r, vp_json_at(&g.r.json, list, i), wanted));
+        count++;
+    }
+    check_case("scores/mmmu_numbers.jsonl has its rows");
+    CHECK(count >= 126);
+    free(g.r.file);
+}
+static vp_result clean_frequent(const char *text, char *out, size_t capacity, size_t *needed) {
+    return vp_score_clean_frequent(text, hold.scratch, vp_score_scratch_bytes(strlen(text), 1), out, capacity, needed);
+}
+
+static void check_metrics(void) {
+    vp_score_metric metric = VP_SCORE_METRIC_COUNT;
+    check_case("every metric is found by its own name, and by its other names");
+    for (int i = 0; i < VP_SCORE_METRIC_COUNT; i++) {
+        const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)i);
+        if (!CHECK(info != NULL)) continue;
+        CHECK_INT(vp_score_metric_find(info->name, &metric), VP_OK);
+        CHECK_INT(metric, i);
+    }
+    CHECK_INT(vp_score_metric_find("ansl_em", &metric), VP_OK);
+    CHECK_INT(metric, VP_SCORE_ANLS);
+    CHECK_INT(vp_score_metric_find("vqa_score", &metric), VP_OK);
+    CHECK_INT(metric, VP_SCORE_VQA_SEED);
+    check_case("what is no name is not found");
+    CHECK_INT(vp_score_metric_find("", &metric), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_score_metric_find("ansl ansl_em", &metric), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_score_metric_find("score", &metric), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_score_metric_find(" ", &metric), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_score_metric_find(NULL, &metric), VP_ERR_RANGE);
+    CHECK(vp_score_metric_of(VP_SCORE_METRIC_COUNT) == NULL);
+    check_case("the metric of a data set");
+    CHECK_INT(vp_score_metric_for_dataset("science-qa-img", &metric), VP_OK);
+    CHECK_INT(metric, VP_SCORE_MC);
+    CHECK_INT(vp_score_metric_for_dataset("coco_caption", &metric), VP_OK);
+    CHECK_INT(metric, VP_SCORE_CAPTION_JACCARD);
+    CHECK_INT(vp_score_metric_for_dataset("mmmu", &metric), VP_OK);
+    CHECK_INT(metric, VP_SCORE_MMMU);
+    CHECK_INT(vp_score_metric_for_dataset("mmmu2", &metric), VP_OK);
+    CHECK_INT(metric, VP_SCORE_VQA_SEED);
+    CHECK_INT(vp_score_metric_for_dataset(NULL, &metric), VP_ERR_RANGE);
+}
+
+static void check_wilson(void) {
+    double low = 7, high = 7;
+    check_case("Wilson's interval");
+    CHECK_INT(vp_score_wilson(8, 10, 1.959963984540054, &low, &high), VP_OK); /* Wilson (1927) by hand: (0.8 + z2/20 -+ ...) / (1 + z2/10) */
+    CHECK_NEAR(low, 0.49016247153664183, 1e-12);
+    CHECK_NEAR(high, 0.9433178485456247, 1e-12);
+    CHECK_INT(vp_score_wilson(0, 5, 1.96, &low, &high), VP_OK);
+    CHECK_NEAR(low, 0, 0);
+    CHECK_NEAR(high, 3.8416 / 8.8416, 1e-12);
+    CHECK_INT(vp_score_wilson(5, 5, 1.96, &low, &high), VP_OK);
+    CHECK_NEAR(high, 1, 0);
+    CHECK_INT(vp_score_wilson(1, 0, 1.96, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_score_wilson((double)NAN, 4, 1.96, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_score_wilson(5, 4, 1.96, &low, &high), VP_ERR_RANGE);
+}
+
+/* what goldens have no row for */
+static void check_edges(void) {
+    static const char *const two[] = {"Cat", " cat "}, *const none[] = {""}, *const sigma[] = {"\xCE\xB1\xCF\x82"};
+    static char small[32], lines[40000];
+    vp_score_sample s = vp_score_sample_default();
+    vp_score_outcome o;
+    int32_t index = 7;
+    size_t distance = 7;
+    double score = 7;
+    check_case("no score is a reason, not an error, and not a number");
+    s.prediction = "x";
+    CHECK_INT(vp_score_compute(VP_SCORE_EM, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
+    CHECK(isnan(o.score) && o.reason);
+    s.references = two; /* an empty list is known: nothing matches, where the rule says so */
+    CHECK_INT(vp_score_compute(VP_SCORE_EM, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
+    CHECK(o.score == 0 && !o.reason);
+    CHECK_INT(vp_score_compute(VP_SCORE_RELAXED, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
+    CHECK(isnan(o.score) && o.reason);
+    s.options = two;
+    s.option_count = 2;
+    s.answer_index = 0;
+    CHECK_INT(vp_score_compute(VP_SCORE_MC, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
+    CHECK(isnan(o.score) && o.reason && o.option_index == -1);
+    s.prediction = "B";
+    CHECK_INT(vp_score_compute(VP_SCORE_MC, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
+    CHECK(o.score == 0 && o.option_index == 1);
+    s.answer_index = -1;
+    CHECK_INT(vp_score_compute(VP_SCORE_MC, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
+    CHECK(isnan(o.score) && o.reason && o.option_index == 1);
+    check_case("errors of the choice rules leave the index alone");
+    CHECK_INT(vp_score_select_option("dog", two, 2, hold.scratch, sizeof hold.scratch, &index), VP_ERR_MISMATCH);
+    CHECK_INT(vp_score_select_option("dog", two, 0, hold.scratch, sizeof hold.scratch, &index), VP_ERR_MISMATCH);
+    CHECK_INT(vp_score_mmmu_choice("dog", two, 2, hold.scratch, sizeof hold.scratch, &index), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_score_select_option(NULL, two, 2, hold.scratch, sizeof hold.scratch, &index), VP_ERR_RANGE);
+    CHECK_INT(vp_score_mc("dog", two, 2, NULL, 1, hold.scratch, sizeof hold.scratch, &index), VP_ERR_RANGE);
+    CHECK_INT(index, 7);
+    check_case("what the reference has no score for is VP_ERR_MISMATCH");
+    CHECK_INT(vp_score_anls("", none, 1, hold.scratch, sizeof hold.scratch, &score), VP_ERR_MISMATCH);
+    CHECK_INT(vp_score_vqa_official("x", none, 0, hold.scratch, sizeof hold.scratch, &score), VP_ERR_MISMATCH);
+    CHECK_INT(vp_score_relaxed("x", none, 0, hold.scratch, sizeof hold.scratch, &score), VP_ERR_MISMATCH);
+    CHECK_NEAR(score, 7, 0);
+    check_case("a too small scratch is VP_ERR_CAPACITY");
+    CHECK_INT(vp_score_anls("elephant in a room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
+    CHECK_INT(vp_score_vqa_official("elephant in a room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
+    CHECK_INT(vp_score_em("elephant in a very large room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
+    CHECK_INT(vp_score_relaxed("elephant in a room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
+    CHECK_INT(vp_score_a_okvqa("elephant in a very large room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
+    CHECK_INT(vp_score_caption_jaccard("elephant in a room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
+    CHECK_INT(vp_score_mmmu_open("elephant in a room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
+    CHECK_INT(vp_score_option_distance("elephant", "room", small, sizeof small, &distance), VP_ERR_CAPACITY);
+    CHECK_INT(vp_score_select_option("elephant", sigma, 1, small, sizeof small, &index), VP_ERR_CAPACITY);
+    CHECK_NEAR(score, 7, 0);
+    CHECK_INT(distance, 7);
+    check_case("sizes that do not fit in memory are SIZE_MAX, not small");
+    CHECK(vp_score_scratch_bytes(SIZE_MAX / 8, 1) == SIZE_MAX && vp_score_scratch_bytes(1, SIZE_MAX / 8) == SIZE_MAX);
+    check_case("many lines take no time: the most frequent of 20000, and the first of as frequent ones");
+    for (int i = 0; i < 20000; i++) { lines[2 * i] = (char)('a' + i % 26); lines[2 * i + 1] = '\n'; }
+    lines[39999] = 0;
+    CHECK_INT(clean_frequent(lines, small, sizeof small, NULL), VP_OK);
+    CHECK_TEXT(small, "a");
+    check_case("numbers are rounded as the exact value of the double says");
+    {
+        vp_score_mmmu_answer a;
+        CHECK_INT(vp_score_mmmu_parse("is 2.675 0.125 1e22 -0.005 5e-324 1.7976931348623157e308", hold.scratch, sizeof hold.scratch, &a), VP_OK);
+        CHECK(a.number_count >= 5 && a.numbers[a.number_count - 1] == 1.7976931348623157e308 && a.numbers[a.number_count - 2] == 1e22);
+    }
+}
+
 int main(void) {
     check_texts("scores/prediction_cleaning.jsonl", "cleaned", vp_score_clean, 178);
     check_texts("scores/vqa_normalise.jsonl", "processed", vp_score_vqa_normalise, 244);
+    check_texts("scores/prediction_cleaning.jsonl", "cleaned_vqa_eval", clean_frequent, 178);
     check_vqa_seed();
+    check_rows("vqa_official", "vqa_official", VP_SCORE_CLEAN_NONE, "score", check_official, 230);
+    check_rows("em", "em", VP_SCORE_CLEAN_LAST, "score", check_em_other, 197);
+    check_rows("anls", "anls", VP_SCORE_CLEAN_NONE, "score", check_each_anls, 199);
+    check_rows("relaxed_correctness", "relaxed_correctness", VP_SCORE_CLEAN_NONE, "score", check_each, 219);
+    check_rows("a_okvqa_score", "a_okvqa_score", VP_SCORE_CLEAN_NONE, "score", NULL, 160);
+    check_rows("caption_jaccard", "caption_jaccard", VP_SCORE_CLEAN_NONE, "score", NULL, 117);
+    check_rows("caption_jaccard", "caption_jaccard", VP_SCORE_CLEAN_LAST, "score_compute_accuracy", NULL, 117);
+    check_rows("mc", "mc", VP_SCORE_CLEAN_LAST, "score", check_index, 227);
+    check_rows("mc_ai2d", "mc_ai2d", VP_SCORE_CLEAN_FREQUENT, "score_mc", check_index, 167);
+    check_rows("seed_bench", "seed_bench", VP_SCORE_CLEAN_FREQUENT, "score", check_index, 185);
+    check_rows("real_world_qa", "real_world_qa", VP_SCORE_CLEAN_NONE, "score", check_real_world, 203);
+    check_rows("mmmu_multiple_choice", "mmmu_multiple_choice", VP_SCORE_CLEAN_NONE, "score", check_choice, 230);
+    check_rows("mmmu_multiple_choice", "mmmu", VP_SCORE_CLEAN_NONE, "score", check_choice, 230);
+    check_rows("mmmu_open", "mmmu_open", VP_SCORE_CLEAN_NONE, "score", check_parsed, 227);
+    check_rows("mmmu_open", "mmmu", VP_SCORE_CLEAN_NONE, "score", check_parsed, 227);
+    check_rows("math_vista_local", "math_vista_local", VP_SCORE_CLEAN_NONE, "score", check_vista, 122);
+    check_rows("end_to_end", "vqa_seed", VP_SCORE_CLEAN_LAST, "score", check_cleaned, 160);
+    check_select();
+    check_numbers();
+    check_metrics();
+    check_wilson();
+    check_edges();
     check_rules();
     check_errors();
     return check_done("test_score");
