@@ -169,7 +169,7 @@ typedef struct vp_error {
     vp_result code;
     int64_t offset;
     char where[160]; /* file, field, tensor or call */
-    char text[320];  /* one line: what is wrong and what to do */
+    char text[640];  /* one line: what is wrong and what to do */
 } vp_error;
 
 /* The pinned text of a result code; never NULL. */
@@ -695,14 +695,15 @@ typedef struct vp_tensor {
 } vp_tensor;
 typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
 
-/* Opens a model folder: model.safetensors, else model.safetensors.index.json and the shards it names. Every header is checked strictly
- * before anything is read; with a config, names and shapes are compared and one error lists what is missing, extra or misshapen.
+/* Opens a model folder: model.safetensors, else model.safetensors.index.json and the shards it names, else model.packed. Every header is
+ * checked strictly before anything is read; with a config, names and shapes are compared and one error lists what is missing, extra or misshapen.
  * in:      directory   path of the folder
  *          config      NULL: any set of tensors is accepted
  * out:     checkpoint  on success only; close it with vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT a malformed file; VP_ERR_MISMATCH names
- *          or shapes differ from the index or the config; VP_ERR_UNSUPPORTED pytorch_model.bin, or a needed tensor is not F32, BF16 or F16;
- *          VP_ERR_MEMORY
+ *          or shapes differ from the index or the config, packed weights of another config, safetensors beside packed weights;
+ *          VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed weights of another version or byte order, or a needed tensor is
+ *          not F32, BF16 or F16; VP_ERR_MEMORY
  * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or rest; each key once
  * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
  * memory:  about 120 bytes a tensor; the files are mapped read-only and must not shrink while open
@@ -710,11 +711,35 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
 VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error);
 /* One tensor by its name.
  * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
- * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_UNSUPPORTED a type other than F32, BF16, F16, or more than 4 dimensions
+ * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16, F16, or over 4 dimensions
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
 VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
+/* Who reads a tensor says so before (needed 1: the system fetches it ahead) and after (needed 0: its pages leave this process's memory, and
+ * would come back from the file), so that a checkpoint larger than the memory can be read tensor by tensor. Advice only: data never change.
+ * memory:  none
+ * threads: reentrant */
+VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed);
+
+/* A packed file, which vp_engine_convert writes and vp_engine_open uses where it lies: a header, then the bf16 weights of the CPU engine byte
+ * for byte as they stand in its memory. */
+#define VP_PACKED_FILE "model.packed"
+enum { VP_PACKED_VERSION = 1, VP_PACKED_HEADER_BYTES = 4096 };
+typedef struct vp_packed {
+    uint64_t model_hash;          /* vp_model_hash */
+    uint64_t weights_bytes;
+    uint32_t panel_columns;       /* of the kernels the weights were packed for */
+    const unsigned char *weights; /* in the mapping; not part of the header */
+} vp_packed;
+/* Of all tensors' names and shapes, and of the number of vision blocks that run: packed weights fit configs of the same hash. */
+VP_API uint64_t vp_model_hash(const vp_model_config *config);
+/* The header for packed weights: magic "VLMPACK", byte order, version, own length, the fields above, zeros, and in its last 8 bytes the FNV-1a
+ * hash of what stands before. */
+VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]);
+/* out:     packed  on success only; packed->weights lives until vp_checkpoint_close
+ * returns: VP_OK; VP_ERR_NOT_FOUND the folder held safetensors */
+VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed);
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed */
 
 /* Reads a whole file (or pipe) into malloc'ed memory with a NUL behind it that is not counted.
@@ -982,7 +1007,7 @@ typedef struct vp_engine vp_engine;
 typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total); /* not VP_OK: stop with VP_ERR_INTERRUPTED */
 typedef struct vp_engine_options {
     const vp_model_config *config;
-    const vp_checkpoint *checkpoint; /* NULL: synthetic weights from `seed` */
+    const vp_checkpoint *checkpoint; /* NULL: synthetic weights from `seed`; packed weights are used where they lie: bf16 on the CPU only */
     uint64_t seed;
     vp_weights weights;
     const char *device;              /* "auto", "cpu", "cuda", "cuda:N" */
@@ -1012,16 +1037,40 @@ VP_API int32_t vp_device_toolkit(void); /* the CUDA version that the GPU code wa
 
 /* Chooses kernels, reserves memory and loads or draws the weights. "auto" takes the first CUDA device when vp_device_count says that there is
  * one, and the CPU otherwise; vp_engine_device_note then says why.
- * in:      options  see the fields; checkpoint and config are read only during the call
+ * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must stay open as long as the
+ *                   engine
  * out:     engine   on success only; give it to vp_engine_close
  * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE the device is missing, is too
- *          old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels lack; VP_ERR_MEMORY with the bytes asked and free;
- *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_INTERRUPTED by progress
+ *          old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels lack, or packed weights in fp32 or for a GPU; VP_ERR_MEMORY
+ *          with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED
+ *          by progress
  * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position; fp32: twice that. On a GPU
- *          also 32 MiB of pinned host memory
+ *          also 32 MiB of pinned host memory. While loading also one tensor of the checkpoint at a time
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
+
+/* HF: model.safetensors, or shards and their index, under the names of vp_model_tensor: bf16, but for values that bf16 would change and the engine
+ * keeps in fp32 (norms, biases, router, positions). PACKED: VP_PACKED_FILE, which vp_engine_open uses without a copy. */
+typedef enum vp_convert_layout { VP_CONVERT_HF, VP_CONVERT_PACKED } vp_convert_layout;
+typedef struct vp_convert_options {
+    const vp_model_config *config;
+    const vp_checkpoint *checkpoint; /* NULL: synthetic weights from `seed` */
+    uint64_t seed;
+    const char *directory;           /* is there; files of the names above are overwritten */
+    vp_convert_layout layout;
+    uint64_t shard_bytes;            /* HF: most bytes of tensors in one file, where not one tensor alone has more */
+    int32_t threads;                 /* 0: all cores this process may use */
+    vp_progress progress; void *progress_user;
+} vp_convert_options;
+/* HF, seed 42, shards of 5 GB, all cores; config and directory are the caller's to fill in */
+VP_API vp_convert_options vp_convert_options_default(void);
+/* Writes the weights of a model in another form; a run in bf16 gives the same bits from every form. Each file is on the disk when this returns.
+ * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape that the kernels lack;
+ *          VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED by progress. What was written then stays behind
+ * memory:  the largest tensor and 64 MiB; packed: addresses for all weights
+ * threads: reentrant */
+VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
 VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
 VP_API const char *vp_engine_device_note(const vp_engine *engine);   /* why "auto" took the CPU; "" otherwise */
@@ -4815,6 +4864,7 @@ typedef struct vp_impl_entry {
 } vp_impl_entry;
 
 struct vp_checkpoint {
+    vp_packed packed; /* weights NULL: none */
     vp_impl_shard *shards;
     int32_t shard_count;
     vp_impl_entry *entries; /* by name once all shards are read */
@@ -5046,7 +5096,7 @@ static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
     if (fd < 0) return vp_impl_open_failed(shard->path, error);
     if (fstat(fd, &info) != 0 || info.st_size < 8 || (uint64_t)info.st_size > (uint64_t)SIZE_MAX) {
         close(fd);
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short for a safetensors file");
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short to hold weights");
     }
     map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
@@ -5122,7 +5172,7 @@ enum {
     VP_IMPL_FAULT_MISSING, VP_IMPL_FAULT_EXTRA, VP_IMPL_FAULT_SHAPE, VP_IMPL_FAULT_TYPE, VP_IMPL_FAULT_SHARD, VP_IMPL_FAULT_TWICE,
     VP_IMPL_FAULT_KINDS
 };
-typedef struct vp_impl_faults { int64_t count[VP_IMPL_FAULT_KINDS]; char first[VP_IMPL_FAULT_KINDS][300]; } vp_impl_faults;
+typedef struct vp_impl_faults { int64_t count[VP_IMPL_FAULT_KINDS]; char first[VP_IMPL_FAULT_KINDS][600]; } vp_impl_faults;
 
 static void vp_impl_faults_add(vp_impl_faults *faults, int kind, const char *name, const char *detail) {
     char *first = faults->first[kind];
@@ -5287,67 +5337,181 @@ static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape,
     vp_impl_print(out + used, capacity - used, dimensions > 4 ? ", ...]" : "]");
 }
 
+/* one tensor of the config against the file's; the entry is then known */
+static void vp_impl_checkpoint_compare_one(vp_impl_entry *e, const vp_tensor_spec *spec, vp_impl_faults *faults) {
+    char detail[256], got[96], wanted[96];
+    vp_impl_shape_text(wanted, sizeof wanted, spec->shape, (uint32_t)spec->dimensions);
+    if (!e) {
+        vp_impl_print(detail, sizeof detail, " %s", wanted);
+        vp_impl_faults_add(faults, VP_IMPL_FAULT_MISSING, spec->name, detail);
+        return;
+    }
+    e->used = 1;
+    if (e->dimensions != (uint32_t)spec->dimensions || e->shape[0] != spec->shape[0] || (spec->dimensions > 1 && e->shape[1] != spec->shape[1])) {
+        vp_impl_shape_text(got, sizeof got, e->shape, e->dimensions);
+        vp_impl_print(detail, sizeof detail, " is %s, wanted %s", got, wanted);
+        vp_impl_faults_add(faults, VP_IMPL_FAULT_SHAPE, spec->name, detail);
+    }
+    if (e->type > VP_DTYPE_F16) {
+        vp_impl_print(detail, sizeof detail, " is %s, not F32, BF16 or F16", vp_impl_file_types[e->type].name);
+        vp_impl_faults_add(faults, VP_IMPL_FAULT_TYPE, spec->name, detail);
+    }
+}
+
+/* names as OLMo's own training code writes them: another layout under other names, of which nothing can be taken as it is */
+static int vp_impl_is_olmo(const vp_checkpoint *cp) {
+    size_t i;
+    for (i = 0; i < cp->entry_count; i++) {
+        const char *name = cp->entries[i].name;
+        if (!strncmp(name, "transformer.", 12) || strstr(name, ".ffn.experts.mlp.") || strstr(name, "transformer.ff_out.weight")) return 1;
+    }
+    return 0;
+}
+static vp_result vp_impl_fail_olmo(const char *directory, vp_error *error) {
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, directory,
+                   "the weights are in OLMo's original training format: other tensor names, all experts of a block in one tensor, w2 transposed; "
+                   "convert them to the Hugging Face format (config.json, model.safetensors) with the model's own script first");
+}
+
 static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_config *config, const char *where, vp_error *error) {
     vp_impl_faults faults;
     vp_tensor_spec spec;
-    char detail[256], got[96], wanted[96];
+    char shape[96], detail[128];
     int64_t count = vp_model_tensor_count(config), i;
     size_t k;
     memset(&faults, 0, sizeof faults);
     for (i = 0; i < count; i++) {
-        vp_impl_entry *e;
         if (vp_model_tensor(config, i, &spec) != VP_OK) return vp_fail(error, VP_ERR_RANGE, -1, "config", "the config is not valid");
-        e = vp_impl_checkpoint_entry(cp, spec.name);
-        if (!e) {
-            vp_impl_faults_add(&faults, VP_IMPL_FAULT_MISSING, spec.name, "");
-            continue;
-        }
-        e->used = 1;
-        if (e->dimensions != (uint32_t)spec.dimensions || e->shape[0] != spec.shape[0] || (spec.dimensions > 1 && e->shape[1] != spec.shape[1])) {
-            vp_impl_shape_text(got, sizeof got, e->shape, e->dimensions);
-            vp_impl_shape_text(wanted, sizeof wanted, spec.shape, (uint32_t)spec.dimensions);
-            vp_impl_print(detail, sizeof detail, " is %s, wanted %s", got, wanted);
-            vp_impl_faults_add(&faults, VP_IMPL_FAULT_SHAPE, spec.name, detail);
-        }
-        if (e->type > VP_DTYPE_F16) {
-            vp_impl_print(detail, sizeof detail, " is %s, not F32, BF16 or F16", vp_impl_file_types[e->type].name);
-            vp_impl_faults_add(&faults, VP_IMPL_FAULT_TYPE, spec.name, detail);
-        }
+        vp_impl_checkpoint_compare_one(vp_impl_checkpoint_entry(cp, spec.name), &spec, &faults);
     }
-    for (k = 0; k < cp->entry_count; k++)
-        if (!cp->entries[k].used) vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, cp->entries[k].name, "");
+    for (k = 0; k < cp->entry_count; k++) {
+        const vp_impl_entry *e = &cp->entries[k];
+        if (e->used) continue;
+        vp_impl_shape_text(shape, sizeof shape, e->shape, e->dimensions);
+        vp_impl_print(detail, sizeof detail, " %s", shape);
+        vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, e->name, detail);
+    }
+    if (faults.count[VP_IMPL_FAULT_MISSING] && vp_impl_is_olmo(cp)) return vp_impl_fail_olmo(where, error);
     return vp_impl_faults_report(&faults, where, error);
 }
 
-/* neither model.safetensors nor its index is there: say why */
+/* no weights that can be read are there: say why */
 static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error) {
-    if (vp_impl_path_exists(directory, "pytorch_model.bin") > 0 || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0
-        || vp_impl_path_exists(directory, "model.pt") > 0)
+    if (vp_impl_path_exists(directory, "pytorch_model.bin") > 0 || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, directory,
-                       "the weights are a PyTorch pickle, which can execute code when it is loaded; convert them to model.safetensors first");
-    return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is neither model.safetensors nor model.safetensors.index.json in this folder");
+                       "the weights are PyTorch pickles (pytorch_model.bin), which can execute code when they are loaded; make safetensors of them: "
+                       "in Python, load the model with from_pretrained and write it with save_pretrained(folder, safe_serialization=True)");
+    if (vp_impl_path_exists(directory, "config.yaml") > 0 || vp_impl_path_exists(directory, "model.pt") > 0)
+        return vp_impl_fail_olmo(directory, error);
+    return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory,
+                   "there is neither model.safetensors nor model.safetensors.index.json nor " VP_PACKED_FILE " in this folder");
 }
 
-VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error) {
-    static const char single[] = "model.safetensors", index[] = "model.safetensors.index.json";
-    struct stat info;
-    vp_checkpoint *cp;
-    vp_result result;
-    int there, indexed;
-    if (!directory || !checkpoint) return vp_fail(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
-    if (stat(directory, &info) != 0) {
-        if (errno == EACCES) return vp_fail(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
-        return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
+/* ---------------------------------------------------------------------------------------------- packed weights */
+static uint64_t vp_impl_fnv(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
+    const unsigned char *p = (const unsigned char *)data;
+    size_t i;
+    for (i = 0; i < bytes; i++) hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+#define VP_IMPL_FNV_START UINT64_C(14695981039346656037)
+
+/* numbers byte by byte: the hash must not depend on this machine's order, because the header says which one it is */
+static uint64_t vp_impl_fnv_number(uint64_t hash, int64_t value) {
+    unsigned char bytes[8];
+    int i;
+    for (i = 0; i < 8; i++) bytes[i] = (unsigned char)((uint64_t)value >> (8 * i) & 255);
+    return vp_impl_fnv(hash, bytes, sizeof bytes);
+}
+
+VP_API uint64_t vp_model_hash(const vp_model_config *config) {
+    uint64_t hash = vp_impl_fnv_number(VP_IMPL_FNV_START, config->vit_blocks_needed);
+    vp_tensor_spec spec;
+    int64_t i;
+    for (i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++) {
+        hash = vp_impl_fnv(hash, spec.name, strlen(spec.name) + 1);
+        hash = vp_impl_fnv_number(hash, spec.shape[0]);
+        hash = vp_impl_fnv_number(hash, spec.shape[1]);
     }
-    if (!S_ISDIR(info.st_mode))
-        return vp_fail(error, VP_ERR_READ, -1, directory, "this is a file; give the folder that holds config.json and the weights");
-    cp = (vp_checkpoint *)calloc(1, sizeof *cp);
-    if (!cp) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
-    there = vp_impl_path_exists(directory, single);
-    indexed = vp_impl_path_exists(directory, index);
-    if (there < 0 || indexed < 0) {
-        result = vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
-    } else if (there) {
+    return hash;
+}
+
+#define VP_IMPL_PACKED_MAGIC "VLMPACK" /* with its NUL: 8 bytes */
+enum { VP_IMPL_PACKED_ORDER = 0x01020304, VP_IMPL_PACKED_SUM_AT = VP_PACKED_HEADER_BYTES - 8 };
+
+VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]) {
+    const uint32_t words[4] = {VP_IMPL_PACKED_ORDER, VP_PACKED_VERSION, VP_PACKED_HEADER_BYTES, packed->panel_columns};
+    uint64_t sum;
+    memset(header, 0, VP_PACKED_HEADER_BYTES);
+    memcpy(header, VP_IMPL_PACKED_MAGIC, 8);
+    memcpy(header + 8, words, 16);
+    memcpy(header + 24, &packed->model_hash, 8);
+    memcpy(header + 32, &packed->weights_bytes, 8);
+    sum = vp_impl_fnv(VP_IMPL_FNV_START, header, VP_IMPL_PACKED_SUM_AT);
+    memcpy(header + VP_IMPL_PACKED_SUM_AT, &sum, 8);
+}
+
+/* the header of a mapped file; what it says must be all that stands there */
+static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed, vp_error *error) {
+    unsigned char wanted[VP_PACKED_HEADER_BYTES];
+    uint32_t words[4];
+    if (memcmp(shard->map, VP_IMPL_PACKED_MAGIC, 8)) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is no file that convert packed");
+    if (shard->map_bytes < VP_PACKED_HEADER_BYTES) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is truncated within its header");
+    memcpy(words, shard->map + 8, sizeof words);
+    memcpy(&packed->model_hash, shard->map + 24, 8);
+    memcpy(&packed->weights_bytes, shard->map + 32, 8);
+    packed->panel_columns = words[3];
+    packed->weights = shard->map + VP_PACKED_HEADER_BYTES;
+    if (words[0] != VP_IMPL_PACKED_ORDER)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, 8, shard->path, "the weights were packed on a machine of another byte order; convert them here");
+    if (words[1] != VP_PACKED_VERSION)
+        return vp_impl_failf(error, VP_ERR_UNSUPPORTED, 12, shard->path, "the packed layout is version %lu, this program reads version %d; "
+                             "convert the original folder again", (unsigned long)words[1], (int)VP_PACKED_VERSION);
+    vp_packed_header(packed, wanted);
+    if (memcmp(shard->map, wanted, sizeof wanted)) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is damaged; convert again");
+    if (packed->weights_bytes != shard->map_bytes - VP_PACKED_HEADER_BYTES)
+        return vp_impl_failf(error, VP_ERR_FORMAT, -1, shard->path, "the file is %s: it has %llu bytes of weights, its header says %llu; convert again",
+                             packed->weights_bytes > shard->map_bytes - VP_PACKED_HEADER_BYTES ? "truncated" : "too long",
+                             (unsigned long long)(shard->map_bytes - VP_PACKED_HEADER_BYTES), (unsigned long long)packed->weights_bytes);
+    if (config && packed->model_hash != vp_model_hash(config))
+        return vp_fail(error, VP_ERR_MISMATCH, 24, shard->path, "the weights were packed for another config.json; convert again");
+    return VP_OK;
+}
+
+static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *directory, const vp_model_config *config, vp_error *error) {
+    vp_packed packed;
+    vp_result result;
+    cp->shards = (vp_impl_shard *)calloc(1, sizeof *cp->shards);
+    if (!cp->shards) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    cp->shard_count = 1;
+    cp->shards[0].path = vp_impl_path_join(directory, VP_PACKED_FILE);
+    if (!cp->shards[0].path) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    result = vp_impl_shard_map(&cp->shards[0], error);
+    memset(&packed, 0, sizeof packed);
+    if (result == VP_OK) result = vp_impl_packed_check(&cp->shards[0], config, &packed, error);
+    if (result == VP_OK) cp->packed = packed;
+    return result;
+}
+
+VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed) {
+    if (!checkpoint || !packed) return VP_ERR_RANGE;
+    if (!checkpoint->packed.weights) return VP_ERR_NOT_FOUND;
+    *packed = checkpoint->packed;
+    return VP_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------- the whole */
+/* the files that are there decide how a folder is read */
+static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *directory, const vp_model_config *config, vp_error *error) {
+    static const char single[] = "model.safetensors", index[] = "model.safetensors.index.json";
+    int there = vp_impl_path_exists(directory, single), indexed = vp_impl_path_exists(directory, index),
+        packed = vp_impl_path_exists(directory, VP_PACKED_FILE);
+    vp_result result;
+    if (there < 0 || indexed < 0 || packed < 0) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    if (packed && (there || indexed))
+        return vp_fail(error, VP_ERR_MISMATCH, -1, directory, "there are safetensors beside " VP_PACKED_FILE "; remove the one or the other");
+    if (packed) return vp_impl_checkpoint_packed(cp, directory, config, error);
+    if (there) {
         result = vp_impl_checkpoint_add(cp, directory, single, error);
         if (result == VP_OK && cp->entry_count) qsort(cp->entries, cp->entry_count, sizeof *cp->entries, vp_impl_entry_order);
     } else if (indexed) {
@@ -5357,7 +5521,23 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
     } else {
         result = vp_impl_checkpoint_none(directory, error);
     }
-    if (result == VP_OK && config) result = vp_impl_checkpoint_compare(cp, config, directory, error);
+    return result == VP_OK && config ? vp_impl_checkpoint_compare(cp, config, directory, error) : result;
+}
+
+VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error) {
+    struct stat info;
+    vp_checkpoint *cp;
+    vp_result result;
+    if (!directory || !checkpoint) return vp_fail(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
+    if (stat(directory, &info) != 0) {
+        if (errno == EACCES) return vp_fail(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
+    }
+    if (!S_ISDIR(info.st_mode))
+        return vp_fail(error, VP_ERR_READ, -1, directory, "this is a file; give the folder that holds config.json and the weights");
+    cp = (vp_checkpoint *)calloc(1, sizeof *cp);
+    if (!cp) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    result = vp_impl_checkpoint_read(cp, directory, config, error);
     if (result != VP_OK) {
         vp_checkpoint_close(cp);
         return result;
@@ -5384,6 +5564,27 @@ VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char 
 }
 
 VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint) { return checkpoint ? checkpoint->shard_count : 0; }
+
+VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed) {
+    /* a fault maps the pages around it, too: what leaves is wider than the tensor by as much */
+    enum { AROUND = 65536 };
+    const vp_impl_shard *shard;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), begin, end;
+    if (!checkpoint || !tensor || tensor->shard < 0 || tensor->shard >= checkpoint->shard_count || !tensor->bytes) return;
+    shard = &checkpoint->shards[tensor->shard];
+    begin = (size_t)(tensor->data - shard->map);
+    end = begin + (size_t)tensor->bytes;
+    if (!needed) {
+        begin = begin > AROUND ? begin - AROUND : 0;
+        end = shard->map_bytes - end > AROUND ? end + AROUND : shard->map_bytes;
+    }
+    begin -= begin % page;
+#ifdef MADV_DONTNEED /* hidden where the includer asked for strict POSIX, whose own advice does nothing */
+    madvise(shard->map + begin, end - begin, needed ? MADV_WILLNEED : MADV_DONTNEED);
+#else
+    (void)page; (void)end;
+#endif
+}
 
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
     int32_t i;
