@@ -808,6 +808,10 @@ static int checkpoint_open(model *m) {
     vp_result r = m->synthetic || m->checkpoint ? VP_OK : vp_checkpoint_open(m->name, &m->config, &m->checkpoint, &error);
     return r == VP_OK ? 0 : complain_result(exit_code_of(r), m->name, r, &error);
 }
+static int is_packed(const model *m) {
+    vp_packed packed;
+    return m->checkpoint && vp_checkpoint_packed(m->checkpoint, &packed) == VP_OK;
+}
 static vp_engine_options engine_options_of(const options *o, const model *m, int32_t max_sequence, int32_t max_views) {
     vp_engine_options e = vp_engine_options_default();
     e.config = &m->config;
@@ -4103,7 +4107,6 @@ static int commit_folder(convert_job *j) {
 static int convert_inputs(convert_job *j) {
     const options *o = j->o;
     size_t wanted = given(o, "synthetic") ? 1 : 2;
-    vp_packed packed;
     int code;
     if (o->operand_count != wanted)
         return complain(EXIT_USAGE, "convert needs %s; see vlmprof convert --help", wanted == 1 ? "OUT (and no IN) with --synthetic NAME" : "IN and OUT");
@@ -4115,8 +4118,7 @@ static int convert_inputs(convert_job *j) {
     j->staging = join_path(j->out, CONVERTING);
     if (!j->m.synthetic && !is_folder(j->m.name)) return complain(EXIT_INPUT, "%s: no such folder", j->m.name);
     if ((code = j->m.synthetic ? load_preset(&j->m) : load_folder(&j->m)) != 0 || (code = checkpoint_open(&j->m)) != 0) return code;
-    if (j->m.checkpoint && vp_checkpoint_packed(j->m.checkpoint, &packed) == VP_OK)
-        return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of", j->m.name);
+    if (is_packed(&j->m)) return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of", j->m.name);
     return 0;
 }
 static void report_converted(const convert_job *j, int64_t since_ns) {
@@ -4256,6 +4258,7 @@ static void put_model(vp_json_writer *w, const model *m, const holdings *h) {
     vp_json_begin_object(w);
     for (int i = 0; i < 3; i++) put_int(w, DTYPE_KEYS[i], h->dtypes[i]);
     vp_json_end_object(w);
+    put_bool(w, "packed", is_packed(m)); /* for the CPU, in bf16 */
     put_int(w, "files", m->file_count);
     put_int(w, "file_bytes", m->file_bytes);
     for (int fp32 = 0; fp32 < 2; fp32++) {
@@ -4280,7 +4283,7 @@ static void print_model(const model *m, const holdings *h) {
            (double)h->parts[PART_VISION] / 1e6, (double)h->parts[PART_EXPERTS] / 1e6, (double)h->parts[PART_LANGUAGE] / 1e6,
            (double)h->parts[PART_EMBEDDINGS] / 1e6);
     if (!m->synthetic) {
-        printf("files       %lld tensors (", (long long)h->tensors);
+        printf("files       %lld tensors (%s", (long long)h->tensors, is_packed(m) ? "packed for the CPU, bf16" : "");
         for (int i = 0, shown = 0; i < 3; i++) if (h->dtypes[i]) printf("%s%lld %s", shown++ ? ", " : "", (long long)h->dtypes[i], DTYPE_KEYS[i]);
         printf(") in %lld file%s, %.4g GB\n", (long long)m->file_count, m->file_count == 1 ? "" : "s", (double)m->file_bytes / 1e9);
     }
@@ -4558,6 +4561,8 @@ static int selftest_prepare(selftest *x) {
     vp_result r;
     int code;
     if ((code = check_device(x->o)) != 0 || (code = model_load(x->o, &x->m)) != 0 || (code = checkpoint_open(&x->m)) != 0) return code;
+    if (is_packed(&x->m))
+        return complain(EXIT_INPUT, "%s: packed weights are bf16, and selftest compares with fp32: give the folder they were made of", x->m.name);
     if ((code = trial_make(x, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
         || (code = trial_make(x, 1, "wide image", "What is this?", 451, 300, -1)) != 0
         || (code = trial_make(x, 2, "small image, all experts, a block skipped", "How many are there?", 240, 120, x->m.config.block_count / 2)) != 0)

@@ -2686,13 +2686,13 @@ static vp_result vk_check_packed(const vp_engine *e, const vp_packed *packed, vp
     if (!packed) return VP_OK;
     if (e->wide)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "are bf16: fp32 needs the folder they were made of, or one of convert --layout hf");
+                       "they are bf16; fp32 needs the folder they were made of, or one of convert --layout hf");
     if (!e->backend->host_memory || e->backend->row_major)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "are laid out for the CPU: give a GPU the folder they were made of, or one of convert --layout hf; or use --device cpu");
+                       "they are laid out for the CPU; a GPU needs the folder they were made of, or one of convert --layout hf; or use --device cpu");
     vk_layout_model(&arena, &model, &e->config, 0);
     if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used)
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights", "have another layout than this program's: convert the original folder again");
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights", "their layout is not this program's; convert the original folder again");
     return VP_OK;
 }
 /* Weights and buffers in one allocation; packed weights stay where they are mapped. */
@@ -3275,7 +3275,7 @@ VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *
         || (options->layout != VP_CONVERT_HF && options->layout != VP_CONVERT_PACKED))
         return vp_fail(error, VP_ERR_RANGE, -1, "convert options", "threads 0..4096, shard_bytes from 1, layout HF or PACKED");
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &packed) == VP_OK)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights", "cannot be converted: give the folder they were made of");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights", "they cannot be converted; give the folder they were made of");
     memset(&loader, 0, sizeof loader);
     loader.checkpoint = options->checkpoint; loader.seed = options->seed; loader.threads = vk_threads(options->threads);
     loader.progress = options->progress; loader.progress_user = options->progress_user; loader.error = error;
