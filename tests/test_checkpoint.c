@@ -1,6 +1,6 @@
 /* Conversions (every f16 and bf16 value), config.json (every refusal), the list of tensors, safetensors files (every rejection), folders of
- * shards, and file reading. Files are built in a temporary folder; the golden checkpoints are opened as they are. */
-#define _POSIX_C_SOURCE 200809L
+ * shards, headers of packed weights (every rejection), what leaves memory, and file reading. Files are built in a temporary folder; the golden checkpoints are opened as they are. */
+#define _DEFAULT_SOURCE 1
 #include <stdlib.h>
 /* the header's allocations, of which number `allocations_left` fails; negative: none */
 static int allocations_left = -1;
@@ -419,6 +419,7 @@ static void test_presets(void) {
 typedef struct header_case { const char *what, *header; int64_t buffer; vp_result code; const char *text; } header_case;
 #define METADATA "\"__" "metadata" "__\"" /* the style check takes the name itself for a compiler's */
 #define TENSOR(name, dtype, shape, begin, end) "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
+#define NESTED "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
 static const header_case header_cases[] = {
     {"no tensor at all", "{}", 0, VP_OK, ""},
     {"one tensor", "{" TENSOR("a", "F32", "2,3", "0", "24") "}", 24, VP_OK, ""},
@@ -439,6 +440,9 @@ static const header_case header_cases[] = {
      TENSOR("m", "F6_E3M2", "4", "34", "37") "}", 37, VP_OK, ""},
     {"not a JSON text", "{\"a\":", 0, VP_ERR_FORMAT, ""},
     {"text behind the object", "{} {}", 0, VP_ERR_FORMAT, ""},
+    {"a letter in the padding", "{}   x", 0, VP_ERR_FORMAT, ""},
+    {"a comma behind the last entry", "{" TENSOR("a", "U8", "1", "0", "1") ",}", 1, VP_ERR_FORMAT, ""},
+    {"lists in lists without end", "{\"a\":" NESTED NESTED NESTED "}", 0, VP_ERR_RANGE, ""},
     {"a space before the brace", " {}", 0, VP_ERR_FORMAT, "begin with"},
     {"a list", "[]", 0, VP_ERR_FORMAT, "begin with"},
     {"a key twice", "{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("a", "U8", "1", "1", "2") "}", 2, VP_ERR_FORMAT, "twice"},
@@ -501,6 +505,9 @@ static void test_headers(void) {
         if (k->code != VP_OK) CHECK(strstr(error.text, k->text) != NULL);
     }
     folder_clear();
+    check_case("safetensors: NULs as padding");
+    safetensors_write("model.safetensors", "{}\0\0\0\0", 6, 0, -1);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
     check_case("safetensors: length field");
     safetensors_write("model.safetensors", "{}", 2, 0, 3);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
@@ -629,7 +636,16 @@ static void test_folder_errors(void) {
     check_case("pytorch_model.bin alone is refused with the reason");
     file_write("pytorch_model.bin", "x", 1);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
-    CHECK(strstr(error.text, "execute code") != NULL);
+    CHECK(strstr(error.text, "execute code") != NULL && strstr(error.text, "safe_serialization=True") != NULL);
+    folder_clear();
+    file_write("pytorch_model.bin.index.json", "{}", 2);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
+    check_case("OLMo's original format is named");
+    folder_clear();
+    file_write("config.yaml", "", 0);
+    file_write("model.pt", "x", 1);
+    CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
+    CHECK(strstr(error.text, "OLMo's original training format") != NULL);
     check_case("a folder in place of model.safetensors");
     CHECK(mkdir(path_of("model.safetensors"), 0700) == 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
@@ -700,13 +716,14 @@ static void model_write(const vp_model_config *c, int fault) {
 static void test_model_faults(void) {
     static const struct { int fault; vp_result code; const char *text; } cases[] = {
         {FAULT_NONE, VP_OK, ""},
-        {FAULT_MISSING, VP_ERR_MISMATCH, "1 missing: model.transformer.ln_f.weight"},
-        {FAULT_EXTRA, VP_ERR_MISMATCH, "1 extra: extra.weight"},
+        {FAULT_MISSING, VP_ERR_MISMATCH, "1 missing: model.transformer.ln_f.weight [128]"},
+        {FAULT_EXTRA, VP_ERR_MISMATCH, "1 extra: extra.weight []"},
         {FAULT_SHAPE, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [320, 129], wanted [320, 128]"},
         {FAULT_RANK, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [40960], wanted [320, 128]"},
         {FAULT_TYPE, VP_ERR_UNSUPPORTED, "1 of an unusable type: model.transformer.wte.new_embedding is I64, not F32, BF16 or F16"},
         {FAULT_SEVERAL, VP_ERR_MISMATCH,
-         "1 missing: model.transformer.ln_f.weight; 1 extra: extra.weight; 1 misshapen: model.transformer.wte.embedding"},
+         "1 missing: model.transformer.ln_f.weight [128]; 1 extra: extra.weight []; "
+         "1 misshapen: model.transformer.wte.embedding is [320, 129], wanted [320, 128]"},
     };
     vp_model_config c;
     vp_error error;
@@ -726,6 +743,186 @@ static void test_model_faults(void) {
     CHECK_INT(folder_open(&c, &error), VP_ERR_MISMATCH);
     CHECK(strstr(error.text, "missing: model.transformer.") != NULL && strstr(error.text, " ...; 1") != NULL);
     CHECK(strstr(error.text, " misshapen: ") != NULL);
+    CHECK(strlen(error.text) > 300 && strstr(error.text, "attn.q_norm.weight [132], model.") != NULL); /* three of each, with their shapes */
+}
+
+/* tensors as OLMo's training code names them, alone and with the Hugging Face prefix */
+static void test_original_format(void) {
+    static const char *const headers[] = {
+        "{" TENSOR("transformer.wte.embedding", "F32", "1", "0", "4") "," TENSOR("transformer.ff_out.weight", "F32", "1", "4", "8") "}",
+        "{" TENSOR("transformer.blocks.0.att_proj.weight", "F32", "2", "0", "8") "}",
+        "{" TENSOR("model.transformer.blocks.0.ffn.experts.mlp.w2", "F32", "2", "0", "8") "}"};
+    vp_model_config c;
+    vp_error error;
+    size_t i;
+    vp_model_config_preset("tiny", &c);
+    for (i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        check_case("OLMo's original tensor names, %d", (int)i);
+        folder_clear();
+        safetensors_write("model.safetensors", headers[i], strlen(headers[i]), 8, -1);
+        CHECK_INT(folder_open(&c, &error), VP_ERR_UNSUPPORTED);
+        CHECK(strstr(error.text, "OLMo's original training format") && strstr(error.text, "w2 transposed"));
+        CHECK_INT(folder_open(NULL, &error), VP_OK);
+    }
+    check_case("other foreign names are only listed");
+    folder_clear();
+    safetensors_write("model.safetensors", "{" TENSOR("visual.x", "F32", "2", "0", "8") "}", strlen("{" TENSOR("visual.x", "F32", "2", "0", "8") "}"), 8, -1);
+    CHECK_INT(folder_open(&c, &error), VP_ERR_MISMATCH);
+    CHECK(strstr(error.text, "1 extra: visual.x [2]") != NULL);
+}
+
+/* ---------------------------------------------------------------------------------------------- packed weights */
+enum { PACKED_BYTES = 200 };
+/* model.packed with bytes 0, 1, 2, ...; flip: byte of the header to damage, or -1; cut: bytes less (or, negative, more) than the header says */
+static void packed_write(const vp_packed *packed, int flip, int cut) {
+    static unsigned char file[VP_PACKED_HEADER_BYTES + PACKED_BYTES + 100];
+    int i;
+    vp_packed_header(packed, file);
+    for (i = 0; i < PACKED_BYTES + 100; i++) file[VP_PACKED_HEADER_BYTES + i] = (unsigned char)i;
+    if (flip >= 0) file[flip] ^= 1;
+    file_write(VP_PACKED_FILE, file, (size_t)(VP_PACKED_HEADER_BYTES + PACKED_BYTES - cut));
+}
+static void packed_refused(const char *what, const vp_model_config *config, vp_result code, const char *text) {
+    vp_error error;
+    check_case("packed: %s", what);
+    CHECK_INT(folder_open(config, &error), code);
+    if (!CHECK(strstr(error.text, text) != NULL)) printf("  (%s)\n", error.text);
+    CHECK(strstr(error.where, folder) != NULL);
+}
+static void test_packed(void) {
+    static const int bits[] = {24, 31, 32, 40, 2000, 4087, 4088, 4095};
+    vp_model_config c;
+    vp_packed packed, got, poison;
+    vp_checkpoint *cp = NULL;
+    vp_tensor t;
+    vp_error error;
+    unsigned char header[VP_PACKED_HEADER_BYTES];
+    size_t i;
+    vp_model_config_preset("tiny", &c);
+    memset(&packed, 0, sizeof packed);
+    packed.model_hash = vp_model_hash(&c);
+    packed.weights_bytes = PACKED_BYTES;
+    packed.panel_columns = 32;
+    folder_clear();
+    packed_write(&packed, -1, 0);
+    check_case("packed: opens with and without a config; nothing but the weights is found");
+    CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
+    vp_checkpoint_close(cp);
+    cp = NULL;
+    CHECK_INT(vp_checkpoint_open(folder, &c, &cp, &error), VP_OK);
+    CHECK_INT(vp_checkpoint_packed(cp, &got), VP_OK);
+    CHECK(got.model_hash == packed.model_hash && got.weights_bytes == PACKED_BYTES && got.panel_columns == 32);
+    CHECK(got.weights && got.weights[0] == 0 && got.weights[199] == 199);
+    CHECK_INT((uintptr_t)got.weights % 64, 0);
+    CHECK_INT(vp_checkpoint_shard_count(cp), 1);
+    CHECK_INT(vp_checkpoint_find(cp, "lm_head.weight", &t), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_checkpoint_packed(cp, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_checkpoint_packed(NULL, &got), VP_ERR_RANGE);
+    vp_checkpoint_close(cp);
+    check_case("packed: the header is pinned");
+    vp_packed_header(&packed, header);
+    CHECK(!memcmp(header, "VLMPACK\0\4\3\2\1\1\0\0\0\0\20\0\0\40\0\0\0", 24) || header[8] == 1);
+    for (i = 0; i < sizeof bits / sizeof bits[0]; i++) {
+        packed_write(&packed, bits[i], 0);
+        packed_refused("a damaged header", &c, VP_ERR_FORMAT, "header is damaged");
+    }
+    packed_write(&packed, 3, 0);
+    packed_refused("another magic", &c, VP_ERR_FORMAT, "no file that convert packed");
+    packed_write(&packed, 8, 0);
+    packed_refused("another byte order", &c, VP_ERR_UNSUPPORTED, "byte order");
+    packed_write(&packed, 12, 0);
+    packed_refused("another version", &c, VP_ERR_UNSUPPORTED, "is version 0, this program reads version 1");
+    packed_write(&packed, 16, 0);
+    packed_refused("another length of the header", &c, VP_ERR_FORMAT, "header is damaged");
+    packed_write(&packed, -1, 1);
+    packed_refused("one byte short", &c, VP_ERR_FORMAT, "truncated: it has 199 bytes of weights, its header says 200");
+    packed_write(&packed, -1, -1);
+    packed_refused("one byte more", &c, VP_ERR_FORMAT, "too long: it has 201");
+    packed_write(&packed, -1, PACKED_BYTES + 1);
+    packed_refused("cut in the header", &c, VP_ERR_FORMAT, "truncated within its header");
+    packed_write(&packed, -1, PACKED_BYTES + VP_PACKED_HEADER_BYTES - 7);
+    packed_refused("seven bytes", &c, VP_ERR_FORMAT, "too short");
+    packed_write(&packed, -1, 0);
+    c.expert_dim++;
+    packed_refused("another config", &c, VP_ERR_MISMATCH, "another config.json");
+    c.expert_dim--;
+    safetensors_write("model.safetensors", "{}", 2, 0, -1);
+    packed_refused("safetensors beside it", &c, VP_ERR_MISMATCH, "beside model.packed");
+    remove(path_of(VP_PACKED_FILE));
+    check_case("packed: safetensors hold none");
+    cp = NULL;
+    memset(&got, 0x55, sizeof got);
+    poison = got;
+    CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
+    CHECK_INT(vp_checkpoint_packed(cp, &got), VP_ERR_NOT_FOUND);
+    CHECK(!memcmp(&got, &poison, sizeof got));
+    vp_checkpoint_close(cp);
+}
+/* every number that shapes the weights changes the hash, and nothing else does */
+static void test_model_hash(void) {
+    vp_model_config c, d;
+    vp_model_config_preset("tiny", &c);
+    check_case("packed: the hash of a model");
+    CHECK(vp_model_hash(&c) == UINT64_C(0x4a460ae7afcd1094));
+#define CHANGED(field) (d = c, d.field++, vp_model_hash(&d) != vp_model_hash(&c))
+    CHECK(CHANGED(d_model) && CHANGED(block_count) && CHANGED(expert_count) && CHANGED(expert_dim) && CHANGED(embedding_size));
+    CHECK(CHANGED(additional_vocab_size) && CHANGED(vit_width) && CHANGED(vit_mlp_dim) && CHANGED(vit_block_count) && CHANGED(vit_positions));
+    CHECK(CHANGED(vit_layer_count) && CHANGED(vit_blocks_needed) && CHANGED(projector_dim) && CHANGED(geometry.patch_px));
+    CHECK(!CHANGED(top_k) && !CHANGED(max_positions) && !CHANGED(norm_eps) && !CHANGED(vocab_size));
+#undef CHANGED
+}
+
+/* ------------------------------------------------------------------------------------------------------- memory */
+static int64_t file_pages_bytes(void) { /* of mapped files in this process's memory; -1: unknown */
+    char line[128];
+    long long kilobytes = -1;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f)) if (sscanf(line, "RssFile: %lld", &kilobytes) == 1) break;
+    if (f) fclose(f);
+    return kilobytes < 0 ? -1 : kilobytes * 1024;
+}
+static uint64_t sum_of(const vp_tensor *t) {
+    uint64_t sum = 0, i;
+    for (i = 0; i < t->bytes; i++) sum = sum * 31 + t->data[i];
+    return sum;
+}
+static void test_advise(void) {
+    enum { SIDE = 1 << 22 }; /* F32: 16 MiB each */
+    static const char header[] = "{" TENSOR("a", "F32", "4194304", "0", "16777216") "," TENSOR("odd", "F16", "1", "16777216", "16777218") ","
+        TENSOR("b", "F32", "4194304", "16777218", "33554434") "," TENSOR("none", "F32", "0", "33554434", "33554434") "}";
+    vp_checkpoint *cp = NULL;
+    vp_tensor a, b, odd, none;
+    vp_error error;
+    int64_t before, read_all, after;
+    uint64_t sum_a, sum_b;
+    folder_clear();
+    safetensors_write("model.safetensors", header, sizeof header - 1, 33554434, -1);
+    check_case("what was read leaves memory, and comes back unchanged");
+    CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
+    if (!cp) return;
+    CHECK(!vp_checkpoint_find(cp, "a", &a) && !vp_checkpoint_find(cp, "b", &b) && !vp_checkpoint_find(cp, "odd", &odd));
+    CHECK_INT(vp_checkpoint_find(cp, "none", &none), VP_OK);
+    CHECK_INT(a.shape[0], SIDE);
+    before = file_pages_bytes();
+    vp_checkpoint_advise(cp, &a, 1);
+    sum_a = sum_of(&a);
+    sum_b = sum_of(&b);
+    read_all = file_pages_bytes();
+    vp_checkpoint_advise(cp, &a, 0);
+    after = file_pages_bytes();
+    if (before >= 0) {
+        CHECK(read_all - before > 30 << 20 && read_all - after >= 16 << 20);
+        vp_checkpoint_advise(cp, &b, 0);
+        vp_checkpoint_advise(cp, &odd, 0);
+        CHECK(file_pages_bytes() - before < 1 << 20);
+    }
+    vp_checkpoint_advise(cp, &none, 1);
+    vp_checkpoint_advise(cp, &none, 0);
+    vp_checkpoint_advise(NULL, &a, 0);
+    vp_checkpoint_advise(cp, NULL, 0);
+    CHECK(sum_of(&a) == sum_a && sum_of(&b) == sum_b);
+    vp_checkpoint_close(cp);
+    if (before < 0) check_skip("what leaves memory", "this system does not tell it");
 }
 
 static void test_golden_models(void) {
@@ -858,6 +1055,10 @@ int main(void) {
     test_folders();
     test_folder_errors();
     test_model_faults();
+    test_original_format();
+    test_packed();
+    test_model_hash();
+    test_advise();
     test_golden_models();
     test_file_read();
     test_memory();

@@ -1,0 +1,375 @@
+/* test_convert.c - the weights of a model in other forms: the same request gives the same bits from a checkpoint, from its bf16 folder, whole
+ * or in shards, and from packed weights, which the engine uses where they are mapped; every error of vp_engine_convert, and what an engine
+ * refuses to do with packed weights. Headers are tested in test_checkpoint.c, the command in test_cli.c. */
+#define VLMPROF_IMPLEMENTATION
+#include "../vlmprof.h"
+
+#include "../vlmprof_kernels.cu"
+
+#include "check.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+enum { PROMPT = 24, IMAGE_AT = 2, NEW = 4, PATCHES = 576, VALUES = 588, WINDOWS = 144, LOGITS_MAX = 1024, BLOCKS_MAX = 8 };
+
+static char folder[300];
+
+static const char *in_folder(const char *name) {
+    static char path[4][600];
+    static int turn;
+    char *p = path[turn++ & 3];
+    snprintf(p, sizeof path[0], "%s/%s", folder, name);
+    return p;
+}
+static void folder_clear(void) {
+    DIR *d = opendir(folder);
+    struct dirent *e;
+    while (d && (e = readdir(d)) != NULL)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) remove(in_folder(e->d_name));
+    if (d) closedir(d);
+}
+static int there(const char *name) { return access(in_folder(name), F_OK) == 0; }
+
+/* ------------------------------------------------------------------------------------------------------------ requests */
+static float *pixels, *masks;
+typedef struct answer { int32_t tokens[NEW]; float logits[NEW * LOGITS_MAX]; } answer;
+
+static void request_once(vp_engine *engine, const vp_model_config *c, answer *a) {
+    int32_t ids[PROMPT], index[WINDOWS], blocks[BLOCKS_MAX];
+    int64_t step_ns[NEW];
+    vp_request r;
+    vp_reply reply;
+    vp_dump dump;
+    vp_error error;
+    memset(&r, 0, sizeof r);
+    memset(&dump, 0, sizeof dump);
+    memset(&reply, 0, sizeof reply);
+    memset(a, 0xff, sizeof *a);
+    CHECK(c->embedding_size <= LOGITS_MAX && c->block_count <= BLOCKS_MAX);
+    for (int i = 0; i < PROMPT; i++) ids[i] = 5 + i * 7;
+    for (int i = 0; i < WINDOWS; i++) index[i] = i < 12 ? IMAGE_AT + i : -100;
+    for (int i = 0; i < BLOCKS_MAX; i++) blocks[i] = i;
+    dump.logits = a->logits;
+    r.input_ids = ids; r.input_count = PROMPT;
+    r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index; r.views = 1;
+    r.top_k = c->top_k; r.active_blocks = blocks; r.active_block_count = c->block_count;
+    r.max_new_tokens = NEW; r.ignore_eos = 1; r.dump = &dump;
+    reply.tokens = a->tokens; reply.step_ns = step_ns;
+    if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+}
+static vp_engine_options options_of(const vp_model_config *c, const vp_checkpoint *cp) {
+    vp_engine_options o = vp_engine_options_default();
+    o.config = c;
+    o.checkpoint = cp;
+    o.device = "cpu";
+    o.gemm = "plain"; /* a measured choice could differ between two engines */
+    o.max_sequence = PROMPT + NEW;
+    o.max_views = 1;
+    return o;
+}
+/* the answer of a checkpoint (NULL: synthetic), or of what lies in the folder */
+static void answer_of(const vp_model_config *c, const vp_checkpoint *cp, answer *a) {
+    vp_engine_options o = options_of(c, cp);
+    vp_engine *engine = NULL;
+    vp_error error;
+    if (!CHECK_INT(vp_engine_open(&o, &engine, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
+    request_once(engine, c, a);
+    vp_engine_close(engine);
+}
+static void answer_of_folder(const vp_model_config *c, answer *a) {
+    vp_checkpoint *cp = NULL;
+    vp_error error;
+    memset(a, 0x55, sizeof *a);
+    if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
+    answer_of(c, cp, a);
+    vp_checkpoint_close(cp);
+}
+static int same(const answer *a, const answer *b, const vp_model_config *c) {
+    return !memcmp(a->tokens, b->tokens, sizeof a->tokens) && !memcmp(a->logits, b->logits, (size_t)NEW * (size_t)c->embedding_size * sizeof(float));
+}
+static vp_convert_options convert_of(const vp_model_config *c, const vp_checkpoint *cp, vp_convert_layout layout) {
+    vp_convert_options o = vp_convert_options_default();
+    o.config = c;
+    o.checkpoint = cp;
+    o.directory = folder;
+    o.layout = layout;
+    return o;
+}
+static void convert(const vp_convert_options *o) {
+    vp_error error;
+    folder_clear();
+    if (!CHECK_INT(vp_engine_convert(o, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+}
+static int open_golden(const char *name, vp_model_config *c, vp_checkpoint **cp) {
+    char relative[64], directory[512], *text;
+    const char *path;
+    size_t bytes = 0;
+    vp_error error;
+    snprintf(relative, sizeof relative, "models/%s/config.json", name);
+    path = check_golden(relative);
+    text = check_read(path, &bytes);
+    if (!text) { check_skip(name, "golden models not found"); return 0; }
+    snprintf(directory, sizeof directory, "%.*s", (int)(strlen(path) - strlen("/config.json")), path);
+    CHECK_INT(vp_model_config_parse(text, bytes, NULL, 0, c, &error), VP_OK);
+    CHECK_INT(vp_checkpoint_open(directory, c, cp, &error), VP_OK);
+    free(text);
+    return *cp != NULL;
+}
+
+/* --------------------------------------------------------------------------------------------------------- equal bits */
+/* every tensor of the folder has the original's values, rounded to bf16 */
+static void check_values(const vp_model_config *c, const vp_checkpoint *original, int64_t fp32_wanted) {
+    vp_checkpoint *cp = NULL;
+    vp_tensor_spec spec;
+    vp_tensor a, b;
+    vp_error error;
+    int64_t wrong = 0, fp32 = 0, unaligned = 0;
+    if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK)) return;
+    for (int64_t i = 0; vp_model_tensor(c, i, &spec) == VP_OK; i++) {
+        if (vp_checkpoint_find(cp, spec.name, &a) != VP_OK) { wrong++; continue; }
+        fp32 += a.dtype == VP_DTYPE_F32;
+        wrong += a.dtype == VP_DTYPE_F16;
+        unaligned += ((uintptr_t)a.data & (a.dtype == VP_DTYPE_F32 ? 3u : 1u)) != 0;
+        if (!original || vp_checkpoint_find(original, spec.name, &b) != VP_OK) continue;
+        for (uint64_t k = 0; k < a.bytes / (a.dtype == VP_DTYPE_F32 ? 4 : 2); k++) {
+            uint16_t x = 0, y = 0;
+            float f;
+            if (a.dtype == VP_DTYPE_F32) { memcpy(&f, a.data + 4 * k, 4); x = vp_f32_to_bf16(f); } else memcpy(&x, a.data + 2 * k, 2);
+            if (b.dtype == VP_DTYPE_F32) { memcpy(&f, b.data + 4 * k, 4); y = vp_f32_to_bf16(f); } else memcpy(&y, b.data + 2 * k, 2);
+            wrong += x != y;
+        }
+    }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(unaligned, 0);
+    CHECK_INT(fp32, fp32_wanted);
+    vp_checkpoint_close(cp);
+}
+static void test_forms(const char *name, const vp_model_config *c, const vp_checkpoint *cp, int64_t fp32_tensors) {
+    static answer original, other;
+    vp_convert_options o = convert_of(c, cp, VP_CONVERT_HF);
+    check_case("%s: the bf16 folder gives the same bits", name);
+    memset(&original, 0xff, sizeof original);
+    answer_of(c, cp, &original);
+    convert(&o);
+    CHECK(there("model.safetensors") && !there("model.safetensors.index.json"));
+    check_values(c, cp, fp32_tensors);
+    answer_of_folder(c, &other);
+    CHECK(same(&original, &other, c));
+    check_case("%s: in shards, too", name);
+    o.shard_bytes = 700000;
+    convert(&o);
+    CHECK(!there("model.safetensors") && there("model.safetensors.index.json"));
+    check_values(c, cp, fp32_tensors);
+    answer_of_folder(c, &other);
+    CHECK(same(&original, &other, c));
+    check_case("%s: packed, too, with any number of threads", name);
+    o = convert_of(c, cp, VP_CONVERT_PACKED);
+    for (o.threads = 0; o.threads < 4; o.threads += 3) {
+        convert(&o);
+        CHECK(there(VP_PACKED_FILE));
+        answer_of_folder(c, &other);
+        CHECK(same(&original, &other, c));
+    }
+    other.logits[0] += 1.0f;
+    CHECK(!same(&original, &other, c));
+}
+static int is_shard_right(const char *name, int64_t most) {
+    struct stat info;
+    return stat(in_folder(name), &info) == 0 && info.st_size <= most;
+}
+static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
+    vp_convert_options o = convert_of(c, cp, VP_CONVERT_HF);
+    size_t bytes = 0;
+    char *text;
+    check_case("shards: their names, their sizes, the index and its total");
+    o.shard_bytes = 1000000;
+    convert(&o);
+    CHECK(is_shard_right("model-00001-of-00004.safetensors", 1000000 + 20000) && is_shard_right("model-00004-of-00004.safetensors", 1000000 + 20000));
+    CHECK(!there("model-00005-of-00004.safetensors"));
+    text = check_read(in_folder("model.safetensors.index.json"), &bytes);
+    CHECK(text && strstr(text, "\"total_size\": 3214720\n") && strstr(text, "\"lm_head.weight\": \"model-00004-of-00004.safetensors\""));
+    free(text);
+    text = check_read(in_folder("model-00001-of-00004.safetensors"), &bytes);
+    CHECK(text && !memcmp(text + 8, "{\"__" "metadata" "__\":{\"format\":\"pt\"},", 32));
+    CHECK(text && ((unsigned char)text[0] | (unsigned char)text[1] << 8) % 8 == 0);
+    free(text);
+    check_case("shards: a tensor that is larger than a shard has one to itself");
+    o.shard_bytes = 1;
+    convert(&o);
+    CHECK(there("model-00001-of-00225.safetensors") && there("model-00225-of-00225.safetensors"));
+    check_values(c, cp, 0);
+}
+/* the bytes of a packed file are what a version stands for */
+static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp) {
+    vp_convert_options o = convert_of(c, cp, VP_CONVERT_PACKED);
+    size_t bytes = 0;
+    char *file;
+    uint64_t hash = UINT64_C(14695981039346656037);
+    check_case("packed: the layout is pinned; where this fails by intent, VP_PACKED_VERSION goes up with it");
+    convert(&o);
+    file = check_read(in_folder(VP_PACKED_FILE), &bytes);
+    for (size_t i = VP_PACKED_HEADER_BYTES; file && i < bytes; i++) hash = (hash ^ (unsigned char)file[i]) * UINT64_C(1099511628211);
+    CHECK_INT(bytes, 3265024);
+    if (!CHECK(hash == UINT64_C(0xbf4162fcaaf9ce9f))) printf("  (%016llx)\n", (unsigned long long)hash);
+    CHECK_INT(VP_PACKED_VERSION, 1);
+    free(file);
+}
+
+/* -------------------------------------------------------------------------------------------------- packed in the engine */
+static void packed_refused(const char *what, const vp_engine_options *o, vp_result code, const char *text) {
+    vp_engine *engine = NULL;
+    vp_error error;
+    check_case("packed weights: %s", what);
+    memset(&error, 0, sizeof error);
+    CHECK_INT(vp_engine_open(o, &engine, &error), code);
+    CHECK(!engine && error.code == code);
+    if (!CHECK(strstr(error.text, text) != NULL)) printf("  (%s)\n", error.text);
+}
+static vp_result count_call(void *user, const char *what, int64_t done, int64_t total) {
+    (void)what; (void)done; (void)total;
+    ++*(int *)user;
+    return VP_OK;
+}
+static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *original) {
+    vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
+    vp_engine_options e;
+    vp_checkpoint *cp = NULL;
+    vp_packed packed, other;
+    vp_engine *engine = NULL;
+    vp_error error;
+    unsigned char header[VP_PACKED_HEADER_BYTES];
+    int calls = 0;
+    FILE *f;
+    convert(&o);
+    check_case("packed weights are used where they are mapped");
+    if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
+    e = options_of(c, cp);
+    e.progress = count_call;
+    e.progress_user = &calls;
+    CHECK_INT(vp_engine_open(&e, &engine, &error), VP_OK);
+    if (engine) {
+        const unsigned char *first = (const unsigned char *)engine->model.embedding, *last = (const unsigned char *)engine->model.head.weights;
+        const unsigned char *buffer = (const unsigned char *)engine->buffers.x, *end = packed.weights + packed.weights_bytes;
+        CHECK(first == packed.weights && last > first && last < end);
+        CHECK(buffer < packed.weights || buffer >= end);
+        CHECK_INT(engine->weights_bytes, packed.weights_bytes);
+        CHECK(vp_engine_bytes(engine) > packed.weights_bytes);
+    }
+    CHECK_INT(calls, 0); /* nothing was loaded */
+    vp_engine_close(engine);
+    e.progress = NULL;
+    e.weights = VP_WEIGHTS_FP32;
+    packed_refused("not in fp32", &e, VP_ERR_UNSUPPORTED, "fp32 needs the folder");
+    e.weights = VP_WEIGHTS_BF16;
+    e.max_sequence = INT32_MAX;
+    packed_refused("buffers that fit no memory", &e, VP_ERR_MEMORY, "weights need");
+    e.max_sequence = PROMPT;
+    check_case("packed weights cannot be converted again");
+    o.checkpoint = cp;
+    CHECK_INT(vp_engine_convert(&o, &error), VP_ERR_UNSUPPORTED);
+    CHECK(strstr(error.text, "the folder they were made of"));
+    vp_checkpoint_close(cp);
+    for (int i = 0; i < 2; i++) { /* headers that are whole, of another program */
+        other = packed;
+        if (i) other.weights_bytes -= 64; else other.panel_columns = 16;
+        vp_packed_header(&other, header);
+        f = fopen(in_folder(VP_PACKED_FILE), "r+b");
+        if (!CHECK(f && fwrite(header, 1, sizeof header, f) == sizeof header)) return;
+        fclose(f);
+        if (i) CHECK_INT(truncate(in_folder(VP_PACKED_FILE), (off_t)(VP_PACKED_HEADER_BYTES + other.weights_bytes)), 0);
+        cp = NULL;
+        CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK);
+        e.checkpoint = cp;
+        packed_refused(i ? "too few" : "panels of another width", &e, VP_ERR_MISMATCH, "convert the original folder again");
+        vp_checkpoint_close(cp);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------------------- errors */
+static void refused(const char *what, const vp_convert_options *o, vp_result code, const char *where) {
+    vp_error error;
+    check_case("convert refuses %s", what);
+    memset(&error, 0, sizeof error);
+    CHECK_INT(vp_engine_convert(o, &error), code);
+    CHECK(error.code == code && error.text[0] && !strchr(error.text, '\n'));
+    if (!CHECK(strstr(error.where, where) != NULL)) printf("  (%s: %s)\n", error.where, error.text);
+    CHECK_INT(vp_engine_convert(o, NULL), code);
+}
+static vp_result stop_third(void *user, const char *what, int64_t done, int64_t total) {
+    int *calls = (int *)user;
+    CHECK(what[0] && done > 0 && done <= total);
+    return ++*calls % 3 ? VP_OK : VP_ERR_INTERRUPTED;
+}
+static void test_errors(const vp_model_config *c, const vp_checkpoint *cp) {
+    vp_convert_options good = convert_of(c, cp, VP_CONVERT_HF), o;
+    vp_model_config other = *c;
+    struct rlimit limit, old;
+    int calls = 0;
+    folder_clear();
+    o = good; o.config = NULL; refused("no config", &o, VP_ERR_RANGE, "convert");
+    o = good; o.directory = NULL; refused("no folder", &o, VP_ERR_RANGE, "convert");
+    o = good; o.threads = -1; refused("threads -1", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.threads = VK_THREADS_MAX + 1; refused("too many threads", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.shard_bytes = 0; refused("empty shards", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.layout = (vp_convert_layout)7; refused("an unknown layout", &o, VP_ERR_RANGE, "convert options");
+    for (int packed = 0; packed < 2; packed++) {
+        o = good;
+        o.layout = packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
+        o.directory = in_folder("none"); refused("a folder that is not there", &o, VP_ERR_WRITE, "none");
+        o.directory = folder;
+        other.block_count = c->block_count + 1;
+        o.config = &other; refused("a block without tensors", &o, VP_ERR_NOT_FOUND, "model.transformer.blocks.4");
+        other.block_count = c->block_count;
+        other.additional_vocab_size++; refused("a table of another size", &o, VP_ERR_MISMATCH, "new_embedding");
+        other.additional_vocab_size--;
+        o.config = c;
+        o.progress = stop_third; o.progress_user = &calls; refused("when it is stopped", &o, VP_ERR_INTERRUPTED, "model.");
+        o.progress = NULL;
+        signal(SIGXFSZ, SIG_IGN);
+        getrlimit(RLIMIT_FSIZE, &old);
+        limit = old;
+        for (limit.rlim_cur = 1000; limit.rlim_cur < 3000000; limit.rlim_cur *= 40) {
+            setrlimit(RLIMIT_FSIZE, &limit);
+            refused("a disk without room", &o, VP_ERR_WRITE, folder);
+            setrlimit(RLIMIT_FSIZE, &old);
+        }
+        signal(SIGXFSZ, SIG_DFL);
+    }
+    o = good;
+    o.checkpoint = NULL;
+    o.config = &other;
+    other.block_count = 1024; other.expert_count = 1024; other.d_model = 65536; other.expert_dim = 1 << 19;
+    refused("more than any disk holds", &o, VP_ERR_WRITE, folder);
+}
+
+int main(void) {
+    const char *base = getenv("TMPDIR");
+    vp_model_config a, b, tiny;
+    vp_checkpoint *cp_a = NULL, *cp_b = NULL;
+    snprintf(folder, sizeof folder, "%s/vlmprof-convert-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
+    if (!mkdtemp(folder)) { printf("no temporary folder\n"); return 1; }
+    pixels = (float *)malloc(PATCHES * VALUES * sizeof(float));
+    masks = (float *)malloc(PATCHES * sizeof(float));
+    if (!pixels || !masks) return 1;
+    for (int i = 0; i < PATCHES * VALUES; i++) pixels[i] = (float)(i * 37 % 1001) / 500.0f - 0.99f;
+    for (int i = 0; i < PATCHES; i++) masks[i] = i < 500 ? 1.0f : 0.5f;
+    vp_model_config_preset("tiny", &tiny);
+    test_forms("synthetic tiny", &tiny, NULL, 4 * 5 + 1 + 9 + 5 * 10); /* norms, biases, routers, pad_embed, positions, class_embedding */
+    if (open_golden("tiny-a", &a, &cp_a)) {
+        test_forms("tiny-a", &a, cp_a, 0);
+        test_shards(&a, cp_a);
+        test_packed_pinned(&a, cp_a);
+        test_packed_engine(&a, cp_a);
+        test_errors(&a, cp_a);
+    }
+    if (open_golden("tiny-b", &b, &cp_b)) test_forms("tiny-b, F32 and BF16 in two files", &b, cp_b, 0);
+    vp_checkpoint_close(cp_a);
+    vp_checkpoint_close(cp_b);
+    folder_clear();
+    rmdir(folder);
+    free(pixels);
+    free(masks);
+    return check_done("test_convert");
+}
