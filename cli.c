@@ -3949,8 +3949,9 @@ static void put_special_tokens(vp_json_writer *w, const special_token *specials,
 }
 static int write_preset_tokenizer(const convert_job *j) {
     const vp_special_ids *ids = &j->m.ids;
-    const special_token specials[] = {{"<|padding|>", ids->pad}, {"<|endoftext|>", ids->eos}, {"<im_start>", ids->im_start}, {"<im_end>", ids->im_end},
-                                      {"<im_patch>", ids->im_patch}, {"<im_col>", ids->im_col}, {"<|image|>", ids->image}};
+    const special_token specials[] = {
+        {"<|padding|>", ids->pad}, {"<|endoftext|>", ids->eos}, {"<im_start>", ids->im_start}, {"<im_end>", ids->im_end},
+        {"<im_patch>", ids->im_patch}, {"<im_col>", ids->im_col}, {"<|image|>", ids->image}};
     enum { SPECIALS = sizeof specials / sizeof specials[0] };
     text_buffer text = {NULL, 0, 0};
     vp_json_writer w;
@@ -4022,7 +4023,8 @@ static int open_folder(convert_job *j) {
     remove_staging(j->staging);
     names_of_folder(j->out, &inside);
     if (inside.count && !read_converted(j))
-        code = complain(EXIT_USAGE, "convert: %s is not empty and not an earlier output of convert (%s ...): choose another folder", j->out, inside.items[0]);
+        code = complain(EXIT_USAGE, "convert: %s is not empty and not an earlier output of convert (%s ...): choose another folder", j->out,
+                        inside.items[0]);
     names_free(&inside);
     if (!code && mkdir(j->staging, 0777)) code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", j->staging, strerror(errno));
     return code;
@@ -4109,7 +4111,8 @@ static int convert_inputs(convert_job *j) {
     size_t wanted = given(o, "synthetic") ? 1 : 2;
     int code;
     if (o->operand_count != wanted)
-        return complain(EXIT_USAGE, "convert needs %s; see vlmprof convert --help", wanted == 1 ? "OUT (and no IN) with --synthetic NAME" : "IN and OUT");
+        return complain(EXIT_USAGE, "convert needs %s; see vlmprof convert --help",
+                        wanted == 1 ? "OUT (and no IN) with --synthetic NAME" : "IN and OUT");
     j->m.synthetic = wanted == 1;
     j->m.name = j->m.synthetic ? text_of(o, "synthetic") : o->operands[0];
     j->out = o->operands[wanted - 1];
@@ -4126,9 +4129,9 @@ static void report_converted(const convert_job *j, int64_t since_ns) {
     memset(&written, 0, sizeof written);
     written.name = j->out;
     weigh_files(&written);
-    fprintf(stderr, "vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", j->out, text_of(j->o, "layout"), (double)written.file_bytes / 1e9,
-            (long long)written.file_count, written.file_count == 1 ? "" : "s", (double)(vp_clock_ns() - since_ns) / 1e9,
-            j->m.synthetic ? "; random weights" : "");
+    fprintf(stderr, "vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", j->out, text_of(j->o, "layout"),
+            (double)written.file_bytes / 1e9, (long long)written.file_count, written.file_count == 1 ? "" : "s",
+            (double)(vp_clock_ns() - since_ns) / 1e9, j->m.synthetic ? "; random weights" : "");
 }
 static int command_convert(const options *o) {
     int64_t since_ns = vp_clock_ns();

@@ -5455,6 +5455,7 @@ VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PA
 static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed, vp_error *error) {
     unsigned char wanted[VP_PACKED_HEADER_BYTES];
     uint32_t words[4];
+    uint64_t there;
     if (memcmp(shard->map, VP_IMPL_PACKED_MAGIC, 8)) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is no file that convert packed");
     if (shard->map_bytes < VP_PACKED_HEADER_BYTES) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is truncated within its header");
     memcpy(words, shard->map + 8, sizeof words);
@@ -5467,12 +5468,14 @@ static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model
     if (words[1] != VP_PACKED_VERSION)
         return vp_impl_failf(error, VP_ERR_UNSUPPORTED, 12, shard->path, "the packed layout is version %lu, this program reads version %d; "
                              "convert the original folder again", (unsigned long)words[1], (int)VP_PACKED_VERSION);
+    there = shard->map_bytes - VP_PACKED_HEADER_BYTES;
     vp_packed_header(packed, wanted);
     if (memcmp(shard->map, wanted, sizeof wanted)) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is damaged; convert again");
-    if (packed->weights_bytes != shard->map_bytes - VP_PACKED_HEADER_BYTES)
-        return vp_impl_failf(error, VP_ERR_FORMAT, -1, shard->path, "the file is %s: it has %llu bytes of weights, its header says %llu; convert again",
-                             packed->weights_bytes > shard->map_bytes - VP_PACKED_HEADER_BYTES ? "truncated" : "too long",
-                             (unsigned long long)(shard->map_bytes - VP_PACKED_HEADER_BYTES), (unsigned long long)packed->weights_bytes);
+    if (packed->weights_bytes != there)
+        return vp_impl_failf(error, VP_ERR_FORMAT, -1, shard->path,
+                             "the file is %s: it has %llu bytes of weights, its header says %llu; convert again",
+                             packed->weights_bytes > there ? "truncated" : "too long", (unsigned long long)there,
+                             (unsigned long long)packed->weights_bytes);
     if (config && packed->model_hash != vp_model_hash(config))
         return vp_fail(error, VP_ERR_MISMATCH, 24, shard->path, "the weights were packed for another config.json; convert again");
     return VP_OK;

@@ -3114,7 +3114,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
 typedef struct vk_entry { vp_tensor_spec spec; int64_t rows, columns; int wide, shard; uint64_t bytes; } vk_entry;
 typedef struct vk_folder { vk_entry *entries; int64_t count; int shard_count; uint64_t bytes; char *rows; size_t rows_bytes; } vk_folder;
 
-static vk_source vk_open_entry(vk_loader *loader, const vk_entry *entry) { return vk_open_source(loader, entry->spec.name, entry->rows, entry->columns); }
+static vk_source vk_open_entry(vk_loader *loader, const vk_entry *e) { return vk_open_source(loader, e->spec.name, e->rows, e->columns); }
 /* what the engine keeps in fp32 stays so where bf16 would change a value: a flipped expert costs more than 0.1 % of bytes */
 static int vk_needs_fp32(vk_loader *loader, const vk_entry *entry, float *row) {
     const char *name = entry->spec.name;

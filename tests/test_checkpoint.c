@@ -1,5 +1,6 @@
 /* Conversions (every f16 and bf16 value), config.json (every refusal), the list of tensors, safetensors files (every rejection), folders of
- * shards, headers of packed weights (every rejection), what leaves memory, and file reading. Files are built in a temporary folder; the golden checkpoints are opened as they are. */
+ * shards, headers of packed weights (every rejection), what leaves memory, and file reading. Files are built in a temporary folder; the golden
+ * checkpoints are opened as they are. */
 #define _DEFAULT_SOURCE 1
 #include <stdlib.h>
 /* the header's allocations, of which number `allocations_left` fails; negative: none */
