@@ -6,6 +6,7 @@
  * >>help      usage texts
  * >>json      small helpers over the library's writer and reader
  * >>model     checkpoint folder or synthetic preset; engine
+ * >>prompt    a record's fields -> prompt text
  * >>request   one timed pass from pixels to text, and the numbers derived from its stamps
  * >>scoring   an object with an answer and references -> its score; what many scores come to
  * >>record    a measured point as JSON
@@ -184,6 +185,7 @@ static const option_spec OPTIONS[] = {
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, RUN, "the question (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, RUN, "prompt style: \" User: S: TEXT Assistant:\""},
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "tokenize TEXT as it is"},
+    {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "print the prompt's text and ids as JSON and end; the model does not run"},
     {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", RUN | TILE,
      "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"},
     {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", RUN | TILE, "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"},
@@ -218,12 +220,16 @@ static const option_spec OPTIONS[] = {
     {"max_new_tokens", COUNT, "N", "16", 1, 1000000, NULL, SWEEP, "most tokens of an answer"},
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "always make max_new_tokens tokens"},
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32", RUN | SWEEP, "bf16, or fp32: fp32 arithmetic everywhere"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, RUN | SWEEP | SELFTEST | CONVERT, "of synthetic weights and of the sampling of data"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, RUN | SWEEP | SELFTEST | CONVERT,
+     "of synthetic weights, of the sampling of data and of caption prompts"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, TOKENIZE, "of caption prompts whose record has none"},
     {"device", TEXT, "D", "auto", 0, 0, NULL, RUN | SWEEP, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N"},
     {"device", TEXT, "D", "auto", 0, 0, NULL, SELFTEST, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
     {"threads", COUNT, "N", "0", 0, 4096, NULL, RUN | SWEEP | SELFTEST | CONVERT, "CPU threads; 0: all this process may use"},
     {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, RUN | SWEEP, "CPU matrix kernel; auto: the fastest, by a short measurement"},
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "the other way: TEXT or lines are token ids, text comes out"},
+    {"jsonl", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE,
+     "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data set's record"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: leave special tokens out"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: no space before punctuation, as scoring does"},
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL, RUN, "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
@@ -271,7 +277,8 @@ static const command COMMANDS[] = {
      0, command_sweep},
     {"tokenize", TOKENIZE, "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
      "text to token ids, one JSON object a line, and back",
-     "vlmprof tokenize --model checkpoint \"What is this?\"", SIZE_MAX, command_tokenize},
+     "vlmprof tokenize --model checkpoint \"What is this?\"\n"
+     "  vlmprof tokenize --model checkpoint --jsonl < records.jsonl", SIZE_MAX, command_tokenize},
     {"score", SCORE, "--metric M [FILE.jsonl]", "score answers by any of the rules, one JSON object a line, from a file or stdin",
      "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}", 1, command_score},
     {"rescore", RESCORE, "RESULT.json", "score the answers of a sweep's result file again; exit 1 when its accuracies differ",
@@ -884,6 +891,126 @@ static int choose_blocks(const options *o, const model *m, int32_t active, int32
     free(scores);
     free(order);
     return code;
+}
+
+/* ========================================================================================== prompt >>prompt */
+/* what a record says about its prompt; owns its texts */
+typedef struct prompt_fields {
+    char *dataset, *style, *hint, *question_type;
+    char **questions; size_t question_count;
+    char **options; size_t option_count; int has_options;
+    int64_t seed, index, rng_seed; /* of captions; -1: not said */
+} prompt_fields;
+static void texts_free(char **texts, size_t count) {
+    for (size_t i = 0; i < count; i++) free(texts[i]);
+    free(texts);
+}
+static void prompt_fields_free(prompt_fields *f) {
+    free(f->dataset);
+    free(f->style);
+    free(f->hint);
+    free(f->question_type);
+    texts_free(f->questions, f->question_count);
+    texts_free(f->options, f->option_count);
+}
+
+static int has_member(const vp_json *j, const char *key) { /* null is as good as none */
+    uint32_t node = vp_json_get(j, 0, key);
+    return node != VP_JSON_NONE && !node_is(j, node, VP_JSON_NULL);
+}
+static vp_result bad_member(vp_error *error, const char *key, const char *want) {
+    char text[160];
+    snprintf(text, sizeof text, "\"%s\" must be %s", key, want);
+    return vp_fail(error, VP_ERR_FORMAT, -1, "", text);
+}
+static vp_result read_member_text(const vp_json *j, const char *key, char **text, vp_error *error) {
+    if (!has_member(j, key)) return VP_OK;
+    *text = node_text(j, vp_json_get(j, 0, key));
+    return *text ? VP_OK : bad_member(error, key, "a string (without \\u0000)");
+}
+static vp_result read_member_texts(const vp_json *j, const char *key, char ***texts, size_t *count, vp_error *error) {
+    uint32_t array = vp_json_get(j, 0, key);
+    if (!has_member(j, key)) return VP_OK;
+    if (!node_is(j, array, VP_JSON_ARRAY)) return bad_member(error, key, "an array of strings");
+    *texts = (char **)zeroed(j->nodes[array].count, sizeof **texts);
+    for (uint32_t i = array + 1; i < j->nodes[array].end; i = j->nodes[i].end)
+        if (((*texts)[*count] = node_text(j, i)) != NULL) (*count)++;
+        else return bad_member(error, key, "an array of strings (without \\u0000)");
+    return VP_OK;
+}
+static vp_result read_member_index(const vp_json *j, const char *key, int64_t *value, vp_error *error) {
+    if (!has_member(j, key)) return VP_OK;
+    if (vp_json_to_int(j, vp_json_get(j, 0, key), value) == VP_OK && *value >= 0 && *value <= UINT32_MAX) return VP_OK;
+    return bad_member(error, key, "a whole number, 0..4294967295");
+}
+
+/* Fields to release with prompt_fields_free, also after a failure. */
+static vp_result read_prompt_fields(const vp_json *j, prompt_fields *f, vp_error *error) {
+    const char *const keys[] = {"dataset", "style", "hint", "question_type"};
+    char **const texts[] = {&f->dataset, &f->style, &f->hint, &f->question_type};
+    vp_result r = VP_OK;
+    f->seed = f->index = f->rng_seed = -1;
+    for (int i = 0; i < 4 && r == VP_OK; i++) r = read_member_text(j, keys[i], texts[i], error);
+    if (r == VP_OK && has_member(j, "questions")) r = read_member_texts(j, "questions", &f->questions, &f->question_count, error);
+    else if (r == VP_OK && has_member(j, "question")) {
+        f->questions = (char **)zeroed(1, sizeof *f->questions);
+        r = read_member_text(j, "question", &f->questions[0], error);
+        f->question_count = r == VP_OK;
+    }
+    f->has_options = has_member(j, "options");
+    if (r == VP_OK) r = read_member_texts(j, "options", &f->options, &f->option_count, error);
+    if (r == VP_OK) r = read_member_index(j, "seed", &f->seed, error);
+    if (r == VP_OK) r = read_member_index(j, "index", &f->index, error);
+    if (r == VP_OK) r = read_member_index(j, "rng_seed", &f->rng_seed, error);
+    return r;
+}
+
+/* The data set of a record: by name, by style where that says it, else the fallback. */
+static const vp_prompt_dataset *prompt_dataset_of(const prompt_fields *f, const vp_prompt_dataset *fallback) {
+    const vp_prompt_dataset *d = vp_prompt_dataset_find(f->dataset);
+    if (!d) d = fallback ? fallback : vp_prompt_dataset_of_style(f->style);
+    return d && d->kind == VP_PROMPT_CAPTION && !f->dataset && f->question_count ? NULL : d; /* its own question wins over the lot */
+}
+/* Prompt text, malloc'ed. seed and index are those of a record that says nothing. */
+static vp_result build_prompt(const prompt_fields *f, const vp_prompt_dataset *fallback, const char *style, int64_t seed, int64_t index, char **text,
+                              vp_prompt_info *info, vp_error *error) {
+    vp_prompt p;
+    size_t needed = 0;
+    int64_t lot = f->rng_seed;
+    vp_result r;
+    if (f->seed >= 0) seed = f->seed;
+    if (f->index >= 0) index = f->index;
+    if (lot < 0 || f->seed >= 0 || f->index >= 0) lot = seed + index;
+    memset(&p, 0, sizeof p);
+    p.dataset = prompt_dataset_of(f, fallback);
+    if (p.dataset && p.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which no RandomState takes");
+    p.style = f->style ? f->style : style;
+    p.questions = (const char *const *)f->questions;
+    p.question_count = f->question_count;
+    p.options = f->has_options ? (const char *const *)f->options : NULL;
+    p.option_count = f->option_count;
+    p.hint = f->hint;
+    p.question_type = f->question_type;
+    p.rng_seed = (uint32_t)(lot & UINT32_MAX);
+    r = vp_prompt_build(&p, NULL, 0, &needed, info, error);
+    if (r != VP_ERR_CAPACITY) return r;
+    *text = (char *)resize(NULL, needed + 1, 1);
+    return vp_prompt_build(&p, *text, needed + 1, &needed, info, error);
+}
+/* " User: STYLE: TEXT Assistant:", without STYLE " User: TEXT Assistant:" */
+static char *make_prompt(const char *style, const char *question) {
+    vp_prompt p;
+    size_t needed = 0;
+    char *text;
+    memset(&p, 0, sizeof p);
+    p.style = style;
+    p.questions = &question;
+    p.question_count = 1;
+    if (vp_prompt_build(&p, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort(); /* one question always makes a prompt */
+    text = (char *)resize(NULL, needed + 1, 1);
+    vp_prompt_build(&p, text, needed + 1, &needed, NULL, NULL);
+    return text;
 }
 
 /* ======================================================================================== request >>request */
@@ -1550,18 +1677,6 @@ static int load_image(const char *path, vp_image *image, char *reason, size_t ca
     return r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
 }
 
-/* " User: STYLE: TEXT Assistant:", without STYLE " User: TEXT Assistant:" */
-static char *make_prompt(const char *style, const char *text) {
-    text_buffer t = {NULL, 0, 0};
-    text_add_string(&t, " User: ");
-    if (style) {
-        text_add_string(&t, style);
-        text_add_string(&t, text[0] ? ": " : ":");
-    }
-    text_add_string(&t, text);
-    text_add_string(&t, " Assistant:");
-    return t.data;
-}
 static int tokenize_prompt(const model *m, sample *a) {
     size_t count = 0, bytes = strlen(a->prompt);
     vp_result r;
@@ -1574,6 +1689,7 @@ static int tokenize_prompt(const model *m, sample *a) {
     if (r != VP_OK || count > INT32_MAX / 2)
         return complain(EXIT_USAGE, "the prompt cannot be tokenized: %s", r != VP_OK ? vp_result_text(r) : "it is too long");
     a->text_count = (int32_t)count;
+    a->text_ids = (int32_t *)resize(a->text_ids, count, sizeof *a->text_ids); /* a data set keeps many */
     return 0;
 }
 
@@ -1775,13 +1891,30 @@ static void print_run_json(const options *o, const run_state *x) {
     putchar('\n');
 }
 
+/* what would be asked: the text, its ids (they follow BOS and the image's tokens), and the length of the whole */
+static void print_prompt(const run_state *x) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 0);
+    vp_json_begin_object(&w);
+    put_text(&w, "prompt_text", x->a.prompt);
+    put_ints(&w, "ids", x->k.text_ids, x->k.text_count);
+    put_int(&w, "text_tokens", x->k.text_count);
+    put_int(&w, "image_tokens", x->k.layout ? x->k.layout->image_tokens : 0);
+    put_int(&w, "total_sequence_length", sequence_of(&x->k));
+    vp_json_end_object(&w);
+    vp_json_finish(&w);
+    putchar('\n');
+}
+
 static int command_run(const options *o) {
     run_state x;
-    int code;
+    int code, shows = given(o, "show_prompt");
     memset(&x, 0, sizeof x);
+    if (shows && given(o, "dump")) return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --dump out");
     code = run_prepare(o, &x);
-    if (!code) code = run_measure(o, &x);
-    if (!code && given(o, "json")) print_run_json(o, &x);
+    if (!code && !shows) code = run_measure(o, &x);
+    if (!code && shows) print_prompt(&x);
+    else if (!code && given(o, "json")) print_run_json(o, &x);
     else if (!code) print_run(o, &x);
     timings_free(x.runs, x.run_count);
     session_free(&x.s);
@@ -2083,7 +2216,14 @@ static int load_any_tokenizer(const options *o, model *m) {
 }
 
 /* output waits in `out` until every line is good: a failing command prints nothing on stdout */
-typedef struct tokenize_job { const vp_tokenizer *tokenizer; int decode, flags; buffer ids, text; text_buffer out; } tokenize_job;
+typedef struct tokenize_job {
+    const vp_tokenizer *tokenizer;
+    int decode, flags;
+    int64_t seed; /* of records that say none */
+    buffer ids, text;
+    text_buffer out;
+    parsed record;
+} tokenize_job;
 
 static void add_tokens(tokenize_job *job, const char *text, size_t bytes, const int32_t *ids, size_t count) {
     vp_json_writer w;
@@ -2091,13 +2231,30 @@ static void add_tokens(tokenize_job *job, const char *text, size_t bytes, const 
     vp_json_begin_object(&w);
     vp_json_key(&w, "text");
     vp_json_string_bytes(&w, text, bytes);
-    vp_json_key(&w, "ids");
-    vp_json_begin_array(&w);
-    for (size_t i = 0; i < count; i++) vp_json_int(&w, ids[i]);
-    vp_json_end_array(&w);
+    put_ints(&w, "ids", ids, (int32_t)count);
     vp_json_end_object(&w);
     vp_json_finish(&w);
     text_add(&job->out, "\n", 1);
+}
+
+/* Ids of a text -> job->ids. */
+static vp_result encode_text(tokenize_job *job, const char *text, size_t bytes, size_t *count) {
+    vp_result r;
+    reserve(&job->ids, bytes + 1, sizeof(int32_t));
+    r = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), count);
+    if (r != VP_ERR_CAPACITY) return r;
+    reserve(&job->ids, *count, sizeof(int32_t));
+    return vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), count);
+}
+/* Text of job->ids -> job->text. */
+static vp_result decode_ids(tokenize_job *job, size_t count, size_t *bytes) {
+    const int32_t *ids = (const int32_t *)job->ids.data;
+    vp_result r;
+    reserve(&job->text, 1024, 1);
+    r = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
+    if (r != VP_ERR_CAPACITY) return r;
+    reserve(&job->text, *bytes + 1, 1);
+    return vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
 }
 
 static int encode_line(tokenize_job *job, const char *text, size_t bytes, int64_t line) {
@@ -2105,12 +2262,7 @@ static int encode_line(tokenize_job *job, const char *text, size_t bytes, int64_
     vp_result r;
     if (vp_utf8_valid_bytes(text, bytes) != bytes)
         return complain(EXIT_USAGE, "line %lld: not UTF-8 at byte %zu", (long long)line, vp_utf8_valid_bytes(text, bytes));
-    reserve(&job->ids, bytes + 1, sizeof(int32_t));
-    r = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), &count);
-    if (r == VP_ERR_CAPACITY) {
-        reserve(&job->ids, count, sizeof(int32_t));
-        r = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), &count);
-    }
+    r = encode_text(job, text, bytes, &count);
     if (r != VP_OK) return complain(exit_code_of(r), "line %lld: %s", (long long)line, vp_result_text(r));
     add_tokens(job, text, bytes, (const int32_t *)job->ids.data, count);
     return 0;
@@ -2135,19 +2287,119 @@ static int decode_line(tokenize_job *job, const char *text, size_t bytes, int64_
         p = end;
     }
     if ((size_t)(p - text) != bytes) return complain(EXIT_USAGE, "line %lld: a NUL byte stands in it", (long long)line);
-    reserve(&job->text, 1024, 1);
-    r = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, &needed);
-    if (r == VP_ERR_CAPACITY) {
-        reserve(&job->text, needed + 1, 1);
-        r = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, &needed);
-    }
+    r = decode_ids(job, count, &needed);
     if (r != VP_OK) return complain(exit_code_of(r), "line %lld: %s", (long long)line, vp_result_text(r));
     add_tokens(job, (const char *)job->text.data, needed, ids, count);
     return 0;
 }
 
+/* what a line of --jsonl asks for: a question makes it a record, whatever else it holds */
+typedef enum line_kind { LINE_NOTHING, LINE_TEXT, LINE_IDS, LINE_RECORD } line_kind;
+static line_kind kind_of_line(const tokenize_job *job, const vp_json *j) {
+    int ids = has_member(j, "ids"), text = has_member(j, "text");
+    if (job->decode) return ids ? LINE_IDS : LINE_NOTHING;
+    if (has_member(j, "question") || has_member(j, "questions")) return LINE_RECORD;
+    if (text) return LINE_TEXT;
+    if (has_member(j, "dataset") || has_member(j, "style")) return LINE_RECORD;
+    return ids ? LINE_IDS : LINE_NOTHING;
+}
+
+/* The line's members but those that are made anew; the object stays open. */
+static vp_result add_members(vp_json_writer *w, const vp_json *j, const char *made, const char *also_made, vp_error *error) {
+    vp_json_begin_object(w);
+    for (uint32_t i = 1, member = 0; member < j->nodes[0].count; member++, i = j->nodes[i + 1].end) {
+        char *key;
+        if (vp_json_equals(j, i, made) || (also_made && vp_json_equals(j, i, also_made))) continue;
+        if ((key = node_text(j, i)) == NULL) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "", "a key holds \\u0000");
+        vp_json_key(w, key);
+        json_node(w, j, i + 1);
+        free(key);
+    }
+    return VP_OK;
+}
+
+static vp_result jsonl_ids(tokenize_job *job, const vp_json *j, vp_json_writer *w, vp_error *error) {
+    uint32_t array = vp_json_get(j, 0, "ids");
+    size_t count = 0, bytes = 0;
+    vp_result r;
+    if (!node_is(j, array, VP_JSON_ARRAY)) return bad_member(error, "ids", "an array of token ids");
+    reserve(&job->ids, j->nodes[array].count, sizeof(int32_t));
+    for (uint32_t i = array + 1; i < j->nodes[array].end; i = j->nodes[i].end) {
+        int64_t id = -1;
+        if (vp_json_to_int(j, i, &id) != VP_OK || id < 0 || id > INT32_MAX) return bad_member(error, "ids", "an array of token ids");
+        ((int32_t *)job->ids.data)[count++] = (int32_t)id;
+    }
+    if ((r = decode_ids(job, count, &bytes)) != VP_OK) return r;
+    if ((r = add_members(w, j, "text", NULL, error)) != VP_OK) return r;
+    vp_json_key(w, "text");
+    vp_json_string_bytes(w, (const char *)job->text.data, bytes);
+    return VP_OK;
+}
+static vp_result jsonl_text(tokenize_job *job, const vp_json *j, vp_json_writer *w, vp_error *error) {
+    uint32_t node = vp_json_get(j, 0, "text");
+    size_t bytes = 0, count = 0;
+    vp_result r;
+    if (!node_is(j, node, VP_JSON_STRING)) return bad_member(error, "text", "a string");
+    reserve(&job->text, (size_t)j->nodes[node].bytes + 1, 1); /* unescaping never lengthens */
+    r = vp_json_text(j, node, (char *)job->text.data, job->text.bytes, &bytes);
+    if (r == VP_OK) r = encode_text(job, (const char *)job->text.data, bytes, &count);
+    if (r == VP_OK) r = add_members(w, j, "ids", NULL, error);
+    if (r == VP_OK) put_ints(w, "ids", (const int32_t *)job->ids.data, (int32_t)count);
+    return r;
+}
+static vp_result jsonl_record(tokenize_job *job, const vp_json *j, int64_t line, vp_json_writer *w, vp_error *error) {
+    prompt_fields f;
+    char *text = NULL;
+    size_t count = 0;
+    vp_result r;
+    memset(&f, 0, sizeof f);
+    r = read_prompt_fields(j, &f, error);
+    if (r == VP_OK && f.dataset && !f.style && !vp_prompt_dataset_find(f.dataset))
+        r = vp_fail(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is none of the known ones; say its \"style\"");
+    if (r == VP_OK) r = build_prompt(&f, NULL, NULL, job->seed, line - 1, &text, NULL, error);
+    if (r == VP_OK) r = encode_text(job, text, strlen(text), &count);
+    if (r == VP_OK) r = add_members(w, j, "prompt_text", "ids", error);
+    if (r == VP_OK) {
+        put_text(w, "prompt_text", text);
+        put_ints(w, "ids", (const int32_t *)job->ids.data, (int32_t)count);
+    }
+    free(text);
+    prompt_fields_free(&f);
+    return r;
+}
+
+/* One object with what it lacks added at its end. */
+static int jsonl_line(tokenize_job *job, const char *text, size_t bytes, int64_t line) {
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_json *j = &job->record.json;
+    vp_json_writer w;
+    vp_result r;
+    if (!text[strspn(text, " \t\r")] && strlen(text) == bytes) return 0;
+    r = parse_json(&job->record, text, bytes, &error);
+    if (r == VP_OK && !node_is(j, 0, VP_JSON_OBJECT)) r = vp_fail(&error, VP_ERR_FORMAT, -1, "", "want one JSON object");
+    if (r != VP_OK)
+        return complain(EXIT_INPUT, "line %lld: %s (byte %lld)", (long long)line, error.text, (long long)(error.offset < 0 ? 0 : error.offset));
+    vp_json_writer_init_sink(&w, text_sink, &job->out, 0);
+    switch (kind_of_line(job, j)) {
+    case LINE_TEXT: r = jsonl_text(job, j, &w, &error); break;
+    case LINE_IDS: r = jsonl_ids(job, j, &w, &error); break;
+    case LINE_RECORD: r = jsonl_record(job, j, line, &w, &error); break;
+    default: r = vp_fail(&error, VP_ERR_FORMAT, -1, "", job->decode ? "has no \"ids\"" : "has none of \"text\", \"ids\", \"question\", \"dataset\"");
+    }
+    if (r != VP_OK) {
+        char reason[LINE_BYTES];
+        error_line(reason, sizeof reason, r, &error);
+        return complain(r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, "line %lld: %s", (long long)line, reason);
+    }
+    vp_json_end_object(&w);
+    if ((r = vp_json_finish(&w)) != VP_OK) return complain(EXIT_INPUT, "line %lld: %s", (long long)line, vp_result_text(r));
+    text_add(&job->out, "\n", 1);
+    return 0;
+}
+
 static int command_tokenize(const options *o) {
     tokenize_job job;
+    int (*take)(tokenize_job *, const char *, size_t, int64_t) = given(o, "jsonl") ? jsonl_line : given(o, "decode") ? decode_line : encode_line;
     model m;
     char *text = NULL;
     size_t capacity = 0;
@@ -2157,20 +2409,22 @@ static int command_tokenize(const options *o) {
     memset(&m, 0, sizeof m);
     job.decode = given(o, "decode");
     job.flags = (given(o, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0) | (given(o, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
+    job.seed = number_of(o, "seed");
     if (job.flags && !job.decode) return complain(EXIT_USAGE, "--skip_special and --clean_up go with --decode");
+    if (given(o, "jsonl") && o->operand_count) return complain(EXIT_USAGE, "--jsonl reads lines from stdin: leave \"%s\" out", o->operands[0]);
     code = load_any_tokenizer(o, &m);
     job.tokenizer = m.tokenizer;
-    for (size_t i = 0; i < o->operand_count && !code; i++)
-        code = (job.decode ? decode_line : encode_line)(&job, o->operands[i], strlen(o->operands[i]), (int64_t)i + 1);
+    for (size_t i = 0; i < o->operand_count && !code; i++) code = take(&job, o->operands[i], strlen(o->operands[i]), (int64_t)i + 1);
     for (int64_t line = 1; !code && !o->operand_count && (bytes = getline(&text, &capacity, stdin)) > 0; line++) {
         if (text[bytes - 1] == '\n') text[--bytes] = 0;
-        code = (job.decode ? decode_line : encode_line)(&job, text, (size_t)bytes, line);
+        code = take(&job, text, (size_t)bytes, line);
     }
     if (!code && job.out.bytes) fwrite(job.out.data, 1, job.out.bytes, stdout);
     free(text);
     free(job.out.data);
     free(job.ids.data);
     free(job.text.data);
+    free(job.record.nodes);
     model_free(&m);
     return code;
 }
