@@ -205,6 +205,7 @@ $(B)/fuzz/%: tests/fuzz/%.c vlmprof.h $(B)/fuzz/vlmprof_kernels.o
 	@echo "fuzz $<"
 	@clang -std=c11 -O1 -g -ffp-contract=off -fopenmp -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. $< \
 	    $(if $(filter $<,$(LINKS_ENGINE)),$(B)/fuzz/vlmprof_kernels.o) -o $@ -lm
+$(B)/fuzz/fuzz_dataset: cli.c
 $(B)/fuzz/vlmprof_kernels.o: vlmprof_kernels.cu vlmprof.h
 	@mkdir -p $(B)/fuzz
 	@$(if $(filter tests/fuzz/%,$(LINKS_ENGINE)),clang -std=c11 -O1 -g -fopenmp -fsanitize=fuzzer-no-link$(,)address$(,)undefined -x c -c $< -o $@,touch $@)

@@ -6,6 +6,7 @@
  * >>help      usage texts
  * >>json      small helpers over the library's writer and reader
  * >>model     checkpoint folder or synthetic preset; engine
+ * >>prompt    a record's fields -> prompt text
  * >>request   one timed pass from pixels to text, and the numbers derived from its stamps
  * >>scoring   an object with an answer and references -> its score; what many scores come to
  * >>record    a measured point as JSON
@@ -14,7 +15,7 @@
  * >>tile      tilings and token counts, no model
  * >>tokenize  text <-> ids
  * >>score     scores of rows without a model, and of a result file again
- * >>data      JSONL data sets
+ * >>data      data sets: JSONL, VQA v2, folders of images
  * >>plan      grid x samples, file names, fingerprint
  * >>journal   one line a point; what makes a killed sweep resume
  * >>files     rows -> one result file per configuration
@@ -182,8 +183,11 @@ static const option_spec OPTIONS[] = {
     {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, CONVERT, "hf: most MB of tensors in one file"},
     {"tokenizer", TEXT, "FILE", NULL, 0, 0, NULL, TOKENIZE, "a tokenizer.json"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, RUN, "the question (short: -p)"},
+    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, SWEEP, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, RUN, "prompt style: \" User: S: TEXT Assistant:\""},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, SWEEP, "prompt style of records without one (default: the data set's)"},
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "tokenize TEXT as it is"},
+    {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "print the prompt's text and ids as JSON and end; the model does not run"},
     {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", RUN | TILE,
      "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"},
     {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", RUN | TILE, "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"},
@@ -192,9 +196,14 @@ static const option_spec OPTIONS[] = {
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, RUN | TILE, "target number of vision tokens: N / 144 - 1 crops"},
     {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, TILE, "file with one WxH a line (- is stdin)"},
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, TILE, "comma-separated values"},
-    {"data", TEXTS, "FILE...", NULL, 0, 0, NULL, SWEEP, "JSONL with id, image, question, answers (or options), style a line"},
+    {"data", TEXTS, "FILE...", NULL, 0, 0, NULL, SWEEP,
+     "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of images with -p"},
+    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, SWEEP, "VQA v2's answers (default: the file of the official name beside the questions)"},
+    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, SWEEP, "where relative image names start; for VQA v2 it or its val2014 holds COCO_val2014_*.jpg"},
+    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, SWEEP, "draw samples so that this field's values keep their shares"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, SWEEP, "folder for the result files and the journal"},
-    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP, "task in the file names (default: the data file's stem)"},
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP,
+     "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, max_new_tokens"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, SWEEP, "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, relaxed, mc, mmmu ...; a wrong one lists all"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, RESCORE, "scoring rule (default: the one that the file names)"},
@@ -215,15 +224,19 @@ static const option_spec OPTIONS[] = {
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs", SWEEP,
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
     {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, RUN, "most tokens of the answer"},
-    {"max_new_tokens", COUNT, "N", "16", 1, 1000000, NULL, SWEEP, "most tokens of an answer"},
+    {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL, SWEEP, "most tokens of an answer (default: the data set's, else 16)"},
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "always make max_new_tokens tokens"},
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32", RUN | SWEEP, "bf16, or fp32: fp32 arithmetic everywhere"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, RUN | SWEEP | SELFTEST | CONVERT, "of synthetic weights and of the sampling of data"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, RUN | SWEEP | SELFTEST | CONVERT,
+     "of synthetic weights, of the sampling of data and of caption prompts"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, TOKENIZE, "of caption prompts whose record has none"},
     {"device", TEXT, "D", "auto", 0, 0, NULL, RUN | SWEEP, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N"},
     {"device", TEXT, "D", "auto", 0, 0, NULL, SELFTEST, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
     {"threads", COUNT, "N", "0", 0, 4096, NULL, RUN | SWEEP | SELFTEST | CONVERT, "CPU threads; 0: all this process may use"},
     {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, RUN | SWEEP, "CPU matrix kernel; auto: the fastest, by a short measurement"},
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "the other way: TEXT or lines are token ids, text comes out"},
+    {"jsonl", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE,
+     "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data set's record"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: leave special tokens out"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: no space before punctuation, as scoring does"},
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL, RUN, "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
@@ -267,11 +280,14 @@ static const command COMMANDS[] = {
      "vlmprof tile 640x480 1920x1080 --tier medium --csv", SIZE_MAX, command_tile},
     {"sweep", SWEEP, "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
      "measure and score a grid of knobs over a data set; resumes when run again",
-     "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5",
+     "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5\n"
+     "  vlmprof sweep --model checkpoint --data v2_OpenEnded_mscoco_val2014_questions.json --image_dir coco --dataset_name coco_2014_vqa \\\n"
+     "    --stratify_by answer_type --output_dir results",
      0, command_sweep},
     {"tokenize", TOKENIZE, "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
      "text to token ids, one JSON object a line, and back",
-     "vlmprof tokenize --model checkpoint \"What is this?\"", SIZE_MAX, command_tokenize},
+     "vlmprof tokenize --model checkpoint \"What is this?\"\n"
+     "  vlmprof tokenize --model checkpoint --jsonl < records.jsonl", SIZE_MAX, command_tokenize},
     {"score", SCORE, "--metric M [FILE.jsonl]", "score answers by any of the rules, one JSON object a line, from a file or stdin",
      "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}", 1, command_score},
     {"rescore", RESCORE, "RESULT.json", "score the answers of a sweep's result file again; exit 1 when its accuracies differ",
@@ -338,7 +354,7 @@ static int option_store(options *o, int index, const char *word) {
     option_value *v = &o->values[index];
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
-        && !strstr("model data output_dir sizes tokenizer dump importance_scores_file", s->name))
+        && !has_word("model data output_dir sizes tokenizer dump importance_scores_file annotations image_dir", s->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", s->name);
     if (s->kind == COUNT || s->kind == COUNTS) {
         if (!parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", s->name, word);
@@ -534,6 +550,10 @@ static char *node_text(const vp_json *j, uint32_t node) { /* unescaped copy; NUL
 static double node_number(const vp_json *j, uint32_t node) { /* NaN for null and whatever is no number */
     double value = 0;
     return node_is(j, node, VP_JSON_NUMBER) && vp_json_to_double(j, node, &value) == VP_OK ? value : (double)NAN;
+}
+static int has_value(const vp_json *j, uint32_t object, const char *key) { /* null is as good as none */
+    uint32_t node = vp_json_get(j, object, key);
+    return node != VP_JSON_NONE && !node_is(j, node, VP_JSON_NULL);
 }
 static void json_node(vp_json_writer *w, const vp_json *j, uint32_t node) { /* a string's node leaves its quotes out */
     const vp_json_node *n = &j->nodes[node];
@@ -886,6 +906,122 @@ static int choose_blocks(const options *o, const model *m, int32_t active, int32
     return code;
 }
 
+/* ========================================================================================== prompt >>prompt */
+/* what a record says about its prompt; owns its texts */
+typedef struct prompt_fields {
+    char *dataset, *style, *hint, *question_type;
+    char **questions; size_t question_count;
+    char **options; size_t option_count; int has_options;
+    int64_t seed, index, rng_seed; /* of captions; -1: not said */
+} prompt_fields;
+static void texts_free(char **texts, size_t count) {
+    for (size_t i = 0; i < count; i++) free(texts[i]);
+    free(texts);
+}
+static void prompt_fields_free(prompt_fields *f) {
+    free(f->dataset);
+    free(f->style);
+    free(f->hint);
+    free(f->question_type);
+    texts_free(f->questions, f->question_count);
+    texts_free(f->options, f->option_count);
+}
+
+static vp_result bad_member(vp_error *error, const char *key, const char *want) {
+    char text[160];
+    snprintf(text, sizeof text, "\"%s\" must be %s", key, want);
+    return vp_fail(error, VP_ERR_FORMAT, -1, "", text);
+}
+static vp_result read_member_text(const vp_json *j, const char *key, char **text, vp_error *error) {
+    if (!has_value(j, 0, key)) return VP_OK;
+    *text = node_text(j, vp_json_get(j, 0, key));
+    return *text ? VP_OK : bad_member(error, key, "a string (without \\u0000)");
+}
+static vp_result read_member_texts(const vp_json *j, const char *key, char ***texts, size_t *count, vp_error *error) {
+    uint32_t array = vp_json_get(j, 0, key);
+    if (!has_value(j, 0, key)) return VP_OK;
+    if (!node_is(j, array, VP_JSON_ARRAY)) return bad_member(error, key, "an array of strings");
+    *texts = (char **)zeroed(j->nodes[array].count, sizeof **texts);
+    for (uint32_t i = array + 1; i < j->nodes[array].end; i = j->nodes[i].end)
+        if (((*texts)[*count] = node_text(j, i)) != NULL) (*count)++;
+        else return bad_member(error, key, "an array of strings (without \\u0000)");
+    return VP_OK;
+}
+static vp_result read_member_index(const vp_json *j, const char *key, int64_t *value, vp_error *error) {
+    if (!has_value(j, 0, key)) return VP_OK;
+    if (vp_json_to_int(j, vp_json_get(j, 0, key), value) == VP_OK && *value >= 0 && *value <= UINT32_MAX) return VP_OK;
+    return bad_member(error, key, "a whole number, 0..4294967295");
+}
+
+/* Fields to release with prompt_fields_free, also after a failure. */
+static vp_result read_prompt_fields(const vp_json *j, prompt_fields *f, vp_error *error) {
+    const char *const keys[] = {"dataset", "style", "hint", "question_type"};
+    char **const texts[] = {&f->dataset, &f->style, &f->hint, &f->question_type};
+    vp_result r = VP_OK;
+    f->seed = f->index = f->rng_seed = -1;
+    for (int i = 0; i < 4 && r == VP_OK; i++) r = read_member_text(j, keys[i], texts[i], error);
+    if (r == VP_OK && has_value(j, 0, "questions")) r = read_member_texts(j, "questions", &f->questions, &f->question_count, error);
+    else if (r == VP_OK && has_value(j, 0, "question")) {
+        f->questions = (char **)zeroed(1, sizeof *f->questions);
+        r = read_member_text(j, "question", &f->questions[0], error);
+        f->question_count = r == VP_OK;
+    }
+    f->has_options = has_value(j, 0, "options");
+    if (r == VP_OK) r = read_member_texts(j, "options", &f->options, &f->option_count, error);
+    if (r == VP_OK) r = read_member_index(j, "seed", &f->seed, error);
+    if (r == VP_OK) r = read_member_index(j, "index", &f->index, error);
+    if (r == VP_OK) r = read_member_index(j, "rng_seed", &f->rng_seed, error);
+    return r;
+}
+
+/* The data set of a record: by name, by style where that says it, else the fallback. */
+static const vp_prompt_dataset *prompt_dataset_of(const prompt_fields *f, const vp_prompt_dataset *fallback) {
+    const vp_prompt_dataset *d = vp_prompt_dataset_find(f->dataset);
+    if (!d) d = fallback ? fallback : vp_prompt_dataset_of_style(f->style);
+    return d && d->kind == VP_PROMPT_CAPTION && !f->dataset && f->question_count ? NULL : d; /* its own question wins over the lot */
+}
+/* Prompt text, malloc'ed. seed and index are those of a record that says nothing. */
+static vp_result build_prompt(const prompt_fields *f, const vp_prompt_dataset *fallback, const char *style, int64_t seed, int64_t index, char **text,
+                              vp_prompt_info *info, vp_error *error) {
+    vp_prompt p;
+    size_t needed = 0;
+    int64_t lot = f->rng_seed;
+    vp_result r;
+    if (f->seed >= 0) seed = f->seed;
+    if (f->index >= 0) index = f->index;
+    if (lot < 0 || f->seed >= 0 || f->index >= 0) lot = seed + index;
+    memset(&p, 0, sizeof p);
+    p.dataset = prompt_dataset_of(f, fallback);
+    if (p.dataset && p.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which no RandomState takes");
+    p.style = f->style ? f->style : style;
+    p.questions = (const char *const *)f->questions;
+    p.question_count = f->question_count;
+    p.options = f->has_options ? (const char *const *)f->options : NULL;
+    p.option_count = f->option_count;
+    p.hint = f->hint;
+    p.question_type = f->question_type;
+    p.rng_seed = (uint32_t)(lot & UINT32_MAX);
+    r = vp_prompt_build(&p, NULL, 0, &needed, info, error);
+    if (r != VP_ERR_CAPACITY) return r;
+    *text = (char *)resize(NULL, needed + 1, 1);
+    return vp_prompt_build(&p, *text, needed + 1, &needed, info, error);
+}
+/* " User: STYLE: TEXT Assistant:", without STYLE " User: TEXT Assistant:" */
+static char *make_prompt(const char *style, const char *question) {
+    vp_prompt p;
+    size_t needed = 0;
+    char *text;
+    memset(&p, 0, sizeof p);
+    p.style = style;
+    p.questions = &question;
+    p.question_count = 1;
+    if (vp_prompt_build(&p, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort(); /* one question always makes a prompt */
+    text = (char *)resize(NULL, needed + 1, 1);
+    vp_prompt_build(&p, text, needed + 1, &needed, NULL, NULL);
+    return text;
+}
+
 /* ======================================================================================== request >>request */
 typedef struct buffer { void *data; size_t bytes; } buffer;
 static void *reserve(buffer *b, size_t count, size_t element_bytes) {
@@ -916,11 +1052,12 @@ typedef struct work {
     const vp_image *image;   /* NULL: text only */
     const vp_layout *layout; /* of the image, else NULL */
     const int32_t *text_ids; int32_t text_count;
+    int no_bos;
     int32_t top_k; const int32_t *blocks; int32_t block_count;
     int32_t new_tokens; int ignore_eos;
     const vp_dump *dump;
 } work;
-static int32_t sequence_of(const work *k) { return 1 + (k->layout ? k->layout->image_tokens : 0) + k->text_count; }
+static int32_t sequence_of(const work *k) { return !k->no_bos + (k->layout ? k->layout->image_tokens : 0) + k->text_count; }
 /* of the longest answer; the last new token is never fed back */
 static int64_t positions_of(const work *k) { return (int64_t)sequence_of(k) + k->new_tokens - 1; }
 
@@ -953,8 +1090,8 @@ static vp_result fill_inputs(session *s, const work *k) {
     const vp_geometry *g = &s->m->config.geometry;
     int32_t *ids = (int32_t *)s->ids.data, image_tokens = k->layout ? k->layout->image_tokens : 0;
     vp_result r = VP_OK;
-    ids[0] = s->m->ids.bos;
-    memcpy(ids + 1 + image_tokens, k->text_ids, (size_t)k->text_count * sizeof *ids);
+    if (!k->no_bos) ids[0] = s->m->ids.bos; /* only a prompt without image can lack it */
+    memcpy(ids + !k->no_bos + image_tokens, k->text_ids, (size_t)k->text_count * sizeof *ids);
     if (!k->layout) return VP_OK;
     r = vp_preprocess(g, k->layout, k->image->rgb, (float *)s->pixels.data, (float *)s->masks.data, s->scratch.data, s->scratch.bytes);
     if (r == VP_OK) r = vp_tokens_image_ids(g, k->layout, &s->m->ids, ids + 1, (size_t)image_tokens);
@@ -1129,10 +1266,6 @@ static char *value_text(const vp_json *j, uint32_t node) {
     if (node_is(j, node, VP_JSON_NUMBER)) return copy_text(j->text + j->nodes[node].start, (size_t)j->nodes[node].bytes);
     return node_text(j, node_is(j, node, VP_JSON_OBJECT) ? vp_json_get(j, node, "answer") : node);
 }
-static int has_value(const vp_json *j, uint32_t object, const char *key) {
-    uint32_t node = vp_json_get(j, object, key);
-    return node != VP_JSON_NONE && !node_is(j, node, VP_JSON_NULL);
-}
 /* One text or an array of them; 0 when some are none. */
 static int scoring_list(scoring *s, int which, const vp_json *j, uint32_t node, const char *const **list, size_t *count) {
     uint32_t one = !node_is(j, node, VP_JSON_ARRAY), texts = one ? 1 : j->nodes[node].count, i = one ? node : node + 1;
@@ -1248,10 +1381,11 @@ typedef struct sample {
     int64_t id;       /* 0-based line number */
     char *record;     /* the line itself, JSON; NULL for `run` */
     char *question, *style, *prompt, *image_path;
-    char **references; size_t reference_count;
     int32_t width_px, height_px;
     int32_t *text_ids; int32_t text_count;
-    char reason[LINE_BYTES]; /* why the image cannot be used; empty: it can */
+    int no_image, no_bos;               /* its data set's prompt goes without */
+    const vp_prompt_dataset *dataset;   /* NULL: none of the nine; names the metric */
+    char *reason; /* why the image cannot be used; NULL: it can */
 } sample;
 static void sample_free(sample *a) {
     free(a->record);
@@ -1259,9 +1393,8 @@ static void sample_free(sample *a) {
     free(a->style);
     free(a->prompt);
     free(a->image_path);
-    for (size_t i = 0; i < a->reference_count; i++) free(a->references[i]);
-    free(a->references);
     free(a->text_ids);
+    free(a->reason);
 }
 
 /* a measured, failed or yet unmeasured point of the grid */
@@ -1303,7 +1436,7 @@ static void put_point_sizes(vp_json_writer *w, const point *p) {
     put_int(w, "input_text_tokens", p->a->text_count);
     put_int(w, "actual_text_tokens", p->a->text_count);
     vp_json_key(w, "total_sequence_length");
-    if (l || !p->a->image_path) vp_json_int(w, 1 + (l ? l->image_tokens : 0) + p->a->text_count); else vp_json_null(w);
+    if (l || !p->a->image_path) vp_json_int(w, !p->a->no_bos + (l ? l->image_tokens : 0) + p->a->text_count); else vp_json_null(w);
     vp_json_key(w, "output_tokens");
     if (ran) vp_json_int(w, tokens); else vp_json_null(w);
     vp_json_key(w, "content_tokens");
@@ -1550,18 +1683,6 @@ static int load_image(const char *path, vp_image *image, char *reason, size_t ca
     return r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
 }
 
-/* " User: STYLE: TEXT Assistant:", without STYLE " User: TEXT Assistant:" */
-static char *make_prompt(const char *style, const char *text) {
-    text_buffer t = {NULL, 0, 0};
-    text_add_string(&t, " User: ");
-    if (style) {
-        text_add_string(&t, style);
-        text_add_string(&t, text[0] ? ": " : ":");
-    }
-    text_add_string(&t, text);
-    text_add_string(&t, " Assistant:");
-    return t.data;
-}
 static int tokenize_prompt(const model *m, sample *a) {
     size_t count = 0, bytes = strlen(a->prompt);
     vp_result r;
@@ -1574,6 +1695,7 @@ static int tokenize_prompt(const model *m, sample *a) {
     if (r != VP_OK || count > INT32_MAX / 2)
         return complain(EXIT_USAGE, "the prompt cannot be tokenized: %s", r != VP_OK ? vp_result_text(r) : "it is too long");
     a->text_count = (int32_t)count;
+    a->text_ids = (int32_t *)resize(a->text_ids, count, sizeof *a->text_ids); /* a data set keeps many */
     return 0;
 }
 
@@ -1775,13 +1897,30 @@ static void print_run_json(const options *o, const run_state *x) {
     putchar('\n');
 }
 
+/* what would be asked: the text, its ids (they follow BOS and the image's tokens), and the length of the whole */
+static void print_prompt(const run_state *x) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 0);
+    vp_json_begin_object(&w);
+    put_text(&w, "prompt_text", x->a.prompt);
+    put_ints(&w, "ids", x->k.text_ids, x->k.text_count);
+    put_int(&w, "text_tokens", x->k.text_count);
+    put_int(&w, "image_tokens", x->k.layout ? x->k.layout->image_tokens : 0);
+    put_int(&w, "total_sequence_length", sequence_of(&x->k));
+    vp_json_end_object(&w);
+    vp_json_finish(&w);
+    putchar('\n');
+}
+
 static int command_run(const options *o) {
     run_state x;
-    int code;
+    int code, shows = given(o, "show_prompt");
     memset(&x, 0, sizeof x);
+    if (shows && given(o, "dump")) return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --dump out");
     code = run_prepare(o, &x);
-    if (!code) code = run_measure(o, &x);
-    if (!code && given(o, "json")) print_run_json(o, &x);
+    if (!code && !shows) code = run_measure(o, &x);
+    if (!code && shows) print_prompt(&x);
+    else if (!code && given(o, "json")) print_run_json(o, &x);
     else if (!code) print_run(o, &x);
     timings_free(x.runs, x.run_count);
     session_free(&x.s);
@@ -2083,7 +2222,14 @@ static int load_any_tokenizer(const options *o, model *m) {
 }
 
 /* output waits in `out` until every line is good: a failing command prints nothing on stdout */
-typedef struct tokenize_job { const vp_tokenizer *tokenizer; int decode, flags; buffer ids, text; text_buffer out; } tokenize_job;
+typedef struct tokenize_job {
+    const vp_tokenizer *tokenizer;
+    int decode, flags;
+    int64_t seed; /* of records that say none */
+    buffer ids, text;
+    text_buffer out;
+    parsed record;
+} tokenize_job;
 
 static void add_tokens(tokenize_job *job, const char *text, size_t bytes, const int32_t *ids, size_t count) {
     vp_json_writer w;
@@ -2091,13 +2237,30 @@ static void add_tokens(tokenize_job *job, const char *text, size_t bytes, const 
     vp_json_begin_object(&w);
     vp_json_key(&w, "text");
     vp_json_string_bytes(&w, text, bytes);
-    vp_json_key(&w, "ids");
-    vp_json_begin_array(&w);
-    for (size_t i = 0; i < count; i++) vp_json_int(&w, ids[i]);
-    vp_json_end_array(&w);
+    put_ints(&w, "ids", ids, (int32_t)count);
     vp_json_end_object(&w);
     vp_json_finish(&w);
     text_add(&job->out, "\n", 1);
+}
+
+/* Ids of a text -> job->ids. */
+static vp_result encode_text(tokenize_job *job, const char *text, size_t bytes, size_t *count) {
+    vp_result r;
+    reserve(&job->ids, bytes + 1, sizeof(int32_t));
+    r = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), count);
+    if (r != VP_ERR_CAPACITY) return r;
+    reserve(&job->ids, *count, sizeof(int32_t));
+    return vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), count);
+}
+/* Text of job->ids -> job->text. */
+static vp_result decode_ids(tokenize_job *job, size_t count, size_t *bytes) {
+    const int32_t *ids = (const int32_t *)job->ids.data;
+    vp_result r;
+    reserve(&job->text, 1024, 1);
+    r = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
+    if (r != VP_ERR_CAPACITY) return r;
+    reserve(&job->text, *bytes + 1, 1);
+    return vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
 }
 
 static int encode_line(tokenize_job *job, const char *text, size_t bytes, int64_t line) {
@@ -2105,12 +2268,7 @@ static int encode_line(tokenize_job *job, const char *text, size_t bytes, int64_
     vp_result r;
     if (vp_utf8_valid_bytes(text, bytes) != bytes)
         return complain(EXIT_USAGE, "line %lld: not UTF-8 at byte %zu", (long long)line, vp_utf8_valid_bytes(text, bytes));
-    reserve(&job->ids, bytes + 1, sizeof(int32_t));
-    r = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), &count);
-    if (r == VP_ERR_CAPACITY) {
-        reserve(&job->ids, count, sizeof(int32_t));
-        r = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), &count);
-    }
+    r = encode_text(job, text, bytes, &count);
     if (r != VP_OK) return complain(exit_code_of(r), "line %lld: %s", (long long)line, vp_result_text(r));
     add_tokens(job, text, bytes, (const int32_t *)job->ids.data, count);
     return 0;
@@ -2135,19 +2293,119 @@ static int decode_line(tokenize_job *job, const char *text, size_t bytes, int64_
         p = end;
     }
     if ((size_t)(p - text) != bytes) return complain(EXIT_USAGE, "line %lld: a NUL byte stands in it", (long long)line);
-    reserve(&job->text, 1024, 1);
-    r = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, &needed);
-    if (r == VP_ERR_CAPACITY) {
-        reserve(&job->text, needed + 1, 1);
-        r = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, &needed);
-    }
+    r = decode_ids(job, count, &needed);
     if (r != VP_OK) return complain(exit_code_of(r), "line %lld: %s", (long long)line, vp_result_text(r));
     add_tokens(job, (const char *)job->text.data, needed, ids, count);
     return 0;
 }
 
+/* what a line of --jsonl asks for: a question makes it a record, whatever else it holds */
+typedef enum line_kind { LINE_NOTHING, LINE_TEXT, LINE_IDS, LINE_RECORD } line_kind;
+static line_kind kind_of_line(const tokenize_job *job, const vp_json *j) {
+    int ids = has_value(j, 0, "ids"), text = has_value(j, 0, "text");
+    if (job->decode) return ids ? LINE_IDS : LINE_NOTHING;
+    if (has_value(j, 0, "question") || has_value(j, 0, "questions")) return LINE_RECORD;
+    if (text) return LINE_TEXT;
+    if (has_value(j, 0, "dataset") || has_value(j, 0, "style")) return LINE_RECORD;
+    return ids ? LINE_IDS : LINE_NOTHING;
+}
+
+/* The line's members but those that are made anew; the object stays open. */
+static vp_result add_members(vp_json_writer *w, const vp_json *j, const char *made, const char *also_made, vp_error *error) {
+    vp_json_begin_object(w);
+    for (uint32_t i = 1, member = 0; member < j->nodes[0].count; member++, i = j->nodes[i + 1].end) {
+        char *key;
+        if (vp_json_equals(j, i, made) || (also_made && vp_json_equals(j, i, also_made))) continue;
+        if ((key = node_text(j, i)) == NULL) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "", "a key holds \\u0000");
+        vp_json_key(w, key);
+        json_node(w, j, i + 1);
+        free(key);
+    }
+    return VP_OK;
+}
+
+static vp_result jsonl_ids(tokenize_job *job, const vp_json *j, vp_json_writer *w, vp_error *error) {
+    uint32_t array = vp_json_get(j, 0, "ids");
+    size_t count = 0, bytes = 0;
+    vp_result r;
+    if (!node_is(j, array, VP_JSON_ARRAY)) return bad_member(error, "ids", "an array of token ids");
+    reserve(&job->ids, j->nodes[array].count, sizeof(int32_t));
+    for (uint32_t i = array + 1; i < j->nodes[array].end; i = j->nodes[i].end) {
+        int64_t id = -1;
+        if (vp_json_to_int(j, i, &id) != VP_OK || id < 0 || id > INT32_MAX) return bad_member(error, "ids", "an array of token ids");
+        ((int32_t *)job->ids.data)[count++] = (int32_t)id;
+    }
+    if ((r = decode_ids(job, count, &bytes)) != VP_OK) return r;
+    if ((r = add_members(w, j, "text", NULL, error)) != VP_OK) return r;
+    vp_json_key(w, "text");
+    vp_json_string_bytes(w, (const char *)job->text.data, bytes);
+    return VP_OK;
+}
+static vp_result jsonl_text(tokenize_job *job, const vp_json *j, vp_json_writer *w, vp_error *error) {
+    uint32_t node = vp_json_get(j, 0, "text");
+    size_t bytes = 0, count = 0;
+    vp_result r;
+    if (!node_is(j, node, VP_JSON_STRING)) return bad_member(error, "text", "a string");
+    reserve(&job->text, (size_t)j->nodes[node].bytes + 1, 1); /* unescaping never lengthens */
+    r = vp_json_text(j, node, (char *)job->text.data, job->text.bytes, &bytes);
+    if (r == VP_OK) r = encode_text(job, (const char *)job->text.data, bytes, &count);
+    if (r == VP_OK) r = add_members(w, j, "ids", NULL, error);
+    if (r == VP_OK) put_ints(w, "ids", (const int32_t *)job->ids.data, (int32_t)count);
+    return r;
+}
+static vp_result jsonl_record(tokenize_job *job, const vp_json *j, int64_t line, vp_json_writer *w, vp_error *error) {
+    prompt_fields f;
+    char *text = NULL;
+    size_t count = 0;
+    vp_result r;
+    memset(&f, 0, sizeof f);
+    r = read_prompt_fields(j, &f, error);
+    if (r == VP_OK && f.dataset && !f.style && !vp_prompt_dataset_find(f.dataset))
+        r = vp_fail(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is none of the known ones; say its \"style\"");
+    if (r == VP_OK) r = build_prompt(&f, NULL, NULL, job->seed, line - 1, &text, NULL, error);
+    if (r == VP_OK) r = encode_text(job, text, strlen(text), &count);
+    if (r == VP_OK) r = add_members(w, j, "prompt_text", "ids", error);
+    if (r == VP_OK) {
+        put_text(w, "prompt_text", text);
+        put_ints(w, "ids", (const int32_t *)job->ids.data, (int32_t)count);
+    }
+    free(text);
+    prompt_fields_free(&f);
+    return r;
+}
+
+/* One object with what it lacks added at its end. */
+static int jsonl_line(tokenize_job *job, const char *text, size_t bytes, int64_t line) {
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_json *j = &job->record.json;
+    vp_json_writer w;
+    vp_result r;
+    if (!text[strspn(text, " \t\r")] && strlen(text) == bytes) return 0;
+    r = parse_json(&job->record, text, bytes, &error);
+    if (r == VP_OK && !node_is(j, 0, VP_JSON_OBJECT)) r = vp_fail(&error, VP_ERR_FORMAT, -1, "", "want one JSON object");
+    if (r != VP_OK)
+        return complain(EXIT_INPUT, "line %lld: %s (byte %lld)", (long long)line, error.text, (long long)(error.offset < 0 ? 0 : error.offset));
+    vp_json_writer_init_sink(&w, text_sink, &job->out, 0);
+    switch (kind_of_line(job, j)) {
+    case LINE_TEXT: r = jsonl_text(job, j, &w, &error); break;
+    case LINE_IDS: r = jsonl_ids(job, j, &w, &error); break;
+    case LINE_RECORD: r = jsonl_record(job, j, line, &w, &error); break;
+    default: r = vp_fail(&error, VP_ERR_FORMAT, -1, "", job->decode ? "has no \"ids\"" : "has none of \"text\", \"ids\", \"question\", \"dataset\"");
+    }
+    if (r != VP_OK) {
+        char reason[LINE_BYTES];
+        error_line(reason, sizeof reason, r, &error);
+        return complain(r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, "line %lld: %s", (long long)line, reason);
+    }
+    vp_json_end_object(&w);
+    if ((r = vp_json_finish(&w)) != VP_OK) return complain(EXIT_INPUT, "line %lld: %s", (long long)line, vp_result_text(r));
+    text_add(&job->out, "\n", 1);
+    return 0;
+}
+
 static int command_tokenize(const options *o) {
     tokenize_job job;
+    int (*take)(tokenize_job *, const char *, size_t, int64_t) = given(o, "jsonl") ? jsonl_line : given(o, "decode") ? decode_line : encode_line;
     model m;
     char *text = NULL;
     size_t capacity = 0;
@@ -2157,20 +2415,22 @@ static int command_tokenize(const options *o) {
     memset(&m, 0, sizeof m);
     job.decode = given(o, "decode");
     job.flags = (given(o, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0) | (given(o, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
+    job.seed = number_of(o, "seed");
     if (job.flags && !job.decode) return complain(EXIT_USAGE, "--skip_special and --clean_up go with --decode");
+    if (given(o, "jsonl") && o->operand_count) return complain(EXIT_USAGE, "--jsonl reads lines from stdin: leave \"%s\" out", o->operands[0]);
     code = load_any_tokenizer(o, &m);
     job.tokenizer = m.tokenizer;
-    for (size_t i = 0; i < o->operand_count && !code; i++)
-        code = (job.decode ? decode_line : encode_line)(&job, o->operands[i], strlen(o->operands[i]), (int64_t)i + 1);
+    for (size_t i = 0; i < o->operand_count && !code; i++) code = take(&job, o->operands[i], strlen(o->operands[i]), (int64_t)i + 1);
     for (int64_t line = 1; !code && !o->operand_count && (bytes = getline(&text, &capacity, stdin)) > 0; line++) {
         if (text[bytes - 1] == '\n') text[--bytes] = 0;
-        code = (job.decode ? decode_line : encode_line)(&job, text, (size_t)bytes, line);
+        code = take(&job, text, (size_t)bytes, line);
     }
     if (!code && job.out.bytes) fwrite(job.out.data, 1, job.out.bytes, stdout);
     free(text);
     free(job.out.data);
     free(job.ids.data);
     free(job.text.data);
+    free(job.record.nodes);
     model_free(&m);
     return code;
 }
@@ -2678,145 +2938,786 @@ static int command_rescore(const options *o) {
     return code;
 }
 
-/* ============================================================================================== data >>data */
-typedef struct dataset { const char *path; char *task; vp_score_metric metric; sample *samples; size_t count; } dataset;
+/* ============================================================================================== data >>data
+ * A data set's file is gone through once to find its records; which ones are sampled is drawn from their number, and only those are read. */
 
+/* ---- sources: files by pieces; what is no regular file (a pipe) is held in memory */
+typedef struct source { const char *path; int fd; char *memory; size_t memory_bytes; } source;
+
+static vp_result source_open(source *s, const char *path, vp_error *error) {
+    struct stat info;
+    s->path = path;
+    s->memory = NULL;
+    s->fd = -1;
+    if (stat(path, &info) || !S_ISREG(info.st_mode)) return vp_file_read(path, SIZE_MAX / 4, &s->memory, &s->memory_bytes, error);
+    s->fd = open(path, O_RDONLY);
+    return s->fd >= 0 ? VP_OK : vp_fail(error, VP_ERR_READ, -1, path, strerror(errno));
+}
+static void source_close(source *s) {
+    if (s->fd >= 0) close(s->fd);
+    free(s->memory);
+    s->fd = -1;
+    s->memory = NULL;
+}
+/* Up to `bytes` bytes from a place; 0 at the end, -1 after a read error. */
+static ssize_t source_read(const source *s, int64_t offset, char *out, size_t bytes) {
+    ssize_t n;
+    if (s->fd >= 0) {
+        while ((n = pread(s->fd, out, bytes, (off_t)offset)) < 0 && errno == EINTR) { }
+        return n;
+    }
+    if ((uint64_t)offset >= s->memory_bytes) return 0;
+    if (bytes > s->memory_bytes - (size_t)offset) bytes = s->memory_bytes - (size_t)offset;
+    memcpy(out, s->memory + offset, bytes);
+    return (ssize_t)bytes;
+}
+static vp_result source_text(const source *s, int64_t offset, int64_t bytes, text_buffer *out, vp_error *error) {
+    out->bytes = 0;
+    while ((int64_t)out->bytes < bytes) {
+        char piece[65536];
+        int64_t left = bytes - (int64_t)out->bytes;
+        ssize_t n = source_read(s, offset + (int64_t)out->bytes, piece, left < (int64_t)sizeof piece ? (size_t)left : sizeof piece);
+        if (n <= 0) return vp_fail(error, VP_ERR_READ, offset + (int64_t)out->bytes, s->path, "the file changed while it was read");
+        text_add(out, piece, (size_t)n);
+    }
+    return VP_OK;
+}
+
+/* ---- one JSON object of any size, value by value: a window moves over the source */
+enum { WINDOW_BYTES = 1 << 18, VALUE_BYTES_MAX = 64 << 20 };
+typedef struct json_stream {
+    const source *s;
+    char *data; size_t begin, end, capacity; /* unread bytes are data[begin, end) */
+    int64_t base;                            /* place of data[0] in the source */
+    int ended;
+    parsed value;                            /* the latest one */
+} json_stream;
+
+static int64_t stream_place(const json_stream *j) { return j->base + (int64_t)j->begin; }
+static vp_result stream_fail(const json_stream *j, const char *text, vp_error *error) {
+    return vp_fail(error, VP_ERR_FORMAT, stream_place(j), j->s->path, text);
+}
+/* More bytes behind those that are there: 0 at the end, or when a read failed. */
+static int stream_more(json_stream *j) {
+    ssize_t n;
+    if (j->ended) return 0;
+    if (j->begin) memmove(j->data, j->data + j->begin, j->end - j->begin);
+    j->base += (int64_t)j->begin;
+    j->end -= j->begin;
+    j->begin = 0;
+    if (j->capacity - j->end < WINDOW_BYTES) {
+        j->capacity = j->end * 2 + WINDOW_BYTES;
+        j->data = (char *)resize(j->data, j->capacity, 1);
+    }
+    n = source_read(j->s, j->base + (int64_t)j->end, j->data + j->end, WINDOW_BYTES);
+    if (n <= 0) j->ended = 1;
+    else j->end += (size_t)n;
+    return n > 0;
+}
+/* The next character behind white space, which stays; 0 at the end. */
+static char stream_peek(json_stream *j) {
+    for (;; j->begin++) {
+        if (j->begin == j->end && !stream_more(j)) return 0;
+        if (!strchr(" \t\r\n", j->data[j->begin]) || !j->data[j->begin]) return j->data[j->begin];
+    }
+}
+/* Takes one character if it is the next. */
+static int stream_take(json_stream *j, char c) {
+    if (stream_peek(j) != c || j->begin == j->end) return 0;
+    j->begin++;
+    return 1;
+}
+/* Length of the value that begins here; 0: it does not end, or is too long. The strict reader judges it afterwards. */
+static size_t stream_extent(json_stream *j) {
+    size_t at = 0;
+    int depth = 0, quoted = 0, escaped = 0;
+    for (;; at++) {
+        char c;
+        if (at == VALUE_BYTES_MAX) return 0;
+        if (j->begin + at == j->end && !stream_more(j)) return depth || quoted ? 0 : at;
+        c = j->data[j->begin + at];
+        if (quoted) {
+            if (escaped) escaped = 0;
+            else if (c == '\\') escaped = 1;
+            else if (c == '"') {
+                quoted = 0;
+                if (!depth) return at + 1;
+            }
+        } else if (c == '"' && (depth || !at)) quoted = 1;
+        else if (c == '{' || c == '[') depth++;
+        else if (c == '}' || c == ']') {
+            if (!depth) return at;
+            if (!--depth) return at + 1;
+        } else if (!depth && (c == ',' || c == ':' || c == '"' || c == ' ' || c == '\t' || c == '\r' || c == '\n')) return at;
+    }
+}
+/* The next value -> j->value, whose text is good until the next call; *place is where it stands. */
+static vp_result stream_value(json_stream *j, int64_t *place, size_t *bytes, vp_error *error) {
+    vp_error inner = {VP_OK, -1, "", ""};
+    vp_result r;
+    stream_peek(j);
+    *bytes = stream_extent(j); /* can move the window, not its place in the file */
+    *place = stream_place(j);
+    if (!*bytes && j->end - j->begin >= VALUE_BYTES_MAX) return stream_fail(j, "a value is longer than 64 MiB", error);
+    if (!*bytes) return stream_fail(j, "the file ends inside a value, or a value is missing", error);
+    r = parse_json(&j->value, j->data + j->begin, *bytes, &inner);
+    if (r != VP_OK) return vp_fail(error, r, *place + (inner.offset < 0 ? 0 : inner.offset), j->s->path, inner.text);
+    j->begin += *bytes;
+    return VP_OK;
+}
+
+/* What is told of each element of the array and of each other member (key NULL, key); a failure ends the walk with it. */
+typedef struct stream_visitor {
+    const char *array; /* name of the array whose elements are visited */
+    vp_result (*element)(void *user, const vp_json *value, int64_t place, size_t bytes, vp_error *error);
+    vp_result (*member)(void *user, const char *key, const vp_json *value); /* may be NULL */
+    void *user;
+    int found;
+} stream_visitor;
+
+static vp_result stream_array(json_stream *j, stream_visitor *v, vp_error *error) {
+    int64_t place = 0;
+    size_t bytes = 0;
+    vp_result r = VP_OK;
+    v->found = 1;
+    if (!stream_take(j, '[')) return stream_fail(j, "an array must stand here", error);
+    if (stream_take(j, ']')) return VP_OK;
+    do {
+        r = stream_value(j, &place, &bytes, error);
+        if (r == VP_OK) r = v->element(v->user, &j->value.json, place, bytes, error);
+    } while (r == VP_OK && stream_take(j, ','));
+    if (r != VP_OK) return r;
+    return stream_take(j, ']') ? VP_OK : stream_fail(j, "a comma or the end of the array is missing", error);
+}
+static vp_result stream_object(json_stream *j, stream_visitor *v, vp_error *error) {
+    int64_t place = 0;
+    size_t bytes = 0;
+    vp_result r = VP_OK;
+    if (!stream_take(j, '{')) return stream_fail(j, "want one JSON object", error);
+    if (!stream_take(j, '}')) {
+        do {
+            char *key = NULL;
+            r = stream_value(j, &place, &bytes, error);
+            if (r == VP_OK && (key = node_text(&j->value.json, 0)) == NULL) r = stream_fail(j, "want a key", error);
+            if (r == VP_OK && !stream_take(j, ':')) r = stream_fail(j, "a colon is missing", error);
+            if (r == VP_OK && !strcmp(key, v->array)) r = stream_array(j, v, error);
+            else if (r == VP_OK && (r = stream_value(j, &place, &bytes, error)) == VP_OK && v->member) r = v->member(v->user, key, &j->value.json);
+            free(key);
+        } while (r == VP_OK && stream_take(j, ','));
+        if (r != VP_OK) return r;
+        if (!stream_take(j, '}')) return stream_fail(j, "a comma or the end of the object is missing", error);
+    }
+    return stream_peek(j) || j->begin < j->end ? stream_fail(j, "text stands behind the object", error) : VP_OK;
+}
+/* Goes through {..., ARRAY: [...], ...}; memory: the longest single value, twice, and its nodes. */
+static vp_result stream_walk(const source *s, stream_visitor *v, vp_error *error) {
+    json_stream j;
+    vp_result r;
+    memset(&j, 0, sizeof j);
+    j.s = s;
+    r = stream_object(&j, v, error);
+    free(j.data);
+    free(j.value.nodes);
+    return r;
+}
+
+/* ---- records: where they stand, and which stratum they belong to */
+typedef struct place { int64_t start, bytes, number, question_id; uint64_t stratum; } place;
+typedef enum data_kind { DATA_LINES, DATA_VQA, DATA_FOLDER } data_kind;
+typedef struct dataset {
+    const char *path;
+    char *task;
+    const vp_prompt_dataset *defaults; /* prompts and max_new_tokens; NULL: none of the nine */
+    int32_t new_tokens;
+    vp_score_metric metric;
+    sample *samples; size_t count;
+} dataset;
+typedef struct wanted_note { int64_t question_id; size_t sample_index; char *text; } wanted_note;
+/* what is there while a data set is loaded */
+typedef struct loader {
+    const options *o;
+    const model *m;
+    dataset *d;
+    data_kind kind;
+    source s;
+    place *places; size_t population, capacity;
+    char **names;                /* DATA_FOLDER: of the images */
+    char *subtype;               /* DATA_VQA: "val2014" */
+    const char *field;           /* --stratify_by */
+    size_t with_field;           /* records that have it */
+    place **by_question;         /* annotations: all questions, by id */
+    wanted_note *wanted; size_t wanted_count; /* annotations of the sampled questions, by id */
+    parsed scratch, note;
+    text_buffer text;
+} loader;
+
+static place *add_place(loader *l) {
+    if (l->population == l->capacity) {
+        l->capacity = l->capacity * 2 + 1024;
+        l->places = (place *)resize(l->places, l->capacity, sizeof *l->places);
+    }
+    memset(&l->places[l->population], 0, sizeof *l->places);
+    return &l->places[l->population++];
+}
+/* a value's stratum: equal texts are equal values; records without the field are a stratum of their own */
+static void read_stratum(loader *l, const vp_json *j, place *p) {
+    uint32_t node = l->field ? vp_json_get(j, 0, l->field) : VP_JSON_NONE;
+    if (node == VP_JSON_NONE || p->stratum) return;
+    l->with_field++;
+    p->stratum = hash_bytes(HASH_START + j->nodes[node].type, j->text + j->nodes[node].start, (size_t)j->nodes[node].bytes) | 1;
+}
+
+static vp_result find_lines(loader *l, vp_error *error) {
+    char *piece = (char *)resize(NULL, WINDOW_BYTES, 1);
+    int64_t start = 0, offset = 0, number = 0;
+    int blank = 1;
+    ssize_t n;
+    while ((n = source_read(&l->s, offset, piece, WINDOW_BYTES)) >= 0) {
+        for (ssize_t i = 0; i < n || (!n && !i); i++) {
+            if (n && piece[i] != '\n') {
+                blank &= piece[i] == ' ' || piece[i] == '\t' || piece[i] == '\r';
+                continue;
+            }
+            if (!blank) {
+                place *p = add_place(l);
+                p->start = start;
+                p->bytes = offset + i - start;
+                p->number = number;
+            }
+            start = offset + i + 1;
+            blank = 1;
+            number++;
+        }
+        if (!n) break;
+        offset += n;
+    }
+    free(piece);
+    if (n < 0) return vp_fail(error, VP_ERR_READ, offset, l->s.path, strerror(errno));
+    for (size_t i = 0; l->field && i < l->population; i++) {
+        vp_error inner = {VP_OK, -1, "", ""};
+        vp_result r = source_text(&l->s, l->places[i].start, l->places[i].bytes, &l->text, error);
+        if (r == VP_OK) r = parse_json(&l->scratch, l->text.data, l->text.bytes, &inner);
+        if (r != VP_OK && inner.code) return vp_fail(error, r, l->places[i].start + (inner.offset < 0 ? 0 : inner.offset), l->s.path, inner.text);
+        if (r != VP_OK) return r;
+        read_stratum(l, &l->scratch.json, &l->places[i]);
+    }
+    return VP_OK;
+}
+
+/* VQA v2 has "questions": [{...}]; a line of tally_qa has "questions": ["..."] */
+static vp_result see_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
+    (void)at;
+    (void)bytes;
+    *(int *)user = node_is(value, 0, VP_JSON_OBJECT);
+    return vp_fail(error, VP_ERR_INTERRUPTED, -1, "", "seen");
+}
+static int is_vqa(const source *s) {
+    int seen = 0;
+    stream_visitor v = {"questions", see_question, NULL, &seen, 0};
+    stream_walk(s, &v, NULL);
+    return seen;
+}
+static vp_result take_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
+    loader *l = (loader *)user;
+    int64_t id = 0, image = 0;
+    place *p;
+    if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), &id) != VP_OK
+        || vp_json_to_int(value, vp_json_get(value, 0, "image_id"), &image) != VP_OK || image < 0
+        || !node_is(value, vp_json_get(value, 0, "question"), VP_JSON_STRING))
+        return vp_fail(error, VP_ERR_FORMAT, at, l->s.path, "a question needs \"question\", a whole \"question_id\" and a whole \"image_id\"");
+    p = add_place(l);
+    p->start = at;
+    p->bytes = (int64_t)bytes;
+    p->number = (int64_t)l->population - 1;
+    p->question_id = id;
+    read_stratum(l, value, p);
+    return VP_OK;
+}
+static vp_result take_member(void *user, const char *key, const vp_json *value) {
+    loader *l = (loader *)user;
+    if (strcmp(key, "data_subtype")) return VP_OK;
+    free(l->subtype);
+    l->subtype = node_text(value, 0);
+    return VP_OK;
+}
+/* "val2014" from the file, else from its name; test-dev's images are test's. It becomes part of file names: letters and digits only. */
+static vp_result check_subtype(loader *l, vp_error *error) {
+    const char *at = strstr(l->d->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
+    if (!l->subtype && end) l->subtype = copy_text(at + 7, (size_t)(end - at - 7));
+    if (l->subtype && !strcmp(l->subtype, "test-dev2015")) memcpy(l->subtype, "test2015", 9);
+    for (at = l->subtype; at && isalnum((unsigned char)*at); at++) { }
+    if (at && at > l->subtype && !*at) return VP_OK;
+    return vp_fail(error, VP_ERR_FORMAT, -1, l->s.path, "\"data_subtype\" must be a word like val2014: images are named after it");
+}
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int is_image_name(const char *name) {
+    static const char *const ends[] = {"jpg", "jpeg", "png", "bmp", "gif", "ppm", "pgm", "tga", "psd", "hdr"};
+    const char *dot = strrchr(name, '.');
+    if (name[0] == '.' || !dot) return 0;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t k = 0;
+        while (dot[k + 1] && tolower((unsigned char)dot[k + 1]) == ends[i][k]) k++;
+        if (!dot[k + 1] && !ends[i][k]) return 1;
+    }
+    return 0;
+}
+static vp_result find_images(loader *l, vp_error *error) {
+    DIR *folder = opendir(l->d->path);
+    if (!folder) return vp_fail(error, VP_ERR_READ, -1, l->d->path, strerror(errno));
+    for (struct dirent *e; (e = readdir(folder)) != NULL;) {
+        char *path = join_path(l->d->path, e->d_name);
+        if (is_image_name(e->d_name) && !is_folder(path)) {
+            l->names = (char **)resize(l->names, l->population + 1, sizeof *l->names);
+            l->names[l->population] = copy_text(e->d_name, strlen(e->d_name));
+            add_place(l);
+        }
+        free(path);
+    }
+    closedir(folder);
+    if (!l->population) return vp_fail(error, VP_ERR_NOT_FOUND, -1, l->d->path, "there is no image in the folder");
+    qsort(l->names, l->population, sizeof *l->names, compare_names);
+    for (size_t i = 0; i < l->population; i++) l->places[i].number = (int64_t)i;
+    return VP_OK;
+}
+
+/* ---- annotations of VQA v2 */
+/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json; NULL: the name is no official one, or nothing is there */
+static char *find_annotations(const char *path) {
+    static const char word[] = "OpenEnded_", tail[] = "_questions.json";
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *open_ended = strstr(name, word), *end = strstr(name, tail);
+    text_buffer t = {NULL, 0, 0};
+    if (!open_ended || !end || end < open_ended + strlen(word) || end[strlen(tail)]) return NULL;
+    text_add(&t, path, (size_t)(open_ended - path));
+    text_add(&t, open_ended + strlen(word), (size_t)(end - open_ended) - strlen(word));
+    text_add_string(&t, "_annotations.json");
+    if (access(t.data, F_OK) == 0) return t.data;
+    free(t.data);
+    return NULL;
+}
+static int compare_places(const void *a, const void *b) {
+    const place *x = *(place *const *)a, *y = *(place *const *)b;
+    return (x->question_id > y->question_id) - (x->question_id < y->question_id);
+}
+static int compare_wanted(const void *a, const void *b) {
+    const wanted_note *x = (const wanted_note *)a, *y = (const wanted_note *)b;
+    return (x->question_id > y->question_id) - (x->question_id < y->question_id);
+}
+static vp_result annotation_id(const vp_json *value, int64_t at, int64_t *id, vp_error *error) {
+    if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), id) == VP_OK) return VP_OK;
+    return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs a whole \"question_id\"");
+}
+static vp_result take_stratum(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
+    loader *l = (loader *)user;
+    int64_t id = 0;
+    size_t low = 0, high = l->population;
+    vp_result r = annotation_id(value, at, &id, error);
+    (void)bytes;
+    while (r == VP_OK && low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->by_question[middle]->question_id < id) low = middle + 1; else high = middle;
+    }
+    for (; r == VP_OK && low < l->population && l->by_question[low]->question_id == id; low++) read_stratum(l, value, l->by_question[low]);
+    return r;
+}
+static vp_result take_annotation(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
+    loader *l = (loader *)user;
+    int64_t id = 0;
+    size_t low = 0, high = l->wanted_count;
+    vp_result r = annotation_id(value, at, &id, error);
+    while (r == VP_OK && low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->wanted[middle].question_id < id) low = middle + 1; else high = middle;
+    }
+    for (; r == VP_OK && low < l->wanted_count && l->wanted[low].question_id == id; low++) { /* of two annotations the last counts */
+        free(l->wanted[low].text);
+        l->wanted[low].text = copy_text(value->text, bytes);
+    }
+    return r;
+}
+/* Goes through the annotations with `element`; *path is the file's name afterwards, malloc'ed, or NULL when there is none. */
+static vp_result walk_annotations(loader *l, vp_result (*element)(void *, const vp_json *, int64_t, size_t, vp_error *), char **path,
+                                  vp_error *error) {
+    const char *named = text_of(l->o, "annotations");
+    stream_visitor v = {"annotations", element, NULL, l, 0};
+    source s;
+    vp_result r;
+    *path = named ? copy_text(named, strlen(named)) : find_annotations(l->d->path);
+    if (!*path) return VP_OK;
+    if ((r = source_open(&s, *path, error)) != VP_OK) return r;
+    r = stream_walk(&s, &v, error);
+    source_close(&s);
+    if (r == VP_OK && !v.found) r = vp_fail(error, VP_ERR_FORMAT, -1, *path, "has no \"annotations\"");
+    return r;
+}
+static vp_result find_strata(loader *l, vp_error *error) {
+    char *path = NULL;
+    vp_result r;
+    if (l->with_field) return VP_OK; /* the questions have the field */
+    l->by_question = (place **)resize(NULL, l->population, sizeof *l->by_question);
+    for (size_t i = 0; i < l->population; i++) l->by_question[i] = &l->places[i];
+    if (l->population) qsort(l->by_question, l->population, sizeof *l->by_question, compare_places);
+    r = walk_annotations(l, take_stratum, &path, error);
+    free(path);
+    return r;
+}
+static vp_result find_notes(loader *l, const int64_t *chosen, vp_error *error) {
+    char *path = NULL;
+    size_t found = 0;
+    vp_result r;
+    l->wanted_count = l->d->count;
+    l->wanted = (wanted_note *)zeroed(l->wanted_count, sizeof *l->wanted);
+    for (size_t i = 0; i < l->wanted_count; i++) {
+        l->wanted[i].question_id = l->places[chosen[i]].question_id;
+        l->wanted[i].sample_index = i;
+    }
+    if (l->wanted_count) qsort(l->wanted, l->wanted_count, sizeof *l->wanted, compare_wanted);
+    r = walk_annotations(l, take_annotation, &path, error);
+    for (size_t i = 0; i < l->wanted_count; i++) found += l->wanted[i].text != NULL;
+    if (r == VP_OK && path && !found)
+        r = vp_fail(error, VP_ERR_MISMATCH, -1, path, "holds no annotation of these questions: it belongs to other ones");
+    free(path);
+    return r;
+}
+
+/* ---- one record -> sample */
 static int bad_record(const char *path, int64_t line, const char *text) {
     return complain(EXIT_INPUT, "%s: line %lld: %s", path, (long long)line + 1, text);
 }
 
-/* answers: an array of strings, or one string */
-static int read_references(const char *path, const vp_json *j, sample *a) {
+/* answers: an array of strings, or one string; scoring reads them from the record */
+static int check_references(const char *path, const vp_json *j, const sample *a) {
     uint32_t node = vp_json_get(j, 0, "answers");
-    if (node == VP_JSON_NONE || node_is(j, node, VP_JSON_NULL)) return 0;
-    if (!node_is(j, node, VP_JSON_STRING) && !node_is(j, node, VP_JSON_ARRAY))
-        return bad_record(path, a->id, "\"answers\" must be an array of strings");
-    uint32_t count = node_is(j, node, VP_JSON_ARRAY) ? j->nodes[node].count : 1, i = node_is(j, node, VP_JSON_ARRAY) ? node + 1 : node;
-    a->references = (char **)zeroed(count, sizeof *a->references);
-    for (uint32_t k = 0; k < count; k++, i = j->nodes[i].end) {
-        a->references[k] = node_text(j, i);
-        if (!a->references[k]) return bad_record(path, a->id, "\"answers\" must be an array of strings");
-        a->reference_count++;
-    }
-    return 0;
+    int good = !has_value(j, 0, "answers") || node_is(j, node, VP_JSON_STRING) || node_is(j, node, VP_JSON_ARRAY);
+    if (good && node_is(j, node, VP_JSON_ARRAY))
+        for (uint32_t i = node + 1; i < j->nodes[node].end; i = j->nodes[i].end) good &= node_is(j, i, VP_JSON_STRING);
+    return good ? 0 : bad_record(path, a->id, "\"answers\" must be an array of strings");
 }
 
-/* The question with its options: "Q\nA: x\nB: y\n". */
-static int read_question(const char *path, const vp_json *j, sample *a) {
-    uint32_t options_node = vp_json_get(j, 0, "options");
-    char *question = node_text(j, vp_json_get(j, 0, "question"));
-    text_buffer t = {NULL, 0, 0};
-    if (!question) return bad_record(path, a->id, "\"question\" must be a string");
-    a->question = question;
-    text_add_string(&t, question);
-    if (options_node != VP_JSON_NONE && !node_is(j, options_node, VP_JSON_NULL)) {
-        uint32_t count = j->nodes[options_node].count, i = options_node + 1;
-        if (!node_is(j, options_node, VP_JSON_ARRAY) || count > 26) {
-            free(t.data);
-            return bad_record(path, a->id, "\"options\" must be an array of at most 26 strings");
-        }
-        text_add_string(&t, "\n");
-        for (uint32_t k = 0; k < count; k++, i = j->nodes[i].end) {
-            char letter[4] = {(char)('A' + k), ':', ' ', 0}, *option = node_text(j, i);
-            if (!option) { free(t.data); return bad_record(path, a->id, "\"options\" must be an array of at most 26 strings"); }
-            text_add_string(&t, letter);
-            text_add_string(&t, option);
-            text_add_string(&t, "\n");
-            free(option);
-        }
-    }
-    a->prompt = make_prompt(a->style, t.data);
-    free(t.data);
-    return 0;
-}
-
-/* One line -> sample; its text stays for the metadata. */
-static int read_record(const model *m, const char *path, parsed *p, sample *a) {
+/* Prompt, ids and data set of a parsed record. */
+static int read_prompt(const loader *l, const vp_json *j, sample *a) {
+    const char *path = l->d->path;
+    prompt_fields f;
+    vp_prompt_info info;
     vp_error error = {VP_OK, -1, "", ""};
-    const char *slash = strrchr(path, '/');
+    char reason[LINE_BYTES];
+    int code = 0;
+    vp_result r;
+    memset(&f, 0, sizeof f);
+    r = read_prompt_fields(j, &f, &error);
+    if (r == VP_OK && !f.question_count && !l->d->defaults && !prompt_dataset_of(&f, NULL))
+        r = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
+    if (r == VP_OK)
+        r = build_prompt(&f, l->d->defaults, text_of(l->o, "style"), number_of(l->o, "seed"), a->id, &a->prompt, &info, &error);
+    if (r == VP_OK) {
+        a->dataset = prompt_dataset_of(&f, l->d->defaults);
+        a->no_image = !info.has_image;
+        a->no_bos = !info.bos_prepended;
+        a->question = f.question_count ? copy_text(f.questions[f.question_count - 1], strlen(f.questions[f.question_count - 1])) : copy_text("", 0);
+        a->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
+        code = tokenize_prompt(l->m, a);
+    } else {
+        error_line(reason, sizeof reason, r, &error);
+        code = bad_record(path, a->id, reason);
+    }
+    prompt_fields_free(&f);
+    return code;
+}
+/* Relative names start at --image_dir, else at the data set's own folder. */
+static char *image_path_of(const loader *l, const char *name) {
+    const char *path = l->d->path, *slash = strrchr(path, '/');
+    char *folder, *joined;
+    if (name[0] == '/') return copy_text(name, strlen(name));
+    if (text_of(l->o, "image_dir")) return join_path(text_of(l->o, "image_dir"), name);
+    if (l->kind == DATA_FOLDER) return join_path(path, name);
+    if (!slash) return copy_text(name, strlen(name));
+    folder = copy_text(path, (size_t)(slash - path) + 1);
+    joined = join_path(folder, name);
+    free(folder);
+    return joined;
+}
+/* COCO_val2014_000000262148.jpg, in the folder or in its val2014 */
+static char *official_image(const loader *l, int64_t image_id) {
+    size_t capacity = strlen(l->subtype) + 48;
+    char *name = (char *)resize(NULL, capacity, 1), *inside, *first, *second;
+    snprintf(name, capacity, "COCO_%s_%012lld.jpg", l->subtype, (long long)image_id);
+    first = image_path_of(l, name);
+    inside = join_path(l->subtype, name);
+    second = image_path_of(l, inside);
+    free(name);
+    free(inside);
+    if (access(first, F_OK) && access(second, F_OK) == 0) {
+        free(first);
+        return second;
+    }
+    free(second);
+    return first;
+}
+
+/* The sample's text, which stays for the metadata -> prompt, references, image. */
+static int read_record(loader *l, sample *a) {
+    const char *path = l->d->path;
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_json *j = &l->scratch.json;
     char *name, reason[LINE_BYTES];
+    int64_t image_id = 0;
     uint32_t node;
     int code;
-    vp_result r = parse_json(p, a->record, strlen(a->record), &error);
-    if (r != VP_OK || !node_is(&p->json, 0, VP_JSON_OBJECT)) {
+    vp_result r = parse_json(&l->scratch, a->record, strlen(a->record), &error);
+    if (r != VP_OK || !node_is(j, 0, VP_JSON_OBJECT)) {
         snprintf(reason, sizeof reason, "%s (byte %lld)", r == VP_OK ? "want one JSON object" : error.text,
                  (long long)(error.offset < 0 ? 0 : error.offset));
         return bad_record(path, a->id, reason);
     }
-    node = vp_json_get(&p->json, 0, "style");
-    if (node != VP_JSON_NONE && !node_is(&p->json, node, VP_JSON_NULL) && (a->style = node_text(&p->json, node)) == NULL)
-        return bad_record(path, a->id, "\"style\" must be a string");
-    if ((code = read_question(path, &p->json, a)) != 0 || (code = read_references(path, &p->json, a)) != 0 || (code = tokenize_prompt(m, a)) != 0)
-        return code;
-    node = vp_json_get(&p->json, 0, "image");
-    if (node == VP_JSON_NONE || node_is(&p->json, node, VP_JSON_NULL)) return 0;
-    if ((name = node_text(&p->json, node)) == NULL) return bad_record(path, a->id, "\"image\" must be a string");
-    if (name[0] == '/' || !slash) a->image_path = name;
-    else {
-        char *folder = copy_text(path, (size_t)(slash - path) + 1);
-        a->image_path = join_path(folder, name);
-        free(folder);
-        free(name);
+    if ((code = read_prompt(l, j, a)) != 0 || (code = check_references(path, j, a)) != 0) return code;
+    if (l->kind == DATA_VQA) {
+        vp_json_to_int(j, vp_json_get(j, 0, "image_id"), &image_id); /* checked when it was found */
+        a->image_path = official_image(l, image_id);
+        return 0;
     }
+    node = vp_json_get(j, 0, "image");
+    if (a->no_image || node == VP_JSON_NONE || node_is(j, node, VP_JSON_NULL)) return 0;
+    if ((name = node_text(j, node)) == NULL) return bad_record(path, a->id, "\"image\" must be a string");
+    a->image_path = image_path_of(l, name);
+    free(name);
     return 0;
 }
 
+/* "answers": of an annotation, the texts alone */
+static vp_result put_answers(vp_json_writer *w, const vp_json *note, const char *key, vp_error *error) {
+    uint32_t answers = vp_json_get(note, 0, "answers");
+    if (!node_is(note, answers, VP_JSON_ARRAY)) return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "\"answers\" must be an array");
+    vp_json_key(w, "answers");
+    vp_json_begin_array(w);
+    for (uint32_t i = answers + 1; i < note->nodes[answers].end; i = note->nodes[i].end) {
+        uint32_t text = node_is(note, i, VP_JSON_OBJECT) ? vp_json_get(note, i, key) : VP_JSON_NONE;
+        if (text == VP_JSON_NONE && node_is(note, i, VP_JSON_OBJECT)) text = vp_json_get(note, i, "answer");
+        if (!node_is(note, text, VP_JSON_STRING)) return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "each of \"answers\" needs a text");
+        json_node(w, note, text);
+    }
+    vp_json_end_array(w);
+    return VP_OK;
+}
+/* Question and annotation as one record, as a line of JSONL would have it: "id" first, answers as strings. */
+static vp_result merge_note(loader *l, const char *note, text_buffer *out, vp_error *error) {
+    const char *answer = l->d->defaults && !strcmp(l->d->defaults->name, "okvqa") ? "raw_answer" : "answer"; /* as the reference scores OK-VQA */
+    const vp_json *j = &l->scratch.json, *n = &l->note.json;
+    vp_json_writer w;
+    vp_result r = parse_json(&l->scratch, l->text.data, l->text.bytes, error);
+    if (r == VP_OK && note) r = parse_json(&l->note, note, strlen(note), error);
+    if (r != VP_OK) return r;
+    vp_json_writer_init_sink(&w, text_sink, out, 0);
+    vp_json_begin_object(&w);
+    vp_json_key(&w, "id");
+    json_node(&w, j, vp_json_get(j, 0, "question_id"));
+    for (uint32_t i = 1; i < j->node_count; i = j->nodes[i + 1].end) {
+        char *key = node_text(j, i);
+        if (key && strcmp(key, "id") && (strcmp(key, "answers") || !note)) {
+            vp_json_key(&w, key);
+            json_node(&w, j, i + 1);
+        }
+        free(key);
+    }
+    if (note && (r = put_answers(&w, n, answer, error)) != VP_OK) return r;
+    for (uint32_t i = 1; note && i < n->node_count; i = n->nodes[i + 1].end) {
+        char *key = node_text(n, i);
+        if (key && strcmp(key, "id") && strcmp(key, "answers") && vp_json_get(j, 0, key) == VP_JSON_NONE) {
+            vp_json_key(&w, key);
+            json_node(&w, n, i + 1);
+        }
+        free(key);
+    }
+    vp_json_end_object(&w);
+    return vp_json_finish(&w);
+}
+/* an image of a folder and the one question */
+static void make_folder_record(const loader *l, const char *name, text_buffer *out) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, text_sink, out, 0);
+    vp_json_begin_object(&w);
+    put_text(&w, "id", name);
+    put_text(&w, "image", name);
+    if (text_of(l->o, "prompt")) put_text(&w, "question", text_of(l->o, "prompt"));
+    vp_json_end_object(&w);
+    vp_json_finish(&w);
+}
+/* The text of a sample's record, malloc'ed. */
+static vp_result fetch_record(loader *l, const place *p, const char *note, char **record, vp_error *error) {
+    text_buffer out = {NULL, 0, 0};
+    vp_result r = VP_OK;
+    if (l->kind == DATA_FOLDER) make_folder_record(l, l->names[p->number], &out);
+    else r = source_text(&l->s, p->start, p->bytes, &l->text, error);
+    if (r == VP_OK && l->kind == DATA_VQA) r = merge_note(l, note, &out, error);
+    if (r == VP_OK && l->kind == DATA_LINES) {
+        size_t bytes = strlen(l->text.data);
+        if (bytes != l->text.bytes) r = vp_fail(error, VP_ERR_FORMAT, p->start + (int64_t)bytes, l->s.path, "a NUL byte stands in it");
+        text_add(&out, l->text.data, l->text.bytes);
+    }
+    if (r == VP_OK) *record = copy_text(out.data, out.bytes); /* no spare room: a data set keeps many */
+    free(out.data);
+    return r;
+}
+
 /* The upright size from the file's header; a file that cannot be used becomes the sample's reason, not the sweep's end. */
-static void read_image_size(sample *a) {
+static void read_image_size(sample *a, const sample *before) {
     vp_error error = {VP_OK, -1, "", ""};
-    char *file = NULL;
+    char *file = NULL, reason[LINE_BYTES];
     size_t bytes = 0;
     vp_result r;
     if (!a->image_path) return;
+    if (before && before->image_path && !before->reason && !strcmp(before->image_path, a->image_path)) { /* questions about an image stand together */
+        a->width_px = before->width_px;
+        a->height_px = before->height_px;
+        return;
+    }
     r = vp_file_read(a->image_path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
     if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &a->width_px, &a->height_px, &error);
     free(file);
-    if (r != VP_OK) error_line(a->reason, sizeof a->reason, r, &error);
+    if (r == VP_OK) return;
+    error_line(reason, sizeof reason, r, &error);
+    a->reason = copy_text(reason, strlen(reason));
 }
 
-/* File -> the sampled lines, in file order. */
-static int load_dataset(const options *o, const model *m, dataset *d) {
-    vp_error error = {VP_OK, -1, "", ""};
-    parsed p = {{NULL, NULL, 0}, NULL, 0};
-    char *text = NULL, *line, *end;
-    const char **starts = NULL, *stem = strrchr(d->path, '/') ? strrchr(d->path, '/') + 1 : d->path, *dot = strrchr(stem, '.');
-    int64_t *numbers = NULL, *chosen = NULL, number = 0;
-    size_t bytes = 0, population = 0, capacity = 0;
-    int code = 0;
-    vp_result r = is_folder(d->path) ? vp_fail(&error, VP_ERR_READ, -1, d->path, "is a folder; want a JSONL file")
-        : vp_file_read(d->path, SIZE_MAX / 4, &text, &bytes, &error);
-    if (r != VP_OK) return complain_result(EXIT_INPUT, d->path, r, &error);
-    for (line = text; line < text + bytes; line = end + 1, number++) {
-        end = (char *)memchr(line, '\n', (size_t)(text + bytes - line));
-        if (!end) end = text + bytes;
-        *end = 0;
-        if (!line[strspn(line, " \t\r")]) continue;
-        if (population == capacity) {
-            capacity = capacity * 2 + 1024;
-            starts = (const char **)resize((void *)starts, capacity, sizeof *starts);
-            numbers = (int64_t *)resize(numbers, capacity, sizeof *numbers);
-        }
-        starts[population] = line;
-        numbers[population++] = number;
+/* ---- a whole data set */
+static vp_result find_records(loader *l, vp_error *error) {
+    stream_visitor v = {"questions", take_question, take_member, l, 0};
+    vp_result r;
+    if (is_folder(l->d->path)) {
+        l->kind = DATA_FOLDER;
+        return find_images(l, error);
     }
-    chosen = (int64_t *)resize(NULL, population, sizeof *chosen);
-    if (!population) code = complain(EXIT_INPUT, "%s: there is no line in it", d->path);
-    else vp_sampler_dataset((uint32_t)number_of(o, "seed"), population, (size_t)number_of(o, "num_samples"), chosen, &d->count);
+    if ((r = source_open(&l->s, l->d->path, error)) != VP_OK) return r;
+    l->kind = is_vqa(&l->s) ? DATA_VQA : DATA_LINES;
+    if (l->kind == DATA_LINES) return find_lines(l, error);
+    if (!l->d->defaults) l->d->defaults = vp_prompt_dataset_find("coco_2014_vqa");
+    r = stream_walk(&l->s, &v, error);
+    if (r == VP_OK) r = check_subtype(l, error);
+    return r == VP_OK && l->field ? find_strata(l, error) : r;
+}
+/* --prompt, --annotations, --image_dir go with some kinds of data only: a word that has no effect is a mistake. */
+static int check_data_options(const loader *l) {
+    int caption = l->d->defaults && l->d->defaults->kind == VP_PROMPT_CAPTION;
+    if (l->kind == DATA_FOLDER && !given(l->o, "prompt") && !caption)
+        return complain(EXIT_USAGE, "--data %s is a folder of images: what is asked of each? -p TEXT", l->d->path);
+    if (l->kind != DATA_FOLDER && given(l->o, "prompt"))
+        return complain(EXIT_USAGE, "-p goes with a folder of images; %s has its own questions", l->d->path);
+    if (l->kind != DATA_VQA && given(l->o, "annotations"))
+        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is none", l->d->path);
+    if (l->kind == DATA_FOLDER && given(l->o, "image_dir"))
+        return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", l->d->path);
+    if (l->kind == DATA_FOLDER && l->field) return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", l->field);
+    if (l->population && l->field && !l->with_field)
+        return complain(EXIT_USAGE, "--stratify_by: no record of %s has \"%s\"", l->d->path, l->field);
+    return 0;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+/* Draws the samples: *chosen int64 [d->count], ascending, malloc'ed. Strata are numbered by their hashes, which no order of records moves. */
+static int choose_records(loader *l, int64_t **chosen) {
+    uint32_t seed = (uint32_t)number_of(l->o, "seed"), *stratum, strata = 0;
+    size_t count = (size_t)number_of(l->o, "num_samples");
+    uint64_t *values;
+    vp_result r;
+    if (!l->field || l->population > INT32_MAX) {
+        *chosen = (int64_t *)resize(NULL, l->population, sizeof **chosen);
+        vp_sampler_dataset(seed, l->population, count, *chosen, &l->d->count);
+        return 0;
+    }
+    values = (uint64_t *)resize(NULL, l->population, sizeof *values);
+    stratum = (uint32_t *)resize(NULL, l->population, sizeof *stratum);
+    for (size_t i = 0; i < l->population; i++) values[i] = l->places[i].stratum;
+    qsort(values, l->population, sizeof *values, compare_numbers);
+    for (size_t i = 0; i < l->population; i++) if (!i || values[i] != values[strata - 1]) values[strata++] = values[i];
+    for (size_t i = 0; i < l->population; i++) {
+        const uint64_t *found = (const uint64_t *)bsearch(&l->places[i].stratum, values, strata, sizeof *values, compare_numbers);
+        stratum[i] = (uint32_t)(found - values);
+    }
+    *chosen = (int64_t *)resize(NULL, l->population + 2 * (size_t)strata, sizeof **chosen);
+    r = vp_sampler_stratified(seed, stratum, l->population, strata, count, *chosen, &l->d->count);
+    free(values);
+    free(stratum);
+    return r == VP_OK ? 0 : complain(EXIT_USAGE, "--stratify_by: %s", vp_result_text(r));
+}
+
+static int load_samples(loader *l, const int64_t *chosen) {
+    dataset *d = l->d;
+    vp_error error = {VP_OK, -1, "", ""};
+    char **notes = (char **)zeroed(d->count, sizeof *notes);
+    vp_result r = l->kind == DATA_VQA ? find_notes(l, chosen, &error) : VP_OK;
+    int code = r == VP_OK ? 0 : complain_result(exit_code_of(r), d->path, r, &error);
+    for (size_t i = 0; i < l->wanted_count; i++) notes[l->wanted[i].sample_index] = l->wanted[i].text;
     d->samples = (sample *)zeroed(d->count, sizeof *d->samples);
     for (size_t i = 0; i < d->count && !code; i++) {
-        d->samples[i].id = numbers[chosen[i]];
-        d->samples[i].record = copy_text(starts[chosen[i]], strlen(starts[chosen[i]]));
-        code = read_record(m, d->path, &p, &d->samples[i]);
-        if (!code) read_image_size(&d->samples[i]);
+        sample *a = &d->samples[i];
+        a->id = l->places[chosen[i]].number;
+        r = fetch_record(l, &l->places[chosen[i]], notes[i], &a->record, &error);
+        if (r != VP_OK) code = complain_result(exit_code_of(r), d->path, r, &error);
+        else code = read_record(l, a);
+        if (!code) read_image_size(a, i ? a - 1 : NULL);
+        free(notes[i]);
+        notes[i] = NULL;
     }
-    d->task = copy_text(text_of(o, "dataset_name") ? text_of(o, "dataset_name") : stem,
-                        text_of(o, "dataset_name") ? strlen(text_of(o, "dataset_name")) : dot && dot > stem ? (size_t)(dot - stem) : strlen(stem));
+    for (size_t i = 0; i < d->count; i++) free(notes[i]);
+    free(notes);
+    return code;
+}
+
+/* The data set's name for its result files: --dataset_name, or the last part of the path without its ending. */
+static char *task_name(const options *o, const char *path) {
+    const char *name = text_of(o, "dataset_name");
+    size_t bytes = strlen(path);
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    if (!name) {
+        const char *dot, *start = path + bytes;
+        while (start > path && start[-1] != '/') start--;
+        dot = is_folder(path) ? NULL : strrchr(start, '.');
+        return copy_text(start, dot && dot > start ? (size_t)(dot - start) : (size_t)(path + bytes - start));
+    }
+    return copy_text(name, strlen(name));
+}
+/* Defaults that the records agree on count for a file whose name says nothing. */
+static void settle_defaults(const options *o, dataset *d) {
+    const vp_prompt_dataset *same = d->count ? d->samples[0].dataset : NULL;
+    for (size_t i = 1; i < d->count; i++) if (d->samples[i].dataset != same) same = NULL;
+    if (!d->defaults) d->defaults = same;
+    d->new_tokens = given(o, "max_new_tokens") ? (int32_t)number_of(o, "max_new_tokens") : d->defaults ? d->defaults->max_new_tokens : 16;
+}
+
+/* File or folder -> the sampled records, in file order. */
+static int load_dataset(const options *o, const model *m, dataset *d) {
+    vp_error error = {VP_OK, -1, "", ""};
+    loader l;
+    int64_t *chosen = NULL;
+    vp_result r;
+    int code;
+    memset(&l, 0, sizeof l);
+    l.o = o;
+    l.m = m;
+    l.d = d;
+    l.s.fd = -1;
+    l.field = text_of(o, "stratify_by");
+    d->task = task_name(o, d->path);
+    d->defaults = vp_prompt_dataset_find(d->task);
     for (char *c = d->task; *c; c++) if (*c == '_') *c = '-';
-    free(p.nodes);
-    free((void *)starts);
-    free(numbers);
+    r = find_records(&l, &error);
+    code = r == VP_OK ? check_data_options(&l) : complain_result(r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, d->path, r, &error);
+    if (!code && !l.population) code = complain(EXIT_INPUT, "%s: there is no %s in it", d->path, l.kind == DATA_VQA ? "question" : "line");
+    if (!code) code = choose_records(&l, &chosen);
+    if (!code) code = load_samples(&l, chosen);
+    if (!code) settle_defaults(o, d);
+    source_close(&l.s);
+    texts_free(l.names, l.names ? l.population : 0);
+    free(l.places);
+    free(l.by_question);
+    free(l.wanted);
+    free(l.subtype);
+    free(l.scratch.nodes);
+    free(l.note.nodes);
+    free(l.text.data);
     free(chosen);
-    free(text);
     return code;
 }
 
@@ -2827,7 +3728,7 @@ static void settle_metric(const options *o, dataset *d) {
     char *name = NULL;
     if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &d->metric) == VP_OK) return; /* checked before */
     vp_score_metric_for_dataset("", &unknown);
-    vp_score_metric_for_dataset(d->task, &d->metric);
+    vp_score_metric_for_dataset(d->defaults ? d->defaults->name : d->task, &d->metric);
     if (d->metric == unknown && d->count && d->samples[0].record && parse_json(&p, d->samples[0].record, strlen(d->samples[0].record), NULL) == VP_OK
         && (name = node_text(&p.json, vp_json_get(&p.json, 0, "dataset"))) != NULL)
         vp_score_metric_for_dataset(name, &d->metric);
@@ -2872,8 +3773,8 @@ static const vp_layout *cell_layout(const model *m, const cell *c, const sample 
     vp_error error = {VP_OK, -1, "", ""};
     vp_tile_options tiles = cell_tiles(c);
     vp_result r;
-    snprintf(reason, capacity, "%s", a->reason);
-    if (!a->image_path || a->reason[0]) return NULL;
+    snprintf(reason, capacity, "%s", a->reason ? a->reason : "");
+    if (!a->image_path || a->reason) return NULL;
     r = vp_layout_compute(&m->config.geometry, &tiles, a->width_px, a->height_px, layout, &error);
     if (r == VP_OK) return layout;
     error_line(reason, capacity, r, &error);
@@ -2886,10 +3787,11 @@ static void cell_work(const plan *p, const cell *c, const sample *a, const vp_la
     k->layout = layout;
     k->text_ids = a->text_ids;
     k->text_count = a->text_count;
+    k->no_bos = a->no_bos;
     k->top_k = c->top_k;
     k->blocks = c->blocks;
     k->block_count = c->block_count;
-    k->new_tokens = p->new_tokens;
+    k->new_tokens = c->set->new_tokens;
     k->ignore_eos = p->ignore_eos;
 }
 
@@ -2977,7 +3879,7 @@ static int plan_grid(const options *o, const model *m, plan *p) {
 }
 
 static int plan_fingerprint(const options *o, const model *m, plan *p) {
-    static const char *const numbers[] = {"num_runs_per_sample", "max_new_tokens", "seed", "threads"}, *const texts[] = {"weights", "device", "gemm"};
+    static const char *const numbers[] = {"num_runs_per_sample", "seed", "threads"}, *const texts[] = {"weights", "device", "gemm"};
     uint64_t h = hash_number(hash_text(HASH_START, m->name), (int64_t)m->identity);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) h = hash_number(h, number_of(o, numbers[i]));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) h = hash_text(h, text_of(o, texts[i]));
@@ -2993,9 +3895,11 @@ static int plan_fingerprint(const options *o, const model *m, plan *p) {
     }
     for (size_t s = 0; s < p->set_count; s++) {
         h = hash_text(hash_text(h, p->sets[s].task), vp_score_metric_of(p->sets[s].metric)->name);
+        h = hash_number(h, p->sets[s].new_tokens);
         for (size_t i = 0; i < p->sets[s].count; i++) {
             const sample *a = &p->sets[s].samples[i];
-            h = hash_number(hash_number(hash_number(hash_text(h, a->record), a->id), a->width_px), a->height_px);
+            h = hash_text(hash_text(hash_text(h, a->record), a->prompt), a->image_path);
+            h = hash_number(hash_number(hash_number(h, a->id), a->width_px), a->height_px);
         }
     }
     p->fingerprint = h;
@@ -3006,7 +3910,6 @@ static int plan_make(const options *o, const model *m, plan *p) {
     const option_value *data = opt(o, "data");
     int code;
     p->run_count = (int32_t)number_of(o, "num_runs_per_sample");
-    p->new_tokens = (int32_t)number_of(o, "max_new_tokens");
     p->ignore_eos = given(o, "ignore_eos");
     p->max_views = 1;
     p->sets = (dataset *)zeroed(data->count, sizeof *p->sets);
@@ -3014,6 +3917,7 @@ static int plan_make(const options *o, const model *m, plan *p) {
         dataset *d = &p->sets[p->set_count++];
         d->path = data->items[i];
         if ((code = load_dataset(o, m, d)) != 0) return code;
+        if (d->new_tokens > p->new_tokens) p->new_tokens = d->new_tokens;
         settle_metric(o, d);
         for (size_t k = 0; k < i; k++)
             if (!strcmp(d->task, p->sets[k].task))
@@ -3373,6 +4277,7 @@ static void put_result_head(vp_json_writer *w, const options *o, const model *m,
     put_text(w, "model", m->name);
     put_text(w, "dataset_name", c->set->task);
     put_text(w, "data", c->set->path);
+    put_int(w, "max_new_tokens", c->set->new_tokens);
     put_text(w, "tier", c->tier ? c->tier->name : NULL);
     vp_json_key(w, "tier_range");
     if (c->tier) {
@@ -3675,13 +4580,15 @@ static int sweep_prepare(sweep *x) {
     const options *o = x->o;
     vp_score_metric metric;
     int code;
-    if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl");
+    if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
     if (!given(o, "output_dir")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
     if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK) return unknown_metric(text_of(o, "metric"), 1);
     if (text_of(o, "dataset_name") && (!text_of(o, "dataset_name")[0] || strchr(text_of(o, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
     if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
+    if (text_of(o, "annotations") && opt(o, "data")->count > 1)
+        return complain(EXIT_USAGE, "--annotations goes with one --data file; several find theirs by their official names");
     if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
     if ((code = plan_make(o, &x->m, &x->p)) != 0 || (code = make_folder(text_of(o, "output_dir"))) != 0) return code;
     if ((code = journal_open(&x->j, &x->p, text_of(o, "output_dir"), &x->scratch)) != 0) return code;

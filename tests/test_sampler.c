@@ -595,9 +595,68 @@ static void test_shard(void) {
     CHECK(first == 77 && stride == 77 && share == 77);
 }
 
+/* Strata: quotas in proportion to within one, larger remainders first; the draws are those of numpy's permutation, stratum after stratum. */
+static void test_stratified(void) {
+    enum { STRATA = 5, POPULATION = 60 };
+    const uint32_t one_stratum[6] = {0};
+    uint32_t stratum[POPULATION];
+    int64_t scratch[POPULATION + 2 * STRATA], plain[POPULATION], shuffled[POPULATION];
+    vp_random random, same;
+    size_t kept = 0, i;
+    int round;
+    check_case("stratified: one stratum is the plain choice");
+    CHECK_INT(vp_sampler_stratified(66, one_stratum, 6, 1, 4, scratch, &kept), VP_OK);
+    CHECK_INT(kept, 4);
+    CHECK_INT(vp_sampler_dataset(66, 6, 4, plain, &kept), VP_OK);
+    for (i = 0; i < 4; i++) CHECK_INT(scratch[i], plain[i]);
+    check_case("stratified: 10 x a, 6 x b, 4 x c; 7 of 20 are 3.5, 2.1, 1.4: 4, 2, 1");
+    for (i = 0; i < 20; i++) stratum[i] = i < 10 ? 0 : i < 16 ? 1 : 2;
+    CHECK_INT(vp_sampler_stratified(3, stratum, 20, 3, 7, scratch, &kept), VP_OK);
+    CHECK_INT(kept, 7);
+    vp_random_seed(&same, 3);
+    vp_random_permutation(&same, shuffled, 10);
+    for (i = 0; i < 4; i++) plain[i] = shuffled[i];
+    vp_random_permutation(&same, shuffled, 6);
+    for (i = 0; i < 2; i++) plain[4 + i] = 10 + shuffled[i];
+    vp_random_permutation(&same, shuffled, 4);
+    plain[6] = 16 + shuffled[0];
+    for (i = 0; i < 7; i++) {
+        size_t k, below = 0;
+        for (k = 0; k < 7; k++) below += plain[k] < plain[i];
+        CHECK_INT(scratch[below], plain[i]);
+    }
+    check_case("stratified: equal remainders go to the lower stratum");
+    for (i = 0; i < 4; i++) stratum[i] = (uint32_t)i;
+    CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 2, scratch, &kept), VP_OK);
+    CHECK(scratch[0] == 0 && scratch[1] == 1);
+    check_case("stratified: everything, nothing, refusals");
+    CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 5, scratch, &kept), VP_OK);
+    CHECK(kept == 4 && scratch[3] == 3);
+    CHECK_INT(vp_sampler_stratified(9, stratum, 4, 4, 0, scratch, &kept), VP_OK);
+    CHECK_INT(kept, 0);
+    kept = 77;
+    CHECK_INT(vp_sampler_stratified(9, stratum, 4, 3, 2, scratch, &kept), VP_ERR_RANGE);
+    CHECK_INT(kept, 77);
+    vp_random_seed(&random, 2026);
+    for (round = 0; round < 300; round++) {
+        const size_t population = 2 + (size_t)vp_random_below(&random, POPULATION - 2), count = (size_t)vp_random_below(&random, population - 1);
+        size_t size[STRATA] = {0}, drawn[STRATA] = {0}, s;
+        check_case("stratified, round %d of seed 2026", round);
+        for (i = 0; i < population; i++) size[stratum[i] = (uint32_t)vp_random_below(&random, vp_random_below(&random, STRATA - 1))]++;
+        CHECK_INT(vp_sampler_stratified(vp_random_u32(&random), stratum, population, STRATA, count, scratch, &kept), VP_OK);
+        CHECK_INT(kept, count);
+        for (i = 0; i < kept; i++) {
+            if (!CHECK(scratch[i] >= 0 && scratch[i] < (int64_t)population && (!i || scratch[i] > scratch[i - 1]))) return;
+            drawn[stratum[scratch[i]]]++;
+        }
+        for (s = 0; s < STRATA; s++) CHECK(drawn[s] * population + population > count * size[s] && drawn[s] * population < count * size[s] + population);
+    }
+}
+
 int main(void) {
     test_choice();
     test_dataset();
+    test_stratified();
     test_draws();
     test_blocks();
     test_errors();

@@ -1,0 +1,122 @@
+/* fuzz_dataset.c: libFuzzer target for data sets: the bytes are a JSONL file, VQA v2's questions with or without annotations, or lines of
+ * tokenize --jsonl, taken by the command's own reading code. Whatever they are, a load ends with samples whose parts are there, or with a message.
+ * links: engine
+ * make fuzz; or clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_dataset.c ... */
+#define _POSIX_C_SOURCE 200809L
+#include <stdarg.h>
+#include <stdio.h>
+
+/* a message for every bad file would drown what the fuzzer says */
+static int quiet_fprintf(FILE *out, const char *format, ...) {
+    va_list list;
+    int n = 0;
+    va_start(list, format);
+    if (out != stderr) n = vfprintf(out, format, list);
+    va_end(list);
+    return n;
+}
+#define main vlmprof_main
+#define fprintf quiet_fprintf
+#undef _POSIX_C_SOURCE
+#include "../../cli.c"
+#undef fprintf
+#undef main
+
+#define MUST(condition) do { if (!(condition)) abort(); } while (0)
+
+static char folder[] = "/tmp/vlmprof-fuzz-XXXXXX";
+static char *questions_path, *annotations_path;
+static model tiny;
+
+static void clean(void) {
+    unlink(questions_path);
+    unlink(annotations_path);
+    rmdir(folder);
+}
+static void prepare(void) {
+    if (!mkdtemp(folder)) abort();
+    questions_path = join_path(folder, "v2_OpenEnded_mscoco_val2014_questions.json");
+    annotations_path = join_path(folder, "v2_mscoco_val2014_annotations.json");
+    tiny.name = "tiny";
+    MUST(load_preset(&tiny) == 0);
+    atexit(clean);
+}
+static void put_file(const char *path, const uint8_t *data, size_t bytes) {
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f)) abort();
+}
+
+static void check_samples(const dataset *d) {
+    MUST(d->new_tokens > 0 && d->task);
+    for (size_t i = 0; i < d->count; i++) {
+        const sample *a = &d->samples[i];
+        MUST(a->record && a->prompt && a->question && a->text_ids && a->text_count > 0);
+        MUST(!i || a->id > d->samples[i - 1].id);
+        MUST(vp_utf8_valid_bytes(a->prompt, strlen(a->prompt)) == strlen(a->prompt));
+        MUST(vp_json_parse(a->record, strlen(a->record), NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
+        for (size_t k = 0; k < a->reference_count; k++) MUST(a->references[k]);
+    }
+}
+/* the first byte picks options; the second file, if any, begins behind the first 0xFF */
+static void load(const uint8_t *data, size_t bytes, int choice) {
+    const char *words[] = {"vlmprof", "sweep", "--synthetic", "tiny", "--num_samples", choice & 1 ? "2" : "1000", "--stratify_by", "answer_type"};
+    const uint8_t *second = (const uint8_t *)memchr(data, 0xFF, bytes);
+    options o;
+    dataset d;
+    memset(&o, 0, sizeof o);
+    memset(&d, 0, sizeof d);
+    o.command = SWEEP;
+    o.command_name = "sweep";
+    MUST(options_parse(&o, choice & 2 ? 8 : 6, (char **)(size_t)words) == 0);
+    put_file(questions_path, data, second ? (size_t)(second - data) : bytes);
+    unlink(annotations_path);
+    if (second) put_file(annotations_path, second + 1, bytes - (size_t)(second + 1 - data));
+    d.path = questions_path;
+    if (load_dataset(&o, &tiny, &d) == 0) check_samples(&d);
+    for (size_t i = 0; i < d.count && d.samples; i++) sample_free(&d.samples[i]);
+    free(d.samples);
+    free(d.task);
+    options_free(&o);
+}
+static void lines(const uint8_t *data, size_t bytes) {
+    tokenize_job job;
+    char *text = copy_text((const char *)data, bytes), *line = text, *end;
+    memset(&job, 0, sizeof job);
+    job.tokenizer = tiny.tokenizer;
+    for (int64_t number = 1; line < text + bytes; line = end + 1, number++) {
+        end = (char *)memchr(line, '\n', (size_t)(text + bytes - line));
+        if (!end) end = text + bytes;
+        *end = 0;
+        job.out.bytes = 0;
+        if (jsonl_line(&job, line, (size_t)(end - line), number) == 0 && job.out.bytes) /* one object, one line */
+            MUST(memchr(job.out.data, '\n', job.out.bytes) == job.out.data + job.out.bytes - 1
+                 && vp_json_parse(job.out.data, job.out.bytes - 1, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
+    }
+    free(text);
+    free(job.out.data);
+    free(job.ids.data);
+    free(job.text.data);
+    free(job.record.nodes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    if (!questions_path) prepare();
+    if (!bytes) return 0;
+    if (data[0] & 4) lines(data + 1, bytes - 1);
+    else load(data + 1, bytes - 1, data[0]);
+    return 0;
+}
+
+#ifdef FUZZ_MAIN
+int main(int count, char **paths) {
+    static uint8_t data[1 << 20];
+    for (int i = 1; i < count; i++) {
+        FILE *f = fopen(paths[i], "rb");
+        size_t bytes = f ? fread(data, 1, sizeof data, f) : 0;
+        if (f) fclose(f);
+        LLVMFuzzerTestOneInput(data, bytes);
+    }
+    return 0;
+}
+#endif
