@@ -71,7 +71,7 @@ while IFS= read -r command; do
 done < "$work/commands"
 while IFS= read -r command; do
     case $command in *" DIR "*|*molmoe-1b*) continue;; esac
-    check "README's command runs: $command" timeout 120 bash -c "${command/.\/vlmprof/$PROGRAM}" </dev/null
+    check "README's command runs: $command" timeout 300 bash -c "${command/.\/vlmprof/$PROGRAM}" </dev/null
 done < "$work/commands"
 rm -rf build/readme-sweep
 echo "test_readme: $passed passed, $failed failed, 0 skipped"
