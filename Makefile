@@ -116,9 +116,9 @@ EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faul
 .PRECIOUS: $(E)/test_%.o
 
 
-# ---- programs of one source each: tests, benchmarks, samples. An old program is removed first: a failed build must not leave one to run.
+# ---- programs of one source each: tests, benchmarks (with the product's own flags where they hold the engine), samples. An old program is removed first: a failed build must not leave one to run.
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \
-    $(CC) $(HEADER_FLAGS) $(if $(filter $<,$(CALLS_ENGINE) $(HOLDS_ENGINE)),-fopenmp) $(DEPENDENCIES) -I. $< \
+    $(CC) $(if $(filter tests/bench/%,$(filter $<,$(HOLDS_ENGINE))),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(if $(filter $<,$(CALLS_ENGINE) $(HOLDS_ENGINE)),-fopenmp) $(DEPENDENCIES) -I. $< \
     $(if $(filter $<,$(LINKS_ENGINE)),$(B)/vlmprof_kernels.o) $(LDFLAGS) -o $@ -lm
 $(B)/tests/%: tests/%.c | $(PROBED)
 	$(COMPILE_ONE)
