@@ -995,6 +995,10 @@ static vp_result build_prompt(const prompt_fields *f, const vp_prompt_dataset *f
     if (p.dataset && p.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which no RandomState takes");
     p.style = f->style ? f->style : style;
+    if (p.dataset && p.dataset->kind == VP_PROMPT_SCIENCE && !f->has_options && !f->dataset) { /* a file of this name can hold other questions */
+        if (!p.style) p.style = p.dataset->style;
+        p.dataset = NULL;
+    }
     p.questions = (const char *const *)f->questions;
     p.question_count = f->question_count;
     p.options = f->has_options ? (const char *const *)f->options : NULL;
@@ -1384,7 +1388,7 @@ typedef struct sample {
     int32_t width_px, height_px;
     int32_t *text_ids; int32_t text_count;
     int no_image, no_bos;               /* its data set's prompt goes without */
-    const vp_prompt_dataset *dataset;   /* NULL: none of the nine; names the metric */
+    const vp_prompt_dataset *dataset;   /* NULL: none of the nine; names its prompt and answer length */
     char *reason; /* why the image cannot be used; NULL: it can */
 } sample;
 static void sample_free(sample *a) {

@@ -823,6 +823,7 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
 
 /* ================================================================================================ prompt >>prompt
  * A data set's record -> the text that the tokenizer gets. Several messages stand one behind the other; their ids are the ids of that text.
+ * (A data set's metric: vp_score_metric_for_dataset.)
  * source: ChulanZhang/molmo_hf 09bce1f, molmo/data/academic_datasets.py and data_formatter.py (prompt_type uber_model, message_formatting role,
  *         system_prompt_kind demo_or_style, always_start_with_space), slips included; max_new_tokens: experiments/core_exp/answer_length_summary.md
  *         (recommended; its launch scripts have 16, 64, 16, 16, 32, 32, 16 and 64 in this order, without mmmu) */
@@ -837,7 +838,6 @@ typedef enum vp_prompt_kind {
 } vp_prompt_kind;
 typedef struct vp_prompt_dataset {
     const char *name, *style; /* style: of mmmu's open questions; its multiple choice has a_okvqa_mc */
-    const char *metric;       /* the rule for its answers; the reference's cider_score always falls back to caption_jaccard */
     int32_t max_new_tokens;   /* longest reference answer, rounded up to a power of two */
     vp_prompt_kind kind;
 } vp_prompt_dataset;
@@ -7345,18 +7345,18 @@ VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_spec
 
 /* ================================================================================================ prompt >>prompt */
 static const vp_prompt_dataset vp_impl_prompt_datasets[] = {
-    {"coco_2014_vqa", "vqa2", "vqa_seed", 32, VP_PROMPT_QUESTION},
-    {"text_vqa", "text_vqa", "vqa_seed", 64, VP_PROMPT_QUESTION},
-    {"okvqa", "okvqa", "vqa_seed", 32, VP_PROMPT_QUESTION},
-    {"science_qa_img", "science_qa", "mc", 16, VP_PROMPT_SCIENCE},
-    {"st_qa", "st_qa", "anls", 32, VP_PROMPT_QUESTION},
-    {"doc_qa", "doc_qa", "anls", 64, VP_PROMPT_QUESTION},
-    {"tally_qa", "tally_qa", "em", 16, VP_PROMPT_QUESTIONS},
-    {"mmmu", "vqa2", "mmmu", 32, VP_PROMPT_MMMU},
-    {"coco_caption", "coco_captioning", "caption_jaccard", 64, VP_PROMPT_CAPTION},
+    {"coco_2014_vqa", "vqa2", 32, VP_PROMPT_QUESTION},
+    {"text_vqa", "text_vqa", 64, VP_PROMPT_QUESTION},
+    {"okvqa", "okvqa", 32, VP_PROMPT_QUESTION},
+    {"science_qa_img", "science_qa", 16, VP_PROMPT_SCIENCE},
+    {"st_qa", "st_qa", 32, VP_PROMPT_QUESTION},
+    {"doc_qa", "doc_qa", 64, VP_PROMPT_QUESTION},
+    {"tally_qa", "tally_qa", 16, VP_PROMPT_QUESTIONS},
+    {"mmmu", "vqa2", 32, VP_PROMPT_MMMU},
+    {"coco_caption", "coco_captioning", 64, VP_PROMPT_CAPTION},
     /* other names that the reference takes */
-    {"coco_2014_vqa_multi", "vqa2", "vqa_seed", 32, VP_PROMPT_QUESTIONS},
-    {"coco_captioning", "coco_captioning", "caption_jaccard", 64, VP_PROMPT_CAPTION},
+    {"coco_2014_vqa_multi", "vqa2", 32, VP_PROMPT_QUESTIONS},
+    {"coco_captioning", "coco_captioning", 64, VP_PROMPT_CAPTION},
 };
 static const char vp_impl_prompt_choice_style[] = "a_okvqa_mc";
 /* the sixth is two: the reference's list lacks a comma there */

@@ -940,6 +940,14 @@ static void test_data_defaults(void) {
     if (load_out(&d, "mixed_imgsizetier-low_crops1_topk1_blocks4.json")) CHECK_INT(number(&d, row_at(&d, 0), "output_tokens"), 64);
     unload(&d);
     remove_folder(in_folder("out"));
+    write_text(in_folder("mixed.jsonl"), "{\"question\": \"c\"}\n{\"question\": \"c\", \"hint\": \"h\", \"options\": [\"o\"]}\n");
+    CHECK_INT(cli(DATA "--data %F/mixed.jsonl --dataset_name science_qa_img --max_new_tokens 1"), 0);
+    if (load_out(&d, "science-qa-img_imgsizetier-low_crops0_topk1_blocks4.json")) {
+        check_row(&d, 0, 0, "ok", " User: science_qa: c Assistant:");
+        check_row(&d, 1, 1, "ok", " User: science_qa: h\nh\nA: o\n Assistant:");
+    }
+    unload(&d);
+    remove_folder(in_folder("out"));
     write_text(in_folder("mixed.jsonl"), "{\"dataset\": \"science_qa_img\", \"question\": \"c\"}\n");
     REFUSED(DATA "--data %F/mixed.jsonl", 3, "no options");
 }
