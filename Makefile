@@ -198,7 +198,7 @@ bench-gpu: $(PROBED)
 
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi
-	@set -e; for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program; done
+	@set -e; export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000; for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program; done
 
 # ---- libFuzzer (clang); what it finds lies in build/fuzz
 $(B)/fuzz/%: tests/fuzz/%.c vlmprof.h $(B)/fuzz/vlmprof_kernels.o

@@ -1,6 +1,6 @@
 /* bench_marks.c - the CPU backend's linear layers at the real model's shapes as shares of what this machine can do: the bf16 peak of its best
  * unit for ViT and prefill, the read bandwidth for decode; both measured in the same rounds, all threads. Beside them PyTorch's linear in bf16
- * in the same rounds, when python3 (or $PYTHON) can import torch. Medians. */
+ * in the same rounds, when python3 (or $PYTHON) can import torch. Each turn is one untimed call, which wakes the threads, and TURN timed ones. Medians. */
 #define VLMPROF_IMPLEMENTATION
 #include "../../vlmprof.h"
 
@@ -9,8 +9,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-enum { ROUNDS = 9 };
-static const struct { const char *what; int m, n, k; double reach; } marks[] = {
+enum { ROUNDS = 9, TURN = 3, COUNT = ROUNDS * TURN };
+typedef struct mark { const char *what; int m, n, k; double reach; } mark;
+static const mark marks[] = {
     { "vit qkv", 577, 3072, 1024, 0.5 },     { "vit out", 577, 1024, 1024, 0.5 },      { "vit fc1", 577, 4096, 1024, 0.5 },
     { "vit fc2", 577, 1024, 4096, 0.5 },     { "prefill qkv", 482, 6144, 2048, 0.5 },  { "prefill out", 1058, 2048, 2048, 0.5 },
     { "expert up", 132, 2048, 2048, 0 },     { "expert down", 132, 2048, 1024, 0 },    { "decode qkv", 1, 6144, 2048, 0.85 },
@@ -24,8 +25,8 @@ static int by_value(const void *a, const void *b) {
     return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b);
 }
 static int64_t median(int64_t *ns) {
-    qsort(ns, ROUNDS, sizeof *ns, by_value);
-    return ns[ROUNDS / 2];
+    qsort(ns, COUNT, sizeof *ns, by_value);
+    return ns[COUNT / 2];
 }
 
 /* the unit's products on operands that lie in registers or the first-level cache, every thread; returns FLOPs, time in *ns */
@@ -72,6 +73,23 @@ static int64_t read_pool(int threads) {
     return vp_clock_ns() - start;
 }
 
+/* one product, its weights read from the pool behind those of the product before */
+static int64_t our_linear(vk_queue *queue, float *y, const char *x, const mark *m) {
+    static size_t at;
+    size_t bytes = (size_t)m->n * (size_t)m->k * 2;
+    vk_linear w;
+    int64_t start;
+    memset(&w, 0, sizeof w);
+    if (at + bytes > pool_bytes) at = 0;
+    w.weights = pool + at;
+    w.n = m->n;
+    w.k = w.k_padded = m->k;
+    at += bytes;
+    start = vp_clock_ns();
+    vk_cpu_linear(queue, y, w.n, x, w.k, m->m, &w, VK_STORE_F32);
+    return vp_clock_ns() - start;
+}
+
 /* PyTorch as a child that answers a line with a line */
 typedef struct torch { FILE *ask, *answer; pid_t child; char version[64]; } torch;
 static int torch_start(torch *t, int threads) {
@@ -103,14 +121,13 @@ static int64_t torch_linear(torch *t, int m, int n, int k) {
 }
 
 int main(void) {
-    static int64_t ours[MARKS][ROUNDS], theirs[MARKS][ROUNDS], peak[ROUNDS], reading[ROUNDS];
+    static int64_t ours[MARKS][COUNT], theirs[MARKS][COUNT], peak[COUNT], reading[COUNT];
     vk_queue *queue;
     vk_setup setup;
     vp_error error;
     torch t;
     int has_torch, threads = vk_threads(0);
     double flops = 0;
-    size_t at = 0;
     char *x = (char *)vk_reserve((size_t)(1058 + VK_ROWS_MAX) * 4096 * 4);
     float *y = (float *)vk_reserve((size_t)1058 * 6144 * 4 + 50304 * 4);
     pool = (char *)vk_reserve(pool_bytes);
@@ -120,27 +137,22 @@ int main(void) {
     if (!pool || !x || !y || vk_cpu_open(&setup, &queue, &error) != VP_OK) { fprintf(stderr, "bench_marks: needs 600 MB of memory\n"); return 1; }
     memset(pool, 1, pool_bytes);
     has_torch = torch_start(&t, threads);
-    for (int round = 0; round < ROUNDS; round++) {
-        flops = peak_flops(threads, vk_cpu_of(queue)->gemm[0][VK_SHAPES - 1], &peak[round]);
-        reading[round] = read_pool(threads);
-        for (int i = 0; i < MARKS; i++) {
-            vk_linear w;
-            size_t bytes = (size_t)marks[i].n * (size_t)marks[i].k * 2;
-            int64_t start;
-            memset(&w, 0, sizeof w);
-            if (at + bytes > pool_bytes) at = 0;
-            w.weights = pool + at; w.n = marks[i].n; w.k = w.k_padded = marks[i].k;
-            at += bytes;
-            start = vp_clock_ns();
-            vk_cpu_linear(queue, y, w.n, x, w.k, marks[i].m, &w, VK_STORE_F32);
-            ours[i][round] = vp_clock_ns() - start;
-            theirs[i][round] = has_torch ? torch_linear(&t, marks[i].m, marks[i].n, marks[i].k) : -1;
-        }
-    }
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = -2; i < MARKS; i++)
+            for (int call = -1; call < TURN; call++) {
+                int64_t ns = i == -2 ? read_pool(threads) : i == -1 ? 0 : our_linear(queue, y, x, &marks[i]);
+                if (i == -1) flops = peak_flops(threads, vk_cpu_of(queue)->gemm[0][VK_SHAPES - 1], &ns);
+                if (call >= 0) (i == -2 ? reading : i == -1 ? peak : ours[i])[round * TURN + call] = ns;
+                if (i < 0 || call < TURN - 1) continue;
+                for (int k = -1; k < TURN; k++) {
+                    ns = has_torch ? torch_linear(&t, marks[i].m, marks[i].n, marks[i].k) : -1;
+                    if (k >= 0) theirs[i][round * TURN + k] = ns;
+                }
+            }
     {
         double gflops = flops / (double)median(peak), gbs = (double)pool_bytes / (double)median(reading);
-        printf("peaks, %d threads, medians of %d rounds: bf16 %.0f GFLOP/s (%s), reading %.1f GB/s\n", threads, ROUNDS, gflops,
-               vk_cpu_gemm(queue, 0, 1024), gbs);
+        printf("peaks, %d threads, medians of %d: bf16 %.0f GFLOP/s (%s), reading %.1f GB/s (one row: %s)\n", threads, COUNT, gflops,
+               vk_cpu_gemm(queue, 0, 1024), gbs, vk_cpu_gemm(queue, 0, 1));
         printf("%-12s %5s %6s %5s  %10s %6s %6s   %s\n", "shape", "m", "n", "k", "ours", "share", "reach", has_torch ? "PyTorch" : "PyTorch: not installed");
         for (int i = 0; i < MARKS; i++) {
             double work = marks[i].m == 1 ? 2.0 * marks[i].n * marks[i].k : 2.0 * marks[i].m * marks[i].n * marks[i].k; /* bytes or FLOPs */
