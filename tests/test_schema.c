@@ -344,6 +344,34 @@ static void test_files(const char *program) {
     free(text);
 }
 
+/* The knobs as the result tells them: which blocks an importance file keeps, more experts than trained. */
+static void test_knobs(const char *program) {
+    static const struct { const char *scores; int blocks; const char *want; } table[] = {
+        {"{\"1\": 0.5, \"2\": 0.5}", 3, "\"active_block_indices\": [0, 1, 3],"}, /* a tie: the file's order */
+        {"{\"2\": 0.5, \"1\": 0.5}", 3, "\"active_block_indices\": [0, 2, 3],"},
+        {"{\"2\": 0.5, \"1\": 0.4}", 2, "\"active_block_indices\": [0, 3],"},    /* first and last, whatever their scores */
+        {"{\"2\": 0.5, \"1\": 0.4}", 1, "\"active_block_indices\": [0],"}};
+    char arguments[700], *text;
+    size_t i;
+    check_case("knobs: importance files, top_k above the trained 2");
+    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char path[400];
+        FILE *f;
+        snprintf(path, sizeof path, "%s/scores.json", folder);
+        f = fopen(path, "w");
+        if (!CHECK(f != NULL)) return;
+        fputs(table[i].scores, f);
+        fclose(f);
+        snprintf(arguments, sizeof arguments, "--data samples/questions.jsonl --tier_list low --num_samples 1 --num_runs_per_sample 1 --top_k_list 8"
+                 " --num_active_blocks_list %d --importance_scores_file %s", table[i].blocks, path);
+        text = sweep(program, arguments, 0, 1);
+        check_note(text && strstr(text, table[i].want) && strstr(text, "\"top_k\": 8,"), __FILE__, __LINE__, "%s: %s", table[i].scores, table[i].want);
+        free(text);
+    }
+    text = sweep(program, "--data samples/questions.jsonl --tier_list low --num_samples 1 --top_k_list 9", 2, 0); /* it has 8 */
+    CHECK(text == NULL);
+}
+
 static void test_gpu_files(void) {
     char program[400];
     const char *b = getenv("B");
@@ -369,6 +397,7 @@ int main(void) {
         c.schema = &schema.json;
         check_note(schema_check(&c, 0, 0, "", 0), __FILE__, __LINE__, "%s: %s", c.where, c.what);
         test_files(program);
+        test_knobs(program);
         test_gpu_files();
     }
     document_free(&schema);
