@@ -170,7 +170,8 @@ static int sync_folder(const char *folder) {
 }
 
 /* ======================================================================================== options >>options */
-enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256, MERGE = 512, REPORT = 1024 };
+enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256, MERGE = 512, REPORT = 1024,
+       BEST = 2048, COMPARE = 4096 };
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, CHOICE, COUNTS, TEXTS } option_kind;
 typedef struct option_spec {
     const char *name;
@@ -263,11 +264,24 @@ static const option_spec OPTIONS[] = {
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: leave special tokens out"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: no space before punctuation, as scoring does"},
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL, RUN, "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
+    {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", REPORT | BEST, "the latency that accuracy is held against"},
+    {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", REPORT, "percentile over samples of that latency"},
+    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", BEST, "percentile over samples that must hold the budget"},
+    {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, REPORT | BEST, "draws of the bootstrap over samples"},
+    {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL, REPORT, "steps of the front that count: ms, in percent of the median latency"},
+    {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, REPORT, "... and in points of accuracy (1 is 0.01)"},
+    {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL, REPORT, "the device's TFLOP/s (default: the best that any stage here reaches)"},
+    {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL, REPORT, "the device's GB/s (default: the best that any stage here reaches)"},
+    {"markdown", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "Markdown on stdout instead of text"},
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "one row a configuration on stdout instead of text"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, REPORT,
+     "write report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, REPORT | BEST, "of the bootstrap"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST | REPORT | BEST | COMPARE, "JSON on stdout instead of text"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout at the end: files, P50s, accuracies"},
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "no progress and no table on stderr, errors only"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE | REPORT,
-     "this text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE | REPORT
+     | BEST | COMPARE, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
 
@@ -329,7 +343,8 @@ static const command COMMANDS[] = {
      "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official", 1, command_rescore},
     {"convert", CONVERT, "(IN | --synthetic NAME) OUT", "write a model as a bf16 folder, or packed for the CPU so that it opens at once",
      "vlmprof convert checkpoint checkpoint-bf16\n  vlmprof convert checkpoint checkpoint-packed --layout packed", 2, command_convert},
-    {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys", "vlmprof report results", SIZE_MAX, command_report},
+    {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys", 
+     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers", SIZE_MAX, command_report},
     {"info", INFO, "[--model DIR | --synthetic NAME]",
      "this build, its processor, memory, kernels and GPUs; with --model, what a checkpoint holds and needs",
      "vlmprof info --model checkpoint --json", 0, command_info},
@@ -6849,6 +6864,16 @@ static void results_free(results *r) {
 }
 static double result_at(const result_file *f, int which, size_t row) { return f->columns[which] ? f->columns[which][row] : (double)NAN; }
 
+/* Place of a sample, or f->count. */
+static size_t result_row(const result_file *f, int64_t id) {
+    size_t low = 0, high = f->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (f->ids[middle] < id) low = middle + 1; else high = middle;
+    }
+    return low < f->count && f->ids[low] == id ? low : f->count;
+}
+
 /* ---- a file. What is wrong is written into f->error: files are read side by side. */
 #define MS_MOST 1e12 /* thirty years: sums and squares of such values are still finite */
 enum { RESULT_READERS = 4, RESULT_BYTES_MOST = 1 << 30 };
@@ -7154,7 +7179,8 @@ static void read_result(result_file *f, parsed *scratch) {
     vp_result r = vp_file_read(f->path, RESULT_BYTES_MOST, &text, &bytes, &error);
     if (r == VP_OK && (r = parse_json(scratch, text, bytes, &error)) != VP_OK) {
         f->is_other = 3;
-        snprintf(f->error, sizeof f->error, "%.500s: byte %lld: %.200s", f->path, (long long)error.offset, error.text[0] ? error.text : vp_result_text(r));
+        snprintf(f->error, sizeof f->error, "%.500s: byte %lld: %.200s", f->path, (long long)error.offset,
+                 error.text[0] ? error.text : vp_result_text(r));
     } else if (r != VP_OK) {
         error_line(f->error, sizeof f->error, r, &error);
         if (!strstr(f->error, f->path)) snprintf(f->error, sizeof f->error, "%.500s: %.200s", f->path, vp_result_text(r));
@@ -7195,7 +7221,8 @@ static int list_results(text_list *paths, const char *operand) {
         free(path);
     }
     closedir(d);
-    if (paths->count == first) return complain(EXIT_INPUT, "%s: the folder holds no result files (*_imgsize*.json): run vlmprof sweep, or merge", operand);
+    if (paths->count == first)
+        return complain(EXIT_INPUT, "%s: the folder holds no result files (*_imgsize*.json): run vlmprof sweep, or merge", operand);
     qsort(paths->items + first, paths->count - first, sizeof *paths->items, by_text);
     return 0;
 }
@@ -7265,7 +7292,8 @@ static void pair_group(results *r, result_group *g) {
     g->ids = all;
     g->uncommon_count = all_count - g->id_count;
     if (g->uncommon_count)
-        text_list_add(&r->notes, "%.60s: %zu of %zu samples are not measured in all configurations: left out of what is paired", r->files[g->first].task,
+        text_list_add(&r->notes, "%.60s: %zu of %zu samples are not measured in all configurations: left out of what is paired",
+                      r->files[g->first].task,
                       g->uncommon_count, all_count);
     free(seen);
 }
@@ -7306,7 +7334,8 @@ static int keep_results(results *r, const text_list *paths, const unsigned char 
     }
     r->count = kept;
     if (code) return code;
-    if (others) text_list_add(&r->notes, "%.300s%s no result file%s: left out", first_other, others > 1 ? " and others are" : " is", others > 1 ? "s" : "");
+    if (others)
+        text_list_add(&r->notes, "%.300s%s no result file%s: left out", first_other, others > 1 ? " and others are" : " is", others > 1 ? "s" : "");
     return kept ? 0 : complain(EXIT_INPUT, "%s: no result file in it", paths->items[0]);
 }
 /* Reads folders and files, RESULT_READERS at a time: what stays in memory is arrays. 0 or an exit code. */
@@ -7377,29 +7406,1641 @@ static double *paired_column(const results *r, const result_group *g, int which,
 }
 
 /* ============================================================================================= report >>report
- * E1, where the time goes; E2, what it buys. */
-static int command_report(const options *o) {
-    results r;
-    int code;
-    if (!o->operand_count) return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
-    if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
-    for (size_t i = 0; i < r.notes.count; i++) fprintf(stderr, "vlmprof: %s\n", r.notes.items[i]);
-    for (size_t i = 0; i < r.group_count; i++) {
-        const result_group *g = &r.groups[i];
-        const int column_total = METRIC_TOTAL;
-        int64_t *ids;
-        size_t count = paired_ids(&r, g, &column_total, 1, &ids);
-        double *values = paired_column(&r, g, METRIC_TOTAL, ids, count);
-        for (size_t p = 0; p < g->paired_count; p++) {
-            const result_file *f = &r.files[g->paired[p]];
-            char name[80];
-            printf("%-24s %-24s %5zu samples %9.3f ms\n", f->task, setting_text(f, name), f->count, vp_statistics_mean(values + p * count, count));
-        }
-        free(values);
-        free(ids);
+ * E1: where the time of a request goes. E2: what accuracy it buys, and what the knobs do to both. Computed once into a `report`; text, Markdown,
+ * CSV, JSON and HTML only print it. Intervals are at 95 %. */
+enum { KNOB_SIZE, KNOB_TOP_K, KNOB_BLOCKS, KNOBS };
+static const char *const KNOB_NAMES[KNOBS] = {"image size", "top_k", "blocks"};
+static const char *const KNOB_KEYS[KNOBS] = {"image_size", "top_k", "num_active_blocks"};
+typedef struct report_settings {
+    int axis;             /* METRIC_*: the latency that accuracy is held against */
+    double percentile;    /* over samples; -1: the mean */
+    size_t resamples;
+    uint32_t seed;
+    double epsilon_share, epsilon_accuracy; /* of the median latency; absolute */
+    double peak_tflops, peak_gbs;           /* NaN: the best that these files reach */
+    double budget, min_accuracy;            /* infinite: none */
+} report_settings;
+
+typedef enum bound { BOUND_NONE, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LAUNCH } bound;
+static const char *const BOUND_NAMES[] = {"-", "compute", "memory", "launch"};
+typedef struct stage_cost {
+    vp_estimate p50;             /* ms over samples */
+    double mean, share;          /* ms; of the mean T_total */
+    double flops, bytes, launches, tflops, gbs; /* means a request; achieved; NaN: not counted */
+    double host_share;           /* wall / ms: on a GPU the share of the time in which the host was still sending work */
+    double idle_share;           /* of the device, where kernels were timed; NaN: not known */
+    bound limit;                 /* what holds it up */
+} stage_cost;
+typedef struct decomposition {   /* of one file */
+    const result_file *file;
+    vp_estimate p50[METRIC_STAGE];
+    double mean[METRIC_STAGE], p95[METRIC_STAGE], p99[METRIC_STAGE];
+    size_t counts[METRIC_STAGE]; /* samples that have it */
+    stage_cost stages[VP_STAGE_COUNT];
+    double closure, unaccounted_share, idle_share, run_spread; /* run_spread: median over samples of a sample's runs' std / mean */
+} decomposition;
+
+typedef struct curve_bin { double x; vp_estimate y; size_t count; } curve_bin;
+typedef struct curve { /* a latency against what it should grow with */
+    const char *name, *x_name, *y_name, *unit; /* unit of the slope */
+    char label[48];                            /* of which configurations */
+    curve_bin *bins; size_t bin_count;
+    vp_estimate slope; double intercept, r2; size_t count; /* NaN: x does not vary */
+} curve;
+
+typedef struct knob_front { int knob; int32_t level; uint32_t *front; size_t count; double area; } knob_front;
+typedef struct knob_gain { size_t from, to; int knob; vp_gain gain; } knob_gain;
+typedef struct tradeoff {        /* of one group; indices are places in group->paired */
+    const result_group *group;
+    char reason[160];            /* why there is none; empty: there is */
+    int is_corpus;               /* accuracy of whole files only: no intervals */
+    int64_t *ids; size_t config_count, sample_count;
+    double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */
+    vp_bootstrap_point *points;  /* [config_count]; NaN where not known */
+    double *at_latency, *at_accuracy; /* the points as two arrays */
+    uint32_t *front, *kept; size_t front_count, kept_count; /* kept: after epsilon */
+    double epsilon_latency, area, area_latency, area_accuracy;
+    int32_t *levels; vp_knobs knobs; int knob_of[KNOBS]; /* knobs that vary: KNOB_* of each column of levels */
+    size_t level_example[KNOBS][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, for its name */
+    vp_effect *effects[2]; size_t effect_count; double *shares[2]; int32_t order; /* of latency and accuracy, means over samples; 0: none */
+    knob_front *fronts; size_t knob_front_count;
+    knob_gain *gains; size_t gain_count;
+} tradeoff;
+typedef struct report {
+    const results *r;
+    report_settings settings;
+    text_list warnings, findings;
+    decomposition *items;        /* [r->count] */
+    double peak_tflops, peak_gbs;
+    int peaks_are_given;
+    curve *curves; size_t curve_count; size_t *curve_group; /* group of each */
+    tradeoff *tradeoffs;         /* [r->group_count] */
+} report;
+
+/* ---- E1 */
+static vp_estimate estimate_none(void) {
+    vp_estimate e = {(double)NAN, (double)NAN, (double)NAN};
+    return e;
+}
+/* Median with its interval; sorts the values. */
+static vp_estimate median_of(double *values, size_t count) {
+    vp_estimate e = estimate_none();
+    vp_statistics s;
+    if (!count || vp_statistics_compute(values, count, values, &s) != VP_OK) return e;
+    e.value = s.p50;
+    if (vp_statistics_percentile_interval(values, count, 50, 0.95, &e.low, &e.high) != VP_OK) e.low = e.high = (double)NAN;
+    return e;
+}
+/* The finite values of a column into out; their number. */
+static size_t column_values(const result_file *f, int which, double *out) {
+    size_t count = 0;
+    for (size_t i = 0; f->columns[which] && i < f->count; i++) if (isfinite(f->columns[which][i])) out[count++] = f->columns[which][i];
+    return count;
+}
+/* Mean with samples that lack it as 0: parts of a mean total that add up. */
+static double column_part(const result_file *f, int which, double *scratch) {
+    size_t count = column_values(f, which, scratch);
+    return count ? vp_statistics_sum(scratch, count) / (double)f->count : (double)NAN;
+}
+static double run_spread_of(const result_file *f, double *scratch) {
+    size_t count = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        size_t runs = f->run_at[i + 1] - f->run_at[i];
+        if (runs < 2) continue;
+        scratch[count++] = vp_statistics_std(f->run_total + f->run_at[i], runs) / vp_statistics_mean(f->run_total + f->run_at[i], runs)
+                         * sqrt((double)runs / (double)(runs - 1));
     }
-    results_free(&r);
+    return median_of(scratch, count).value;
+}
+static void decompose_stage(decomposition *d, int stage, double total, double *scratch) {
+    const result_file *f = d->file;
+    stage_cost *s = &d->stages[stage];
+    double wall = column_part(f, stage_column(stage, DETAIL_WALL), scratch);
+    s->mean = column_part(f, stage_column(stage, 0), scratch);
+    s->share = s->mean / total;
+    s->p50 = median_of(scratch, column_values(f, stage_column(stage, 0), scratch));
+    s->flops = column_part(f, stage_column(stage, DETAIL_FLOPS), scratch);
+    s->bytes = column_part(f, stage_column(stage, DETAIL_BYTES), scratch);
+    s->launches = column_part(f, stage_column(stage, DETAIL_LAUNCHES), scratch);
+    s->tflops = s->mean > 0 ? s->flops / s->mean / 1e9 : (double)NAN;
+    s->gbs = s->mean > 0 ? s->bytes / s->mean / 1e6 : (double)NAN;
+    s->host_share = s->mean > 0 && !is_host_stage(stage) ? wall / s->mean : (double)NAN;
+    s->idle_share = f->kernel_device_ms[stage] > 0 ? 1 - f->kernel_ms[stage] / f->kernel_device_ms[stage] : (double)NAN;
+}
+static void decompose(decomposition *d, const result_file *f) {
+    double *scratch = (double *)resize(NULL, f->count, sizeof *scratch), device = 0, kernels = 0;
+    d->file = f;
+    for (int m = 0; m < METRIC_STAGE; m++) {
+        size_t count = d->counts[m] = column_values(f, m, scratch);
+        d->mean[m] = vp_statistics_mean(scratch, count);
+        d->p50[m] = median_of(scratch, count);
+        d->p95[m] = vp_statistics_percentile(scratch, count, 95);
+        d->p99[m] = vp_statistics_percentile(scratch, count, 99);
+    }
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        decompose_stage(d, s, d->mean[METRIC_TOTAL], scratch);
+        if (!(f->kernel_device_ms[s] >= 0)) continue;
+        device += f->kernel_device_ms[s];
+        kernels += f->kernel_ms[s];
+    }
+    d->idle_share = device > 0 ? 1 - kernels / device : (double)NAN;
+    d->unaccounted_share = d->mean[METRIC_UNACCOUNTED] / d->mean[METRIC_TOTAL];
+    d->closure = 1 - d->unaccounted_share;
+    d->run_spread = run_spread_of(f, scratch);
+    free(scratch);
+}
+/* The roofs: as given, else the best that a stage of at least a hundredth of a request reaches. */
+static void find_peaks(report *p) {
+    const double *given_tflops = &p->settings.peak_tflops, *given_gbs = &p->settings.peak_gbs;
+    for (size_t i = 0; i < p->r->count; i++) {
+        for (int s = 0; s < VP_STAGE_COUNT; s++) {
+            const stage_cost *c = &p->items[i].stages[s];
+            if (!(c->share >= 0.01)) continue;
+            if (c->tflops > p->peak_tflops) p->peak_tflops = c->tflops;
+            if (c->gbs > p->peak_gbs) p->peak_gbs = c->gbs;
+        }
+    }
+    if (isfinite(*given_tflops)) p->peak_tflops = *given_tflops;
+    if (isfinite(*given_gbs)) p->peak_gbs = *given_gbs;
+    p->peaks_are_given = isfinite(*given_tflops) && isfinite(*given_gbs);
+}
+/* A third of a roof is needed to call it the limit; below that starting work, waiting and small shapes take the time. */
+static bound bound_of(const report *p, const stage_cost *c) {
+    double compute = c->tflops / p->peak_tflops, memory = c->gbs / p->peak_gbs;
+    if (!(c->mean > 0) || !(c->flops > 0 || c->bytes > 0) || !(p->peak_tflops > 0) || !(p->peak_gbs > 0)) return BOUND_NONE;
+    if (c->idle_share > 0.5) return BOUND_LAUNCH;
+    if (!(compute >= 1.0 / 3 || memory >= 1.0 / 3)) return BOUND_LAUNCH;
+    return compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
+}
+
+/* ---- curves */
+typedef struct xy { double x, y; } xy;
+typedef struct xy_list { xy *items; size_t count, capacity; } xy_list;
+static void xy_add(xy_list *l, double x, double y) {
+    if (!isfinite(x) || !isfinite(y)) return;
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity * 2 + 256;
+        l->items = (xy *)resize(l->items, l->capacity, sizeof *l->items);
+    }
+    l->items[l->count].x = x;
+    l->items[l->count++].y = y;
+}
+static int by_x(const void *a, const void *b) {
+    const xy *p = (const xy *)a, *q = (const xy *)b;
+    return p->x < q->x ? -1 : p->x > q->x ? 1 : p->y < q->y ? -1 : p->y > q->y;
+}
+static void fit_curve(curve *c, const xy_list *l) {
+    double *x = (double *)resize(NULL, l->count, 2 * sizeof *x), *y = (double *)resize(NULL, l->count, 2 * sizeof *y), *fitted = y + l->count;
+    vp_linear_options o = vp_linear_options_default();
+    vp_linear_errors e;
+    vp_linear fit;
+    c->slope = estimate_none();
+    c->intercept = c->r2 = (double)NAN;
+    c->count = l->count;
+    for (size_t i = 0; i < l->count; i++) { x[2 * i] = 1; x[2 * i + 1] = l->items[i].x; y[i] = l->items[i].y; }
+    if (l->count > 2 && vp_linear_compute(x, y, l->count, 2, &o, &fit, NULL) == VP_OK) {
+        c->slope.value = fit.coefficient[1];
+        c->intercept = fit.coefficient[0];
+        if (vp_linear_coefficient(&fit, 1, 0.95, &c->slope.low, &c->slope.high) != VP_OK) c->slope.low = c->slope.high = (double)NAN;
+        for (size_t i = 0; i < l->count; i++) fitted[i] = vp_linear_value(&fit, x + 2 * i);
+        if (vp_linear_errors_compute(y, fitted, l->count, x, &e) == VP_OK) c->r2 = e.r2;
+    }
+    free(x);
+    free(y);
+}
+/* Medians over each x, or over tenths of the points where there are more than a dozen of them. */
+static void bin_curve(curve *c, xy_list *l) {
+    enum { BINS = 12 };
+    double *values = (double *)resize(NULL, l->count, sizeof *values);
+    size_t distinct = 0, start = 0;
+    qsort(l->items, l->count, sizeof *l->items, by_x);
+    for (size_t i = 0; i < l->count; i++) distinct += !i || l->items[i].x > l->items[i - 1].x;
+    c->bins = (curve_bin *)zeroed(BINS, sizeof *c->bins);
+    for (size_t i = 1; i <= l->count; i++) {
+        int is_end = i == l->count || (distinct <= BINS ? l->items[i].x > l->items[i - 1].x : i >= (c->bin_count + 1) * l->count / BINS);
+        curve_bin *b = &c->bins[c->bin_count];
+        if (!is_end) continue;
+        for (size_t k = start; k < i; k++) values[k - start] = l->items[k].y;
+        b->x = l->items[start + (i - start) / 2].x;
+        b->y = median_of(values, i - start);
+        b->count = i - start;
+        c->bin_count++;
+        start = i;
+    }
+    free(values);
+}
+static void add_curve(report *p, size_t group, const curve *kind, const char *label, xy_list *l) {
+    curve *c;
+    if (l->count) {
+        p->curves = (curve *)resize(p->curves, p->curve_count + 1, sizeof *p->curves);
+        p->curve_group = (size_t *)resize(p->curve_group, p->curve_count + 1, sizeof *p->curve_group);
+        p->curve_group[p->curve_count] = group;
+        c = &p->curves[p->curve_count++];
+        *c = *kind;
+        snprintf(c->label, sizeof c->label, "%s", label);
+        fit_curve(c, l);
+        bin_curve(c, l);
+    }
+    free(l->items);
+    memset(l, 0, sizeof *l);
+}
+static int same_size(const result_file *x, const result_file *y) {
+    return size_rank(x) == size_rank(y) && !strcmp(x->tier ? x->tier : "", y->tier ? y->tier : "");
+}
+/* The language model's knobs do nothing to vision: a sample counts once a size, with its mean over the configurations of that size. */
+static void vision_curve(report *p, size_t group) {
+    static const curve kind = {"vision", "views", "T_vision_total", "ms/view", "", NULL, 0, {0, 0, 0}, 0, 0, 0};
+    const result_group *g = &p->r->groups[group];
+    xy_list points = {NULL, 0, 0};
+    size_t end = g->first + g->count;
+    for (size_t first = g->first, next; first < end; first = next) {
+        const result_file *f = &p->r->files[first];
+        for (next = first + 1; next < end && same_size(f, &p->r->files[next]);) next++;
+        for (size_t i = 0; i < f->count; i++) {
+            double sum = 0, count = 0;
+            for (size_t k = first; k < next; k++) {
+                const result_file *other = &p->r->files[k];
+                size_t row = i < other->count && other->ids[i] == f->ids[i] ? i : result_row(other, f->ids[i]);
+                double ms = row < other->count ? result_at(other, METRIC_VISION, row) : (double)NAN;
+                if (isfinite(ms)) { sum += ms; count++; }
+            }
+            xy_add(&points, result_at(f, COLUMN_VIEWS, i), sum / count);
+        }
+    }
+    add_curve(p, group, &kind, "all", &points);
+}
+static void language_curves(report *p, size_t group) {
+    static const curve kinds[] = {
+        {"prefill", "total_sequence_length", "T_LLM_prefill", "ms/token", "", NULL, 0, {0, 0, 0}, 0, 0, 0},
+        {"decode", "decode steps", "T_LLM_decode", "ms/step", "", NULL, 0, {0, 0, 0}, 0, 0, 0},
+        {"decode context", "total_sequence_length", "T_decode_per_token", "ms/token", "", NULL, 0, {0, 0, 0}, 0, 0, 0}};
+    static const int xs[] = {COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS, COLUMN_SEQUENCE}, ys[] = {METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
+    const result_group *g = &p->r->groups[group];
+    unsigned char *done = (unsigned char *)zeroed(g->count, 1);
+    for (int which = 0; which < 3; which++) {
+        memset(done, 0, g->count);
+        for (size_t a = 0; a < g->count; a++) {
+            const result_file *f = &p->r->files[g->first + a];
+            xy_list points = {NULL, 0, 0};
+            char label[48];
+            if (done[a]) continue;
+            snprintf(label, sizeof label, "k%lld b%lld", (long long)f->top_k, (long long)f->block_count);
+            for (size_t b = a; b < g->count; b++) {
+                const result_file *other = &p->r->files[g->first + b];
+                if (other->top_k != f->top_k || other->block_count != f->block_count) continue;
+                done[b] = 1;
+                for (size_t i = 0; i < other->count; i++)
+                    if (which != 1) xy_add(&points, result_at(other, xs[which], i), result_at(other, ys[which], i));
+                    else if (result_at(other, COLUMN_OUTPUT_TOKENS, i) > 1)
+                        xy_add(&points, result_at(other, xs[which], i) - 1, result_at(other, ys[which], i));
+            }
+            add_curve(p, group, &kinds[which], label, &points);
+        }
+    }
+    free(done);
+}
+
+/* ---- E2 */
+static int compare_knob(const result_file *x, const result_file *y, int knob) {
+    if (knob == KNOB_TOP_K) return x->top_k != y->top_k ? (x->top_k < y->top_k ? -1 : 1) : 0;
+    if (knob == KNOB_BLOCKS) return x->block_count != y->block_count ? (x->block_count < y->block_count ? -1 : 1) : 0;
+    if (size_rank(x) != size_rank(y)) return size_rank(x) < size_rank(y) ? -1 : 1;
+    return strcmp(x->tier ? x->tier : "", y->tier ? y->tier : "");
+}
+/* Values of a knob, ascending: a configuration of each; VP_KNOB_LEVEL_LIMIT + 1: too many. */
+static int32_t find_levels(tradeoff *t, const results *r, int knob) {
+    size_t *examples = t->level_example[knob];
+    int32_t count = 0;
+    for (size_t i = 0; i < t->config_count; i++) {
+        const result_file *f = &r->files[t->group->paired[i]];
+        int32_t at = 0;
+        while (at < count && compare_knob(&r->files[t->group->paired[examples[at]]], f, knob) < 0) at++;
+        if (at < count && !compare_knob(&r->files[t->group->paired[examples[at]]], f, knob)) continue;
+        if (count == VP_KNOB_LEVEL_LIMIT) return count + 1;
+        memmove(examples + at + 1, examples + at, (size_t)(count - at) * sizeof *examples);
+        examples[at] = i;
+        count++;
+    }
+    return count;
+}
+/* Levels of the knobs that vary; 0 when none does, or one has too many. */
+static int find_knobs(tradeoff *t, const results *r) {
+    for (int k = 0; k < KNOBS; k++) {
+        int32_t count = find_levels(t, r, k);
+        if (count > VP_KNOB_LEVEL_LIMIT) return 0;
+        if (count < 2) continue;
+        t->knobs.level_counts[t->knobs.knob_count] = count;
+        t->knob_of[t->knobs.knob_count++] = k;
+    }
+    t->levels = (int32_t *)zeroed(t->config_count * KNOBS, sizeof *t->levels);
+    for (size_t i = 0; i < t->config_count; i++) {
+        for (int32_t k = 0; k < t->knobs.knob_count; k++) {
+            const size_t *examples = t->level_example[t->knob_of[k]];
+            int32_t *level = &t->levels[i * (size_t)t->knobs.knob_count + (size_t)k];
+            while (compare_knob(&r->files[t->group->paired[examples[*level]]], &r->files[t->group->paired[i]], t->knob_of[k])) ++*level;
+        }
+    }
+    t->knobs.levels = t->levels;
+    t->knobs.config_count = t->config_count;
+    return t->knobs.knob_count > 0;
+}
+static void find_effects(tradeoff *t) {
+    const double *values[2];
+    values[0] = t->latency;
+    values[1] = t->accuracy;
+    for (t->order = t->knobs.knob_count > 1 ? 2 : 1; t->order > 0; t->order--) {
+        size_t bytes = vp_effects_scratch_bytes(&t->knobs, t->order), terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
+        vp_result done = VP_OK;
+        void *scratch;
+        t->effect_count = vp_effect_count(&t->knobs, t->order);
+        if (!t->effect_count) continue;
+        scratch = resize(NULL, bytes, 1);
+        for (int v = 0; v < 2 && done == VP_OK && values[v]; v++) {
+            t->effects[v] = (vp_effect *)zeroed(t->effect_count, sizeof *t->effects[v]);
+            t->shares[v] = (double *)zeroed(terms, sizeof(double));
+            done = vp_effects(&t->knobs, values[v], t->sample_count, t->order, 0.95, scratch, bytes, t->effects[v], t->shares[v], NULL);
+        }
+        free(scratch);
+        if (done == VP_OK) return;
+        for (int v = 0; v < 2; v++) {
+            free(t->effects[v]);
+            free(t->shares[v]);
+            t->effects[v] = NULL;
+            t->shares[v] = NULL;
+        }
+    }
+    t->order = 0; /* holes of the grid, or a single sample: nothing can be told apart */
+    t->effect_count = 0;
+}
+static void find_knob_fronts(tradeoff *t) {
+    int32_t *keys = (int32_t *)resize(NULL, t->config_count, sizeof *keys);
+    for (int32_t k = 0; k < t->knobs.knob_count; k++) {
+        for (int32_t level = 0; level < t->knobs.level_counts[k]; level++) {
+            knob_front *f;
+            t->fronts = (knob_front *)resize(t->fronts, t->knob_front_count + 1, sizeof *t->fronts);
+            f = &t->fronts[t->knob_front_count++];
+            f->knob = t->knob_of[k];
+            f->level = level;
+            f->front = (uint32_t *)zeroed(t->config_count, sizeof *f->front);
+            f->count = 0;
+            for (size_t i = 0; i < t->config_count; i++) keys[i] = t->levels[i * (size_t)t->knobs.knob_count + (size_t)k];
+            if (vp_pareto_front_fixed(t->at_latency, t->at_accuracy, keys, level, t->config_count, f->front, &f->count) != VP_OK) f->count = 0;
+            f->area = vp_pareto_area(t->at_latency, t->at_accuracy, t->config_count, f->front, f->count, t->area_latency, t->area_accuracy);
+        }
+    }
+    free(keys);
+}
+static void find_gains(tradeoff *t) {
+    for (size_t i = 0; i < t->config_count && t->accuracy; i++) {
+        for (int32_t k = 0; k < t->knobs.knob_count; k++) {
+            knob_gain g;
+            g.from = i;
+            g.knob = t->knob_of[k];
+            if (vp_knob_next(&t->knobs, i, k, &g.to) != VP_OK) continue;
+            if (vp_gain_compute(t->latency + i * t->sample_count, t->accuracy + i * t->sample_count, t->latency + g.to * t->sample_count,
+                                t->accuracy + g.to * t->sample_count, t->sample_count, 0.95, &g.gain) != VP_OK) continue;
+            t->gains = (knob_gain *)resize(t->gains, t->gain_count + 1, sizeof *t->gains);
+            t->gains[t->gain_count++] = g;
+        }
+    }
+}
+static void find_front(tradeoff *t, const report_settings *s) {
+    vp_epsilon e;
+    double *sorted = (double *)resize(NULL, t->config_count, sizeof *sorted);
+    vp_statistics middle;
+    t->front = (uint32_t *)zeroed(t->config_count, sizeof *t->front);
+    t->kept = (uint32_t *)zeroed(t->config_count, sizeof *t->kept);
+    t->at_latency = (double *)resize(NULL, t->config_count, sizeof(double));
+    t->at_accuracy = (double *)resize(NULL, t->config_count, sizeof(double));
+    t->area_latency = 0;
+    t->area_accuracy = HUGE_VAL;
+    for (size_t i = 0; i < t->config_count; i++) {
+        t->at_latency[i] = t->points[i].latency;
+        t->at_accuracy[i] = t->points[i].accuracy;
+        if (t->at_latency[i] > t->area_latency) t->area_latency = t->at_latency[i];
+        if (t->at_accuracy[i] < t->area_accuracy) t->area_accuracy = t->at_accuracy[i];
+    }
+    vp_statistics_compute(t->at_latency, t->config_count, sorted, &middle);
+    free(sorted);
+    e.latency = t->epsilon_latency = s->epsilon_share * middle.p50;
+    e.accuracy = s->epsilon_accuracy;
+    e.relative = 0;
+    if (vp_pareto_front(t->at_latency, t->at_accuracy, t->config_count, VP_PARETO_FIRST, t->front, &t->front_count) != VP_OK) t->front_count = 0;
+    if (vp_pareto_epsilon(t->at_latency, t->at_accuracy, t->config_count, t->front, t->front_count, e, t->kept, &t->kept_count) != VP_OK)
+        t->kept_count = 0;
+    t->area = vp_pareto_area(t->at_latency, t->at_accuracy, t->config_count, t->front, t->front_count, t->area_latency, t->area_accuracy);
+}
+static size_t equal_points(const tradeoff *t, size_t config) { /* how many have this very latency and accuracy, itself included */
+    size_t count = 0;
+    for (size_t i = 0; i < t->config_count; i++)
+        count += !(t->at_latency[i] < t->at_latency[config] || t->at_latency[i] > t->at_latency[config])
+              && !(t->at_accuracy[i] < t->at_accuracy[config] || t->at_accuracy[i] > t->at_accuracy[config]);
+    return count;
+}
+static void bootstrap_points(tradeoff *t, const report_settings *s) {
+    vp_bootstrap_options o = vp_bootstrap_options_default();
+    size_t bytes = vp_bootstrap_scratch_bytes(t->config_count, t->sample_count, s->resamples);
+    void *scratch;
+    o.resamples = s->resamples;
+    o.seed = s->seed;
+    o.percentile = s->percentile;
+    o.budget = s->budget;
+    o.min_accuracy = s->min_accuracy;
+    scratch = resize(NULL, bytes, 1);
+    if (vp_bootstrap(t->latency, t->accuracy, t->config_count, t->sample_count, &o, scratch, bytes, t->points) != VP_OK)
+        snprintf(t->reason, sizeof t->reason, "the values are too large to be drawn from");
+    free(scratch);
+}
+/* The accuracy of a corpus metric belongs to a whole file: points without intervals. */
+static void corpus_points(tradeoff *t, const results *r, const report_settings *s) {
+    double *sorted = (double *)resize(NULL, t->sample_count, sizeof *sorted);
+    for (size_t i = 0; i < t->config_count; i++) {
+        vp_bootstrap_point *p = &t->points[i];
+        vp_statistics stats;
+        p->latency_low = p->latency_high = p->accuracy_low = p->accuracy_high = p->membership = p->within_budget = p->best = (double)NAN;
+        p->accuracy = r->files[t->group->paired[i]].accuracy;
+        vp_statistics_compute(t->latency + i * t->sample_count, t->sample_count, sorted, &stats);
+        p->latency = s->percentile < 0 ? stats.mean : vp_statistics_percentile(sorted, t->sample_count, s->percentile);
+        if (s->percentile >= 0) vp_statistics_percentile_interval(sorted, t->sample_count, s->percentile, 0.95, &p->latency_low, &p->latency_high);
+        else vp_statistics_mean_interval(sorted, t->sample_count, 0.95, &p->latency_low, &p->latency_high);
+    }
+    free(sorted);
+}
+static void trade_off(tradeoff *t, const results *r, const result_group *g, const report_settings *s) {
+    int columns[2], files_have = 1, rows_have = 1;
+    columns[0] = s->axis;
+    columns[1] = COLUMN_ACCURACY;
+    t->group = g;
+    t->config_count = g->paired_count;
+    for (size_t i = 0; i < g->paired_count; i++) {
+        files_have &= isfinite(r->files[g->paired[i]].accuracy) != 0;
+        rows_have &= r->files[g->paired[i]].columns[COLUMN_ACCURACY] != NULL;
+    }
+    t->is_corpus = files_have && !rows_have;
+    t->sample_count = paired_ids(r, g, columns, t->is_corpus ? 1 : 2, &t->ids);
+    if (!files_have && !rows_have) snprintf(t->reason, sizeof t->reason, "no accuracy: the data have no answers to compare with");
+    else if (t->sample_count < 2)
+        snprintf(t->reason, sizeof t->reason, "%zu samples have %s and an accuracy in all configurations: at least 2 are needed", t->sample_count,
+                 METRIC_KEYS[s->axis]);
+    if (t->reason[0]) return;
+    t->latency = paired_column(r, g, s->axis, t->ids, t->sample_count);
+    t->points = (vp_bootstrap_point *)zeroed(t->config_count, sizeof *t->points);
+    if (t->is_corpus) corpus_points(t, r, s);
+    else {
+        t->accuracy = paired_column(r, g, COLUMN_ACCURACY, t->ids, t->sample_count);
+        bootstrap_points(t, s);
+    }
+    if (t->reason[0]) return;
+    find_front(t, s);
+    if (!find_knobs(t, r)) return;
+    find_effects(t);
+    find_knob_fronts(t);
+    find_gains(t);
+}
+static void tradeoff_free(tradeoff *t) {
+    void *all[] = {t->ids, t->latency, t->accuracy, t->points, t->at_latency, t->at_accuracy, t->front, t->kept, t->levels, t->effects[0],
+                   t->effects[1],
+                   t->shares[0], t->shares[1], t->gains};
+    for (size_t i = 0; i < t->knob_front_count; i++) free(t->fronts[i].front);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
+    free(t->fronts);
+}
+/* "medium", "576 tokens", "4": a knob's level */
+static const char *level_text(const tradeoff *t, const results *r, int knob, int32_t level, char out[48]) {
+    const result_file *f = &r->files[t->group->paired[t->level_example[knob][level]]];
+    if (knob == KNOB_SIZE && f->tier) snprintf(out, 48, "%.40s", f->tier);
+    else if (knob == KNOB_SIZE) snprintf(out, 48, "%lld tokens", (long long)f->target_tokens);
+    else snprintf(out, 48, "%lld", (long long)(knob == KNOB_TOP_K ? f->top_k : f->block_count));
+    return out;
+}
+
+/* ---- what a reader must know first */
+static size_t differing_files(const results *r, size_t offset) { /* files whose text differs from the first's */
+    size_t count = 0;
+    for (size_t i = 1; i < r->count; i++) {
+        const char *a = *(char *const *)(const void *)((const char *)&r->files[0] + offset);
+        const char *b = *(char *const *)(const void *)((const char *)&r->files[i] + offset);
+        count += strcmp(a ? a : "", b ? b : "") != 0;
+    }
+    return count;
+}
+static void warn_of_files(report *p) {
+    static const struct { const char *name; size_t offset; } same[] = {{"device", offsetof(result_file, device)}, {"model", offsetof(result_file,
+                                                                                          model)},
+        {"weights", offsetof(result_file, weights)}, {"timing", offsetof(result_file, timing)}, {"version", offsetof(result_file, version)}};
+    const results *r = p->r;
+    int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const result_file *f = &r->files[i];
+        failed += f->failed_count;
+        missing += f->missing_count > 0 ? f->missing_count : 0;
+        throttled += f->throttled_runs > 0 ? f->throttled_runs : 0;
+        outliers += f->outlier_runs > 0 ? f->outlier_runs : 0;
+        runs += f->run_at ? (int64_t)f->run_at[f->count] : 0;
+        synthetic += f->is_synthetic;
+        foreign += f->is_foreign;
+        coarse += !f->columns[stage_column(VP_STAGE_PREFILL, 0)];
+    }
+    if (synthetic)
+        text_list_add(&p->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not", (long long)synthetic, r->count);
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        if (differing_files(r, same[i].offset))
+            text_list_add(&p->warnings, "the files differ in their %s: what lies between them is not the knobs alone", same[i].name);
+    if (failed) text_list_add(&p->warnings, "%lld points failed; they are in no number", (long long)failed);
+    if (missing) text_list_add(&p->warnings, "%lld points are not measured yet; they are in no number", (long long)missing);
+    if (throttled) text_list_add(&p->warnings, "%lld of %lld runs were measured while the device held its clocks down; they are kept",
+                                 (long long)throttled, (long long)runs);
+    if (outliers) text_list_add(&p->warnings, "%lld of %lld runs stand out by their total (modified z over 3.5); they are kept", (long long)outliers,
+                                (long long)runs);
+    if (foreign) text_list_add(&p->warnings, "%lld files are the experiments' own: no stages, no closure; ms a token is divided by N - 1 here",
+                               (long long)foreign);
+    else if (coarse) text_list_add(&p->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);
+}
+static void warn_of_samples(report *p) {
+    size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0;
+    double worst = 1;
+    for (size_t i = 0; i < p->r->count; i++) {
+        const decomposition *d = &p->items[i];
+        if (d->file->count < least) least = d->file->count;
+        p95 += !vp_statistics_percentile_supported(d->counts[METRIC_TOTAL], 95);
+        p99 += !vp_statistics_percentile_supported(d->counts[METRIC_TOTAL], 99);
+        open += d->closure < 0.99;
+        if (d->closure < worst) worst = d->closure;
+    }
+    if (least < 500) text_list_add(&p->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts", least);
+    if (p95)
+        text_list_add(&p->warnings, "P95 comes from fewer than 60 samples in %zu of %zu configurations: it is close to the largest value", p95,
+                      p->r->count);
+    if (p99)
+        text_list_add(&p->warnings, "P99 comes from fewer than 300 samples in %zu of %zu configurations: it is close to the largest value", p99,
+                      p->r->count);
+    if (open)
+        text_list_add(&p->warnings, "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)", open,
+                      p->r->count, 100 * worst);
+}
+
+/* ---- findings in words */
+static const char *const SHARE_NAMES[] = {"vision (vit + connector)", "prefill (embed to sample)", "decode"};
+static double main_share(const decomposition *d, int metric) {
+    double share = 0;
+    int first = metric == METRIC_VISION ? VP_STAGE_VIT : metric == METRIC_PREFILL ? VP_STAGE_EMBED : VP_STAGE_DECODE;
+    int last = metric == METRIC_VISION ? VP_STAGE_CONNECTOR : metric == METRIC_PREFILL ? VP_STAGE_SAMPLE : VP_STAGE_DECODE;
+    for (int s = first; s <= last; s++) if (isfinite(d->stages[s].share)) share += d->stages[s].share;
+    return share > 0 ? share : d->mean[metric] / d->mean[METRIC_TOTAL]; /* the experiments' files know the sums alone */
+}
+static void find_dominant(report *p) {
+    size_t wins[3] = {0, 0, 0};
+    for (int m = METRIC_VISION; m <= METRIC_DECODE; m++) {
+        for (size_t i = 0; i < p->r->count; i++) {
+            double share = main_share(&p->items[i], m);
+            int wins_all = share > 0;
+            for (int k = METRIC_VISION; k <= METRIC_DECODE; k++) wins_all &= k == m || !(main_share(&p->items[i], k) >= share);
+            wins[m] += (size_t)wins_all;
+        }
+    }
+    for (int m = METRIC_VISION; m <= METRIC_DECODE; m++) {
+        double low = HUGE_VAL, high = -HUGE_VAL;
+        for (size_t i = 0; i < p->r->count; i++) {
+            double share = main_share(&p->items[i], m);
+            if (share < low) low = share;
+            if (share > high) high = share;
+        }
+        if (high > 0)
+            text_list_add(&p->findings, "%s takes %.1f to %.1f %% of a request; it is the largest part in %zu of %zu configurations", SHARE_NAMES[m],
+                                    100 * low, 100 * high, wins[m], p->r->count);
+    }
+}
+/* The configuration that differs from one at a knob's lowest level by standing at its highest; config_count: not measured. */
+static size_t other_end(const tradeoff *t, size_t config, int32_t knob) {
+    size_t width = (size_t)t->knobs.knob_count, i = 0;
+    for (; i < t->config_count; i++) {
+        int same = t->levels[i * width + (size_t)knob] == t->knobs.level_counts[knob] - 1;
+        for (size_t k = 0; k < width; k++) same &= k == (size_t)knob || t->levels[i * width + k] == t->levels[config * width + k];
+        if (same) break;
+    }
+    return i;
+}
+/* What a knob does from its lowest to its highest value, all others alike; paired over the samples. */
+static void find_flat(report *p, const tradeoff *t) {
+    double *low = (double *)resize(NULL, t->sample_count, 2 * sizeof *low), *high = low + t->sample_count;
+    for (int32_t k = 0; k < t->knobs.knob_count; k++) {
+        size_t pairs = 0;
+        char a[48], b[48];
+        vp_mean_interval change;
+        double base;
+        memset(low, 0, t->sample_count * 2 * sizeof *low);
+        for (size_t i = 0; i < t->config_count; i++) {
+            size_t end = t->levels[i * (size_t)t->knobs.knob_count + (size_t)k] ? t->config_count : other_end(t, i, k);
+            if (end == t->config_count) continue;
+            pairs++;
+            for (size_t n = 0; n < t->sample_count; n++) {
+                low[n] += t->latency[i * t->sample_count + n];
+                high[n] += t->latency[end * t->sample_count + n];
+            }
+        }
+        base = vp_statistics_mean(low, t->sample_count) / 100;
+        if (!pairs || !(base > 0) || vp_paired_t(low, high, t->sample_count, 0.95, &change) != VP_OK) continue;
+        text_list_add(&p->findings, "%s from %s to %s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", KNOB_NAMES[t->knob_of[k]],
+                      level_text(t, p->r, t->knob_of[k], 0, a), level_text(t, p->r, t->knob_of[k], t->knobs.level_counts[k] - 1, b),
+                      METRIC_KEYS[p->settings.axis], change.mean / base, change.low / base, change.high / base,
+                      change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
+    }
+    free(low);
+}
+static void find_decode(report *p) {
+    double low = HUGE_VAL, high = -HUGE_VAL, least = HUGE_VAL, most = -HUGE_VAL;
+    size_t count = 0;
+    for (size_t i = 0; i < p->r->count; i++) {
+        const stage_cost *c = &p->items[i].stages[VP_STAGE_DECODE];
+        double step = p->items[i].mean[METRIC_PER_TOKEN], floor_ms = c->bytes / c->mean * step / p->peak_gbs / 1e6;
+        if (!(floor_ms > 0) || !(step > 0)) continue;
+        count++;
+        if (step < low) low = step;
+        if (step > high) high = step;
+        if (floor_ms / step < least) least = floor_ms / step;
+        if (floor_ms / step > most) most = floor_ms / step;
+    }
+    if (count)
+        text_list_add(&p->findings, "a decode step takes %.3g to %.3g ms; its bytes at %.4g GB/s would take %.0f to %.0f %% of that", low, high,
+                      p->peak_gbs,
+                             100 * least, 100 * most);
+}
+static void find_idle(report *p) {
+    double least = HUGE_VAL, most = -HUGE_VAL, host = 0;
+    size_t known = 0, bound_count = 0, sent = 0;
+    for (size_t i = 0; i < p->r->count; i++) {
+        const decomposition *d = &p->items[i];
+        if (d->file->device && !strncmp(d->file->device, "cuda", 4) && d->stages[VP_STAGE_DECODE].host_share > 0) {
+            sent++;
+            if (d->stages[VP_STAGE_DECODE].host_share > host) host = d->stages[VP_STAGE_DECODE].host_share;
+        }
+        if (!isfinite(d->idle_share)) continue;
+        known++;
+        bound_count += d->idle_share > 0.3;
+        if (d->idle_share < least) least = d->idle_share;
+        if (d->idle_share > most) most = d->idle_share;
+    }
+    if (known) text_list_add(&p->findings, "the device is idle %.1f to %.1f %% of a request%s", 100 * least, 100 * most,
+                             bound_count ? ": bound by the host, faster kernels would not help much" : ": not bound by the host");
+    else text_list_add(&p->findings, "how long the device is idle is not known: sweep with --kernel_pass tells");
+    if (sent && host > 0.9)
+        text_list_add(&p->findings, "sending the work of decode takes the host up to %.0f %% of its time on the device: bound by the host",
+                      100 * host);
+}
+
+/* ---- all of it */
+static void report_make(report *p, const results *r, const report_settings *s) {
+    memset(p, 0, sizeof *p);
+    p->r = r;
+    p->settings = *s;
+    p->items = (decomposition *)zeroed(r->count, sizeof *p->items);
+    p->tradeoffs = (tradeoff *)zeroed(r->group_count, sizeof *p->tradeoffs);
+    for (size_t i = 0; i < r->count; i++) decompose(&p->items[i], &r->files[i]);
+    find_peaks(p);
+    for (size_t i = 0; i < r->count; i++)
+        for (int k = 0; k < VP_STAGE_COUNT; k++) p->items[i].stages[k].limit = bound_of(p, &p->items[i].stages[k]);
+    warn_of_files(p);
+    warn_of_samples(p);
+    for (size_t i = 0; i < r->notes.count; i++) text_list_add(&p->warnings, "%s", r->notes.items[i]);
+    find_dominant(p);
+    find_decode(p);
+    find_idle(p);
+    for (size_t i = 0; i < r->group_count; i++) {
+        vision_curve(p, i);
+        language_curves(p, i);
+        trade_off(&p->tradeoffs[i], r, &r->groups[i], s);
+        if (!p->tradeoffs[i].reason[0]) find_flat(p, &p->tradeoffs[i]);
+    }
+}
+static void report_free(report *p) {
+    for (size_t i = 0; i < p->curve_count; i++) free(p->curves[i].bins);
+    for (size_t i = 0; p->tradeoffs && i < p->r->group_count; i++) tradeoff_free(&p->tradeoffs[i]);
+    text_list_free(&p->warnings);
+    text_list_free(&p->findings);
+    free(p->curves);
+    free(p->curve_group);
+    free(p->items);
+    free(p->tradeoffs);
+}
+
+/* ---- a document of headings, lines and tables; printed as text or as Markdown */
+typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_TABLE } block_kind;
+typedef struct text_block { block_kind kind; char *text; size_t columns; text_list cells; } text_block; /* of a table: first its heads */
+typedef struct document { text_block *blocks; size_t count; } document;
+
+static text_block *document_add(document *d, block_kind kind) {
+    d->blocks = (text_block *)resize(d->blocks, d->count + 1, sizeof *d->blocks);
+    memset(&d->blocks[d->count], 0, sizeof *d->blocks);
+    d->blocks[d->count].kind = kind;
+    return &d->blocks[d->count++];
+}
+static void document_text(document *d, block_kind kind, const char *format, ...) {
+    char line[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    document_add(d, kind)->text = copy_text(line, strlen(line));
+}
+/* heads: separated by |; cells follow by text_list_add(table->...) row by row, until the next block is added */
+static text_list *document_table(document *d, const char *heads) {
+    text_block *b = document_add(d, BLOCK_TABLE);
+    for (;;) {
+        size_t bytes = strcspn(heads, "|");
+        text_list_add(&b->cells, "%.*s", (int)bytes, heads);
+        b->columns++;
+        if (!heads[bytes]) return &b->cells;
+        heads += bytes + 1;
+    }
+}
+static void document_free(document *d) {
+    for (size_t i = 0; i < d->count; i++) {
+        free(d->blocks[i].text);
+        text_list_free(&d->blocks[i].cells);
+    }
+    free(d->blocks);
+}
+/* columns that a text takes on a screen: UTF-8's continuation bytes take none */
+static size_t text_width(const char *text) {
+    size_t width = 0;
+    for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+static void text_pad(text_buffer *out, size_t width, char with) { while (width--) text_add(out, &with, 1); }
+static void print_table(text_buffer *out, const text_block *b, int is_markdown) {
+    size_t *widths = (size_t *)zeroed(b->columns, sizeof *widths), rows = b->cells.count / b->columns;
+    for (size_t i = 0; i < rows * b->columns; i++)
+        if (text_width(b->cells.items[i]) > widths[i % b->columns]) widths[i % b->columns] = text_width(b->cells.items[i]);
+    for (size_t i = 0; i < rows * b->columns; i++) {
+        size_t at = i % b->columns, pad = widths[at] - text_width(b->cells.items[i]);
+        text_add_string(out, is_markdown ? (at ? " | " : "| ") : at ? "  " : "  ");
+        if (at) text_pad(out, pad, ' '); /* numbers to the right, names to the left */
+        text_add_string(out, b->cells.items[i]);
+        if (!at && b->columns > 1) text_pad(out, pad, ' ');
+        if (at + 1 < b->columns) continue;
+        text_add_string(out, is_markdown ? " |\n" : "\n");
+        for (size_t c = 0; is_markdown && i + 1 == b->columns && c < b->columns; c++) {
+            text_add_string(out, "|");
+            text_pad(out, widths[c] + 1, '-');
+            text_add_string(out, c ? ":" : "-");
+        }
+        if (is_markdown && i + 1 == b->columns) text_add_string(out, "|\n");
+    }
+    free(widths);
+}
+static void document_print(const document *d, int is_markdown, text_buffer *out) {
+    for (size_t i = 0; i < d->count; i++) {
+        const text_block *b = &d->blocks[i];
+        if (i && (b->kind != BLOCK_LINE || d->blocks[i - 1].kind != BLOCK_LINE)) text_add_string(out, "\n");
+        if (b->kind == BLOCK_TABLE) print_table(out, b, is_markdown);
+        else {
+            if (is_markdown) text_add_string(out, b->kind == BLOCK_HEADING ? "## " : "- ");
+            else if (b->kind == BLOCK_LINE) text_add_string(out, "  ");
+            text_add_string(out, b->text);
+            text_add_string(out, "\n");
+        }
+    }
+}
+
+/* ---- the report in words and tables */
+typedef struct figure { char text[64]; } figure;
+static figure figure_of(const char *format, double value) {
+    figure f;
+    if (isfinite(value)) snprintf(f.text, sizeof f.text, format, value); else snprintf(f.text, sizeof f.text, "-");
+    return f;
+}
+/* four digits that matter, without an exponent where people do without */
+static figure figure_number(double value) {
+    double size = fabs(value);
+    return figure_of(size >= 1000 || !(size > 0) ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : size >= 0.01 ? "%.3f" : "%.2e", value);
+}
+static figure figure_x(double x) { return x > -1e15 && x < 1e15 && !(fabs(x - floor(x)) > 0) ? figure_of("%.0f", x) : figure_number(x); }
+static figure figure_percent(double share) { return figure_of("%.1f", 100 * share); }
+static figure figure_range(double scale, double low, double high) { /* "[1.2, 3.4]" */
+    figure f, a = figure_number(low * scale), b = figure_number(high * scale);
+    if (isfinite(low) || isfinite(high)) snprintf(f.text, sizeof f.text, "[%.28s, %.28s]", a.text, b.text);
+    else f.text[0] = 0;
+    return f;
+}
+static figure figure_estimate(double scale, double value, double low, double high) { /* "2.3 [1.2, 3.4]" */
+    figure f, v = figure_number(value * scale), range = figure_range(scale, low, high);
+    snprintf(f.text, sizeof f.text, "%.24s%s%.36s", v.text, range.text[0] ? " " : "", range.text);
+    return f;
+}
+static figure figure_of_estimate(vp_estimate e) { return figure_estimate(1, e.value, e.low, e.high); }
+static const char *percentile_text(double percentile) {
+    return percentile < 0 ? "mean" : percentile < 60 ? "P50" : percentile < 97 ? "P95" : "P99";
+}
+static void write_summary(document *d, const report *p) {
+    const results *r = p->r;
+    const result_file *f = &r->files[0];
+    size_t least = SIZE_MAX, most = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->files[i].count < least) least = r->files[i].count;
+        if (r->files[i].count > most) most = r->files[i].count;
+    }
+    document_text(d, BLOCK_HEADING, "vlmprof report: %zu configuration%s", r->count, r->count == 1 ? "" : "s");
+    for (size_t i = 0; i < r->group_count; i++) {
+        const result_file *first = &r->files[r->groups[i].first];
+        document_text(d, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task, r->groups[i].count, r->groups[i].count == 1 ? "" : "s",
+                      first->metric ? first->metric : "a metric that is not said");
+    }
+    document_text(d, BLOCK_LINE, "model %s%s%s%s, %s", f->model ? f->model : "not said", f->is_synthetic ? " (synthetic weights)" : "",
+                  f->weights ? ", " : "",
+                  f->weights ? f->weights : "", f->device ? f->device : "device not said");
+    if (least == most) document_text(d, BLOCK_LINE, "%zu samples a configuration", most);
+    else document_text(d, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
+    if (f->runs_per_sample > 0)
+        document_text(d, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs", (long long)f->runs_per_sample,
+                                              f->runs_per_sample == 1 ? "" : "s");
+    if (f->measured_from && f->measured_to) document_text(d, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", f->measured_from,
+                                                          f->measured_to,
+                                                          f->version ? f->version : "?", f->host ? f->host : "?");
+    if (p->warnings.count) document_text(d, BLOCK_HEADING, "Warnings");
+    for (size_t i = 0; i < p->warnings.count; i++) document_text(d, BLOCK_LINE, "%s", p->warnings.items[i]);
+    if (p->findings.count) document_text(d, BLOCK_HEADING, "Findings");
+    for (size_t i = 0; i < p->findings.count; i++) document_text(d, BLOCK_LINE, "%s", p->findings.items[i]);
+}
+/* "low k4 b12", with the data set in front where there are several */
+static const char *full_name(const results *r, const result_file *f, char out[160]) {
+    char name[80];
+    setting_text(f, name);
+    if (r->group_count > 1) snprintf(out, 160, "%.70s %s", f->task, name); else snprintf(out, 160, "%s", name);
+    return out;
+}
+static void write_latencies(document *d, const report *p) {
+    text_list *t;
+    document_text(d, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
+    t = document_table(d, "configuration|T_total|P95|TTFT|vision|prefill|decode|ms/token|run spread %|closure %|idle %");
+    for (size_t i = 0; i < p->r->count; i++) {
+        static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
+        const decomposition *c = &p->items[i];
+        char name[160];
+        text_list_add(t, "%s", full_name(p->r, c->file, name));
+        text_list_add(t, "%s", figure_of_estimate(c->p50[METRIC_TOTAL]).text);
+        text_list_add(t, "%s", figure_number(c->p95[METRIC_TOTAL]).text);
+        for (int m = 0; m < 5; m++) text_list_add(t, "%s", figure_of_estimate(c->p50[metrics[m]]).text);
+        text_list_add(t, "%s", figure_percent(c->run_spread).text);
+        text_list_add(t, "%s", figure_of("%.2f", 100 * c->closure).text);
+        text_list_add(t, "%s", figure_percent(c->idle_share).text);
+    }
+}
+static int stage_is_known(const report *p, int stage) {
+    for (size_t i = 0; i < p->r->count; i++) if (isfinite(p->items[i].stages[stage].mean)) return 1;
     return 0;
+}
+static void write_shares(document *d, const report *p) {
+    text_buffer heads = {NULL, 0, 0};
+    text_list *t;
+    text_add_string(&heads, "configuration");
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        if (!stage_is_known(p, s)) continue;
+        text_add_string(&heads, "|");
+        text_add_string(&heads, vp_stage_name((vp_stage)s));
+    }
+    if (heads.bytes > 13) {
+        text_add_string(&heads, "|unaccounted|sum");
+        document_text(d, BLOCK_HEADING, "E1: where the time goes, %% of T_total (means)");
+        t = document_table(d, heads.data);
+        for (size_t i = 0; i < p->r->count; i++) {
+            const decomposition *c = &p->items[i];
+            double sum = c->unaccounted_share;
+            char name[160];
+            text_list_add(t, "%s", full_name(p->r, c->file, name));
+            for (int s = 0; s < VP_STAGE_COUNT; s++) {
+                if (isfinite(c->stages[s].share)) sum += c->stages[s].share;
+                if (stage_is_known(p, s)) text_list_add(t, "%s", figure_of("%.2f", 100 * c->stages[s].share).text);
+            }
+            text_list_add(t, "%s", figure_of("%.4f", 100 * c->unaccounted_share).text);
+            text_list_add(t, "%s", figure_of("%.2f", 100 * sum).text);
+        }
+    }
+    free(heads.data);
+}
+static const char *limits_text(const report *p, int stage, char out[96]) { /* "memory 10, launch 2" */
+    size_t used = 0;
+    out[0] = 0;
+    for (int b = BOUND_COMPUTE; b <= BOUND_LAUNCH; b++) {
+        size_t count = 0;
+        for (size_t i = 0; i < p->r->count; i++) count += p->items[i].stages[stage].limit == (bound)b;
+        if (count == p->r->count) snprintf(out, 96, "%s", BOUND_NAMES[b]);
+        else if (count) used += (size_t)snprintf(out + used, 96 - used, "%s%s %zu", used ? ", " : "", BOUND_NAMES[b], count);
+    }
+    return out;
+}
+static void write_roofline(document *d, const report *p) {
+    text_list *t;
+    if (!(p->peak_tflops > 0) || !(p->peak_gbs > 0)) return;
+    document_text(d, BLOCK_HEADING, "E1: work against time, means over all configurations");
+    document_text(d, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third", figure_number(p->peak_tflops).text,
+                  figure_number(p->peak_gbs).text, p->peaks_are_given ? "as given" : "the best of stages that take 1 % of a request or more "
+                                                                                     "(--peak_tflops, --peak_gbs)");
+    t = document_table(d, "stage|GFLOP|MB|launches|ms|TFLOP/s|% of roof|GB/s|% of roof|idle %|bound");
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        double flops = 0, bytes = 0, launches = 0, ms = 0, idle = 0, count = 0, idle_count = 0;
+        char limits[96];
+        for (size_t i = 0; i < p->r->count; i++) {
+            const stage_cost *c = &p->items[i].stages[s];
+            if (!(c->flops > 0 || c->bytes > 0)) continue;
+            flops += c->flops;
+            bytes += c->bytes;
+            launches += c->launches;
+            ms += c->mean;
+            count++;
+            if (isfinite(c->idle_share)) { idle += c->idle_share; idle_count++; }
+        }
+        if (!(count > 0) || !(ms > 0)) continue;
+        text_list_add(t, "%s", vp_stage_name((vp_stage)s));
+        text_list_add(t, "%s", figure_number(flops / count / 1e9).text);
+        text_list_add(t, "%s", figure_number(bytes / count / 1e6).text);
+        text_list_add(t, "%s", figure_number(launches / count).text);
+        text_list_add(t, "%s", figure_number(ms / count).text);
+        text_list_add(t, "%s", figure_number(flops / ms / 1e9).text);
+        text_list_add(t, "%s", figure_percent(flops / ms / 1e9 / p->peak_tflops).text);
+        text_list_add(t, "%s", figure_number(bytes / ms / 1e6).text);
+        text_list_add(t, "%s", figure_percent(bytes / ms / 1e6 / p->peak_gbs).text);
+        text_list_add(t, "%s", figure_percent(idle / idle_count).text);
+        text_list_add(t, "%s", limits_text(p, s, limits));
+    }
+}
+static void write_curves(document *d, const report *p, size_t group) {
+    text_list *t = NULL;
+    for (size_t i = 0; i < p->curve_count; i++) {
+        const curve *c = &p->curves[i];
+        if (p->curve_group[i] != group) continue;
+        if (!t) {
+            document_text(d, BLOCK_HEADING, "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
+                          p->r->files[p->r->groups[group].first].task);
+            t = document_table(d, "latency|against|of|slope|unit|at 0, ms|R2|points");
+        }
+        text_list_add(t, "%s", c->y_name);
+        text_list_add(t, "%s", c->x_name);
+        text_list_add(t, "%s", c->label);
+        text_list_add(t, "%s", figure_of_estimate(c->slope).text);
+        text_list_add(t, "%s", c->unit);
+        text_list_add(t, "%s", figure_number(c->intercept).text);
+        text_list_add(t, "%s", figure_of("%.3f", c->r2).text);
+        text_list_add(t, "%zu", c->count);
+    }
+    for (size_t i = 0; i < p->curve_count; i++) { /* medians: of vision, and of the largest language model */
+        const curve *c = &p->curves[i];
+        int is_last = i + 1 == p->curve_count || p->curve_group[i + 1] != group || strcmp(p->curves[i + 1].name, c->name);
+        if (p->curve_group[i] != group || !is_last) continue;
+        document_text(d, BLOCK_LINE, "medians of %s over %s (%s)", c->y_name, c->x_name, c->label);
+        t = document_table(d, "at|ms|points");
+        for (size_t b = 0; b < c->bin_count; b++) {
+            text_list_add(t, "%s", figure_x(c->bins[b].x).text);
+            text_list_add(t, "%s", figure_of_estimate(c->bins[b].y).text);
+            text_list_add(t, "%zu", c->bins[b].count);
+        }
+    }
+}
+
+static int is_listed(const uint32_t *items, size_t count, size_t value) {
+    for (size_t i = 0; i < count; i++) if (items[i] == value) return 1;
+    return 0;
+}
+static void write_front(document *d, const report *p, const tradeoff *t) {
+    const char *axis = METRIC_KEYS[p->settings.axis], *percentile = percentile_text(p->settings.percentile);
+    text_list *table;
+    size_t near_count = 0;
+    document_text(d, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common", percentile, axis,
+                  p->r->files[t->group->first].task, t->sample_count);
+    if (t->is_corpus)
+        document_text(d, BLOCK_LINE,
+                      "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals of accuracy, no "
+                      "memberships, no effects on it", p->r->files[t->group->first].metric ? p->r->files[t->group->first].metric : "of these files");
+    else document_text(d, BLOCK_LINE,
+                       "member: share of %zu draws of the samples in which it is on the front; * steps of at least %s ms and %.3g points",
+                       p->settings.resamples, figure_number(t->epsilon_latency).text, 100 * p->settings.epsilon_accuracy);
+    if (!(t->area > 0))
+        document_text(d, BLOCK_LINE, "no configuration is more accurate than the fastest one: the front is a single point");
+    table = document_table(d, "configuration|ms|accuracy|member %|equal points|");
+    for (size_t i = 0; i < t->front_count; i++) {
+        const vp_bootstrap_point *b = &t->points[t->front[i]];
+        char name[80];
+        text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[t->front[i]]], name));
+        text_list_add(table, "%s", figure_estimate(1, b->latency, b->latency_low, b->latency_high).text);
+        text_list_add(table, "%s", figure_estimate(1, b->accuracy, b->accuracy_low, b->accuracy_high).text);
+        text_list_add(table, "%s", figure_percent(b->membership).text);
+        text_list_add(table, "%zu", equal_points(t, t->front[i]));
+        text_list_add(table, "%s", is_listed(t->kept, t->kept_count, t->front[i]) ? "*" : "");
+    }
+    for (size_t i = 0; i < t->config_count; i++) {
+        char name[80];
+        if (!(t->points[i].membership >= 0.05) || is_listed(t->front, t->front_count, i)) continue;
+        if (!near_count++) {
+            document_text(d, BLOCK_LINE, "not on it, but perhaps members");
+            table = document_table(d, "configuration|ms|accuracy|member %");
+        }
+        text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[i]], name));
+        text_list_add(table, "%s", figure_estimate(1, t->points[i].latency, t->points[i].latency_low, t->points[i].latency_high).text);
+        text_list_add(table, "%s", figure_estimate(1, t->points[i].accuracy, t->points[i].accuracy_low, t->points[i].accuracy_high).text);
+        text_list_add(table, "%s", figure_percent(t->points[i].membership).text);
+    }
+}
+static void effect_name(const tradeoff *t, const results *r, const vp_effect *e, char out[160]) {
+    char a[48], b[48];
+    if (e->kind == VP_EFFECT_MEAN) { snprintf(out, 160, "mean"); return; }
+    level_text(t, r, t->knob_of[e->knob_a], e->level_a, a);
+    if (e->kind != VP_EFFECT_PAIR) { snprintf(out, 160, "%s %s", KNOB_NAMES[t->knob_of[e->knob_a]], a); return; }
+    level_text(t, r, t->knob_of[e->knob_b], e->level_b, b);
+    snprintf(out, 160, "%s %s x %s %s", KNOB_NAMES[t->knob_of[e->knob_a]], a, KNOB_NAMES[t->knob_of[e->knob_b]], b);
+}
+static void write_share_row(text_list *table, const tradeoff *t, const char *name, int32_t term) {
+    text_list_add(table, "%s", name);
+    for (int v = 0; v < 2; v++) text_list_add(table, "%s", t->shares[v] ? figure_percent(t->shares[v][term]).text : "-");
+}
+static void write_effect_shares(document *d, const tradeoff *t) {
+    int32_t knobs = t->knobs.knob_count, term = knobs;
+    text_list *table;
+    document_text(d, BLOCK_LINE, "shares of the variance between the configurations' means, %%");
+    table = document_table(d, "term|latency|accuracy");
+    for (int32_t a = 0; a < knobs; a++) write_share_row(table, t, KNOB_NAMES[t->knob_of[a]], a);
+    for (int32_t a = 0; a < knobs && t->order == 2; a++) {
+        for (int32_t b = a + 1; b < knobs; b++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[t->knob_of[a]], KNOB_NAMES[t->knob_of[b]]);
+            write_share_row(table, t, name, term++);
+        }
+    }
+    write_share_row(table, t, "what is left", term);
+}
+static void write_effect(text_list *table, const vp_effect *e, double scale) {
+    text_list_add(table, "%s", e ? figure_estimate(scale, e->estimate, e->low, e->high).text : "-");
+}
+static void write_effects(document *d, const report *p, const tradeoff *t) {
+    text_list *table;
+    char name[160];
+    if (!t->order) {
+        document_text(d, BLOCK_LINE, "effects of knobs: %s", t->knobs.knob_count ? "this grid cannot tell them apart" : "no knob varies");
+        return;
+    }
+    document_text(d, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy [95 %% interval]", METRIC_KEYS[p->settings.axis]);
+    write_effect_shares(d, t);
+    document_text(d, BLOCK_LINE, "main effects: a level's mean less the mean of all; latency mean %s ms%s%s",
+                  figure_number(t->effects[0][0].estimate).text,
+                  t->effects[1] ? ", accuracy mean " : "", t->effects[1] ? figure_number(t->effects[1][0].estimate).text : "");
+    table = document_table(d, "level|latency, ms|accuracy, points");
+    for (size_t i = 0; i < t->effect_count; i++) {
+        if (t->effects[0][i].kind != VP_EFFECT_MAIN) continue;
+        effect_name(t, p->r, &t->effects[0][i], name);
+        text_list_add(table, "%s", name);
+        write_effect(table, &t->effects[0][i], 1);
+        write_effect(table, t->effects[1] ? &t->effects[1][i] : NULL, 100);
+    }
+}
+/* Pairs of levels whose effect together is not that of both: those that stand a test adjusted for their number, the largest first. */
+typedef struct found_pair { size_t at; double size; } found_pair;
+static int by_size(const void *a, const void *b) {
+    const found_pair *x = (const found_pair *)a, *y = (const found_pair *)b;
+    return x->size > y->size ? -1 : x->size < y->size ? 1 : x->at < y->at ? -1 : x->at > y->at;
+}
+static size_t find_pairs(const vp_effect *effects, size_t effect_count, found_pair *found) {
+    double *p = (double *)resize(NULL, effect_count, 2 * sizeof *p), *adjusted = p + effect_count;
+    size_t *at = (size_t *)resize(NULL, effect_count, sizeof *at), count = 0, kept = 0;
+    uint32_t *order = (uint32_t *)resize(NULL, effect_count, sizeof *order);
+    for (size_t i = 0; i < effect_count; i++) {
+        if (effects[i].kind != VP_EFFECT_PAIR || !(effects[i].p >= 0 && effects[i].p <= 1)) continue;
+        at[count] = i;
+        p[count++] = effects[i].p;
+    }
+    if (count && vp_adjust(p, count, VP_ADJUST_BENJAMINI_HOCHBERG, order, adjusted) == VP_OK) {
+        for (size_t i = 0; i < count; i++) {
+            if (!(adjusted[i] <= 0.05)) continue;
+            found[kept].at = at[i];
+            found[kept++].size = fabs(effects[at[i]].estimate);
+        }
+    }
+    qsort(found, kept, sizeof *found, by_size);
+    free(p);
+    free(at);
+    free(order);
+    return kept;
+}
+static void write_pairs(document *d, const report *p, const tradeoff *t) {
+    enum { SHOWN = 8 };
+    found_pair *found = (found_pair *)resize(NULL, t->effect_count, sizeof *found);
+    for (int v = 0; v < 2 && t->order == 2; v++) {
+        size_t count = t->effects[v] ? find_pairs(t->effects[v], t->effect_count, found) : 0;
+        text_list *table;
+        if (!t->effects[v]) continue;
+        document_text(d, BLOCK_LINE, "interactions in %s: %zu that stand (Benjamini-Hochberg, 5 %%)%s", v ? "accuracy" : "latency", count,
+                      count > SHOWN ? ", the largest 8" : "");
+        if (!count) continue;
+        table = document_table(d, v ? "levels together|points more than both alone" : "levels together|ms more than both alone");
+        for (size_t i = 0; i < count && i < SHOWN; i++) {
+            char name[160];
+            effect_name(t, p->r, &t->effects[v][found[i].at], name);
+            text_list_add(table, "%s", name);
+            write_effect(table, &t->effects[v][found[i].at], v ? 100 : 1);
+        }
+    }
+    free(found);
+}
+static void write_knob_fronts(document *d, const report *p, const tradeoff *t) {
+    text_list *table;
+    if (!t->knob_front_count) return;
+    document_text(d, BLOCK_HEADING, "E2: fronts with one knob held");
+    document_text(d, BLOCK_LINE, "area: what the front dominates up to the slowest and the least accurate configuration, %% of the whole front's");
+    table = document_table(d, "held|points|area %|fastest|most accurate");
+    for (size_t i = 0; i < t->knob_front_count; i++) {
+        const knob_front *f = &t->fronts[i];
+        char level[48], fast[80], best[80];
+        text_list_add(table, "%s %s", KNOB_NAMES[f->knob], level_text(t, p->r, f->knob, f->level, level));
+        text_list_add(table, "%zu", f->count);
+        text_list_add(table, "%s", figure_percent(f->area / t->area).text);
+        text_list_add(table, "%s", f->count ? setting_text(&p->r->files[t->group->paired[f->front[0]]], fast) : "-");
+        text_list_add(table, "%s", f->count ? setting_text(&p->r->files[t->group->paired[f->front[f->count - 1]]], best) : "-");
+    }
+}
+static void write_gains(document *d, const report *p, const tradeoff *t) {
+    text_list *table = NULL;
+    for (size_t i = 0; i < t->gain_count; i++) {
+        const knob_gain *g = &t->gains[i];
+        char from[80], level[48];
+        if (!is_listed(t->front, t->front_count, g->from)) continue;
+        if (!table) {
+            document_text(d, BLOCK_HEADING, "E2: what the next level of a knob buys, from the front's points; means over samples");
+            table = document_table(d, "from|to|ms more|points more|points per ms");
+        }
+        for (int32_t k = 0, level_index = 0; k < t->knobs.knob_count; k++) {
+            if (t->knob_of[k] != g->knob) continue;
+            level_index = t->levels[g->to * (size_t)t->knobs.knob_count + (size_t)k];
+            level_text(t, p->r, g->knob, level_index, level);
+        }
+        text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[g->from]], from));
+        text_list_add(table, "%s %s", KNOB_NAMES[g->knob], level);
+        text_list_add(table, "%s", figure_estimate(1, g->gain.latency.mean, g->gain.latency.low, g->gain.latency.high).text);
+        text_list_add(table, "%s", figure_estimate(100, g->gain.accuracy.mean, g->gain.accuracy.low, g->gain.accuracy.high).text);
+        if (isfinite(g->gain.low) && isfinite(g->gain.high))
+            text_list_add(table, "%s", figure_estimate(100, g->gain.gain, g->gain.low, g->gain.high).text);
+        else text_list_add(table, "unbounded"); /* the ms more may be none */
+    }
+}
+static void report_write(document *d, const report *p) {
+    write_summary(d, p);
+    write_latencies(d, p);
+    write_shares(d, p);
+    write_roofline(d, p);
+    for (size_t i = 0; i < p->r->group_count; i++) write_curves(d, p, i);
+    for (size_t i = 0; i < p->r->group_count; i++) {
+        const tradeoff *t = &p->tradeoffs[i];
+        if (t->reason[0]) {
+            document_text(d, BLOCK_HEADING, "E2: %s", p->r->files[t->group->first].task);
+            document_text(d, BLOCK_LINE, "no front: %s", t->reason);
+            continue;
+        }
+        write_front(d, p, t);
+        write_effects(d, p, t);
+        write_pairs(d, p, t);
+        write_knob_fronts(d, p, t);
+        write_gains(d, p, t);
+    }
+}
+
+/* ---- the report as CSV: a row a configuration */
+static void csv_text(text_buffer *out, const char *text) {
+    int quoted = text[strcspn(text, ",\"\n\r")] != 0;
+    if (quoted) text_add_string(out, "\"");
+    for (const char *c = text; *c; c++) text_add(out, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
+    if (quoted) text_add_string(out, "\"");
+}
+static void csv_number(text_buffer *out, double value) { /* empty: none */
+    char text[26];
+    vp_number_format(value, text);
+    text_add_string(out, ",");
+    text_add_string(out, text);
+}
+static void csv_heads(text_buffer *out) {
+    text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
+    for (int m = 0; m < METRIC_STAGE; m++) {
+        static const char *const suffixes[] = {"mean", "p50", "p50_low", "p50_high", "p95", "p99"};
+        for (int k = 0; k < 6; k++) {
+            char head[64];
+            snprintf(head, sizeof head, ",%s_%s", METRIC_KEYS[m], suffixes[k]);
+            text_add_string(out, head);
+        }
+    }
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        static const char *const suffixes[] = {"ms", "share", "tflops", "gbs"};
+        for (int k = 0; k < 4; k++) {
+            char head[64];
+            snprintf(head, sizeof head, ",%s_%s", vp_stage_name((vp_stage)s), suffixes[k]);
+            text_add_string(out, head);
+        }
+    }
+    text_add_string(out, ",idle_share,accuracy,accuracy_low,accuracy_high,latency,latency_low,latency_high,front,membership,path\n");
+}
+static void csv_row(text_buffer *out, const report *p, size_t file) {
+    const decomposition *c = &p->items[file];
+    const result_file *f = c->file;
+    const tradeoff *t = p->tradeoffs;
+    size_t config = 0;
+    while (file >= t->group->first + t->group->count) t++;
+    while (config < t->config_count && t->group->paired[config] != file) config++;
+    csv_text(out, f->task);
+    text_add_string(out, ",");
+    csv_text(out, f->tier ? f->tier : "");
+    csv_number(out, f->target_tokens >= 0 ? (double)f->target_tokens : (double)NAN);
+    csv_number(out, (double)f->top_k);
+    csv_number(out, (double)f->block_count);
+    csv_number(out, (double)f->count);
+    for (int m = 0; m < METRIC_STAGE; m++) {
+        double values[6];
+        values[0] = c->mean[m]; values[1] = c->p50[m].value; values[2] = c->p50[m].low; values[3] = c->p50[m].high; values[4] = c->p95[m];
+        values[5] = c->p99[m];
+        for (int k = 0; k < 6; k++) csv_number(out, values[k]);
+    }
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        csv_number(out, c->stages[s].mean);
+        csv_number(out, c->stages[s].share);
+        csv_number(out, c->stages[s].tflops);
+        csv_number(out, c->stages[s].gbs);
+    }
+    csv_number(out, c->idle_share);
+    if (config == t->config_count || t->reason[0]) {
+        csv_number(out, f->accuracy);
+        text_add_string(out, ",,,,,,,");
+    } else {
+        const vp_bootstrap_point *b = &t->points[config];
+        csv_number(out, b->accuracy);
+        csv_number(out, b->accuracy_low);
+        csv_number(out, b->accuracy_high);
+        csv_number(out, b->latency);
+        csv_number(out, b->latency_low);
+        csv_number(out, b->latency_high);
+        csv_number(out, is_listed(t->front, t->front_count, config));
+        csv_number(out, b->membership);
+    }
+    text_add_string(out, ",");
+    csv_text(out, f->path);
+    text_add_string(out, "\n");
+}
+
+/* ---- the report as JSON */
+static void put_list(vp_json_writer *w, const char *key, const text_list *l) {
+    vp_json_key(w, key);
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < l->count; i++) json_lossy(w, l->items[i]);
+    vp_json_end_array(w);
+}
+static void put_range(vp_json_writer *w, const char *key, double low, double high) { put_interval(w, key, 1, low, high); }
+static void put_setting_of(vp_json_writer *w, const result_file *f) {
+    put_text(w, "dataset_name", f->task);
+    put_text(w, "tier", f->tier);
+    vp_json_key(w, "target_vision_tokens");
+    if (f->target_tokens >= 0) vp_json_int(w, f->target_tokens); else vp_json_null(w);
+    put_int(w, "top_k", f->top_k);
+    put_int(w, "num_active_blocks", f->block_count);
+}
+static void put_stage_cost(vp_json_writer *w, const stage_cost *c) {
+    vp_json_begin_object(w);
+    put_double(w, "mean_ms", c->mean);
+    put_double(w, "share", c->share);
+    put_double(w, "p50_ms", c->p50.value);
+    put_range(w, "p50_interval", c->p50.low, c->p50.high);
+    put_double(w, "flops", c->flops);
+    put_double(w, "bytes", c->bytes);
+    put_double(w, "launches", c->launches);
+    put_double(w, "tflops_per_s", c->tflops);
+    put_double(w, "gb_per_s", c->gbs);
+    put_double(w, "host_share", c->host_share);
+    put_double(w, "idle_share", c->idle_share);
+    put_text(w, "bound", c->limit == BOUND_NONE ? NULL : BOUND_NAMES[c->limit]);
+    vp_json_end_object(w);
+}
+static void put_decomposition(vp_json_writer *w, const decomposition *d) {
+    vp_json_begin_object(w);
+    put_setting_of(w, d->file);
+    put_text(w, "path", d->file->path);
+    put_int(w, "num_samples", (int64_t)d->file->count);
+    put_int(w, "num_failed", d->file->failed_count);
+    vp_json_key(w, "latency_ms");
+    vp_json_begin_object(w);
+    for (int m = 0; m < METRIC_STAGE; m++) {
+        vp_json_key(w, METRIC_KEYS[m]);
+        vp_json_begin_object(w);
+        put_int(w, "count", (int64_t)d->counts[m]);
+        put_double(w, "mean", d->mean[m]);
+        put_double(w, "p50", d->p50[m].value);
+        put_range(w, "p50_interval", d->p50[m].low, d->p50[m].high);
+        put_double(w, "p95", d->p95[m]);
+        put_double(w, "p99", d->p99[m]);
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+    put_double(w, "closure", d->closure);
+    put_double(w, "unaccounted_share", d->unaccounted_share);
+    put_double(w, "idle_share", d->idle_share);
+    put_double(w, "run_spread", d->run_spread);
+    put_double(w, "tool_cost_share", d->file->cost_share);
+    put_range(w, "tool_cost_share_interval", d->file->cost_low, d->file->cost_high);
+    vp_json_key(w, "stages");
+    vp_json_begin_object(w);
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        if (!isfinite(d->stages[s].mean)) continue;
+        vp_json_key(w, vp_stage_name((vp_stage)s));
+        put_stage_cost(w, &d->stages[s]);
+    }
+    vp_json_end_object(w);
+    vp_json_end_object(w);
+}
+static void put_curve(vp_json_writer *w, const report *p, size_t i) {
+    const curve *c = &p->curves[i];
+    vp_json_begin_object(w);
+    put_text(w, "name", c->name);
+    put_text(w, "dataset_name", p->r->files[p->r->groups[p->curve_group[i]].first].task);
+    put_text(w, "of", c->label);
+    put_text(w, "x", c->x_name);
+    put_text(w, "y", c->y_name);
+    put_text(w, "unit", c->unit);
+    put_double(w, "slope", c->slope.value);
+    put_range(w, "slope_interval", c->slope.low, c->slope.high);
+    put_double(w, "intercept_ms", c->intercept);
+    put_double(w, "r2", c->r2);
+    put_int(w, "count", (int64_t)c->count);
+    vp_json_key(w, "bins");
+    vp_json_begin_array(w);
+    for (size_t b = 0; b < c->bin_count; b++) {
+        vp_json_begin_object(w);
+        put_double(w, "x", c->bins[b].x);
+        put_double(w, "p50_ms", c->bins[b].y.value);
+        put_range(w, "p50_interval", c->bins[b].y.low, c->bins[b].y.high);
+        put_int(w, "count", (int64_t)c->bins[b].count);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+}
+static void put_e1(vp_json_writer *w, const report *p) {
+    vp_json_begin_object(w);
+    put_text(w, "schema", "vlmprof-report-e1-1");
+    put_text(w, "version", VLMPROF_VERSION);
+    put_list(w, "warnings", &p->warnings);
+    put_list(w, "findings", &p->findings);
+    put_double(w, "peak_tflops", p->peak_tflops > 0 ? p->peak_tflops : (double)NAN);
+    put_double(w, "peak_gbs", p->peak_gbs > 0 ? p->peak_gbs : (double)NAN);
+    put_bool(w, "peaks_are_given", p->peaks_are_given);
+    vp_json_key(w, "configurations");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < p->r->count; i++) put_decomposition(w, &p->items[i]);
+    vp_json_end_array(w);
+    vp_json_key(w, "curves");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < p->curve_count; i++) put_curve(w, p, i);
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+}
+static void put_points(vp_json_writer *w, const report *p, const tradeoff *t) {
+    vp_json_key(w, "configurations");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < t->config_count; i++) {
+        const vp_bootstrap_point *b = &t->points[i];
+        vp_json_begin_object(w);
+        put_setting_of(w, &p->r->files[t->group->paired[i]]);
+        put_double(w, "latency_ms", b->latency);
+        put_range(w, "latency_interval", b->latency_low, b->latency_high);
+        put_double(w, "accuracy", b->accuracy);
+        put_range(w, "accuracy_interval", b->accuracy_low, b->accuracy_high);
+        put_double(w, "membership", b->membership);
+        put_bool(w, "on_front", is_listed(t->front, t->front_count, i));
+        put_bool(w, "on_epsilon_front", is_listed(t->kept, t->kept_count, i));
+        put_int(w, "equal_points", (int64_t)equal_points(t, i));
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_effects(vp_json_writer *w, const report *p, const tradeoff *t) {
+    static const char *const values[] = {"latency", "accuracy"}, *const kinds[] = {"mean", "main", "step", "interaction"};
+    for (int v = 0; v < 2; v++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_effects", values[v]);
+        vp_json_key(w, key);
+        vp_json_begin_array(w);
+        for (size_t i = 0; t->effects[v] && i < t->effect_count; i++) {
+            const vp_effect *e = &t->effects[v][i];
+            char name[160], level[48];
+            vp_json_begin_object(w);
+            effect_name(t, p->r, e, name);
+            put_text(w, "kind", kinds[e->kind]);
+            put_text(w, "name", name);
+            put_text(w, "knob", e->knob_a < 0 ? NULL : KNOB_KEYS[t->knob_of[e->knob_a]]);
+            put_text(w, "level", e->knob_a < 0 ? NULL : level_text(t, p->r, t->knob_of[e->knob_a], e->level_a, level));
+            if (e->kind == VP_EFFECT_PAIR) {
+                put_text(w, "second_knob", KNOB_KEYS[t->knob_of[e->knob_b]]);
+                put_text(w, "second_level", level_text(t, p->r, t->knob_of[e->knob_b], e->level_b, level));
+            }
+            put_double(w, "estimate", e->estimate);
+            put_range(w, "interval", e->low, e->high);
+            put_double(w, "p", e->p);
+            vp_json_end_object(w);
+        }
+        vp_json_end_array(w);
+    }
+}
+static void put_shares(vp_json_writer *w, const tradeoff *t) {
+    vp_json_key(w, "variance_shares");
+    vp_json_begin_array(w);
+    for (int32_t a = 0, term = 0, knobs = t->knobs.knob_count; t->order && a <= knobs + (t->order == 2 ? knobs * (knobs - 1) / 2 : 0); a++, term++) {
+        char name[80] = "left";
+        int32_t pair = a - knobs, first = 0;
+        if (pair < 0) snprintf(name, sizeof name, "%s", KNOB_KEYS[t->knob_of[a]]);
+        else if (t->order == 2 && pair < knobs * (knobs - 1) / 2) {
+            while (pair >= knobs - 1 - first) pair -= knobs - 1 - first++;
+            snprintf(name, sizeof name, "%s x %s", KNOB_KEYS[t->knob_of[first]], KNOB_KEYS[t->knob_of[first + 1 + pair]]);
+        }
+        vp_json_begin_object(w);
+        put_text(w, "term", name);
+        put_double(w, "latency", t->shares[0] ? t->shares[0][term] : (double)NAN);
+        put_double(w, "accuracy", t->shares[1] ? t->shares[1][term] : (double)NAN);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_knob_fronts(vp_json_writer *w, const report *p, const tradeoff *t) {
+    vp_json_key(w, "fronts_with_knob_held");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < t->knob_front_count; i++) {
+        const knob_front *f = &t->fronts[i];
+        char level[48];
+        vp_json_begin_object(w);
+        put_text(w, "knob", KNOB_KEYS[f->knob]);
+        put_text(w, "level", level_text(t, p->r, f->knob, f->level, level));
+        put_double(w, "area", f->area);
+        vp_json_key(w, "front"); /* places in configurations */
+        vp_json_begin_array(w);
+        for (size_t k = 0; k < f->count; k++) vp_json_int(w, f->front[k]);
+        vp_json_end_array(w);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_gains(vp_json_writer *w, const tradeoff *t) {
+    vp_json_key(w, "marginal_gains");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < t->gain_count; i++) {
+        const knob_gain *g = &t->gains[i];
+        vp_json_begin_object(w);
+        put_int(w, "from", (int64_t)g->from);
+        put_int(w, "to", (int64_t)g->to);
+        put_text(w, "knob", KNOB_KEYS[g->knob]);
+        put_double(w, "latency_ms", g->gain.latency.mean);
+        put_range(w, "latency_interval", g->gain.latency.low, g->gain.latency.high);
+        put_double(w, "accuracy", g->gain.accuracy.mean);
+        put_range(w, "accuracy_interval", g->gain.accuracy.low, g->gain.accuracy.high);
+        put_double(w, "accuracy_per_ms", g->gain.gain);
+        put_range(w, "accuracy_per_ms_interval", g->gain.low, g->gain.high);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_tradeoff(vp_json_writer *w, const report *p, const tradeoff *t) {
+    const uint32_t *fronts[2];
+    size_t counts[2];
+    vp_json_begin_object(w);
+    put_text(w, "dataset_name", p->r->files[t->group->first].task);
+    put_text(w, "reason", t->reason[0] ? t->reason : NULL);
+    put_bool(w, "corpus_metric", t->is_corpus);
+    put_int(w, "num_samples", (int64_t)t->sample_count);
+    if (!t->reason[0]) {
+        fronts[0] = t->front; fronts[1] = t->kept;
+        counts[0] = t->front_count; counts[1] = t->kept_count;
+        put_double(w, "epsilon_ms", t->epsilon_latency);
+        put_double(w, "area", t->area);
+        put_points(w, p, t);
+        for (int which = 0; which < 2; which++) {
+            vp_json_key(w, which ? "epsilon_front" : "front"); /* places in configurations */
+            vp_json_begin_array(w);
+            for (size_t i = 0; i < counts[which]; i++) vp_json_int(w, fronts[which][i]);
+            vp_json_end_array(w);
+        }
+        put_shares(w, t);
+        put_effects(w, p, t);
+        put_knob_fronts(w, p, t);
+        put_gains(w, t);
+    }
+    vp_json_end_object(w);
+}
+static void put_e2(vp_json_writer *w, const report *p) {
+    vp_json_begin_object(w);
+    put_text(w, "schema", "vlmprof-report-e2-1");
+    put_text(w, "version", VLMPROF_VERSION);
+    put_list(w, "warnings", &p->warnings);
+    put_text(w, "latency", METRIC_KEYS[p->settings.axis]);
+    put_text(w, "percentile", percentile_text(p->settings.percentile));
+    put_int(w, "resamples", (int64_t)p->settings.resamples);
+    put_int(w, "seed", p->settings.seed);
+    put_double(w, "epsilon_accuracy", p->settings.epsilon_accuracy);
+    vp_json_key(w, "datasets");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < p->r->group_count; i++) put_tradeoff(w, p, &p->tradeoffs[i]);
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+}
+
+/* ---- the command */
+typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_E1, FORM_E2 } report_form;
+static void report_form_write(const report *p, report_form form, text_buffer *out) {
+    vp_json_writer w;
+    if (form == FORM_TEXT || form == FORM_MARKDOWN) {
+        document d = {NULL, 0};
+        report_write(&d, p);
+        document_print(&d, form == FORM_MARKDOWN, out);
+        document_free(&d);
+    } else if (form == FORM_CSV) {
+        csv_heads(out);
+        for (size_t i = 0; i < p->r->count; i++) csv_row(out, p, i);
+    } else {
+        vp_json_writer_init_sink(&w, text_sink, out, 1);
+        if (form == FORM_JSON) {
+            vp_json_begin_object(&w);
+            put_text(&w, "schema", "vlmprof-report-1");
+            vp_json_key(&w, "e1_stage_decomposition");
+        }
+        if (form != FORM_E2) put_e1(&w, p);
+        if (form == FORM_JSON) vp_json_key(&w, "e2_pareto_coupling");
+        if (form != FORM_E1) put_e2(&w, p);
+        if (form == FORM_JSON) vp_json_end_object(&w);
+        vp_json_finish(&w);
+        text_add_string(out, "\n");
+    }
+}
+/* FOLDER/NAME, by way of a temporary file; 0 or an exit code. */
+static int write_whole(const char *folder, const char *name, const char *data, size_t bytes) {
+    char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, name);
+    FILE *f = fopen(temporary, "wb");
+    int good = f && fwrite(data, 1, bytes, f) == bytes && !fflush(f) && !fsync(fileno(f)), code = 0;
+    if (f) good = !fclose(f) && good;
+    if (!good || rename(temporary, path)) {
+        code = complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
+        unlink(temporary);
+    }
+    free(temporary);
+    free(path);
+    return code;
+}
+static int write_report_files(const report *p, const char *folder) {
+    static const struct { const char *name; report_form form; } files[] = {{"report.md", FORM_MARKDOWN}, {"report.csv", FORM_CSV},
+        {"e1_stage_decomposition.json", FORM_E1}, {"e2_pareto_coupling.json", FORM_E2}};
+    int code = make_folder(folder);
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && !code; i++) {
+        text_buffer out = {NULL, 0, 0};
+        report_form_write(p, files[i].form, &out);
+        code = write_whole(folder, files[i].name, out.data, out.bytes);
+        free(out.data);
+    }
+    return code;
+}
+static int axis_of(const char *name) {
+    return !strcmp(name, "vision") ? METRIC_VISION : !strcmp(name, "prefill") ? METRIC_PREFILL : !strcmp(name, "decode") ? METRIC_DECODE
+         : !strcmp(name, "ttft") ? METRIC_TTFT : METRIC_TOTAL;
+}
+/* What report and best share; a figure that is not given is NaN or infinite. */
+static report_settings settings_of(const options *o) {
+    report_settings s;
+    memset(&s, 0, sizeof s);
+    s.axis = axis_of(text_of(o, "latency"));
+    s.percentile = !strcmp(text_of(o, "percentile"), "mean") ? -1 : strtod(text_of(o, "percentile"), NULL);
+    s.resamples = (size_t)number_of(o, "resamples");
+    s.seed = (uint32_t)number_of(o, "seed");
+    s.peak_tflops = s.peak_gbs = (double)NAN;
+    s.budget = HUGE_VAL;
+    s.min_accuracy = -HUGE_VAL;
+    return s;
+}
+static int print_whole(const text_buffer *out) {
+    return fwrite(out->data, 1, out->bytes, stdout) == out->bytes ? 0 : complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
+}
+static int command_report(const options *o) {
+    static const char *const forms[] = {"", "markdown", "csv", "json"};
+    report_settings s = settings_of(o);
+    report_form form = FORM_TEXT;
+    results r;
+    report p;
+    int code = 0, asked = 0;
+    if (!o->operand_count) return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
+    for (int i = FORM_MARKDOWN; i <= FORM_JSON; i++) if (given(o, forms[i])) { form = (report_form)i; asked++; }
+    if (asked > 1)
+        return complain(EXIT_USAGE, "report: --markdown, --csv and --json are three forms of one output: give one, or --output_dir for all");
+    if (given(o, "peak_tflops")) s.peak_tflops = opt(o, "peak_tflops")->real;
+    if (given(o, "peak_gbs")) s.peak_gbs = opt(o, "peak_gbs")->real;
+    s.epsilon_share = opt(o, "epsilon_latency")->real / 100;
+    s.epsilon_accuracy = opt(o, "epsilon_accuracy")->real / 100;
+    if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
+    report_make(&p, &r, &s);
+    for (size_t i = 0; i < p.warnings.count && form == FORM_CSV; i++) fprintf(stderr, "vlmprof: %s\n", p.warnings.items[i]); /* a table has no place */
+    if (text_of(o, "output_dir")) code = write_report_files(&p, text_of(o, "output_dir"));
+    if (!code && (asked || !text_of(o, "output_dir"))) {
+        text_buffer out = {NULL, 0, 0};
+        report_form_write(&p, form, &out);
+        code = print_whole(&out);
+        free(out.data);
+    } else if (!code) fprintf(stderr, "vlmprof: report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n", text_of(o,
+                                                                                          "output_dir"));
+    report_free(&p);
+    results_free(&r);
+    return code;
 }
 
 /* =============================================================================================== info >>info */
