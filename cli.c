@@ -23,6 +23,7 @@
  * >>convert   a model in another form
  * >>results   result files -> arrays: what reports, estimates and comparisons are made of
  * >>report    where the time goes (E1), what it buys (E2)
+ * >>html      the report as one page with plots
  * >>compare   the best configuration within a budget; whether a change made it slower or worse
  * >>info      this build, this machine, a checkpoint
  * >>selftest  the same requests on every backend and arithmetic, compared
@@ -173,7 +174,7 @@ static int sync_folder(const char *folder) {
 /* ======================================================================================== options >>options */
 enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256, MERGE = 512, REPORT = 1024,
        BEST = 2048, COMPARE = 4096 };
-typedef enum option_kind { FLAG, COUNT, REAL, TEXT, CHOICE, COUNTS, TEXTS } option_kind;
+typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS } option_kind; /* MAYBE: a text, only as --name=TEXT */
 typedef struct option_spec {
     const char *name;
     option_kind kind;
@@ -284,8 +285,9 @@ static const option_spec OPTIONS[] = {
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL, COMPARE, "with --plan: the smallest change of a latency that must be found; more than --margin"},
     {"markdown", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "Markdown on stdout instead of text"},
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "one row a configuration on stdout instead of text"},
+    {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL, REPORT, "one page with plots, on stdout or in FILE, instead of text; it needs no network"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, REPORT,
-     "write report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
+     "write report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, REPORT | BEST, "of the bootstrap"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST | REPORT | BEST | COMPARE, "JSON on stdout instead of text"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout at the end: files, P50s, accuracies"},
@@ -356,7 +358,8 @@ static const command COMMANDS[] = {
     {"convert", CONVERT, "(IN | --synthetic NAME) OUT", "write a model as a bf16 folder, or packed for the CPU so that it opens at once",
      "vlmprof convert checkpoint checkpoint-bf16\n  vlmprof convert checkpoint checkpoint-packed --layout packed", 2, command_convert},
     {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys", 
-     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers", SIZE_MAX, command_report},
+     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
+     "  vlmprof report results --html=report.html", SIZE_MAX, command_report},
     {"best", BEST, "DIR... --budget_ms MS", "the most accurate configuration within a latency budget, and how surely it holds it",
      "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 --min_accuracy 0.6 --json",
      SIZE_MAX, command_best},
@@ -428,7 +431,7 @@ static int option_store(options *o, int index, const char *word) {
     option_value *v = &o->values[index];
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
-        && !has_word("model data output_dir sizes tokenizer dump importance_scores_file annotations image_dir", s->name))
+        && !has_word("model data html output_dir sizes tokenizer dump importance_scores_file annotations image_dir", s->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", s->name);
     if (s->kind == COUNT || s->kind == COUNTS) {
         if (!parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", s->name, word);
@@ -500,6 +503,7 @@ static int option_parse(options *o, int first, int *next) {
     if (o->values[index].given++) return complain(EXIT_USAGE, "--%s is given twice", OPTIONS[index].name);
     *next = i;
     if (OPTIONS[index].kind == FLAG) return equal ? complain(EXIT_USAGE, "--%s takes no value", OPTIONS[index].name) : 0;
+    if (OPTIONS[index].kind == MAYBE && !equal) return 0;
     if (!equal && i >= o->argc) return complain(EXIT_USAGE, "--%s needs a value: %s", OPTIONS[index].name, OPTIONS[index].argument);
     if (OPTIONS[index].kind != COUNTS && OPTIONS[index].kind != TEXTS) {
         *next = equal ? i : i + 1;
@@ -648,7 +652,7 @@ static void put_options(vp_json_writer *w, const options *o) {
         else if (!v->text) vp_json_null(w);
         else if (s->kind == COUNT) vp_json_int(w, v->number);
         else if (s->kind == REAL) vp_json_double(w, v->real);
-        else if (s->kind == TEXT || s->kind == CHOICE) json_lossy(w, v->text);
+        else if (s->kind == TEXT || s->kind == MAYBE || s->kind == CHOICE) json_lossy(w, v->text);
         else {
             vp_json_begin_array(w);
             for (size_t k = 0; k < v->count; k++) if (s->kind == COUNTS) vp_json_int(w, v->numbers[k]); else json_lossy(w, v->items[k]);
@@ -8958,7 +8962,8 @@ static void put_e2(vp_json_writer *w, const report *p) {
 }
 
 /* ---- the command */
-typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_E1, FORM_E2 } report_form;
+typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_HTML, FORM_E1, FORM_E2 } report_form;
+static void page_write(const report *p, text_buffer *out);
 static void report_form_write(const report *p, report_form form, text_buffer *out) {
     vp_json_writer w;
     if (form == FORM_TEXT || form == FORM_MARKDOWN) {
@@ -8966,7 +8971,8 @@ static void report_form_write(const report *p, report_form form, text_buffer *ou
         report_write(&d, p);
         document_print(&d, form == FORM_MARKDOWN, out);
         document_free(&d);
-    } else if (form == FORM_CSV) {
+    } else if (form == FORM_HTML) page_write(p, out);
+    else if (form == FORM_CSV) {
         csv_heads(out);
         for (size_t i = 0; i < p->r->count; i++) csv_row(out, p, i);
     } else {
@@ -9000,7 +9006,7 @@ static int write_whole(const char *folder, const char *name, const char *data, s
 }
 static int write_report_files(const report *p, const char *folder) {
     static const struct { const char *name; report_form form; } files[] = {{"report.md", FORM_MARKDOWN}, {"report.csv", FORM_CSV},
-        {"e1_stage_decomposition.json", FORM_E1}, {"e2_pareto_coupling.json", FORM_E2}};
+        {"report.html", FORM_HTML}, {"e1_stage_decomposition.json", FORM_E1}, {"e2_pareto_coupling.json", FORM_E2}};
     int code = make_folder(folder);
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !code; i++) {
         text_buffer out = {NULL, 0, 0};
@@ -9008,6 +9014,13 @@ static int write_report_files(const report *p, const char *folder) {
         code = write_whole(folder, files[i].name, out.data, out.bytes);
         free(out.data);
     }
+    return code;
+}
+static int write_page(const char *path, const text_buffer *out) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? copy_text(path, (size_t)(slash + 1 - path)) : copy_text(".", 1);
+    int code = write_whole(folder, slash ? slash + 1 : path, out->data, out->bytes);
+    free(folder);
     return code;
 }
 static int axis_of(const char *name) {
@@ -9031,16 +9044,16 @@ static int print_whole(const text_buffer *out) {
     return fwrite(out->data, 1, out->bytes, stdout) == out->bytes ? 0 : complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
 }
 static int command_report(const options *o) {
-    static const char *const forms[] = {"", "markdown", "csv", "json"};
+    static const char *const forms[] = {"", "markdown", "csv", "json", "html"};
     report_settings s = settings_of(o);
     report_form form = FORM_TEXT;
     results r;
     report p;
     int code = 0, asked = 0;
     if (!o->operand_count) return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
-    for (int i = FORM_MARKDOWN; i <= FORM_JSON; i++) if (given(o, forms[i])) { form = (report_form)i; asked++; }
+    for (int i = FORM_MARKDOWN; i <= FORM_HTML; i++) if (given(o, forms[i])) { form = (report_form)i; asked++; }
     if (asked > 1)
-        return complain(EXIT_USAGE, "report: --markdown, --csv and --json are three forms of one output: give one, or --output_dir for all");
+        return complain(EXIT_USAGE, "report: --markdown, --csv, --json and --html are forms of one output: give one, or --output_dir for all");
     if (given(o, "peak_tflops")) s.peak_tflops = opt(o, "peak_tflops")->real;
     if (given(o, "peak_gbs")) s.peak_gbs = opt(o, "peak_gbs")->real;
     s.epsilon_share = opt(o, "epsilon_latency")->real / 100;
@@ -9052,13 +9065,1178 @@ static int command_report(const options *o) {
     if (!code && (asked || !text_of(o, "output_dir"))) {
         text_buffer out = {NULL, 0, 0};
         report_form_write(&p, form, &out);
-        code = print_whole(&out);
+        code = form == FORM_HTML && text_of(o, "html") ? write_page(text_of(o, "html"), &out) : print_whole(&out);
         free(out.data);
-    } else if (!code) fprintf(stderr, "vlmprof: report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n", text_of(o,
+    } else if (!code) fprintf(stderr, "vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n", text_of(o,
                                                                                           "output_dir"));
     report_free(&p);
     results_free(&r);
     return code;
+}
+
+/* =============================================================================================== html >>html
+ * The report as one page: no network, no library; plots are SVG that is made here. Texts of files come in by page_text alone, which leaves nothing of
+ * them that a browser would take for markup. Colours are those of Okabe and Ito, for all kinds of sight. */
+static void page_add(text_buffer *out, const char *format, ...) { /* markup of our own: numbers and our own words */
+    char line[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    text_add_string(out, line);
+}
+/* Bytes of a character that may stand in a page as it is; 0: a control character, or one that turns the reading direction. */
+static size_t page_character(const unsigned char *p, size_t left) {
+    size_t bytes = p[0] < 0x80 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    if (bytes > left || vp_utf8_valid_bytes((const char *)p, bytes) != bytes) return 0;
+    if (p[0] < 0x20 || p[0] == 0x7F || (p[0] == 0xC2 && p[1] < 0xA0)) return 0;
+    if (p[0] == 0xE2 && ((p[1] == 0x80 && p[2] >= 0xA8 && p[2] <= 0xAE) || (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9))) return 0;
+    return bytes;
+}
+/* A text as content or as an attribute in quotes; what is no text is shown as U+FFFD. */
+static void page_text(text_buffer *out, const char *text) {
+    const unsigned char *p = (const unsigned char *)text;
+    size_t left = strlen(text);
+    while (left) {
+        size_t bytes = page_character(p, left);
+        const char *entity = *p == '&' ? "&amp;" : *p == '<' ? "&lt;" : *p == '>' ? "&gt;" : *p == '"' ? "&quot;" : *p == '\'' ? "&#39;"
+                           : bytes ? NULL : "\xEF\xBF\xBD";
+        if (entity) text_add_string(out, entity); else text_add(out, (const char *)p, bytes);
+        if (!bytes) bytes = 1;
+        p += bytes;
+        left -= bytes;
+    }
+}
+static void page_element(text_buffer *out, const char *tag, const char *text) { /* tag: a name of our own */
+    page_add(out, "<%s>", tag);
+    page_text(out, text);
+    page_add(out, "</%s>", tag);
+}
+
+/* ---- axes */
+enum { TICKS_MOST = 16 };
+typedef struct span { double low, high; } span; /* of values; low > high: none yet */
+typedef struct scale {
+    double low, high; int is_log;
+    double from, to;                 /* px */
+    double ticks[TICKS_MOST]; int tick_count, digits; /* behind the point; -1: as short as can be */
+} scale;
+static span span_none(void) { span s; s.low = HUGE_VAL; s.high = -HUGE_VAL; return s; }
+static void span_add(span *s, double value) {
+    if (!isfinite(value)) return;
+    if (value < s->low) s->low = value;
+    if (value > s->high) s->high = value;
+}
+static void span_add_estimate(span *s, vp_estimate e) { span_add(s, e.value); span_add(s, e.low); span_add(s, e.high); }
+static double nice_step(double least) { /* 1, 2 or 5 times a power of ten, not below least */
+    double power = pow(10, floor(log10(least))), m = least / power;
+    return power * (m <= 1.0000001 ? 1 : m <= 2.0000001 ? 2 : m <= 5.0000001 ? 5 : 10);
+}
+static void scale_linear(scale *a, span s, int parts) {
+    double step;
+    if (!(s.high > s.low)) { /* one value: some room around it */
+        double room = fabs(s.low) > 0 ? fabs(s.low) / 10 : 1;
+        s.low -= room;
+        s.high += room;
+    }
+    step = nice_step((s.high - s.low) / parts);
+    a->low = floor(s.low / step + 1e-6) * step;
+    a->high = ceil(s.high / step - 1e-6) * step;
+    a->digits = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
+    if (a->digits > 6 || fabs(a->high) >= 1e6 || fabs(a->low) >= 1e6) a->digits = -1;
+    for (int i = 0; i < TICKS_MOST && a->low + i * step <= a->high + step / 2; i++) {
+        double tick = a->low + i * step;
+        a->ticks[a->tick_count++] = fabs(tick) < step / 1e6 ? 0 : tick;
+    }
+}
+static void scale_log(scale *a, span s) {
+    static const double parts[] = {1, 2, 5};
+    int first = (int)floor(log10(s.low) + 1e-9), last = (int)ceil(log10(s.high) - 1e-9), stride, is_fine;
+    a->is_log = 1;
+    if (last <= first) last = first + 1;
+    is_fine = last - first <= 3;
+    stride = (last - first + 7) / 8;
+    for (int e = first; e <= last; e += is_fine ? 1 : stride)
+        for (int i = 0; i < (is_fine ? 3 : 1) && a->tick_count < TICKS_MOST; i++) a->ticks[a->tick_count++] = pow(10, e) * parts[i];
+    a->low = pow(10, first);
+    a->high = pow(10, last);
+    if (is_fine) { /* from tick to tick */
+        int from = 0, to;
+        while (from + 1 < a->tick_count && a->ticks[from + 1] <= s.low * 1.0000001) from++;
+        for (to = from; to + 1 < a->tick_count && a->ticks[to] < s.high * 0.9999999;) to++;
+        if (to == from) { if (from) from--; else to++; }
+        a->low = a->ticks[from];
+        a->high = a->ticks[to];
+        a->tick_count = to - from + 1;
+        memmove(a->ticks, a->ticks + from, (size_t)a->tick_count * sizeof *a->ticks);
+    }
+    a->digits = -1;
+}
+static scale scale_make(span s, int is_log, double from, double to) {
+    scale a;
+    memset(&a, 0, sizeof a);
+    a.from = from;
+    a.to = to;
+    if (!(s.high >= s.low)) { s.low = 0; s.high = 1; }
+    if (is_log && s.low > 0) scale_log(&a, s); else scale_linear(&a, s, fabs(to - from) < 220 ? 4 : 6);
+    return a;
+}
+static double scale_place(const scale *a, double value) {
+    double share = a->is_log ? log(value / a->low) / log(a->high / a->low) : (value - a->low) / (a->high - a->low);
+    return a->from + share * (a->to - a->from);
+}
+static figure scale_text(const scale *a, double value) {
+    figure f;
+    if (a->digits < 0) snprintf(f.text, sizeof f.text, "%.4g", value); else snprintf(f.text, sizeof f.text, "%.*f", a->digits, value);
+    return f;
+}
+
+/* ---- plots */
+enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 };
+#define LETTER_PX 6.4 /* what a letter takes at 11 px, rather too much: so that texts stay apart */
+typedef struct plot { text_buffer *out; double width, height; scale x, y; } plot;
+typedef enum colour_set { COLOUR_SERIES, COLOUR_RAMP } colour_set;
+enum { SERIES_GREY = 6, SERIES_COUNT = 9 }; /* classes s0..s8 of the style sheet */
+
+static double text_px(const char *text) { return LETTER_PX * (double)text_width(text); }
+static void plot_open(plot *p, text_buffer *out, const char *caption, double width, double height) {
+    memset(p, 0, sizeof *p);
+    p->out = out;
+    p->width = width;
+    p->height = height;
+    page_add(out, "<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width, height, width * 1.15);
+    page_text(out, caption);
+    text_add_string(out, "\">\n");
+}
+static void plot_close(plot *p) { text_add_string(p->out, "</svg></figure>\n"); }
+static void figure_open(text_buffer *out, const char *caption, int is_wide) {
+    page_add(out, "<figure%s><figcaption>", is_wide ? " class=\"wide\"" : "");
+    page_text(out, caption);
+    text_add_string(out, "</figcaption>\n");
+}
+static void plot_text(plot *p, double x, double y, const char *anchor, const char *more, const char *text) { /* more: attributes of our own */
+    page_add(p->out, "<text x=\"%.1f\" y=\"%.1f\"%s%s%s%s>", x, y, *anchor ? " text-anchor=\"" : "", anchor, *anchor ? "\"" : "", more);
+    page_text(p->out, text);
+    text_add_string(p->out, "</text>");
+}
+static void plot_segment(plot *p, const char *kind, double x1, double y1, double x2, double y2) {
+    page_add(p->out, "<path class=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>", kind, x1, y1, x2, y2);
+}
+static void plot_labels(plot *p, const char *x_label, const char *y_label) {
+    char turn[64];
+    double middle = (p->y.from + p->y.to) / 2;
+    plot_text(p, (p->x.from + p->x.to) / 2, p->height - 6, "middle", " class=\"n\"", x_label);
+    snprintf(turn, sizeof turn, " class=\"n\" transform=\"rotate(-90 14 %.1f)\"", middle);
+    plot_text(p, 14, middle, "middle", turn, y_label);
+    text_add_string(p->out, "\n");
+}
+static void plot_y_axis(plot *p) {
+    for (int i = 0; i < p->y.tick_count; i++) {
+        double at = scale_place(&p->y, p->y.ticks[i]);
+        plot_segment(p, "g", p->x.from, at, p->x.to, at);
+        plot_text(p, p->x.from - 6, at + 4, "end", "", scale_text(&p->y, p->y.ticks[i]).text);
+    }
+}
+static void plot_x_axis(plot *p) {
+    double used = -HUGE_VAL;
+    for (int i = 0; i < p->x.tick_count; i++) {
+        double at = scale_place(&p->x, p->x.ticks[i]);
+        figure f = scale_text(&p->x, p->x.ticks[i]);
+        plot_segment(p, "g", at, p->y.from, at, p->y.to);
+        if (at - text_px(f.text) / 2 < used) continue;
+        plot_text(p, at, p->y.from + 16, "middle", "", f.text);
+        used = at + text_px(f.text) / 2 + 8;
+    }
+}
+/* A frame for values between the ends of two spans. */
+static void plot_frame(plot *p, span x, int x_log, span y, int y_log, const char *x_label, const char *y_label) {
+    p->x = scale_make(x, x_log, PLOT_LEFT, p->width - PLOT_RIGHT);
+    p->y = scale_make(y, y_log, p->height - PLOT_BOTTOM, PLOT_TOP);
+    plot_y_axis(p);
+    plot_x_axis(p);
+    plot_labels(p, x_label, y_label);
+}
+static void colour_open(text_buffer *out, colour_set set, int at, int count) { /* what follows has this colour */
+    static const int ends[3][3] = {{0, 114, 178}, {0, 158, 115}, {230, 159, 0}}; /* blue, green, orange: ever lighter, too */
+    double t = count > 1 ? 2.0 * at / (count - 1) : 0, part;
+    int first = t < 1 ? 0 : 1, rgb[3];
+    if (set == COLOUR_SERIES) { page_add(out, "<g class=\"s%d\">", at % SERIES_COUNT); return; }
+    part = t - first;
+    for (int c = 0; c < 3; c++) rgb[c] = (int)(ends[first][c] + part * (ends[first + 1][c] - ends[first][c]) + 0.5);
+    page_add(out, "<g style=\"--c:#%02x%02x%02x\">", (unsigned)rgb[0], (unsigned)rgb[1], (unsigned)rgb[2]);
+}
+/* A mark that shows a text under the pointer (NULL: none); shapes differ too, for prints without colours. */
+static void plot_mark(text_buffer *out, int sign, double x, double y, double r, double opacity, const char *title) {
+    char fade[32] = "";
+    if (opacity < 0.995) snprintf(fade, sizeof fade, " opacity=\"%.2f\"", opacity);
+    switch (sign % 5) {
+    case 0: page_add(out, "<circle class=\"m\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"%s", x, y, r, fade); break;
+    case 1: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"%s", x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8, -r * 1.8, fade); break;
+    case 2: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"%s", x, y - r * 1.2, r * 1.15, r * 2, -r * 2.3, fade); break;
+    case 3: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz\"%s", x, y - r * 1.3, r * 1.3, r * 1.3, -r * 1.3, r * 1.3,
+                     -r * 1.3, -r * 1.3, fade); break;
+    default: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fl%.1f %.1fz\"%s", x - r * 1.15, y - r, r * 2.3, -r * 1.15, r * 2.1, fade);
+    }
+    if (title) { text_add_string(out, "><title>"); page_text(out, title); page_add(out, "</title></%s>\n", sign % 5 ? "path" : "circle"); }
+    else text_add_string(out, "/>\n");
+}
+static void plot_whiskers(plot *p, double x, double y, vp_estimate horizontal, vp_estimate vertical) {
+    if (isfinite(horizontal.low) && isfinite(horizontal.high) && horizontal.low > (p->x.is_log ? 0 : -HUGE_VAL))
+        plot_segment(p, "w", scale_place(&p->x, horizontal.low), y, scale_place(&p->x, horizontal.high), y);
+    if (isfinite(vertical.low) && isfinite(vertical.high) && vertical.low > (p->y.is_log ? 0 : -HUGE_VAL))
+        plot_segment(p, "w", x, scale_place(&p->y, vertical.low), x, scale_place(&p->y, vertical.high));
+}
+static void legend_open(text_buffer *out) { text_add_string(out, "<p class=\"legend\">"); }
+static void legend_item(text_buffer *out, colour_set set, int at, int count, int sign, const char *text) { /* sign -1: a bar; -2: a line */
+    text_add_string(out, "<span><svg viewBox=\"0 0 14 12\">");
+    colour_open(out, set, at, count);
+    if (sign == -1) text_add_string(out, "<rect class=\"b\" y=\"1\" width=\"14\" height=\"10\"/>");
+    else {
+        text_add_string(out, "<path class=\"l\" d=\"M0 6H14\"/>");
+        if (sign >= 0) plot_mark(out, sign, 7, 6, 3.4, 1, NULL);
+    }
+    text_add_string(out, "</g></svg>");
+    page_text(out, text);
+    text_add_string(out, "</span> ");
+}
+static void legend_close(text_buffer *out) { text_add_string(out, "</p>\n"); }
+static int needs_log(span s) { return s.low > 0 && s.high / s.low > 30; }
+
+/* ---- E1: stage stack */
+enum { STACK_OTHER = VP_STAGE_COUNT, STACK_OUTSIDE, STACK_PARTS, STACK_ROWS = 24 };
+/* Stages with a colour of their own; the small ones share grey. */
+static int stack_series(int part) {
+    switch (part) {
+    case VP_STAGE_PREPROCESS: return 5;
+    case VP_STAGE_VIT: return 0;
+    case VP_STAGE_CONNECTOR: return 2;
+    case VP_STAGE_EMBED: return 7;
+    case VP_STAGE_PREFILL: return 3;
+    case VP_STAGE_HEAD: return 4;
+    case VP_STAGE_DECODE: return 1;
+    case STACK_OUTSIDE: return 8;
+    default: return SERIES_GREY;
+    }
+}
+static const char *stack_part_name(int part, int is_coarse) {
+    if (is_coarse) return part == VP_STAGE_VIT ? "vision" : part == VP_STAGE_PREFILL ? "prefill" : part == VP_STAGE_DECODE ? "decode" : "rest";
+    return part == STACK_OTHER ? "h2d, sample, detok" : part == STACK_OUTSIDE ? "in no stage" : vp_stage_name((vp_stage)part);
+}
+/* Mean ms of the parts of a request; files without stages have the sums alone. */
+static void stack_parts(const decomposition *d, int is_coarse, double parts[STACK_PARTS]) {
+    double rest = d->mean[METRIC_TOTAL];
+    memset(parts, 0, STACK_PARTS * sizeof *parts);
+    for (int s = 0; s < VP_STAGE_COUNT && !is_coarse; s++)
+        if (d->stages[s].mean > 0) parts[stack_series(s) == SERIES_GREY ? STACK_OTHER : s] += d->stages[s].mean;
+    if (is_coarse) {
+        if (isfinite(d->mean[METRIC_VISION])) parts[VP_STAGE_VIT] = d->mean[METRIC_VISION];
+        if (isfinite(d->mean[METRIC_PREFILL])) parts[VP_STAGE_PREFILL] = d->mean[METRIC_PREFILL];
+        if (isfinite(d->mean[METRIC_DECODE])) parts[VP_STAGE_DECODE] = d->mean[METRIC_DECODE];
+    }
+    for (int i = 0; i < STACK_PARTS; i++) rest -= parts[i];
+    if (rest > 0) parts[STACK_OUTSIDE] = rest;
+}
+static void stack_title(const report *p, const decomposition *d, int is_coarse, text_buffer *title) {
+    double parts[STACK_PARTS];
+    char name[160];
+    stack_parts(d, is_coarse, parts);
+    text_add_string(title, full_name(p->r, d->file, name));
+    page_add(title, ": %s ms", figure_number(d->mean[METRIC_TOTAL]).text);
+    for (int i = 0; i < STACK_PARTS; i++)
+        if (parts[i] > 0) page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), figure_number(parts[i]).text, 100 * parts[i] / d->mean[METRIC_TOTAL]);
+}
+static void stack_legend(text_buffer *out, const report *p, int is_coarse) {
+    int seen[STACK_PARTS] = {0};
+    for (size_t i = 0; i < p->r->count; i++) {
+        double parts[STACK_PARTS];
+        stack_parts(&p->items[i], is_coarse, parts);
+        for (int k = 0; k < STACK_PARTS; k++) seen[k] |= parts[k] >= 0.0005 * p->items[i].mean[METRIC_TOTAL];
+    }
+    legend_open(out);
+    for (int k = 0; k < STACK_PARTS; k++) if (seen[k]) legend_item(out, COLOUR_SERIES, stack_series(k), 0, -1, stack_part_name(k, is_coarse));
+    legend_close(out);
+}
+typedef struct ranked { size_t at; double key; } ranked;
+static int by_key(const void *a, const void *b) {
+    const ranked *x = (const ranked *)a, *y = (const ranked *)b;
+    return x->key < y->key ? -1 : x->key > y->key ? 1 : x->at < y->at ? -1 : x->at > y->at;
+}
+static void stack_row(plot *q, const report *p, const decomposition *d, int is_coarse, double y) {
+    double parts[STACK_PARTS], at = 0;
+    text_buffer title = {NULL, 0, 0};
+    char name[160];
+    figure total = figure_number(d->mean[METRIC_TOTAL]);
+    stack_parts(d, is_coarse, parts);
+    stack_title(p, d, is_coarse, &title);
+    plot_text(q, q->x.from - 8, y + 12, "end", "", full_name(p->r, d->file, name));
+    text_add_string(q->out, "<g><title>");
+    page_text(q->out, title.data);
+    text_add_string(q->out, "</title>");
+    for (int i = 0; i < STACK_PARTS; i++) {
+        double from = scale_place(&q->x, at), to = scale_place(&q->x, at + parts[i]);
+        at += parts[i];
+        if (to - from >= 0.05)
+            page_add(q->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>", stack_series(i), from, y, to - from);
+    }
+    text_add_string(q->out, "</g>");
+    plot_text(q, scale_place(&q->x, at) + 6, y + 12, "", "", total.text);
+    text_add_string(q->out, "\n");
+    free(title.data);
+}
+static void stack_rows(text_buffer *out, const report *p, int is_coarse, const ranked *rows, size_t count, const char *caption) {
+    plot q;
+    span s = {0, 0};
+    double left = 60;
+    for (size_t i = 0; i < count; i++) {
+        char name[160];
+        double px = text_px(full_name(p->r, p->items[rows[i].at].file, name)) + 16;
+        span_add(&s, p->items[rows[i].at].mean[METRIC_TOTAL]);
+        if (px > left) left = px;
+    }
+    figure_open(out, caption, 1);
+    stack_legend(out, p, is_coarse);
+    plot_open(&q, out, caption, 1000, (double)count * 20 + 50);
+    q.x = scale_make(s, 0, left, q.width - 64);
+    q.y.from = q.height - 42;
+    plot_x_axis(&q);
+    plot_text(&q, (q.x.from + q.x.to) / 2, q.height - 6, "middle", " class=\"n\"", "mean T_total, ms");
+    for (size_t i = 0; i < count; i++) stack_row(&q, p, &p->items[rows[i].at], is_coarse, 3 + 20 * (double)i);
+    plot_close(&q);
+}
+/* All configurations as thin bars, the fastest first: one path a part, and a clear field a configuration for the pointer. */
+static void stack_all(text_buffer *out, const report *p, int is_coarse, const ranked *rows, size_t count) {
+    static const char caption[] = "All configurations, from fastest to slowest";
+    plot q;
+    span y = {0, 0}, x = {0, 0};
+    x.high = (double)count;
+    for (size_t i = 0; i < count; i++) span_add(&y, p->items[rows[i].at].mean[METRIC_TOTAL]);
+    figure_open(out, caption, 1);
+    plot_open(&q, out, caption, 1000, 300);
+    q.x = scale_make(x, 0, PLOT_LEFT, q.width - PLOT_RIGHT);
+    q.x.low = 0;
+    q.x.high = (double)count;
+    q.y = scale_make(y, 0, q.height - 30, PLOT_TOP);
+    plot_y_axis(&q);
+    plot_labels(&q, "configurations, ascending by mean T_total", "mean T_total, ms");
+    for (int part = 0; part < STACK_PARTS; part++) {
+        page_add(out, "<path class=\"a s%d\" d=\"", stack_series(part));
+        for (size_t i = 0; i < count; i++) {
+            double parts[STACK_PARTS], below = 0, from = scale_place(&q.x, (double)i), wide = scale_place(&q.x, (double)i + 1) - from, high, low;
+            stack_parts(&p->items[rows[i].at], is_coarse, parts);
+            for (int k = 0; k < part; k++) below += parts[k];
+            low = scale_place(&q.y, below);
+            high = scale_place(&q.y, below + parts[part]);
+            if (low - high >= 0.05) page_add(out, "M%.1f %.1fv%.1fh%.1fv%.1fz", from, low, high - low, wide * 0.94, low - high);
+        }
+        text_add_string(out, "\"/>\n");
+    }
+    for (size_t i = 0; i < count; i++) {
+        text_buffer title = {NULL, 0, 0};
+        stack_title(p, &p->items[rows[i].at], is_coarse, &title);
+        page_add(out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.0f\"><title>", scale_place(&q.x, (double)i), PLOT_TOP,
+                 (q.x.to - q.x.from) / (double)count, q.y.from - PLOT_TOP);
+        page_text(out, title.data);
+        text_add_string(out, "</title></rect>\n");
+        free(title.data);
+    }
+    plot_close(&q);
+}
+static int is_on_front(const report *p, size_t file) {
+    for (size_t g = 0; g < p->r->group_count; g++) {
+        const tradeoff *t = &p->tradeoffs[g];
+        for (size_t i = 0; i < t->front_count; i++) if (t->group->paired[t->front[i]] == file) return 1;
+    }
+    return 0;
+}
+static void page_stack(text_buffer *out, const report *p) {
+    size_t count = 0, shown = 0;
+    int is_coarse = 1, has_front = 0;
+    ranked *rows = (ranked *)zeroed(p->r->count, sizeof *rows), *few = (ranked *)zeroed(p->r->count, sizeof *few);
+    for (int s = 0; s < VP_STAGE_COUNT; s++) is_coarse &= !stage_is_known(p, s);
+    for (size_t i = 0; i < p->r->count; i++) {
+        if (!(p->items[i].mean[METRIC_TOTAL] > 0)) continue;
+        rows[count].at = i;
+        rows[count++].key = p->items[i].mean[METRIC_TOTAL];
+        has_front |= is_on_front(p, i);
+    }
+    if (count <= STACK_ROWS) stack_rows(out, p, is_coarse, rows, count, "Where the time of a request goes: means over samples");
+    else {
+        qsort(rows, count, sizeof *rows, by_key);
+        for (size_t i = 0; i < count && shown < STACK_ROWS; i++)
+            if (has_front ? is_on_front(p, rows[i].at) : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2) few[shown++] = rows[i];
+        stack_rows(out, p, is_coarse, few, shown, has_front ? "Where the time of a request goes: configurations on a Pareto front, means over samples"
+                   : "Where the time of a request goes: the fastest and the slowest dozen, means over samples");
+        stack_all(out, p, is_coarse, rows, count);
+    }
+    free(rows);
+    free(few);
+}
+
+/* ---- E1: scaling */
+enum { CURVES_SHOWN = 6 };
+static int shown_at(size_t rank, size_t count, size_t most) { /* which of `most` evenly spread ones the rank-th is; -1: none */
+    if (count <= most) return (int)rank;
+    for (size_t k = 0; k < most; k++) if (rank == k * (count - 1) / (most - 1)) return (int)k;
+    return -1;
+}
+static void curve_span(const curve *c, span *x, span *y) {
+    for (size_t b = 0; b < c->bin_count; b++) {
+        span_add(x, c->bins[b].x);
+        span_add_estimate(y, c->bins[b].y);
+    }
+    for (size_t b = 0; b < c->bin_count; b += c->bin_count > 1 ? c->bin_count - 1 : 1) span_add(y, c->intercept + c->slope.value * c->bins[b].x);
+}
+static void curve_line(plot *q, const curve *c, const char *kind) {
+    double from = c->bins[0].x, to = c->bins[c->bin_count - 1].x, a = c->intercept + c->slope.value * from, b = c->intercept + c->slope.value * to;
+    if (isfinite(a) && isfinite(b))
+        plot_segment(q, kind, scale_place(&q->x, from), scale_place(&q->y, a), scale_place(&q->x, to), scale_place(&q->y, b));
+}
+static void curve_marks(plot *q, const curve *c, int sign) {
+    for (size_t b = 0; b < c->bin_count; b++) {
+        char title[256];
+        double x = scale_place(&q->x, c->bins[b].x), y = scale_place(&q->y, c->bins[b].y.value);
+        snprintf(title, sizeof title, "%s\n%s %s: median %s ms, %zu points", c->label, c->x_name, figure_x(c->bins[b].x).text,
+                 figure_of_estimate(c->bins[b].y).text, c->bins[b].count);
+        plot_whiskers(q, x, y, estimate_none(), c->bins[b].y);
+        plot_mark(q->out, sign, x, y, 3.6, 1, title);
+    }
+}
+/* The curves of a group with one name; of many those whose slopes spread evenly from least to greatest, all others as thin lines. */
+static void page_curves_of(text_buffer *out, const report *p, size_t group, const char *name) {
+    ranked *order = (ranked *)zeroed(p->curve_count, sizeof *order);
+    size_t count = 0;
+    span x = span_none(), y = {0, 0};
+    char caption[256];
+    const curve *first = NULL;
+    plot q;
+    for (size_t i = 0; i < p->curve_count; i++) {
+        if (p->curve_group[i] != group || strcmp(p->curves[i].name, name) || !p->curves[i].bin_count) continue;
+        order[count].at = i;
+        order[count++].key = isfinite(p->curves[i].slope.value) ? p->curves[i].slope.value : 0;
+        curve_span(&p->curves[i], &x, &y);
+        first = first ? first : &p->curves[i];
+    }
+    if (!first) { free(order); return; }
+    if (count > CURVES_SHOWN) qsort(order, count, sizeof *order, by_key);
+    snprintf(caption, sizeof caption, "%s against %s: medians with 95 %% intervals, fitted lines%s", first->y_name, first->x_name,
+             count > CURVES_SHOWN ? " (of many settings a few, from the least to the greatest slope; grey: all others)" : "");
+    figure_open(out, caption, 0);
+    legend_open(out);
+    for (size_t i = 0; i < count; i++) {
+        const curve *c = &p->curves[order[i].at];
+        char text[160];
+        int at = shown_at(i, count, CURVES_SHOWN);
+        if (at < 0) continue;
+        snprintf(text, sizeof text, "%s: %s %s", c->label, isfinite(c->slope.value) ? figure_of_estimate(c->slope).text : "no line", c->unit);
+        legend_item(out, COLOUR_SERIES, at, 0, at, text);
+    }
+    legend_close(out);
+    plot_open(&q, out, caption, 520, 320);
+    snprintf(caption, sizeof caption, "%s, ms", first->y_name);
+    plot_frame(&q, x, 0, y, 0, first->x_name, caption);
+    for (size_t i = 0; i < count; i++) if (shown_at(i, count, CURVES_SHOWN) < 0) curve_line(&q, &p->curves[order[i].at], "t");
+    for (size_t i = 0; i < count; i++) {
+        int at = shown_at(i, count, CURVES_SHOWN);
+        if (at < 0) continue;
+        colour_open(out, COLOUR_SERIES, at, 0);
+        curve_line(&q, &p->curves[order[i].at], "l");
+        curve_marks(&q, &p->curves[order[i].at], at);
+        text_add_string(out, "</g>\n");
+    }
+    plot_close(&q);
+    free(order);
+}
+
+/* ---- E1: work against time */
+static int has_work(const stage_cost *c) { return c->flops > 0 && c->bytes > 0 && c->mean > 0; }
+static void work_title(const report *p, const decomposition *d, int stage, char title[512]) {
+    const stage_cost *c = &d->stages[stage];
+    char name[160];
+    snprintf(title, 512, "%s, %s\n%s ms, %s GFLOP, %s MB\n%s TFLOP/s, %s GB/s: %s", vp_stage_name((vp_stage)stage), full_name(p->r, d->file, name),
+             figure_number(c->mean).text, figure_number(c->flops / 1e9).text, figure_number(c->bytes / 1e6).text, figure_number(c->tflops).text,
+             figure_number(c->gbs).text, BOUND_NAMES[c->limit]);
+}
+static double work_x(const stage_cost *c, int is_roofline) { return is_roofline ? c->flops / c->bytes : c->flops / 1e9; }
+static double work_y(const stage_cost *c, int is_roofline) { return is_roofline ? c->tflops : c->mean; }
+/* The roofs as lines: what no stage gets past, or the least time that work can take. */
+static void work_roofs(plot *q, const report *p, int is_roofline) {
+    double from = q->x.low, to = q->x.high, knee = p->peak_tflops * 1e3 / p->peak_gbs, ends[3], y[3];
+    int count = 0;
+    ends[count++] = from;
+    if (is_roofline && knee > from && knee < to) ends[count++] = knee;
+    ends[count++] = to;
+    text_add_string(q->out, "<path class=\"r\" d=\"");
+    for (int i = 0; i < count; i++) {
+        double roof = ends[i] * p->peak_gbs / 1e3;
+        y[i] = !is_roofline ? ends[i] / p->peak_tflops : roof < p->peak_tflops ? roof : p->peak_tflops;
+        page_add(q->out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&q->x, ends[i]), scale_place(&q->y, y[i]));
+    }
+    text_add_string(q->out, "\"/>\n");
+}
+static void page_work(text_buffer *out, const report *p, int is_roofline) {
+    static const char *const captions[] = {"FLOPs against time, a point a stage and configuration; dashed: the least time at the compute roof",
+                                           "Roofline: FLOP/s reached against FLOPs a byte; dashed: the roofs"};
+    span x = span_none(), y = span_none();
+    int seen[VP_STAGE_COUNT] = {0};
+    plot q;
+    for (size_t i = 0; i < p->r->count; i++) {
+        for (int s = 0; s < VP_STAGE_COUNT; s++) {
+            const stage_cost *c = &p->items[i].stages[s];
+            if (!has_work(c)) continue;
+            seen[s] = 1;
+            span_add(&x, work_x(c, is_roofline));
+            span_add(&y, work_y(c, is_roofline));
+        }
+    }
+    if (!(x.low > 0) || !(y.low > 0) || !(x.high >= x.low) || !(p->peak_tflops > 0) || !(p->peak_gbs > 0)) return;
+    span_add(&y, is_roofline ? p->peak_tflops : x.low / p->peak_tflops);
+    if (is_roofline) span_add(&y, x.low * p->peak_gbs / 1e3 < p->peak_tflops ? x.low * p->peak_gbs / 1e3 : p->peak_tflops);
+    figure_open(out, captions[is_roofline], 0);
+    legend_open(out);
+    for (int s = 0; s < VP_STAGE_COUNT; s++) if (seen[s]) legend_item(out, COLOUR_SERIES, stack_series(s), 0, s, vp_stage_name((vp_stage)s));
+    legend_close(out);
+    plot_open(&q, out, captions[is_roofline], 520, 340);
+    plot_frame(&q, x, 1, y, 1, is_roofline ? "FLOPs a byte" : "GFLOP a request", is_roofline ? "TFLOP/s" : "ms a request");
+    page_add(out, "<clipPath id=\"k%d\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath><g clip-path=\"url(#k%d)\">", is_roofline,
+             q.x.from, q.y.to, q.x.to - q.x.from, q.y.from - q.y.to, is_roofline);
+    work_roofs(&q, p, is_roofline);
+    text_add_string(out, "</g>");
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        if (!seen[s]) continue;
+        colour_open(out, COLOUR_SERIES, stack_series(s), 0);
+        for (size_t i = 0; i < p->r->count; i++) {
+            const stage_cost *c = &p->items[i].stages[s];
+            char title[512];
+            if (!has_work(c)) continue;
+            work_title(p, &p->items[i], s, title);
+            plot_mark(out, s, scale_place(&q.x, work_x(c, is_roofline)), scale_place(&q.y, work_y(c, is_roofline)), p->r->count > 40 ? 2.6 : 3.6, 1, title);
+        }
+        text_add_string(out, "</g>\n");
+    }
+    plot_close(&q);
+}
+
+/* ---- E2: the front */
+enum { FRONT_WHISKERS = 40, BOXES_MOST = 512 };
+typedef struct box { double x, y, width, height; } box;
+typedef struct boxes { box items[BOXES_MOST]; size_t count; } boxes;
+static int box_is_free(const boxes *b, box n) {
+    for (size_t i = 0; i < b->count; i++) {
+        const box *o = &b->items[i];
+        if (n.x < o->x + o->width && o->x < n.x + n.width && n.y < o->y + o->height && o->y < n.y + n.height) return 0;
+    }
+    return 1;
+}
+static void box_take(boxes *b, double x, double y, double width, double height) {
+    box n;
+    n.x = x; n.y = y; n.width = width; n.height = height;
+    if (b->count < BOXES_MOST) b->items[b->count++] = n;
+}
+/* Writes a point's name beside it where nothing stands yet; a name that has no room is left to the table and the pointer. */
+static void plot_name(plot *q, boxes *b, double x, double y, const char *text) {
+    static const struct { double x, y; } corners[] = {{9, -8}, {9, 13}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
+    double px = text_px(text);
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < sizeof corners / sizeof corners[0] && b->count < BOXES_MOST; i++) {
+            box n;
+            n.x = side ? x - corners[i].x - px : x + corners[i].x;
+            n.y = y + corners[i].y - 11;
+            n.width = px;
+            n.height = 14;
+            if (n.x < q->x.from + 2 || n.x + px > q->x.to - 2 || n.y < q->y.to || n.y + 14 > q->y.from || !box_is_free(b, n)) continue;
+            box_take(b, n.x, n.y, px, 14);
+            plot_text(q, n.x, n.y + 11, "", " class=\"o\"", text);
+            return;
+        }
+    }
+}
+static vp_estimate point_latency(const vp_bootstrap_point *b) { vp_estimate e; e.value = b->latency; e.low = b->latency_low; e.high = b->latency_high; return e; }
+static vp_estimate point_accuracy(const vp_bootstrap_point *b) { vp_estimate e; e.value = b->accuracy; e.low = b->accuracy_low; e.high = b->accuracy_high; return e; }
+static int has_whiskers(const tradeoff *t, size_t i) { return t->config_count <= FRONT_WHISKERS || is_listed(t->front, t->front_count, i); }
+static void front_line(plot *q, const tradeoff *t) { /* steps: what the next member costs is only reached there */
+    if (!t->front_count) return;
+    text_add_string(q->out, "<g class=\"s1\"><path class=\"l\" d=\"");
+    for (size_t i = 0; i < t->front_count; i++) {
+        double x = scale_place(&q->x, t->at_latency[t->front[i]]), y = scale_place(&q->y, t->at_accuracy[t->front[i]]);
+        page_add(q->out, i ? "H%.1fV%.1f" : "M%.1f %.1f", x, y);
+    }
+    page_add(q->out, "H%.1f\"/></g>\n", q->x.to);
+}
+static void front_mark(plot *q, const report *p, const tradeoff *t, size_t i) {
+    const vp_bootstrap_point *b = &t->points[i];
+    int is_member = is_listed(t->front, t->front_count, i);
+    double x = scale_place(&q->x, b->latency), y = scale_place(&q->y, b->accuracy);
+    char name[80], title[512];
+    snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\nmember of the front in %s %% of the resamples", setting_text(&p->r->files[t->group->paired[i]], name),
+             is_member ? ", on the front" : "", percentile_text(p->settings.percentile), figure_of_estimate(point_latency(b)).text,
+             figure_of_estimate(point_accuracy(b)).text, figure_percent(b->membership).text);
+    page_add(q->out, "<g class=\"s%d\">", is_member ? 1 : 0);
+    if (has_whiskers(t, i)) plot_whiskers(q, x, y, point_latency(b), point_accuracy(b));
+    plot_mark(q->out, is_member ? 3 : 0, x, y, is_member ? 5 : 4, is_member ? 1 : isfinite(b->membership) ? 0.25 + 0.75 * b->membership : 0.5, title);
+    text_add_string(q->out, "</g>\n");
+}
+static void page_front(text_buffer *out, const report *p, const tradeoff *t) {
+    boxes *b = (boxes *)zeroed(1, sizeof *b);
+    span x = span_none(), y = span_none();
+    char caption[256], label[64], name[80];
+    plot q;
+    for (size_t i = 0; i < t->config_count; i++) {
+        span_add(&x, t->points[i].latency);
+        span_add(&y, t->points[i].accuracy);
+        if (!has_whiskers(t, i)) continue;
+        span_add_estimate(&x, point_latency(&t->points[i]));
+        span_add_estimate(&y, point_accuracy(&t->points[i]));
+    }
+    snprintf(caption, sizeof caption, "Accuracy against %s of %s; %s", percentile_text(p->settings.percentile), METRIC_KEYS[p->settings.axis],
+             t->is_corpus ? "a metric of the whole corpus has no intervals"
+             : t->config_count > FRONT_WHISKERS ? "95 % intervals of the front's members" : "95 % intervals");
+    figure_open(out, caption, 1);
+    legend_open(out);
+    legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
+    legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; the fuller the colour, the likelier a member in a resample");
+    legend_close(out);
+    plot_open(&q, out, caption, 1000, 460);
+    snprintf(label, sizeof label, "%s of %s, ms", percentile_text(p->settings.percentile), METRIC_KEYS[p->settings.axis]);
+    plot_frame(&q, x, needs_log(x), y, 0, label, "accuracy");
+    front_line(&q, t);
+    for (int members = 0; members < 2; members++)
+        for (size_t i = 0; i < t->config_count; i++) if (is_listed(t->front, t->front_count, i) == members) front_mark(&q, p, t, i);
+    for (size_t i = 0; i < t->front_count; i++)
+        box_take(b, scale_place(&q.x, t->at_latency[t->front[i]]) - 7, scale_place(&q.y, t->at_accuracy[t->front[i]]) - 7, 14, 14);
+    for (size_t i = 0; i < t->config_count && t->config_count <= FRONT_WHISKERS; i++)
+        box_take(b, scale_place(&q.x, t->at_latency[i]) - 5, scale_place(&q.y, t->at_accuracy[i]) - 5, 10, 10);
+    for (size_t i = 0; i < t->front_count; i++)
+        plot_name(&q, b, scale_place(&q.x, t->at_latency[t->front[i]]), scale_place(&q.y, t->at_accuracy[t->front[i]]),
+                  setting_text(&p->r->files[t->group->paired[t->front[i]]], name));
+    plot_close(&q);
+    free(b);
+}
+
+/* ---- E2: what the knobs do */
+static const vp_effect *effect_of(const tradeoff *t, int v, vp_effect_kind kind, int32_t knob_a, int32_t a, int32_t knob_b, int32_t b) {
+    for (size_t i = 0; i < t->effect_count; i++) {
+        const vp_effect *e = &t->effects[v][i];
+        if (e->kind == kind && e->knob_a == knob_a && e->level_a == a && e->knob_b == knob_b && e->level_b == b) return e;
+    }
+    return NULL;
+}
+static double effect_value(const vp_effect *e) { return e ? e->estimate : 0; }
+static const char *value_label(const report *p, int v, char out[48]) {
+    if (v) snprintf(out, 48, "mean accuracy"); else snprintf(out, 48, "mean %s, ms", METRIC_KEYS[p->settings.axis]);
+    return out;
+}
+/* An axis of a knob's levels at equal steps, named where there is room. */
+static void plot_levels(plot *q, const report *p, const tradeoff *t, int32_t knob) {
+    int32_t count = t->knobs.level_counts[knob];
+    double used = -HUGE_VAL, step = (q->width - PLOT_LEFT - PLOT_RIGHT) / count;
+    memset(&q->x, 0, sizeof q->x);
+    q->x.from = PLOT_LEFT;
+    q->x.to = q->width - PLOT_RIGHT;
+    q->x.low = -0.5;
+    q->x.high = count - 0.5;
+    for (int32_t i = 0; i < count; i++) {
+        char text[48];
+        double at = q->x.from + step * (i + 0.5), half;
+        level_text(t, p->r, t->knob_of[knob], i, text);
+        half = text_px(text) / 2;
+        if (at - half < used || at - half < 0 || at + half > q->width) continue;
+        plot_text(q, at, q->height - PLOT_BOTTOM + 16, "middle", "", text);
+        used = at + half + 8;
+    }
+}
+/* A knob's levels, all others in the mean: mean and interval. */
+static void page_main_effect(text_buffer *out, const report *p, const tradeoff *t, int32_t knob, int v) {
+    span y = span_none();
+    double mean = t->effects[v][0].estimate;
+    char caption[160], label[48];
+    plot q;
+    for (int32_t i = 0; i < t->knobs.level_counts[knob]; i++) {
+        const vp_effect *e = effect_of(t, v, VP_EFFECT_MAIN, knob, i, -1, -1);
+        if (!e) return;
+        span_add(&y, mean + e->estimate);
+        span_add(&y, mean + e->low);
+        span_add(&y, mean + e->high);
+    }
+    snprintf(caption, sizeof caption, "%s by %s, other knobs in the mean; 95 %% intervals of the difference to the mean of all", v ? "Accuracy" : "Latency",
+             KNOB_NAMES[t->knob_of[knob]]);
+    figure_open(out, caption, 0);
+    plot_open(&q, out, caption, 520, 260);
+    q.y = scale_make(y, 0, q.height - PLOT_BOTTOM, PLOT_TOP);
+    plot_levels(&q, p, t, knob);
+    plot_y_axis(&q);
+    plot_labels(&q, KNOB_NAMES[t->knob_of[knob]], value_label(p, v, label));
+    plot_segment(&q, "r", q.x.from, scale_place(&q.y, mean), q.x.to, scale_place(&q.y, mean));
+    colour_open(out, COLOUR_SERIES, v ? 1 : 0, 0);
+    for (int32_t i = 0; i < t->knobs.level_counts[knob]; i++) {
+        const vp_effect *e = effect_of(t, v, VP_EFFECT_MAIN, knob, i, -1, -1);
+        vp_estimate whole;
+        char title[256], level[48];
+        whole.value = mean + e->estimate;
+        whole.low = mean + e->low;
+        whole.high = mean + e->high;
+        snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[t->knob_of[knob]], level_text(t, p->r, t->knob_of[knob], i, level), figure_of_estimate(whole).text);
+        plot_whiskers(&q, scale_place(&q.x, i), scale_place(&q.y, whole.value), estimate_none(), whole);
+        plot_mark(out, v ? 3 : 0, scale_place(&q.x, i), scale_place(&q.y, whole.value), 4, 1, title);
+    }
+    text_add_string(out, "</g>");
+    plot_close(&q);
+}
+/* Mean of a pair of levels, as the effects make it up. */
+static double pair_mean(const tradeoff *t, int v, int32_t a, int32_t la, int32_t b, int32_t lb) {
+    return t->effects[v][0].estimate + effect_value(effect_of(t, v, VP_EFFECT_MAIN, a, la, -1, -1)) + effect_value(effect_of(t, v, VP_EFFECT_MAIN, b, lb, -1, -1))
+         + effect_value(effect_of(t, v, VP_EFFECT_PAIR, a, la, b, lb));
+}
+enum { LINES_SHOWN = 8 };
+/* A line a level of knob b over the levels of knob a: parallel lines are no interaction. */
+static void page_interaction(text_buffer *out, const report *p, const tradeoff *t, int32_t a, int32_t b, int v) {
+    int32_t levels = t->knobs.level_counts[a], lines = t->knobs.level_counts[b];
+    int shown = lines < LINES_SHOWN ? lines : LINES_SHOWN;
+    span y = span_none();
+    char caption[160], label[48], level[48];
+    plot q;
+    for (int32_t i = 0; i < levels; i++) for (int32_t k = 0; k < lines; k++) span_add(&y, pair_mean(t, v, a, i, b, k));
+    snprintf(caption, sizeof caption, "%s by %s and %s: lines that are not parallel are an interaction", v ? "Accuracy" : "Latency", KNOB_NAMES[t->knob_of[a]],
+             KNOB_NAMES[t->knob_of[b]]);
+    figure_open(out, caption, 0);
+    legend_open(out);
+    page_text(out, KNOB_NAMES[t->knob_of[b]]);
+    text_add_string(out, ": ");
+    for (int32_t k = 0; k < lines; k++) {
+        int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
+        if (at >= 0) legend_item(out, COLOUR_RAMP, at, shown, at, level_text(t, p->r, t->knob_of[b], k, level));
+    }
+    legend_close(out);
+    plot_open(&q, out, caption, 520, 280);
+    q.y = scale_make(y, 0, q.height - PLOT_BOTTOM, PLOT_TOP);
+    plot_levels(&q, p, t, a);
+    plot_y_axis(&q);
+    plot_labels(&q, KNOB_NAMES[t->knob_of[a]], value_label(p, v, label));
+    for (int32_t k = 0; k < lines; k++) {
+        int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
+        if (at < 0) continue;
+        colour_open(out, COLOUR_RAMP, at, shown);
+        text_add_string(out, "<path class=\"l\" d=\"");
+        for (int32_t i = 0; i < levels; i++) page_add(out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&q.x, i), scale_place(&q.y, pair_mean(t, v, a, i, b, k)));
+        text_add_string(out, "\"/>");
+        for (int32_t i = 0; i < levels; i++) {
+            const vp_effect *e = effect_of(t, v, VP_EFFECT_PAIR, a, i, b, k);
+            char title[256], other[48];
+            vp_estimate pair;
+            pair.value = e ? e->estimate : 0;
+            pair.low = e ? e->low : (double)NAN;
+            pair.high = e ? e->high : (double)NAN;
+            snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOB_NAMES[t->knob_of[a]], level_text(t, p->r, t->knob_of[a], i, level),
+                     KNOB_NAMES[t->knob_of[b]], level_text(t, p->r, t->knob_of[b], k, other), figure_number(pair_mean(t, v, a, i, b, k)).text,
+                     figure_of_estimate(pair).text);
+            plot_mark(out, at, scale_place(&q.x, i), scale_place(&q.y, pair_mean(t, v, a, i, b, k)), 3.4, 1, title);
+        }
+        text_add_string(out, "</g>\n");
+    }
+    plot_close(&q);
+}
+/* Shares of the variance between configurations, as bars. */
+static void page_shares(text_buffer *out, const tradeoff *t) {
+    static const char caption[] = "What makes configurations differ: shares of the variance between their means";
+    int32_t knobs = t->knobs.knob_count, terms = knobs + (t->order == 2 ? knobs * (knobs - 1) / 2 : 0) + 1;
+    plot q;
+    span x = {0, 100};
+    figure_open(out, caption, 1);
+    legend_open(out);
+    legend_item(out, COLOUR_SERIES, 0, 0, -1, "latency");
+    if (t->shares[1]) legend_item(out, COLOUR_SERIES, 1, 0, -1, "accuracy");
+    legend_close(out);
+    plot_open(&q, out, caption, 1000, 34.0 * terms + 50);
+    q.x = scale_make(x, 0, 170, q.width - 64);
+    q.y.from = q.height - 42;
+    plot_x_axis(&q);
+    plot_text(&q, (q.x.from + q.x.to) / 2, q.height - 6, "middle", " class=\"n\"", "share of the variance, %");
+    for (int32_t term = 0, a = 0, b = 0; term < terms; term++) {
+        char name[80] = "what is left";
+        double y = 4 + 34.0 * term;
+        if (term < knobs) snprintf(name, sizeof name, "%s", KNOB_NAMES[t->knob_of[term]]);
+        else if (term < terms - 1) {
+            if (++b == knobs) b = ++a + 1;
+            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[t->knob_of[a]], KNOB_NAMES[t->knob_of[b]]);
+        }
+        plot_text(&q, q.x.from - 8, y + 18, "end", "", name);
+        for (int v = 0; v < 2 && t->shares[v]; v++) {
+            double share = 100 * t->shares[v][term], end = scale_place(&q.x, share > 0 ? share : 0);
+            page_add(out, "<rect class=\"b s%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\"/>", v, q.x.from, y + 13 * v, end - q.x.from);
+            plot_text(&q, end + 6, y + 10 + 13 * v, "", "", figure_of("%.1f %%", share).text);
+        }
+    }
+    plot_close(&q);
+}
+static void page_coupling(text_buffer *out, const report *p, const tradeoff *t) {
+    if (!t->order) { page_element(out, "p", t->knobs.knob_count ? "Effects of knobs: this grid cannot tell them apart." : "No knob varies."); return; }
+    if (t->shares[0]) page_shares(out, t);
+    for (int32_t a = 0; a < t->knobs.knob_count; a++) for (int v = 0; v < 2; v++) if (t->effects[v]) page_main_effect(out, p, t, a, v);
+    for (int32_t a = 0; a < t->knobs.knob_count && t->order == 2; a++)
+        for (int32_t b = a + 1; b < t->knobs.knob_count; b++) for (int v = 0; v < 2; v++) if (t->effects[v]) page_interaction(out, p, t, a, b, v);
+}
+
+/* ---- E3: predicted against measured, by models that never saw the configuration */
+enum { HELD_PARTS = VP_LATENCY_OTHER, HELD_DOTS = 1500, EXPERTS_ASSUMED = 64 };
+typedef struct held_out {
+    vp_latency_request *requests;
+    double *measured, *predicted; /* ms [HELD_PARTS, capacity]; NaN: none */
+    uint32_t *files;
+    size_t count, capacity;
+} held_out;
+static int64_t experts_said(const results *r) {
+    int64_t said = -1;
+    for (size_t i = 0; i < r->count; i++) if (r->files[i].expert_count > said) said = r->files[i].expert_count;
+    return said;
+}
+static void held_out_row(held_out *h, const result_file *f, size_t file, size_t row, int64_t experts) {
+    static const int metrics[HELD_PARTS] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE};
+    static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS};
+    vp_latency_request *q = &h->requests[h->count];
+    int32_t counts[5];
+    for (int i = 0; i < 5; i++) {
+        double value = result_at(f, columns[i], row);
+        if (!(value >= (i < 3 ? 0 : 1) && value <= 1e9)) return;
+        counts[i] = (int32_t)value;
+    }
+    if (f->top_k > experts) return;
+    q->views = counts[0];
+    q->vision_tokens = counts[1];
+    q->text_tokens = counts[2];
+    q->sequence = counts[3];
+    q->output_tokens = counts[4];
+    q->tier_index = f->tier ? (int32_t)size_rank(f) : 0;
+    q->top_k = (int32_t)f->top_k;
+    q->expert_count = (int32_t)experts;
+    q->active_blocks = (int32_t)f->block_count;
+    for (int s = 0; s < HELD_PARTS; s++) {
+        double ms = result_at(f, metrics[s], row);
+        int runs = s == VP_LATENCY_VISION ? q->views > 0 : s != VP_LATENCY_DECODE || q->output_tokens > 1;
+        h->measured[(size_t)s * h->capacity + h->count] = runs && ms > 0 ? ms : (double)NAN;
+    }
+    h->files[h->count++] = (uint32_t)file;
+}
+static void held_out_make(held_out *h, const results *r) {
+    size_t bytes = vp_latency_leave_out_scratch_bytes(r->count);
+    int64_t experts = experts_said(r) > 0 ? experts_said(r) : (int64_t)EXPERTS_ASSUMED;
+    void *scratch = resize(NULL, bytes, 1);
+    memset(h, 0, sizeof *h);
+    for (size_t i = 0; i < r->count; i++) h->capacity += r->files[i].count;
+    h->requests = (vp_latency_request *)zeroed(h->capacity, sizeof *h->requests);
+    h->measured = (double *)resize(NULL, h->capacity, HELD_PARTS * sizeof(double));
+    h->predicted = (double *)resize(NULL, h->capacity, HELD_PARTS * sizeof(double));
+    h->files = (uint32_t *)zeroed(h->capacity, sizeof *h->files);
+    for (size_t i = 0; i < r->count; i++) for (size_t k = 0; k < r->files[i].count; k++) held_out_row(h, &r->files[i], i, k, experts);
+    for (int s = 0; s < HELD_PARTS; s++) {
+        double *out = h->predicted + (size_t)s * h->capacity;
+        if (r->count < 2 || !h->count || vp_latency_leave_out(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, h->requests, h->measured + (size_t)s * h->capacity,
+                                                              h->files, h->count, r->count, scratch, bytes, out, NULL) != VP_OK)
+            for (size_t i = 0; i < h->count; i++) out[i] = (double)NAN;
+    }
+    free(scratch);
+}
+static void held_out_free(held_out *h) {
+    free(h->requests);
+    free(h->measured);
+    free(h->predicted);
+    free(h->files);
+}
+/* The rows that have both, to the front of pairs: double [2, capacity], files [capacity]. */
+static size_t held_pairs(const held_out *h, int part, double *pairs, uint32_t *files) {
+    size_t count = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        double y = h->measured[(size_t)part * h->capacity + i], x = h->predicted[(size_t)part * h->capacity + i];
+        if (!isfinite(y) || !isfinite(x) || !(x > 0)) continue;
+        pairs[count] = y;
+        pairs[h->capacity + count] = x;
+        files[count++] = h->files[i];
+    }
+    return count;
+}
+static void held_dots(plot *q, const double *real, const double *guess, size_t count) {
+    size_t stride = count / HELD_DOTS + 1;
+    text_add_string(q->out, "<path class=\"d\" d=\"");
+    for (size_t i = 0; i < count; i += stride) page_add(q->out, "M%.1f %.1fh0", scale_place(&q->x, real[i]), scale_place(&q->y, guess[i]));
+    text_add_string(q->out, "\"/>\n");
+}
+/* A mark a configuration: mean measured and predicted, with its own mean error. */
+static void held_marks(plot *q, const report *p, const double *real, const double *guess, const uint32_t *files, size_t count) {
+    for (size_t first = 0, end; first < count; first = end) {
+        double y = 0, x = 0, off = 0, n;
+        char name[160], title[320];
+        for (end = first; end < count && files[end] == files[first]; end++) {
+            y += real[end];
+            x += guess[end];
+            off += fabs(guess[end] - real[end]) / real[end];
+        }
+        n = (double)(end - first);
+        snprintf(title, sizeof title, "%s\nmeasured %s ms, predicted %s ms (means)\nmean error of a sample %s %%", full_name(p->r, &p->r->files[files[first]], name),
+                 figure_number(y / n).text, figure_number(x / n).text, figure_percent(off / n).text);
+        plot_mark(q->out, 0, scale_place(&q->x, y / n), scale_place(&q->y, x / n), 3.4, 1, title);
+    }
+}
+static void page_held_out(text_buffer *out, const report *p, const held_out *h, int part) {
+    double *pairs = (double *)resize(NULL, h->capacity, 3 * sizeof *pairs);
+    uint32_t *files = (uint32_t *)resize(NULL, h->capacity, sizeof *files);
+    size_t count = held_pairs(h, part, pairs, files);
+    vp_linear_errors e;
+    span s = span_none();
+    char caption[320];
+    plot q;
+    if (count > 1 && vp_linear_errors_compute(pairs, pairs + h->capacity, count, pairs + 2 * h->capacity, &e) == VP_OK) {
+        for (size_t i = 0; i < count; i++) { span_add(&s, pairs[i]); span_add(&s, pairs[h->capacity + i]); }
+        snprintf(caption, sizeof caption, "%s: mean error %.2f %%, mean %s ms, P95 %s ms, bias %s ms, R2 %s (%zu samples)", vp_latency_stage_name((vp_latency_stage)part),
+                 100 * e.mape, figure_number(e.mae).text, figure_number(e.p95_absolute).text, figure_number(e.bias).text, figure_of("%.4f", e.r2).text, count);
+        figure_open(out, caption, 0);
+        plot_open(&q, out, caption, 420, 340);
+        if (!needs_log(s)) span_add(&s, 0);
+        plot_frame(&q, s, needs_log(s), s, needs_log(s), "measured, ms", "predicted, ms");
+        plot_segment(&q, "r", scale_place(&q.x, q.x.low), scale_place(&q.y, q.x.low), scale_place(&q.x, q.x.high), scale_place(&q.y, q.x.high));
+        colour_open(out, COLOUR_SERIES, part == VP_LATENCY_VISION ? 0 : part == VP_LATENCY_PREFILL ? 3 : 1, 0);
+        held_dots(&q, pairs, pairs + h->capacity, count);
+        held_marks(&q, p, pairs, pairs + h->capacity, files, count);
+        text_add_string(out, "</g>\n");
+        plot_close(&q);
+    }
+    free(pairs);
+    free(files);
+}
+static void page_estimates(text_buffer *out, const report *p) {
+    held_out h;
+    size_t before;
+    held_out_make(&h, p->r);
+    text_add_string(out, "<section id=\"e3\"><h2>Predicted against measured</h2>\n<p>Each configuration is predicted by a model of all others: linear in "
+                         "physical features, no coefficient below 0. Rings: means of configurations; dots: samples; dashed: equal.");
+    if (experts_said(p->r) < 0) page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
+    text_add_string(out, "</p>\n<div class=\"grid\">");
+    before = out->bytes;
+    for (int part = 0; part < HELD_PARTS; part++) page_held_out(out, p, &h, part);
+    text_add_string(out, "</div>");
+    if (out->bytes == before + 6) text_add_string(out, "<p>Nothing can be predicted: one configuration alone, or no token counts and stage times.</p>");
+    text_add_string(out, "</section>\n");
+    held_out_free(&h);
+}
+
+/* ---- words and tables */
+static const vp_bootstrap_point *boot_point(const report *p, size_t file, int *on_front) {
+    *on_front = is_on_front(p, file);
+    for (size_t g = 0; g < p->r->group_count; g++) {
+        const tradeoff *t = &p->tradeoffs[g];
+        for (size_t i = 0; t->points && i < t->config_count; i++) if (t->group->paired[i] == file) return &t->points[i];
+    }
+    return NULL;
+}
+static void table_cell(text_buffer *out, figure f) {
+    text_add_string(out, "<td>");
+    page_text(out, f.text);
+}
+static void table_range(text_buffer *out, vp_estimate e) { /* the value, its interval small behind it */
+    table_cell(out, figure_number(e.value));
+    if (isfinite(e.low) || isfinite(e.high)) page_add(out, " <small>%s</small>", figure_range(1, e.low, e.high).text);
+}
+static void table_row(text_buffer *out, const report *p, size_t i) {
+    static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
+    const decomposition *d = &p->items[i];
+    int on_front;
+    const vp_bootstrap_point *b = boot_point(p, i, &on_front);
+    char name[160];
+    page_add(out, "<tr><th scope=\"row\" data-v=\"%zu\">", i);
+    page_text(out, full_name(p->r, d->file, name));
+    page_add(out, "<td>%zu", d->file->count);
+    if (b) table_range(out, point_accuracy(b)); else table_cell(out, figure_number(d->file->accuracy));
+    table_range(out, d->p50[METRIC_TOTAL]);
+    table_cell(out, figure_number(d->p95[METRIC_TOTAL]));
+    for (int m = 0; m < 5; m++) table_cell(out, figure_number(d->p50[metrics[m]].value));
+    table_cell(out, figure_of("%.2f", 100 * d->closure));
+    table_cell(out, figure_percent(d->run_spread));
+    table_cell(out, figure_percent(d->idle_share));
+    page_add(out, "<td data-v=\"%d\">%s", on_front, on_front ? "yes" : "");
+    table_cell(out, figure_percent(b ? b->membership : (double)NAN));
+    text_add_string(out, "\n");
+}
+static void page_table(text_buffer *out, const report *p) {
+    static const char *const heads[] = {"configuration", "samples", "accuracy", "T_total P50, ms", "P95, ms", "TTFT, ms", "vision, ms", "prefill, ms", "decode, ms",
+                                        "ms a token", "closure, %", "run spread, %", "idle, %", "front", "member, %"};
+    text_add_string(out, "<section id=\"table\"><h2>All configurations</h2><p>Medians over samples, in brackets 95 % intervals; a click on a head sorts."
+                         "</p>\n<div class=\"scroll\"><table class=\"sort\"><thead><tr>");
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
+    text_add_string(out, "</thead><tbody>\n");
+    for (size_t i = 0; i < p->r->count; i++) table_row(out, p, i);
+    text_add_string(out, "</tbody></table></div></section>\n");
+}
+/* What a text field of the files says; where they differ, the first three. */
+static void provenance_text(text_buffer *out, const results *r, const char *name, size_t offset) {
+    const char *seen[4];
+    size_t count = 0;
+    for (size_t i = 0; i < r->count && count < 4; i++) {
+        const char *text = *(char *const *)(const void *)((const char *)&r->files[i] + offset);
+        size_t k = 0;
+        while (text && k < count && strcmp(seen[k], text)) k++;
+        if (text && k == count) seen[count++] = text;
+    }
+    if (!count) return;
+    page_element(out, "dt", name);
+    text_add_string(out, "<dd>");
+    for (size_t i = 0; i < count && i < 3; i++) {
+        if (i) text_add_string(out, "; ");
+        page_text(out, seen[i]);
+    }
+    text_add_string(out, count > 3 ? "; and others</dd>\n" : "</dd>\n");
+}
+static void provenance_number(text_buffer *out, const results *r, const char *name, size_t offset) {
+    int64_t first, other;
+    int differ = 0;
+    memcpy(&first, (const char *)&r->files[0] + offset, sizeof first);
+    for (size_t i = 1; i < r->count; i++) {
+        memcpy(&other, (const char *)&r->files[i] + offset, sizeof other);
+        differ |= other != first;
+    }
+    if (first >= 0 || differ) page_add(out, "<dt>%s</dt><dd>%lld%s</dd>\n", name, (long long)first, differ ? " (others differ)" : "");
+}
+static void page_provenance(text_buffer *out, const report *p) {
+    static const struct { const char *name; size_t offset; } texts[] = {
+        {"data set", offsetof(result_file, task)}, {"data", offsetof(result_file, data)}, {"data hash", offsetof(result_file, data_hash)},
+        {"accuracy by", offsetof(result_file, metric)}, {"model", offsetof(result_file, model)}, {"weights", offsetof(result_file, weights)},
+        {"importance scores", offsetof(result_file, importance)}, {"device", offsetof(result_file, device)}, {"host", offsetof(result_file, host)},
+        {"vlmprof", offsetof(result_file, version)}, {"timing", offsetof(result_file, timing)}, {"status", offsetof(result_file, status)},
+        {"measured from", offsetof(result_file, measured_from)}, {"to", offsetof(result_file, measured_to)}};
+    static const struct { const char *name; size_t offset; } numbers[] = {
+        {"seed", offsetof(result_file, seed)}, {"runs a sample, at least", offsetof(result_file, runs_per_sample)},
+        {"most new tokens", offsetof(result_file, max_new_tokens)}, {"experts", offsetof(result_file, expert_count)},
+        {"decoder blocks", offsetof(result_file, total_blocks)}};
+    const result_file *f = &p->r->files[0];
+    text_add_string(out, "<section id=\"source\"><h2>Provenance</h2><dl>\n");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) provenance_text(out, p->r, texts[i].name, texts[i].offset);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) provenance_number(out, p->r, numbers[i].name, numbers[i].offset);
+    if (isfinite(f->cost_share)) {
+        vp_estimate tool;
+        tool.value = 100 * f->cost_share; tool.low = 100 * f->cost_low; tool.high = 100 * f->cost_high;
+        page_add(out, "<dt>cost of stage times</dt><dd>%s %% of T_total</dd>\n", figure_of_estimate(tool).text);
+    }
+    page_add(out, "<dt>report by</dt><dd>vlmprof %s, %zu resamples, seed %u</dd>\n", VLMPROF_VERSION, p->settings.resamples, (unsigned)p->settings.seed);
+    text_add_string(out, "</dl></section>\n");
+}
+static void page_list(text_buffer *out, const char *id, const char *title, const text_list *items) {
+    if (!items->count) return;
+    page_add(out, "<section id=\"%s\"><h2>%s</h2><ul>\n", id, title);
+    for (size_t i = 0; i < items->count; i++) {
+        page_element(out, "li", items->items[i]);
+        text_add_string(out, "\n");
+    }
+    text_add_string(out, "</ul></section>\n");
+}
+
+/* ---- the page */
+static void page_style(text_buffer *out) {
+    text_add_string(out,
+        "<style>\n:root{color-scheme:light dark;--bg:#fff;--fg:#1a1c1f;--soft:#5a6068;--line:#dfe2e6;--box:#f5f6f8;--warn:#fdf3e3;--edge:#c77700}\n"
+        "@media(prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#e6e8ea;--soft:#a3abb4;--line:#343a41;--box:#1f2328;--warn:#33281a;--edge:#e69f00}}\n"
+        "*{box-sizing:border-box}body{margin:0 auto;padding:1.2rem 1.5rem 4rem;max-width:1180px;background:var(--bg);color:var(--fg);"
+        "font:15px/1.5 system-ui,sans-serif}\nh1{font-size:1.6rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.4rem;"
+        "border-top:1px solid var(--line)}h3{font-size:1rem;margin:1.4rem 0 .4rem}p{margin:.4rem 0}a{color:inherit}\n"
+        "nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--soft);font-size:.9rem;margin:.4rem 0 0}.soft{color:var(--soft)}\n"
+        "#warnings{background:var(--warn);border-left:4px solid var(--edge);padding:.1rem 1rem .5rem;margin:1rem 0}#warnings h2{border:0;margin:.5rem 0 .2rem}"
+        "ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\ndl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}"
+        "dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}\n");
+    text_add_string(out,
+        ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem}figure{margin:0;padding:.8rem;background:var(--box);"
+        "border-radius:6px;break-inside:avoid;min-width:0}figure.wide{grid-column:1/-1}figcaption{font-weight:600;font-size:.9rem;margin-bottom:.3rem}\n"
+        "svg{display:block;width:100%;height:auto;overflow:visible;font:11px system-ui,sans-serif;fill:var(--fg)}\n"
+        ".legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.2rem 0 .5rem}.legend span{display:inline-flex;align-items:center;gap:.35rem}"
+        ".legend svg{width:14px;height:12px;flex:none}\n"
+        ".s0{--c:#0072b2}.s1{--c:#d55e00}.s2{--c:#009e73}.s3{--c:#e69f00}.s4{--c:#cc79a7}.s5{--c:#56b4e9}.s6{--c:#8c8c8c}.s7{--c:#f0e442}.s8{--c:var(--fg)}\n"
+        ".m{fill:var(--c);stroke:var(--fg);stroke-width:.6;stroke-opacity:.55}.l{stroke:var(--c);stroke-width:1.8;fill:none}.w{stroke:var(--c);"
+        "stroke-width:1.2;opacity:.8;fill:none}.b{fill:var(--c);stroke:var(--box);stroke-width:.5}.a{fill:var(--c)}.h{fill:transparent}.h:hover{fill:var(--fg);"
+        "fill-opacity:.18}.g{stroke:var(--line);stroke-width:1}.t{stroke:var(--soft);stroke-width:.7;opacity:.35}.r{stroke:var(--soft);stroke-width:1.4;"
+        "stroke-dasharray:5 4;fill:none}.d{stroke:var(--c);stroke-width:2.2;stroke-linecap:round;opacity:.35}.n{fill:var(--soft)}.o{paint-order:stroke;"
+        "stroke:var(--box);stroke-width:3px;stroke-linejoin:round}.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
+    text_add_string(out,
+        ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.82rem;font-variant-numeric:tabular-nums;width:100%}td,th{padding:.2rem .5rem;"
+        "text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}tbody th{text-align:left;font-weight:500}thead th{white-space:normal;"
+        "vertical-align:bottom;background:var(--box)}thead th:first-child{text-align:left}tbody tr:hover{background:var(--box)}small{color:var(--soft)}\n"
+        "button{all:unset;cursor:pointer;font-weight:600}button:focus-visible{outline:2px solid var(--edge)}th[aria-sort=ascending] button::after{content:' \\25B2'}"
+        "th[aria-sort=descending] button::after{content:' \\25BC'}\n"
+        "@media print{:root{color-scheme:light;--bg:#fff;--fg:#000;--soft:#444;--line:#ccc;--box:#fff;--warn:#fff;--edge:#000}body{max-width:none;padding:0;"
+        "font-size:10pt}nav{display:none}.scroll{overflow:visible}table{font-size:6.5pt}td,th{padding:1pt 2pt}thead{display:table-header-group}tr{break-inside:avoid}"
+        "h2,h3{break-after:avoid}.grid{grid-template-columns:1fr 1fr}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n</style>\n");
+}
+static void page_script(text_buffer *out) { /* sorts a table by a column: numbers by value, what is none goes last */
+    text_add_string(out,
+        "<script>\nfor (const b of document.querySelectorAll('table.sort button')) b.onclick = () => {\n"
+        "  const h = b.parentNode, body = h.closest('table').tBodies[0], i = h.cellIndex\n"
+        "  const way = h.getAttribute('aria-sort') == 'ascending' ? -1 : 1\n"
+        "  const value = r => parseFloat(r.cells[i].dataset.v ?? r.cells[i].textContent)\n"
+        "  for (const other of h.parentNode.cells) other.removeAttribute('aria-sort')\n"
+        "  h.setAttribute('aria-sort', way > 0 ? 'ascending' : 'descending')\n"
+        "  const rows = [...body.rows].map(r => [value(r), r])\n"
+        "  rows.sort((x, y) => isNaN(x[0]) - isNaN(y[0]) || way * (x[0] - y[0]) || 0)\n"
+        "  body.append(...rows.map(x => x[1]))\n}\n</script>\n");
+}
+static void page_head(text_buffer *out, const report *p) {
+    size_t samples = 0;
+    for (size_t i = 0; i < p->r->count; i++) if (p->r->files[i].count > samples) samples = p->r->files[i].count;
+    text_add_string(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+                         "<meta name=\"referrer\" content=\"no-referrer\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                         "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>vlmprof: ");
+    page_text(out, p->r->files[0].task);
+    page_add(out, ", %zu configurations</title>\n", p->r->count);
+    page_style(out);
+    text_add_string(out, "</head><body>\n<header><h1>");
+    for (size_t i = 0; i < p->r->group_count && i < 3; i++) {
+        if (i) text_add_string(out, ", ");
+        page_text(out, p->r->files[p->r->groups[i].first].task);
+    }
+    if (p->r->group_count > 3) page_add(out, " and %zu more", p->r->group_count - 3);
+    page_add(out, "</h1><p class=\"soft\">%zu configuration%s, up to %zu samples each", p->r->count, p->r->count == 1 ? "" : "s", samples);
+    if (p->r->files[0].model) { text_add_string(out, ", model "); page_text(out, p->r->files[0].model); }
+    if (p->r->files[0].device) { text_add_string(out, ", "); page_text(out, p->r->files[0].device); }
+    text_add_string(out, "</p><nav><a href=\"#source\">Provenance</a><a href=\"#findings\">Findings</a><a href=\"#e1\">Where time goes</a>"
+                         "<a href=\"#e2\">What it buys</a><a href=\"#e3\">Predicted</a><a href=\"#table\">All configurations</a></nav></header>\n");
+}
+static void page_e1(text_buffer *out, const report *p) {
+    static const char *const kinds[] = {"vision", "prefill", "decode", "decode context"};
+    text_add_string(out, "<section id=\"e1\"><h2>Where the time goes</h2>\n<div class=\"grid\">");
+    page_stack(out, p);
+    page_work(out, p, 0);
+    page_work(out, p, 1);
+    text_add_string(out, "</div>\n");
+    if (p->peak_tflops > 0 && p->peak_gbs > 0)
+        page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.</p>\n", figure_number(p->peak_tflops).text, figure_number(p->peak_gbs).text,
+                 p->peaks_are_given ? "as given" : "the best that stages of 1 % of a request or more reach here, not the device's own");
+    for (size_t g = 0; g < p->r->group_count; g++) {
+        text_add_string(out, "<h3>Scaling: ");
+        page_text(out, p->r->files[p->r->groups[g].first].task);
+        text_add_string(out, "</h3><div class=\"grid\">");
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves_of(out, p, g, kinds[i]);
+        text_add_string(out, "</div>\n");
+    }
+    text_add_string(out, "</section>\n");
+}
+static void page_e2(text_buffer *out, const report *p) {
+    text_add_string(out, "<section id=\"e2\"><h2>What it buys</h2>\n");
+    for (size_t g = 0; g < p->r->group_count; g++) {
+        const tradeoff *t = &p->tradeoffs[g];
+        text_add_string(out, "<h3>");
+        page_text(out, p->r->files[p->r->groups[g].first].task);
+        text_add_string(out, "</h3>");
+        if (t->reason[0]) { page_element(out, "p", t->reason); continue; }
+        text_add_string(out, "<div class=\"grid\">");
+        page_front(out, p, t);
+        page_coupling(out, p, t);
+        text_add_string(out, "</div>\n");
+    }
+    text_add_string(out, "</section>\n");
+}
+static void page_write(const report *p, text_buffer *out) {
+    page_head(out, p);
+    page_list(out, "warnings", "Warnings", &p->warnings);
+    page_provenance(out, p);
+    page_list(out, "findings", "Findings", &p->findings);
+    page_e1(out, p);
+    page_e2(out, p);
+    page_estimates(out, p);
+    page_table(out, p);
+    page_script(out);
+    text_add_string(out, "</body></html>\n");
 }
 
 /* =========================================================================================== compare >>compare
