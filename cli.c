@@ -9119,7 +9119,7 @@ typedef struct span { double low, high; } span; /* of values; low > high: none y
 typedef struct scale {
     double low, high; int is_log;
     double from, to;                 /* px */
-    double ticks[TICKS_MOST]; int tick_count, digits; /* behind the point; -1: as short as can be */
+    double ticks[TICKS_MOST]; int tick_count, digits; /* behind the point; -1: as short as can be; -2: with k, M, G, T */
 } scale;
 static span span_none(void) { span s; s.low = HUGE_VAL; s.high = -HUGE_VAL; return s; }
 static void span_add(span *s, double value) {
@@ -9187,14 +9187,19 @@ static double scale_place(const scale *a, double value) {
 }
 static figure scale_text(const scale *a, double value) {
     figure f;
-    if (a->digits < 0) snprintf(f.text, sizeof f.text, "%.4g", value); else snprintf(f.text, sizeof f.text, "%.*f", a->digits, value);
+    if (a->digits == -2) {
+        static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
+        int power = 0;
+        for (; power < 5 && value >= 999.5; power++) value /= 1000;
+        snprintf(f.text, sizeof f.text, "%.3g%s", value, prefixes[power]);
+    } else if (a->digits < 0) snprintf(f.text, sizeof f.text, "%.4g", value); else snprintf(f.text, sizeof f.text, "%.*f", a->digits, value);
     return f;
 }
 
 /* ---- plots */
 enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 };
 #define LETTER_PX 6.4 /* what a letter takes at 11 px, rather too much: so that texts stay apart */
-typedef struct plot { text_buffer *out; double width, height; scale x, y; } plot;
+typedef struct plot { text_buffer *out; double width, height; scale x, y; int x_prefix, y_prefix; } plot; /* prefix: k, M, G at the ticks */
 typedef enum colour_set { COLOUR_SERIES, COLOUR_RAMP } colour_set;
 enum { SERIES_GREY = 6, SERIES_COUNT = 9 }; /* classes s0..s8 of the style sheet */
 
@@ -9252,12 +9257,14 @@ static void plot_x_axis(plot *p) {
 static void plot_frame(plot *p, span x, int x_log, span y, int y_log, const char *x_label, const char *y_label) {
     p->x = scale_make(x, x_log, PLOT_LEFT, p->width - PLOT_RIGHT);
     p->y = scale_make(y, y_log, p->height - PLOT_BOTTOM, PLOT_TOP);
+    if (p->x_prefix) p->x.digits = -2;
+    if (p->y_prefix) p->y.digits = -2;
     plot_y_axis(p);
     plot_x_axis(p);
     plot_labels(p, x_label, y_label);
 }
 static void colour_open(text_buffer *out, colour_set set, int at, int count) { /* what follows has this colour */
-    static const int ends[3][3] = {{0, 114, 178}, {0, 158, 115}, {230, 159, 0}}; /* blue, green, orange: ever lighter, too */
+    static const int ends[3][3] = {{16, 122, 190}, {0, 158, 115}, {230, 159, 0}}; /* blue, green, orange: ever lighter, too */
     double t = count > 1 ? 2.0 * at / (count - 1) : 0, part;
     int first = t < 1 ? 0 : 1, rgb[3];
     if (set == COLOUR_SERIES) { page_add(out, "<g class=\"s%d\">", at % SERIES_COUNT); return; }
@@ -9343,7 +9350,8 @@ static void stack_title(const report *p, const decomposition *d, int is_coarse, 
     text_add_string(title, full_name(p->r, d->file, name));
     page_add(title, ": %s ms", figure_number(d->mean[METRIC_TOTAL]).text);
     for (int i = 0; i < STACK_PARTS; i++)
-        if (parts[i] > 0) page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), figure_number(parts[i]).text, 100 * parts[i] / d->mean[METRIC_TOTAL]);
+        if (parts[i] > 0) page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), figure_number(parts[i]).text,
+                                   100 * parts[i] / d->mean[METRIC_TOTAL]);
 }
 static void stack_legend(text_buffer *out, const report *p, int is_coarse) {
     int seen[STACK_PARTS] = {0};
@@ -9501,6 +9509,12 @@ static void curve_marks(plot *q, const curve *c, int sign) {
         plot_mark(q->out, sign, x, y, 3.6, 1, title);
     }
 }
+static void slope_text(const curve *c, char out[160]) { /* "k4 b12: 0.123 [0.120, 0.126] ms/token" */
+    double scale_by = fabs(c->slope.value) < 0.01 ? 1000 : 1;
+    if (!isfinite(c->slope.value)) snprintf(out, 160, "%s: all alike, no line", c->label);
+    else snprintf(out, 160, "%s: %s %s%s", c->label, figure_estimate(scale_by, c->slope.value, c->slope.low, c->slope.high).text,
+                  scale_by > 1 ? "\xC2\xB5" : "m", c->unit + 1); /* units begin with ms */
+}
 /* The curves of a group with one name; of many those whose slopes spread evenly from least to greatest, all others as thin lines. */
 static void page_curves_of(text_buffer *out, const report *p, size_t group, const char *name) {
     ranked *order = (ranked *)zeroed(p->curve_count, sizeof *order);
@@ -9518,8 +9532,7 @@ static void page_curves_of(text_buffer *out, const report *p, size_t group, cons
     }
     if (!first) { free(order); return; }
     if (count > CURVES_SHOWN) qsort(order, count, sizeof *order, by_key);
-    snprintf(caption, sizeof caption, "%s against %s: medians with 95 %% intervals, fitted lines%s", first->y_name, first->x_name,
-             count > CURVES_SHOWN ? " (of many settings a few, from the least to the greatest slope; grey: all others)" : "");
+    snprintf(caption, sizeof caption, "%s against %s", first->y_name, first->x_name);
     figure_open(out, caption, 0);
     legend_open(out);
     for (size_t i = 0; i < count; i++) {
@@ -9527,7 +9540,7 @@ static void page_curves_of(text_buffer *out, const report *p, size_t group, cons
         char text[160];
         int at = shown_at(i, count, CURVES_SHOWN);
         if (at < 0) continue;
-        snprintf(text, sizeof text, "%s: %s %s", c->label, isfinite(c->slope.value) ? figure_of_estimate(c->slope).text : "no line", c->unit);
+        slope_text(c, text);
         legend_item(out, COLOUR_SERIES, at, 0, at, text);
     }
     legend_close(out);
@@ -9556,8 +9569,8 @@ static void work_title(const report *p, const decomposition *d, int stage, char 
              figure_number(c->mean).text, figure_number(c->flops / 1e9).text, figure_number(c->bytes / 1e6).text, figure_number(c->tflops).text,
              figure_number(c->gbs).text, BOUND_NAMES[c->limit]);
 }
-static double work_x(const stage_cost *c, int is_roofline) { return is_roofline ? c->flops / c->bytes : c->flops / 1e9; }
-static double work_y(const stage_cost *c, int is_roofline) { return is_roofline ? c->tflops : c->mean; }
+static double work_x(const stage_cost *c, int is_roofline) { return is_roofline ? c->flops / c->bytes : c->flops; }
+static double work_y(const stage_cost *c, int is_roofline) { return is_roofline ? c->tflops * 1e12 : c->mean; }
 /* The roofs as lines: what no stage gets past, or the least time that work can take. */
 static void work_roofs(plot *q, const report *p, int is_roofline) {
     double from = q->x.low, to = q->x.high, knee = p->peak_tflops * 1e3 / p->peak_gbs, ends[3], y[3];
@@ -9567,15 +9580,15 @@ static void work_roofs(plot *q, const report *p, int is_roofline) {
     ends[count++] = to;
     text_add_string(q->out, "<path class=\"r\" d=\"");
     for (int i = 0; i < count; i++) {
-        double roof = ends[i] * p->peak_gbs / 1e3;
-        y[i] = !is_roofline ? ends[i] / p->peak_tflops : roof < p->peak_tflops ? roof : p->peak_tflops;
+        double roof = ends[i] * p->peak_gbs * 1e9, peak = p->peak_tflops * 1e12;
+        y[i] = !is_roofline ? ends[i] / peak * 1e3 : roof < peak ? roof : peak;
         page_add(q->out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&q->x, ends[i]), scale_place(&q->y, y[i]));
     }
     text_add_string(q->out, "\"/>\n");
 }
 static void page_work(text_buffer *out, const report *p, int is_roofline) {
-    static const char *const captions[] = {"FLOPs against time, a point a stage and configuration; dashed: the least time at the compute roof",
-                                           "Roofline: FLOP/s reached against FLOPs a byte; dashed: the roofs"};
+    static const char *const captions[] = {"FLOPs against time; dashed: the least time at the compute roof",
+                                           "Roofline: what is reached against FLOPs a byte; dashed: roofs"};
     span x = span_none(), y = span_none();
     int seen[VP_STAGE_COUNT] = {0};
     plot q;
@@ -9589,15 +9602,17 @@ static void page_work(text_buffer *out, const report *p, int is_roofline) {
         }
     }
     if (!(x.low > 0) || !(y.low > 0) || !(x.high >= x.low) || !(p->peak_tflops > 0) || !(p->peak_gbs > 0)) return;
-    span_add(&y, is_roofline ? p->peak_tflops : x.low / p->peak_tflops);
-    if (is_roofline) span_add(&y, x.low * p->peak_gbs / 1e3 < p->peak_tflops ? x.low * p->peak_gbs / 1e3 : p->peak_tflops);
+    if (is_roofline) span_add(&y, p->peak_tflops * 1e12);
     figure_open(out, captions[is_roofline], 0);
     legend_open(out);
     for (int s = 0; s < VP_STAGE_COUNT; s++) if (seen[s]) legend_item(out, COLOUR_SERIES, stack_series(s), 0, s, vp_stage_name((vp_stage)s));
     legend_close(out);
     plot_open(&q, out, captions[is_roofline], 520, 340);
-    plot_frame(&q, x, 1, y, 1, is_roofline ? "FLOPs a byte" : "GFLOP a request", is_roofline ? "TFLOP/s" : "ms a request");
-    page_add(out, "<clipPath id=\"k%d\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath><g clip-path=\"url(#k%d)\">", is_roofline,
+    q.x_prefix = !is_roofline;
+    q.y_prefix = is_roofline;
+    plot_frame(&q, x, 1, y, 1, is_roofline ? "FLOPs a byte" : "FLOPs a request", is_roofline ? "FLOP/s" : "ms a request");
+    page_add(out, "<clipPath id=\"k%d\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath><g clip-path=\"url(#k%d)\">",
+             is_roofline,
              q.x.from, q.y.to, q.x.to - q.x.from, q.y.from - q.y.to, is_roofline);
     work_roofs(&q, p, is_roofline);
     text_add_string(out, "</g>");
@@ -9609,7 +9624,8 @@ static void page_work(text_buffer *out, const report *p, int is_roofline) {
             char title[512];
             if (!has_work(c)) continue;
             work_title(p, &p->items[i], s, title);
-            plot_mark(out, s, scale_place(&q.x, work_x(c, is_roofline)), scale_place(&q.y, work_y(c, is_roofline)), p->r->count > 40 ? 2.6 : 3.6, 1, title);
+            plot_mark(out, s, scale_place(&q.x, work_x(c, is_roofline)), scale_place(&q.y, work_y(c, is_roofline)), p->r->count > 40 ? 2.6 : 3.6, 1,
+                      title);
         }
         text_add_string(out, "</g>\n");
     }
@@ -9617,6 +9633,10 @@ static void page_work(text_buffer *out, const report *p, int is_roofline) {
 }
 
 /* ---- E2: the front */
+/* Accuracy has room from 0 to 1 where nothing tells its levels apart. */
+static void span_room(span *y, int v) {
+    if (v && !(y->high > y->low) && y->low >= 0 && y->high <= 1) { y->low = 0; y->high = 1; }
+}
 enum { FRONT_WHISKERS = 40, BOXES_MOST = 512 };
 typedef struct box { double x, y, width, height; } box;
 typedef struct boxes { box items[BOXES_MOST]; size_t count; } boxes;
@@ -9650,8 +9670,20 @@ static void plot_name(plot *q, boxes *b, double x, double y, const char *text) {
         }
     }
 }
-static vp_estimate point_latency(const vp_bootstrap_point *b) { vp_estimate e; e.value = b->latency; e.low = b->latency_low; e.high = b->latency_high; return e; }
-static vp_estimate point_accuracy(const vp_bootstrap_point *b) { vp_estimate e; e.value = b->accuracy; e.low = b->accuracy_low; e.high = b->accuracy_high; return e; }
+static vp_estimate point_latency(const vp_bootstrap_point *b) {
+    vp_estimate e;
+    e.value = b->latency;
+    e.low = b->latency_low;
+    e.high = b->latency_high;
+    return e;
+}
+static vp_estimate point_accuracy(const vp_bootstrap_point *b) {
+    vp_estimate e;
+    e.value = b->accuracy;
+    e.low = b->accuracy_low;
+    e.high = b->accuracy_high;
+    return e;
+}
 static int has_whiskers(const tradeoff *t, size_t i) { return t->config_count <= FRONT_WHISKERS || is_listed(t->front, t->front_count, i); }
 static void front_line(plot *q, const tradeoff *t) { /* steps: what the next member costs is only reached there */
     if (!t->front_count) return;
@@ -9667,12 +9699,13 @@ static void front_mark(plot *q, const report *p, const tradeoff *t, size_t i) {
     int is_member = is_listed(t->front, t->front_count, i);
     double x = scale_place(&q->x, b->latency), y = scale_place(&q->y, b->accuracy);
     char name[80], title[512];
-    snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\nmember of the front in %s %% of the resamples", setting_text(&p->r->files[t->group->paired[i]], name),
+    snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\nmember of the front in %s %% of the resamples",
+             setting_text(&p->r->files[t->group->paired[i]], name),
              is_member ? ", on the front" : "", percentile_text(p->settings.percentile), figure_of_estimate(point_latency(b)).text,
              figure_of_estimate(point_accuracy(b)).text, figure_percent(b->membership).text);
     page_add(q->out, "<g class=\"s%d\">", is_member ? 1 : 0);
     if (has_whiskers(t, i)) plot_whiskers(q, x, y, point_latency(b), point_accuracy(b));
-    plot_mark(q->out, is_member ? 3 : 0, x, y, is_member ? 5 : 4, is_member ? 1 : isfinite(b->membership) ? 0.25 + 0.75 * b->membership : 0.5, title);
+    plot_mark(q->out, is_member ? 3 : 0, x, y, is_member ? 5 : 4, is_member ? 1 : isfinite(b->membership) ? 0.4 + 0.6 * b->membership : 0.6, title);
     text_add_string(q->out, "</g>\n");
 }
 static void page_front(text_buffer *out, const report *p, const tradeoff *t) {
@@ -9687,6 +9720,7 @@ static void page_front(text_buffer *out, const report *p, const tradeoff *t) {
         span_add_estimate(&x, point_latency(&t->points[i]));
         span_add_estimate(&y, point_accuracy(&t->points[i]));
     }
+    span_room(&y, 1);
     snprintf(caption, sizeof caption, "Accuracy against %s of %s; %s", percentile_text(p->settings.percentile), METRIC_KEYS[p->settings.axis],
              t->is_corpus ? "a metric of the whole corpus has no intervals"
              : t->config_count > FRONT_WHISKERS ? "95 % intervals of the front's members" : "95 % intervals");
@@ -9725,6 +9759,10 @@ static const char *value_label(const report *p, int v, char out[48]) {
     if (v) snprintf(out, 48, "mean accuracy"); else snprintf(out, 48, "mean %s, ms", METRIC_KEYS[p->settings.axis]);
     return out;
 }
+static const char *knob_label(const report *p, const tradeoff *t, int32_t knob) {
+    int is_size = t->knob_of[knob] == KNOB_SIZE && !p->r->files[t->group->paired[t->level_example[KNOB_SIZE][0]]].tier;
+    return is_size ? "image size, target vision tokens" : KNOB_NAMES[t->knob_of[knob]];
+}
 /* An axis of a knob's levels at equal steps, named where there is room. */
 static void plot_levels(plot *q, const report *p, const tradeoff *t, int32_t knob) {
     int32_t count = t->knobs.level_counts[knob];
@@ -9738,6 +9776,7 @@ static void plot_levels(plot *q, const report *p, const tradeoff *t, int32_t kno
         char text[48];
         double at = q->x.from + step * (i + 0.5), half;
         level_text(t, p->r, t->knob_of[knob], i, text);
+        text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
         half = text_px(text) / 2;
         if (at - half < used || at - half < 0 || at + half > q->width) continue;
         plot_text(q, at, q->height - PLOT_BOTTOM + 16, "middle", "", text);
@@ -9757,14 +9796,15 @@ static void page_main_effect(text_buffer *out, const report *p, const tradeoff *
         span_add(&y, mean + e->low);
         span_add(&y, mean + e->high);
     }
-    snprintf(caption, sizeof caption, "%s by %s, other knobs in the mean; 95 %% intervals of the difference to the mean of all", v ? "Accuracy" : "Latency",
+    snprintf(caption, sizeof caption, "%s by %s", v ? "Accuracy" : "Latency",
              KNOB_NAMES[t->knob_of[knob]]);
     figure_open(out, caption, 0);
+    span_room(&y, v);
     plot_open(&q, out, caption, 520, 260);
     q.y = scale_make(y, 0, q.height - PLOT_BOTTOM, PLOT_TOP);
     plot_levels(&q, p, t, knob);
     plot_y_axis(&q);
-    plot_labels(&q, KNOB_NAMES[t->knob_of[knob]], value_label(p, v, label));
+    plot_labels(&q, knob_label(p, t, knob), value_label(p, v, label));
     plot_segment(&q, "r", q.x.from, scale_place(&q.y, mean), q.x.to, scale_place(&q.y, mean));
     colour_open(out, COLOUR_SERIES, v ? 1 : 0, 0);
     for (int32_t i = 0; i < t->knobs.level_counts[knob]; i++) {
@@ -9774,7 +9814,8 @@ static void page_main_effect(text_buffer *out, const report *p, const tradeoff *
         whole.value = mean + e->estimate;
         whole.low = mean + e->low;
         whole.high = mean + e->high;
-        snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[t->knob_of[knob]], level_text(t, p->r, t->knob_of[knob], i, level), figure_of_estimate(whole).text);
+        snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[t->knob_of[knob]], level_text(t, p->r, t->knob_of[knob], i, level),
+                 figure_of_estimate(whole).text);
         plot_whiskers(&q, scale_place(&q.x, i), scale_place(&q.y, whole.value), estimate_none(), whole);
         plot_mark(out, v ? 3 : 0, scale_place(&q.x, i), scale_place(&q.y, whole.value), 4, 1, title);
     }
@@ -9783,7 +9824,8 @@ static void page_main_effect(text_buffer *out, const report *p, const tradeoff *
 }
 /* Mean of a pair of levels, as the effects make it up. */
 static double pair_mean(const tradeoff *t, int v, int32_t a, int32_t la, int32_t b, int32_t lb) {
-    return t->effects[v][0].estimate + effect_value(effect_of(t, v, VP_EFFECT_MAIN, a, la, -1, -1)) + effect_value(effect_of(t, v, VP_EFFECT_MAIN, b, lb, -1, -1))
+    return t->effects[v][0].estimate + effect_value(effect_of(t, v, VP_EFFECT_MAIN,
+                                                              a, la, -1, -1)) + effect_value(effect_of(t, v, VP_EFFECT_MAIN, b, lb, -1, -1))
          + effect_value(effect_of(t, v, VP_EFFECT_PAIR, a, la, b, lb));
 }
 enum { LINES_SHOWN = 8 };
@@ -9795,7 +9837,7 @@ static void page_interaction(text_buffer *out, const report *p, const tradeoff *
     char caption[160], label[48], level[48];
     plot q;
     for (int32_t i = 0; i < levels; i++) for (int32_t k = 0; k < lines; k++) span_add(&y, pair_mean(t, v, a, i, b, k));
-    snprintf(caption, sizeof caption, "%s by %s and %s: lines that are not parallel are an interaction", v ? "Accuracy" : "Latency", KNOB_NAMES[t->knob_of[a]],
+    snprintf(caption, sizeof caption, "%s by %s and %s", v ? "Accuracy" : "Latency", KNOB_NAMES[t->knob_of[a]],
              KNOB_NAMES[t->knob_of[b]]);
     figure_open(out, caption, 0);
     legend_open(out);
@@ -9806,17 +9848,19 @@ static void page_interaction(text_buffer *out, const report *p, const tradeoff *
         if (at >= 0) legend_item(out, COLOUR_RAMP, at, shown, at, level_text(t, p->r, t->knob_of[b], k, level));
     }
     legend_close(out);
+    span_room(&y, v);
     plot_open(&q, out, caption, 520, 280);
     q.y = scale_make(y, 0, q.height - PLOT_BOTTOM, PLOT_TOP);
     plot_levels(&q, p, t, a);
     plot_y_axis(&q);
-    plot_labels(&q, KNOB_NAMES[t->knob_of[a]], value_label(p, v, label));
+    plot_labels(&q, knob_label(p, t, a), value_label(p, v, label));
     for (int32_t k = 0; k < lines; k++) {
         int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
         if (at < 0) continue;
         colour_open(out, COLOUR_RAMP, at, shown);
         text_add_string(out, "<path class=\"l\" d=\"");
-        for (int32_t i = 0; i < levels; i++) page_add(out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&q.x, i), scale_place(&q.y, pair_mean(t, v, a, i, b, k)));
+        for (int32_t i = 0; i < levels; i++) page_add(out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&q.x, i),
+                                                      scale_place(&q.y, pair_mean(t, v, a, i, b, k)));
         text_add_string(out, "\"/>");
         for (int32_t i = 0; i < levels; i++) {
             const vp_effect *e = effect_of(t, v, VP_EFFECT_PAIR, a, i, b, k);
@@ -9825,7 +9869,8 @@ static void page_interaction(text_buffer *out, const report *p, const tradeoff *
             pair.value = e ? e->estimate : 0;
             pair.low = e ? e->low : (double)NAN;
             pair.high = e ? e->high : (double)NAN;
-            snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOB_NAMES[t->knob_of[a]], level_text(t, p->r, t->knob_of[a], i, level),
+            snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOB_NAMES[t->knob_of[a]],
+                     level_text(t, p->r, t->knob_of[a], i, level),
                      KNOB_NAMES[t->knob_of[b]], level_text(t, p->r, t->knob_of[b], k, other), figure_number(pair_mean(t, v, a, i, b, k)).text,
                      figure_of_estimate(pair).text);
             plot_mark(out, at, scale_place(&q.x, i), scale_place(&q.y, pair_mean(t, v, a, i, b, k)), 3.4, 1, title);
@@ -9868,8 +9913,13 @@ static void page_shares(text_buffer *out, const tradeoff *t) {
     plot_close(&q);
 }
 static void page_coupling(text_buffer *out, const report *p, const tradeoff *t) {
-    if (!t->order) { page_element(out, "p", t->knobs.knob_count ? "Effects of knobs: this grid cannot tell them apart." : "No knob varies."); return; }
+    if (!t->order) { page_element(out, "p",
+                                  t->knobs.knob_count ? "Effects of knobs: this grid cannot tell them apart." : "No knob varies."); return; }
     if (t->shares[0]) page_shares(out, t);
+    text_add_string(out,
+                    "<p class=\"wide soft\">Means over all other knobs. By one knob: 95 % intervals of the difference to the mean of all "
+                     "(dashed). By "
+                         "two knobs: lines that are not parallel are an interaction.</p>\n");
     for (int32_t a = 0; a < t->knobs.knob_count; a++) for (int v = 0; v < 2; v++) if (t->effects[v]) page_main_effect(out, p, t, a, v);
     for (int32_t a = 0; a < t->knobs.knob_count && t->order == 2; a++)
         for (int32_t b = a + 1; b < t->knobs.knob_count; b++) for (int v = 0; v < 2; v++) if (t->effects[v]) page_interaction(out, p, t, a, b, v);
@@ -9928,7 +9978,8 @@ static void held_out_make(held_out *h, const results *r) {
     for (size_t i = 0; i < r->count; i++) for (size_t k = 0; k < r->files[i].count; k++) held_out_row(h, &r->files[i], i, k, experts);
     for (int s = 0; s < HELD_PARTS; s++) {
         double *out = h->predicted + (size_t)s * h->capacity;
-        if (r->count < 2 || !h->count || vp_latency_leave_out(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, h->requests, h->measured + (size_t)s * h->capacity,
+        if (r->count < 2 || !h->count || vp_latency_leave_out(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, h->requests,
+                                                              h->measured + (size_t)s * h->capacity,
                                                               h->files, h->count, r->count, scratch, bytes, out, NULL) != VP_OK)
             for (size_t i = 0; i < h->count; i++) out[i] = (double)NAN;
     }
@@ -9962,14 +10013,15 @@ static void held_dots(plot *q, const double *real, const double *guess, size_t c
 static void held_marks(plot *q, const report *p, const double *real, const double *guess, const uint32_t *files, size_t count) {
     for (size_t first = 0, end; first < count; first = end) {
         double y = 0, x = 0, off = 0, n;
-        char name[160], title[320];
+        char name[160], title[512];
         for (end = first; end < count && files[end] == files[first]; end++) {
             y += real[end];
             x += guess[end];
             off += fabs(guess[end] - real[end]) / real[end];
         }
         n = (double)(end - first);
-        snprintf(title, sizeof title, "%s\nmeasured %s ms, predicted %s ms (means)\nmean error of a sample %s %%", full_name(p->r, &p->r->files[files[first]], name),
+        snprintf(title, sizeof title, "%s\nmeasured %s ms, predicted %s ms (means)\nmean error of a sample %s %%",
+                 full_name(p->r, &p->r->files[files[first]], name),
                  figure_number(y / n).text, figure_number(x / n).text, figure_percent(off / n).text);
         plot_mark(q->out, 0, scale_place(&q->x, y / n), scale_place(&q->y, x / n), 3.4, 1, title);
     }
@@ -9984,10 +10036,11 @@ static void page_held_out(text_buffer *out, const report *p, const held_out *h, 
     plot q;
     if (count > 1 && vp_linear_errors_compute(pairs, pairs + h->capacity, count, pairs + 2 * h->capacity, &e) == VP_OK) {
         for (size_t i = 0; i < count; i++) { span_add(&s, pairs[i]); span_add(&s, pairs[h->capacity + i]); }
-        snprintf(caption, sizeof caption, "%s: mean error %.2f %%, mean %s ms, P95 %s ms, bias %s ms, R2 %s (%zu samples)", vp_latency_stage_name((vp_latency_stage)part),
-                 100 * e.mape, figure_number(e.mae).text, figure_number(e.p95_absolute).text, figure_number(e.bias).text, figure_of("%.4f", e.r2).text, count);
+        snprintf(caption, sizeof caption, "%s: mean error %.2f %%", vp_latency_stage_name((vp_latency_stage)part), 100 * e.mape);
         figure_open(out, caption, 0);
-        plot_open(&q, out, caption, 420, 340);
+        page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %+.3f ms; R2 %s; %zu samples</p>", figure_number(e.mae).text,
+                 figure_number(e.p95_absolute).text, e.bias, figure_of("%.4f", e.r2).text, count);
+        plot_open(&q, out, caption, 400, 340);
         if (!needs_log(s)) span_add(&s, 0);
         plot_frame(&q, s, needs_log(s), s, needs_log(s), "measured, ms", "predicted, ms");
         plot_segment(&q, "r", scale_place(&q.x, q.x.low), scale_place(&q.y, q.x.low), scale_place(&q.x, q.x.high), scale_place(&q.y, q.x.high));
@@ -10004,14 +10057,16 @@ static void page_estimates(text_buffer *out, const report *p) {
     held_out h;
     size_t before;
     held_out_make(&h, p->r);
-    text_add_string(out, "<section id=\"e3\"><h2>Predicted against measured</h2>\n<p>Each configuration is predicted by a model of all others: linear in "
+    text_add_string(out,
+                    "<section id=\"e3\"><h2>Predicted against measured</h2>\n<p>Each configuration is predicted by a model of all others: linear in "
                          "physical features, no coefficient below 0. Rings: means of configurations; dots: samples; dashed: equal.");
     if (experts_said(p->r) < 0) page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
-    text_add_string(out, "</p>\n<div class=\"grid\">");
+    text_add_string(out, "</p>\n<div class=\"grid three\">");
     before = out->bytes;
     for (int part = 0; part < HELD_PARTS; part++) page_held_out(out, p, &h, part);
     text_add_string(out, "</div>");
-    if (out->bytes == before + 6) text_add_string(out, "<p>Nothing can be predicted: one configuration alone, or no token counts and stage times.</p>");
+    if (out->bytes == before + 6) text_add_string(out,
+                                                  "<p>Nothing can be predicted: one configuration alone, or no token counts and stage times.</p>");
     text_add_string(out, "</section>\n");
     held_out_free(&h);
 }
@@ -10054,9 +10109,11 @@ static void table_row(text_buffer *out, const report *p, size_t i) {
     text_add_string(out, "\n");
 }
 static void page_table(text_buffer *out, const report *p) {
-    static const char *const heads[] = {"configuration", "samples", "accuracy", "T_total P50, ms", "P95, ms", "TTFT, ms", "vision, ms", "prefill, ms", "decode, ms",
+    static const char *const heads[] = {"configuration", "samples", "accuracy", "T_total P50, ms", "P95, ms", "TTFT, ms", "vision, ms",
+                                        "prefill, ms", "decode, ms",
                                         "ms a token", "closure, %", "run spread, %", "idle, %", "front", "member, %"};
-    text_add_string(out, "<section id=\"table\"><h2>All configurations</h2><p>Medians over samples, in brackets 95 % intervals; a click on a head sorts."
+    text_add_string(out,
+                    "<section id=\"table\"><h2>All configurations</h2><p>Medians over samples, in brackets 95 % intervals; a click on a head sorts."
                          "</p>\n<div class=\"scroll\"><table class=\"sort\"><thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
     text_add_string(out, "</thead><tbody>\n");
@@ -10092,13 +10149,26 @@ static void provenance_number(text_buffer *out, const results *r, const char *na
     }
     if (first >= 0 || differ) page_add(out, "<dt>%s</dt><dd>%lld%s</dd>\n", name, (long long)first, differ ? " (others differ)" : "");
 }
+static void provenance_times(text_buffer *out, const results *r) { /* as texts: ISO 8601 sorts by time */
+    const char *first = NULL, *last = NULL;
+    for (size_t i = 0; i < r->count; i++) {
+        const result_file *f = &r->files[i];
+        if (f->measured_from && (!first || strcmp(f->measured_from, first) < 0)) first = f->measured_from;
+        if (f->measured_to && (!last || strcmp(f->measured_to, last) > 0)) last = f->measured_to;
+    }
+    if (!first || !last) return;
+    text_add_string(out, "<dt>measured</dt><dd>");
+    page_text(out, first);
+    text_add_string(out, " to ");
+    page_text(out, last);
+    text_add_string(out, "</dd>\n");
+}
 static void page_provenance(text_buffer *out, const report *p) {
     static const struct { const char *name; size_t offset; } texts[] = {
         {"data set", offsetof(result_file, task)}, {"data", offsetof(result_file, data)}, {"data hash", offsetof(result_file, data_hash)},
         {"accuracy by", offsetof(result_file, metric)}, {"model", offsetof(result_file, model)}, {"weights", offsetof(result_file, weights)},
         {"importance scores", offsetof(result_file, importance)}, {"device", offsetof(result_file, device)}, {"host", offsetof(result_file, host)},
-        {"vlmprof", offsetof(result_file, version)}, {"timing", offsetof(result_file, timing)}, {"status", offsetof(result_file, status)},
-        {"measured from", offsetof(result_file, measured_from)}, {"to", offsetof(result_file, measured_to)}};
+        {"vlmprof", offsetof(result_file, version)}, {"timing", offsetof(result_file, timing)}, {"status", offsetof(result_file, status)}};
     static const struct { const char *name; size_t offset; } numbers[] = {
         {"seed", offsetof(result_file, seed)}, {"runs a sample, at least", offsetof(result_file, runs_per_sample)},
         {"most new tokens", offsetof(result_file, max_new_tokens)}, {"experts", offsetof(result_file, expert_count)},
@@ -10107,12 +10177,14 @@ static void page_provenance(text_buffer *out, const report *p) {
     text_add_string(out, "<section id=\"source\"><h2>Provenance</h2><dl>\n");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) provenance_text(out, p->r, texts[i].name, texts[i].offset);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) provenance_number(out, p->r, numbers[i].name, numbers[i].offset);
+    provenance_times(out, p->r);
     if (isfinite(f->cost_share)) {
         vp_estimate tool;
         tool.value = 100 * f->cost_share; tool.low = 100 * f->cost_low; tool.high = 100 * f->cost_high;
         page_add(out, "<dt>cost of stage times</dt><dd>%s %% of T_total</dd>\n", figure_of_estimate(tool).text);
     }
-    page_add(out, "<dt>report by</dt><dd>vlmprof %s, %zu resamples, seed %u</dd>\n", VLMPROF_VERSION, p->settings.resamples, (unsigned)p->settings.seed);
+    page_add(out, "<dt>report by</dt><dd>vlmprof %s, %zu resamples, seed %u</dd>\n", VLMPROF_VERSION, p->settings.resamples,
+             (unsigned)p->settings.seed);
     text_add_string(out, "</dl></section>\n");
 }
 static void page_list(text_buffer *out, const char *id, const char *title, const text_list *items) {
@@ -10128,36 +10200,46 @@ static void page_list(text_buffer *out, const char *id, const char *title, const
 /* ---- the page */
 static void page_style(text_buffer *out) {
     text_add_string(out,
-        "<style>\n:root{color-scheme:light dark;--bg:#fff;--fg:#1a1c1f;--soft:#5a6068;--line:#dfe2e6;--box:#f5f6f8;--warn:#fdf3e3;--edge:#c77700}\n"
-        "@media(prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#e6e8ea;--soft:#a3abb4;--line:#343a41;--box:#1f2328;--warn:#33281a;--edge:#e69f00}}\n"
+        "<style>\n"
+        ":root{color-scheme:light dark;--bg:#fff;--fg:#1a1c1f;--soft:#5a6068;--line:#dfe2e6;--box:#f5f6f8;--warn:#fdf3e3;--edge:#c77700}\n"
+        "@media(prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#e6e8ea;--soft:#a3abb4;--line:#343a41;--box:#1f2328;--warn:#33281a;"
+        "--edge:#e69f00}.s0{--c:#2487cb!important}}\n"
         "*{box-sizing:border-box}body{margin:0 auto;padding:1.2rem 1.5rem 4rem;max-width:1180px;background:var(--bg);color:var(--fg);"
-        "font:15px/1.5 system-ui,sans-serif}\nh1{font-size:1.6rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.4rem;"
-        "border-top:1px solid var(--line)}h3{font-size:1rem;margin:1.4rem 0 .4rem}p{margin:.4rem 0}a{color:inherit}\n"
+        "font:15px/1.5 system-ui,sans-serif}\n"
+        "h1{font-size:1.6rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.4rem;border-top:1px solid var(--line)}h3{"
+        "font-size:1rem;margin:1.4rem 0 .4rem}p{margin:.4rem 0}a{color:inherit}\n"
         "nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--soft);font-size:.9rem;margin:.4rem 0 0}.soft{color:var(--soft)}\n"
-        "#warnings{background:var(--warn);border-left:4px solid var(--edge);padding:.1rem 1rem .5rem;margin:1rem 0}#warnings h2{border:0;margin:.5rem 0 .2rem}"
-        "ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\ndl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}"
-        "dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}\n");
+        "#warnings{background:var(--warn);border-left:4px solid var(--edge);padding:.1rem 1rem .5rem;margin:1rem 0}#warnings h2{border:0;"
+        "margin:.5rem 0 .2rem}ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n"
+        "dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}@media(min-width:900px){dl{"
+        "grid-template-columns:max-content 1fr max-content 1fr}}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}\n");
     text_add_string(out,
-        ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem}figure{margin:0;padding:.8rem;background:var(--box);"
-        "border-radius:6px;break-inside:avoid;min-width:0}figure.wide{grid-column:1/-1}figcaption{font-weight:600;font-size:.9rem;margin-bottom:.3rem}\n"
+        ".grid .wide{grid-column:1/-1}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem}figure{"
+        "margin:0;padding:.8rem;background:var(--box);border-radius:6px;break-inside:avoid;min-width:0}.grid.three{"
+        "grid-template-columns:repeat(auto-fit,minmax(min(100%,320px),1fr))}figcaption{font-weight:600;font-size:.9rem;margin-bottom:.3rem}\n"
         "svg{display:block;width:100%;height:auto;overflow:visible;font:11px system-ui,sans-serif;fill:var(--fg)}\n"
-        ".legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.2rem 0 .5rem}.legend span{display:inline-flex;align-items:center;gap:.35rem}"
-        ".legend svg{width:14px;height:12px;flex:none}\n"
-        ".s0{--c:#0072b2}.s1{--c:#d55e00}.s2{--c:#009e73}.s3{--c:#e69f00}.s4{--c:#cc79a7}.s5{--c:#56b4e9}.s6{--c:#8c8c8c}.s7{--c:#f0e442}.s8{--c:var(--fg)}\n"
-        ".m{fill:var(--c);stroke:var(--fg);stroke-width:.6;stroke-opacity:.55}.l{stroke:var(--c);stroke-width:1.8;fill:none}.w{stroke:var(--c);"
-        "stroke-width:1.2;opacity:.8;fill:none}.b{fill:var(--c);stroke:var(--box);stroke-width:.5}.a{fill:var(--c)}.h{fill:transparent}.h:hover{fill:var(--fg);"
-        "fill-opacity:.18}.g{stroke:var(--line);stroke-width:1}.t{stroke:var(--soft);stroke-width:.7;opacity:.35}.r{stroke:var(--soft);stroke-width:1.4;"
-        "stroke-dasharray:5 4;fill:none}.d{stroke:var(--c);stroke-width:2.2;stroke-linecap:round;opacity:.35}.n{fill:var(--soft)}.o{paint-order:stroke;"
-        "stroke:var(--box);stroke-width:3px;stroke-linejoin:round}.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
+        ".legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.2rem 0 .5rem}.legend span{display:inline-flex;"
+        "align-items:center;gap:.35rem}.legend svg{width:14px;height:12px;flex:none}\n"
+        ".s0{--c:#0072b2}.s1{--c:#d55e00}.s2{--c:#009e73}.s3{--c:#e69f00}.s4{--c:#cc79a7}.s5{--c:#56b4e9}.s6{--c:#8c8c8c}.s7{--c:#f0e442}.s8{"
+        "--c:var(--fg)}\n"
+        ".m{fill:var(--c);stroke:var(--fg);stroke-width:.6;stroke-opacity:.55}.l{stroke:var(--c);stroke-width:1.8;fill:none}.w{"
+        "stroke:var(--c);stroke-width:1.2;opacity:.8;fill:none}.b{fill:var(--c);stroke:var(--box);stroke-width:.5}.a{fill:var(--c)}.h{"
+        "fill:transparent}.h:hover{fill:var(--fg);fill-opacity:.18}.g{stroke:var(--line);stroke-width:1}.t{stroke:var(--soft);"
+        "stroke-width:.7;opacity:.35}.r{stroke:var(--soft);stroke-width:1.4;stroke-dasharray:5 4;fill:none}.d{stroke:var(--c);"
+        "stroke-width:2.2;stroke-linecap:round;opacity:.35}.n{fill:var(--soft)}.o{paint-order:stroke;stroke:var(--box);stroke-width:3px;"
+        "stroke-linejoin:round}.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
     text_add_string(out,
-        ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.82rem;font-variant-numeric:tabular-nums;width:100%}td,th{padding:.2rem .5rem;"
-        "text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}tbody th{text-align:left;font-weight:500}thead th{white-space:normal;"
-        "vertical-align:bottom;background:var(--box)}thead th:first-child{text-align:left}tbody tr:hover{background:var(--box)}small{color:var(--soft)}\n"
-        "button{all:unset;cursor:pointer;font-weight:600}button:focus-visible{outline:2px solid var(--edge)}th[aria-sort=ascending] button::after{content:' \\25B2'}"
-        "th[aria-sort=descending] button::after{content:' \\25BC'}\n"
-        "@media print{:root{color-scheme:light;--bg:#fff;--fg:#000;--soft:#444;--line:#ccc;--box:#fff;--warn:#fff;--edge:#000}body{max-width:none;padding:0;"
-        "font-size:10pt}nav{display:none}.scroll{overflow:visible}table{font-size:6.5pt}td,th{padding:1pt 2pt}thead{display:table-header-group}tr{break-inside:avoid}"
-        "h2,h3{break-after:avoid}.grid{grid-template-columns:1fr 1fr}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n</style>\n");
+        ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.82rem;font-variant-numeric:tabular-nums;width:100%}td,th{"
+        "padding:.2rem .5rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}tbody th{text-align:left;"
+        "font-weight:500}thead th{white-space:normal;vertical-align:bottom;background:var(--box)}thead th:first-child{text-align:left}"
+        "tbody tr:hover{background:var(--box)}small{color:var(--soft)}\n"
+        "button{all:unset;cursor:pointer;font-weight:600}button:focus-visible{outline:2px solid var(--edge)}"
+        "th[aria-sort=ascending] button::after{content:' \\25B2'}th[aria-sort=descending] button::after{content:' \\25BC'}\n"
+        "@media print{:root{color-scheme:light;--bg:#fff;--fg:#000;--soft:#444;--line:#ccc;--box:#fff;--warn:#fff;--edge:#000}body{"
+        "max-width:none;padding:0;font-size:10pt}nav{display:none}.scroll{overflow:visible}table{font-size:6.5pt}td,th{padding:1pt 2pt}thead{"
+        "display:table-header-group}tr{break-inside:avoid}h2,h3{break-after:avoid}.grid{grid-template-columns:1fr 1fr}*{"
+        "print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
+        "</style>\n");
 }
 static void page_script(text_buffer *out) { /* sorts a table by a column: numbers by value, what is none goes last */
     text_add_string(out,
@@ -10174,8 +10256,11 @@ static void page_script(text_buffer *out) { /* sorts a table by a column: number
 static void page_head(text_buffer *out, const report *p) {
     size_t samples = 0;
     for (size_t i = 0; i < p->r->count; i++) if (p->r->files[i].count > samples) samples = p->r->files[i].count;
-    text_add_string(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-                         "<meta name=\"referrer\" content=\"no-referrer\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+    text_add_string(out,
+                    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+                         "<meta name=\"referrer\" content=\"no-referrer\">\n"
+                         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                          "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>vlmprof: ");
     page_text(out, p->r->files[0].task);
     page_add(out, ", %zu configurations</title>\n", p->r->count);
@@ -10200,12 +10285,15 @@ static void page_e1(text_buffer *out, const report *p) {
     page_work(out, p, 1);
     text_add_string(out, "</div>\n");
     if (p->peak_tflops > 0 && p->peak_gbs > 0)
-        page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.</p>\n", figure_number(p->peak_tflops).text, figure_number(p->peak_gbs).text,
+        page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.</p>\n", figure_number(p->peak_tflops).text,
+                 figure_number(p->peak_gbs).text,
                  p->peaks_are_given ? "as given" : "the best that stages of 1 % of a request or more reach here, not the device's own");
     for (size_t g = 0; g < p->r->group_count; g++) {
         text_add_string(out, "<h3>Scaling: ");
         page_text(out, p->r->files[p->r->groups[g].first].task);
-        text_add_string(out, "</h3><div class=\"grid\">");
+        text_add_string(out,
+                        "</h3><p class=\"soft\">Medians with 95 % intervals and fitted lines with their slopes; of many settings a few, from the "
+                             "least to the greatest slope, and all others in grey.</p><div class=\"grid\">");
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves_of(out, p, g, kinds[i]);
         text_add_string(out, "</div>\n");
     }
