@@ -9249,7 +9249,7 @@ static void plot_x_axis(plot *p) {
         figure f = scale_text(&p->x, p->x.ticks[i]);
         plot_segment(p, "g", at, p->y.from, at, p->y.to);
         if (at - text_px(f.text) / 2 < used) continue;
-        plot_text(p, at, p->y.from + 16, "middle", "", f.text);
+        plot_text(p, at, p->y.from + 18, "middle", "", f.text);
         used = at + text_px(f.text) / 2 + 8;
     }
 }
@@ -9509,11 +9509,13 @@ static void curve_marks(plot *q, const curve *c, int sign) {
         plot_mark(q->out, sign, x, y, 3.6, 1, title);
     }
 }
-static void slope_text(const curve *c, char out[160]) { /* "k4 b12: 0.123 [0.120, 0.126] ms/token" */
-    double scale_by = fabs(c->slope.value) < 0.01 ? 1000 : 1;
+/* "k4 b12: 12.3 [12.0, 12.6] us/token"; steepest: of the slopes that stand together, so that they share a unit */
+static void slope_text(const curve *c, double steepest, char out[160]) {
+    static const struct { double scale; const char *prefix; } units[] = {{1, "m"}, {1e3, "\xC2\xB5"}, {1e6, "n"}}; /* of a second */
+    int u = steepest >= 1 ? 0 : steepest >= 1e-3 ? 1 : 2;
     if (!isfinite(c->slope.value)) snprintf(out, 160, "%s: all alike, no line", c->label);
-    else snprintf(out, 160, "%s: %s %s%s", c->label, figure_estimate(scale_by, c->slope.value, c->slope.low, c->slope.high).text,
-                  scale_by > 1 ? "\xC2\xB5" : "m", c->unit + 1); /* units begin with ms */
+    else snprintf(out, 160, "%s: %s %s%s", c->label, figure_estimate(units[u].scale, c->slope.value, c->slope.low, c->slope.high).text,
+                  units[u].prefix, c->unit + 1); /* units begin with ms */
 }
 /* The curves of a group with one name; of many those whose slopes spread evenly from least to greatest, all others as thin lines. */
 static void page_curves_of(text_buffer *out, const report *p, size_t group, const char *name) {
@@ -9521,12 +9523,14 @@ static void page_curves_of(text_buffer *out, const report *p, size_t group, cons
     size_t count = 0;
     span x = span_none(), y = {0, 0};
     char caption[256];
+    double steepest = 0;
     const curve *first = NULL;
     plot q;
     for (size_t i = 0; i < p->curve_count; i++) {
         if (p->curve_group[i] != group || strcmp(p->curves[i].name, name) || !p->curves[i].bin_count) continue;
         order[count].at = i;
         order[count++].key = isfinite(p->curves[i].slope.value) ? p->curves[i].slope.value : 0;
+        if (fabs(p->curves[i].slope.value) > steepest) steepest = fabs(p->curves[i].slope.value);
         curve_span(&p->curves[i], &x, &y);
         first = first ? first : &p->curves[i];
     }
@@ -9540,7 +9544,7 @@ static void page_curves_of(text_buffer *out, const report *p, size_t group, cons
         char text[160];
         int at = shown_at(i, count, CURVES_SHOWN);
         if (at < 0) continue;
-        slope_text(c, text);
+        slope_text(c, steepest, text);
         legend_item(out, COLOUR_SERIES, at, 0, at, text);
     }
     legend_close(out);
@@ -9615,7 +9619,7 @@ static void page_work(text_buffer *out, const report *p, int is_roofline) {
              is_roofline,
              q.x.from, q.y.to, q.x.to - q.x.from, q.y.from - q.y.to, is_roofline);
     work_roofs(&q, p, is_roofline);
-    text_add_string(out, "</g>");
+    page_add(out, "</g><g%s>", p->r->count > 40 ? " class=\"many\"" : "");
     for (int s = 0; s < VP_STAGE_COUNT; s++) {
         if (!seen[s]) continue;
         colour_open(out, COLOUR_SERIES, stack_series(s), 0);
@@ -9629,6 +9633,7 @@ static void page_work(text_buffer *out, const report *p, int is_roofline) {
         }
         text_add_string(out, "</g>\n");
     }
+    text_add_string(out, "</g>");
     plot_close(&q);
 }
 
@@ -9637,7 +9642,7 @@ static void page_work(text_buffer *out, const report *p, int is_roofline) {
 static void span_room(span *y, int v) {
     if (v && !(y->high > y->low) && y->low >= 0 && y->high <= 1) { y->low = 0; y->high = 1; }
 }
-enum { FRONT_WHISKERS = 40, BOXES_MOST = 512 };
+enum { FRONT_WHISKERS = 40, BOXES_MOST = 2048 };
 typedef struct box { double x, y, width, height; } box;
 typedef struct boxes { box items[BOXES_MOST]; size_t count; } boxes;
 static int box_is_free(const boxes *b, box n) {
@@ -9654,9 +9659,9 @@ static void box_take(boxes *b, double x, double y, double width, double height) 
 }
 /* Writes a point's name beside it where nothing stands yet; a name that has no room is left to the table and the pointer. */
 static void plot_name(plot *q, boxes *b, double x, double y, const char *text) {
-    static const struct { double x, y; } corners[] = {{9, -8}, {9, 13}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
+    static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
     double px = text_px(text);
-    for (int side = 0; side < 2; side++) {
+    for (int side = 1; side >= 0; side--) { /* first to the left: no point of a front stands above there */
         for (size_t i = 0; i < sizeof corners / sizeof corners[0] && b->count < BOXES_MOST; i++) {
             box n;
             n.x = side ? x - corners[i].x - px : x + corners[i].x;
@@ -9737,8 +9742,8 @@ static void page_front(text_buffer *out, const report *p, const tradeoff *t) {
         for (size_t i = 0; i < t->config_count; i++) if (is_listed(t->front, t->front_count, i) == members) front_mark(&q, p, t, i);
     for (size_t i = 0; i < t->front_count; i++)
         box_take(b, scale_place(&q.x, t->at_latency[t->front[i]]) - 7, scale_place(&q.y, t->at_accuracy[t->front[i]]) - 7, 14, 14);
-    for (size_t i = 0; i < t->config_count && t->config_count <= FRONT_WHISKERS; i++)
-        box_take(b, scale_place(&q.x, t->at_latency[i]) - 5, scale_place(&q.y, t->at_accuracy[i]) - 5, 10, 10);
+    for (size_t i = 0; i < t->config_count; i++)
+        box_take(b, scale_place(&q.x, t->at_latency[i]) - 4, scale_place(&q.y, t->at_accuracy[i]) - 4, 8, 8);
     for (size_t i = 0; i < t->front_count; i++)
         plot_name(&q, b, scale_place(&q.x, t->at_latency[t->front[i]]), scale_place(&q.y, t->at_accuracy[t->front[i]]),
                   setting_text(&p->r->files[t->group->paired[t->front[i]]], name));
@@ -9779,7 +9784,7 @@ static void plot_levels(plot *q, const report *p, const tradeoff *t, int32_t kno
         text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
         half = text_px(text) / 2;
         if (at - half < used || at - half < 0 || at + half > q->width) continue;
-        plot_text(q, at, q->height - PLOT_BOTTOM + 16, "middle", "", text);
+        plot_text(q, at, q->height - PLOT_BOTTOM + 18, "middle", "", text);
         used = at + half + 8;
     }
 }
@@ -10059,7 +10064,7 @@ static void page_estimates(text_buffer *out, const report *p) {
     held_out_make(&h, p->r);
     text_add_string(out,
                     "<section id=\"e3\"><h2>Predicted against measured</h2>\n<p>Each configuration is predicted by a model of all others: linear in "
-                         "physical features, no coefficient below 0. Rings: means of configurations; dots: samples; dashed: equal.");
+                         "physical features, no coefficient below 0. Large marks: means of configurations; dots: samples; dashed: equal.");
     if (experts_said(p->r) < 0) page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid three\">");
     before = out->bytes;
@@ -10227,10 +10232,10 @@ static void page_style(text_buffer *out) {
         "fill:transparent}.h:hover{fill:var(--fg);fill-opacity:.18}.g{stroke:var(--line);stroke-width:1}.t{stroke:var(--soft);"
         "stroke-width:.7;opacity:.35}.r{stroke:var(--soft);stroke-width:1.4;stroke-dasharray:5 4;fill:none}.d{stroke:var(--c);"
         "stroke-width:2.2;stroke-linecap:round;opacity:.35}.n{fill:var(--soft)}.o{paint-order:stroke;stroke:var(--box);stroke-width:3px;"
-        "stroke-linejoin:round}.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
+        "stroke-linejoin:round}.many .m{stroke-width:.25}.many .m:hover,.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
     text_add_string(out,
-        ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.82rem;font-variant-numeric:tabular-nums;width:100%}td,th{"
-        "padding:.2rem .5rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}tbody th{text-align:left;"
+        ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.76rem;font-variant-numeric:tabular-nums;width:100%}td,th{"
+        "padding:.2rem .32rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}tbody th{text-align:left;"
         "font-weight:500}thead th{white-space:normal;vertical-align:bottom;background:var(--box)}thead th:first-child{text-align:left}"
         "tbody tr:hover{background:var(--box)}small{color:var(--soft)}\n"
         "button{all:unset;cursor:pointer;font-weight:600}button:focus-visible{outline:2px solid var(--edge)}"
