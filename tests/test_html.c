@@ -1,0 +1,328 @@
+/* test_html.c: the page of report --html. Sweeps that this program writes itself, small ones and one of 336 configurations, become pages that are
+ * read again: every tag is one that the page may have and is closed, no number is NaN or infinite, nothing is loaded from anywhere, no two texts of
+ * a plot lie over one another, hostile names stay text. The checks are first tried on damaged pages, which they must refuse.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "check.h"
+#include <dirent.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[256]; /* everything the tests write */
+static const char *program = "./vlmprof";
+
+static const char *in_folder(const char *name) {
+    static char paths[8][512];
+    static int turn;
+    char *p = paths[turn++ & 7];
+    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
+    return p;
+}
+static void remove_folder(const char *path) {
+    DIR *d = opendir(path);
+    struct dirent *e;
+    char name[1024];
+    while (d && (e = readdir(d)) != NULL) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
+        if (unlink(name)) remove_folder(name);
+    }
+    if (d) closedir(d);
+    rmdir(path);
+}
+static void make_empty(const char *path) {
+    remove_folder(path);
+    if (mkdir(path, 0777)) CHECK(!"a test folder can be made");
+}
+/* Exit code; the page is in page, stderr in errors. %F in a command stands for the test folder. */
+static char *page, *errors;
+static int run(const char *command) {
+    char line[4096];
+    size_t used = (size_t)snprintf(line, sizeof line, "%s ", program);
+    int status;
+    for (const char *p = command; *p && used < sizeof line - 600; p++) {
+        if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, "%s", folder); p++; }
+        else line[used++] = *p;
+    }
+    snprintf(line + used, sizeof line - used, " >%s/stdout 2>%s/stderr </dev/null", folder, folder);
+    status = system(line);
+    free(page);
+    free(errors);
+    page = check_read(in_folder("stdout"), NULL);
+    errors = check_read(in_folder("stderr"), NULL);
+    if (!page) page = (char *)calloc(1, 1);
+    if (!errors) errors = (char *)calloc(1, 1);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* ---- sweeps */
+typedef struct sweep { const char *name, *task, *model; int sizes, top_ks, blocks, samples, has_stages; } sweep; /* task, model: as JSON */
+static unsigned random_state = 1;
+static double noise(void) {
+    random_state = random_state * 1664525u + 1013904223u;
+    return (double)(random_state >> 8) / (1 << 24);
+}
+static void write_stage(FILE *f, const char *name, double ms, double work, const char *comma) {
+    fprintf(f, "\"%s\": {\"wall_ms\": %.6f, \"device_ms\": %.6f, \"launches\": 3, \"flops\": %.0f, \"bytes\": %.0f}%s", name, ms, ms, work * 9e7, work * 2e6, comma);
+}
+static void write_sample(FILE *f, const sweep *s, int id, int tokens, int k, int b) {
+    double spread = 1 + 0.02 * noise(), views = tokens / 144, text = 20 + id % 7, sequence = tokens + text + 1, outs = 2 + id % 5;
+    double vit = 5 * views * spread, prefill = (1 + b * (0.3 + 0.001 * sequence * k)) * spread, decode = (outs - 1) * (0.2 + 0.3 * b) * spread;
+    double total = 1 + vit + prefill + decode, accuracy = floor(10 * (0.2 + 0.5 * noise() + 0.02 * b + 0.02 * k)) / 10;
+    fprintf(f, "%s{\"sample_id\": %d, \"output_tokens\": %.0f, \"actual_num_crops\": %.0f, \"actual_vision_tokens\": %d, \"input_text_tokens\": %.0f, "
+            "\"actual_text_tokens\": %.0f, \"total_sequence_length\": %.0f, \"accuracy\": %.1f, \"T_vision_total\": %.6f, \"T_LLM_prefill\": %.6f, "
+            "\"T_LLM_decode\": %.6f, \"T_total\": %.6f, \"T_decode_per_token\": %.6f, \"TTFT\": %.6f", id ? ",\n" : "", id, outs, views - 1, tokens, text, text,
+            sequence, accuracy > 1 ? 1 : accuracy, vit, prefill, decode, total, decode / (outs - 1), 1 + vit + prefill);
+    if (s->has_stages) {
+        fprintf(f, ", \"unaccounted\": 0.01, \"closure\": 0.999, \"stages\": {\"preprocess\": 0.99, \"vit\": %.6f, \"prefill\": %.6f, \"decode\": %.6f}, "
+                "\"stage_detail\": {", vit, prefill, decode);
+        write_stage(f, "vit", vit, views * 40, ", ");
+        write_stage(f, "prefill", prefill, b * sequence * k * 0.1, ", ");
+        write_stage(f, "decode", decode, b * 0.2, "}");
+    }
+    fprintf(f, "}");
+}
+static void write_sweep(const sweep *s) {
+    for (int i = 0; i < s->sizes * s->top_ks * s->blocks; i++) {
+        int tokens = 288 + 144 * (i / s->top_ks / s->blocks), k = 1 + i / s->blocks % s->top_ks, b = 2 + 2 * (i % s->blocks);
+        char path[512];
+        FILE *f;
+        snprintf(path, sizeof path, "%s/%s/t_imgsizetokens%d_topk%d_blocks%d.json", folder, s->name, tokens, k, b);
+        f = fopen(path, "wb");
+        if (!f) { CHECK(!"a result file can be written"); return; }
+        fprintf(f, "{%s\"dataset_name\": \"%s\", \"model\": \"%s\", \"num_experts\": 64, \"target_vision_tokens\": %d, \"top_k\": %d, \"num_active_blocks\": %d, "
+                "\"accuracy\": 0.5, \"per_sample_results\": [", s->has_stages ? "\"schema\": \"vlmprof-sweep-2\", " : "", s->task, s->model, tokens, k, b);
+        for (int id = 0; id < s->samples; id++) write_sample(f, s, id, tokens, k, b);
+        fprintf(f, "]}\n");
+        if (fclose(f)) CHECK(!"a result file can be written");
+    }
+}
+
+/* ---- a reader of pages: as strict as the program's own markup is plain. NULL: good; else what is wrong */
+enum { DEPTH_MOST = 64, TEXTS_MOST = 4096 };
+static const char TAGS[] = " html head meta title style body header h1 h2 h3 p nav a section ul li dl dt dd div figure figcaption span svg g path rect circle text "
+                           "clipPath table thead tbody tr th td button small script ";
+static const char OPEN_ENDED[] = " tr th td thead "; /* HTML closes these by itself */
+static int is_word(const char *words, const char *word) {
+    char spaced[40];
+    snprintf(spaced, sizeof spaced, " %s ", word);
+    return strstr(words, spaced) != NULL;
+}
+static const char *bad_number(const char *tag, const char *end) { /* of the attributes that draw */
+    for (const char *p = tag; p + 4 < end; p++)
+        if (!strncmp(p, "nan", 3) || !strncmp(p, "inf", 3) || !strncmp(p, "width=\"-", 8) || !strncmp(p, "height=\"-", 9)) return "a number that draws nothing";
+    return NULL;
+}
+static const char *check_attributes(const char *p, const char *end) { /* name="value" or a bare name */
+    while (p < end) {
+        size_t name = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-"), value;
+        if (!name) return "an attribute without a name";
+        if (!strncmp(p, "on", 2) || !strncmp(p, "src", 3)) return "an attribute that acts or loads";
+        if (!strncmp(p, "href=", 5) && p[6] != '#') return "a link to elsewhere";
+        p += name;
+        if (*p == '=') {
+            if (p[1] != '"') return "an attribute without quotes";
+            value = strcspn(p + 2, "\"");
+            if (memchr(p + 2, '<', value)) return "a < in an attribute";
+            p += value + 3;
+        }
+        while (p < end && (*p == ' ' || *p == '/')) p++;
+    }
+    return NULL;
+}
+typedef struct text_box { double left, right, top, bottom; } text_box;
+static double number_after(const char *tag, const char *end, const char *name) {
+    const char *p = strstr(tag, name);
+    return p && p < end ? strtod(p + strlen(name), NULL) : 0;
+}
+/* Letters of 11 px are taken as 5 px wide at least: what overlaps by that overlaps on every screen. */
+static const char *check_texts(text_box *boxes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (boxes[i].left < boxes[k].right && boxes[k].left < boxes[i].right && boxes[i].top < boxes[k].bottom && boxes[k].top < boxes[i].bottom)
+                return "a text over another";
+    return NULL;
+}
+static int add_text(text_box *boxes, size_t *count, const char *tag, const char *end) {
+    size_t letters = 0;
+    double x = number_after(tag, end, " x=\""), y = number_after(tag, end, " y=\""), px, shift;
+    const char *anchor = strstr(tag, "text-anchor=\""), *turned = strstr(tag, "rotate(");
+    for (const char *p = end + 1; *p && *p != '<'; p++) {
+        if (*p == '&') p += strcspn(p, ";");
+        letters += ((unsigned char)*p & 0xC0) != 0x80;
+    }
+    if (turned && turned < end) return 1;
+    if (*count == TEXTS_MOST) return 0;
+    px = 5 * (double)letters;
+    shift = anchor && anchor < end ? (anchor[13] == 'e' ? 1 : 0.5) : 0;
+    boxes[*count].left = x - shift * px;
+    boxes[*count].right = boxes[*count].left + px;
+    boxes[*count].top = y - 8;
+    boxes[*count].bottom = y + 1;
+    ++*count;
+    return 1;
+}
+static const char *check_page(const char *text) {
+    static text_box boxes[TEXTS_MOST];
+    static char open[DEPTH_MOST][24];
+    size_t depth = 0, count = 0;
+    const char *wrong;
+    if (strncmp(text, "<!DOCTYPE html>\n", 16)) return "no doctype";
+    for (const char *p = text + 16; (p = strchr(p, '<')) != NULL;) {
+        const char *end = strchr(p, '>');
+        int closes = p[1] == '/';
+        size_t bytes = strspn(p + 1 + closes, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+        char name[24];
+        if (!end || !bytes || bytes >= sizeof name) return "a < that begins no tag";
+        snprintf(name, sizeof name, "%.*s", (int)bytes, p + 1 + closes);
+        if (!is_word(TAGS, name)) return "a tag that is not the page's";
+        if (closes) {
+            while (depth && strcmp(open[depth - 1], name) && is_word(OPEN_ENDED, open[depth - 1])) depth--;
+            if (!depth || strcmp(open[--depth], name)) return "a tag that closes nothing";
+        } else {
+            const char *from = p + 1 + bytes + (p[1 + bytes] == ' ');
+            if ((wrong = check_attributes(from, end)) || (wrong = bad_number(p, end))) return wrong;
+            if (!strcmp(name, "text") && !add_text(boxes, &count, p, end)) return "too many texts";
+            while (depth && ((is_word(" td th ", name) && is_word(" td th ", open[depth - 1])) || (!strcmp(name, "tr") && is_word(" td th tr ", open[depth - 1]))))
+                depth--;
+            if (end[-1] != '/' && strcmp(name, "meta")) { if (depth == DEPTH_MOST) return "too deep"; memcpy(open[depth++], name, sizeof name); }
+        }
+        if (closes && !strcmp(name, "svg")) {
+            if ((wrong = check_texts(boxes, count))) return wrong;
+            count = 0;
+        }
+        p = end + 1;
+        if (!closes && (!strcmp(name, "script") || !strcmp(name, "style"))) { /* theirs is no markup */
+            char last[32];
+            snprintf(last, sizeof last, "</%s>", name);
+            p = strstr(p, last);
+            if (!p) return "a script or style without an end";
+        }
+    }
+    return depth ? "a tag that is never closed" : NULL;
+}
+static size_t count_of(const char *text, const char *word) {
+    size_t count = 0;
+    for (; (text = strstr(text, word)) != NULL; text++) count++;
+    return count;
+}
+static void check_good(void) {
+    const char *wrong = check_page(page);
+    check_note(!wrong, __FILE__, __LINE__, "the page has %s", wrong ? wrong : "");
+    CHECK_INT(count_of(page, "<script>"), 1);
+    CHECK(!strstr(page, "http://") && !strstr(page, "https://") && !strstr(page, "@import") && !strstr(page, "url(h") && !strstr(page, " nan") && !strstr(page, ">nan"));
+    CHECK(strstr(page, "default-src 'none'") && strstr(page, "prefers-color-scheme:dark") && strstr(page, "@media print"));
+}
+
+/* ---- tests */
+static void test_reader(void) {
+    static const struct { const char *text, *wrong; } cases[] = {
+        {"<!DOCTYPE html>\n<p>a &lt; b</p>", NULL}, {"<p>a</p>", "no doctype"}, {"<!DOCTYPE html>\n<p>a < b</p>", "a < that begins no tag"},
+        {"<!DOCTYPE html>\n<img>", "a tag that is not the page's"}, {"<!DOCTYPE html>\n<p><g></p></g>", "a tag that closes nothing"},
+        {"<!DOCTYPE html>\n<p>", "a tag that is never closed"}, {"<!DOCTYPE html>\n<p class=a></p>", "an attribute without quotes"},
+        {"<!DOCTYPE html>\n<p onclick=\"a\"></p>", "an attribute that acts or loads"}, {"<!DOCTYPE html>\n<a href=\"x\"></a>", "a link to elsewhere"},
+        {"<!DOCTYPE html>\n<rect x=\"nan\"/>", "a number that draws nothing"}, {"<!DOCTYPE html>\n<rect width=\"-3.0\"/>", "a number that draws nothing"},
+        {"<!DOCTYPE html>\n<svg><text x=\"10\" y=\"10\">abc</text><text x=\"40\" y=\"10\">abc</text></svg>", NULL},
+        {"<!DOCTYPE html>\n<svg><text x=\"10\" y=\"10\">abc</text><text x=\"20\" y=\"12\">abc</text></svg>", "a text over another"}};
+    check_case("the reader of pages refuses damaged ones");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *wrong = check_page(cases[i].text);
+        CHECK_TEXT(wrong ? wrong : "good", cases[i].wrong ? cases[i].wrong : "good");
+    }
+}
+static void test_small(void) {
+    static const sweep small = {"small", "questions", "tiny", 3, 2, 2, 20, 1};
+    char *file;
+    check_case("12 configurations: all plots, warnings first, a table row each");
+    make_empty(in_folder("small"));
+    write_sweep(&small);
+    CHECK_INT(run("report %F/small --html"), 0);
+    check_good();
+    CHECK(strstr(page, "id=\"warnings\"") && strstr(page, "id=\"warnings\"") < strstr(page, "id=\"source\"")
+          && strstr(page, "id=\"source\"") < strstr(page, "id=\"e1\""));
+    CHECK_INT(count_of(page, "<tr><th scope=\"row\""), 12);
+    CHECK(strstr(page, "only 20 samples") && strstr(page, "T_LLM_prefill against") && strstr(page, "Roofline") && strstr(page, "on the Pareto front")
+          && strstr(page, "Accuracy by top_k") && strstr(page, "Latency by image size and blocks") && strstr(page, "decode: mean error"));
+    CHECK(strstr(page, "<title>288 tokens k1 b2") != NULL);
+    CHECK_INT(count_of(page, "<svg"), count_of(page, "</svg>"));
+    check_case("into a file, and among all reports");
+    file = page;
+    page = NULL;
+    CHECK_INT(run("report %F/small --html=%F/page.html"), 0);
+    CHECK_TEXT(page, "");
+    free(page);
+    page = check_read(in_folder("page.html"), NULL);
+    CHECK(page && !strcmp(page, file));
+    CHECK_INT(run("report %F/small --output_dir %F/answers"), 0);
+    free(page);
+    page = check_read(in_folder("answers/report.html"), NULL);
+    CHECK(page && !strcmp(page, file));
+    free(file);
+    check_case("what cannot be");
+    CHECK_INT(run("report %F/small --html --csv"), 2);
+    CHECK_INT(run("report %F/small --html=%F/none/page.html"), 5);
+    CHECK(strstr(errors, "page.html") != NULL);
+}
+static void test_large(void) {
+    static const sweep large = {"large", "vqa", "tiny", 7, 6, 8, 12, 1};
+    check_case("336 configurations: under 2 MB");
+    make_empty(in_folder("large"));
+    write_sweep(&large);
+    CHECK_INT(run("report %F/large --html --resamples 50"), 0);
+    check_good();
+    CHECK(strlen(page) > 300000 && strlen(page) < 2000000);
+    CHECK_INT(count_of(page, "<tr><th scope=\"row\""), 336);
+    CHECK(strstr(page, "All configurations, from fastest to slowest") != NULL);
+}
+static void test_hostile(void) {
+    static const sweep hostile = {"hostile", "a\\\"'><script>alert(1)</script>&amp;", "<img src=x onerror=alert(2)>\\u202e\\u0007</title></style>", 1, 2, 2, 9, 1};
+    check_case("names that are markup stay text");
+    make_empty(in_folder("hostile"));
+    write_sweep(&hostile);
+    CHECK_INT(run("report %F/hostile --html"), 0);
+    check_good();
+    CHECK(strstr(page, "a&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;") != NULL);
+    CHECK(strstr(page, "&lt;img src=x onerror=alert(2)&gt;") != NULL);
+    CHECK(!strstr(page, "\xE2\x80\xAE") && !strchr(page, 7)); /* nothing turns the reading direction */
+}
+static void test_odd(void) {
+    static const sweep sweeps[] = {{"odd", "a", "m", 1, 1, 1, 1, 1}, {"odd", "b", "m", 1, 1, 1, 30, 1}, {"odd", "c", "m", 2, 1, 1, 2, 0},
+                                   {"odd", "d", "m", 2, 3, 2, 25, 0}, {"odd", "e", "m", 26, 1, 1, 3, 1}};
+    check_case("one configuration, one sample, files without stages, more sizes than there is room for");
+    for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) {
+        make_empty(in_folder("odd"));
+        write_sweep(&sweeps[i]);
+        CHECK_INT(run("report %F/odd --html --latency prefill --percentile mean"), 0);
+        check_good();
+    }
+    check_case("two data sets on one page");
+    make_empty(in_folder("first"));
+    make_empty(in_folder("second"));
+    {
+        static const sweep two[] = {{"first", "alpha", "m", 2, 2, 1, 9, 1}, {"second", "beta", "m", 2, 2, 1, 9, 1}};
+        write_sweep(&two[0]);
+        write_sweep(&two[1]);
+    }
+    CHECK_INT(run("report %F/first %F/second --html"), 0);
+    check_good();
+    CHECK_INT(count_of(page, "on the Pareto front</span>"), 2);
+    CHECK(strstr(page, "<h3>alpha</h3>") && strstr(page, "<h3>beta</h3>"));
+}
+
+int main(void) {
+    char name[] = "/tmp/vlmprof-html-XXXXXX";
+    if (getenv("PROGRAM")) program = getenv("PROGRAM");
+    if (!mkdtemp(name)) return 1;
+    snprintf(folder, sizeof folder, "%s", name);
+    test_reader();
+    test_small();
+    test_large();
+    test_hostile();
+    test_odd();
+    remove_folder(folder);
+    free(page);
+    free(errors);
+    return check_done("test_html");
+}
