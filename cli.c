@@ -355,7 +355,7 @@ static const command COMMANDS[] = {
      "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official", 1, command_rescore},
     {"convert", CONVERT, "(IN | --synthetic NAME) OUT", "write a model as a bf16 folder, or packed for the CPU so that it opens at once",
      "vlmprof convert checkpoint checkpoint-bf16\n  vlmprof convert checkpoint checkpoint-packed --layout packed", 2, command_convert},
-    {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys", 
+    {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys",
      "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers", SIZE_MAX, command_report},
     {"best", BEST, "DIR... --budget_ms MS", "the most accurate configuration within a latency budget, and how surely it holds it",
      "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 --min_accuracy 0.6 --json",
@@ -6965,7 +6965,7 @@ static int read_stage_details(result_file *f, const vp_json *j, uint32_t object,
             int d = DETAIL_WALL;
             double value;
             while (d < DETAIL_COUNT && !key_is(j, item, DETAIL_KEYS[d], strlen(DETAIL_KEYS[d]))) d++;
-            if (d == DETAIL_COUNT) continue;
+            if (d == DETAIL_COUNT || d == DETAIL_DEVICE) continue; /* the device's time is what "stages" has: half of the time here is numbers */
             if (!result_number(f, j, item + 1, row, DETAIL_KEYS[d], 0, 1e24, &value)) return 0;
             result_put(f, rows, stage_column(stage, d), f->count, value);
         }
@@ -6995,7 +6995,7 @@ typedef struct row_key { const char *name; int column; double least, most; } row
 static const row_key ROW_KEYS[] = {
     {"T_vision_total", METRIC_VISION, 0, MS_MOST}, {"T_LLM_prefill", METRIC_PREFILL, 0, MS_MOST}, {"T_LLM_decode", METRIC_DECODE, 0, MS_MOST},
     {"T_total", METRIC_TOTAL, 0, MS_MOST}, {"T_decode_per_token", METRIC_PER_TOKEN, 0, MS_MOST}, {"TTFT", METRIC_TTFT, 0, MS_MOST},
-    {"unaccounted", METRIC_UNACCOUNTED, -MS_MOST, MS_MOST}, {"closure", METRIC_CLOSURE, 0, 1e9}, {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
+    {"unaccounted", METRIC_UNACCOUNTED, -MS_MOST, MS_MOST}, {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
     {"actual_num_crops", COLUMN_VIEWS, 0, 1e6}, {"actual_vision_tokens", COLUMN_VISION_TOKENS, 0, 1e9},
     {"input_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9}, {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
     {"total_sequence_length", COLUMN_SEQUENCE, 0, 1e9}, {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, 1e9},
@@ -7020,6 +7020,7 @@ static void finish_row(result_file *f, size_t rows) {
     }
     if (f->is_foreign && f->columns[METRIC_PER_TOKEN])
         f->columns[METRIC_PER_TOKEN][f->count] = steps > 0 ? result_at(f, METRIC_DECODE, f->count) / steps : (double)NAN;
+    result_put(f, rows, METRIC_CLOSURE, f->count, 1 - result_at(f, METRIC_UNACCOUNTED, f->count) / result_at(f, METRIC_TOTAL, f->count));
     f->count++;
 }
 /* Reads one object of per_sample_results; failed ones are counted and leave nothing. */
@@ -7975,7 +7976,7 @@ static void warn_of_files(report *p) {
 }
 static void warn_of_samples(report *p) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0;
-    double worst = 1;
+    double worst = 1, spread = 0;
     for (size_t i = 0; i < p->r->count; i++) {
         const decomposition *d = &p->items[i];
         if (d->file->count < least) least = d->file->count;
@@ -7983,8 +7984,11 @@ static void warn_of_samples(report *p) {
         p99 += !vp_statistics_percentile_supported(d->counts[METRIC_TOTAL], 99);
         open += d->closure < 0.99;
         if (d->closure < worst) worst = d->closure;
+        if (d->run_spread > spread) spread = d->run_spread;
     }
     if (least < 500) text_list_add(&p->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts", least);
+    if (spread > 0.05)
+        text_list_add(&p->warnings, "runs of one request spread by up to %.1f %% (standard deviation): the machine was not quiet", 100 * spread);
     if (p95)
         text_list_add(&p->warnings, "P95 comes from fewer than 60 samples in %zu of %zu configurations: it is close to the largest value", p95,
                       p->r->count);
@@ -9645,7 +9649,10 @@ static int command_compare(const options *o) {
     j.accuracy_margin = opt(o, "accuracy_margin")->real / 100;
     j.effect = opt(o, "effect")->real / 100;
     if (!(j.margin > 0) || !(j.accuracy_margin > 0)) return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
-    if (!(j.effect > j.margin)) return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
+    if (!(j.effect > j.margin)) {
+        if (given(o, "effect") || given(o, "plan")) return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
+        j.effect = 1.5 * j.margin; /* of the JSON's samples_needed */
+    }
     code = read_results(&j.a, o->operands, 1);
     if (!code) code = read_results(&j.b, o->operands + 1, 1);
     for (int side = 0; side < 2 && !code; side++) {
