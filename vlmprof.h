@@ -15,6 +15,7 @@
  *   Switches of the includer, defined before the include:
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
  *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer and json: needs stdint, stddef, string, math and time
+ *     VLMPROF_FAMILIES        with VLMPROF_CORE: families too, which take as long to compile as half of the rest of the core
  *     VLMPROF_STATIC          the functions are static; needs VLMPROF_CORE and VLMPROF_IMPLEMENTATION, because the engine lies in another file
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
  *     VP_API                  replaces the linkage word before every function, for shared libraries
@@ -46,7 +47,7 @@
  * Table of contents: search for the tag; declarations and implementation follow the same order
  *   >>result          result codes, errors, arena
  *   >>tiler           geometry of crops and patches, tilings, layout of an image
- *   >>families        token counts of other model families from an image's size
+ *   >>families        token counts of other model families from an image's size           (with VLMPROF_CORE only on request)
  *   >>select          target tokens <-> crops <-> tiling <-> resolution
  *   >>tokens          position of every vision token in the sequence
  *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, shards by rank
@@ -313,6 +314,7 @@ typedef struct vp_layout {
 VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px, int32_t height_px,
                                    vp_layout *layout, vp_error *error);
 
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_FAMILIES)
 /* ============================================================================================ families >>families
  * How many tokens an image costs in other model families, from its width and height and the limits of the model's configuration alone. A preset is
  * one family: its name, the rule it shares with others, the keys that its configuration sets with the values of the published checkpoints, and how
@@ -364,7 +366,7 @@ typedef struct vp_family_preset {
 } vp_family_preset;
 /* Presets in the order of the list; NULL past the end. A preset lives as long as the program. */
 VP_API const vp_family_preset *vp_family_at(int32_t index);
-/* The preset of that name or alias (case and the difference between - and _ do not matter), or NULL. */
+/* The preset of that name, alias or model_type (case and - _ . do not matter), or NULL. */
 VP_API const vp_family_preset *vp_family_find(const char *name);
 
 /* A preset with its keys set, and what follows from them. Members are read only: vp_family_default and vp_family_set fill them. */
@@ -390,6 +392,14 @@ VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double
  * them: height before width, but width before height for llava_next_original and deepseek_vl2.
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the rule has no such list; VP_ERR_RANGE: count outside 1..VP_FAMILY_GRIDS_LIMIT or a side outside 1..16 */
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error);
+
+/* Picks the family and its keys from the files of a checkpoint, each of which may be absent.
+ * in:      files  preprocessor_config.json, processor_config.json, config.json, in this order; NULL: not there. Their top node is an object
+ * returns: VP_OK; VP_ERR_NOT_FOUND: none of model_type and image_processor_type names a preset; VP_ERR_UNSUPPORTED: a switch that the rule
+ *          does not follow is not at its usual place, or a size whose tokens are not known; VP_ERR_RANGE: a value that the key cannot have
+ * rule:    model_type decides, unless it is llava's, then the image processor; of a key the first file that has it */
+struct vp_json;
+VP_API vp_result vp_family_from_config(vp_family *family, const struct vp_json *const files[3], vp_error *error);
 
 /* what an image costs; -1: the rule has no such number */
 typedef struct vp_vision_count {
@@ -421,6 +431,7 @@ VP_API const vp_family_key *vp_family_knob(const vp_family *family);
  *          the tokens grow with the knob */
 VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count, double share, int64_t max_tokens,
                                    int64_t *value, int *unlimited, vp_error *error);
+#endif
 
 /* ================================================================================================ select >>select
  * The experiments' arithmetic between a vision-token target, crops, tiling and resolution. All return VP_OK, or VP_ERR_RANGE for an invalid
@@ -1856,6 +1867,7 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
     return VP_OK;
 }
 
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_FAMILIES)
 /* ============================================================================================ families >>families */
 #if defined(__FAST_MATH__)
 #error "counts repeat other programs' floating point operation by operation: do not compile this file with fast-math"
@@ -1884,20 +1896,20 @@ enum { VP_IMPL_ARIA, VP_IMPL_DEEPSEEK };                                        
 static const vp_family_preset vp_impl_presets[] = {
     {"qwen2_vl_hf", "qwen2-vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_PIXELS(3136, 12845056), VP_IMPL_PATCHES(14, 2)}},
-    {"qwen2_5_vl_hf", "qwen2.5-vl qwen2_5_vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"qwen2_5_vl_hf", "qwen2.5-vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_PIXELS(3136, 12845056), VP_IMPL_PATCHES(14, 2)}},
-    {"qwen3_vl_hf", "qwen3-vl qwen3.5 qwen3.6 qwen3_5", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"qwen3_vl_hf", "qwen3-vl qwen3_vl_moe qwen3.5 qwen3_5_moe qwen3.6", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_PIXELS(65536, 16777216), VP_IMPL_PATCHES(16, 2)}},
-    {"qwen_vl_utils", "qwen-vl-utils", "smart", VP_IMPL_SMART, VP_IMPL_RATIO_200 | VP_IMPL_CLAMP_FIRST | VP_IMPL_AUTO_LIMITS, 0,
+    {"qwen_vl_utils", "", "smart", VP_IMPL_SMART, VP_IMPL_RATIO_200 | VP_IMPL_CLAMP_FIRST | VP_IMPL_AUTO_LIMITS, 0,
      VP_CERTAINTY_EXECUTED, NULL, 3,
      {{"image_patch_size", VP_SLOT_PATCH, 14}, VP_IMPL_PIXELS(3136, 12845056), {"merge_size", VP_SLOT_MERGE, 2}}},
-    {"glm4v", "glm-4.1v glm-4.5v glm4.1v glm4.5v", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE, 0,
+    {"glm4v", "glm-4.1v glm-4.5v glm4v_moe", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE, 0,
      VP_CERTAINTY_EXECUTED, NULL, 2, {VP_IMPL_PIXELS(12544, 9633792), VP_IMPL_PATCHES(14, 2)}},
-    {"glm46v", "glm-4.6v glm4.6v glm-ocr", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE, 0, VP_CERTAINTY_EXECUTED,
+    {"glm46v", "glm-4.6v glm46v_moe glm-ocr", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE, 0, VP_CERTAINTY_EXECUTED,
      NULL, 2, {VP_IMPL_PIXELS(12544, 9633792), VP_IMPL_PATCHES(14, 2)}},
-    {"ernie4_5_vl", "ernie-4.5-vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"ernie4_5_vl", "ernie-4.5-vl ernie4_5_vl_moe", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_PIXELS(3136, 4842768), VP_IMPL_PATCHES(14, 2)}},
-    {"paddleocr_vl", "paddleocr-vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_WIDEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"paddleocr_vl", "", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_WIDEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_PIXELS(147456, 2359296), VP_IMPL_PATCHES(14, 2)}},
     {"minimax_m3_vl", "minimax-m3", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_PIXELS(3136, 451584), VP_IMPL_PATCHES(14, 2)}},
@@ -1905,29 +1917,29 @@ static const vp_family_preset vp_impl_presets[] = {
      {VP_IMPL_PIXELS(262144, 4194304), VP_IMPL_PATCHES(16, 2)}},
     {"video_llama_3", "videollama3", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_PIXELS(3136, 1003520), VP_IMPL_PATCHES(14, 1)}},
-    {"kimi_k25", "kimi-k2.5 kimi-k2.6 kimi_k2_5", "navit", VP_IMPL_NAVIT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"kimi_k25", "kimi-k2.5 kimi-k2.6", "navit", VP_IMPL_NAVIT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_patches", VP_SLOT_MAX, 16384}, {"max_side_patches", VP_SLOT_SIDE, 512}, VP_IMPL_PATCHES(14, 2)}},
-    {"kimi_vl", "kimi-vl", "navit", VP_IMPL_NAVIT, 1, 0, VP_CERTAINTY_READ, NULL, 2,
+    {"kimi_vl", "", "navit", VP_IMPL_NAVIT, 1, 0, VP_CERTAINTY_READ, NULL, 2,
      {{"in_token_limit", VP_SLOT_MAX, 4096}, {"max_side_patches", VP_SLOT_SIDE, 512}, VP_IMPL_PATCHES(14, 2)}},
     {"glm5_next", "glm-5-next glm5", "budget", VP_IMPL_BUDGET, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"min_image_tokens", VP_SLOT_MIN, 16}, {"max_image_tokens", VP_SLOT_MAX, 8000}, VP_IMPL_PATCHES(14, 2)}},
-    {"muse_glimmer", "muse-glimmer", "muse", VP_IMPL_MUSE, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"muse_glimmer", "", "muse", VP_IMPL_MUSE, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"max_image_tokens", VP_SLOT_MAX, 4096}, VP_IMPL_PATCHES(14, 2)}},
-    {"nemotron_h_omni", "nemotron-3-nano-omni", "nemotron", VP_IMPL_NEMOTRON, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"nemotron_h_omni", "nemotron-3-nano-omni nemotron_h_omni_reasoning_v3", "nemotron", VP_IMPL_NEMOTRON, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"min_num_patches", VP_SLOT_MIN, 1024}, {"max_num_patches", VP_SLOT_MAX, 13312}, {"max_model_len", VP_SLOT_SIDE, 16384},
       VP_IMPL_PATCHES(16, 2)}},
-    {"gemma4", "gemma-4", "pooled", VP_IMPL_POOLED, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"gemma4", "", "pooled", VP_IMPL_POOLED, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"max_soft_tokens", VP_SLOT_MAX, 280}, {"patch_size", VP_SLOT_PATCH, 16}, {"pooling_kernel_size", VP_SLOT_MERGE, 3}}},
-    {"gemini_3", "gemini-3", "pooled", VP_IMPL_POOLED, 0, 1, VP_CERTAINTY_DOCUMENTED, NULL, 1, /* inferred: equal to 10 of 10 measured sizes */
+    {"gemini_3", "", "pooled", VP_IMPL_POOLED, 0, 1, VP_CERTAINTY_DOCUMENTED, NULL, 1, /* inferred: equal to 10 of 10 measured sizes */
      {{"max_soft_tokens", VP_SLOT_MAX, 1120}, {NULL, VP_SLOT_PATCH, 16}, {NULL, VP_SLOT_MERGE, 3}}},
-    {"gemma3", "gemma-3", "pan_and_scan", VP_IMPL_PAN, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 4,
+    {"gemma3", "", "pan_and_scan", VP_IMPL_PAN, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 4,
      {{"do_pan_and_scan", VP_SLOT_SPLIT, 0}, {"min_crop_size", VP_SLOT_TILE, 256}, {"max_num_crops", VP_SLOT_MAX, 4},
       {"min_ratio_to_activate", VP_SLOT_RATIO, 1.2}, VP_IMPL_IMAGE_TOKENS(256)}},
-    {"internvl", "internvl2 internvl2.5 internvl3 internvl3.5 internvl2_5 internvl3_5", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 2,
+    {"internvl", "internvl2 internvl2.5 internvl3 internvl3.5 internvl_chat", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 2,
      VP_CERTAINTY_EXECUTED, NULL, 2, {VP_IMPL_TILES(1, 12, 448), VP_IMPL_IMAGE_TOKENS(256)}},
-    {"got_ocr2", "got-ocr-2", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"got_ocr2", "", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_TILES(1, 12, 1024), VP_IMPL_IMAGE_TOKENS(256)}},
-    {"aya_vision", "aya-vision", "closest", VP_IMPL_CLOSEST, VP_IMPL_TAGS, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"aya_vision", "", "closest", VP_IMPL_CLOSEST, VP_IMPL_TAGS, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_TILES(1, 12, 364), VP_IMPL_IMAGE_TOKENS(169)}},
     {"granite_docling", "granite-docling-500m granite-for-docling", "closest", VP_IMPL_CLOSEST, VP_IMPL_DOCLING, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_patches", VP_SLOT_MAX, 32}, {"image_seq_len", VP_SLOT_TOKENS, 64}, {"min_patches", VP_SLOT_MIN, 1}, {"size", VP_SLOT_TILE, 512}}},
@@ -1937,16 +1949,16 @@ static const vp_family_preset vp_impl_presets[] = {
     {"deepseek_ocr", "deepseek-ocr-gundam", "ocr", VP_IMPL_OCR, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"min_patches", VP_SLOT_MIN, 2}, {"max_patches", VP_SLOT_MAX, 6}, {"tile_size", VP_SLOT_TILE, 640}, {"size", VP_SLOT_SIDE, 1024},
       {"patch_size", VP_SLOT_PATCH, 16}, {"downsample_ratio", VP_SLOT_MERGE, 4}}},
-    {"deepseek_ocr2", "deepseek-ocr-2", "ocr", VP_IMPL_OCR, 1, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"deepseek_ocr2", "", "ocr", VP_IMPL_OCR, 1, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"min_patches", VP_SLOT_MIN, 2}, {"max_patches", VP_SLOT_MAX, 6}, {"tile_size", VP_SLOT_TILE, 768}, {"size", VP_SLOT_SIDE, 1024},
       {"patch_size", VP_SLOT_PATCH, 16}, {"downsample_ratio", VP_SLOT_MERGE, 4}}},
     {"cohere2_vision", "command-a-vision", "fit", VP_IMPL_FIT, VP_IMPL_COHERE, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
      {VP_IMPL_TILES(1, 12, 512), VP_IMPL_IMAGE_TOKENS(256)}},
-    {"llama4", "llama-4", "fit", VP_IMPL_FIT, VP_IMPL_LLAMA4, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"llama4", "", "fit", VP_IMPL_FIT, VP_IMPL_LLAMA4, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_patches", VP_SLOT_MAX, 16}, {"tile_size", VP_SLOT_TILE, 336}, {"patch_size", VP_SLOT_PATCH, 14}, {NULL, VP_SLOT_MERGE, 2}}},
     {"mllama", "llama-3.2-vision llama3.2-vision", "fit", VP_IMPL_FIT, VP_IMPL_MLLAMA, 1, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_image_tiles", VP_SLOT_MAX, 4}, {"tile_size", VP_SLOT_TILE, 560}, {"patch_size", VP_SLOT_PATCH, 14}}},
-    {"molmo2", "molmo-2", "fit", VP_IMPL_FIT, VP_IMPL_MOLMO2, 4, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"molmo2", "", "fit", VP_IMPL_FIT, VP_IMPL_MOLMO2, 4, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_crops", VP_SLOT_MAX, 8}, {"low_res_col_tokens", VP_SLOT_SPLIT, 0}}},
     {"molmo", "molmo-7b-d molmoe-1b molmo-72b molmo-0924", "molmo", VP_IMPL_MOLMO, 0, 4, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"max_crops", VP_SLOT_MAX, 12}}},
@@ -1954,19 +1966,19 @@ static const vp_family_preset vp_impl_presets[] = {
      {{"longest_edge", VP_SLOT_SIDE, 1024}, {"patch_size", VP_SLOT_PATCH, 16}, {"spatial_merge_size", VP_SLOT_MERGE, 1}}},
     {"mistral3_hf", "mistral-small-3.1 mistral3 ministral-3", "longest", VP_IMPL_LONGEST, 0, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
      {{"longest_edge", VP_SLOT_SIDE, 1540}, {"patch_size", VP_SLOT_PATCH, 14}, {"spatial_merge_size", VP_SLOT_MERGE, 2}}},
-    {"mistral_common", "mistral-common", "longest", VP_IMPL_LONGEST, 1, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
+    {"mistral_common", "", "longest", VP_IMPL_LONGEST, 1, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
      {{"max_image_size", VP_SLOT_SIDE, 1024}, {"patch_size", VP_SLOT_PATCH, 16}, {"spatial_merge_size", VP_SLOT_MERGE, 1}}},
     {"llava_next_hf", "llava-next llava-1.6 llava-v1.6", "anyres", VP_IMPL_ANYRES, VP_IMPL_HEIGHT_FIRST, 0, VP_CERTAINTY_EXECUTED,
      "llava_1_6 granite_vision", 1,
      {{"preset", VP_SLOT_SPLIT, 0}, {"size", VP_SLOT_TILE, 336}, {"patches_per_side", VP_SLOT_TOKENS, 24}}},
-    {"granite_vision", "granite-vision granite-vision-3.3", "anyres", VP_IMPL_ANYRES, VP_IMPL_HEIGHT_FIRST, 0, VP_CERTAINTY_EXECUTED,
+    {"granite_vision", "granite-vision-3.3", "anyres", VP_IMPL_ANYRES, VP_IMPL_HEIGHT_FIRST, 0, VP_CERTAINTY_EXECUTED,
      "llava_1_6 granite_vision", 1,
      {{"preset", VP_SLOT_SPLIT, 1}, {"size", VP_SLOT_TILE, 384}, {"patches_per_side", VP_SLOT_TOKENS, 27}}},
-    {"llava_next_original", "llava-next-original", "anyres", VP_IMPL_ANYRES, VP_IMPL_WIDTH_FIRST, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+    {"llava_next_original", "", "anyres", VP_IMPL_ANYRES, VP_IMPL_WIDTH_FIRST, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
      {{"size", VP_SLOT_TILE, 336}, {"patches_per_side", VP_SLOT_TOKENS, 24}}},
     {"llava_onevision_hf", "llava-onevision", "anyres", VP_IMPL_ANYRES, VP_IMPL_ONEVISION, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"anyres_max", VP_SLOT_MAX, 9}, {"size", VP_SLOT_TILE, 384}, {"patches_per_side", VP_SLOT_TOKENS, 27}}},
-    {"deepseek_vl2", "deepseek-vl2", "canvas", VP_IMPL_CANVAS, VP_IMPL_DEEPSEEK, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"deepseek_vl2", "deepseek_vl_v2", "canvas", VP_IMPL_CANVAS, VP_IMPL_DEEPSEEK, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"cropping", VP_SLOT_SPLIT, 1}, {"size", VP_SLOT_TILE, 384}, {"patch_size", VP_SLOT_PATCH, 14}, {"downsample_ratio", VP_SLOT_MERGE, 2}}},
     {"aria", "", "canvas", VP_IMPL_CANVAS, VP_IMPL_ARIA, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_image_size", VP_SLOT_SIDE, 980}, {"split_image", VP_SLOT_SPLIT, 0}, {NULL, VP_SLOT_TILE, 490}}},
@@ -1981,32 +1993,32 @@ static const vp_family_preset vp_impl_presets[] = {
     {"phi3_5_vision", "phi-3.5-vision phi3-v", "growing", VP_IMPL_PHI3, 0, 0, VP_CERTAINTY_NUMBERS, NULL, 1, {{"num_crops", VP_SLOT_MAX, 4}}},
     {"ovis2_hf", "ovis2", "covering", VP_IMPL_COVER, 1, 3, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"max_patches", VP_SLOT_MAX, 9}, {"size", VP_SLOT_TILE, 448}, VP_IMPL_IMAGE_TOKENS(256)}},
-    {"ovis2_original", "ovis2-original", "covering", VP_IMPL_COVER, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"ovis2_original", "", "covering", VP_IMPL_COVER, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"max_partition", VP_SLOT_MAX, 9}, {"size", VP_SLOT_TILE, 448}, VP_IMPL_IMAGE_TOKENS(256)}},
-    {"lfm2_vl", "lfm2-vl", "lfm2", VP_IMPL_LFM2, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 5,
+    {"lfm2_vl", "lfm2.5-vl", "lfm2", VP_IMPL_LFM2, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 5,
      {{"min_tiles", VP_SLOT_MIN, 2}, {"max_tiles", VP_SLOT_MAX, 10}, {"min_image_tokens", VP_SLOT_MIN_TOKENS, 64},
       {"max_image_tokens", VP_SLOT_MAX_TOKENS, 256}, {"do_image_splitting", VP_SLOT_SPLIT, 1}, {"tile_size", VP_SLOT_TILE, 512},
       {"encoder_patch_size", VP_SLOT_PATCH, 16}, {"downsample_factor", VP_SLOT_MERGE, 2}}},
-    {"minicpm_v_2_6", "minicpm-v-2.6 minicpm-o-2.6 minicpm-v-4 minicpm-v-4.5", "slices", VP_IMPL_SLICE, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"minicpm_v_2_6", "minicpm-v-2.6 minicpm-o-2.6 minicpm-v-4 minicpm-v-4.5 minicpmv minicpmo", "slices", VP_IMPL_SLICE, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_slice_nums", VP_SLOT_MAX, 9}, {"image_feature_size", VP_SLOT_TOKENS, 64}, {"scale_resolution", VP_SLOT_TILE, 448},
       {"patch_size", VP_SLOT_PATCH, 14}}},
-    {"minicpm_v_4_6", "minicpm-v-4.6 minicpmv4_6", "slices", VP_IMPL_SLICE, 1, 3, VP_CERTAINTY_EXECUTED, "16x 4x", 2,
+    {"minicpm_v_4_6", "", "slices", VP_IMPL_SLICE, 1, 3, VP_CERTAINTY_EXECUTED, "16x 4x", 2,
      {{"max_slice_nums", VP_SLOT_MAX, 9}, {"downsample_mode", VP_SLOT_SPLIT, 0}, {"scale_resolution", VP_SLOT_TILE, 448},
       {"patch_size", VP_SLOT_PATCH, 14}}},
-    {"perception_lm", "perception-lm plm", "perception", VP_IMPL_PERCEPTION, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"perception_lm", "plm", "perception", VP_IMPL_PERCEPTION, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
      {{"max_num_tiles", VP_SLOT_MAX, 36}, {"tile_size", VP_SLOT_TILE, 448}, {"patch_size", VP_SLOT_PATCH, 14},
       {"pooling_ratio", VP_SLOT_MERGE, 2}}},
     {"step3p7", "step-3.7 step-3.7-flash", "windows", VP_IMPL_WINDOW, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
      {{"patch_size", VP_SLOT_TILE, 504}, {"max_image_size", VP_SLOT_SIDE, 3024}, {"size", VP_SLOT_MAX, 728}}},
-    {"llava_1_5", "llava-1.5", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
-    {"paligemma_224", "paligemma paligemma2 paligemma-224", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+    {"llava_1_5", "llava", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"paligemma_224", "paligemma paligemma2", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
      {{NULL, VP_SLOT_TOKENS, 256}}},
-    {"paligemma_448", "paligemma-448", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 1024}}},
-    {"paligemma_896", "paligemma-896", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 4096}}},
-    {"gemma3n", "gemma-3n", "constant", VP_IMPL_CONSTANT, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
+    {"paligemma_448", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 1024}}},
+    {"paligemma_896", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 4096}}},
+    {"gemma3n", "", "constant", VP_IMPL_CONSTANT, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
     {"janus", "janus-pro", "constant", VP_IMPL_CONSTANT, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
-    {"deepseek_vl", "deepseek-vl", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
-    {"deepseek_vl_hybrid", "deepseek-vl-7b", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"deepseek_vl", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"deepseek_vl_hybrid", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
     {"got_ocr2_no_crop", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
     {"claude", "claude-standard", "claude", VP_IMPL_CLAUDE, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 2,
      {{"max_side", VP_SLOT_SIDE, 1568}, {"max_image_tokens", VP_SLOT_MAX, 1568}}},
@@ -2167,18 +2179,25 @@ static const char *vp_impl_count_budget(const vp_family *f, int64_t width, int64
     vp_impl_patches(f, cols * unit, rows * unit, c);
     return NULL;
 }
-/* Slot of a pair of small numbers in CPython's set of at most four of them: it walks a table of eight by their hash. */
-static uint32_t vp_impl_set_place(uint64_t first, uint64_t second, uint32_t taken) {
+/* CPython's sets walk a table by hash, and where two grids are equally good the order of that walk decides. */
+static uint64_t vp_impl_pair_hash(uint64_t first, uint64_t second) { /* of a tuple of two small whole numbers */
     const uint64_t one = UINT64_C(11400714785074694791), two = UINT64_C(14029467366897019727), five = UINT64_C(2870177450012600261);
-    uint64_t hash = five, perturb, i;
-    int turn;
-    for (turn = 0; turn < 2; turn++) {
-        hash += (turn ? second : first) * two;
-        hash = (hash << 31 | hash >> 33) * one;
+    uint64_t hash = five + first * two;
+    hash = (hash << 31 | hash >> 33) * one + second * two;
+    return (hash << 31 | hash >> 33) * one + (2 ^ (five ^ UINT64_C(3527539)));
+}
+/* Puts a new element's index into a table of mask + 1 places, -1 where free. */
+static void vp_impl_set_insert(int16_t *table, uint64_t mask, uint64_t hash, int16_t index) {
+    uint64_t perturb = hash, place = hash & mask, i;
+    for (;;) {
+        for (i = place; i <= place + (place + 9 <= mask ? 9 : 0); i++) {
+            if (table[i] >= 0) continue;
+            table[i] = index;
+            return;
+        }
+        perturb >>= 5;
+        place = (place * 5 + 1 + perturb) & mask;
     }
-    perturb = hash += 2 ^ (five ^ UINT64_C(3527539));
-    for (i = hash & 7; taken >> i & 1; i = (i * 5 + 1 + perturb) & 7) perturb >>= 5;
-    return (uint32_t)i;
 }
 /* Muse Glimmer: the grid below or above the ideal one with the nearest aspect ratio. Squares tie between two of them, and then the order in which
  * CPython walks a set of pairs decides. */
@@ -2186,9 +2205,8 @@ static const char *vp_impl_count_muse(const vp_family *f, int64_t width, int64_t
     const int64_t unit = f->value[VP_SLOT_PATCH] * f->value[VP_SLOT_MERGE];
     const double most = (double)f->value[VP_SLOT_MAX], aspect = (double)height / (double)width;
     double ideal_rows = (double)height / (double)unit, ideal_cols = (double)width / (double)unit, best = INFINITY;
-    int64_t rows[2], cols[2], place_rows[8], place_cols[8], best_rows = 0, best_cols = 0;
-    uint32_t taken = 0, place;
-    int i;
+    int64_t rows[2], cols[2], best_rows = 0, best_cols = 0;
+    int16_t set[8] = {-1, -1, -1, -1, -1, -1, -1, -1}, i;
     if (ideal_rows * ideal_cols > most) {
         const double ratio = ideal_cols / ideal_rows;
         ideal_rows = pow(most / ratio, 0.5);
@@ -2199,21 +2217,18 @@ static const char *vp_impl_count_muse(const vp_family *f, int64_t width, int64_t
     rows[1] = vp_impl_ceiling(ideal_rows);
     cols[1] = vp_impl_ceiling(ideal_cols);
     for (i = 0; i < 4; i++) {
-        const int64_t r = rows[i >> 1], k = cols[i & 1];
         if ((i >> 1 && rows[0] == rows[1]) || ((i & 1) && cols[0] == cols[1])) continue; /* the same pair again */
-        place = vp_impl_set_place((uint64_t)r, (uint64_t)k, taken);
-        taken |= 1u << place;
-        place_rows[place] = r;
-        place_cols[place] = k;
+        vp_impl_set_insert(set, 7, vp_impl_pair_hash((uint64_t)rows[i >> 1], (uint64_t)cols[i & 1]), i);
     }
     for (i = 0; i < 8; i++) {
+        const int64_t r = set[i] < 0 ? 0 : rows[set[i] >> 1], k = set[i] < 0 ? 0 : cols[set[i] & 1];
         double distance;
-        if (!(taken >> i & 1) || place_rows[i] < 1 || place_cols[i] < 1 || (double)(place_rows[i] * place_cols[i]) > most) continue;
-        distance = fabs((double)place_rows[i] / (double)place_cols[i] - aspect);
+        if (r < 1 || k < 1 || (double)(r * k) > most) continue;
+        distance = fabs((double)r / (double)k - aspect);
         if (distance < best) {
             best = distance;
-            best_rows = place_rows[i];
-            best_cols = place_cols[i];
+            best_rows = r;
+            best_cols = k;
         }
     }
     if (!best_rows) {
@@ -2382,7 +2397,9 @@ static const char *vp_impl_count_closest(const vp_family *f, int64_t width, int6
 }
 static const char *vp_impl_count_ocr(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
     const int64_t *v = f->value, tile = v[VP_SLOT_TILE], side = v[VP_SLOT_SIDE], unit = v[VP_SLOT_PATCH], ratio = v[VP_SLOT_MERGE];
-    const int64_t whole = (side / unit + ratio - 1) / ratio, part = (tile / unit + ratio - 1) / ratio;
+    const int exact = f->preset->variant; /* one rounds the quotient by the patch down first */
+    const int64_t whole = exact ? (side + unit * ratio - 1) / (unit * ratio) : (side / unit + ratio - 1) / ratio;
+    const int64_t part = exact ? (tile + unit * ratio - 1) / (unit * ratio) : (tile / unit + ratio - 1) / ratio;
     const int64_t small = vp_impl_least(width, height), large = vp_impl_most(width, height);
     if (vp_impl_half_even((double)small * ((double)side / (double)large)) < 1) return vp_impl_no_pixel;
     vp_impl_cells(c, 1, 1);
@@ -2864,19 +2881,19 @@ VP_API const vp_family_preset *vp_family_at(int32_t index) {
     const int32_t count = (int32_t)(sizeof vp_impl_presets / sizeof vp_impl_presets[0]);
     return index >= 0 && index < count ? &vp_impl_presets[index] : NULL;
 }
-static int vp_impl_name_char(char c) {
-    if (c >= 'A' && c <= 'Z') return c - 'A' + 'a';
-    return c == '-' || c == '.' ? '_' : c;
-}
-/* whether `name` is one of the words, which are separated by spaces; its index from 0, or -1 */
+static const char *vp_impl_name_skip(const char *p) { return p + strspn(p, "-_."); }
+/* whether `name` is one of the words, which are separated by spaces; its index from 0, or -1. Case and - _ . do not matter */
 static int32_t vp_impl_word_index(const char *words, const char *name) {
     int32_t index = 0;
     while (*words) {
-        const char *n = name;
-        while (*n && *words && *words != ' ' && vp_impl_name_char(*words) == vp_impl_name_char(*n)) words++, n++;
-        if (!*n && n != name && (!*words || *words == ' ')) return index;
-        while (*words && *words != ' ') words++;
-        while (*words == ' ') words++;
+        const char *n = vp_impl_name_skip(name), *w = vp_impl_name_skip(words);
+        while (*n && *w && *w != ' ' && (*w | 32) == (*n | 32)) { /* of letters bit 5 is the case, digits have it */
+            w = vp_impl_name_skip(w + 1);
+            n = vp_impl_name_skip(n + 1);
+        }
+        if (!*n && *name && (!*w || *w == ' ')) return index;
+        words += strcspn(words, " ");
+        words += *words == ' ';
         index++;
     }
     return -1;
@@ -2944,6 +2961,37 @@ static void vp_impl_grids_by_tiles(vp_family *f, int64_t least, int64_t most, in
     }
     f->grid_first[n] = (int16_t)f->grid_count;
 }
+/* All grids of least..most tiles, by tiles; those of equally many in the order of the set of (columns, rows) that the original sorts. */
+static void vp_impl_grids_by_set(vp_family *f, int32_t least, int32_t most) {
+    int16_t tables[2][8192], pair[VP_FAMILY_GRIDS_LIMIT][2]; /* CPython makes no more places for 1466 elements */
+    int32_t n, cols, rows, used = 0, turn = 0, tiles;
+    uint64_t mask = 7, i;
+    memset(tables, 0xff, sizeof tables);
+    for (n = least; n <= most; n++) {
+        for (cols = 1; cols <= n; cols++) {
+            for (rows = n == least || cols == n ? 1 : n; rows <= n; rows++) { /* what shorter sides gave is there already */
+                if (cols * rows < least || cols * rows > most) continue;
+                pair[used][0] = (int16_t)cols;
+                pair[used][1] = (int16_t)rows;
+                vp_impl_set_insert(tables[turn], mask, vp_impl_pair_hash((uint64_t)cols, (uint64_t)rows), (int16_t)used);
+                if ((uint64_t)++used * 5 < mask * 3) continue;
+                turn = !turn; /* grows: to the power of two above four times its elements */
+                memset(tables[turn], 0xff, sizeof tables[turn]);
+                for (i = mask, mask = 7; mask + 1 <= (uint64_t)used * 4;) mask = mask * 2 + 1;
+                for (i++, tiles = 0; (uint64_t)tiles < i; tiles++) {
+                    const int16_t at = tables[!turn][tiles];
+                    if (at >= 0) vp_impl_set_insert(tables[turn], mask, vp_impl_pair_hash((uint64_t)pair[at][0], (uint64_t)pair[at][1]), at);
+                }
+            }
+        }
+    }
+    for (tiles = least; tiles <= most; tiles++) {
+        for (i = 0; i <= mask; i++) {
+            const int16_t at = tables[turn][i];
+            if (at >= 0 && pair[at][0] * pair[at][1] == tiles) vp_impl_add_grid(f, pair[at][1], pair[at][0]);
+        }
+    }
+}
 /* Perception-LM's order: by tiles descending, then columns; grids of one ratio stand together, where the first of them was */
 static void vp_impl_grids_by_ratio(vp_family *f, int64_t most) {
     int32_t n, cols, i, at;
@@ -2979,10 +3027,12 @@ static void vp_impl_family_grids(vp_family *f) {
     if (list && f->canvas_count > 0) return;
     f->grid_count = 0;
     switch (f->preset->rule_index) {
-    case VP_IMPL_CLOSEST: case VP_IMPL_OCR: case VP_IMPL_LFM2:
+    case VP_IMPL_CLOSEST: case VP_IMPL_OCR:
         vp_impl_grids_by_tiles(f, f->value[VP_SLOT_MIN], f->value[VP_SLOT_MAX], variant == VP_IMPL_DOCLING ? 16 : VP_FAMILY_TILES_LIMIT, 0);
         break;
-    case VP_IMPL_PHI4: case VP_IMPL_COVER: vp_impl_grids_by_tiles(f, 1, f->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 0); break;
+    case VP_IMPL_LFM2: vp_impl_grids_by_set(f, (int32_t)f->value[VP_SLOT_MIN], (int32_t)f->value[VP_SLOT_MAX]); break;
+    case VP_IMPL_PHI4: vp_impl_grids_by_set(f, 1, (int32_t)f->value[VP_SLOT_MAX]); break;
+    case VP_IMPL_COVER: vp_impl_grids_by_tiles(f, 1, f->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 0); break;
     case VP_IMPL_SLICE: vp_impl_grids_by_tiles(f, 1, f->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 1); break;
     case VP_IMPL_PERCEPTION: vp_impl_grids_by_ratio(f, f->value[VP_SLOT_MAX]); break;
     case VP_IMPL_ANYRES:
@@ -3030,7 +3080,8 @@ static const char *vp_impl_family_refuses(const vp_family *f, const vp_family_ke
     if (rule == VP_IMPL_POOLED && key->slot == VP_SLOT_MAX && number != 70.0 && number != 140.0 && number != 280.0 && number != 560.0 && number != 1120.0)
         return "must be 70, 140, 280, 560 or 1120";
     if (rule == VP_IMPL_CANVAS && key->slot == VP_SLOT_SIDE && number != 490.0 && number != 980.0) return "must be 490 or 980";
-    if (key->slot == VP_SLOT_MAX && rule >= VP_IMPL_CLOSEST && rule <= VP_IMPL_PERCEPTION && number > VP_FAMILY_TILES_LIMIT) return "must be at most 256";
+    if (key->slot <= VP_SLOT_MAX && rule >= VP_IMPL_CLOSEST && rule <= VP_IMPL_PERCEPTION && number > VP_FAMILY_TILES_LIMIT)
+        return "must be at most 256";
     if (rule == VP_IMPL_WINDOW && key->slot == VP_SLOT_MAX && number > 65536.0) return "is out of range";
     if (key->slot == VP_SLOT_TILE && f->value[VP_SLOT_PATCH] * vp_impl_most(1, f->value[VP_SLOT_MERGE]) > (int64_t)number) return "is less than a patch";
     return NULL;
@@ -3107,6 +3158,167 @@ VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int3
     return VP_OK;
 }
 
+/* ---- checkpoints */
+/* where a key stands when it does not stand at the top under its own name */
+static const char *const vp_impl_config_places[][2] = {
+    {"min_pixels", "size.shortest_edge"}, {"min_pixels", "size.min_pixels"}, {"max_pixels", "size.longest_edge"}, {"max_pixels", "size.max_pixels"},
+    {"size", "size.height"}, {"size", "size.shortest_edge"}, {"size", "force_image_size"}, {"tile_size", "max_image_size.longest_edge"},
+    {"tile_size", "size.height"}, {"longest_edge", "size.longest_edge"}, {"patch_size", "patch_size.height"}, {"max_side_patches", "size.max_height"},
+    {"max_side_patches", "media_proc_cfg.patch_limit_on_one_side"}, {"max_patches", "media_proc_cfg.in_patch_limit"},
+    {"min_crop_size", "pan_and_scan_min_crop_size"}, {"max_num_crops", "pan_and_scan_max_num_crops"},
+    {"min_ratio_to_activate", "pan_and_scan_min_ratio_to_activate"}, {"low_res_col_tokens", "use_single_crop_col_tokens"},
+    {"min_patches", "min_dynamic_patch"}, {"max_patches", "max_dynamic_patch"}, {"anyres_max", "vision_aspect_ratio"},
+    {"image_seq_length", "mm_tokens_per_image"}};
+/* switches that the rules take to be so */
+static const struct { const char *name; int usual; } vp_impl_config_switches[] = {
+    {"do_resize", 1}, {"use_thumbnail", 1}, {"slice_mode", 1}, {"use_image_id", 1}, {"do_image_splitting", 1}, {"resize_to_max_canvas", 0},
+    {"fine_route", 0}, {"crop_to_patches", 1}};
+
+/* value of "a" or "a.b" that is neither null nor a container; *json: the file that has it */
+static uint32_t vp_impl_config_get(const vp_json *const files[3], const char *path, const vp_json **json) {
+    const size_t first = strcspn(path, ".");
+    char name[64];
+    int i;
+    for (i = 0; i < 3; i++) {
+        uint32_t node;
+        if (!files[i] || first >= sizeof name) continue;
+        memcpy(name, path, first);
+        name[first] = 0;
+        node = vp_json_get(files[i], 0, name);
+        if (path[first]) node = vp_json_get(files[i], node, path + first + 1);
+        if (node == VP_JSON_NONE || files[i]->nodes[node].type == VP_JSON_NULL || files[i]->nodes[node].type >= VP_JSON_ARRAY) continue;
+        *json = files[i];
+        return node;
+    }
+    return VP_JSON_NONE;
+}
+static void vp_impl_config_text(const vp_json *json, uint32_t node, char out[64]) {
+    const vp_json_node *n = &json->nodes[node];
+    const size_t bytes = n->bytes > 63 ? 63 : (size_t)n->bytes;
+    memcpy(out, json->text + n->start, bytes);
+    out[bytes] = 0;
+}
+static int64_t vp_impl_config_int(const vp_json *const files[3], const char *path) { /* -1: not there, or no whole number */
+    const vp_json *json = NULL;
+    const uint32_t node = vp_impl_config_get(files, path, &json);
+    int64_t value = -1;
+    if (node == VP_JSON_NONE || vp_json_to_int(json, node, &value) != VP_OK || value < 1 || value > 65536) return -1;
+    return value;
+}
+static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[3], char model[64], char processor[64]) {
+    static const char *const tails[] = {"Fast", "ImageProcessor"}, *const paligemma[] = {"paligemma_448", "paligemma_896"};
+    const vp_family_preset *by_model, *by_processor;
+    const vp_json *json = NULL;
+    uint32_t node = vp_impl_config_get(files, "image_processor_type", &json);
+    int i;
+    processor[0] = model[0] = 0;
+    if (node != VP_JSON_NONE) vp_impl_config_text(json, node, processor);
+    for (i = 0; i < 2; i++) {
+        const size_t bytes = strlen(processor), tail = strlen(tails[i]);
+        if (bytes > tail && !strcmp(processor + bytes - tail, tails[i])) processor[bytes - tail] = 0;
+    }
+    node = vp_impl_config_get(files, "model_type", &json);
+    if (node != VP_JSON_NONE) vp_impl_config_text(json, node, model);
+    by_model = vp_family_find(model);
+    by_processor = vp_family_find(processor);
+    if (by_model && !strcmp(by_model->name, "paligemma_224"))
+        for (i = 0; i < 2; i++) if (vp_impl_config_int(files, "vision_config.image_size") == 448 << i) by_model = vp_family_find(paligemma[i]);
+    return by_model && !(by_processor && !strcmp(model, "llava")) ? by_model : by_processor;
+}
+static vp_result vp_impl_config_keys(vp_family *f, const vp_json *const files[3], vp_error *error) {
+    const size_t place_count = sizeof vp_impl_config_places / sizeof vp_impl_config_places[0];
+    int32_t i;
+    for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
+        const vp_family_key *key = &f->preset->keys[i];
+        const vp_json *json = NULL;
+        char text[64];
+        vp_result result;
+        uint32_t node;
+        size_t k;
+        if (!key->name) continue;
+        node = vp_impl_config_get(files, key->name, &json);
+        for (k = 0; k < place_count && node == VP_JSON_NONE; k++)
+            if (!strcmp(vp_impl_config_places[k][0], key->name)) node = vp_impl_config_get(files, vp_impl_config_places[k][1], &json);
+        if (node == VP_JSON_NONE) continue;
+        vp_impl_config_text(json, node, text);
+        result = vp_family_set(f, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
+        if (result != VP_OK) return result;
+    }
+    return VP_OK;
+}
+/* image_grid_pinpoints and the like: pairs of pixels, multiples of the tile */
+static vp_result vp_impl_config_canvases(vp_family *f, const vp_json *const files[3], vp_error *error) {
+    static const char *const names[] = {"image_grid_pinpoints", "candidate_resolutions", "split_resolutions"};
+    const int64_t tile = f->value[VP_SLOT_TILE];
+    int32_t sides[256][2], count = 0;
+    uint32_t list = VP_JSON_NONE, pair;
+    const vp_json *json = NULL;
+    int i, k;
+    if (f->preset->rule_index != VP_IMPL_ANYRES && f->preset->rule_index != VP_IMPL_CANVAS) return VP_OK;
+    for (i = 0; i < 9 && list == VP_JSON_NONE; i++) {
+        json = files[i / 3];
+        if (json) list = vp_json_get(json, 0, names[i % 3]);
+        if (list != VP_JSON_NONE && json->nodes[list].type != VP_JSON_ARRAY) list = VP_JSON_NONE;
+    }
+    if (list == VP_JSON_NONE) return VP_OK;
+    for (pair = list + 1; pair < json->nodes[list].end; pair = json->nodes[pair].end, count++) {
+        for (k = 0; k < 2; k++) {
+            int64_t side = 0;
+            if (count >= 256 || json->nodes[pair].type != VP_JSON_ARRAY || vp_json_to_int(json, vp_json_at(json, pair, (uint32_t)k), &side) != VP_OK
+                || side < 1 || side > 1000000 || side % tile)
+                return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "canvases", "not a list of at most 256 pairs of multiples of the tile");
+            sides[count][k] = (int32_t)(side / tile);
+        }
+    }
+    return vp_family_set_canvases(f, (const int32_t (*)[2])sides, count, error);
+}
+/* What the rules take for granted holds, or the family is not the one they describe. */
+static vp_result vp_impl_config_check(vp_family *f, const vp_json *const files[3], vp_error *error) {
+    const int rule = f->preset->rule_index;
+    int64_t image, patch;
+    size_t i;
+    for (i = 0; i < sizeof vp_impl_config_switches / sizeof vp_impl_config_switches[0]; i++) {
+        const char *name = vp_impl_config_switches[i].name;
+        const vp_json *json = NULL;
+        const uint32_t node = vp_impl_config_get(files, name, &json);
+        if (node == VP_JSON_NONE || json->nodes[node].type == (vp_impl_config_switches[i].usual ? VP_JSON_TRUE : VP_JSON_FALSE)) continue;
+        if (!strcmp(name, "do_image_splitting") && rule != VP_IMPL_SPLIT) continue; /* a key of its own, or of no effect */
+        if (strcmp(name, "crop_to_patches") || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
+            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, name, "is not at its usual value: counts for it are not known");
+        f->value[VP_SLOT_MIN] = f->value[VP_SLOT_MAX] = 1;
+        vp_impl_family_derive(f);
+    }
+    for (i = 0; i < VP_FAMILY_KEYS_LIMIT && (rule == VP_IMPL_CLOSEST || rule == VP_IMPL_FIT); i++) {
+        const vp_family_key *key = &f->preset->keys[i];
+        if (key->name && key->slot == VP_SLOT_TILE && f->value[VP_SLOT_TILE] != (int64_t)key->fallback && f->value[VP_SLOT_TOKENS]
+            && !(f->given >> VP_SLOT_TOKENS & 1u))
+            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "size", "the tokens of a tile of this size are not known");
+    }
+    image = vp_impl_config_int(files, "vision_config.image_size");
+    patch = vp_impl_config_int(files, "vision_config.patch_size");
+    if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !f->preset->markers && (image / patch) * (image / patch) != f->value[VP_SLOT_TOKENS])
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_config", "has another number of patches than this family");
+    return VP_OK;
+}
+VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error) {
+    char model[64], processor[64];
+    const vp_family_preset *preset = vp_impl_config_preset(files, model, processor);
+    vp_result result;
+    if (!preset) {
+        vp_impl_message m = {{0}, 0};
+        vp_impl_message_text(&m, "neither model_type \"");
+        vp_impl_message_text(&m, model);
+        vp_impl_message_text(&m, "\" nor image processor \"");
+        vp_impl_message_text(&m, processor);
+        vp_impl_message_text(&m, "\" is a known family");
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, "config", m.text);
+    }
+    vp_family_default(preset, family);
+    result = vp_impl_config_keys(family, files, error);
+    if (result == VP_OK) result = vp_impl_config_canvases(family, files, error);
+    return result == VP_OK ? vp_impl_config_check(family, files, error) : result;
+}
+
 /* ---- the other way */
 VP_API const vp_family_key *vp_family_knob(const vp_family *family) {
     static const vp_slot order[] = {VP_SLOT_MAX, VP_SLOT_SIDE};
@@ -3148,6 +3360,7 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
     *unlimited = low == most;
     return VP_OK;
 }
+#endif
 
 /* ================================================================================================ select >>select */
 VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tokens, int32_t *crops) {

@@ -1,6 +1,7 @@
 /* test_families.c: token counts of other model families (>>families). Every golden file is checked row by row and column by column; the rest are
  * vectors of documents, properties, and one case per trap that ports of these rules fall into. */
 #define VLMPROF_CORE
+#define VLMPROF_FAMILIES
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 #include "check.h"
