@@ -21,6 +21,7 @@
  * >>files     rows -> one result file per configuration
  * >>sweep     the loop
  * >>convert   a model in another form
+ * >>family    token counts of other model families; the knob that keeps under a count; drawings
  * >>info      this build, this machine, a checkpoint
  * >>selftest  the same requests on every backend and arithmetic, compared
  * >>main */
@@ -195,6 +196,13 @@ static const option_spec OPTIONS[] = {
     {"crops", COUNT, "N", NULL, 1, 1024, NULL, RUN | TILE, "exactly N crops, in the factorisation nearest to the image's shape"},
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, RUN | TILE, "target number of vision tokens: N / 144 - 1 crops"},
     {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, TILE, "file with one WxH a line (- is stdin)"},
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL, TILE, "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N"},
+    {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL, TILE, "family and limits from the config files of a folder (no weights are read)"},
+    {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, TILE, "several families, a row for each"},
+    {"list_families", FLAG, NULL, NULL, 0, 0, NULL, TILE, "names, rules, certainty and keys of all families"},
+    {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL, TILE, "the other way: the largest limit of the family that keeps the images at N tokens"},
+    {"percentile", COUNT, "P", "95", 1, 100, NULL, TILE, "with --max_tokens and several images: this share of them"},
+    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, TILE, "picture of one image with the family's tiles and global view"},
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, TILE, "comma-separated values"},
     {"data", TEXTS, "FILE...", NULL, 0, 0, NULL, SWEEP,
      "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of images with -p"},
@@ -253,6 +261,7 @@ typedef struct options {
     const char **operands; size_t operand_count;
     char **argv; int argc;
     char **pieces; size_t piece_count; /* copies made when lists were split at commas */
+    const char **keys; size_t key_count; /* pairs of a model family's key and its value (tile) */
 } options;
 
 typedef struct command {
@@ -277,7 +286,9 @@ static const command COMMANDS[] = {
      "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
      "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json", 1, command_run},
     {"tile", TILE, "WxH... | FILES | --sizes LIST", "tilings, canvas sizes and vision tokens of image sizes; needs no model",
-     "vlmprof tile 640x480 1920x1080 --tier medium --csv", SIZE_MAX, command_tile},
+     "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"
+     "  vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
+     "  vlmprof tile --compare qwen3-vl,internvl3,smolvlm 1920x1080", SIZE_MAX, command_tile},
     {"sweep", SWEEP, "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
      "measure and score a grid of knobs over a data set; resumes when run again",
      "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5\n"
@@ -354,7 +365,7 @@ static int option_store(options *o, int index, const char *word) {
     option_value *v = &o->values[index];
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
-        && !has_word("model data output_dir sizes tokenizer dump importance_scores_file annotations image_dir", s->name))
+        && !has_word("model data output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir", s->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", s->name);
     if (s->kind == COUNT || s->kind == COUNTS) {
         if (!parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", s->name, word);
@@ -409,6 +420,26 @@ static int unknown_option(const options *o, const char *argument, size_t bytes) 
     return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name, best ? best : "help", o->command_name);
 }
 
+/* tile with a model family: what is no option is a key of the family, checked when the family is known */
+static int takes_keys(const options *o) {
+    static const char *const names[] = {"--family", "--checkpoint", "--compare"};
+    for (int i = 2; i < o->argc && o->command == TILE; i++)
+        for (int k = 0; k < 3; k++) {
+            size_t bytes = strlen(names[k]);
+            if (!strncmp(o->argv[i], names[k], bytes) && (!o->argv[i][bytes] || o->argv[i][bytes] == '=')) return 1;
+        }
+    return 0;
+}
+static int key_store(options *o, const char *name, size_t bytes, const char *value) {
+    if (!value) return complain(EXIT_USAGE, "--%.*s needs a value", (int)bytes, name);
+    o->pieces = (char **)resize((void *)o->pieces, o->piece_count + 1, sizeof *o->pieces);
+    o->pieces[o->piece_count++] = copy_text(name, bytes);
+    o->keys = (const char **)resize((void *)o->keys, o->key_count + 2, sizeof *o->keys);
+    o->keys[o->key_count++] = o->pieces[o->piece_count - 1];
+    o->keys[o->key_count++] = value;
+    return 0;
+}
+
 /* argv[first] is --name, --name=value or -p; *next is moved behind what was used. */
 static int option_parse(options *o, int first, int *next) {
     const char *a = o->argv[first], *equal = NULL, *name = a + 2;
@@ -420,6 +451,10 @@ static int option_parse(options *o, int first, int *next) {
     else equal = strchr(name, '=');
     bytes = equal ? (size_t)(equal - name) : strlen(name);
     index = option_find(o->command, name, bytes);
+    if (index < 0 && takes_keys(o)) {
+        *next = equal || i >= o->argc ? i : i + 1;
+        return key_store(o, name, bytes, equal ? equal + 1 : i < o->argc ? o->argv[i] : NULL);
+    }
     if (index < 0) return unknown_option(o, name, bytes);
     if (o->values[index].given++) return complain(EXIT_USAGE, "--%s is given twice", OPTIONS[index].name);
     *next = i;
@@ -460,6 +495,7 @@ static void options_free(options *o) {
     for (int i = 0; i < OPTION_COUNT; i++) { free((void *)o->values[i].items); free(o->values[i].numbers); }
     for (size_t i = 0; i < o->piece_count; i++) free(o->pieces[i]);
     free(o->pieces);
+    free((void *)o->keys);
     free((void *)o->operands);
 }
 
@@ -2173,6 +2209,7 @@ static int tile_list(tile_job *job, const char *path) {
     return bytes ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
 }
 
+static int family_command(const options *o);
 static int command_tile(const options *o) {
     const char *list = text_of(o, "sizes");
     int64_t width, height;
@@ -2182,6 +2219,9 @@ static int command_tile(const options *o) {
     job.geometry = vp_geometry_default();
     job.csv = given(o, "csv");
     job.json = given(o, "json");
+    if (given(o, "list_families") || takes_keys(o)) return family_command(o);
+    if (given(o, "max_tokens") || given(o, "draw"))
+        return complain(EXIT_USAGE, "--%s goes with --family, --checkpoint or --compare", given(o, "draw") ? "draw" : "max_tokens");
     if (!list && !o->operand_count) return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
     if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
     if ((code = tile_options_of(o, &job.tiles)) != 0) return code;
@@ -5067,6 +5107,415 @@ static int command_convert(const options *o) {
     names_free(&j.old);
     free(j.staging);
     model_free(&j.m);
+    return code;
+}
+
+/* ========================================================================================== family >>family
+ * tile with --family, --checkpoint or --compare: sizes are gathered first, then counted, inverted or drawn. */
+typedef struct image_size { int64_t width, height; char *file, *error; int code; } image_size; /* error: no size; code: the exit code it has alone */
+typedef struct family_job {
+    vp_family *families; size_t family_count;
+    image_size *sizes; size_t size_count, size_capacity;
+    int csv, json, compare, has_files;
+    int64_t row_count, refused_count;
+    vp_json_writer w;
+} family_job;
+#define COUNTED(member) offsetof(vp_vision_count, member)
+static const column FAMILY_COLUMNS[] = { /* int64 of vp_vision_count */
+    {"resized_width", COUNTED(resized_width_px)}, {"resized_height", COUNTED(resized_height_px)}, {"rows", COUNTED(rows)}, {"cols", COUNTED(cols)},
+    {"tiles_with_global", COUNTED(views)}, {"feature_tokens", COUNTED(feature_tokens)}, {"separator_tokens", COUNTED(separator_tokens)},
+    {"marker_tokens", COUNTED(marker_tokens)}, {"total_tokens", COUNTED(total_tokens)}};
+enum { FAMILY_COLUMN_COUNT = sizeof FAMILY_COLUMNS / sizeof *FAMILY_COLUMNS };
+
+/* ---- sizes */
+static image_size *add_size(family_job *job, int64_t width, int64_t height, const char *file) {
+    image_size *s;
+    if (job->size_count == job->size_capacity) {
+        job->size_capacity = job->size_capacity * 2 + 16;
+        job->sizes = (image_size *)resize(job->sizes, job->size_capacity, sizeof *job->sizes);
+    }
+    s = &job->sizes[job->size_count++];
+    memset(s, 0, sizeof *s);
+    s->width = width;
+    s->height = height;
+    s->code = EXIT_USAGE;
+    if (file) s->file = copy_text(file, strlen(file));
+    job->has_files |= file != NULL;
+    return s;
+}
+static void add_file(family_job *job, const char *path) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *file = NULL, line[LINE_BYTES];
+    size_t bytes = 0;
+    int32_t width = 0, height = 0;
+    vp_result r = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+    image_size *s;
+    if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &width, &height, &error);
+    free(file);
+    s = add_size(job, r == VP_OK ? width : 0, r == VP_OK ? height : 0, path);
+    if (r == VP_OK) return;
+    error_line(line, sizeof line, r, &error);
+    s->error = copy_text(line, strlen(line));
+    s->code = EXIT_INPUT;
+}
+static int add_folder(family_job *job, const char *path) {
+    names n = {NULL, 0};
+    const size_t before = job->size_count;
+    names_of_folder(path, &n);
+    for (size_t i = 0; i < n.count; i++) {
+        char *file = join_path(path, n.items[i]);
+        if (is_image_name(n.items[i]) && !is_folder(file)) add_file(job, file);
+        free(file);
+    }
+    names_free(&n);
+    return job->size_count > before ? 0 : complain(EXIT_INPUT, "%s: there is no image in the folder", path);
+}
+static int add_operand(family_job *job, const char *text) {
+    int64_t width = 0, height = 0;
+    if (parse_size(text, "x", &width, &height)) add_size(job, width, height, NULL);
+    else if (is_folder(text)) return add_folder(job, text);
+    else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
+        char line[LINE_BYTES];
+        snprintf(line, sizeof line, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
+        add_size(job, 0, 0, NULL)->error = copy_text(line, strlen(line));
+    } else add_file(job, text);
+    return 0;
+}
+static int add_list(family_job *job, const char *path) {
+    int from_stdin = !strcmp(path, "-");
+    FILE *f = from_stdin ? stdin : fopen(path, "rb");
+    char *text = NULL, line[LINE_BYTES];
+    size_t capacity = 0, before = job->size_count;
+    ssize_t bytes;
+    if (!f) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
+    errno = 0;
+    while ((bytes = getline(&text, &capacity, f)) > 0) {
+        int64_t width = 0, height = 0;
+        char *start = text;
+        while (bytes && isspace((unsigned char)text[bytes - 1])) text[--bytes] = 0;
+        start += strspn(start, " \t");
+        if (!*start || *start == '#') continue;
+        if (parse_size(start, "x \t,", &width, &height)) { add_size(job, width, height, NULL); continue; }
+        snprintf(line, sizeof line, "not a size: %.40s", start);
+        add_size(job, 0, 0, NULL)->error = copy_text(line, strlen(line));
+    }
+    bytes = ferror(f);
+    if (!from_stdin) fclose(f);
+    free(text);
+    if (bytes) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
+    return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s: there is no size in it", path);
+}
+
+/* ---- families */
+static int unknown_family(const char *name) {
+    const char *best = "";
+    int least = 1000;
+    for (int32_t i = 0; vp_family_at(i); i++) {
+        int distance = edit_distance(name, vp_family_at(i)->name);
+        if (distance < least) { least = distance; best = vp_family_at(i)->name; }
+    }
+    return complain(EXIT_USAGE, "--family: \"%.60s\" is not known; the nearest is %s; vlmprof tile --list_families shows all", name, best);
+}
+static vp_family *add_family(family_job *job) {
+    job->families = (vp_family *)resize(job->families, job->family_count + 1, sizeof *job->families);
+    return &job->families[job->family_count++];
+}
+static int families_of_checkpoint(family_job *job, const char *folder) {
+    static const char *const config_names[3] = {"preprocessor_config.json", "processor_config.json", "config.json"};
+    parsed p[3];
+    const vp_json *files[3] = {NULL, NULL, NULL};
+    char *text[3] = {NULL, NULL, NULL};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = VP_OK;
+    int code = 0, found = 0;
+    memset(p, 0, sizeof p);
+    for (int i = 0; i < 3 && !code; i++) {
+        char *path = join_path(folder, config_names[i]);
+        size_t bytes = 0;
+        if (access(path, F_OK) == 0) {
+            found++;
+            r = vp_file_read(path, JSON_FILE_BYTES_MAX, &text[i], &bytes, &error);
+            if (r == VP_OK) r = parse_json(&p[i], text[i], bytes, &error);
+            if (r == VP_OK && !node_is(&p[i].json, 0, VP_JSON_OBJECT)) r = vp_fail(&error, VP_ERR_FORMAT, -1, path, "not a JSON object");
+            files[i] = &p[i].json;
+            if (r != VP_OK) code = complain_result(exit_code_of(r), path, r, &error);
+        }
+        free(path);
+    }
+    if (!code && !found) code = complain(EXIT_INPUT, "%s: there is neither preprocessor_config.json nor config.json", folder);
+    if (!code && (r = vp_family_from_config(add_family(job), files, &error)) != VP_OK) code = complain_result(EXIT_INPUT, folder, r, &error);
+    for (int i = 0; i < 3; i++) { free(text[i]); free(p[i].nodes); }
+    return code;
+}
+static int set_keys(family_job *job, const options *o) {
+    const char *crops[2] = {"max_crops", text_of(o, "max_crops")};
+    for (size_t i = 0; i < o->key_count + (given(o, "max_crops") ? 2 : 0); i += 2) {
+        const char *const *key = i < o->key_count ? &o->keys[i] : crops;
+        vp_error error = {VP_OK, -1, "", ""};
+        size_t taken = 0;
+        for (size_t k = 0; k < job->family_count; k++) {
+            vp_result r = vp_family_set(&job->families[k], key[0], key[1], &error);
+            if (r == VP_ERR_RANGE) return complain(EXIT_USAGE, "--%s: \"%s\": %s", key[0], key[1], error.text);
+            taken += r == VP_OK;
+        }
+        for (size_t k = 0; k < i && k < o->key_count; k += 2)
+            if (!strcmp(o->keys[k], key[0])) return complain(EXIT_USAGE, "--%s is given twice", key[0]);
+        if (!taken) return complain(EXIT_USAGE, "unknown option --%s: %s; see vlmprof tile --help", key[0], error.text);
+    }
+    return 0;
+}
+static int families_of(family_job *job, const options *o) {
+    static const char *const foreign[] = {"preprocess", "tier", "crops", "vision_tokens"};
+    const char *wanted = job->compare ? text_of(o, "compare") : text_of(o, "family");
+    int code = 0;
+    if (given(o, "family") + given(o, "checkpoint") + given(o, "compare") != 1)
+        return complain(EXIT_USAGE, "--family, --checkpoint and --compare exclude each other");
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (given(o, foreign[i])) return complain(EXIT_USAGE, "--%s is for Molmo's own tiling; leave it out with a family", foreign[i]);
+    if (given(o, "checkpoint")) code = families_of_checkpoint(job, text_of(o, "checkpoint"));
+    for (; !code && wanted; wanted = job->compare && strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL) {
+        size_t bytes = job->compare ? strcspn(wanted, ",") : strlen(wanted);
+        char *name = copy_text(wanted, bytes);
+        const vp_family_preset *preset = vp_family_find(name);
+        if (preset) vp_family_default(preset, add_family(job)); else code = unknown_family(name);
+        free(name);
+    }
+    return code ? code : set_keys(job, o);
+}
+/* a key's value in the words of the command line */
+static void key_text(const vp_family *f, const vp_family_key *key, char *out, size_t capacity) {
+    if (key->slot == VP_SLOT_RATIO) {
+        snprintf(out, capacity, "%.15g", f->ratio);
+    } else if (key->slot == VP_SLOT_SPLIT && f->preset->words) {
+        const char *word = f->preset->words;
+        for (int64_t i = 0; i < f->value[VP_SLOT_SPLIT]; i++) word = strchr(word, ' ') + 1;
+        snprintf(out, capacity, "%.*s", (int)strcspn(word, " "), word);
+    } else snprintf(out, capacity, "%lld", (long long)f->value[key->slot]);
+}
+static void put_keys(vp_json_writer *w, const vp_family *f, int count) {
+    char text[64];
+    for (int i = 0; i < count; i++) {
+        const vp_family_key *key = &f->preset->keys[i];
+        if (!key->name) continue;
+        key_text(f, key, text, sizeof text);
+        vp_json_key(w, key->name);
+        if (key->slot == VP_SLOT_SPLIT && f->preset->words) vp_json_string(w, text);
+        else if (key->slot == VP_SLOT_RATIO) vp_json_double(w, f->ratio);
+        else vp_json_int(w, f->value[key->slot]);
+    }
+}
+
+/* ---- rows */
+static int is_constant(const vp_family *f) { return !strcmp(f->preset->rule, "constant"); }
+static void family_head(family_job *job) {
+    const vp_family *f = &job->families[0];
+    if (job->json) {
+        vp_json_writer_init_sink(&job->w, file_sink, stdout, 2);
+        vp_json_begin_array(&job->w);
+    } else if (job->csv) {
+        printf("width,height%s", job->compare || is_constant(f) ? ",family" : "");
+        for (int i = 0; i < f->preset->column_count && !job->compare; i++) printf(",%s", f->preset->keys[i].name);
+        for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) printf(",%s", FAMILY_COLUMNS[i].name);
+        printf(",error%s\n", job->has_files ? ",file" : "");
+    } else printf("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views", "features", "separators", "markers",
+                  "tokens");
+}
+static int64_t counted(const vp_vision_count *c, int i) {
+    int64_t value;
+    memcpy(&value, (const char *)c + FAMILY_COLUMNS[i].offset, sizeof value);
+    return value;
+}
+static void row_json(family_job *job, const vp_family *f, const image_size *s, const vp_vision_count *c, const char *error) {
+    vp_json_writer *w = &job->w;
+    vp_json_begin_object(w);
+    if (s->width) put_int(w, "width", s->width); else put_null(w, "width");
+    if (s->width) put_int(w, "height", s->height); else put_null(w, "height");
+    put_text(w, "family", f->preset->name);
+    put_keys(w, f, f->preset->column_count);
+    for (int i = 0; i < FAMILY_COLUMN_COUNT; i++)
+        if (c && counted(c, i) >= 0) put_int(w, FAMILY_COLUMNS[i].name, counted(c, i)); else put_null(w, FAMILY_COLUMNS[i].name);
+    put_text(w, "error", error);
+    if (job->has_files) put_text(w, "file", s->file);
+    vp_json_end_object(w);
+}
+static void row_csv(const family_job *job, const vp_family *f, const image_size *s, const vp_vision_count *c, const char *error) {
+    char text[64];
+    if (s->width || !s->error) printf("%lld,%lld", (long long)s->width, (long long)s->height); else putchar(',');
+    if (job->compare || is_constant(f)) printf(",%s", f->preset->name);
+    for (int i = 0; i < f->preset->column_count && !job->compare; i++) {
+        key_text(f, &f->preset->keys[i], text, sizeof text);
+        printf(",%s", text);
+    }
+    for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) {
+        putchar(',');
+        if (c && counted(c, i) >= 0) printf("%lld", (long long)counted(c, i));
+    }
+    putchar(',');
+    if (error) print_csv_text(error);
+    if (job->has_files) putchar(',');
+    if (s->file) print_csv_text(s->file);
+    putchar('\n');
+}
+static void row_text(const vp_family *f, const image_size *s, const vp_vision_count *c, const char *error) {
+    char size[48], resized[48] = "-", cells[48] = "-", views[24] = "-";
+    snprintf(size, sizeof size, "%lldx%lld", (long long)s->width, (long long)s->height);
+    if (!c) { printf("%-13s %-22s refused: %s\n", s->width ? size : "-", f->preset->name, error); return; }
+    if (c->resized_width_px >= 0) snprintf(resized, sizeof resized, "%lldx%lld", (long long)c->resized_width_px, (long long)c->resized_height_px);
+    if (c->rows >= 0) snprintf(cells, sizeof cells, "%lld,%lld", (long long)c->rows, (long long)c->cols);
+    if (c->views >= 0) snprintf(views, sizeof views, "%lld", (long long)c->views);
+    printf("%-13s %-22s %11s %9s %6s %9lld %10lld %8lld %8lld%s%s\n", size, f->preset->name, resized, cells, views, (long long)c->feature_tokens,
+           (long long)c->separator_tokens, (long long)c->marker_tokens, (long long)c->total_tokens, s->file ? "  " : "", s->file ? s->file : "");
+}
+/* One image in one family. Returns 0, or the exit code it has alone when it is alone and refused. */
+static int family_row(family_job *job, const vp_family *f, const image_size *s, int alone) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_vision_count c;
+    char line[LINE_BYTES] = "";
+    vp_result r = VP_ERR_RANGE;
+    if (s->error) snprintf(line, sizeof line, "%s", s->error);
+    else if (s->width < 1 || s->height < 1 || s->width > VP_FAMILY_PX_LIMIT || s->height > VP_FAMILY_PX_LIMIT)
+        snprintf(line, sizeof line, "%lldx%lld: sides must be 1..%d pixels", (long long)s->width, (long long)s->height, VP_FAMILY_PX_LIMIT);
+    else if ((r = vp_family_count(f, (int32_t)s->width, (int32_t)s->height, &c, &error)) != VP_OK) error_line(line, sizeof line, r, &error);
+    if (r != VP_OK && alone) return complain(s->code, "%s%s%s", s->file && !strstr(line, s->file) ? s->file : "", s->file ? ": " : "", line);
+    job->refused_count += r != VP_OK;
+    if (!job->row_count++) family_head(job);
+    if (job->json) row_json(job, f, s, r == VP_OK ? &c : NULL, r == VP_OK ? NULL : line);
+    else if (job->csv) row_csv(job, f, s, r == VP_OK ? &c : NULL, r == VP_OK ? NULL : line);
+    else row_text(f, s, r == VP_OK ? &c : NULL, line);
+    return 0;
+}
+static int family_rows(family_job *job) {
+    const int alone = job->size_count == 1 && job->family_count == 1;
+    int code = 0;
+    for (size_t i = 0; i < job->size_count && !code; i++)
+        for (size_t k = 0; k < job->family_count && !code; k++) code = family_row(job, &job->families[k], &job->sizes[i], alone);
+    if (job->json && job->row_count) {
+        vp_json_end_array(&job->w);
+        vp_json_finish(&job->w);
+        putchar('\n');
+    }
+    if (!code && job->refused_count) code = complain(EXIT_INPUT, "%lld of %lld rows refused; see their error", (long long)job->refused_count,
+                                                    (long long)job->row_count);
+    return code;
+}
+
+/* ---- the other way */
+static int family_invert(family_job *job, const options *o) {
+    int32_t (*sizes)[2] = (int32_t (*)[2])resize(NULL, job->size_count, sizeof *sizes);
+    const double share = (double)number_of(o, "percentile") / 100.0;
+    const int64_t tokens = number_of(o, "max_tokens");
+    char images[64] = "the image";
+    int code = 0;
+    if (job->size_count > 1) snprintf(images, sizeof images, "%lld %% of %zu images", (long long)number_of(o, "percentile"), job->size_count);
+    for (size_t i = 0; i < job->size_count && !code; i++) {
+        const image_size *s = &job->sizes[i];
+        if (s->error) code = complain(s->code, "%s", s->error);
+        else if (s->width < 1 || s->height < 1 || s->width > VP_FAMILY_PX_LIMIT || s->height > VP_FAMILY_PX_LIMIT)
+            code = complain(EXIT_USAGE, "%lldx%lld: sides must be 1..%d pixels", (long long)s->width, (long long)s->height, VP_FAMILY_PX_LIMIT);
+        sizes[i][0] = (int32_t)(code ? 0 : s->width);
+        sizes[i][1] = (int32_t)(code ? 0 : s->height);
+    }
+    if (!code && job->json) {
+        vp_json_writer_init_sink(&job->w, file_sink, stdout, 2);
+        vp_json_begin_array(&job->w);
+    } else if (!code && job->csv) printf("family,key,value,unlimited,max_tokens,percentile,images\n");
+    for (size_t k = 0; k < job->family_count && !code; k++) {
+        const vp_family *f = &job->families[k];
+        const vp_family_key *knob = vp_family_knob(f);
+        vp_error error = {VP_OK, -1, "", ""};
+        int64_t value = 0;
+        int unlimited = 0;
+        vp_result r = vp_family_largest(f, (const int32_t (*)[2])sizes, job->size_count, share, tokens, &value, &unlimited, &error);
+        if (r != VP_OK && !job->compare) code = complain_result(EXIT_WORK, f->preset->name, r, &error);
+        if (job->json && !code) {
+            vp_json_begin_object(&job->w);
+            put_text(&job->w, "family", f->preset->name);
+            put_text(&job->w, "key", knob ? knob->name : NULL);
+            if (r == VP_OK) put_int(&job->w, "value", value); else put_null(&job->w, "value");
+            put_bool(&job->w, "unlimited", r == VP_OK && unlimited);
+            put_int(&job->w, "max_tokens", tokens);
+            put_int(&job->w, "percentile", number_of(o, "percentile"));
+            put_int(&job->w, "images", (int64_t)job->size_count);
+            put_text(&job->w, "error", r == VP_OK ? NULL : error.text);
+            vp_json_end_object(&job->w);
+        } else if (job->csv && !code) {
+            printf("%s,%s,", f->preset->name, knob ? knob->name : "");
+            if (r == VP_OK) printf("%lld", (long long)value);
+            printf(",%d,%lld,%lld,%zu\n", r == VP_OK && unlimited, (long long)tokens, (long long)number_of(o, "percentile"), job->size_count);
+        } else if (!code && r != VP_OK) printf("%-22s %s\n", f->preset->name, error.text);
+        else if (!code && unlimited) printf("%-22s --%s: no value gives %s more than %lld tokens\n", f->preset->name, knob->name, images, (long long)tokens);
+        else if (!code) printf("%-22s --%s %lld keeps %s at %lld tokens\n", f->preset->name, knob->name, (long long)value, images, (long long)tokens);
+    }
+    if (job->json && !code) {
+        vp_json_end_array(&job->w);
+        vp_json_finish(&job->w);
+        putchar('\n');
+    }
+    free(sizes);
+    return code;
+}
+
+/* ---- the list */
+static void list_families(int json) {
+    static vp_family f;
+    char text[64];
+    vp_json_writer w;
+    if (json) {
+        vp_json_writer_init_sink(&w, file_sink, stdout, 2);
+        vp_json_begin_array(&w);
+    } else printf("%-27s %-15s %-10s keys and their published values\n", "family", "rule", "certainty");
+    for (int32_t i = 0; vp_family_at(i); i++) {
+        const vp_family_preset *p = vp_family_at(i);
+        vp_family_default(p, &f);
+        if (json) {
+            vp_json_begin_object(&w);
+            put_text(&w, "family", p->name);
+            put_text(&w, "aliases", p->aliases);
+            put_text(&w, "rule", p->rule);
+            put_text(&w, "certainty", vp_certainty_text(p->certainty));
+            vp_json_key(&w, "keys");
+            vp_json_begin_object(&w);
+            put_keys(&w, &f, VP_FAMILY_KEYS_LIMIT);
+            vp_json_end_object(&w);
+            vp_json_end_object(&w);
+            continue;
+        }
+        printf("%-27s %-15s %-10s", p->name, p->rule, vp_certainty_text(p->certainty));
+        for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++) {
+            if (!p->keys[k].name) continue;
+            key_text(&f, &p->keys[k], text, sizeof text);
+            printf(" %s=%s", p->keys[k].name, text);
+        }
+        putchar('\n');
+    }
+    if (!json) return;
+    vp_json_end_array(&w);
+    vp_json_finish(&w);
+    putchar('\n');
+}
+
+static int family_command(const options *o) {
+    family_job job;
+    int code = 0;
+    memset(&job, 0, sizeof job);
+    job.csv = given(o, "csv");
+    job.json = given(o, "json");
+    job.compare = given(o, "compare");
+    if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
+    if (given(o, "list_families")) {
+        list_families(job.json);
+        return 0;
+    }
+    code = families_of(&job, o);
+    if (!code && !text_of(o, "sizes") && !o->operand_count)
+        code = complain(EXIT_USAGE, "tile needs sizes (640x480), image files, folders, or --sizes LIST");
+    for (size_t i = 0; i < o->operand_count && !code; i++) code = add_operand(&job, o->operands[i]);
+    if (!code && text_of(o, "sizes")) code = add_list(&job, text_of(o, "sizes"));
+    if (!code && given(o, "max_tokens")) code = family_invert(&job, o);
+    else if (!code) code = family_rows(&job);
+    for (size_t i = 0; i < job.size_count; i++) { free(job.sizes[i].file); free(job.sizes[i].error); }
+    free(job.sizes);
+    free(job.families);
     return code;
 }
 
