@@ -200,7 +200,8 @@ static const option_spec OPTIONS[] = {
     {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL, TILE, "family and limits from the config files of a folder (no weights are read)"},
     {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, TILE, "several families, a row for each"},
     {"list_families", FLAG, NULL, NULL, 0, 0, NULL, TILE, "names, rules, certainty and keys of all families"},
-    {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL, TILE, "the other way: the largest limit of the family that keeps the images at N tokens"},
+    {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL, TILE,
+     "the other way: the largest limit of the family that keeps the images at N tokens"},
     {"percentile", COUNT, "P", "95", 1, 100, NULL, TILE, "with --max_tokens and several images: this share of them"},
     {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, TILE, "picture of one image with the family's tiles and global view"},
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, TILE, "comma-separated values"},
@@ -5317,8 +5318,8 @@ static void family_head(family_job *job) {
         for (int i = 0; i < f->preset->column_count && !job->compare; i++) printf(",%s", f->preset->keys[i].name);
         for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) printf(",%s", FAMILY_COLUMNS[i].name);
         printf(",error%s\n", job->has_files ? ",file" : "");
-    } else printf("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views", "features", "separators", "markers",
-                  "tokens");
+    } else printf("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views", "features", "separators",
+                  "markers", "tokens");
 }
 static int64_t counted(const vp_vision_count *c, int i) {
     int64_t value;
@@ -5443,7 +5444,8 @@ static int family_invert(family_job *job, const options *o) {
             if (r == VP_OK) printf("%lld", (long long)value);
             printf(",%d,%lld,%lld,%zu\n", r == VP_OK && unlimited, (long long)tokens, (long long)number_of(o, "percentile"), job->size_count);
         } else if (!code && r != VP_OK) printf("%-22s %s\n", f->preset->name, error.text);
-        else if (!code && unlimited) printf("%-22s --%s: no value gives %s more than %lld tokens\n", f->preset->name, knob->name, images, (long long)tokens);
+        else if (!code && unlimited) printf("%-22s --%s: no value gives %s more than %lld tokens\n", f->preset->name, knob->name, images,
+            (long long)tokens);
         else if (!code) printf("%-22s --%s %lld keeps %s at %lld tokens\n", f->preset->name, knob->name, (long long)value, images, (long long)tokens);
     }
     if (job->json && !code) {

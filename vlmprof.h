@@ -1999,7 +1999,8 @@ static const vp_family_preset vp_impl_presets[] = {
      {{"min_tiles", VP_SLOT_MIN, 2}, {"max_tiles", VP_SLOT_MAX, 10}, {"min_image_tokens", VP_SLOT_MIN_TOKENS, 64},
       {"max_image_tokens", VP_SLOT_MAX_TOKENS, 256}, {"do_image_splitting", VP_SLOT_SPLIT, 1}, {"tile_size", VP_SLOT_TILE, 512},
       {"encoder_patch_size", VP_SLOT_PATCH, 16}, {"downsample_factor", VP_SLOT_MERGE, 2}}},
-    {"minicpm_v_2_6", "minicpm-v-2.6 minicpm-o-2.6 minicpm-v-4 minicpm-v-4.5 minicpmv minicpmo", "slices", VP_IMPL_SLICE, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"minicpm_v_2_6", "minicpm-v-2.6 minicpm-o-2.6 minicpm-v-4 minicpm-v-4.5 minicpmv minicpmo", "slices", VP_IMPL_SLICE, 0, 3,
+     VP_CERTAINTY_EXECUTED, NULL, 2,
      {{"max_slice_nums", VP_SLOT_MAX, 9}, {"image_feature_size", VP_SLOT_TOKENS, 64}, {"scale_resolution", VP_SLOT_TILE, 448},
       {"patch_size", VP_SLOT_PATCH, 14}}},
     {"minicpm_v_4_6", "", "slices", VP_IMPL_SLICE, 1, 3, VP_CERTAINTY_EXECUTED, "16x 4x", 2,
@@ -2448,7 +2449,7 @@ static const char *vp_impl_count_phi4(const vp_family *f, int64_t width, int64_t
     tall = (double)new_height / (double)height;
     if (wide < tall) new_height = (int64_t)((double)height * wide);
     else new_width = (int64_t)((double)width * tall);
-    if (vp_impl_least(new_height, tile * rows) < 10 || vp_impl_least(new_width, tile * cols) < 10) return "the resized image has a side below 10 pixels";
+    if (new_height < 10 || new_width < 10) return "the resized image has a side below 10 pixels"; /* a tile is more */
     valid_cols = side * cols - (tile * cols - new_width) / patch;
     valid_rows = side * rows - (tile * rows - new_height) / patch;
     vp_impl_resized(c, tile * cols, tile * rows);
@@ -2802,7 +2803,8 @@ static const char *vp_impl_count_perception(const vp_family *f, int64_t width, i
 
 /* ---- hosted services, as their documentation says */
 static const char *vp_impl_count_claude(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t side = f->value[VP_SLOT_SIDE], most = f->value[VP_SLOT_MAX], large = vp_impl_most(width, height), small = vp_impl_least(width, height);
+    const int64_t side = f->value[VP_SLOT_SIDE], most = f->value[VP_SLOT_MAX];
+    const int64_t large = vp_impl_most(width, height), small = vp_impl_least(width, height);
     int64_t low = 0, high = large, other = small;
     while (low < high) { /* the largest long side that fits: mostly the image's own */
         const int64_t middle = low == 0 && high == large ? large : (low + high + 1) / 2;
@@ -3036,7 +3038,8 @@ static void vp_impl_family_grids(vp_family *f) {
     case VP_IMPL_SLICE: vp_impl_grids_by_tiles(f, 1, f->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 1); break;
     case VP_IMPL_PERCEPTION: vp_impl_grids_by_ratio(f, f->value[VP_SLOT_MAX]); break;
     case VP_IMPL_ANYRES:
-        vp_impl_grids_of_list(f, variant == VP_IMPL_ONEVISION ? onevision : f->value[VP_SLOT_SPLIT] ? granite : llava, variant == VP_IMPL_WIDTH_FIRST);
+        vp_impl_grids_of_list(f, variant == VP_IMPL_ONEVISION ? onevision : f->value[VP_SLOT_SPLIT] ? granite : llava,
+                              variant == VP_IMPL_WIDTH_FIRST);
         break;
     case VP_IMPL_CANVAS: vp_impl_grids_of_list(f, variant == VP_IMPL_ARIA ? aria : deepseek, variant == VP_IMPL_DEEPSEEK); break;
     default: break;
@@ -3071,19 +3074,22 @@ VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family)
 
 /* NULL, or what is wrong with a number for a key */
 static const char *vp_impl_family_refuses(const vp_family *f, const vp_family_key *key, double number) {
-    static const double most[VP_SLOT_COUNT] = {1099511627776.0, 1099511627776.0, 16777216.0, 32768.0, 4096.0, 64.0, 65536.0, 1.0, 65536.0, 65536.0, 1e6};
+    static const double most[VP_SLOT_COUNT] = {1099511627776.0, 1099511627776.0, 16777216.0, 32768.0, 4096.0, 64.0, 65536.0, 1.0, 65536.0,
+                                               65536.0, 1e6};
     const int rule = f->preset->rule_index;
     if (!(number >= (key->slot == VP_SLOT_SPLIT ? 0.0 : key->slot == VP_SLOT_RATIO ? 1e-6 : 1.0) && number <= most[key->slot])) {
         return key->slot == VP_SLOT_SPLIT ? "must be 0 or 1" : "is out of range";
     }
     if (key->slot != VP_SLOT_RATIO && number != floor(number)) return "must be a whole number";
-    if (rule == VP_IMPL_POOLED && key->slot == VP_SLOT_MAX && number != 70.0 && number != 140.0 && number != 280.0 && number != 560.0 && number != 1120.0)
+    if (rule == VP_IMPL_POOLED && key->slot == VP_SLOT_MAX
+        && number != 70.0 && number != 140.0 && number != 280.0 && number != 560.0 && number != 1120.0)
         return "must be 70, 140, 280, 560 or 1120";
     if (rule == VP_IMPL_CANVAS && key->slot == VP_SLOT_SIDE && number != 490.0 && number != 980.0) return "must be 490 or 980";
     if (key->slot <= VP_SLOT_MAX && rule >= VP_IMPL_CLOSEST && rule <= VP_IMPL_PERCEPTION && number > VP_FAMILY_TILES_LIMIT)
         return "must be at most 256";
     if (rule == VP_IMPL_WINDOW && key->slot == VP_SLOT_MAX && number > 65536.0) return "is out of range";
-    if (key->slot == VP_SLOT_TILE && f->value[VP_SLOT_PATCH] * vp_impl_most(1, f->value[VP_SLOT_MERGE]) > (int64_t)number) return "is less than a patch";
+    if (key->slot == VP_SLOT_TILE && f->value[VP_SLOT_PATCH] * vp_impl_most(1, f->value[VP_SLOT_MERGE]) > (int64_t)number)
+        return "is less than a patch";
     return NULL;
 }
 static vp_result vp_impl_family_put(vp_family *f, const vp_family_key *key, double number, vp_error *error) {
@@ -3345,14 +3351,17 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
     int64_t low, high, most, middle;
     size_t wanted;
     if (!knob) return vp_fail(error, VP_ERR_NOT_FOUND, -1, family->preset->name, "has no key that limits its tokens");
-    if (!size_count || !(share > 0.0 && share <= 1.0) || max_tokens < 1) return vp_fail(error, VP_ERR_RANGE, -1, "largest", "no sizes, share or tokens");
+    if (!size_count || !(share > 0.0 && share <= 1.0) || max_tokens < 1)
+        return vp_fail(error, VP_ERR_RANGE, -1, "largest", "no sizes, share or tokens");
     wanted = (size_t)ceil(share * (double)size_count);
     if (wanted > size_count) wanted = size_count;
-    most = knob->slot == VP_SLOT_SIDE ? 16384 : family->preset->rule_index >= VP_IMPL_CLOSEST && family->preset->rule_index <= VP_IMPL_PERCEPTION
-        ? VP_FAMILY_TILES_LIMIT : family->preset->rule_index == VP_IMPL_POOLED ? 1120 : INT64_C(1) << 40;
+    if (knob->slot == VP_SLOT_SIDE) most = 16384;
+    else if (f.preset->rule_index >= VP_IMPL_CLOSEST && f.preset->rule_index <= VP_IMPL_PERCEPTION) most = VP_FAMILY_TILES_LIMIT;
+    else most = f.preset->rule_index == VP_IMPL_POOLED ? 1120 : INT64_C(1) << 40;
     for (low = 0, high = most; low < high;) {
         middle = most <= 65536 ? high : low == 0 && high == most ? most : low + (high - low + 1) / 2;
-        if (vp_impl_family_put(&f, knob, (double)middle, NULL) == VP_OK && vp_impl_family_within(&f, sizes_px, size_count, wanted, max_tokens)) low = middle;
+        if (vp_impl_family_put(&f, knob, (double)middle, NULL) == VP_OK
+            && vp_impl_family_within(&f, sizes_px, size_count, wanted, max_tokens)) low = middle;
         else high = middle - 1;
     }
     if (!low) return vp_fail(error, VP_ERR_NOT_FOUND, -1, knob->name, "no value keeps the images under so few tokens");
