@@ -376,6 +376,7 @@ typedef struct vp_family {
     double ratio;                     /* VP_SLOT_RATIO */
     uint32_t given;                   /* bit 1 << slot: set by the caller */
     int32_t grid_count, canvas_count; /* canvas_count > 0: the caller's list */
+    int32_t grid_side;                /* longest side of a canvas, in tiles */
     double grid_ratio[VP_FAMILY_GRIDS_LIMIT];
     int16_t grid_cols[VP_FAMILY_GRIDS_LIMIT], grid_rows[VP_FAMILY_GRIDS_LIMIT];
     int16_t grid_first[VP_FAMILY_TILES_LIMIT + 2]; /* index of the first grid of so many tiles */
@@ -2042,9 +2043,21 @@ static int64_t vp_impl_half_even(double x) { /* adding 2^52 leaves no bits for t
 }
 static int64_t vp_impl_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t vp_impl_most(int64_t a, int64_t b) { return a > b ? a : b; }
-/* CPython's x // y of floats, x >= 0, y > 0: not floor(x / y), which can be one more where the quotient is nearly whole. */
+/* fmod(x, y) of a whole x < 2^24 and y > 1, exact but without the library's long division: y is split into two halves whose products with the
+ * quotient have no more than 53 bits. */
+static double vp_impl_remainder(double x, double y) {
+    double high, rest, quotient = (double)(int64_t)(x / y);
+    uint64_t bits;
+    memcpy(&bits, &y, sizeof bits);
+    bits &= ~UINT64_C(0x7ffffff);
+    memcpy(&high, &bits, sizeof high);
+    rest = x - quotient * high - quotient * (y - high);
+    if (rest < 0.0) rest += y;
+    return rest >= y ? rest - y : rest;
+}
+/* CPython's x // y of floats: not floor(x / y), which can be one more where the quotient is nearly whole. */
 static int64_t vp_impl_floor_division(double x, double y) {
-    const double quotient = (x - fmod(x, y)) / y, whole = floor(quotient);
+    const double quotient = (x - vp_impl_remainder(x, y)) / y, whole = (double)(int64_t)quotient;
     return (int64_t)(quotient - whole > 0.5 ? whole + 1.0 : whole);
 }
 
@@ -2549,21 +2562,25 @@ static const char *vp_impl_count_molmo(const vp_family *f, int64_t width, int64_
 }
 
 /* transformers' and LLaVA's select_best_resolution: the most pixels of the image kept, then the fewest wasted; the first of equals. The grids are in
- * the order of the configuration's list. */
+ * the order of the configuration's list but sorted by area, which ties share, and the large ones are looked at first: most others fall out unrounded. */
 static void vp_impl_best_canvas(const vp_family *f, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
     const double w = (double)width, h = (double)height, tile = (double)f->value[VP_SLOT_TILE], area = w * h;
     double wide[17], tall[17], best = 0.0, least_waste = INFINITY;
     int32_t i;
-    for (i = 1; i <= 16; i++) {
+    for (i = 1; i <= f->grid_side; i++) {
         wide[i] = (double)i * tile / w;
         tall[i] = (double)i * tile / h;
     }
     *rows = *cols = 1;
-    for (i = 0; i < f->grid_count; i++) {
+    for (i = f->grid_count - 1; i >= 0; i--) {
         const int32_t r = f->grid_rows[i], k = f->grid_cols[i];
-        const double scale = wide[k] < tall[r] ? wide[k] : tall[r], fitted = (double)(int64_t)(w * scale) * (double)(int64_t)(h * scale);
-        const double kept = fitted < area ? fitted : area, waste = (double)(r * k) * tile * tile - kept;
-        if (kept > best || (kept == best && waste < least_waste)) {
+        const double scale = wide[k] < tall[r] ? wide[k] : tall[r], across = w * scale, down = h * scale;
+        double kept, waste;
+        if (across * down < best) continue; /* truncated sides give no more */
+        kept = (double)(int64_t)across * (double)(int64_t)down;
+        if (kept > area) kept = area;
+        waste = (double)(r * k) * tile * tile - kept;
+        if (kept > best || (kept == best && waste <= least_waste)) { /* of equals the first of the list stays */
             best = kept;
             least_waste = waste;
             *rows = r;
@@ -2775,25 +2792,31 @@ static const char *vp_impl_count_slice(const vp_family *f, int64_t width, int64_
 /* Perception-LM: the canvas that holds the whole image at the largest size, or else the largest of the nearest aspect ratio below it. */
 static const char *vp_impl_count_perception(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
     const int64_t tile = f->value[VP_SLOT_TILE], side = tile / f->value[VP_SLOT_PATCH] / f->value[VP_SLOT_MERGE];
+    const int64_t least_cols = (width + tile - 1) / tile, least_rows = (height + tile - 1) / tile;
     const double w = (double)width, h = (double)height, aspect = w / h;
     double best = -1.0, nearest = INFINITY;
-    int32_t i, found = -1, near = 0;
+    int32_t i, found = -1;
     for (i = 0; i < f->grid_count; i++) {
-        const double across = (double)(f->grid_cols[i] * tile), down = (double)(f->grid_rows[i] * tile), ratio = f->grid_ratio[i];
-        if (across >= w && down >= h) {
-            const double scale = across / w < down / h ? across / w : down / h;
-            const double grown = aspect > 1.0 ? floor(scale * w / aspect) : aspect < 1.0 ? floor(scale * h * aspect) : scale * h;
-            if (grown >= best) {
-                best = grown;
-                found = i;
-            }
-        }
-        if (aspect >= 1.0 ? ratio <= aspect && fabs(ratio - aspect) < nearest : ratio > aspect && fabs(1.0 / ratio - 1.0 / aspect) < nearest) {
-            nearest = aspect >= 1.0 ? fabs(ratio - aspect) : fabs(1.0 / ratio - 1.0 / aspect);
-            near = i;
+        const double across = (double)(f->grid_cols[i] * tile), down = (double)(f->grid_rows[i] * tile);
+        double scale, grown;
+        if (f->grid_cols[i] < least_cols || f->grid_rows[i] < least_rows) continue;
+        scale = across / w < down / h ? across / w : down / h;
+        grown = aspect > 1.0 ? (double)(int64_t)(scale * w / aspect) : aspect < 1.0 ? (double)(int64_t)(scale * h * aspect) : scale * h;
+        if (grown >= best) {
+            best = grown;
+            found = i;
         }
     }
-    if (found < 0) found = near;
+    for (i = 0; i < f->grid_count && best < 0.0; i++) {
+        const double ratio = f->grid_ratio[i];
+        double distance;
+        if (aspect >= 1.0 ? ratio > aspect : ratio <= aspect) continue;
+        distance = aspect >= 1.0 ? fabs(ratio - aspect) : fabs(1.0 / ratio - 1.0 / aspect);
+        if (distance < nearest) {
+            nearest = distance;
+            found = i;
+        }
+    }
     vp_impl_cells(c, f->grid_rows[found], f->grid_cols[found]);
     vp_impl_resized(c, c->cols * tile, c->rows * tile);
     c->views = c->rows * c->cols + 1;
@@ -2946,6 +2969,7 @@ static const vp_family_key *vp_impl_family_key(const vp_family *f, const char *n
 }
 
 static void vp_impl_add_grid(vp_family *f, int32_t rows, int32_t cols) {
+    f->grid_side = (int32_t)vp_impl_most(f->grid_side, vp_impl_most(rows, cols));
     f->grid_rows[f->grid_count] = (int16_t)rows;
     f->grid_cols[f->grid_count] = (int16_t)cols;
     f->grid_ratio[f->grid_count++] = (double)cols / (double)rows;
@@ -3014,12 +3038,26 @@ static void vp_impl_grids_by_ratio(vp_family *f, int64_t most) {
         }
     }
 }
+/* Canvases by area; those of one area stay in the list's order. */
+static void vp_impl_sort_canvases(vp_family *f) {
+    int32_t i, k;
+    for (i = 1; i < f->grid_count; i++) {
+        const int16_t rows = f->grid_rows[i], cols = f->grid_cols[i];
+        for (k = i; k > 0 && f->grid_rows[k - 1] * f->grid_cols[k - 1] > rows * cols; k--) {
+            f->grid_rows[k] = f->grid_rows[k - 1];
+            f->grid_cols[k] = f->grid_cols[k - 1];
+        }
+        f->grid_rows[k] = rows;
+        f->grid_cols[k] = cols;
+    }
+}
 /* The lists of canvases: pairs of hexadecimal digits, height before width. */
 static void vp_impl_grids_of_list(vp_family *f, const char *list, int width_first) {
     for (; *list; list += 2) {
         const int32_t a = list[0] > '9' ? list[0] - 'a' + 10 : list[0] - '0', b = list[1] > '9' ? list[1] - 'a' + 10 : list[1] - '0';
         vp_impl_add_grid(f, width_first ? b : a, width_first ? a : b);
     }
+    vp_impl_sort_canvases(f);
 }
 static void vp_impl_family_grids(vp_family *f) {
     static const char llava[] = "1221223113", aria[] = "1213141516171824232221313241425161" "7181", deepseek[] =
@@ -3027,7 +3065,7 @@ static void vp_impl_family_grids(vp_family *f) {
         onevision[] = "111213141516212223242526313233343536414243444546515253545556616263646566";
     const int variant = f->preset->variant, list = f->preset->rule_index == VP_IMPL_CANVAS || f->preset->rule_index == VP_IMPL_ANYRES;
     if (list && f->canvas_count > 0) return;
-    f->grid_count = 0;
+    f->grid_count = f->grid_side = 0;
     switch (f->preset->rule_index) {
     case VP_IMPL_CLOSEST: case VP_IMPL_OCR:
         vp_impl_grids_by_tiles(f, f->value[VP_SLOT_MIN], f->value[VP_SLOT_MAX], variant == VP_IMPL_DOCLING ? 16 : VP_FAMILY_TILES_LIMIT, 0);
@@ -3132,8 +3170,9 @@ VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides
     for (i = 0; i < count; i++)
         if (sides[i][0] < 1 || sides[i][0] > 16 || sides[i][1] < 1 || sides[i][1] > 16)
             return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "a side must be 1 to 16 tiles");
-    family->grid_count = 0;
+    family->grid_count = family->grid_side = 0;
     for (i = 0; i < count; i++) vp_impl_add_grid(family, sides[i][width_first], sides[i][!width_first]);
+    vp_impl_sort_canvases(family);
     family->canvas_count = count;
     return VP_OK;
 }

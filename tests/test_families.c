@@ -229,6 +229,10 @@ static void test_traps(void) {
     check_grid("deepseek-vl2", "", 1606, 1070, 2, 3);
     check_case("OneVision: Python's // of floats is not floor of the quotient");
     CHECK_INT(total("llava-onevision", "", 585, 1929), 7254);
+    for (int i = 0; i < 200000; i++) { /* the remainder is the library's */
+        const double y = 1.1 + (double)(i * 7919 % 100003) / 30011.0, x = (double)(1 + i % 5000);
+        if (!CHECK(vp_impl_remainder(x, y) == fmod(x, y))) break;
+    }
     check_case("unpadding is symmetrical: an odd leftover row stays");
     CHECK_INT(counted("llava-next", "", 161, 184).separator_tokens, 24);
     check_case("Idefics3 enlarges; the real code computes the other side again");
