@@ -29,6 +29,17 @@
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
+#include <stb/stb_image_write.h>
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -5457,6 +5468,144 @@ static int family_invert(family_job *job, const options *o) {
     return code;
 }
 
+/* ---- drawings: the canvas with its tiles at the left, the global view at the right; both at most 900 pixels high */
+typedef struct canvas { uint8_t *rgb; int32_t width, height; } canvas;
+static void paint(canvas *p, int32_t x, int32_t y, const uint8_t rgb[3]) {
+    if (x >= 0 && y >= 0 && x < p->width && y < p->height) memcpy(p->rgb + ((size_t)y * (size_t)p->width + (size_t)x) * 3, rgb, 3);
+}
+/* the image, or a checkerboard where there is none, over a rectangle: every pixel is the mean of at most 4 x 4 samples */
+static void paint_image(canvas *p, const vp_image *image, int32_t left, int32_t top, int32_t width, int32_t height) {
+    for (int32_t y = 0; y < height; y++) {
+        for (int32_t x = 0; x < width; x++) {
+            int32_t sum[3] = {0, 0, 0};
+            uint8_t rgb[3];
+            for (int k = 0; k < 16; k++) {
+                const double u = (x + (k % 4 + 0.5) / 4) / width, v = (y + (k / 4 + 0.5) / 4) / height;
+                if (image->rgb) {
+                    const uint8_t *from = image->rgb + ((size_t)(v * image->height_px) * (size_t)image->width_px + (size_t)(u * image->width_px)) * 3;
+                    for (int c = 0; c < 3; c++) sum[c] += from[c];
+                } else for (int c = 0; c < 3; c++) sum[c] += (int)(u * image->width_px / 32) % 2 == (int)(v * image->height_px / 32) % 2 ? 200 : 150;
+            }
+            for (int c = 0; c < 3; c++) rgb[c] = (uint8_t)(sum[c] / 16);
+            paint(p, left + x, top + y, rgb);
+        }
+    }
+}
+static void paint_frame(canvas *p, double left, double top, double right, double bottom, int thick, const uint8_t rgb[3]) {
+    const int32_t x0 = (int32_t)left, y0 = (int32_t)top, x1 = (int32_t)right - 1, y1 = (int32_t)bottom - 1;
+    for (int t = 0; t < thick; t++) {
+        for (int32_t x = x0; x <= x1; x++) { paint(p, x, y0 + t, rgb); paint(p, x, y1 - t, rgb); }
+        for (int32_t y = y0; y <= y1; y++) { paint(p, x0 + t, y, rgb); paint(p, x1 - t, y, rgb); }
+    }
+}
+/* Where an image lies: fitted inside with its aspect kept (in the middle or at the top left), or squashed over all of it. `scale` is drawn pixels
+ * a canvas pixel, 0 for the global view, which most families squash. */
+static void draw_fit(const vp_family *f, const image_size *s, double width, double height, double scale, double spot[4]) {
+    const char *rule = f->preset->rule, *name = f->preset->name;
+    const int llama = !strcmp(name, "llama4") || !strcmp(name, "mllama"), deepseek = !strcmp(name, "deepseek_vl2");
+    const int middle = !strcmp(rule, "molmo") || deepseek || (scale > 0 ? !strcmp(rule, "anyres") || !strcmp(name, "aria") : !strcmp(rule, "ocr"));
+    const int corner = scale > 0 && (llama || !strcmp(rule, "padded") || !strcmp(rule, "growing"));
+    double across = width / (double)s->width, down = height / (double)s->height, fit;
+    if (llama && scale > 0) { /* not enlarged over a tile */
+        const double tile = (double)f->value[VP_SLOT_TILE];
+        const double most_w = ((double)s->width > tile ? (double)s->width : tile) * scale;
+        const double most_h = ((double)s->height > tile ? (double)s->height : tile) * scale;
+        across = (most_w < width ? most_w : width) / (double)s->width;
+        down = (most_h < height ? most_h : height) / (double)s->height;
+    }
+    fit = across < down ? across : down;
+    spot[2] = middle || corner ? (double)s->width * fit : width;
+    spot[3] = middle || corner ? (double)s->height * fit : height;
+    if (spot[2] < 1) spot[2] = 1;
+    if (spot[3] < 1) spot[3] = 1;
+    spot[0] = middle ? (width - spot[2]) / 2 : 0;
+    spot[1] = middle ? (height - spot[3]) / 2 : 0;
+}
+/* Tiles in one frame each; the overlapping crops of Molmo shifted by their stride; token grids where the whole image is one view. */
+static void draw_tiles(canvas *p, const vp_family *f, const vp_vision_count *c, double width, double height) {
+    static const uint8_t colours[4][3] = {{230, 60, 60}, {50, 110, 230}, {40, 160, 70}, {240, 150, 20}};
+    const int molmo = !strncmp(f->preset->name, "molmo", 5), second = !strcmp(f->preset->name, "molmo2");
+    const double margin = molmo ? 112 : 0, stride = second ? 266 : molmo ? 224 : 0;
+    int64_t rows = c->rows < 1 ? 1 : c->rows, cols = c->cols < 1 ? 1 : c->cols, merge = 1;
+    int thick = 3;
+    if (c->views < 0) { /* units of one token */
+        if (f->value[VP_SLOT_MERGE] > 1 && c->feature_tokens < rows * cols) merge = f->value[VP_SLOT_MERGE];
+        thick = 1;
+        rows = (rows + merge - 1) / merge;
+        cols = (cols + merge - 1) / merge;
+        if (width / (double)cols < 4 || height / (double)rows < 4) rows = cols = 1; /* too fine to see */
+    }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < cols; k++) {
+            const double unit_x = molmo ? width / ((double)cols * stride + margin) : width / (double)cols;
+            const double unit_y = molmo ? height / ((double)rows * stride + margin) : height / (double)rows;
+            const double x = (double)k * (molmo ? stride * unit_x : unit_x), y = (double)r * (molmo ? stride * unit_y : unit_y);
+            paint_frame(p, x, y, x + (molmo ? (stride + margin) * unit_x : unit_x), y + (molmo ? (stride + margin) * unit_y : unit_y), thick,
+                        c->views < 0 ? colours[1] : colours[(r % 2) * 2 + k % 2]);
+        }
+}
+/* pixels of the canvas that is cut into tiles */
+static void draw_canvas(const vp_family *f, const image_size *s, const vp_vision_count *c, double *width, double *height) {
+    const char *rule = f->preset->rule;
+    const int molmo = !strcmp(rule, "molmo"), slices = c->rows > 1 && (!strcmp(rule, "lfm2") || !strcmp(rule, "slices"));
+    const double tile = molmo ? 224 : (double)f->value[VP_SLOT_TILE], margin = molmo ? 112 : 0;
+    *width = (double)(c->resized_width_px > 0 ? c->resized_width_px : s->width);
+    *height = (double)(c->resized_height_px > 0 ? c->resized_height_px : s->height);
+    if (!molmo && !slices && strcmp(f->preset->name, "mllama")) return; /* else the resized image is not the canvas */
+    *width = (double)c->cols * tile + margin;
+    *height = (double)c->rows * tile + margin;
+}
+static int draw_family(const vp_family *f, const image_size *s, const vp_image *image, const char *path) {
+    static const uint8_t green[3] = {20, 120, 60};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_vision_count c;
+    canvas p = {NULL, 0, 0};
+    double width, height, scale, spot[4];
+    int32_t w, h, side = 0, code = 0;
+    vp_result r = vp_family_count(f, (int32_t)s->width, (int32_t)s->height, &c, &error);
+    if (r != VP_OK) return complain_result(EXIT_USAGE, f->preset->name, r, &error);
+    draw_canvas(f, s, &c, &width, &height);
+    scale = 900 / (width > height ? width : height);
+    if (scale > 1) scale = 1;
+    w = (int32_t)(width * scale) > 1 ? (int32_t)(width * scale) : 1;
+    h = (int32_t)(height * scale) > 1 ? (int32_t)(height * scale) : 1;
+    if (c.views > c.rows * c.cols && c.rows * c.cols > 0) side = 224;
+    p.width = w + (side ? side + 24 : 0);
+    p.height = h > side ? h : side;
+    p.rgb = (uint8_t *)resize(NULL, (size_t)p.width * (size_t)p.height, 3);
+    memset(p.rgb, 235, (size_t)p.width * (size_t)p.height * 3);
+    for (int32_t y = 0; y < h; y++) memset(p.rgb + (size_t)y * (size_t)p.width * 3, 0, (size_t)w * 3); /* what is padded stays black */
+    draw_fit(f, s, w, h, scale, spot);
+    paint_image(&p, image, (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
+    draw_tiles(&p, f, &c, w, h);
+    if (side) {
+        draw_fit(f, s, side, side, 0, spot);
+        for (int32_t y = 0; y < side; y++) memset(p.rgb + ((size_t)y * (size_t)p.width + (size_t)w + 24) * 3, 0, (size_t)side * 3);
+        paint_image(&p, image, w + 24 + (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
+        paint_frame(&p, w + 24, 0, w + 24 + side, side, 3, green);
+    }
+    errno = 0;
+    if (!stbi_write_png(path, p.width, p.height, 3, p.rgb, p.width * 3))
+        code = complain(EXIT_OUTPUT, "--draw %s: cannot be written: %s", path, strerror(errno ? errno : EIO));
+    free(p.rgb);
+    return code;
+}
+static int family_draw(family_job *job, const options *o) {
+    vp_image image = {0, 0, NULL};
+    char reason[LINE_BYTES];
+    int code = 0;
+    if (job->size_count != 1 || job->family_count != 1) return complain(EXIT_USAGE, "--draw needs one family and one image or size");
+    if (job->sizes->error) return complain(job->sizes->code, "%s", job->sizes->error);
+    if (job->sizes->width < 1 || job->sizes->height < 1 || job->sizes->width > VP_FAMILY_PX_LIMIT || job->sizes->height > VP_FAMILY_PX_LIMIT)
+        return complain(EXIT_USAGE, "sides must be 1..%d pixels", VP_FAMILY_PX_LIMIT);
+    image.width_px = (int32_t)job->sizes->width;
+    image.height_px = (int32_t)job->sizes->height;
+    if (job->sizes->file && (code = load_image(job->sizes->file, &image, reason, sizeof reason)) != 0) return complain(code, "%s", reason);
+    code = draw_family(&job->families[0], &job->sizes[0], &image, text_of(o, "draw"));
+    if (image.rgb) vp_image_free(&image);
+    return code;
+}
+
 /* ---- the list */
 static void list_families(int json) {
     static vp_family f;
@@ -5513,6 +5662,7 @@ static int family_command(const options *o) {
         code = complain(EXIT_USAGE, "tile needs sizes (640x480), image files, folders, or --sizes LIST");
     for (size_t i = 0; i < o->operand_count && !code; i++) code = add_operand(&job, o->operands[i]);
     if (!code && text_of(o, "sizes")) code = add_list(&job, text_of(o, "sizes"));
+    if (!code && given(o, "draw")) code = family_draw(&job, o);
     if (!code && given(o, "max_tokens")) code = family_invert(&job, o);
     else if (!code) code = family_rows(&job);
     for (size_t i = 0; i < job.size_count; i++) { free(job.sizes[i].file); free(job.sizes[i].error); }

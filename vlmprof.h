@@ -2561,8 +2561,8 @@ static const char *vp_impl_count_molmo(const vp_family *f, int64_t width, int64_
     return NULL;
 }
 
-/* transformers' and LLaVA's select_best_resolution: the most pixels of the image kept, then the fewest wasted; the first of equals. The grids are in
- * the order of the configuration's list but sorted by area, which ties share, and the large ones are looked at first: most others fall out unrounded. */
+/* transformers' and LLaVA's select_best_resolution: the most pixels of the image kept, then the fewest wasted; the first of equals. The grids are
+ * sorted by area, which equals share, else in the configuration's order; the large ones are looked at first: most others fall out unrounded. */
 static void vp_impl_best_canvas(const vp_family *f, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
     const double w = (double)width, h = (double)height, tile = (double)f->value[VP_SLOT_TILE], area = w * h;
     double wide[17], tall[17], best = 0.0, least_waste = INFINITY;
