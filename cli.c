@@ -5579,7 +5579,10 @@ static int draw_family(const vp_family *f, const image_size *s, const vp_image *
     paint_image(&p, image, (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
     draw_tiles(&p, f, &c, w, h);
     if (side) {
-        draw_fit(f, s, side, side, 0, spot);
+        if (!strcmp(f->preset->rule, "padded") || !strcmp(f->preset->rule, "growing")) { /* the whole canvas, squashed */
+            spot[2] *= (double)side / w;
+            spot[3] *= (double)side / h;
+        } else draw_fit(f, s, side, side, 0, spot);
         for (int32_t y = 0; y < side; y++) memset(p.rgb + ((size_t)y * (size_t)p.width + (size_t)w + 24) * 3, 0, (size_t)side * 3);
         paint_image(&p, image, w + 24 + (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
         paint_frame(&p, w + 24, 0, w + 24 + side, side, 3, green);
