@@ -1,5 +1,6 @@
-/* bench_families.c: counts per second of vp_family_count on one core, over random photo sizes, for every family; then the median over the families that
- * tile and over all. A round counts all sizes once; a family's number is the median of its rounds. Build: cc -O2 -ffp-contract=off -I. tests/bench/bench_families.c -lm */
+/* bench_families.c: counts per second of vp_family_count on one core, over random photo sizes, for every family; then the median over the families
+ * that tile, and over all. A round counts all sizes once; a family's number is the median of its rounds.
+ * Build: cc -O2 -ffp-contract=off -I. tests/bench/bench_families.c -lm */
 #define VLMPROF_CORE
 #define VLMPROF_FAMILIES
 #define VLMPROF_IMPLEMENTATION
@@ -32,7 +33,8 @@ static double median(const double *values, int count) {
 }
 
 int main(void) {
-    static const char *const tiling[] = {"closest", "ocr", "fit", "molmo", "anyres", "canvas", "split", "padded", "growing", "covering", "lfm2", "slices", "perception", "windows"};
+    static const char *const tiling[] = {"closest", "ocr", "fit", "molmo", "anyres", "canvas", "split", "padded", "growing", "covering", "lfm2", "slices", "perception",
+        "windows"};
     static vp_family family;
     double all[FAMILIES_MOST], tiles[FAMILIES_MOST], tokens;
     int all_count = 0, tile_count = 0, i;
