@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes the seeds of the fuzzers into tests/fuzz/corpus: small files, each for a part of a reader or a way to be wrong. The JPEG files, mini.json
-and text.bin there are older and are kept. What a fuzzer found once is kept beside them as found-*. Run in the repository's root."""
+and text.bin there are older and are kept. What a fuzzer found once is kept beside them as found-*, and as
+reached-* some of the small inputs that reach code which no seed reaches. Run in the repository's root."""
 import json
 import os
 import struct
