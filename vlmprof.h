@@ -9518,6 +9518,7 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *l, const ch
         if ((found = vp_impl_caption_says(l, p, whole[i]))) vp_impl_caption_token(l, found);
     if ((found = vp_impl_caption_clitic(l, word))) vp_impl_caption_offer(l, word, found, VP_IMPL_CAPTION_TEXT, NULL);
     after = vp_impl_caption_apostrophe(l, word);
+    if (l->end - word > 3 && memcmp(word, "\xE2\x80\x98", 3) == 0 && vp_impl_caption_in(vp_impl_caption_at(l, word + 3), "tT")) after = word + 3;
     if (!after) return;
     q = vp_impl_caption_letters(l, p);
     if (q != word) return; /* only words of letters */
@@ -9667,7 +9668,9 @@ static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *l) {
     int i, c;
     for (i = 0; q && i < 2; i++) { /* up to two slashes */
         r = q + (vp_impl_caption_at(l, q) == '\\');
-        if (vp_impl_caption_at(l, r) != '/' || !(q = vp_impl_caption_slash_part(l, r + 1))) break;
+        if (vp_impl_caption_ascii_digit(q[-1]) && l->end - r > 3 && memcmp(r, "\xE2\x81\x84", 3) == 0 && vp_impl_caption_ascii_digit(r[3])) r += 2;
+        else if (vp_impl_caption_at(l, r) != '/') break;
+        if (!(q = vp_impl_caption_slash_part(l, r + 1))) break;
         vp_impl_caption_token(l, q);
     }
     for (q = p; vp_impl_caption_upper(vp_impl_caption_at(l, q)); q++) {}
