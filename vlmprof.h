@@ -9965,6 +9965,7 @@ static void vp_impl_caption_say(vp_impl_score_text_out *o, const char *text) { v
 
 static void vp_impl_caption_emit(const vp_impl_caption_lexer *l, vp_impl_score_text_out *o) {
     const char *p = l->p;
+    const size_t before = o->bytes;
     size_t bytes;
     int tag;
     if (l->kind == VP_IMPL_CAPTION_DROP) return;
@@ -9990,6 +9991,7 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *l, vp_impl_score_t
         else if (c > 32 && c != 127 && c != 0xAD && c < 0x110000) /* no soft hyphens, no stray bytes */
             vp_impl_score_text_code(o, vp_impl_score_unicode_lower(c));
     }
+    if (o->bytes == before + (before > 0)) o->bytes = before; /* nothing but soft hyphens and stray bytes is no word */
 }
 
 static void vp_impl_caption_tokens(const char *text, size_t bytes, vp_impl_score_text_out *o) {
