@@ -174,7 +174,7 @@ typedef struct option_spec {
 
 static const option_spec OPTIONS[] = {
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | SELFTEST,
-     "checkpoint folder: config.json, tokenizer.json, *.safetensors"},
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"},
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | CONVERT,
      "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"},
     {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, SELFTEST, "seeded random weights in a real shape (tiny, molmoe-1b)"},
@@ -205,10 +205,10 @@ static const option_spec OPTIONS[] = {
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP,
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, max_new_tokens"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, SWEEP, "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
-    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, relaxed, mc, mmmu, cider, bleu, rouge_l ...; a wrong one lists all"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, RESCORE, "scoring rule (default: the one that the file names)"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run", SCORE,
-     "cleaning of predictions: the rule's own, none, the last line, the most frequent line, or as in a sweep; captions: rule = built-in tokenizer"},
+     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most frequent line, or as in a sweep"},
     {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, SWEEP, "tiers of the grid (default, without --vision_tokens_list: all)"},
     {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, SWEEP, "target vision tokens of the grid, instead of tiers"},
     {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, SWEEP, "experts a token uses (default: as trained)"},
@@ -2514,7 +2514,7 @@ static void details_official(vp_json_writer *w, scoring *s, const vp_json *j, vp
     free(first);
     free(other);
     put_bool(w, "all_references_identical", identical);
-    put_ruled_references(w, "references_compared", s, identical ? vp_score_vqa_strip : vp_score_vqa_normalise);
+    put_ruled_references(w, "references_compared", s, identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
     snprintf(text, sizeof text, "%.2f", 100 * o->score); /* correctly rounded, as Python's round */
     put_double(w, "percent_2_decimals", isnan(o->score) ? o->score : strtod(text, NULL));
 }
@@ -3025,8 +3025,8 @@ static void caption_summary(const captions *c, const caption_result *r, const ch
     const vp_caption_scores *a = &r->corpus;
     fprintf(stderr, "vlmprof: %s: %lld rows", metric, (long long)c->row_count);
     if (r->scored_count)
-        fprintf(stderr, ", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)", (long long)r->scored_count,
-                a->bleu[0], a->bleu[1], a->bleu[2], a->bleu[3], a->cider_d, a->rouge_l, c->tokenised_count ? "built-in tokenizer" : "words as they are");
+        fprintf(stderr, ", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)", (long long)r->scored_count, a->bleu[0],
+                a->bleu[1], a->bleu[2], a->bleu[3], a->cider_d, a->rouge_l, c->tokenised_count ? "built-in tokenizer" : "words as they are");
     fprintf(stderr, "; %lld without a score\n", (long long)(c->row_count - r->scored_count));
 }
 /* One line an image; the last line has the corpus too. */
