@@ -108,6 +108,14 @@ for name, text in (('good', {'metadata': {'total_size': 0}, 'weight_map': {'x': 
     write('checkpoint/index-%s.bin' % name, b'\3' + compact(text).encode())
 write('checkpoint/scores.bin', b'\4' + "Answer: the U.S. dont, 1,000 - İ Σ.\n none Answer: x\n\n (A) 5% 1e3 \u0663 ' 'twas".encode())
 
+# packed files: how (see the fuzzer), then hash, bytes of weights and columns of a panel
+for name, how, change, weights in (('good', 2 | 8, b'', b'w' * 24), ('for-config', 2 | 4 | 8, b'', b'w' * 24), ('another-config', 2 | 4, b'', b'w'), ('empty', 2, b'', b''),
+                                   ('length', 0, b'', b'w' * 24), ('magic', 2 | 16, b'\0\0\1', b'w'), ('order', 2 | 16, b'\x08\0\5', b'w'), ('version', 2 | 16, b'\x0c\0\2', b'w'),
+                                   ('sum', 2 | 16, b'\xff\x0f\1', b'w'), ('zeros', 2 | 16, b'\0\2\1', b'w')):
+    write('checkpoint/packed-%s.bin' % name, b'\5' + bytes([how]) + struct.pack('<QQI', 1, 24 + len(change), 32) + change + weights)
+write('checkpoint/packed-short.bin', b'\5\1VLMPACK\0' + b'\4\3\2\1\1')
+write('checkpoint/packed-no-magic.bin', b'\5\1hello, this is text')
+
 
 # ---- images: one file each of the kinds that the reader tells apart, and headers that lie
 def chunk(kind, data):
