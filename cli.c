@@ -3609,7 +3609,7 @@ static int dataset_sample(const dataset *d, const model *m, size_t index, sample
     r = fetch_texts(d, &x, e, &hash, &error);
     if (r != VP_OK) code = complain_result(exit_code_of(r), d->path, r, &error);
     else if (hash != e->hash)
-        code = bad_record(d->path, e->id, "the record changed since the sweep was planned: put the file back, or sweep the new one into another folder");
+        code = bad_record(d->path, e->id, "the record changed since the sweep was planned: put the file back, or sweep it into another folder");
     else code = read_sample(d, m, &x, e, a);
     reader_free(&x);
     a->width_px = e->width_px;
