@@ -4526,7 +4526,7 @@ static void print_plan_resolution(const outlook *k) {
         printf("            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; pairs tell more)\n",
                100 * r->mean, 100 * r->p50, 100 * k->variation);
     if (k->fewest < PLAN_SAMPLES_ENOUGH)
-        printf("warning     fewer than %d samples: differences of accuracy between neighbouring configurations stay in the noise; raise --num_samples\n",
+        printf("warning     fewer than %d samples: accuracies of neighbouring configurations differ by less than the noise; raise --num_samples\n",
                PLAN_SAMPLES_ENOUGH);
 }
 static int print_plan(const outlook *k) {
@@ -4537,8 +4537,8 @@ static int print_plan(const outlook *k) {
         const dataset *d = &p->sets[s];
         int64_t unusable = 0;
         for (size_t i = 0; i < d->count; i++) unusable += d->samples[i].reason > 0;
-        printf("data        %s: %zu samples of %s, metric %s, at most %d new tokens\n", d->task, d->count, d->path, vp_score_metric_of(d->metric)->name,
-               d->new_tokens);
+        printf("data        %s: %zu samples of %s, metric %s, at most %d new tokens\n", d->task, d->count, d->path,
+               vp_score_metric_of(d->metric)->name, d->new_tokens);
         if (unusable)
             printf("            %lld of their images cannot be used: %s%s\n", (long long)unusable, d->reasons[0], d->reason_count > 1 ? " ..." : "");
     }

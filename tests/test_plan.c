@@ -169,7 +169,7 @@ static void test_reasons(void) {
 
 /* ---- the forecast's FLOPs and bytes are the engine's */
 static void test_cost(void) {
-    static const int32_t passes[][5] = {{0, 40, 1, 4, 3}, {0, 200, 2, 4, 9}, {3, 600, 2, 4, 4}, {8, 1200, 1, 2, 2}};
+    static const int32_t passes[][5] = {{0, 40, 1, 4, 3}, {0, 200, 2, 4, 9}, {3, 600, 2, 4, 4}, {5, 800, 1, 2, 2}};
     check_case("FLOPs and bytes of a pass against the engine's counters");
     for (int fp32 = 0; fp32 < 2; fp32++) {
         vp_engine_options e = vp_engine_options_default();
@@ -182,7 +182,7 @@ static void test_cost(void) {
         e.max_views = 8;
         memset(&s, 0, sizeof s);
         if (!CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK)) return;
-        for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        for (size_t i = 0; i < (fp32 ? 3 : sizeof passes / sizeof *passes); i++) {
             pass p = {passes[i][0], passes[i][1], passes[i][2], passes[i][3], passes[i][4]};
             size_t views = (size_t)p.views, patches = (size_t)tiny.config.vit_positions - 1;
             size_t values = (size_t)tiny.config.geometry.patch_px * (size_t)tiny.config.geometry.patch_px * 3;
@@ -240,20 +240,18 @@ static void test_memory(void) {
     CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK);
     CHECK_INT(x.memory_bytes, vp_engine_bytes(engine));
     vp_engine_close(engine);
-    /* a model that is too large to be calibrated whole: the parts that are left out are counted as the engine counts them */
+    /* of a large model a part is calibrated: what is left out is counted as the engine counts it */
     engine = NULL;
-    m.config.block_count = 24;
-    m.config.expert_count = 64;
-    m.config.expert_dim = m.config.projector_dim = 320;
-    m.config.embedding_size = m.config.vocab_size = 40000;
-    CHECK(parameter_count(&m.config) > 64000000);
-    memset(&x, 0, sizeof x);
-    CHECK_INT(calibrate(&o, &m, &p, &x), 0);
-    CHECK_TEXT(x.reason, "");
+    m.config.block_count = 10;
+    m.config.embedding_size = m.config.vocab_size = 9000;
     e.config = &m.config;
     CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK);
-    CHECK_NEAR(x.memory_bytes, vp_engine_bytes(engine), 0.03 * (double)vp_engine_bytes(engine));
+    CHECK_NEAR(x.memory_bytes - held_bytes(&tiny.config, 0, 900) + held_bytes(&m.config, 0, 900), vp_engine_bytes(engine),
+               0.01 * (double)vp_engine_bytes(engine));
     vp_engine_close(engine);
+    CHECK_INT(vp_model_config_preset("molmoe-1b", &m.config), VP_OK);
+    m.config = calibration_config(&m.config);
+    CHECK(parameter_count(&m.config) < 400000000 && m.config.d_model == 2048 && m.config.vit_width == 1024);
     unload(&o, &d);
 }
 
@@ -265,7 +263,7 @@ static void test_vanished(void) {
     CHECK_INT(sh("mkdir %F/images && cp samples/cat.jpg %F/images/a.jpg && cp samples/cat.jpg %F/images/b.jpg && cp samples/cat.jpg %F/images/c.jpg"), 0);
     write_text("rows.jsonl", "{\"question\": \"A?\", \"image\": \"images/a.jpg\"}\n{\"question\": \"B?\", \"image\": \"images/b.jpg\"}\n"
                              "{\"question\": \"C?\", \"image\": \"images/c.jpg\"}\n");
-    child = start("exec %P sweep --synthetic tiny --data %F/rows.jsonl --output_dir %F/out --tier_list low --max_new_tokens 1 --num_runs_per_sample 60");
+    child = start("exec %P sweep --synthetic tiny --data %F/rows.jsonl --output_dir %F/out --tier_list low --max_new_tokens 1 --num_runs_per_sample 30");
     while (access(in_folder("out/journal.jsonl"), F_OK) && waitpid(child, &status, WNOHANG) == 0) usleep(1000); /* planned; sample 0 takes a while */
     CHECK_INT(unlink(in_folder("images/b.jpg")), 0);
     CHECK_INT(sh("cp samples/chart.png %F/images/c.jpg"), 0);
