@@ -3125,69 +3125,106 @@ static vp_result stream_walk(const source *s, stream_visitor *v, vp_error *error
     return r;
 }
 
-/* ---- records: where they stand, and which stratum they belong to */
-typedef struct place { int64_t start, bytes, number, question_id; uint64_t stratum; } place;
+/* ---- a data set in memory: of each sample what a plan needs and where the rest stands, whatever the records hold */
+enum { REASONS_MAX = 255 };
 typedef enum data_kind { DATA_LINES, DATA_VQA, DATA_FOLDER } data_kind;
+typedef struct entry {
+    int64_t id, start, note_start;          /* places of the record and of VQA v2's annotation, -1: it has none */
+    uint64_t hash;                          /* of these bytes: what is measured is what was planned */
+    uint32_t bytes, note_bytes;
+    int32_t width_px, height_px;            /* 0: there is no image that can be used */
+    int32_t text_count;                     /* tokens of the prompt */
+    unsigned char has_image, no_bos, reason; /* reason: why the image cannot be used, from 1 in dataset.reasons */
+} entry;
 typedef struct dataset {
+    const options *o;
     const char *path;
     char *task;
-    const vp_prompt_dataset *defaults; /* prompts and max_new_tokens; NULL: none of the nine */
+    data_kind kind;
+    source s, notes; char *notes_path;      /* open as long as the data set: samples are read when their turn comes */
+    char **names; size_t name_count;        /* DATA_FOLDER: of the images */
+    char *subtype;                          /* DATA_VQA: "val2014" */
+    const vp_prompt_dataset *defaults;      /* prompts and max_new_tokens; NULL: none of the nine */
     int32_t new_tokens;
     vp_score_metric metric;
-    sample *samples; size_t count;
+    entry *samples; size_t count;           /* ascending by id */
+    char *reasons[REASONS_MAX]; int32_t reason_count;
+    uint64_t hash;                          /* of all records, prompts and image sizes */
 } dataset;
-typedef struct wanted_note { int64_t question_id; size_t sample_index; char *text; } wanted_note;
+static void dataset_free(dataset *d) {
+    source_close(&d->s);
+    source_close(&d->notes);
+    texts_free(d->names, d->name_count);
+    for (int32_t i = 0; i < d->reason_count; i++) free(d->reasons[i]);
+    free(d->notes_path);
+    free(d->subtype);
+    free(d->samples);
+    free(d->task);
+}
+
+/* ---- records: where they stand, and which stratum they belong to */
+typedef struct place { int64_t start; uint32_t bytes, number; } place;
+typedef struct question_at { int64_t id; size_t index; } question_at; /* index: of a place, later of a sample */
+typedef struct reader { parsed scratch, note; text_buffer text, note_text; } reader;
 /* what is there while a data set is loaded */
 typedef struct loader {
-    const options *o;
     const model *m;
     dataset *d;
-    data_kind kind;
-    source s;
     place *places; size_t population, capacity;
-    char **names;                /* DATA_FOLDER: of the images */
-    char *subtype;               /* DATA_VQA: "val2014" */
-    const char *field;           /* --stratify_by */
-    size_t with_field;           /* records that have it */
-    place **by_question;         /* annotations: all questions, by id */
-    wanted_note *wanted; size_t wanted_count; /* annotations of the sampled questions, by id */
-    parsed scratch, note;
-    text_buffer text;
+    const char *field;         /* --stratify_by */
+    uint64_t *strata;          /* with it, by place */
+    size_t with_field;         /* records that have it */
+    int64_t *question_ids;     /* DATA_VQA, by place */
+    question_at *questions; size_t question_count; /* sorted by id */
+    reader r;
 } loader;
+static void reader_free(reader *r) {
+    free(r->scratch.nodes);
+    free(r->note.nodes);
+    free(r->text.data);
+    free(r->note_text.data);
+}
 
-static place *add_place(loader *l) {
+static vp_result add_place(loader *l, int64_t start, int64_t bytes, int64_t number, vp_error *error) {
+    place *p;
+    if (bytes > INT32_MAX || number > UINT32_MAX || l->population == UINT32_MAX)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, start, l->d->path, "a record over 2 GiB, or more than 4294967295 records");
     if (l->population == l->capacity) {
         l->capacity = l->capacity * 2 + 1024;
         l->places = (place *)resize(l->places, l->capacity, sizeof *l->places);
+        if (l->field) l->strata = (uint64_t *)resize(l->strata, l->capacity, sizeof *l->strata);
+        if (l->d->kind == DATA_VQA) l->question_ids = (int64_t *)resize(l->question_ids, l->capacity, sizeof *l->question_ids);
     }
-    memset(&l->places[l->population], 0, sizeof *l->places);
-    return &l->places[l->population++];
+    p = &l->places[l->population];
+    p->start = start;
+    p->bytes = (uint32_t)bytes;
+    p->number = (uint32_t)number;
+    if (l->field) l->strata[l->population] = 0;
+    l->population++;
+    return VP_OK;
 }
 /* a value's stratum: equal texts are equal values; records without the field are a stratum of their own */
-static void read_stratum(loader *l, const vp_json *j, place *p) {
+static void read_stratum(loader *l, const vp_json *j, size_t index) {
     uint32_t node = l->field ? vp_json_get(j, 0, l->field) : VP_JSON_NONE;
-    if (node == VP_JSON_NONE || p->stratum) return;
+    if (node == VP_JSON_NONE || l->strata[index]) return;
     l->with_field++;
-    p->stratum = hash_bytes(HASH_START + j->nodes[node].type, j->text + j->nodes[node].start, (size_t)j->nodes[node].bytes) | 1;
+    l->strata[index] = hash_bytes(HASH_START + j->nodes[node].type, j->text + j->nodes[node].start, (size_t)j->nodes[node].bytes) | 1;
 }
 
 static vp_result find_lines(loader *l, vp_error *error) {
+    const source *s = &l->d->s;
     char *piece = (char *)resize(NULL, WINDOW_BYTES, 1);
     int64_t start = 0, offset = 0, number = 0;
     int blank = 1;
-    ssize_t n;
-    while ((n = source_read(&l->s, offset, piece, WINDOW_BYTES)) >= 0) {
-        for (ssize_t i = 0; i < n || (!n && !i); i++) {
+    ssize_t n = 0;
+    vp_result r = VP_OK;
+    while (r == VP_OK && (n = source_read(s, offset, piece, WINDOW_BYTES)) >= 0) {
+        for (ssize_t i = 0; r == VP_OK && (i < n || (!n && !i)); i++) {
             if (n && piece[i] != '\n') {
                 blank &= piece[i] == ' ' || piece[i] == '\t' || piece[i] == '\r';
                 continue;
             }
-            if (!blank) {
-                place *p = add_place(l);
-                p->start = start;
-                p->bytes = offset + i - start;
-                p->number = number;
-            }
+            if (!blank) r = add_place(l, start, offset + i - start, number, error);
             start = offset + i + 1;
             blank = 1;
             number++;
@@ -3196,16 +3233,15 @@ static vp_result find_lines(loader *l, vp_error *error) {
         offset += n;
     }
     free(piece);
-    if (n < 0) return vp_fail(error, VP_ERR_READ, offset, l->s.path, strerror(errno));
-    for (size_t i = 0; l->field && i < l->population; i++) {
+    if (n < 0) return vp_fail(error, VP_ERR_READ, offset, s->path, strerror(errno));
+    for (size_t i = 0; r == VP_OK && l->field && i < l->population; i++) {
         vp_error inner = {VP_OK, -1, "", ""};
-        vp_result r = source_text(&l->s, l->places[i].start, l->places[i].bytes, &l->text, error);
-        if (r == VP_OK) r = parse_json(&l->scratch, l->text.data, l->text.bytes, &inner);
-        if (r != VP_OK && inner.code) return vp_fail(error, r, l->places[i].start + (inner.offset < 0 ? 0 : inner.offset), l->s.path, inner.text);
-        if (r != VP_OK) return r;
-        read_stratum(l, &l->scratch.json, &l->places[i]);
+        r = source_text(s, l->places[i].start, l->places[i].bytes, &l->r.text, error);
+        if (r == VP_OK) r = parse_json(&l->r.scratch, l->r.text.data, l->r.text.bytes, &inner);
+        if (r != VP_OK && inner.code) return vp_fail(error, r, l->places[i].start + (inner.offset < 0 ? 0 : inner.offset), s->path, inner.text);
+        if (r == VP_OK) read_stratum(l, &l->r.scratch.json, i);
     }
-    return VP_OK;
+    return r;
 }
 
 /* VQA v2 has "questions": [{...}]; a line of tally_qa has "questions": ["..."] */
@@ -3224,34 +3260,31 @@ static int is_vqa(const source *s) {
 static vp_result take_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     loader *l = (loader *)user;
     int64_t id = 0, image = 0;
-    place *p;
+    vp_result r;
     if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), &id) != VP_OK
         || vp_json_to_int(value, vp_json_get(value, 0, "image_id"), &image) != VP_OK || image < 0
         || !node_is(value, vp_json_get(value, 0, "question"), VP_JSON_STRING))
-        return vp_fail(error, VP_ERR_FORMAT, at, l->s.path, "a question needs \"question\", a whole \"question_id\" and a whole \"image_id\"");
-    p = add_place(l);
-    p->start = at;
-    p->bytes = (int64_t)bytes;
-    p->number = (int64_t)l->population - 1;
-    p->question_id = id;
-    read_stratum(l, value, p);
+        return vp_fail(error, VP_ERR_FORMAT, at, l->d->path, "a question needs \"question\", a whole \"question_id\" and a whole \"image_id\"");
+    if ((r = add_place(l, at, (int64_t)bytes, (int64_t)l->population, error)) != VP_OK) return r;
+    l->question_ids[l->population - 1] = id;
+    read_stratum(l, value, l->population - 1);
     return VP_OK;
 }
 static vp_result take_member(void *user, const char *key, const vp_json *value) {
-    loader *l = (loader *)user;
+    dataset *d = ((loader *)user)->d;
     if (strcmp(key, "data_subtype")) return VP_OK;
-    free(l->subtype);
-    l->subtype = node_text(value, 0);
+    free(d->subtype);
+    d->subtype = node_text(value, 0);
     return VP_OK;
 }
 /* "val2014" from the file, else from its name; test-dev's images are test's. It becomes part of file names: letters and digits only. */
-static vp_result check_subtype(loader *l, vp_error *error) {
-    const char *at = strstr(l->d->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
-    if (!l->subtype && end) l->subtype = copy_text(at + 7, (size_t)(end - at - 7));
-    if (l->subtype && !strcmp(l->subtype, "test-dev2015")) memcpy(l->subtype, "test2015", 9);
-    for (at = l->subtype; at && isalnum((unsigned char)*at); at++) { }
-    if (at && at > l->subtype && !*at) return VP_OK;
-    return vp_fail(error, VP_ERR_FORMAT, -1, l->s.path, "\"data_subtype\" must be a word like val2014: images are named after it");
+static vp_result check_subtype(dataset *d, vp_error *error) {
+    const char *at = strstr(d->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
+    if (!d->subtype && end) d->subtype = copy_text(at + 7, (size_t)(end - at - 7));
+    if (d->subtype && !strcmp(d->subtype, "test-dev2015")) memcpy(d->subtype, "test2015", 9);
+    for (at = d->subtype; at && isalnum((unsigned char)*at); at++) { }
+    if (at && at > d->subtype && !*at) return VP_OK;
+    return vp_fail(error, VP_ERR_FORMAT, -1, d->path, "\"data_subtype\" must be a word like val2014: images are named after it");
 }
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -3267,22 +3300,23 @@ static int is_image_name(const char *name) {
     return 0;
 }
 static vp_result find_images(loader *l, vp_error *error) {
-    DIR *folder = opendir(l->d->path);
-    if (!folder) return vp_fail(error, VP_ERR_READ, -1, l->d->path, strerror(errno));
-    for (struct dirent *e; (e = readdir(folder)) != NULL;) {
-        char *path = join_path(l->d->path, e->d_name);
-        if (is_image_name(e->d_name) && !is_folder(path)) {
-            l->names = (char **)resize(l->names, l->population + 1, sizeof *l->names);
-            l->names[l->population] = copy_text(e->d_name, strlen(e->d_name));
-            add_place(l);
+    dataset *d = l->d;
+    DIR *folder = opendir(d->path);
+    size_t capacity = 0;
+    vp_result r = VP_OK;
+    if (!folder) return vp_fail(error, VP_ERR_READ, -1, d->path, strerror(errno));
+    for (struct dirent *e; r == VP_OK && (e = readdir(folder)) != NULL;) {
+        char *path = join_path(d->path, e->d_name);
+        if (is_image_name(e->d_name) && !is_folder(path) && (r = add_place(l, 0, 0, (int64_t)d->name_count, error)) == VP_OK) {
+            if (d->name_count == capacity) d->names = (char **)resize(d->names, capacity = capacity * 2 + 64, sizeof *d->names);
+            d->names[d->name_count++] = copy_text(e->d_name, strlen(e->d_name));
         }
         free(path);
     }
     closedir(folder);
-    if (!l->population) return vp_fail(error, VP_ERR_NOT_FOUND, -1, l->d->path, "there is no image in the folder");
-    qsort(l->names, l->population, sizeof *l->names, compare_names);
-    for (size_t i = 0; i < l->population; i++) l->places[i].number = (int64_t)i;
-    return VP_OK;
+    if (r == VP_OK && !d->name_count) return vp_fail(error, VP_ERR_NOT_FOUND, -1, d->path, "there is no image in the folder");
+    if (d->name_count) qsort(d->names, d->name_count, sizeof *d->names, compare_names);
+    return r;
 }
 
 /* ---- annotations of VQA v2 */
@@ -3299,88 +3333,80 @@ static char *find_annotations(const char *path) {
     free(t.data);
     return NULL;
 }
-static int compare_places(const void *a, const void *b) {
-    const place *x = *(place *const *)a, *y = *(place *const *)b;
-    return (x->question_id > y->question_id) - (x->question_id < y->question_id);
+static int compare_questions(const void *a, const void *b) {
+    const question_at *x = (const question_at *)a, *y = (const question_at *)b;
+    return (x->id > y->id) - (x->id < y->id);
 }
-static int compare_wanted(const void *a, const void *b) {
-    const wanted_note *x = (const wanted_note *)a, *y = (const wanted_note *)b;
-    return (x->question_id > y->question_id) - (x->question_id < y->question_id);
-}
-static vp_result annotation_id(const vp_json *value, int64_t at, int64_t *id, vp_error *error) {
-    if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), id) == VP_OK) return VP_OK;
-    return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs a whole \"question_id\"");
+/* The first of the questions that an annotation belongs to, or the end; an id can stand there more than once. */
+static vp_result find_question(const loader *l, const vp_json *value, int64_t at, size_t *first, int64_t *id, vp_error *error) {
+    size_t low = 0, high = l->question_count;
+    if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), id) != VP_OK)
+        return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs a whole \"question_id\"");
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->questions[middle].id < *id) low = middle + 1; else high = middle;
+    }
+    *first = low;
+    return VP_OK;
 }
 static vp_result take_stratum(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     loader *l = (loader *)user;
     int64_t id = 0;
-    size_t low = 0, high = l->population;
-    vp_result r = annotation_id(value, at, &id, error);
+    size_t i = 0;
+    vp_result r = find_question(l, value, at, &i, &id, error);
     (void)bytes;
-    while (r == VP_OK && low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->by_question[middle]->question_id < id) low = middle + 1; else high = middle;
-    }
-    for (; r == VP_OK && low < l->population && l->by_question[low]->question_id == id; low++) read_stratum(l, value, l->by_question[low]);
+    for (; r == VP_OK && i < l->question_count && l->questions[i].id == id; i++) read_stratum(l, value, l->questions[i].index);
     return r;
 }
 static vp_result take_annotation(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     loader *l = (loader *)user;
     int64_t id = 0;
-    size_t low = 0, high = l->wanted_count;
-    vp_result r = annotation_id(value, at, &id, error);
-    while (r == VP_OK && low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->wanted[middle].question_id < id) low = middle + 1; else high = middle;
-    }
-    for (; r == VP_OK && low < l->wanted_count && l->wanted[low].question_id == id; low++) { /* of two annotations the last counts */
-        free(l->wanted[low].text);
-        l->wanted[low].text = copy_text(value->text, bytes);
+    size_t i = 0;
+    vp_result r = find_question(l, value, at, &i, &id, error);
+    for (; r == VP_OK && i < l->question_count && l->questions[i].id == id; i++) { /* of two annotations the last counts */
+        l->d->samples[l->questions[i].index].note_start = at;
+        l->d->samples[l->questions[i].index].note_bytes = (uint32_t)bytes; /* at most VALUE_BYTES_MAX */
     }
     return r;
 }
-/* Goes through the annotations with `element`; *path is the file's name afterwards, malloc'ed, or NULL when there is none. */
-static vp_result walk_annotations(loader *l, vp_result (*element)(void *, const vp_json *, int64_t, size_t, vp_error *), char **path,
-                                  vp_error *error) {
-    const char *named = text_of(l->o, "annotations");
+/* Goes through the annotations, if there are any, with `element`; the file is opened by the first call. */
+static vp_result walk_annotations(loader *l, vp_result (*element)(void *, const vp_json *, int64_t, size_t, vp_error *), vp_error *error) {
+    dataset *d = l->d;
+    const char *named = text_of(d->o, "annotations");
     stream_visitor v = {"annotations", element, NULL, l, 0};
-    source s;
     vp_result r;
-    *path = named ? copy_text(named, strlen(named)) : find_annotations(l->d->path);
-    if (!*path) return VP_OK;
-    if ((r = source_open(&s, *path, error)) != VP_OK) return r;
-    r = stream_walk(&s, &v, error);
-    source_close(&s);
-    if (r == VP_OK && !v.found) r = vp_fail(error, VP_ERR_FORMAT, -1, *path, "has no \"annotations\"");
-    return r;
+    if (!d->notes_path) {
+        d->notes_path = named ? copy_text(named, strlen(named)) : find_annotations(d->path);
+        if (!d->notes_path) return VP_OK;
+        if ((r = source_open(&d->notes, d->notes_path, error)) != VP_OK) return r;
+    }
+    r = stream_walk(&d->notes, &v, error);
+    return r == VP_OK && !v.found ? vp_fail(error, VP_ERR_FORMAT, -1, d->notes_path, "has no \"annotations\"") : r;
+}
+/* The questions by id: of the places that the samples were drawn as, or (chosen NULL) of all places. */
+static void sort_questions(loader *l, const int64_t *chosen, size_t count) {
+    l->questions = (question_at *)resize(l->questions, count, sizeof *l->questions);
+    l->question_count = count;
+    for (size_t i = 0; i < count; i++) {
+        l->questions[i].id = l->question_ids[chosen ? (size_t)chosen[i] : i];
+        l->questions[i].index = i;
+    }
+    if (count) qsort(l->questions, count, sizeof *l->questions, compare_questions);
 }
 static vp_result find_strata(loader *l, vp_error *error) {
-    char *path = NULL;
-    vp_result r;
     if (l->with_field) return VP_OK; /* the questions have the field */
-    l->by_question = (place **)resize(NULL, l->population, sizeof *l->by_question);
-    for (size_t i = 0; i < l->population; i++) l->by_question[i] = &l->places[i];
-    if (l->population) qsort(l->by_question, l->population, sizeof *l->by_question, compare_places);
-    r = walk_annotations(l, take_stratum, &path, error);
-    free(path);
-    return r;
+    sort_questions(l, NULL, l->population);
+    return walk_annotations(l, take_stratum, error);
 }
 static vp_result find_notes(loader *l, const int64_t *chosen, vp_error *error) {
-    char *path = NULL;
+    dataset *d = l->d;
     size_t found = 0;
     vp_result r;
-    l->wanted_count = l->d->count;
-    l->wanted = (wanted_note *)zeroed(l->wanted_count, sizeof *l->wanted);
-    for (size_t i = 0; i < l->wanted_count; i++) {
-        l->wanted[i].question_id = l->places[chosen[i]].question_id;
-        l->wanted[i].sample_index = i;
-    }
-    if (l->wanted_count) qsort(l->wanted, l->wanted_count, sizeof *l->wanted, compare_wanted);
-    r = walk_annotations(l, take_annotation, &path, error);
-    for (size_t i = 0; i < l->wanted_count; i++) found += l->wanted[i].text != NULL;
-    if (r == VP_OK && path && !found)
-        r = vp_fail(error, VP_ERR_MISMATCH, -1, path, "holds no annotation of these questions: it belongs to other ones");
-    free(path);
+    sort_questions(l, chosen, d->count);
+    r = walk_annotations(l, take_annotation, error);
+    for (size_t i = 0; i < d->count; i++) found += d->samples[i].note_start >= 0;
+    if (r == VP_OK && d->notes_path && !found)
+        r = vp_fail(error, VP_ERR_MISMATCH, -1, d->notes_path, "holds no annotation of these questions: it belongs to other ones");
     return r;
 }
 
@@ -3399,8 +3425,7 @@ static int check_references(const char *path, const vp_json *j, const sample *a)
 }
 
 /* Prompt, ids and data set of a parsed record. */
-static int read_prompt(const loader *l, const vp_json *j, sample *a) {
-    const char *path = l->d->path;
+static int read_prompt(const dataset *d, const model *m, const vp_json *j, sample *a) {
     prompt_fields f;
     vp_prompt_info info;
     vp_error error = {VP_OK, -1, "", ""};
@@ -3409,31 +3434,31 @@ static int read_prompt(const loader *l, const vp_json *j, sample *a) {
     vp_result r;
     memset(&f, 0, sizeof f);
     r = read_prompt_fields(j, &f, &error);
-    if (r == VP_OK && !f.question_count && !l->d->defaults && !prompt_dataset_of(&f, NULL))
+    if (r == VP_OK && !f.question_count && !d->defaults && !prompt_dataset_of(&f, NULL))
         r = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
     if (r == VP_OK)
-        r = build_prompt(&f, l->d->defaults, text_of(l->o, "style"), number_of(l->o, "seed"), a->id, &a->prompt, &info, &error);
+        r = build_prompt(&f, d->defaults, text_of(d->o, "style"), number_of(d->o, "seed"), a->id, &a->prompt, &info, &error);
     if (r == VP_OK) {
-        a->dataset = prompt_dataset_of(&f, l->d->defaults);
+        a->dataset = prompt_dataset_of(&f, d->defaults);
         a->no_image = !info.has_image;
         a->no_bos = !info.bos_prepended;
         a->question = f.question_count ? copy_text(f.questions[f.question_count - 1], strlen(f.questions[f.question_count - 1])) : copy_text("", 0);
         a->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
-        code = tokenize_prompt(l->m, a);
+        code = tokenize_prompt(m, a);
     } else {
         error_line(reason, sizeof reason, r, &error);
-        code = bad_record(path, a->id, reason);
+        code = bad_record(d->path, a->id, reason);
     }
     prompt_fields_free(&f);
     return code;
 }
 /* Relative names start at --image_dir, else at the data set's own folder. */
-static char *image_path_of(const loader *l, const char *name) {
-    const char *path = l->d->path, *slash = strrchr(path, '/');
+static char *image_path_of(const dataset *d, const char *name) {
+    const char *path = d->path, *slash = strrchr(path, '/');
     char *folder, *joined;
     if (name[0] == '/') return copy_text(name, strlen(name));
-    if (text_of(l->o, "image_dir")) return join_path(text_of(l->o, "image_dir"), name);
-    if (l->kind == DATA_FOLDER) return join_path(path, name);
+    if (text_of(d->o, "image_dir")) return join_path(text_of(d->o, "image_dir"), name);
+    if (d->kind == DATA_FOLDER) return join_path(path, name);
     if (!slash) return copy_text(name, strlen(name));
     folder = copy_text(path, (size_t)(slash - path) + 1);
     joined = join_path(folder, name);
@@ -3441,13 +3466,13 @@ static char *image_path_of(const loader *l, const char *name) {
     return joined;
 }
 /* COCO_val2014_000000262148.jpg, in the folder or in its val2014 */
-static char *official_image(const loader *l, int64_t image_id) {
-    size_t capacity = strlen(l->subtype) + 48;
+static char *official_image(const dataset *d, int64_t image_id) {
+    size_t capacity = strlen(d->subtype) + 48;
     char *name = (char *)resize(NULL, capacity, 1), *inside, *first, *second;
-    snprintf(name, capacity, "COCO_%s_%012lld.jpg", l->subtype, (long long)image_id);
-    first = image_path_of(l, name);
-    inside = join_path(l->subtype, name);
-    second = image_path_of(l, inside);
+    snprintf(name, capacity, "COCO_%s_%012lld.jpg", d->subtype, (long long)image_id);
+    first = image_path_of(d, name);
+    inside = join_path(d->subtype, name);
+    second = image_path_of(d, inside);
     free(name);
     free(inside);
     if (access(first, F_OK) && access(second, F_OK) == 0) {
@@ -3459,30 +3484,29 @@ static char *official_image(const loader *l, int64_t image_id) {
 }
 
 /* The sample's text, which stays for the metadata -> prompt, references, image. */
-static int read_record(loader *l, sample *a) {
-    const char *path = l->d->path;
+static int read_record(const dataset *d, const model *m, parsed *scratch, sample *a) {
     vp_error error = {VP_OK, -1, "", ""};
-    const vp_json *j = &l->scratch.json;
+    const vp_json *j = &scratch->json;
     char *name, reason[LINE_BYTES];
     int64_t image_id = 0;
     uint32_t node;
     int code;
-    vp_result r = parse_json(&l->scratch, a->record, strlen(a->record), &error);
+    vp_result r = parse_json(scratch, a->record, strlen(a->record), &error);
     if (r != VP_OK || !node_is(j, 0, VP_JSON_OBJECT)) {
         snprintf(reason, sizeof reason, "%s (byte %lld)", r == VP_OK ? "want one JSON object" : error.text,
                  (long long)(error.offset < 0 ? 0 : error.offset));
-        return bad_record(path, a->id, reason);
+        return bad_record(d->path, a->id, reason);
     }
-    if ((code = read_prompt(l, j, a)) != 0 || (code = check_references(path, j, a)) != 0) return code;
-    if (l->kind == DATA_VQA) {
+    if ((code = read_prompt(d, m, j, a)) != 0 || (code = check_references(d->path, j, a)) != 0) return code;
+    if (d->kind == DATA_VQA) {
         vp_json_to_int(j, vp_json_get(j, 0, "image_id"), &image_id); /* checked when it was found */
-        a->image_path = official_image(l, image_id);
+        a->image_path = official_image(d, image_id);
         return 0;
     }
     node = vp_json_get(j, 0, "image");
     if (a->no_image || node == VP_JSON_NONE || node_is(j, node, VP_JSON_NULL)) return 0;
-    if ((name = node_text(j, node)) == NULL) return bad_record(path, a->id, "\"image\" must be a string");
-    a->image_path = image_path_of(l, name);
+    if ((name = node_text(j, node)) == NULL) return bad_record(d->path, a->id, "\"image\" must be a string");
+    a->image_path = image_path_of(d, name);
     free(name);
     return 0;
 }
@@ -3503,12 +3527,12 @@ static vp_result put_answers(vp_json_writer *w, const vp_json *note, const char 
     return VP_OK;
 }
 /* Question and annotation as one record, as a line of JSONL would have it: "id" first, answers as strings. */
-static vp_result merge_note(loader *l, const char *note, text_buffer *out, vp_error *error) {
-    const char *answer = l->d->defaults && !strcmp(l->d->defaults->name, "okvqa") ? "raw_answer" : "answer"; /* as the reference scores OK-VQA */
-    const vp_json *j = &l->scratch.json, *n = &l->note.json;
+static vp_result merge_note(const dataset *d, reader *x, int has_note, text_buffer *out, vp_error *error) {
+    const char *answer = d->defaults && !strcmp(d->defaults->name, "okvqa") ? "raw_answer" : "answer"; /* as the reference scores OK-VQA */
+    const vp_json *j = &x->scratch.json, *n = &x->note.json;
     vp_json_writer w;
-    vp_result r = parse_json(&l->scratch, l->text.data, l->text.bytes, error);
-    if (r == VP_OK && note) r = parse_json(&l->note, note, strlen(note), error);
+    vp_result r = parse_json(&x->scratch, x->text.data, x->text.bytes, error);
+    if (r == VP_OK && has_note) r = parse_json(&x->note, x->note_text.data, x->note_text.bytes, error);
     if (r != VP_OK) return r;
     vp_json_writer_init_sink(&w, text_sink, out, 0);
     vp_json_begin_object(&w);
@@ -3516,14 +3540,14 @@ static vp_result merge_note(loader *l, const char *note, text_buffer *out, vp_er
     json_node(&w, j, vp_json_get(j, 0, "question_id"));
     for (uint32_t i = 1; i < j->node_count; i = j->nodes[i + 1].end) {
         char *key = node_text(j, i);
-        if (key && strcmp(key, "id") && (strcmp(key, "answers") || !note)) {
+        if (key && strcmp(key, "id") && (strcmp(key, "answers") || !has_note)) {
             vp_json_key(&w, key);
             json_node(&w, j, i + 1);
         }
         free(key);
     }
-    if (note && (r = put_answers(&w, n, answer, error)) != VP_OK) return r;
-    for (uint32_t i = 1; note && i < n->node_count; i = n->nodes[i + 1].end) {
+    if (has_note && (r = put_answers(&w, n, answer, error)) != VP_OK) return r;
+    for (uint32_t i = 1; has_note && i < n->node_count; i = n->nodes[i + 1].end) {
         char *key = node_text(n, i);
         if (key && strcmp(key, "id") && strcmp(key, "answers") && vp_json_get(j, 0, key) == VP_JSON_NONE) {
             vp_json_key(&w, key);
@@ -3535,83 +3559,136 @@ static vp_result merge_note(loader *l, const char *note, text_buffer *out, vp_er
     return vp_json_finish(&w);
 }
 /* an image of a folder and the one question */
-static void make_folder_record(const loader *l, const char *name, text_buffer *out) {
+static void make_folder_record(const dataset *d, const char *name, text_buffer *out) {
     vp_json_writer w;
     vp_json_writer_init_sink(&w, text_sink, out, 0);
     vp_json_begin_object(&w);
     put_text(&w, "id", name);
     put_text(&w, "image", name);
-    if (text_of(l->o, "prompt")) put_text(&w, "question", text_of(l->o, "prompt"));
+    if (text_of(d->o, "prompt")) put_text(&w, "question", text_of(d->o, "prompt"));
     vp_json_end_object(&w);
     vp_json_finish(&w);
 }
-/* The text of a sample's record, malloc'ed. */
-static vp_result fetch_record(loader *l, const place *p, const char *note, char **record, vp_error *error) {
-    text_buffer out = {NULL, 0, 0};
+/* What stands at an entry's places -> x->text and x->note_text, and the hash of both. */
+static vp_result fetch_texts(const dataset *d, reader *x, const entry *e, uint64_t *hash, vp_error *error) {
     vp_result r = VP_OK;
-    if (l->kind == DATA_FOLDER) make_folder_record(l, l->names[p->number], &out);
-    else r = source_text(&l->s, p->start, p->bytes, &l->text, error);
-    if (r == VP_OK && l->kind == DATA_VQA) r = merge_note(l, note, &out, error);
-    if (r == VP_OK && l->kind == DATA_LINES) {
-        size_t bytes = strlen(l->text.data);
-        if (bytes != l->text.bytes) r = vp_fail(error, VP_ERR_FORMAT, p->start + (int64_t)bytes, l->s.path, "a NUL byte stands in it");
-        text_add(&out, l->text.data, l->text.bytes);
-    }
-    if (r == VP_OK) *record = copy_text(out.data, out.bytes); /* no spare room: a data set keeps many */
-    free(out.data);
+    x->text.bytes = x->note_text.bytes = 0;
+    if (d->kind == DATA_FOLDER) make_folder_record(d, d->names[e->id], &x->text);
+    else r = source_text(&d->s, e->start, e->bytes, &x->text, error);
+    if (r == VP_OK && e->note_start >= 0) r = source_text(&d->notes, e->note_start, e->note_bytes, &x->note_text, error);
+    *hash = hash_bytes(hash_bytes(HASH_START, x->text.data, x->text.bytes), x->note_text.data, x->note_text.bytes);
     return r;
 }
+/* The fetched texts -> the sample: record, prompt, ids, image path. 0 or an exit code, after a message. */
+static int read_sample(const dataset *d, const model *m, reader *x, const entry *e, sample *a) {
+    vp_error error = {VP_OK, -1, "", ""};
+    text_buffer merged = {NULL, 0, 0};
+    vp_result r = VP_OK;
+    int code;
+    a->id = e->id;
+    if (d->kind == DATA_VQA) r = merge_note(d, x, e->note_start >= 0, &merged, &error);
+    else if (memchr(x->text.data, 0, x->text.bytes))
+        r = vp_fail(&error, VP_ERR_FORMAT, e->start + (int64_t)strlen(x->text.data), d->path, "a NUL byte stands in it");
+    if (r == VP_OK) a->record = d->kind == DATA_VQA ? copy_text(merged.data, merged.bytes) : copy_text(x->text.data, x->text.bytes);
+    code = r == VP_OK ? read_record(d, m, &x->scratch, a) : complain_result(exit_code_of(r), d->path, r, &error);
+    free(merged.data);
+    return code;
+}
 
-/* The upright size from the file's header; a file that cannot be used becomes the sample's reason, not the sweep's end. */
-static void read_image_size(sample *a, const sample *before) {
+/* Loads a sample that was planned, for sample_free: its record, prompt, tokens and image path, and the size that its image had.
+ * 0; or EXIT_INPUT after a message, *a empty: the file cannot be read, or says something else now. */
+static int dataset_sample(const dataset *d, const model *m, size_t index, sample *a) {
+    const entry *e = &d->samples[index];
+    vp_error error = {VP_OK, -1, "", ""};
+    reader x;
+    uint64_t hash = 0;
+    vp_result r;
+    int code;
+    memset(a, 0, sizeof *a);
+    memset(&x, 0, sizeof x);
+    r = fetch_texts(d, &x, e, &hash, &error);
+    if (r != VP_OK) code = complain_result(exit_code_of(r), d->path, r, &error);
+    else if (hash != e->hash)
+        code = bad_record(d->path, e->id, "the record changed since the sweep was planned: put the file back, or sweep the new one into another folder");
+    else code = read_sample(d, m, &x, e, a);
+    reader_free(&x);
+    a->width_px = e->width_px;
+    a->height_px = e->height_px;
+    if (!code && e->reason) {
+        char reason[LINE_BYTES];
+        snprintf(reason, sizeof reason, "%.320s: %.480s", a->image_path, d->reasons[e->reason - 1]);
+        a->reason = copy_text(reason, strlen(reason));
+    }
+    if (!code) return 0;
+    sample_free(a);
+    memset(a, 0, sizeof *a);
+    return code;
+}
+/* A planned sample's image; EXIT_INPUT and a reason where it vanished, broke or has another size now. */
+static int sample_image(const sample *a, vp_image *image, char *reason, size_t capacity) {
+    int code = load_image(a->image_path, image, reason, capacity);
+    if (code || (image->width_px == a->width_px && image->height_px == a->height_px)) return code;
+    snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned", a->image_path, image->width_px,
+             image->height_px, a->width_px, a->height_px);
+    vp_image_free(image);
+    return EXIT_INPUT;
+}
+
+/* The number of a reason, equal texts once; when the table is full the last place stands for all others. */
+static int32_t add_reason(dataset *d, const char *text) {
+    int32_t i = 0;
+    if (d->reason_count == REASONS_MAX - 1) text = "the image cannot be used (one of many kinds of faults; look at the file)";
+    while (i < d->reason_count && strcmp(d->reasons[i], text)) i++;
+    if (i == REASONS_MAX) return i;
+    if (i == d->reason_count) d->reasons[d->reason_count++] = copy_text(text, strlen(text));
+    return i + 1;
+}
+/* The upright size from the file's header; a file that cannot be used gives its sample a reason, and does not end the sweep. */
+static void read_image_size(dataset *d, const char *path, entry *e) {
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, reason[LINE_BYTES];
     size_t bytes = 0;
-    vp_result r;
-    if (!a->image_path) return;
-    if (before && before->image_path && !before->reason && !strcmp(before->image_path, a->image_path)) { /* questions about an image stand together */
-        a->width_px = before->width_px;
-        a->height_px = before->height_px;
-        return;
-    }
-    r = vp_file_read(a->image_path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-    if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &a->width_px, &a->height_px, &error);
+    vp_result r = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+    if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &e->width_px, &e->height_px, &error);
     free(file);
     if (r == VP_OK) return;
     error_line(reason, sizeof reason, r, &error);
-    a->reason = copy_text(reason, strlen(reason));
+    e->reason = (unsigned char)add_reason(d, !strcmp(error.where, path) && error.text[0] ? error.text : reason);
 }
 
 /* ---- a whole data set */
 static vp_result find_records(loader *l, vp_error *error) {
     stream_visitor v = {"questions", take_question, take_member, l, 0};
+    dataset *d = l->d;
     vp_result r;
-    if (is_folder(l->d->path)) {
-        l->kind = DATA_FOLDER;
+    if (is_folder(d->path)) {
+        d->kind = DATA_FOLDER;
         return find_images(l, error);
     }
-    if ((r = source_open(&l->s, l->d->path, error)) != VP_OK) return r;
-    l->kind = is_vqa(&l->s) ? DATA_VQA : DATA_LINES;
-    if (l->kind == DATA_LINES) return find_lines(l, error);
-    if (!l->d->defaults) l->d->defaults = vp_prompt_dataset_find("coco_2014_vqa");
-    r = stream_walk(&l->s, &v, error);
-    if (r == VP_OK) r = check_subtype(l, error);
+    if ((r = source_open(&d->s, d->path, error)) != VP_OK) return r;
+    d->kind = is_vqa(&d->s) ? DATA_VQA : DATA_LINES;
+    if (d->kind == DATA_LINES) return find_lines(l, error);
+    if (!d->defaults) d->defaults = vp_prompt_dataset_find("coco_2014_vqa");
+    r = stream_walk(&d->s, &v, error);
+    if (r == VP_OK) r = check_subtype(d, error);
     return r == VP_OK && l->field ? find_strata(l, error) : r;
 }
 /* --prompt, --annotations, --image_dir go with some kinds of data only: a word that has no effect is a mistake. */
 static int check_data_options(const loader *l) {
-    int caption = l->d->defaults && l->d->defaults->kind == VP_PROMPT_CAPTION;
-    if (l->kind == DATA_FOLDER && !given(l->o, "prompt") && !caption)
-        return complain(EXIT_USAGE, "--data %s is a folder of images: what is asked of each? -p TEXT", l->d->path);
-    if (l->kind != DATA_FOLDER && given(l->o, "prompt"))
-        return complain(EXIT_USAGE, "-p goes with a folder of images; %s has its own questions", l->d->path);
-    if (l->kind != DATA_VQA && given(l->o, "annotations"))
-        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is none", l->d->path);
-    if (l->kind == DATA_FOLDER && given(l->o, "image_dir"))
-        return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", l->d->path);
-    if (l->kind == DATA_FOLDER && l->field) return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", l->field);
+    const dataset *d = l->d;
+    const options *o = d->o;
+    int caption = d->defaults && d->defaults->kind == VP_PROMPT_CAPTION;
+    if (d->kind == DATA_FOLDER && !given(o, "prompt") && !caption)
+        return complain(EXIT_USAGE, "--data %s is a folder of images: what is asked of each? -p TEXT", d->path);
+    if (d->kind != DATA_FOLDER && given(o, "prompt"))
+        return complain(EXIT_USAGE, "-p goes with a folder of images; %s has its own questions", d->path);
+    if (d->kind != DATA_VQA && given(o, "annotations"))
+        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is none", d->path);
+    if (d->kind == DATA_FOLDER && given(o, "image_dir"))
+        return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", d->path);
+    if (d->kind == DATA_FOLDER && l->field) return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", l->field);
     if (l->population && l->field && !l->with_field)
-        return complain(EXIT_USAGE, "--stratify_by: no record of %s has \"%s\"", l->d->path, l->field);
+        return complain(EXIT_USAGE, "--stratify_by: no record of %s has \"%s\"", d->path, l->field);
     return 0;
 }
 
@@ -3621,8 +3698,9 @@ static int compare_numbers(const void *a, const void *b) {
 }
 /* Draws the samples: *chosen int64 [d->count], ascending, malloc'ed. Strata are numbered by their hashes, which no order of records moves. */
 static int choose_records(loader *l, int64_t **chosen) {
-    uint32_t seed = (uint32_t)number_of(l->o, "seed"), *stratum, strata = 0;
-    size_t count = (size_t)number_of(l->o, "num_samples");
+    const options *o = l->d->o;
+    uint32_t seed = (uint32_t)number_of(o, "seed"), *stratum, strata = 0;
+    size_t count = (size_t)number_of(o, "num_samples");
     uint64_t *values;
     vp_result r;
     if (!l->field || l->population > INT32_MAX) {
@@ -3632,11 +3710,11 @@ static int choose_records(loader *l, int64_t **chosen) {
     }
     values = (uint64_t *)resize(NULL, l->population, sizeof *values);
     stratum = (uint32_t *)resize(NULL, l->population, sizeof *stratum);
-    for (size_t i = 0; i < l->population; i++) values[i] = l->places[i].stratum;
+    memcpy(values, l->strata, l->population * sizeof *values);
     qsort(values, l->population, sizeof *values, compare_numbers);
     for (size_t i = 0; i < l->population; i++) if (!i || values[i] != values[strata - 1]) values[strata++] = values[i];
     for (size_t i = 0; i < l->population; i++) {
-        const uint64_t *found = (const uint64_t *)bsearch(&l->places[i].stratum, values, strata, sizeof *values, compare_numbers);
+        const uint64_t *found = (const uint64_t *)bsearch(&l->strata[i], values, strata, sizeof *values, compare_numbers);
         stratum[i] = (uint32_t)(found - values);
     }
     *chosen = (int64_t *)resize(NULL, l->population + 2 * (size_t)strata, sizeof **chosen);
@@ -3646,26 +3724,59 @@ static int choose_records(loader *l, int64_t **chosen) {
     return r == VP_OK ? 0 : complain(EXIT_USAGE, "--stratify_by: %s", vp_result_text(r));
 }
 
-static int load_samples(loader *l, const int64_t *chosen) {
+/* Places of the drawn records; those of all others are forgotten. */
+static int keep_places(loader *l, const int64_t *chosen) {
     dataset *d = l->d;
     vp_error error = {VP_OK, -1, "", ""};
-    char **notes = (char **)zeroed(d->count, sizeof *notes);
-    vp_result r = l->kind == DATA_VQA ? find_notes(l, chosen, &error) : VP_OK;
-    int code = r == VP_OK ? 0 : complain_result(exit_code_of(r), d->path, r, &error);
-    for (size_t i = 0; i < l->wanted_count; i++) notes[l->wanted[i].sample_index] = l->wanted[i].text;
-    d->samples = (sample *)zeroed(d->count, sizeof *d->samples);
-    for (size_t i = 0; i < d->count && !code; i++) {
-        sample *a = &d->samples[i];
-        a->id = l->places[chosen[i]].number;
-        r = fetch_record(l, &l->places[chosen[i]], notes[i], &a->record, &error);
-        if (r != VP_OK) code = complain_result(exit_code_of(r), d->path, r, &error);
-        else code = read_record(l, a);
-        if (!code) read_image_size(a, i ? a - 1 : NULL);
-        free(notes[i]);
-        notes[i] = NULL;
+    vp_result r = VP_OK;
+    d->samples = (entry *)zeroed(d->count, sizeof *d->samples);
+    for (size_t i = 0; i < d->count; i++) {
+        const place *p = &l->places[chosen[i]];
+        d->samples[i].id = p->number;
+        d->samples[i].start = p->start;
+        d->samples[i].bytes = p->bytes;
+        d->samples[i].note_start = -1;
     }
-    for (size_t i = 0; i < d->count; i++) free(notes[i]);
-    free(notes);
+    if (d->kind == DATA_VQA) r = find_notes(l, chosen, &error);
+    free(l->places);
+    l->places = NULL;
+    return r == VP_OK ? 0 : complain_result(exit_code_of(r), d->path, r, &error);
+}
+/* Every sample is read once, so that what is wrong with it is told before anything is measured; what a plan needs stays. */
+static int check_samples(loader *l) {
+    dataset *d = l->d;
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_prompt_dataset *same = NULL;
+    sample a, before; /* questions about an image stand together: its size is read once */
+    int code = 0;
+    d->hash = HASH_START;
+    memset(&before, 0, sizeof before);
+    for (size_t i = 0; i < d->count && !code; i++) {
+        entry *e = &d->samples[i];
+        vp_result r = fetch_texts(d, &l->r, e, &e->hash, &error);
+        memset(&a, 0, sizeof a);
+        code = r == VP_OK ? read_sample(d, l->m, &l->r, e, &a) : complain_result(exit_code_of(r), d->path, r, &error);
+        if (!code && interrupted) code = complain(EXIT_INTERRUPTED, "interrupted while %s was read; nothing was measured or written", d->path);
+        if (!code) {
+            same = !i || same == a.dataset ? a.dataset : NULL;
+            e->text_count = a.text_count;
+            e->no_bos = a.no_bos != 0;
+            e->has_image = a.image_path != NULL;
+            if (a.image_path && before.image_path && !strcmp(before.image_path, a.image_path)) {
+                e->width_px = e[-1].width_px;
+                e->height_px = e[-1].height_px;
+                e->reason = e[-1].reason;
+            } else if (a.image_path) read_image_size(d, a.image_path, e);
+            d->hash = hash_text(hash_text(hash_text(d->hash, a.record), a.prompt), a.image_path);
+            d->hash = hash_number(hash_number(hash_number(d->hash, a.id), e->width_px), e->height_px);
+            show_progress("%s: %zu of %zu samples", d->path, i + 1, d->count);
+        }
+        sample_free(&before);
+        before = a;
+    }
+    sample_free(&before);
+    close_progress();
+    if (!d->defaults) d->defaults = same; /* defaults that the records agree on count for a file whose name says nothing */
     return code;
 }
 
@@ -3682,15 +3793,27 @@ static char *task_name(const options *o, const char *path) {
     }
     return copy_text(name, strlen(name));
 }
-/* Defaults that the records agree on count for a file whose name says nothing. */
-static void settle_defaults(const options *o, dataset *d) {
-    const vp_prompt_dataset *same = d->count ? d->samples[0].dataset : NULL;
-    for (size_t i = 1; i < d->count; i++) if (d->samples[i].dataset != same) same = NULL;
-    if (!d->defaults) d->defaults = same;
-    d->new_tokens = given(o, "max_new_tokens") ? (int32_t)number_of(o, "max_new_tokens") : d->defaults ? d->defaults->max_new_tokens : 16;
+/* --metric, else the metric of the data set's name, else of the name that its first record has. 0 or an exit code. */
+static int settle_metric(const model *m, dataset *d) {
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    vp_score_metric unknown;
+    char *name = NULL;
+    sample a;
+    int code = 0;
+    if (text_of(d->o, "metric") && vp_score_metric_find(text_of(d->o, "metric"), &d->metric) == VP_OK) return 0; /* checked before */
+    vp_score_metric_for_dataset("", &unknown);
+    vp_score_metric_for_dataset(d->defaults ? d->defaults->name : d->task, &d->metric);
+    if (d->metric != unknown || !d->count) return 0;
+    if ((code = dataset_sample(d, m, 0, &a)) != 0) return code;
+    if (parse_json(&p, a.record, strlen(a.record), NULL) == VP_OK && (name = node_text(&p.json, vp_json_get(&p.json, 0, "dataset"))) != NULL)
+        vp_score_metric_for_dataset(name, &d->metric);
+    sample_free(&a);
+    free(name);
+    free(p.nodes);
+    return 0;
 }
 
-/* File or folder -> the sampled records, in file order. */
+/* File or folder -> the sampled records, in file order. d->path is set; dataset_free, also after a failure. */
 static int load_dataset(const options *o, const model *m, dataset *d) {
     vp_error error = {VP_OK, -1, "", ""};
     loader l;
@@ -3698,46 +3821,28 @@ static int load_dataset(const options *o, const model *m, dataset *d) {
     vp_result r;
     int code;
     memset(&l, 0, sizeof l);
-    l.o = o;
     l.m = m;
     l.d = d;
-    l.s.fd = -1;
     l.field = text_of(o, "stratify_by");
+    d->o = o;
+    d->s.fd = d->notes.fd = -1;
     d->task = task_name(o, d->path);
     d->defaults = vp_prompt_dataset_find(d->task);
     for (char *c = d->task; *c; c++) if (*c == '_') *c = '-';
     r = find_records(&l, &error);
     code = r == VP_OK ? check_data_options(&l) : complain_result(r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, d->path, r, &error);
-    if (!code && !l.population) code = complain(EXIT_INPUT, "%s: there is no %s in it", d->path, l.kind == DATA_VQA ? "question" : "line");
+    if (!code && !l.population) code = complain(EXIT_INPUT, "%s: there is no %s in it", d->path, d->kind == DATA_VQA ? "question" : "line");
     if (!code) code = choose_records(&l, &chosen);
-    if (!code) code = load_samples(&l, chosen);
-    if (!code) settle_defaults(o, d);
-    source_close(&l.s);
-    texts_free(l.names, l.names ? l.population : 0);
-    free(l.places);
-    free(l.by_question);
-    free(l.wanted);
-    free(l.subtype);
-    free(l.scratch.nodes);
-    free(l.note.nodes);
-    free(l.text.data);
+    if (!code) code = keep_places(&l, chosen);
     free(chosen);
-    return code;
-}
-
-/* --metric, else the metric of the data set's name, else of the name that its first record has. */
-static void settle_metric(const options *o, dataset *d) {
-    parsed p = {{NULL, NULL, 0}, NULL, 0};
-    vp_score_metric unknown;
-    char *name = NULL;
-    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &d->metric) == VP_OK) return; /* checked before */
-    vp_score_metric_for_dataset("", &unknown);
-    vp_score_metric_for_dataset(d->defaults ? d->defaults->name : d->task, &d->metric);
-    if (d->metric == unknown && d->count && d->samples[0].record && parse_json(&p, d->samples[0].record, strlen(d->samples[0].record), NULL) == VP_OK
-        && (name = node_text(&p.json, vp_json_get(&p.json, 0, "dataset"))) != NULL)
-        vp_score_metric_for_dataset(name, &d->metric);
-    free(name);
-    free(p.nodes);
+    free(l.places);
+    free(l.strata);
+    free(l.question_ids);
+    free(l.questions);
+    if (!code) code = check_samples(&l);
+    reader_free(&l.r);
+    d->new_tokens = given(o, "max_new_tokens") ? (int32_t)number_of(o, "max_new_tokens") : d->defaults ? d->defaults->max_new_tokens : 16;
+    return code ? code : settle_metric(m, d);
 }
 
 /* ============================================================================================== plan >>plan */
@@ -3773,13 +3878,13 @@ static vp_tile_options cell_tiles(const cell *c) {
 }
 
 /* Layout of a sample's image in a configuration; NULL for text only and where the image cannot be used (then reason says why). */
-static const vp_layout *cell_layout(const model *m, const cell *c, const sample *a, vp_layout *layout, char *reason, size_t capacity) {
+static const vp_layout *cell_layout(const model *m, const cell *c, const entry *e, vp_layout *layout, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_tile_options tiles = cell_tiles(c);
     vp_result r;
-    snprintf(reason, capacity, "%s", a->reason ? a->reason : "");
-    if (!a->image_path || a->reason) return NULL;
-    r = vp_layout_compute(&m->config.geometry, &tiles, a->width_px, a->height_px, layout, &error);
+    snprintf(reason, capacity, "%s", e->reason ? c->set->reasons[e->reason - 1] : "");
+    if (!e->has_image || e->reason) return NULL;
+    r = vp_layout_compute(&m->config.geometry, &tiles, e->width_px, e->height_px, layout, &error);
     if (r == VP_OK) return layout;
     error_line(reason, capacity, r, &error);
     return NULL;
@@ -3803,16 +3908,19 @@ static void cell_work(const plan *p, const cell *c, const sample *a, const vp_la
 static void plan_cell(const model *m, plan *p, cell *c) {
     char name[512], reason[LINE_BYTES];
     vp_layout layout;
-    double *crops = (double *)resize(NULL, c->set->count, sizeof *crops);
-    size_t count = 0;
+    int64_t crops = 0, count = 0;
     for (size_t i = 0; i < c->set->count; i++) {
-        const sample *a = &c->set->samples[i];
-        const vp_layout *l = cell_layout(m, c, a, &layout, reason, sizeof reason);
+        const entry *e = &c->set->samples[i];
+        const vp_layout *l = cell_layout(m, c, e, &layout, reason, sizeof reason);
+        sample light;
         work k;
         int64_t need;
-        if (l) crops[count++] = l->crops;
+        if (l) { crops += l->crops; count++; }
         if (reason[0]) continue;
-        cell_work(p, c, a, l, NULL, &k);
+        memset(&light, 0, sizeof light);
+        light.text_count = e->text_count;
+        light.no_bos = e->no_bos;
+        cell_work(p, c, &light, l, NULL, &k);
         need = positions_of(&k);
         if (need > m->config.max_positions) continue;
         if (need > p->max_sequence) p->max_sequence = (int32_t)need;
@@ -3820,13 +3928,12 @@ static void plan_cell(const model *m, plan *p, cell *c) {
     }
     if (c->tier) /* the mean is cut to an integer, as the experiments do */
         snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", c->set->task, c->tier->name,
-                 count ? (int)vp_statistics_mean(crops, count) : 0, c->top_k, c->block_count);
+                 count ? (int)(crops / count) : 0, c->top_k, c->block_count);
     else snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", c->set->task, c->vision_tokens, c->top_k, c->block_count);
     c->file_name = copy_text(name, strlen(name));
     c->row_at = (int64_t *)resize(NULL, c->set->count, sizeof *c->row_at);
     for (size_t i = 0; i < c->set->count; i++) c->row_at[i] = -1;
     p->point_count += c->set->count;
-    free(crops);
 }
 
 static int check_lists(const options *o, const model *m) {
@@ -3899,12 +4006,7 @@ static int plan_fingerprint(const options *o, const model *m, plan *p) {
     }
     for (size_t s = 0; s < p->set_count; s++) {
         h = hash_text(hash_text(h, p->sets[s].task), vp_score_metric_of(p->sets[s].metric)->name);
-        h = hash_number(h, p->sets[s].new_tokens);
-        for (size_t i = 0; i < p->sets[s].count; i++) {
-            const sample *a = &p->sets[s].samples[i];
-            h = hash_text(hash_text(hash_text(h, a->record), a->prompt), a->image_path);
-            h = hash_number(hash_number(hash_number(h, a->id), a->width_px), a->height_px);
-        }
+        h = hash_number(hash_number(h, p->sets[s].new_tokens), (int64_t)p->sets[s].hash);
     }
     p->fingerprint = h;
     return 0;
@@ -3922,7 +4024,6 @@ static int plan_make(const options *o, const model *m, plan *p) {
         d->path = data->items[i];
         if ((code = load_dataset(o, m, d)) != 0) return code;
         if (d->new_tokens > p->new_tokens) p->new_tokens = d->new_tokens;
-        settle_metric(o, d);
         for (size_t k = 0; k < i; k++)
             if (!strcmp(d->task, p->sets[k].task))
                 return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders", p->sets[k].path, d->path, d->task);
@@ -3931,11 +4032,7 @@ static int plan_make(const options *o, const model *m, plan *p) {
     return code ? code : plan_fingerprint(o, m, p);
 }
 static void plan_free(plan *p) {
-    for (size_t s = 0; s < p->set_count; s++) {
-        for (size_t i = 0; i < p->sets[s].count; i++) sample_free(&p->sets[s].samples[i]);
-        free(p->sets[s].samples);
-        free(p->sets[s].task);
-    }
+    for (size_t s = 0; s < p->set_count; s++) dataset_free(&p->sets[s]);
     for (size_t i = 0; i < p->cell_count; i++) {
         free(p->cells[i].blocks);
         free(p->cells[i].file_name);
@@ -4496,8 +4593,7 @@ static int measure_point(sweep *x, const cell *c, const sample *a, const vp_layo
     return 0;
 }
 
-static int write_point(sweep *x, cell *c, size_t index, const vp_layout *layout, const char *reason) {
-    const sample *a = &c->set->samples[index];
+static int write_point(sweep *x, cell *c, size_t index, const sample *a, const vp_layout *layout, const char *reason) {
     vp_tile_options tiles = cell_tiles(c);
     point p = {a, layout, c->tier ? c->tier->name : NULL, 0, 0, c->top_k, c->blocks, c->block_count, x->runs, reason ? 0 : x->p.run_count, reason,
                c->set->metric, x->p.ignore_eos};
@@ -4529,34 +4625,37 @@ static int write_point(sweep *x, cell *c, size_t index, const vp_layout *layout,
     return 0;
 }
 
-/* All configurations of one sample; the image is decoded once. */
+static void sweep_progress(const sweep *x, const cell *c, const sample *a) {
+    double seconds = (double)(vp_clock_ns() - x->start_ns) / 1e9, rate = (double)(x->done - x->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
+    int64_t left = (int64_t)((double)(x->p.point_count - x->done) / rate);
+    show_progress("%zu of %zu points, %.2f points/s, ETA %lld:%02lld:%02lld, sample %lld, %s", x->done, x->p.point_count, rate,
+                  (long long)(left / 3600), (long long)(left / 60 % 60), (long long)(left % 60), (long long)a->id, c->file_name);
+}
+/* All configurations of one sample; it is read when the first needs it, and its image decoded once. */
 static int sweep_sample(sweep *x, cell *cells, size_t cell_count, size_t index) {
-    const sample *a = &cells->set->samples[index];
+    const dataset *d = cells->set;
+    sample a;
     vp_image image = {0, 0, NULL};
     char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
-    int code = 0, tried = 0;
+    int code = 0, loaded = 0, tried = 0;
+    memset(&a, 0, sizeof a);
     for (size_t i = 0; i < cell_count && !code && !interrupted; i++) {
         cell *c = &cells[i];
         vp_layout layout;
         const vp_layout *l;
-        double seconds;
         if (c->finished || c->row_at[index] >= 0) continue;
-        l = cell_layout(&x->m, c, a, &layout, reason, sizeof reason);
-        if (l && !tried++ && load_image(a->image_path, &image, image_reason, sizeof image_reason) == EXIT_DEVICE)
+        if (!loaded++ && (code = dataset_sample(d, &x->m, index, &a)) != 0) break;
+        l = cell_layout(&x->m, c, &d->samples[index], &layout, reason, sizeof reason);
+        if (a.reason) snprintf(reason, sizeof reason, "%s", a.reason);
+        if (l && !tried++ && sample_image(&a, &image, image_reason, sizeof image_reason) == EXIT_DEVICE)
             code = complain(EXIT_DEVICE, "%s", image_reason);
         if (!reason[0]) snprintf(reason, sizeof reason, "%s", image_reason);
-        if (!code && !reason[0]) code = measure_point(x, c, a, l, &image, reason, sizeof reason);
-        if (!code) code = write_point(x, c, index, l, reason[0] ? reason : NULL);
-        seconds = (double)(vp_clock_ns() - x->start_ns) / 1e9;
-        if (!code) {
-            double rate = (double)(x->done - x->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
-            int64_t left = (int64_t)((double)(x->p.point_count - x->done) / rate);
-            show_progress("%zu of %zu points, %.2f points/s, ETA %lld:%02lld:%02lld, sample %lld, %s", x->done, x->p.point_count, rate,
-                          (long long)(left / 3600),
-                          (long long)(left / 60 % 60), (long long)(left % 60), (long long)a->id, c->file_name);
-        }
+        if (!code && !reason[0]) code = measure_point(x, c, &a, l, &image, reason, sizeof reason);
+        if (!code) code = write_point(x, c, index, &a, l, reason[0] ? reason : NULL);
+        if (!code) sweep_progress(x, c, &a);
     }
     if (image.rgb) vp_image_free(&image);
+    sample_free(&a);
     return code;
 }
 
