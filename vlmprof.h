@@ -3310,6 +3310,9 @@ static const char *vp_impl_family_refuses(const vp_family *f, const vp_family_ke
     if (rule == VP_IMPL_WINDOW && key->slot == VP_SLOT_MAX && number > 65536.0) return "is out of range";
     if (key->slot == VP_SLOT_TILE && f->value[VP_SLOT_PATCH] * vp_impl_most(1, f->value[VP_SLOT_MERGE]) > (int64_t)number)
         return "is less than a patch";
+    if ((key->slot == VP_SLOT_PATCH || key->slot == VP_SLOT_MERGE) && f->value[VP_SLOT_TILE] > 0
+        && number * (double)vp_impl_most(1, f->value[key->slot == VP_SLOT_PATCH ? VP_SLOT_MERGE : VP_SLOT_PATCH]) > (double)f->value[VP_SLOT_TILE])
+        return "is more than a tile";
     return NULL;
 }
 static vp_result vp_impl_family_put(vp_family *f, const vp_family_key *key, double number, vp_error *error) {
