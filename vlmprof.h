@@ -2129,26 +2129,29 @@ VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t coun
 }
 
 /* heap sort: in place and without recursion, because the core has neither memory nor qsort */
-static void vp_impl_sort_int64(int64_t *values, size_t count) {
-    size_t start = count / 2, end = count, parent, child;
-    while (end > 1) {
-        int64_t held;
-        if (start > 0) {
-            held = values[--start];
-        } else {
-            held = values[--end];
-            values[end] = values[0];
-        }
-        parent = start;
-        while ((child = 2 * parent + 1) < end) {
-            if (child + 1 < end && values[child + 1] > values[child]) child++;
-            if (values[child] <= held) break;
-            values[parent] = values[child];
-            parent = child;
-        }
-        values[parent] = held;
+#define VP_IMPL_SORT(name, type)                                                     \
+    static void name(type *values, size_t count) {                                   \
+        size_t start = count / 2, end = count, parent, child;                        \
+        while (end > 1) {                                                            \
+            type held;                                                               \
+            if (start > 0) {                                                         \
+                held = values[--start];                                              \
+            } else {                                                                 \
+                held = values[--end];                                                \
+                values[end] = values[0];                                             \
+            }                                                                        \
+            parent = start;                                                          \
+            while ((child = 2 * parent + 1) < end) {                                 \
+                if (child + 1 < end && values[child + 1] > values[child]) child++;   \
+                if (values[child] <= held) break;                                    \
+                values[parent] = values[child];                                      \
+                parent = child;                                                      \
+            }                                                                        \
+            values[parent] = held;                                                   \
+        }                                                                            \
     }
-}
+VP_IMPL_SORT(vp_impl_sort_int64, int64_t)
+VP_IMPL_SORT(vp_impl_sort_double, double)
 
 VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept) {
     size_t i;
@@ -2667,28 +2670,6 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
     }
     step = step * (1.0 - part);
     return sorted[high] - step;
-}
-
-/* heap sort: in place and without recursion, because the core has neither memory nor qsort */
-static void vp_impl_sort_double(double *values, size_t count) {
-    size_t start = count / 2, end = count, parent, child;
-    while (end > 1) {
-        double held;
-        if (start > 0) {
-            held = values[--start];
-        } else {
-            held = values[--end];
-            values[end] = values[0];
-        }
-        parent = start;
-        while ((child = 2 * parent + 1) < end) {
-            if (child + 1 < end && values[child + 1] > values[child]) child++;
-            if (values[child] <= held) break;
-            values[parent] = values[child];
-            parent = child;
-        }
-        values[parent] = held;
-    }
 }
 
 /* no NaN and no infinity among them */
