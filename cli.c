@@ -5255,6 +5255,8 @@ static int gather_cell(book *b, const book_cell *c, gathered *g, measured *m) {
 }
 static int put_result(vp_json_writer *w, book *b, const book_cell *c, const gathered *g, measured *m) {
     const book_set *s = &b->sets[c->set];
+    text_buffer row = {NULL, 0, 0};
+    vp_json_writer one; /* a row stands on one line */
     vp_score_metric metric = point_of(b, c, m).metric;
     int code = 0;
     vp_json_begin_object(w);
@@ -5266,10 +5268,14 @@ static int put_result(vp_json_writer *w, book *b, const book_cell *c, const gath
         if ((entry_state(s->entries[i], c) & 3) == POINT_OPEN || entry_state(s->entries[i], c) < 0) continue;
         if ((code = read_point(b, c, s->entries[i], m)) != 0) break;
         p = point_of(b, c, m);
-        put_row(w, &p, m, g, s->entries[i]->file);
+        row.bytes = 0;
+        vp_json_writer_init_sink(&one, text_sink, &row, 0);
+        put_row(&one, &p, m, g, s->entries[i]->file);
+        if (vp_json_finish(&one) != VP_OK) w->result = one.result; else vp_json_raw(w, row.data, row.bytes);
     }
     vp_json_end_array(w);
     vp_json_end_object(w);
+    free(row.data);
     return code;
 }
 /* One configuration -> FOLDER/NAME.json, by way of a temporary file. */
@@ -6232,7 +6238,7 @@ static int sweep_open(sweep *x) {
     if ((code = make_folder(folder)) != 0 || (code = check_folder(x, folder)) != 0 || (code = journal_open(&x->j, &x->b)) != 0) return code;
     for (size_t i = 0; i < x->p.cell_count && !code; i++) {
         cell *c = &x->p.cells[i];
-        size_t first, stride, count;
+        size_t first = 0, stride = 1, count = 0;
         c->in_book = book_cell_named(&x->b, c->file_name);
         vp_sampler_shard(c->set->count, x->rank.rank, x->rank.world_size, &first, &stride, &count);
         x->point_count += count;
