@@ -2810,11 +2810,12 @@ VP_API int vp_statistics_percentile_supported(size_t count, double percentile) {
 }
 
 VP_API size_t vp_statistics_percentile_needs(double percentile, double confidence) {
-    const double share = (percentile < 50.0 ? 100.0 - percentile : percentile) / 100.0;
+    const double rest = (percentile < 50.0 ? percentile : 100.0 - percentile) / 100.0;
     double count;
     if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return 0;
-    count = ceil(log((1.0 - confidence) * 0.5) / log(share) - 1e-9); /* share^count <= (1 - confidence) / 2 */
-    return count < 1.0 ? 1 : (size_t)count; /* at most 36 / 2^-53 */
+    count = ceil(log((1.0 - confidence) * 0.5) / log1p(-rest) - 1e-9); /* (1 - rest)^count <= (1 - confidence) / 2 */
+    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more than memory holds, as for P1e-300 */
+    return count < 1.0 ? 1 : (size_t)count;
 }
 
 VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile, double confidence, double *low,
