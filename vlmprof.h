@@ -1295,6 +1295,29 @@ VP_API vp_result vp_device_count(int32_t *count, vp_error *error);
 VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error);
 VP_API int32_t vp_device_toolkit(void); /* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
 
+/* What a device says of its clocks and its health at one moment. A number that the device or its driver does not tell is NaN. */
+#define VP_THROTTLE_REASONS(X) X(0, "gpu_idle") X(1, "applications_clocks_setting") X(2, "sw_power_cap") X(3, "hw_slowdown") X(4, "sync_boost") \
+    X(5, "sw_thermal_slowdown") X(6, "hw_thermal_slowdown") X(7, "hw_power_brake_slowdown") X(8, "display_clock_setting")
+#define VP_THROTTLE_SLOWED 0xecu /* the reasons that a measurement suffers from: power cap, heat, power brake */
+typedef struct vp_telemetry {
+    double sm_clock_mhz, sm_clock_max_mhz;         /* CPU: mean over the cores */
+    double memory_clock_mhz, memory_clock_max_mhz; /* GPU */
+    double power_w, power_limit_w;                 /* GPU */
+    double temperature_c;
+    double utilisation_percent;                    /* GPU: share of the last fraction of a second in which a kernel ran */
+    uint64_t throttle_reasons;                     /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
+    int has_throttle_reasons;
+    double throttle_count;                         /* CPU: how often its cores were slowed since it started; differences tell */
+} vp_telemetry;
+/* Reads them: of CUDA device `cuda_device` through NVML, opened with dlopen and found by the device's PCI address; -1: of the CPU, from /sys and
+ * /proc. Takes up to some milliseconds (the first call on a GPU more): never inside what is timed.
+ * out:     out  on success only
+ * returns: VP_OK, also when single numbers are not told; VP_ERR_UNSUPPORTED with the reason: no NVML, NVML does not know the device, or a system
+ *          that tells nothing of its CPU; VP_ERR_DEVICE no such device, or no GPU code in this build
+ * threads: reentrant */
+VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error);
+VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
+
 /* Chooses kernels, reserves memory and loads or draws the weights. "auto" takes the first CUDA device when vp_device_count says that there is
  * one, and the CPU otherwise; vp_engine_device_note then says why.
  * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must stay open as long as the
@@ -1333,7 +1356,16 @@ VP_API vp_convert_options vp_convert_options_default(void);
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
 VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
-VP_API const char *vp_engine_device_note(const vp_engine *engine);   /* why "auto" took the CPU; "" otherwise */
+/* why "auto" took the CPU, or why decode steps are not replayed as a graph on this GPU (then they are sent kernel by kernel); "" otherwise */
+VP_API const char *vp_engine_device_note(const vp_engine *engine);
+/* 1 after an error that the device does not recover from (a kernel's illegal address, a failed launch, a lost device): each request then fails
+ * with VP_ERR_DEVICE, and the engine can only be closed. Closing the last engine resets the device for this process, and a new engine may then
+ * open; where the driver refuses that too, vp_engine_open says VP_ERR_DEVICE and only a new process helps. 0: the next request can be served,
+ * also after one that failed. */
+VP_API int vp_engine_broken(const vp_engine *engine);
+/* What one time stamp (vp_stage_times.stamps) costs on this backend, reading it included: measured by this call, in some microseconds on the CPU
+ * and less than a millisecond on a GPU; 0: below the clock's resolution, -1: the device failed. Between requests only. */
+VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows; "cublas" on a GPU */
 VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
 
@@ -1356,7 +1388,22 @@ typedef struct vp_stage_times {
     int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
     int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
     unsigned char ran[VP_STAGE_COUNT];
+    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
+    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
+    unsigned char has_kernels;                       /* 0: kernel_ns says nothing */
 } vp_stage_times;
+
+/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
+ * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
+ * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
+ * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
+typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
+typedef struct vp_launch {
+    const char *name;                                /* of the kernel, or "gemm", "attention..", "copy.."; static */
+    int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
+    int64_t begin_ns, ns;                            /* from the start of the request, on the device */
+    uint64_t flops, bytes;
+} vp_launch;
 
 /* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped */
 typedef struct vp_dump {
@@ -1377,20 +1424,24 @@ typedef struct vp_request {
     const int32_t *active_blocks; int32_t active_block_count; /* ascending; a block that is not listed is the identity */
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
     const vp_dump *dump;                             /* NULL: nothing is copied */
+    vp_timing timing;
+    vp_launch *launches; int64_t launch_capacity;    /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
 } vp_request;
 
 typedef struct vp_reply {
     int32_t *tokens; int64_t *step_ns;               /* caller's, [max_new_tokens] each; step_ns[i]: decode step i < token_count - 1 on the device */
     int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
     vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
+    int64_t launch_count;                            /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
 } vp_reply;
 /* Runs a request: greedy, one token a step. N tokens take N - 1 decode steps.
  * in:      request  checked whole before anything runs: ids, positions, blocks and sizes within the model and the engine
- * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times
+ * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count
  * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched); VP_ERR_FORMAT logits that are not numbers: the weights or
- *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE a CUDA call that failed (the engine can only be closed then)
+ *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE or VP_ERR_MEMORY a CUDA call that failed: the same request may succeed when
+ *          sent again, unless vp_engine_broken
  * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same kernels
- * memory:  none
+ * memory:  none; VP_TIMING_KERNEL: 56 bytes a launch, on a GPU also two events, allocated before the request starts and kept for the next
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
  * example: cli.c, run_chain */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
@@ -2759,11 +2810,12 @@ VP_API int vp_statistics_percentile_supported(size_t count, double percentile) {
 }
 
 VP_API size_t vp_statistics_percentile_needs(double percentile, double confidence) {
-    const double share = (percentile < 50.0 ? 100.0 - percentile : percentile) / 100.0;
+    const double rest = (percentile < 50.0 ? percentile : 100.0 - percentile) / 100.0;
     double count;
     if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return 0;
-    count = ceil(log((1.0 - confidence) * 0.5) / log(share) - 1e-9); /* share^count <= (1 - confidence) / 2 */
-    return count < 1.0 ? 1 : (size_t)count; /* at most 36 / 2^-53 */
+    count = ceil(log((1.0 - confidence) * 0.5) / log1p(-rest) - 1e-9); /* (1 - rest)^count <= (1 - confidence) / 2 */
+    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more than memory holds, as for P1e-300 */
+    return count < 1.0 ? 1 : (size_t)count;
 }
 
 VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile, double confidence, double *low,
