@@ -1220,7 +1220,7 @@ static void vk_cuda_copy(vk_queue *queue, void *to, const void *from, size_t byt
 }
 
 /* ---- products. cuBLAS thinks in columns: a row-major [m, n] is its column-major [n, m]. */
-/* what the caller's vk_begin began */
+/* ends what the caller's vk_begin began */
 static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type, const void *x, int ldx, int m, const vk_linear *w, float beta) {
     const float one = 1.0f;
     cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF;
@@ -2167,7 +2167,9 @@ static int vk_cpu_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
 static void vk_cpu_enter(vk_queue *queue) { (void)queue; }
 static void *vk_cpu_stage(vk_queue *queue, void *to, size_t bytes) { (void)queue; (void)bytes; return to; }
 static void vk_cpu_commit(vk_queue *queue, void *to, size_t bytes) { (void)queue; (void)to; (void)bytes; }
-static void vk_cpu_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) { if (!queue->dry) memcpy(host, from, bytes); }
+static void vk_cpu_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) {
+    if (!queue->dry) memcpy(host, from, bytes);
+}
 static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
     if (!vk_begin(queue, "copy", 0, 2 * (int64_t)bytes)) return;
     memcpy(to, from, bytes);
@@ -3144,10 +3146,11 @@ static vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *er
     }
     if (!weights.base && e->queue->error) return e->backend->wait(e->queue, 0, error);
     if (!weights.base) {
-        snprintf(text, sizeof text,
-                 "weights need %.2f GB and buffers %.2f GB, %.2f GB are free on %s; %ssmaller: fewer crops, a shorter prompt, fewer new tokens",
-                 (double)e->weights_bytes / 1e9, (double)buffers.used / 1e9, (double)free_bytes / 1e9,
-                 e->backend->host_memory ? "this machine" : "the GPU", e->wide ? "--weights bf16 halves it; " : "");
+        int hopeless = free_bytes && e->weights_bytes > free_bytes; /* whatever the request */
+        snprintf(text, sizeof text, "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), %.2f GB are free on %s; %s%s",
+                 (double)e->weights_bytes / 1e9, (double)buffers.used / 1e9, e->max_sequence, e->max_views, (double)free_bytes / 1e9,
+                 e->backend->host_memory ? "this machine" : "the GPU", e->wide ? "--weights bf16 halves it; " : "",
+                 hopeless ? "the weights alone do not fit" : "smaller: fewer crops, a shorter prompt, fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     if (!packed) buffers.base = weights.base + weights.used;
@@ -3335,7 +3338,8 @@ static void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage) {
     reply->times.ran[stage] = 1;
     e->since_ns = now_ns;
     e->counted = *now;
-    for (; e->queue->log && e->logged < e->queue->log_count && e->logged < e->queue->log_capacity; e->logged++) e->queue->log[e->logged].stage = stage;
+    for (; e->queue->log && e->logged < e->queue->log_count && e->logged < e->queue->log_capacity; e->logged++)
+        e->queue->log[e->logged].stage = stage;
 }
 static vp_result vk_not_numbers(vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, -1, "logits", "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
