@@ -174,7 +174,7 @@ typedef struct option_spec {
 
 static const option_spec OPTIONS[] = {
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | SELFTEST,
-     "checkpoint folder: config.json, tokenizer.json, *.safetensors"},
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"},
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | CONVERT,
      "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"},
     {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, SELFTEST, "seeded random weights in a real shape (tiny, molmoe-1b)"},
@@ -205,10 +205,10 @@ static const option_spec OPTIONS[] = {
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP,
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, max_new_tokens"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, SWEEP, "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
-    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, relaxed, mc, mmmu ...; a wrong one lists all"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, RESCORE, "scoring rule (default: the one that the file names)"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run", SCORE,
-     "cleaning of predictions: the rule's own, none, the last line, the most frequent line, or as in a sweep"},
+     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most frequent line, or as in a sweep"},
     {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, SWEEP, "tiers of the grid (default, without --vision_tokens_list: all)"},
     {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, SWEEP, "target vision tokens of the grid, instead of tiers"},
     {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, SWEEP, "experts a token uses (default: as trained)"},
@@ -240,7 +240,10 @@ static const option_spec OPTIONS[] = {
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: leave special tokens out"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: no space before punctuation, as scoring does"},
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL, RUN, "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
+    {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
+     "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "with --plan: JSON on stdout instead of text"},
     {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
@@ -282,7 +285,8 @@ static const command COMMANDS[] = {
      "measure and score a grid of knobs over a data set; resumes when run again",
      "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5\n"
      "  vlmprof sweep --model checkpoint --data v2_OpenEnded_mscoco_val2014_questions.json --image_dir coco --dataset_name coco_2014_vqa \\\n"
-     "    --stratify_by answer_type --output_dir results",
+     "    --stratify_by answer_type --output_dir results\n"
+     "  vlmprof sweep --synthetic tiny --data samples/questions.jsonl --top_k_list 1 2 --plan",
      0, command_sweep},
     {"tokenize", TOKENIZE, "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
      "text to token ids, one JSON object a line, and back",
@@ -2445,10 +2449,10 @@ typedef struct score_job {
     const options *o;
     const char *name, *source;  /* the metric as it was asked for; the file, or "stdin" */
     char *text; size_t text_bytes;
-    const char **lines; size_t *line_bytes, line_count; /* blank lines left out; for messages, their numbers */
+    const char **lines; size_t *line_bytes, line_count, line_capacity; /* blank lines left out; for messages, their numbers */
     int64_t *line_numbers;
     tally t;
-    int bad_lines;
+    int bad_lines, by_words;
 } score_job;
 /* members of the open object that a rule shows beside the score; may set the score of a rule that is no metric */
 typedef void (*score_details)(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o);
@@ -2514,7 +2518,7 @@ static void details_official(vp_json_writer *w, scoring *s, const vp_json *j, vp
     free(first);
     free(other);
     put_bool(w, "all_references_identical", identical);
-    put_ruled_references(w, "references_compared", s, identical ? vp_score_vqa_strip : vp_score_vqa_normalise);
+    put_ruled_references(w, "references_compared", s, identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
     snprintf(text, sizeof text, "%.2f", 100 * o->score); /* correctly rounded, as Python's round */
     put_double(w, "percent_2_decimals", isnan(o->score) ? o->score : strtod(text, NULL));
 }
@@ -2634,6 +2638,15 @@ static void details_numbers(vp_json_writer *w, scoring *s, const vp_json *j, vp_
     for (size_t i = 0; i < numbers.count; i++) json_lossy(w, numbers.texts[i]);
     vp_json_end_array(w);
 }
+static void details_tokens(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    size_t bytes = strlen(s->sample.prediction), room = bytes * 6 + 1;
+    char *out = (char *)resize(NULL, room, 1);
+    (void)j;
+    (void)o;
+    put_text(w, "tokens", vp_caption_tokenise(s->sample.prediction, bytes, out, room, NULL) == VP_OK ? out : NULL);
+    put_text(w, "tokenizer", "built-in tokenizer");
+    free(out);
+}
 static void details_select(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
     int32_t index = -1;
     (void)j;
@@ -2649,6 +2662,15 @@ static void details_select(vp_json_writer *w, scoring *s, const vp_json *j, vp_s
     }
     vp_json_end_array(w);
 }
+static const char *experiments_name(vp_score_metric metric) {
+    switch (metric) {
+    case VP_SCORE_VQA_SEED: return "vqa_score";
+    case VP_SCORE_ANLS: return "ansl_em";
+    case VP_SCORE_MMMU: return "mmmu_score";
+    case VP_SCORE_CAPTION_JACCARD: return "cider_score"; /* what it says, and never runs */
+    default: return vp_score_metric_of(metric)->name;
+    }
+}
 /* as a run of the experiments: metric and cleaning by data set */
 static void details_end_to_end(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
     vp_score_metric metric = VP_SCORE_VQA_SEED;
@@ -2658,55 +2680,78 @@ static void details_end_to_end(vp_json_writer *w, scoring *s, const vp_json *j, 
     info = vp_score_metric_of(metric);
     s->sample.is_plain_reference = 0; /* one string becomes a list of one there */
     if (scoring_run(s, metric, info->run_cleaning, o) != VP_OK) o->reason = "the row is too large";
-    put_text(w, "metric", info->name);
+    put_text(w, "metric", experiments_name(metric));
     put_text(w, "cleaned", o->cleaned);
     if (o->is_unparsed) put_bool(w, "unparsed", 1);
     free(dataset);
 }
 
-enum { RULE_TEXT = -1, RULE_CORPUS = -2 }; /* instead of a vp_score_metric */
+/* instead of a vp_score_metric: a rule on texts alone, or the number of a corpus of captions that is the score */
+enum { RULE_TEXT = -1, RULE_CIDER_D = -2, RULE_BLEU_1 = -3, RULE_BLEU_4 = -6, RULE_ROUGE_L = -7, RULE_CAPTIONS = -8 /* CIDEr-D, and the words */ };
 typedef struct score_rule {
     const char *name;
     int metric;
     score_details details;
-    int (*corpus)(score_job *job); /* a metric over all rows: reads job->text or its lines, prints the rows itself; 0 or an exit code */
 } score_rule;
 static const score_rule SCORE_RULES[] = {
-    {"vqa_seed", VP_SCORE_VQA_SEED, details_vqa_seed, NULL},
-    {"vqa_official", VP_SCORE_VQA_OFFICIAL, details_official, NULL},
-    {"em", VP_SCORE_EM, details_em, NULL},
-    {"anls", VP_SCORE_ANLS, details_anls, NULL},
-    {"relaxed", VP_SCORE_RELAXED, details_relaxed, NULL},
-    {"mc", VP_SCORE_MC, details_mc, NULL},
-    {"mc_ai2d", VP_SCORE_MC_TEXT, details_ai2d, NULL},
-    {"mmmu", VP_SCORE_MMMU, details_mmmu, NULL},
-    {"mmmu_multiple_choice", VP_SCORE_MMMU_CHOICE, details_mmmu_choice, NULL},
-    {"mmmu_open", VP_SCORE_MMMU_OPEN, details_mmmu_open, NULL},
-    {"a_okvqa", VP_SCORE_A_OKVQA, NULL, NULL},
-    {"real_world_qa", VP_SCORE_REAL_WORLD_QA, details_real_world, NULL},
-    {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval, NULL},
-    {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista, NULL},
-    {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard, NULL},
-    {"vqa_normalise", RULE_TEXT, details_normalise, NULL},
-    {"prediction_cleaning", RULE_TEXT, details_cleaning, NULL},
-    {"mmmu_numbers", RULE_TEXT, details_numbers, NULL},
-    {"select_option", RULE_TEXT, details_select, NULL},
-    {"end_to_end", RULE_TEXT, details_end_to_end, NULL},
+    {"vqa_seed", VP_SCORE_VQA_SEED, details_vqa_seed},
+    {"vqa_official", VP_SCORE_VQA_OFFICIAL, details_official},
+    {"em", VP_SCORE_EM, details_em},
+    {"anls", VP_SCORE_ANLS, details_anls},
+    {"relaxed", VP_SCORE_RELAXED, details_relaxed},
+    {"mc", VP_SCORE_MC, details_mc},
+    {"mc_ai2d", VP_SCORE_MC_TEXT, details_ai2d},
+    {"mmmu", VP_SCORE_MMMU, details_mmmu},
+    {"mmmu_multiple_choice", VP_SCORE_MMMU_CHOICE, details_mmmu_choice},
+    {"mmmu_open", VP_SCORE_MMMU_OPEN, details_mmmu_open},
+    {"a_okvqa", VP_SCORE_A_OKVQA, NULL},
+    {"real_world_qa", VP_SCORE_REAL_WORLD_QA, details_real_world},
+    {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval},
+    {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista},
+    {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard},
+    {"vqa_normalise", RULE_TEXT, details_normalise},
+    {"prediction_cleaning", RULE_TEXT, details_cleaning},
+    {"mmmu_numbers", RULE_TEXT, details_numbers},
+    {"select_option", RULE_TEXT, details_select},
+    {"end_to_end", RULE_TEXT, details_end_to_end},
+    {"ptb_tokens", RULE_TEXT, details_tokens},
+    {"captions", RULE_CAPTIONS, NULL},
+    {"cider", RULE_CIDER_D, NULL},
+    {"bleu", RULE_BLEU_4, NULL},
+    {"bleu_1", RULE_BLEU_1, NULL},
+    {"bleu_2", RULE_BLEU_1 - 1, NULL},
+    {"bleu_3", RULE_BLEU_1 - 2, NULL},
+    {"bleu_4", RULE_BLEU_4, NULL},
+    {"rouge_l", RULE_ROUGE_L, NULL},
 };
 enum { SCORE_RULE_COUNT = sizeof SCORE_RULES / sizeof SCORE_RULES[0] };
 
+static int is_corpus(const score_rule *rule) { return rule->metric < RULE_TEXT; }
 static const score_rule *find_rule(const char *name) {
     vp_score_metric metric;
     int known = vp_score_metric_find(name, &metric) == VP_OK;
-    for (int i = 0; i < SCORE_RULE_COUNT; i++)
-        if (!strcmp(SCORE_RULES[i].name, name) || (known && SCORE_RULES[i].metric == (int)metric)) return &SCORE_RULES[i];
+    char plain[32] = ""; /* papers write CIDEr-D, BLEU-4, ROUGE-L */
+    for (size_t i = 0; name[i] && i + 1 < sizeof plain; i++) plain[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
+    if (!strcmp(plain, "cider_d")) return find_rule("cider");
+    for (int i = 0; i < SCORE_RULE_COUNT; i++) {
+        const score_rule *rule = &SCORE_RULES[i];
+        if (!strcmp(rule->name, is_corpus(rule) ? plain : name) || (known && rule->metric == (int)metric)) return rule;
+    }
     return NULL;
 }
-static int unknown_metric(const char *name, int metrics_only) {
+enum { ANY_RULE, METRICS_OF_ROWS, METRICS };
+static int unknown_metric(const char *name, int wanted) {
     char names[512] = "";
     size_t used = 0;
-    for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++)
-        if (!metrics_only || SCORE_RULES[i].metric >= 0) used += (size_t)snprintf(names + used, sizeof names - used, " %s", SCORE_RULES[i].name);
+    const score_rule *rule = find_rule(name);
+    if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
+        return complain(EXIT_USAGE, "--metric: %s is of a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json --metric %s",
+                        rule->name, rule->name);
+    for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++) {
+        rule = &SCORE_RULES[i];
+        if (wanted == ANY_RULE || rule->metric >= 0 || (wanted == METRICS && is_corpus(rule)))
+            used += (size_t)snprintf(names + used, sizeof names - used, " %s", rule->name);
+    }
     return complain(EXIT_USAGE, "--metric: \"%.60s\" is none of:%s", name, names);
 }
 
@@ -2750,25 +2795,42 @@ static void score_row(score_job *job, const score_rule *rule, scoring *s, parsed
     tally_add(&job->t, o.score, o.is_unparsed, s->sample.prediction && !(o.cleaned ? o.cleaned : s->sample.prediction)[0]);
 }
 
+/* 0 or an exit code */
+static int put_line(vp_json_writer *w, text_buffer *line, const char *source) {
+    vp_result r = vp_json_finish(w);
+    if (r != VP_OK) return complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", source, vp_result_text(r));
+    text_add(line, "\n", 1);
+    return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : EXIT_OUTPUT; /* main says why */
+}
+
+static void score_add_line(score_job *job, const char *line, size_t bytes, int64_t number) {
+    if (job->line_count == job->line_capacity) {
+        job->line_capacity = job->line_capacity * 2 + 1024;
+        job->lines = (const char **)resize((void *)job->lines, job->line_capacity, sizeof *job->lines);
+        job->line_bytes = (size_t *)resize(job->line_bytes, job->line_capacity, sizeof *job->line_bytes);
+        job->line_numbers = (int64_t *)resize(job->line_numbers, job->line_capacity, sizeof *job->line_numbers);
+    }
+    job->lines[job->line_count] = line;
+    job->line_bytes[job->line_count] = bytes;
+    job->line_numbers[job->line_count++] = number;
+}
 /* lines end at \n alone: texts may hold other separators */
 static void score_lines(score_job *job) {
     char *line = job->text, *end;
-    size_t capacity = 0;
     for (int64_t number = 1; line < job->text + job->text_bytes; line = end + 1, number++) {
         end = (char *)memchr(line, '\n', (size_t)(job->text + job->text_bytes - line));
         if (!end) end = job->text + job->text_bytes;
         size_t bytes = (size_t)(end - line), blank = 0;
         while (blank < bytes && strchr(" \t\r", line[blank]) && line[blank]) blank++;
-        if (blank == bytes) continue;
-        if (job->line_count == capacity) {
-            capacity = capacity * 2 + 1024;
-            job->lines = (const char **)resize((void *)job->lines, capacity, sizeof *job->lines);
-            job->line_bytes = (size_t *)resize(job->line_bytes, capacity, sizeof *job->line_bytes);
-            job->line_numbers = (int64_t *)resize(job->line_numbers, capacity, sizeof *job->line_numbers);
-        }
-        job->lines[job->line_count] = line;
-        job->line_bytes[job->line_count] = bytes;
-        job->line_numbers[job->line_count++] = number;
+        if (blank < bytes) score_add_line(job, line, bytes, number);
+    }
+}
+/* The elements of one JSON array instead. */
+static void score_list(score_job *job, const vp_json *j, uint32_t list) {
+    job->line_count = 0;
+    for (uint32_t i = list + 1, k = 1; i < j->nodes[list].end; i = j->nodes[i].end, k++) {
+        size_t quotes = node_is(j, i, VP_JSON_STRING);
+        score_add_line(job, j->text + j->nodes[i].start - quotes, (size_t)j->nodes[i].bytes + 2 * quotes, (int64_t)k);
     }
 }
 
@@ -2807,11 +2869,7 @@ static int score_rows(score_job *job, const score_rule *rule) {
         line.bytes = 0;
         vp_json_writer_init_sink(&w, text_sink, &line, 0);
         score_row(job, rule, &s, &p, i, &w);
-        if (vp_json_finish(&w) != VP_OK)
-            code = complain(EXIT_WORK, "%s: line %lld: the row cannot be written as JSON: %s", job->source, (long long)job->line_numbers[i],
-                            vp_result_text(w.result));
-        text_add(&line, "\n", 1);
-        if (!code && fwrite(line.data, 1, line.bytes, stdout) != line.bytes) code = EXIT_OUTPUT; /* main says why */
+        code = put_line(&w, &line, job->source);
     }
     if (!code) tally_print(&job->t, job->name);
     if (!code && job->bad_lines)
@@ -2819,6 +2877,277 @@ static int score_rows(score_job *job, const score_rule *rule) {
     scoring_free(&s);
     free(p.nodes);
     free(line.data);
+    return code;
+}
+
+/* ---- metrics of a corpus of captions: an image's score depends on all the others */
+typedef struct caption_row {
+    char *id, *reason, *cleaned; /* owned; id is JSON */
+    const char *id_key, *trouble; /* trouble: no score */
+    size_t first, reference_count; /* its texts */
+    int has_words; /* the row gave them, or the built-in tokenizer changed a text */
+} caption_row;
+typedef struct captions {
+    int by_words; /* texts as they are: words between white space */
+    size_t tokenised_count; /* texts that the built-in tokenizer took apart */
+    vp_caption_text *texts; size_t text_count, text_capacity; /* owned; an image's candidate before its references */
+    caption_row *rows; size_t row_count, row_capacity;
+} captions;
+
+static void captions_clear(captions *c) {
+    for (size_t i = 0; i < c->text_count; i++) free((void *)(size_t)c->texts[i].text);
+    for (size_t i = 0; i < c->row_count; i++) { free(c->rows[i].id); free(c->rows[i].reason); free(c->rows[i].cleaned); }
+    c->text_count = c->row_count = c->tokenised_count = 0;
+}
+static void captions_free(captions *c) {
+    captions_clear(c);
+    free(c->texts);
+    free(c->rows);
+}
+/* Returns whether the words are another text than what was given. */
+static int caption_add_text(captions *c, const char *text, int is_words) {
+    size_t bytes = strlen(text), room = bytes * 6 + 1, used = bytes;
+    char *own;
+    if (is_words) own = copy_text(text, bytes);
+    else {
+        own = (char *)resize(NULL, room, 1);
+        if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) own[used = 0] = 0; /* the room is enough for any text */
+        own = (char *)resize(own, used + 1, 1);
+        c->tokenised_count++;
+    }
+    if (c->text_count == c->text_capacity) {
+        c->text_capacity = c->text_capacity * 2 + 1024;
+        c->texts = (vp_caption_text *)resize(c->texts, c->text_capacity, sizeof *c->texts);
+    }
+    c->texts[c->text_count].text = own;
+    c->texts[c->text_count++].bytes = used;
+    return strcmp(own, text) != 0;
+}
+static caption_row *caption_add_row(captions *c, const vp_json *j, uint32_t id, const char *id_key) {
+    caption_row *row;
+    if (c->row_count == c->row_capacity) {
+        c->row_capacity = c->row_capacity * 2 + 256;
+        c->rows = (caption_row *)resize(c->rows, c->row_capacity, sizeof *c->rows);
+    }
+    row = &c->rows[c->row_count++];
+    memset(row, 0, sizeof *row);
+    row->first = c->text_count;
+    row->id_key = id_key;
+    if (id != VP_JSON_NONE) {
+        text_buffer t = {NULL, 0, 0};
+        vp_json_writer w;
+        vp_json_writer_init_sink(&w, text_sink, &t, 0);
+        json_node(&w, j, id);
+        if (vp_json_finish(&w) == VP_OK) row->id = t.data; else free(t.data);
+    }
+    return row;
+}
+/* candidate: NULL for none; the references are those of `object`. */
+static void caption_add(captions *c, caption_row *row, scoring *s, const vp_json *j, uint32_t object, const char *candidate, int is_words) {
+    const char *trouble = NULL;
+    if (is_words) {
+        if (!scoring_list(s, 0, j, vp_json_get(j, object, "references_tokenised"), &s->sample.references, &s->sample.reference_count))
+            trouble = "the references must be texts";
+    } else trouble = scoring_read(s, VP_SCORE_CAPTION_JACCARD, j, object);
+    if (!candidate) trouble = "the row has no prediction that is a text";
+    if (!trouble && !s->sample.reference_count) trouble = "the row has no references to compare with";
+    row->trouble = trouble;
+    if (trouble) return;
+    row->reference_count = s->sample.reference_count;
+    row->has_words = caption_add_text(c, candidate, is_words || c->by_words) || is_words;
+    for (size_t i = 0; i < row->reference_count; i++)
+        if (caption_add_text(c, s->sample.references[i], is_words || c->by_words)) row->has_words = 1;
+}
+/* An object of an image: its texts, or those that it says are taken apart already. */
+static void caption_add_object(captions *c, scoring *s, const vp_json *j, uint32_t object) {
+    static const char *const keys[] = {"candidate_tokenised", "candidate", "prediction", "pred", "caption", "text"};
+    int id_is_image = !has_value(j, object, "id") && has_value(j, object, "image_id"), key = 0;
+    caption_row *row = caption_add_row(c, j, vp_json_get(j, object, id_is_image ? "image_id" : "id"), id_is_image ? "image_id" : "id");
+    scoring_clear(s);
+    if (!has_value(j, object, "references_tokenised")) key = 1;
+    while (key < 5 && !has_value(j, object, keys[key])) key++;
+    caption_add(c, row, s, j, object, scoring_own(s, node_text(j, vp_json_get(j, object, keys[key]))), key == 0);
+}
+
+static double caption_number(int metric, const vp_caption_scores *a) {
+    return metric <= RULE_BLEU_1 && metric >= RULE_BLEU_4 ? a->bleu[RULE_BLEU_1 - metric] : metric == RULE_ROUGE_L ? a->rouge_l : a->cider_d;
+}
+static void put_caption_scores(vp_json_writer *w, const vp_caption_scores *a) { /* NULL: none */
+    vp_json_key(w, "bleu");
+    if (a) vp_json_begin_array(w); else vp_json_null(w);
+    for (int n = 0; n < 4 && a; n++) vp_json_double(w, a->bleu[n]);
+    if (a) vp_json_end_array(w);
+    put_double(w, "cider_d", a ? a->cider_d : (double)NAN);
+    put_double(w, "rouge_l", a ? a->rouge_l : (double)NAN);
+}
+/* each: of the rows with a score, in their order */
+typedef struct caption_result { vp_caption_scores *each, corpus; size_t scored_count; } caption_result;
+/* 0 or an exit code; no row with a score is no error. */
+static int captions_score(const captions *c, const char *source, caption_result *r) {
+    vp_caption_image *images = (vp_caption_image *)resize(NULL, c->row_count, sizeof *images);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = VP_OK;
+    memset(r, 0, sizeof *r);
+    for (size_t i = 0; i < c->row_count; i++) {
+        if (c->rows[i].trouble) continue;
+        images[r->scored_count].candidate = c->texts[c->rows[i].first];
+        images[r->scored_count].references = c->texts + c->rows[i].first + 1;
+        images[r->scored_count++].reference_count = c->rows[i].reference_count;
+    }
+    r->each = (vp_caption_scores *)resize(NULL, r->scored_count, sizeof *r->each);
+    if (r->scored_count) result = vp_caption_corpus(images, r->scored_count, VP_CAPTION_TOKENISED, r->each, &r->corpus, &error);
+    free(images);
+    if (result == VP_OK) return 0;
+    free(r->each);
+    r->each = NULL;
+    return complain_result(exit_code_of(result), source, result, &error);
+}
+static void put_caption_row(vp_json_writer *w, const captions *c, const caption_row *row, int metric, const vp_caption_scores *scores) {
+    if (row->id) { vp_json_key(w, row->id_key); vp_json_raw(w, row->id, strlen(row->id)); }
+    if (row->cleaned) put_text(w, "pred_cleaned", row->cleaned);
+    if (metric == RULE_CAPTIONS && row->has_words) {
+        put_text(w, "candidate_tokenised", c->texts[row->first].text);
+        vp_json_key(w, "references_tokenised");
+        vp_json_begin_array(w);
+        for (size_t i = 1; i <= row->reference_count; i++) json_lossy(w, c->texts[row->first + i].text);
+        vp_json_end_array(w);
+    }
+    put_caption_scores(w, scores);
+    put_double(w, "score", scores ? caption_number(metric, scores) : (double)NAN);
+    if (row->trouble) put_text(w, "reason", row->trouble);
+}
+static void put_caption_corpus(vp_json_writer *w, const captions *c, const caption_result *r, int metric) {
+    vp_json_key(w, "corpus");
+    vp_json_begin_object(w);
+    put_caption_scores(w, r->scored_count ? &r->corpus : NULL);
+    put_double(w, "score", r->scored_count ? caption_number(metric, &r->corpus) : (double)NAN);
+    put_int(w, "images", (int64_t)r->scored_count);
+    put_text(w, "tokenizer", c->tokenised_count ? "built-in tokenizer" : NULL);
+    vp_json_end_object(w);
+}
+static void caption_summary(const captions *c, const caption_result *r, const char *metric) {
+    const vp_caption_scores *a = &r->corpus;
+    fprintf(stderr, "vlmprof: %s: %lld rows", metric, (long long)c->row_count);
+    if (r->scored_count)
+        fprintf(stderr, ", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)", (long long)r->scored_count, a->bleu[0],
+                a->bleu[1], a->bleu[2], a->bleu[3], a->cider_d, a->rouge_l, c->tokenised_count ? "built-in tokenizer" : "words as they are");
+    fprintf(stderr, "; %lld without a score\n", (long long)(c->row_count - r->scored_count));
+}
+/* One line an image; the last line has the corpus too. */
+static int captions_print(const captions *c, int metric, const char *name, const char *source) {
+    text_buffer line = {NULL, 0, 0};
+    caption_result r;
+    vp_json_writer w;
+    int code = captions_score(c, source, &r);
+    for (size_t i = 0, k = 0; i < c->row_count && !code; i++) {
+        line.bytes = 0;
+        vp_json_writer_init_sink(&w, text_sink, &line, 0);
+        vp_json_begin_object(&w);
+        put_caption_row(&w, c, &c->rows[i], metric, c->rows[i].trouble ? NULL : &r.each[k++]);
+        if (i + 1 == c->row_count) put_caption_corpus(&w, c, &r, metric);
+        vp_json_end_object(&w);
+        code = put_line(&w, &line, source);
+    }
+    if (!code) caption_summary(c, &r, name);
+    free(r.each);
+    free(line.data);
+    return code;
+}
+/* A set, an object {"name", "images": [...]}, is a corpus and a line of its own. */
+static int caption_set_print(score_job *job, scoring *s, const vp_json *j, uint32_t object, int metric) {
+    captions c;
+    caption_result r;
+    text_buffer line = {NULL, 0, 0};
+    vp_json_writer w;
+    char label[160], *name = node_text(j, vp_json_get(j, object, "name"));
+    uint32_t images = vp_json_get(j, object, "images");
+    int code;
+    memset(&c, 0, sizeof c);
+    c.by_words = job->by_words;
+    for (uint32_t i = images + 1; i < j->nodes[images].end; i = j->nodes[i].end) {
+        if (node_is(j, i, VP_JSON_OBJECT)) caption_add_object(&c, s, j, i);
+        else caption_add_row(&c, j, VP_JSON_NONE, "id")->trouble = "want one JSON object";
+    }
+    code = captions_score(&c, job->source, &r);
+    vp_json_writer_init_sink(&w, text_sink, &line, 0);
+    vp_json_begin_object(&w);
+    if (name) put_text(&w, "name", name);
+    vp_json_key(&w, "images");
+    vp_json_begin_array(&w);
+    for (size_t i = 0, k = 0; i < c.row_count && !code; i++) {
+        vp_json_begin_object(&w);
+        put_caption_row(&w, &c, &c.rows[i], metric, c.rows[i].trouble ? NULL : &r.each[k++]);
+        vp_json_end_object(&w);
+    }
+    vp_json_end_array(&w);
+    put_caption_corpus(&w, &c, &r, metric);
+    put_double(&w, "score", r.scored_count ? caption_number(metric, &r.corpus) : (double)NAN);
+    if (!r.scored_count) put_text(&w, "reason", "no image of the set has a prediction and references");
+    vp_json_end_object(&w);
+    if (!code) code = put_line(&w, &line, job->source);
+    snprintf(label, sizeof label, "%.60s%s%.80s", job->name, name ? ", " : "", name ? name : "");
+    for (char *p = label; *p; p++) if ((unsigned char)*p < 32 || *p == 127) *p = '?';
+    if (!code) caption_summary(&c, &r, label);
+    free(r.each);
+    free(line.data);
+    free(name);
+    captions_free(&c);
+    return code;
+}
+
+/* Lines of images, or of sets where the first is one. */
+static int caption_lines(score_job *job, scoring *s, parsed *p, int metric) {
+    captions c;
+    int are_sets = 0, code = 0;
+    memset(&c, 0, sizeof c);
+    c.by_words = job->by_words;
+    for (size_t i = 0; i < job->line_count && !code; i++) {
+        vp_error error = {VP_OK, -1, "", ""};
+        vp_result r = parse_json(p, job->lines[i], job->line_bytes[i], &error);
+        int is_object = r == VP_OK && node_is(&p->json, 0, VP_JSON_OBJECT);
+        int is_set = is_object && node_is(&p->json, vp_json_get(&p->json, 0, "images"), VP_JSON_ARRAY);
+        caption_row *row;
+        if (!i) are_sets = is_set;
+        if (is_set && are_sets) code = caption_set_print(job, s, &p->json, 0, metric);
+        else if (is_object && !is_set && !are_sets) caption_add_object(&c, s, &p->json, 0);
+        else {
+            row = caption_add_row(&c, &p->json, VP_JSON_NONE, "id");
+            row->reason = (char *)resize(NULL, LINE_BYTES, 1);
+            snprintf(row->reason, LINE_BYTES, "line %lld: %s (byte %lld)", (long long)job->line_numbers[i],
+                     r != VP_OK ? error.text : are_sets ? "want a set, as the first line is" : "want one JSON object of an image",
+                     (long long)(error.offset < 0 ? 0 : error.offset));
+            row->trouble = row->reason;
+            job->bad_lines++;
+            if (are_sets && (code = captions_print(&c, metric, job->name, job->source)) == 0) captions_clear(&c);
+        }
+    }
+    if (!code && c.row_count) code = captions_print(&c, metric, job->name, job->source);
+    captions_free(&c);
+    return code;
+}
+
+/* The text is one object {"sets": [...]}, one array of images or of sets, or lines. */
+static int score_captions(score_job *job, int metric) {
+    const char *clean = text_of(job->o, "clean");
+    scoring s;
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    uint32_t list = VP_JSON_NONE;
+    int code = 0;
+    if (strcmp(clean, "rule") && strcmp(clean, "none"))
+        return complain(EXIT_USAGE, "--clean: captions know \"rule\" (built-in tokenizer) and \"none\" (words between white space)");
+    memset(&s, 0, sizeof s);
+    job->by_words = !strcmp(clean, "none");
+    if (parse_json(&p, job->text, job->text_bytes, &error) == VP_OK) {
+        if (node_is(&p.json, 0, VP_JSON_ARRAY)) list = 0;
+        else if (node_is(&p.json, 0, VP_JSON_OBJECT)) list = vp_json_get(&p.json, 0, "sets");
+    }
+    if (node_is(&p.json, list, VP_JSON_ARRAY)) score_list(job, &p.json, list);
+    code = caption_lines(job, &s, &p, metric);
+    if (!code && job->bad_lines)
+        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects of the first one's kind: their rows say why", job->source, job->bad_lines);
+    scoring_free(&s);
+    free(p.nodes);
     return code;
 }
 
@@ -2830,9 +3159,9 @@ static int command_score(const options *o) {
     job.o = o;
     job.name = text_of(o, "metric");
     if (!job.name) return complain(EXIT_USAGE, "score needs --metric M; see vlmprof score --help");
-    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name, 0);
+    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name, ANY_RULE);
     code = score_read(&job);
-    if (!code) code = rule->corpus ? rule->corpus(&job) : score_rows(&job, rule);
+    if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     free(job.text);
     free((void *)job.lines);
     free(job.line_bytes);
@@ -2880,6 +3209,35 @@ static void rescore_row(rescore_job *job, scoring *s, const vp_json *j, uint32_t
     tally_add(&job->t, o.score, o.is_unparsed, o.cleaned && !o.cleaned[0]);
 }
 
+/* A corpus metric: the rows of a result file as images. */
+static int rescore_captions(const vp_json *j, uint32_t rows, const score_rule *rule, const char *path) {
+    int is_clean = vp_json_get(j, 0, "schema") == VP_JSON_NONE; /* as files of the experiments are */
+    scoring s;
+    captions c;
+    int code;
+    memset(&s, 0, sizeof s);
+    memset(&c, 0, sizeof c);
+    for (uint32_t i = rows + 1; i < j->nodes[rows].end; i = j->nodes[i].end) {
+        uint32_t metadata = vp_json_get(j, i, "metadata"), status = vp_json_get(j, i, "status");
+        caption_row *row = caption_add_row(&c, j, vp_json_get(j, i, "sample_id"), "sample_id");
+        char *candidate = node_text_cut(j, vp_json_get(j, i, "pred"));
+        scoring_clear(&s);
+        scoring_own(&s, candidate);
+        if (candidate && !is_clean) {
+            row->cleaned = (char *)resize(NULL, strlen(candidate) + 1, 1);
+            if (vp_score_clean(candidate, row->cleaned, strlen(candidate) + 1, NULL) != VP_OK) row->cleaned[0] = 0; /* never: no text grows */
+            candidate = row->cleaned;
+        }
+        if (status != VP_JSON_NONE && !vp_json_equals(j, status, "ok")) row->trouble = "the point failed: no answer";
+        else if (!node_is(j, metadata, VP_JSON_OBJECT)) row->trouble = "the row has no \"metadata\"";
+        else caption_add(&c, row, &s, j, metadata, candidate, 0);
+    }
+    code = captions_print(&c, rule->metric, rule->name, path);
+    captions_free(&c);
+    scoring_free(&s);
+    return code;
+}
+
 /* --metric, else the file's own, else its data set's; does the file say that its accuracies are of the same? */
 static int rescore_metric(const options *o, const vp_json *j, rescore_job *job) {
     char *stored = node_text(j, vp_json_get(j, 0, "accuracy_metric")), *dataset = node_text(j, vp_json_get(j, 0, "dataset_name"));
@@ -2887,7 +3245,7 @@ static int rescore_metric(const options *o, const vp_json *j, rescore_job *job) 
     int known = stored && vp_score_metric_find(stored, &own) == VP_OK, code = 0;
     if (!known) vp_score_metric_for_dataset(dataset ? dataset : "", &own);
     job->metric = own;
-    if (given(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(o, "metric"), 1);
+    if (given(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(o, "metric"), METRICS);
     job->compares = job->metric == own && (known || !given(o, "metric"));
     /* files of the experiments hold answers that are cleaned already */
     job->cleaning = vp_json_get(j, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE : vp_score_metric_of(job->metric)->run_cleaning;
@@ -2902,6 +3260,7 @@ static int command_rescore(const options *o) {
     vp_error error = {VP_OK, -1, "", ""};
     parsed p = {{NULL, NULL, 0}, NULL, 0};
     text_buffer out = {NULL, 0, 0};
+    const score_rule *rule = given(o, "metric") ? find_rule(text_of(o, "metric")) : NULL;
     rescore_job job;
     scoring s;
     vp_json_writer w;
@@ -2923,15 +3282,16 @@ static int command_rescore(const options *o) {
     }
     rows = vp_json_get(&p.json, 0, "per_sample_results");
     if (!node_is(&p.json, rows, VP_JSON_ARRAY)) code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": want a result file of a sweep", path);
-    if (!code) code = rescore_metric(o, &p.json, &job);
-    for (uint32_t i = rows + 1; !code && i < p.json.nodes[rows].end; i = p.json.nodes[i].end) {
+    if (!code && rule && is_corpus(rule)) code = rescore_captions(&p.json, rows, rule, path);
+    else if (!code) code = rescore_metric(o, &p.json, &job);
+    for (uint32_t i = rows + 1; !code && !(rule && is_corpus(rule)) && i < p.json.nodes[rows].end; i = p.json.nodes[i].end) {
         vp_json_writer_init_sink(&w, text_sink, &out, 0);
         rescore_row(&job, &s, &p.json, i, &w);
         if (vp_json_finish(&w) != VP_OK) code = complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", path, vp_result_text(w.result));
         text_add(&out, "\n", 1);
     }
     if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main looks at stdout */
-    if (!code) tally_print(&job.t, vp_score_metric_of(job.metric)->name);
+    if (!code && !(rule && is_corpus(rule))) tally_print(&job.t, vp_score_metric_of(job.metric)->name);
     if (!code && job.differ_count)
         code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count, (long long)job.t.row_count,
                         vp_score_metric_of(job.metric)->name);
@@ -3125,69 +3485,106 @@ static vp_result stream_walk(const source *s, stream_visitor *v, vp_error *error
     return r;
 }
 
-/* ---- records: where they stand, and which stratum they belong to */
-typedef struct place { int64_t start, bytes, number, question_id; uint64_t stratum; } place;
+/* ---- a data set in memory: of each sample what a plan needs and where the rest stands, whatever the records hold */
+enum { REASONS_MAX = 255 };
 typedef enum data_kind { DATA_LINES, DATA_VQA, DATA_FOLDER } data_kind;
+typedef struct entry {
+    int64_t id, start, note_start;          /* places of the record and of VQA v2's annotation, -1: it has none */
+    uint64_t hash;                          /* of these bytes: what is measured is what was planned */
+    uint32_t bytes, note_bytes;
+    int32_t width_px, height_px;            /* 0: there is no image that can be used */
+    int32_t text_count;                     /* tokens of the prompt */
+    unsigned char has_image, no_bos, reason; /* reason: why the image cannot be used, from 1 in dataset.reasons */
+} entry;
 typedef struct dataset {
+    const options *o;
     const char *path;
     char *task;
-    const vp_prompt_dataset *defaults; /* prompts and max_new_tokens; NULL: none of the nine */
+    data_kind kind;
+    source s, notes; char *notes_path;      /* open as long as the data set: samples are read when their turn comes */
+    char **names; size_t name_count;        /* DATA_FOLDER: of the images */
+    char *subtype;                          /* DATA_VQA: "val2014" */
+    const vp_prompt_dataset *defaults;      /* prompts and max_new_tokens; NULL: none of the nine */
     int32_t new_tokens;
     vp_score_metric metric;
-    sample *samples; size_t count;
+    entry *samples; size_t count;           /* ascending by id */
+    char *reasons[REASONS_MAX]; int32_t reason_count;
+    uint64_t hash;                          /* of all records, prompts and image sizes */
 } dataset;
-typedef struct wanted_note { int64_t question_id; size_t sample_index; char *text; } wanted_note;
+static void dataset_free(dataset *d) {
+    source_close(&d->s);
+    source_close(&d->notes);
+    texts_free(d->names, d->name_count);
+    for (int32_t i = 0; i < d->reason_count; i++) free(d->reasons[i]);
+    free(d->notes_path);
+    free(d->subtype);
+    free(d->samples);
+    free(d->task);
+}
+
+/* ---- records: where they stand, and which stratum they belong to */
+typedef struct place { int64_t start; uint32_t bytes, number; } place;
+typedef struct question_at { int64_t id; size_t index; } question_at; /* index: of a place, later of a sample */
+typedef struct reader { parsed scratch, note; text_buffer text, note_text; } reader;
 /* what is there while a data set is loaded */
 typedef struct loader {
-    const options *o;
     const model *m;
     dataset *d;
-    data_kind kind;
-    source s;
     place *places; size_t population, capacity;
-    char **names;                /* DATA_FOLDER: of the images */
-    char *subtype;               /* DATA_VQA: "val2014" */
-    const char *field;           /* --stratify_by */
-    size_t with_field;           /* records that have it */
-    place **by_question;         /* annotations: all questions, by id */
-    wanted_note *wanted; size_t wanted_count; /* annotations of the sampled questions, by id */
-    parsed scratch, note;
-    text_buffer text;
+    const char *field;         /* --stratify_by */
+    uint64_t *strata;          /* with it, by place */
+    size_t with_field;         /* records that have it */
+    int64_t *question_ids;     /* DATA_VQA, by place */
+    question_at *questions; size_t question_count; /* sorted by id */
+    reader r;
 } loader;
+static void reader_free(reader *r) {
+    free(r->scratch.nodes);
+    free(r->note.nodes);
+    free(r->text.data);
+    free(r->note_text.data);
+}
 
-static place *add_place(loader *l) {
+static vp_result add_place(loader *l, int64_t start, int64_t bytes, int64_t number, vp_error *error) {
+    place *p;
+    if (bytes > INT32_MAX || number > UINT32_MAX || l->population == UINT32_MAX)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, start, l->d->path, "a record over 2 GiB, or more than 4294967295 records");
     if (l->population == l->capacity) {
         l->capacity = l->capacity * 2 + 1024;
         l->places = (place *)resize(l->places, l->capacity, sizeof *l->places);
+        if (l->field) l->strata = (uint64_t *)resize(l->strata, l->capacity, sizeof *l->strata);
+        if (l->d->kind == DATA_VQA) l->question_ids = (int64_t *)resize(l->question_ids, l->capacity, sizeof *l->question_ids);
     }
-    memset(&l->places[l->population], 0, sizeof *l->places);
-    return &l->places[l->population++];
+    p = &l->places[l->population];
+    p->start = start;
+    p->bytes = (uint32_t)bytes;
+    p->number = (uint32_t)number;
+    if (l->field) l->strata[l->population] = 0;
+    l->population++;
+    return VP_OK;
 }
 /* a value's stratum: equal texts are equal values; records without the field are a stratum of their own */
-static void read_stratum(loader *l, const vp_json *j, place *p) {
+static void read_stratum(loader *l, const vp_json *j, size_t index) {
     uint32_t node = l->field ? vp_json_get(j, 0, l->field) : VP_JSON_NONE;
-    if (node == VP_JSON_NONE || p->stratum) return;
+    if (node == VP_JSON_NONE || l->strata[index]) return;
     l->with_field++;
-    p->stratum = hash_bytes(HASH_START + j->nodes[node].type, j->text + j->nodes[node].start, (size_t)j->nodes[node].bytes) | 1;
+    l->strata[index] = hash_bytes(HASH_START + j->nodes[node].type, j->text + j->nodes[node].start, (size_t)j->nodes[node].bytes) | 1;
 }
 
 static vp_result find_lines(loader *l, vp_error *error) {
+    const source *s = &l->d->s;
     char *piece = (char *)resize(NULL, WINDOW_BYTES, 1);
     int64_t start = 0, offset = 0, number = 0;
     int blank = 1;
-    ssize_t n;
-    while ((n = source_read(&l->s, offset, piece, WINDOW_BYTES)) >= 0) {
-        for (ssize_t i = 0; i < n || (!n && !i); i++) {
+    ssize_t n = 0;
+    vp_result r = VP_OK;
+    while (r == VP_OK && (n = source_read(s, offset, piece, WINDOW_BYTES)) >= 0) {
+        for (ssize_t i = 0; r == VP_OK && (i < n || (!n && !i)); i++) {
             if (n && piece[i] != '\n') {
                 blank &= piece[i] == ' ' || piece[i] == '\t' || piece[i] == '\r';
                 continue;
             }
-            if (!blank) {
-                place *p = add_place(l);
-                p->start = start;
-                p->bytes = offset + i - start;
-                p->number = number;
-            }
+            if (!blank) r = add_place(l, start, offset + i - start, number, error);
             start = offset + i + 1;
             blank = 1;
             number++;
@@ -3196,16 +3593,15 @@ static vp_result find_lines(loader *l, vp_error *error) {
         offset += n;
     }
     free(piece);
-    if (n < 0) return vp_fail(error, VP_ERR_READ, offset, l->s.path, strerror(errno));
-    for (size_t i = 0; l->field && i < l->population; i++) {
+    if (n < 0) return vp_fail(error, VP_ERR_READ, offset, s->path, strerror(errno));
+    for (size_t i = 0; r == VP_OK && l->field && i < l->population; i++) {
         vp_error inner = {VP_OK, -1, "", ""};
-        vp_result r = source_text(&l->s, l->places[i].start, l->places[i].bytes, &l->text, error);
-        if (r == VP_OK) r = parse_json(&l->scratch, l->text.data, l->text.bytes, &inner);
-        if (r != VP_OK && inner.code) return vp_fail(error, r, l->places[i].start + (inner.offset < 0 ? 0 : inner.offset), l->s.path, inner.text);
-        if (r != VP_OK) return r;
-        read_stratum(l, &l->scratch.json, &l->places[i]);
+        r = source_text(s, l->places[i].start, l->places[i].bytes, &l->r.text, error);
+        if (r == VP_OK) r = parse_json(&l->r.scratch, l->r.text.data, l->r.text.bytes, &inner);
+        if (r != VP_OK && inner.code) return vp_fail(error, r, l->places[i].start + (inner.offset < 0 ? 0 : inner.offset), s->path, inner.text);
+        if (r == VP_OK) read_stratum(l, &l->r.scratch.json, i);
     }
-    return VP_OK;
+    return r;
 }
 
 /* VQA v2 has "questions": [{...}]; a line of tally_qa has "questions": ["..."] */
@@ -3224,34 +3620,31 @@ static int is_vqa(const source *s) {
 static vp_result take_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     loader *l = (loader *)user;
     int64_t id = 0, image = 0;
-    place *p;
+    vp_result r;
     if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), &id) != VP_OK
         || vp_json_to_int(value, vp_json_get(value, 0, "image_id"), &image) != VP_OK || image < 0
         || !node_is(value, vp_json_get(value, 0, "question"), VP_JSON_STRING))
-        return vp_fail(error, VP_ERR_FORMAT, at, l->s.path, "a question needs \"question\", a whole \"question_id\" and a whole \"image_id\"");
-    p = add_place(l);
-    p->start = at;
-    p->bytes = (int64_t)bytes;
-    p->number = (int64_t)l->population - 1;
-    p->question_id = id;
-    read_stratum(l, value, p);
+        return vp_fail(error, VP_ERR_FORMAT, at, l->d->path, "a question needs \"question\", a whole \"question_id\" and a whole \"image_id\"");
+    if ((r = add_place(l, at, (int64_t)bytes, (int64_t)l->population, error)) != VP_OK) return r;
+    l->question_ids[l->population - 1] = id;
+    read_stratum(l, value, l->population - 1);
     return VP_OK;
 }
 static vp_result take_member(void *user, const char *key, const vp_json *value) {
-    loader *l = (loader *)user;
+    dataset *d = ((loader *)user)->d;
     if (strcmp(key, "data_subtype")) return VP_OK;
-    free(l->subtype);
-    l->subtype = node_text(value, 0);
+    free(d->subtype);
+    d->subtype = node_text(value, 0);
     return VP_OK;
 }
 /* "val2014" from the file, else from its name; test-dev's images are test's. It becomes part of file names: letters and digits only. */
-static vp_result check_subtype(loader *l, vp_error *error) {
-    const char *at = strstr(l->d->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
-    if (!l->subtype && end) l->subtype = copy_text(at + 7, (size_t)(end - at - 7));
-    if (l->subtype && !strcmp(l->subtype, "test-dev2015")) memcpy(l->subtype, "test2015", 9);
-    for (at = l->subtype; at && isalnum((unsigned char)*at); at++) { }
-    if (at && at > l->subtype && !*at) return VP_OK;
-    return vp_fail(error, VP_ERR_FORMAT, -1, l->s.path, "\"data_subtype\" must be a word like val2014: images are named after it");
+static vp_result check_subtype(dataset *d, vp_error *error) {
+    const char *at = strstr(d->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
+    if (!d->subtype && end) d->subtype = copy_text(at + 7, (size_t)(end - at - 7));
+    if (d->subtype && !strcmp(d->subtype, "test-dev2015")) memcpy(d->subtype, "test2015", 9);
+    for (at = d->subtype; at && isalnum((unsigned char)*at); at++) { }
+    if (at && at > d->subtype && !*at) return VP_OK;
+    return vp_fail(error, VP_ERR_FORMAT, -1, d->path, "\"data_subtype\" must be a word like val2014: images are named after it");
 }
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -3267,22 +3660,23 @@ static int is_image_name(const char *name) {
     return 0;
 }
 static vp_result find_images(loader *l, vp_error *error) {
-    DIR *folder = opendir(l->d->path);
-    if (!folder) return vp_fail(error, VP_ERR_READ, -1, l->d->path, strerror(errno));
-    for (struct dirent *e; (e = readdir(folder)) != NULL;) {
-        char *path = join_path(l->d->path, e->d_name);
-        if (is_image_name(e->d_name) && !is_folder(path)) {
-            l->names = (char **)resize(l->names, l->population + 1, sizeof *l->names);
-            l->names[l->population] = copy_text(e->d_name, strlen(e->d_name));
-            add_place(l);
+    dataset *d = l->d;
+    DIR *folder = opendir(d->path);
+    size_t capacity = 0;
+    vp_result r = VP_OK;
+    if (!folder) return vp_fail(error, VP_ERR_READ, -1, d->path, strerror(errno));
+    for (struct dirent *e; r == VP_OK && (e = readdir(folder)) != NULL;) {
+        char *path = join_path(d->path, e->d_name);
+        if (is_image_name(e->d_name) && !is_folder(path) && (r = add_place(l, 0, 0, (int64_t)d->name_count, error)) == VP_OK) {
+            if (d->name_count == capacity) d->names = (char **)resize(d->names, capacity = capacity * 2 + 64, sizeof *d->names);
+            d->names[d->name_count++] = copy_text(e->d_name, strlen(e->d_name));
         }
         free(path);
     }
     closedir(folder);
-    if (!l->population) return vp_fail(error, VP_ERR_NOT_FOUND, -1, l->d->path, "there is no image in the folder");
-    qsort(l->names, l->population, sizeof *l->names, compare_names);
-    for (size_t i = 0; i < l->population; i++) l->places[i].number = (int64_t)i;
-    return VP_OK;
+    if (r == VP_OK && !d->name_count) return vp_fail(error, VP_ERR_NOT_FOUND, -1, d->path, "there is no image in the folder");
+    if (d->name_count) qsort(d->names, d->name_count, sizeof *d->names, compare_names);
+    return r;
 }
 
 /* ---- annotations of VQA v2 */
@@ -3299,88 +3693,80 @@ static char *find_annotations(const char *path) {
     free(t.data);
     return NULL;
 }
-static int compare_places(const void *a, const void *b) {
-    const place *x = *(place *const *)a, *y = *(place *const *)b;
-    return (x->question_id > y->question_id) - (x->question_id < y->question_id);
+static int compare_questions(const void *a, const void *b) {
+    const question_at *x = (const question_at *)a, *y = (const question_at *)b;
+    return (x->id > y->id) - (x->id < y->id);
 }
-static int compare_wanted(const void *a, const void *b) {
-    const wanted_note *x = (const wanted_note *)a, *y = (const wanted_note *)b;
-    return (x->question_id > y->question_id) - (x->question_id < y->question_id);
-}
-static vp_result annotation_id(const vp_json *value, int64_t at, int64_t *id, vp_error *error) {
-    if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), id) == VP_OK) return VP_OK;
-    return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs a whole \"question_id\"");
+/* The first of the questions that an annotation belongs to, or the end; an id can stand there more than once. */
+static vp_result find_question(const loader *l, const vp_json *value, int64_t at, size_t *first, int64_t *id, vp_error *error) {
+    size_t low = 0, high = l->question_count;
+    if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), id) != VP_OK)
+        return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs a whole \"question_id\"");
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->questions[middle].id < *id) low = middle + 1; else high = middle;
+    }
+    *first = low;
+    return VP_OK;
 }
 static vp_result take_stratum(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     loader *l = (loader *)user;
     int64_t id = 0;
-    size_t low = 0, high = l->population;
-    vp_result r = annotation_id(value, at, &id, error);
+    size_t i = 0;
+    vp_result r = find_question(l, value, at, &i, &id, error);
     (void)bytes;
-    while (r == VP_OK && low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->by_question[middle]->question_id < id) low = middle + 1; else high = middle;
-    }
-    for (; r == VP_OK && low < l->population && l->by_question[low]->question_id == id; low++) read_stratum(l, value, l->by_question[low]);
+    for (; r == VP_OK && i < l->question_count && l->questions[i].id == id; i++) read_stratum(l, value, l->questions[i].index);
     return r;
 }
 static vp_result take_annotation(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     loader *l = (loader *)user;
     int64_t id = 0;
-    size_t low = 0, high = l->wanted_count;
-    vp_result r = annotation_id(value, at, &id, error);
-    while (r == VP_OK && low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->wanted[middle].question_id < id) low = middle + 1; else high = middle;
-    }
-    for (; r == VP_OK && low < l->wanted_count && l->wanted[low].question_id == id; low++) { /* of two annotations the last counts */
-        free(l->wanted[low].text);
-        l->wanted[low].text = copy_text(value->text, bytes);
+    size_t i = 0;
+    vp_result r = find_question(l, value, at, &i, &id, error);
+    for (; r == VP_OK && i < l->question_count && l->questions[i].id == id; i++) { /* of two annotations the last counts */
+        l->d->samples[l->questions[i].index].note_start = at;
+        l->d->samples[l->questions[i].index].note_bytes = (uint32_t)bytes; /* at most VALUE_BYTES_MAX */
     }
     return r;
 }
-/* Goes through the annotations with `element`; *path is the file's name afterwards, malloc'ed, or NULL when there is none. */
-static vp_result walk_annotations(loader *l, vp_result (*element)(void *, const vp_json *, int64_t, size_t, vp_error *), char **path,
-                                  vp_error *error) {
-    const char *named = text_of(l->o, "annotations");
+/* Goes through the annotations, if there are any, with `element`; the file is opened by the first call. */
+static vp_result walk_annotations(loader *l, vp_result (*element)(void *, const vp_json *, int64_t, size_t, vp_error *), vp_error *error) {
+    dataset *d = l->d;
+    const char *named = text_of(d->o, "annotations");
     stream_visitor v = {"annotations", element, NULL, l, 0};
-    source s;
     vp_result r;
-    *path = named ? copy_text(named, strlen(named)) : find_annotations(l->d->path);
-    if (!*path) return VP_OK;
-    if ((r = source_open(&s, *path, error)) != VP_OK) return r;
-    r = stream_walk(&s, &v, error);
-    source_close(&s);
-    if (r == VP_OK && !v.found) r = vp_fail(error, VP_ERR_FORMAT, -1, *path, "has no \"annotations\"");
-    return r;
+    if (!d->notes_path) {
+        d->notes_path = named ? copy_text(named, strlen(named)) : find_annotations(d->path);
+        if (!d->notes_path) return VP_OK;
+        if ((r = source_open(&d->notes, d->notes_path, error)) != VP_OK) return r;
+    }
+    r = stream_walk(&d->notes, &v, error);
+    return r == VP_OK && !v.found ? vp_fail(error, VP_ERR_FORMAT, -1, d->notes_path, "has no \"annotations\"") : r;
+}
+/* The questions by id: of the places that the samples were drawn as, or (chosen NULL) of all places. */
+static void sort_questions(loader *l, const int64_t *chosen, size_t count) {
+    l->questions = (question_at *)resize(l->questions, count, sizeof *l->questions);
+    l->question_count = count;
+    for (size_t i = 0; i < count; i++) {
+        l->questions[i].id = l->question_ids[chosen ? (size_t)chosen[i] : i];
+        l->questions[i].index = i;
+    }
+    if (count) qsort(l->questions, count, sizeof *l->questions, compare_questions);
 }
 static vp_result find_strata(loader *l, vp_error *error) {
-    char *path = NULL;
-    vp_result r;
     if (l->with_field) return VP_OK; /* the questions have the field */
-    l->by_question = (place **)resize(NULL, l->population, sizeof *l->by_question);
-    for (size_t i = 0; i < l->population; i++) l->by_question[i] = &l->places[i];
-    if (l->population) qsort(l->by_question, l->population, sizeof *l->by_question, compare_places);
-    r = walk_annotations(l, take_stratum, &path, error);
-    free(path);
-    return r;
+    sort_questions(l, NULL, l->population);
+    return walk_annotations(l, take_stratum, error);
 }
 static vp_result find_notes(loader *l, const int64_t *chosen, vp_error *error) {
-    char *path = NULL;
+    dataset *d = l->d;
     size_t found = 0;
     vp_result r;
-    l->wanted_count = l->d->count;
-    l->wanted = (wanted_note *)zeroed(l->wanted_count, sizeof *l->wanted);
-    for (size_t i = 0; i < l->wanted_count; i++) {
-        l->wanted[i].question_id = l->places[chosen[i]].question_id;
-        l->wanted[i].sample_index = i;
-    }
-    if (l->wanted_count) qsort(l->wanted, l->wanted_count, sizeof *l->wanted, compare_wanted);
-    r = walk_annotations(l, take_annotation, &path, error);
-    for (size_t i = 0; i < l->wanted_count; i++) found += l->wanted[i].text != NULL;
-    if (r == VP_OK && path && !found)
-        r = vp_fail(error, VP_ERR_MISMATCH, -1, path, "holds no annotation of these questions: it belongs to other ones");
-    free(path);
+    sort_questions(l, chosen, d->count);
+    r = walk_annotations(l, take_annotation, error);
+    for (size_t i = 0; i < d->count; i++) found += d->samples[i].note_start >= 0;
+    if (r == VP_OK && d->notes_path && !found)
+        r = vp_fail(error, VP_ERR_MISMATCH, -1, d->notes_path, "holds no annotation of these questions: it belongs to other ones");
     return r;
 }
 
@@ -3399,8 +3785,7 @@ static int check_references(const char *path, const vp_json *j, const sample *a)
 }
 
 /* Prompt, ids and data set of a parsed record. */
-static int read_prompt(const loader *l, const vp_json *j, sample *a) {
-    const char *path = l->d->path;
+static int read_prompt(const dataset *d, const model *m, const vp_json *j, sample *a) {
     prompt_fields f;
     vp_prompt_info info;
     vp_error error = {VP_OK, -1, "", ""};
@@ -3409,31 +3794,31 @@ static int read_prompt(const loader *l, const vp_json *j, sample *a) {
     vp_result r;
     memset(&f, 0, sizeof f);
     r = read_prompt_fields(j, &f, &error);
-    if (r == VP_OK && !f.question_count && !l->d->defaults && !prompt_dataset_of(&f, NULL))
+    if (r == VP_OK && !f.question_count && !d->defaults && !prompt_dataset_of(&f, NULL))
         r = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
     if (r == VP_OK)
-        r = build_prompt(&f, l->d->defaults, text_of(l->o, "style"), number_of(l->o, "seed"), a->id, &a->prompt, &info, &error);
+        r = build_prompt(&f, d->defaults, text_of(d->o, "style"), number_of(d->o, "seed"), a->id, &a->prompt, &info, &error);
     if (r == VP_OK) {
-        a->dataset = prompt_dataset_of(&f, l->d->defaults);
+        a->dataset = prompt_dataset_of(&f, d->defaults);
         a->no_image = !info.has_image;
         a->no_bos = !info.bos_prepended;
         a->question = f.question_count ? copy_text(f.questions[f.question_count - 1], strlen(f.questions[f.question_count - 1])) : copy_text("", 0);
         a->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
-        code = tokenize_prompt(l->m, a);
+        code = tokenize_prompt(m, a);
     } else {
         error_line(reason, sizeof reason, r, &error);
-        code = bad_record(path, a->id, reason);
+        code = bad_record(d->path, a->id, reason);
     }
     prompt_fields_free(&f);
     return code;
 }
 /* Relative names start at --image_dir, else at the data set's own folder. */
-static char *image_path_of(const loader *l, const char *name) {
-    const char *path = l->d->path, *slash = strrchr(path, '/');
+static char *image_path_of(const dataset *d, const char *name) {
+    const char *path = d->path, *slash = strrchr(path, '/');
     char *folder, *joined;
     if (name[0] == '/') return copy_text(name, strlen(name));
-    if (text_of(l->o, "image_dir")) return join_path(text_of(l->o, "image_dir"), name);
-    if (l->kind == DATA_FOLDER) return join_path(path, name);
+    if (text_of(d->o, "image_dir")) return join_path(text_of(d->o, "image_dir"), name);
+    if (d->kind == DATA_FOLDER) return join_path(path, name);
     if (!slash) return copy_text(name, strlen(name));
     folder = copy_text(path, (size_t)(slash - path) + 1);
     joined = join_path(folder, name);
@@ -3441,13 +3826,13 @@ static char *image_path_of(const loader *l, const char *name) {
     return joined;
 }
 /* COCO_val2014_000000262148.jpg, in the folder or in its val2014 */
-static char *official_image(const loader *l, int64_t image_id) {
-    size_t capacity = strlen(l->subtype) + 48;
+static char *official_image(const dataset *d, int64_t image_id) {
+    size_t capacity = strlen(d->subtype) + 48;
     char *name = (char *)resize(NULL, capacity, 1), *inside, *first, *second;
-    snprintf(name, capacity, "COCO_%s_%012lld.jpg", l->subtype, (long long)image_id);
-    first = image_path_of(l, name);
-    inside = join_path(l->subtype, name);
-    second = image_path_of(l, inside);
+    snprintf(name, capacity, "COCO_%s_%012lld.jpg", d->subtype, (long long)image_id);
+    first = image_path_of(d, name);
+    inside = join_path(d->subtype, name);
+    second = image_path_of(d, inside);
     free(name);
     free(inside);
     if (access(first, F_OK) && access(second, F_OK) == 0) {
@@ -3459,30 +3844,29 @@ static char *official_image(const loader *l, int64_t image_id) {
 }
 
 /* The sample's text, which stays for the metadata -> prompt, references, image. */
-static int read_record(loader *l, sample *a) {
-    const char *path = l->d->path;
+static int read_record(const dataset *d, const model *m, parsed *scratch, sample *a) {
     vp_error error = {VP_OK, -1, "", ""};
-    const vp_json *j = &l->scratch.json;
+    const vp_json *j = &scratch->json;
     char *name, reason[LINE_BYTES];
     int64_t image_id = 0;
     uint32_t node;
     int code;
-    vp_result r = parse_json(&l->scratch, a->record, strlen(a->record), &error);
+    vp_result r = parse_json(scratch, a->record, strlen(a->record), &error);
     if (r != VP_OK || !node_is(j, 0, VP_JSON_OBJECT)) {
         snprintf(reason, sizeof reason, "%s (byte %lld)", r == VP_OK ? "want one JSON object" : error.text,
                  (long long)(error.offset < 0 ? 0 : error.offset));
-        return bad_record(path, a->id, reason);
+        return bad_record(d->path, a->id, reason);
     }
-    if ((code = read_prompt(l, j, a)) != 0 || (code = check_references(path, j, a)) != 0) return code;
-    if (l->kind == DATA_VQA) {
+    if ((code = read_prompt(d, m, j, a)) != 0 || (code = check_references(d->path, j, a)) != 0) return code;
+    if (d->kind == DATA_VQA) {
         vp_json_to_int(j, vp_json_get(j, 0, "image_id"), &image_id); /* checked when it was found */
-        a->image_path = official_image(l, image_id);
+        a->image_path = official_image(d, image_id);
         return 0;
     }
     node = vp_json_get(j, 0, "image");
     if (a->no_image || node == VP_JSON_NONE || node_is(j, node, VP_JSON_NULL)) return 0;
-    if ((name = node_text(j, node)) == NULL) return bad_record(path, a->id, "\"image\" must be a string");
-    a->image_path = image_path_of(l, name);
+    if ((name = node_text(j, node)) == NULL) return bad_record(d->path, a->id, "\"image\" must be a string");
+    a->image_path = image_path_of(d, name);
     free(name);
     return 0;
 }
@@ -3503,12 +3887,12 @@ static vp_result put_answers(vp_json_writer *w, const vp_json *note, const char 
     return VP_OK;
 }
 /* Question and annotation as one record, as a line of JSONL would have it: "id" first, answers as strings. */
-static vp_result merge_note(loader *l, const char *note, text_buffer *out, vp_error *error) {
-    const char *answer = l->d->defaults && !strcmp(l->d->defaults->name, "okvqa") ? "raw_answer" : "answer"; /* as the reference scores OK-VQA */
-    const vp_json *j = &l->scratch.json, *n = &l->note.json;
+static vp_result merge_note(const dataset *d, reader *x, int has_note, text_buffer *out, vp_error *error) {
+    const char *answer = d->defaults && !strcmp(d->defaults->name, "okvqa") ? "raw_answer" : "answer"; /* as the reference scores OK-VQA */
+    const vp_json *j = &x->scratch.json, *n = &x->note.json;
     vp_json_writer w;
-    vp_result r = parse_json(&l->scratch, l->text.data, l->text.bytes, error);
-    if (r == VP_OK && note) r = parse_json(&l->note, note, strlen(note), error);
+    vp_result r = parse_json(&x->scratch, x->text.data, x->text.bytes, error);
+    if (r == VP_OK && has_note) r = parse_json(&x->note, x->note_text.data, x->note_text.bytes, error);
     if (r != VP_OK) return r;
     vp_json_writer_init_sink(&w, text_sink, out, 0);
     vp_json_begin_object(&w);
@@ -3516,14 +3900,14 @@ static vp_result merge_note(loader *l, const char *note, text_buffer *out, vp_er
     json_node(&w, j, vp_json_get(j, 0, "question_id"));
     for (uint32_t i = 1; i < j->node_count; i = j->nodes[i + 1].end) {
         char *key = node_text(j, i);
-        if (key && strcmp(key, "id") && (strcmp(key, "answers") || !note)) {
+        if (key && strcmp(key, "id") && (strcmp(key, "answers") || !has_note)) {
             vp_json_key(&w, key);
             json_node(&w, j, i + 1);
         }
         free(key);
     }
-    if (note && (r = put_answers(&w, n, answer, error)) != VP_OK) return r;
-    for (uint32_t i = 1; note && i < n->node_count; i = n->nodes[i + 1].end) {
+    if (has_note && (r = put_answers(&w, n, answer, error)) != VP_OK) return r;
+    for (uint32_t i = 1; has_note && i < n->node_count; i = n->nodes[i + 1].end) {
         char *key = node_text(n, i);
         if (key && strcmp(key, "id") && strcmp(key, "answers") && vp_json_get(j, 0, key) == VP_JSON_NONE) {
             vp_json_key(&w, key);
@@ -3535,83 +3919,137 @@ static vp_result merge_note(loader *l, const char *note, text_buffer *out, vp_er
     return vp_json_finish(&w);
 }
 /* an image of a folder and the one question */
-static void make_folder_record(const loader *l, const char *name, text_buffer *out) {
+static void make_folder_record(const dataset *d, const char *name, text_buffer *out) {
     vp_json_writer w;
     vp_json_writer_init_sink(&w, text_sink, out, 0);
     vp_json_begin_object(&w);
     put_text(&w, "id", name);
     put_text(&w, "image", name);
-    if (text_of(l->o, "prompt")) put_text(&w, "question", text_of(l->o, "prompt"));
+    if (text_of(d->o, "prompt")) put_text(&w, "question", text_of(d->o, "prompt"));
     vp_json_end_object(&w);
     vp_json_finish(&w);
 }
-/* The text of a sample's record, malloc'ed. */
-static vp_result fetch_record(loader *l, const place *p, const char *note, char **record, vp_error *error) {
-    text_buffer out = {NULL, 0, 0};
+/* What stands at an entry's places -> x->text and x->note_text, and the hash of both. */
+static vp_result fetch_texts(const dataset *d, reader *x, const entry *e, uint64_t *hash, vp_error *error) {
     vp_result r = VP_OK;
-    if (l->kind == DATA_FOLDER) make_folder_record(l, l->names[p->number], &out);
-    else r = source_text(&l->s, p->start, p->bytes, &l->text, error);
-    if (r == VP_OK && l->kind == DATA_VQA) r = merge_note(l, note, &out, error);
-    if (r == VP_OK && l->kind == DATA_LINES) {
-        size_t bytes = strlen(l->text.data);
-        if (bytes != l->text.bytes) r = vp_fail(error, VP_ERR_FORMAT, p->start + (int64_t)bytes, l->s.path, "a NUL byte stands in it");
-        text_add(&out, l->text.data, l->text.bytes);
-    }
-    if (r == VP_OK) *record = copy_text(out.data, out.bytes); /* no spare room: a data set keeps many */
-    free(out.data);
+    x->text.bytes = x->note_text.bytes = 0;
+    if (d->kind == DATA_FOLDER) make_folder_record(d, d->names[e->id], &x->text);
+    else r = source_text(&d->s, e->start, e->bytes, &x->text, error);
+    if (r == VP_OK && e->note_start >= 0) r = source_text(&d->notes, e->note_start, e->note_bytes, &x->note_text, error);
+    *hash = hash_bytes(hash_bytes(HASH_START, x->text.data, x->text.bytes), x->note_text.data, x->note_text.bytes);
     return r;
 }
+/* The fetched texts -> the sample: record, prompt, ids, image path. 0 or an exit code, after a message. */
+static int read_sample(const dataset *d, const model *m, reader *x, const entry *e, sample *a) {
+    vp_error error = {VP_OK, -1, "", ""};
+    text_buffer merged = {NULL, 0, 0};
+    vp_result r = VP_OK;
+    int code;
+    a->id = e->id;
+    if (d->kind == DATA_VQA) r = merge_note(d, x, e->note_start >= 0, &merged, &error);
+    else if (memchr(x->text.data, 0, x->text.bytes))
+        r = vp_fail(&error, VP_ERR_FORMAT, e->start + (int64_t)strlen(x->text.data), d->path, "a NUL byte stands in it");
+    if (r == VP_OK) a->record = d->kind == DATA_VQA ? copy_text(merged.data, merged.bytes) : copy_text(x->text.data, x->text.bytes);
+    code = r == VP_OK ? read_record(d, m, &x->scratch, a) : complain_result(exit_code_of(r), d->path, r, &error);
+    free(merged.data);
+    return code;
+}
 
-/* The upright size from the file's header; a file that cannot be used becomes the sample's reason, not the sweep's end. */
-static void read_image_size(sample *a, const sample *before) {
+/* Loads a sample that was planned, for sample_free: its record, prompt, tokens and image path, and the size that its image had.
+ * 0; or EXIT_INPUT after a message, *a empty: the file cannot be read, or says something else now. */
+static int dataset_sample(const dataset *d, const model *m, size_t index, sample *a) {
+    const entry *e = &d->samples[index];
+    vp_error error = {VP_OK, -1, "", ""};
+    reader x;
+    uint64_t hash = 0;
+    vp_result r;
+    int code;
+    memset(a, 0, sizeof *a);
+    memset(&x, 0, sizeof x);
+    r = fetch_texts(d, &x, e, &hash, &error);
+    if (r != VP_OK) code = complain_result(exit_code_of(r), d->path, r, &error);
+    else if (hash != e->hash)
+        code = bad_record(d->path, e->id, "the record changed since the sweep was planned: put the file back, or sweep it into another folder");
+    else code = read_sample(d, m, &x, e, a);
+    reader_free(&x);
+    a->width_px = e->width_px;
+    a->height_px = e->height_px;
+    if (!code && e->reason) {
+        char reason[LINE_BYTES];
+        snprintf(reason, sizeof reason, "%.320s: %.480s", a->image_path, d->reasons[e->reason - 1]);
+        a->reason = copy_text(reason, strlen(reason));
+    }
+    if (!code) return 0;
+    sample_free(a);
+    memset(a, 0, sizeof *a);
+    return code;
+}
+/* A planned sample's image; EXIT_INPUT and a reason where it vanished, broke or has another size now. */
+static int sample_image(const sample *a, vp_image *image, char *reason, size_t capacity) {
+    int code = load_image(a->image_path, image, reason, capacity);
+    if (code || (image->width_px == a->width_px && image->height_px == a->height_px)) return code;
+    snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned", a->image_path, image->width_px,
+             image->height_px, a->width_px, a->height_px);
+    vp_image_free(image);
+    return EXIT_INPUT;
+}
+
+/* The number of a reason, equal texts once; the last place stands for all that find no room. */
+static int32_t add_reason(dataset *d, const char *text) {
+    int32_t i = 0;
+    while (i < d->reason_count && strcmp(d->reasons[i], text)) i++;
+    if (i < d->reason_count) return i + 1;
+    if (i == REASONS_MAX) return REASONS_MAX;
+    if (i == REASONS_MAX - 1) text = "the image cannot be used (the list of reasons is full: look at the file)";
+    d->reasons[d->reason_count++] = copy_text(text, strlen(text));
+    return d->reason_count;
+}
+/* The upright size from the file's header; a file that cannot be used gives its sample a reason, and does not end the sweep. */
+static void read_image_size(dataset *d, const char *path, entry *e) {
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, reason[LINE_BYTES];
     size_t bytes = 0;
-    vp_result r;
-    if (!a->image_path) return;
-    if (before && before->image_path && !before->reason && !strcmp(before->image_path, a->image_path)) { /* questions about an image stand together */
-        a->width_px = before->width_px;
-        a->height_px = before->height_px;
-        return;
-    }
-    r = vp_file_read(a->image_path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-    if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &a->width_px, &a->height_px, &error);
+    vp_result r = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+    if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &e->width_px, &e->height_px, &error);
     free(file);
     if (r == VP_OK) return;
     error_line(reason, sizeof reason, r, &error);
-    a->reason = copy_text(reason, strlen(reason));
+    e->reason = (unsigned char)add_reason(d, !strcmp(error.where, path) && error.text[0] ? error.text : reason);
 }
 
 /* ---- a whole data set */
 static vp_result find_records(loader *l, vp_error *error) {
     stream_visitor v = {"questions", take_question, take_member, l, 0};
+    dataset *d = l->d;
     vp_result r;
-    if (is_folder(l->d->path)) {
-        l->kind = DATA_FOLDER;
+    if (is_folder(d->path)) {
+        d->kind = DATA_FOLDER;
         return find_images(l, error);
     }
-    if ((r = source_open(&l->s, l->d->path, error)) != VP_OK) return r;
-    l->kind = is_vqa(&l->s) ? DATA_VQA : DATA_LINES;
-    if (l->kind == DATA_LINES) return find_lines(l, error);
-    if (!l->d->defaults) l->d->defaults = vp_prompt_dataset_find("coco_2014_vqa");
-    r = stream_walk(&l->s, &v, error);
-    if (r == VP_OK) r = check_subtype(l, error);
+    if ((r = source_open(&d->s, d->path, error)) != VP_OK) return r;
+    d->kind = is_vqa(&d->s) ? DATA_VQA : DATA_LINES;
+    if (d->kind == DATA_LINES) return find_lines(l, error);
+    if (!d->defaults) d->defaults = vp_prompt_dataset_find("coco_2014_vqa");
+    r = stream_walk(&d->s, &v, error);
+    if (r == VP_OK) r = check_subtype(d, error);
     return r == VP_OK && l->field ? find_strata(l, error) : r;
 }
 /* --prompt, --annotations, --image_dir go with some kinds of data only: a word that has no effect is a mistake. */
 static int check_data_options(const loader *l) {
-    int caption = l->d->defaults && l->d->defaults->kind == VP_PROMPT_CAPTION;
-    if (l->kind == DATA_FOLDER && !given(l->o, "prompt") && !caption)
-        return complain(EXIT_USAGE, "--data %s is a folder of images: what is asked of each? -p TEXT", l->d->path);
-    if (l->kind != DATA_FOLDER && given(l->o, "prompt"))
-        return complain(EXIT_USAGE, "-p goes with a folder of images; %s has its own questions", l->d->path);
-    if (l->kind != DATA_VQA && given(l->o, "annotations"))
-        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is none", l->d->path);
-    if (l->kind == DATA_FOLDER && given(l->o, "image_dir"))
-        return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", l->d->path);
-    if (l->kind == DATA_FOLDER && l->field) return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", l->field);
+    const dataset *d = l->d;
+    const options *o = d->o;
+    int caption = d->defaults && d->defaults->kind == VP_PROMPT_CAPTION;
+    if (d->kind == DATA_FOLDER && !given(o, "prompt") && !caption)
+        return complain(EXIT_USAGE, "--data %s is a folder of images: what is asked of each? -p TEXT", d->path);
+    if (d->kind != DATA_FOLDER && given(o, "prompt"))
+        return complain(EXIT_USAGE, "-p goes with a folder of images; %s has its own questions", d->path);
+    if (d->kind != DATA_VQA && given(o, "annotations"))
+        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is none", d->path);
+    if (d->kind == DATA_FOLDER && given(o, "image_dir"))
+        return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", d->path);
+    if (d->kind == DATA_FOLDER && l->field) return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", l->field);
     if (l->population && l->field && !l->with_field)
-        return complain(EXIT_USAGE, "--stratify_by: no record of %s has \"%s\"", l->d->path, l->field);
+        return complain(EXIT_USAGE, "--stratify_by: no record of %s has \"%s\"", d->path, l->field);
     return 0;
 }
 
@@ -3621,8 +4059,9 @@ static int compare_numbers(const void *a, const void *b) {
 }
 /* Draws the samples: *chosen int64 [d->count], ascending, malloc'ed. Strata are numbered by their hashes, which no order of records moves. */
 static int choose_records(loader *l, int64_t **chosen) {
-    uint32_t seed = (uint32_t)number_of(l->o, "seed"), *stratum, strata = 0;
-    size_t count = (size_t)number_of(l->o, "num_samples");
+    const options *o = l->d->o;
+    uint32_t seed = (uint32_t)number_of(o, "seed"), *stratum, strata = 0;
+    size_t count = (size_t)number_of(o, "num_samples");
     uint64_t *values;
     vp_result r;
     if (!l->field || l->population > INT32_MAX) {
@@ -3632,11 +4071,11 @@ static int choose_records(loader *l, int64_t **chosen) {
     }
     values = (uint64_t *)resize(NULL, l->population, sizeof *values);
     stratum = (uint32_t *)resize(NULL, l->population, sizeof *stratum);
-    for (size_t i = 0; i < l->population; i++) values[i] = l->places[i].stratum;
+    memcpy(values, l->strata, l->population * sizeof *values);
     qsort(values, l->population, sizeof *values, compare_numbers);
     for (size_t i = 0; i < l->population; i++) if (!i || values[i] != values[strata - 1]) values[strata++] = values[i];
     for (size_t i = 0; i < l->population; i++) {
-        const uint64_t *found = (const uint64_t *)bsearch(&l->places[i].stratum, values, strata, sizeof *values, compare_numbers);
+        const uint64_t *found = (const uint64_t *)bsearch(&l->strata[i], values, strata, sizeof *values, compare_numbers);
         stratum[i] = (uint32_t)(found - values);
     }
     *chosen = (int64_t *)resize(NULL, l->population + 2 * (size_t)strata, sizeof **chosen);
@@ -3646,26 +4085,59 @@ static int choose_records(loader *l, int64_t **chosen) {
     return r == VP_OK ? 0 : complain(EXIT_USAGE, "--stratify_by: %s", vp_result_text(r));
 }
 
-static int load_samples(loader *l, const int64_t *chosen) {
+/* Places of the drawn records; those of all others are forgotten. */
+static int keep_places(loader *l, const int64_t *chosen) {
     dataset *d = l->d;
     vp_error error = {VP_OK, -1, "", ""};
-    char **notes = (char **)zeroed(d->count, sizeof *notes);
-    vp_result r = l->kind == DATA_VQA ? find_notes(l, chosen, &error) : VP_OK;
-    int code = r == VP_OK ? 0 : complain_result(exit_code_of(r), d->path, r, &error);
-    for (size_t i = 0; i < l->wanted_count; i++) notes[l->wanted[i].sample_index] = l->wanted[i].text;
-    d->samples = (sample *)zeroed(d->count, sizeof *d->samples);
-    for (size_t i = 0; i < d->count && !code; i++) {
-        sample *a = &d->samples[i];
-        a->id = l->places[chosen[i]].number;
-        r = fetch_record(l, &l->places[chosen[i]], notes[i], &a->record, &error);
-        if (r != VP_OK) code = complain_result(exit_code_of(r), d->path, r, &error);
-        else code = read_record(l, a);
-        if (!code) read_image_size(a, i ? a - 1 : NULL);
-        free(notes[i]);
-        notes[i] = NULL;
+    vp_result r = VP_OK;
+    d->samples = (entry *)zeroed(d->count, sizeof *d->samples);
+    for (size_t i = 0; i < d->count; i++) {
+        const place *p = &l->places[chosen[i]];
+        d->samples[i].id = p->number;
+        d->samples[i].start = p->start;
+        d->samples[i].bytes = p->bytes;
+        d->samples[i].note_start = -1;
     }
-    for (size_t i = 0; i < d->count; i++) free(notes[i]);
-    free(notes);
+    if (d->kind == DATA_VQA) r = find_notes(l, chosen, &error);
+    free(l->places);
+    l->places = NULL;
+    return r == VP_OK ? 0 : complain_result(exit_code_of(r), d->path, r, &error);
+}
+/* Every sample is read once, so that what is wrong with it is told before anything is measured; what a plan needs stays. */
+static int check_samples(loader *l) {
+    dataset *d = l->d;
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_prompt_dataset *same = NULL;
+    sample a, before; /* questions about an image stand together: its size is read once */
+    int code = 0;
+    d->hash = HASH_START;
+    memset(&before, 0, sizeof before);
+    for (size_t i = 0; i < d->count && !code; i++) {
+        entry *e = &d->samples[i];
+        vp_result r = fetch_texts(d, &l->r, e, &e->hash, &error);
+        memset(&a, 0, sizeof a);
+        code = r == VP_OK ? read_sample(d, l->m, &l->r, e, &a) : complain_result(exit_code_of(r), d->path, r, &error);
+        if (!code && interrupted) code = complain(EXIT_INTERRUPTED, "interrupted while %s was read; nothing was measured or written", d->path);
+        if (!code) {
+            same = !i || same == a.dataset ? a.dataset : NULL;
+            e->text_count = a.text_count;
+            e->no_bos = a.no_bos != 0;
+            e->has_image = a.image_path != NULL;
+            if (a.image_path && before.image_path && !strcmp(before.image_path, a.image_path)) {
+                e->width_px = e[-1].width_px;
+                e->height_px = e[-1].height_px;
+                e->reason = e[-1].reason;
+            } else if (a.image_path) read_image_size(d, a.image_path, e);
+            d->hash = hash_text(hash_text(hash_text(d->hash, a.record), a.prompt), a.image_path);
+            d->hash = hash_number(hash_number(hash_number(d->hash, a.id), e->width_px), e->height_px);
+            show_progress("%s: %zu of %zu samples", d->path, i + 1, d->count);
+        }
+        sample_free(&before);
+        before = a;
+    }
+    sample_free(&before);
+    close_progress();
+    if (!d->defaults) d->defaults = same; /* defaults that the records agree on count for a file whose name says nothing */
     return code;
 }
 
@@ -3682,15 +4154,27 @@ static char *task_name(const options *o, const char *path) {
     }
     return copy_text(name, strlen(name));
 }
-/* Defaults that the records agree on count for a file whose name says nothing. */
-static void settle_defaults(const options *o, dataset *d) {
-    const vp_prompt_dataset *same = d->count ? d->samples[0].dataset : NULL;
-    for (size_t i = 1; i < d->count; i++) if (d->samples[i].dataset != same) same = NULL;
-    if (!d->defaults) d->defaults = same;
-    d->new_tokens = given(o, "max_new_tokens") ? (int32_t)number_of(o, "max_new_tokens") : d->defaults ? d->defaults->max_new_tokens : 16;
+/* --metric, else the metric of the data set's name, else of the name that its first record has. 0 or an exit code. */
+static int settle_metric(const model *m, dataset *d) {
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    vp_score_metric unknown;
+    char *name = NULL;
+    sample a;
+    int code = 0;
+    if (text_of(d->o, "metric") && vp_score_metric_find(text_of(d->o, "metric"), &d->metric) == VP_OK) return 0; /* checked before */
+    vp_score_metric_for_dataset("", &unknown);
+    vp_score_metric_for_dataset(d->defaults ? d->defaults->name : d->task, &d->metric);
+    if (d->metric != unknown || !d->count) return 0;
+    if ((code = dataset_sample(d, m, 0, &a)) != 0) return code;
+    if (parse_json(&p, a.record, strlen(a.record), NULL) == VP_OK && (name = node_text(&p.json, vp_json_get(&p.json, 0, "dataset"))) != NULL)
+        vp_score_metric_for_dataset(name, &d->metric);
+    sample_free(&a);
+    free(name);
+    free(p.nodes);
+    return 0;
 }
 
-/* File or folder -> the sampled records, in file order. */
+/* File or folder -> the sampled records, in file order. d->path is set; dataset_free, also after a failure. */
 static int load_dataset(const options *o, const model *m, dataset *d) {
     vp_error error = {VP_OK, -1, "", ""};
     loader l;
@@ -3698,46 +4182,28 @@ static int load_dataset(const options *o, const model *m, dataset *d) {
     vp_result r;
     int code;
     memset(&l, 0, sizeof l);
-    l.o = o;
     l.m = m;
     l.d = d;
-    l.s.fd = -1;
     l.field = text_of(o, "stratify_by");
+    d->o = o;
+    d->s.fd = d->notes.fd = -1;
     d->task = task_name(o, d->path);
     d->defaults = vp_prompt_dataset_find(d->task);
     for (char *c = d->task; *c; c++) if (*c == '_') *c = '-';
     r = find_records(&l, &error);
     code = r == VP_OK ? check_data_options(&l) : complain_result(r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, d->path, r, &error);
-    if (!code && !l.population) code = complain(EXIT_INPUT, "%s: there is no %s in it", d->path, l.kind == DATA_VQA ? "question" : "line");
+    if (!code && !l.population) code = complain(EXIT_INPUT, "%s: there is no %s in it", d->path, d->kind == DATA_VQA ? "question" : "line");
     if (!code) code = choose_records(&l, &chosen);
-    if (!code) code = load_samples(&l, chosen);
-    if (!code) settle_defaults(o, d);
-    source_close(&l.s);
-    texts_free(l.names, l.names ? l.population : 0);
-    free(l.places);
-    free(l.by_question);
-    free(l.wanted);
-    free(l.subtype);
-    free(l.scratch.nodes);
-    free(l.note.nodes);
-    free(l.text.data);
+    if (!code) code = keep_places(&l, chosen);
     free(chosen);
-    return code;
-}
-
-/* --metric, else the metric of the data set's name, else of the name that its first record has. */
-static void settle_metric(const options *o, dataset *d) {
-    parsed p = {{NULL, NULL, 0}, NULL, 0};
-    vp_score_metric unknown;
-    char *name = NULL;
-    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &d->metric) == VP_OK) return; /* checked before */
-    vp_score_metric_for_dataset("", &unknown);
-    vp_score_metric_for_dataset(d->defaults ? d->defaults->name : d->task, &d->metric);
-    if (d->metric == unknown && d->count && d->samples[0].record && parse_json(&p, d->samples[0].record, strlen(d->samples[0].record), NULL) == VP_OK
-        && (name = node_text(&p.json, vp_json_get(&p.json, 0, "dataset"))) != NULL)
-        vp_score_metric_for_dataset(name, &d->metric);
-    free(name);
-    free(p.nodes);
+    free(l.places);
+    free(l.strata);
+    free(l.question_ids);
+    free(l.questions);
+    if (!code) code = check_samples(&l);
+    reader_free(&l.r);
+    d->new_tokens = given(o, "max_new_tokens") ? (int32_t)number_of(o, "max_new_tokens") : d->defaults ? d->defaults->max_new_tokens : 16;
+    return code ? code : settle_metric(m, d);
 }
 
 /* ============================================================================================== plan >>plan */
@@ -3773,17 +4239,19 @@ static vp_tile_options cell_tiles(const cell *c) {
 }
 
 /* Layout of a sample's image in a configuration; NULL for text only and where the image cannot be used (then reason says why). */
-static const vp_layout *cell_layout(const model *m, const cell *c, const sample *a, vp_layout *layout, char *reason, size_t capacity) {
+static const vp_layout *cell_layout(const model *m, const cell *c, const entry *e, vp_layout *layout, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_tile_options tiles = cell_tiles(c);
     vp_result r;
-    snprintf(reason, capacity, "%s", a->reason ? a->reason : "");
-    if (!a->image_path || a->reason) return NULL;
-    r = vp_layout_compute(&m->config.geometry, &tiles, a->width_px, a->height_px, layout, &error);
+    snprintf(reason, capacity, "%s", e->reason ? c->set->reasons[e->reason - 1] : "");
+    if (!e->has_image || e->reason) return NULL;
+    r = vp_layout_compute(&m->config.geometry, &tiles, e->width_px, e->height_px, layout, &error);
     if (r == VP_OK) return layout;
     error_line(reason, capacity, r, &error);
     return NULL;
 }
+
+static int32_t entry_sequence(const entry *e, const vp_layout *l) { return !e->no_bos + (l ? l->image_tokens : 0) + e->text_count; }
 
 static void cell_work(const plan *p, const cell *c, const sample *a, const vp_layout *layout, const vp_image *image, work *k) {
     memset(k, 0, sizeof *k);
@@ -3803,30 +4271,25 @@ static void cell_work(const plan *p, const cell *c, const sample *a, const vp_la
 static void plan_cell(const model *m, plan *p, cell *c) {
     char name[512], reason[LINE_BYTES];
     vp_layout layout;
-    double *crops = (double *)resize(NULL, c->set->count, sizeof *crops);
-    size_t count = 0;
+    int64_t crops = 0, count = 0;
     for (size_t i = 0; i < c->set->count; i++) {
-        const sample *a = &c->set->samples[i];
-        const vp_layout *l = cell_layout(m, c, a, &layout, reason, sizeof reason);
-        work k;
-        int64_t need;
-        if (l) crops[count++] = l->crops;
+        const entry *e = &c->set->samples[i];
+        const vp_layout *l = cell_layout(m, c, e, &layout, reason, sizeof reason);
+        int64_t need = (int64_t)entry_sequence(e, l) + c->set->new_tokens - 1;
+        if (l) { crops += l->crops; count++; }
         if (reason[0]) continue;
-        cell_work(p, c, a, l, NULL, &k);
-        need = positions_of(&k);
         if (need > m->config.max_positions) continue;
         if (need > p->max_sequence) p->max_sequence = (int32_t)need;
         if (l && l->views > p->max_views) p->max_views = l->views;
     }
     if (c->tier) /* the mean is cut to an integer, as the experiments do */
         snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", c->set->task, c->tier->name,
-                 count ? (int)vp_statistics_mean(crops, count) : 0, c->top_k, c->block_count);
+                 count ? (int)(crops / count) : 0, c->top_k, c->block_count);
     else snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", c->set->task, c->vision_tokens, c->top_k, c->block_count);
     c->file_name = copy_text(name, strlen(name));
     c->row_at = (int64_t *)resize(NULL, c->set->count, sizeof *c->row_at);
     for (size_t i = 0; i < c->set->count; i++) c->row_at[i] = -1;
     p->point_count += c->set->count;
-    free(crops);
 }
 
 static int check_lists(const options *o, const model *m) {
@@ -3899,12 +4362,7 @@ static int plan_fingerprint(const options *o, const model *m, plan *p) {
     }
     for (size_t s = 0; s < p->set_count; s++) {
         h = hash_text(hash_text(h, p->sets[s].task), vp_score_metric_of(p->sets[s].metric)->name);
-        h = hash_number(h, p->sets[s].new_tokens);
-        for (size_t i = 0; i < p->sets[s].count; i++) {
-            const sample *a = &p->sets[s].samples[i];
-            h = hash_text(hash_text(hash_text(h, a->record), a->prompt), a->image_path);
-            h = hash_number(hash_number(hash_number(h, a->id), a->width_px), a->height_px);
-        }
+        h = hash_number(hash_number(h, p->sets[s].new_tokens), (int64_t)p->sets[s].hash);
     }
     p->fingerprint = h;
     return 0;
@@ -3922,7 +4380,6 @@ static int plan_make(const options *o, const model *m, plan *p) {
         d->path = data->items[i];
         if ((code = load_dataset(o, m, d)) != 0) return code;
         if (d->new_tokens > p->new_tokens) p->new_tokens = d->new_tokens;
-        settle_metric(o, d);
         for (size_t k = 0; k < i; k++)
             if (!strcmp(d->task, p->sets[k].task))
                 return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders", p->sets[k].path, d->path, d->task);
@@ -3931,11 +4388,7 @@ static int plan_make(const options *o, const model *m, plan *p) {
     return code ? code : plan_fingerprint(o, m, p);
 }
 static void plan_free(plan *p) {
-    for (size_t s = 0; s < p->set_count; s++) {
-        for (size_t i = 0; i < p->sets[s].count; i++) sample_free(&p->sets[s].samples[i]);
-        free(p->sets[s].samples);
-        free(p->sets[s].task);
-    }
+    for (size_t s = 0; s < p->set_count; s++) dataset_free(&p->sets[s]);
     for (size_t i = 0; i < p->cell_count; i++) {
         free(p->cells[i].blocks);
         free(p->cells[i].file_name);
@@ -3943,6 +4396,531 @@ static void plan_free(plan *p) {
     }
     free(p->sets);
     free(p->cells);
+}
+
+/* ---- sweep --plan: what a sweep would measure, need and tell; the model itself is not run, nothing is written */
+/* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them (tests/test_plan.c: within 1 and 3 %) */
+typedef struct cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; } cost;
+typedef struct pass { int32_t views, sequence, top_k, block_count, new_tokens; } pass;
+static void cost_add(cost *c, int stage, double flops, double bytes) { c->flops[stage] += flops; c->bytes[stage] += bytes; }
+/* a linear layer, done `times` times: each reads its weights again */
+static void cost_linear(cost *c, int stage, double times, double rows, double n, double k, double element, double result_bytes) {
+    cost_add(c, stage, times * 2 * rows * n * k, times * (n * k * element + rows * k * element + rows * n * result_bytes));
+}
+static void cost_vision(const vp_model_config *m, const pass *p, double element, cost *c) {
+    double w = m->vit_width, tokens = m->vit_positions, blocks = m->vit_blocks_needed, views = p->views, rows = tokens, /* of one view */
+           features = w * m->vit_layer_count, windows = vp_geometry_tokens_per_crop(&m->geometry), members = m->geometry.pool * m->geometry.pool,
+           values = (double)m->geometry.patch_px * m->geometry.patch_px * 3, h = m->projector_dim;
+    cost_add(c, VP_STAGE_VIT, views * 9 * rows * w, views * (rows * values * (4 + element) + 20 * rows * w + 8 * rows * features));
+    cost_linear(c, VP_STAGE_VIT, views, tokens - 1, w, values, element, 4);
+    cost_linear(c, VP_STAGE_VIT, views * blocks, rows, 3 * w, w, element, element);
+    cost_linear(c, VP_STAGE_VIT, views * blocks, rows, w, w, element, 8);
+    cost_linear(c, VP_STAGE_VIT, views * blocks, rows, m->vit_mlp_dim, w, element, element);
+    cost_linear(c, VP_STAGE_VIT, views * blocks, rows, w, m->vit_mlp_dim, element, 8);
+    cost_add(c, VP_STAGE_VIT, views * blocks * (rows * rows * (4 * w + 5.0 * m->vit_head_count) + 22 * rows * w + 5 * rows * m->vit_mlp_dim),
+             views * blocks * (4 * rows * w * element + 2 * rows * w * (4 + element)));
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows, w, features, element, 4);
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows * members, 2 * w, features, element, 4);
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows, w, w, element, element);
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows, 2 * h, w, element, 4);
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows, m->d_model, h, element, 4);
+    cost_add(c, VP_STAGE_CONNECTOR, views * windows * (members * (3 * features + 4 * w + 2 * w + 5.0 * m->vit_head_count) + features + 4 * h),
+             views * windows * (members * features * (4 + element) + features * element + w * (4 + 8 * members + element) + h * (8 + element)));
+}
+/* `times` blocks over `rows` new tokens that look at `scores` keys in all and read `kept` rows of the cache */
+static void cost_blocks(const vp_model_config *m, int stage, double times, double rows, double scores, double kept, int32_t top_k, double element,
+                        cost *c) {
+    double d = m->d_model, h = m->expert_dim, experts = m->expert_count, pairs = rows * top_k,
+           used = experts * (1 - pow(1 - top_k / experts, rows)); /* experts that some token chose, when each is as likely */
+    cost_linear(c, stage, times, rows, 3 * d, d, element, 4);
+    cost_linear(c, stage, times, rows, d, d, element, 8);
+    cost_linear(c, stage, times, rows, experts, d, 4, 4);
+    cost_add(c, stage, times * (scores * (4 * d + 5.0 * m->head_count) + 28 * rows * d + rows * experts * (4 + experts) + 2 * experts * pairs),
+             times * (kept * 2 * d * element + rows * d * (20 + 5 * element + (element < 4 ? 8 : 0)) + 4 * rows * experts));
+    cost_add(c, stage, times * pairs * (6 * h * d + 4 * h + 2 * d),
+             times * (used * 3 * h * d * element + pairs * (2 * d * element + h * (16 + 2 * element) + 8 * d + 24) + rows * d * (8 + element)));
+}
+static void cost_of(const vp_model_config *m, const pass *p, int fp32, cost *c) {
+    double n = p->sequence, steps = p->new_tokens - 1, d = m->d_model, vocabulary = m->embedding_size, element = fp32 ? 4 : 2;
+    memset(c, 0, sizeof *c);
+    if (p->views) cost_vision(m, p, element, c);
+    n = p->sequence;
+    cost_add(c, VP_STAGE_EMBED, p->views * (double)vp_geometry_tokens_per_crop(&m->geometry) * d,
+             n * d * (4 + element) + 12 * p->views * (double)vp_geometry_tokens_per_crop(&m->geometry) * d);
+    cost_blocks(m, VP_STAGE_PREFILL, p->block_count, n, n * (n + 1) / 2, 2 * n, p->top_k, element, c);
+    cost_linear(c, VP_STAGE_HEAD, 1, 1, vocabulary, d, element, 4);
+    cost_add(c, VP_STAGE_SAMPLE, 2 * vocabulary, 4 * vocabulary);
+    cost_blocks(m, VP_STAGE_DECODE, p->block_count * steps, 1, n + (steps + 1) / 2, n + (steps + 1) / 2, p->top_k, element, c);
+    cost_linear(c, VP_STAGE_DECODE, steps, 1, vocabulary, d, element, 4);
+    cost_add(c, VP_STAGE_DECODE, steps * 2 * vocabulary, steps * 4 * vocabulary);
+}
+
+/* ---- this machine's rates: a few passes of a model of the same widths and few blocks, random weights */
+enum { CALIBRATION_TEXT = 32, CALIBRATION_TOKENS = 4, CALIBRATION_RUNS = 3 };
+typedef struct rates {
+    char reason[LINE_BYTES];   /* why there are none; "" */
+    char device[160];
+    double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* per ns of a stage */
+    double view_ns;            /* preprocess and h2d of a view */
+    int64_t memory_bytes;      /* that the engine of the whole model will ask for */
+    double seconds;            /* that the calibration took */
+} rates;
+static int is_compute_stage(int stage) { return stage == VP_STAGE_VIT || stage == VP_STAGE_CONNECTOR || stage == VP_STAGE_PREFILL; }
+static int64_t parameter_count(const vp_model_config *c) {
+    vp_tensor_spec spec;
+    int64_t sum = 0;
+    for (int64_t i = 0; vp_model_tensor(c, i, &spec) == VP_OK; i++) sum += spec.shape[0] * (spec.dimensions > 1 ? spec.shape[1] : 1);
+    return sum;
+}
+/* weights and KV cache; the rest of an engine's memory hardly depends on the number of blocks */
+static int64_t held_bytes(const vp_model_config *c, int fp32, int32_t max_sequence) {
+    return (fp32 ? 4 : 2) * (parameter_count(c) + 2 * (int64_t)c->d_model * c->block_count * max_sequence);
+}
+static vp_model_config calibration_config(const vp_model_config *whole) {
+    vp_model_config c = *whole;
+    if (parameter_count(whole) <= 64000000) return c;
+    if (c.vit_block_count > VP_VIT_LAYERS_MAX) {
+        c.vit_block_count = c.vit_blocks_needed = VP_VIT_LAYERS_MAX;
+        for (int32_t i = 0; i < c.vit_layer_count; i++) c.vit_layers[i] = -1 - i;
+    }
+    c.block_count = 1;
+    if (c.expert_count > 32 && c.top_k <= 32) c.expert_count = 32;
+    if (c.embedding_size > 8192) c.embedding_size = c.vocab_size = 8192;
+    return c;
+}
+static vp_result calibration_pass(vp_engine *engine, const vp_model_config *c, const vp_layout *layout, session *s, vp_stage_times *times,
+                                  vp_error *error) {
+    vp_request q;
+    vp_reply reply;
+    int32_t tokens[CALIBRATION_TOKENS], *blocks = (int32_t *)resize(NULL, (size_t)c->block_count, sizeof *blocks);
+    int64_t step_ns[CALIBRATION_TOKENS], begin = vp_clock_ns();
+    vp_result r = VP_OK;
+    work k;
+    for (int32_t i = 0; i < c->block_count; i++) blocks[i] = i;
+    memset(&q, 0, sizeof q);
+    memset(&reply, 0, sizeof reply);
+    memset(&k, 0, sizeof k);
+    k.layout = layout;
+    k.text_count = CALIBRATION_TEXT;
+    k.new_tokens = CALIBRATION_TOKENS;
+    session_reserve(s, &k);
+    if (layout) {
+        size_t bytes = (size_t)layout->width_px * (size_t)layout->height_px * 3;
+        uint8_t *rgb = (uint8_t *)resize(NULL, bytes, 1);
+        memset(rgb, 100, bytes);
+        begin = vp_clock_ns();
+        r = vp_preprocess(&c->geometry, layout, rgb, (float *)s->pixels.data, (float *)s->masks.data, s->scratch.data, s->scratch.bytes);
+        if (r == VP_OK) r = vp_tokens_index_map(&c->geometry, layout, 1, (int32_t *)s->index.data, s->index.bytes / sizeof(int32_t));
+        free(rgb);
+        q.pixels = (const float *)s->pixels.data;
+        q.image_masks = (const float *)s->masks.data;
+        q.image_input_idx = (const int32_t *)s->index.data;
+        q.views = layout->views;
+    }
+    reply.times.wall_ns[VP_STAGE_PREPROCESS] = vp_clock_ns() - begin;
+    memset(s->ids.data, 0, s->ids.bytes);
+    for (int32_t i = 0; i < sequence_of(&k); i++) ((int32_t *)s->ids.data)[i] = i % 256;
+    q.input_ids = (const int32_t *)s->ids.data;
+    q.input_count = sequence_of(&k);
+    q.top_k = c->top_k;
+    q.active_blocks = blocks;
+    q.active_block_count = c->block_count;
+    q.max_new_tokens = CALIBRATION_TOKENS;
+    q.ignore_eos = 1;
+    reply.tokens = tokens;
+    reply.step_ns = step_ns;
+    begin = reply.times.wall_ns[VP_STAGE_PREPROCESS];
+    if (r == VP_OK) r = vp_engine_run(engine, &q, &reply, error);
+    vp_engine_settle(engine);
+    reply.times.device_ns[VP_STAGE_PREPROCESS] = begin;
+    *times = reply.times;
+    free(blocks);
+    return r;
+}
+/* Takes the fastest of some passes. Whatever fails is a reason for no estimate, not for no plan; 0 or EXIT_INTERRUPTED. */
+static int calibrate(const options *o, const model *m, const plan *p, rates *x) {
+    model small = *m;
+    vp_engine_options e;
+    vp_engine *engine = NULL;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_tile_options tiles = vp_tile_options_default();
+    vp_layout layout;
+    session s;
+    int fp32 = !strcmp(text_of(o, "weights"), "fp32");
+    int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
+    int64_t start = vp_clock_ns();
+    vp_result r = VP_OK;
+    memset(&s, 0, sizeof s);
+    small.config = calibration_config(&m->config);
+    small.checkpoint = NULL;
+    s.m = &small;
+    tiles.rule = VP_TILE_CROPS;
+    tiles.fit = VP_FIT_FILL;
+    tiles.crops = 1;
+    if (p->max_views > 1 && (r = vp_layout_compute(&m->config.geometry, &tiles, 640, 480, &layout, &error)) == VP_OK) {
+        views = layout.views;
+        sequence += layout.image_tokens;
+    }
+    if (sequence < p->max_sequence) sequence = p->max_sequence;
+    e = engine_options_of(o, &small, sequence, views > p->max_views ? views : p->max_views);
+    e.weights = fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
+    e.gemm = text_of(o, "gemm");
+    if (r == VP_OK) r = vp_engine_open(&e, &engine, &error);
+    for (int i = 0; i < CALIBRATION_RUNS && r == VP_OK && !interrupted; i++) {
+        vp_stage_times t;
+        r = calibration_pass(engine, &small.config, views ? &layout : NULL, &s, &t, &error);
+        for (int stage = 0; stage < VP_STAGE_COUNT && i && r == VP_OK; stage++) { /* the first warms up */
+            double ns = (double)(t.device_ns[stage] > 0 ? t.device_ns[stage] : 1);
+            x->flops_ns[stage] = fmax(x->flops_ns[stage], (double)t.flops[stage] / ns);
+            x->bytes_ns[stage] = fmax(x->bytes_ns[stage], (double)t.bytes[stage] / ns);
+        }
+        if (views && r == VP_OK) x->view_ns = (double)(t.device_ns[VP_STAGE_PREPROCESS] + t.device_ns[VP_STAGE_H2D]) / views;
+    }
+    close_progress();
+    if (engine) {
+        x->memory_bytes = (int64_t)vp_engine_bytes(engine) - held_bytes(&small.config, fp32, sequence) + held_bytes(&m->config, fp32, sequence);
+        snprintf(x->device, sizeof x->device, "%s", vp_engine_device(engine));
+        vp_engine_close(engine);
+    }
+    s.engine = NULL;
+    session_free(&s);
+    if (r != VP_OK) error_line(x->reason, sizeof x->reason, r, &error);
+    x->seconds = (double)(vp_clock_ns() - start) / 1e9;
+    return interrupted ? EXIT_INTERRUPTED : 0;
+}
+/* A pass's time: the stages of many tokens by the slower of their arithmetic and of reading memory as decode does, the others by their bytes. */
+static double pass_ns(const rates *x, const cost *c, int32_t views) {
+    double sum = views * x->view_ns;
+    for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
+        double by_flops = is_compute_stage(i) ? c->flops[i] / x->flops_ns[i] : 0;
+        double by_bytes = c->bytes[i] / x->bytes_ns[is_compute_stage(i) ? VP_STAGE_DECODE : i];
+        if (c->flops[i] > 0 || c->bytes[i] > 0) sum += by_flops > by_bytes ? by_flops : by_bytes;
+    }
+    return sum;
+}
+
+/* ---- the forecast of a configuration */
+typedef struct forecast {
+    int64_t crops, vision_tokens, layouts, longest, failing; /* sums over samples; failing: samples that will be failed rows */
+    double ns, squares; int64_t count; /* estimate of one run, over the samples that can run */
+    double measured_ns; int64_t runs_measured, points_closed; /* from the journals in output_dir */
+} forecast;
+static void forecast_cell(const model *m, const cell *c, const rates *x, int fp32, forecast *f) {
+    for (size_t i = 0; i < c->set->count; i++) {
+        const entry *e = &c->set->samples[i];
+        char reason[LINE_BYTES];
+        vp_layout layout;
+        const vp_layout *l = cell_layout(m, c, e, &layout, reason, sizeof reason);
+        pass one = {l ? l->views : 0, entry_sequence(e, l), c->top_k, c->block_count, c->set->new_tokens};
+        cost spent;
+        double ns;
+        if (l) {
+            f->layouts++;
+            f->crops += l->crops;
+            f->vision_tokens += l->feature_tokens;
+        }
+        if (reason[0] || (int64_t)one.sequence + one.new_tokens - 1 > m->config.max_positions) {
+            f->failing++;
+            continue;
+        }
+        if (one.sequence > f->longest) f->longest = one.sequence;
+        f->count++;
+        if (x->reason[0]) continue;
+        cost_of(&m->config, &one, fp32, &spent);
+        ns = pass_ns(x, &spent, one.views);
+        f->ns += ns;
+        f->squares += ns * ns;
+    }
+}
+
+/* Runs that journals hold already, by configuration. A journal of another plan is named in `note`. */
+static void read_measured(const plan *p, const char *path, forecast *f, char *note, size_t capacity) {
+    FILE *file = fopen(path, "rb");
+    parsed x = {{NULL, NULL, 0}, NULL, 0};
+    char *line = NULL, wanted[32];
+    size_t room = 0;
+    ssize_t bytes;
+    snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)p->fingerprint);
+    for (int64_t number = 0; file && (bytes = getline(&line, &room, file)) > 0 && line[bytes - 1] == '\n'; number++) {
+        const vp_json *j = &x.json;
+        uint32_t name;
+        double ns;
+        if (parse_json(&x, line, (size_t)bytes - 1, NULL) != VP_OK || !node_is(j, 0, VP_JSON_OBJECT)) continue;
+        if (!number && !vp_json_equals(j, vp_json_get(j, 0, "plan"), wanted)) {
+            snprintf(note, capacity, "%.400s belongs to another plan: the sweep would refuse it", path);
+            break;
+        }
+        name = vp_json_get(j, 0, "config");
+        if (!node_is(j, name, VP_JSON_STRING)) continue;
+        ns = node_number(j, vp_json_get(j, 0, "total_ns"));
+        for (size_t i = 0; i < p->cell_count; i++) {
+            if (!vp_json_equals(j, name, p->cells[i].file_name)) continue;
+            f[i].points_closed += vp_json_get(j, 0, "done") != VP_JSON_NONE || vp_json_get(j, 0, "failed") != VP_JSON_NONE;
+            if (!(ns > 0)) break;
+            f[i].measured_ns += ns;
+            f[i].runs_measured++;
+            break;
+        }
+    }
+    if (file) fclose(file);
+    free(line);
+    free(x.nodes);
+}
+static void read_journals(const options *o, const plan *p, forecast *f, char *note, size_t capacity) {
+    const char *folder = text_of(o, "output_dir");
+    DIR *d = folder ? opendir(folder) : NULL;
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        size_t bytes = strlen(e->d_name);
+        char *path;
+        if (strncmp(e->d_name, "journal", 7) || bytes < 13 || strcmp(e->d_name + bytes - 6, ".jsonl")) continue;
+        path = join_path(folder, e->d_name);
+        read_measured(p, path, f, note, capacity);
+        free(path);
+    }
+    if (d) closedir(d);
+}
+
+/* all that --plan prints */
+typedef struct outlook {
+    const options *o;
+    const model *m;
+    const plan *p;
+    rates x;
+    forecast *cells;
+    double scale;              /* measured / estimated, over the configurations that have both; 1 */
+    int64_t runs_measured, runs_left;
+    double seconds;            /* of the runs left; NaN: not known */
+    size_t fewest;             /* samples of the smallest data set */
+    double variation;          /* of T_total over samples, the largest of the configurations; NaN: not known */
+    vp_resolution resolution;
+    char note[LINE_BYTES];
+} outlook;
+static const double PLAN_DISCORDANCE = 0.2; /* share of questions on which just one of two configurations is right: as seen on VQA v2; up to 0.5 */
+enum { PLAN_SAMPLES_ENOUGH = 500 };
+
+static double cell_ms(const outlook *k, size_t i) { /* T_total of one run, the mean over samples */
+    const forecast *f = &k->cells[i];
+    if (f->runs_measured) return f->measured_ns / (double)f->runs_measured / 1e6;
+    return f->count && f->ns > 0 ? f->ns / (double)f->count * k->scale / 1e6 : (double)NAN;
+}
+static int64_t cell_runs_left(const outlook *k, size_t i) {
+    const forecast *f = &k->cells[i];
+    int64_t all = f->count * k->p->run_count, closed = f->points_closed * k->p->run_count;
+    int64_t done = f->runs_measured > closed ? f->runs_measured : closed;
+    return done < all ? all - done : 0;
+}
+static void look_ahead(outlook *k) {
+    double both = 0, estimated = 0;
+    int fp32 = !strcmp(text_of(k->o, "weights"), "fp32");
+    k->fewest = SIZE_MAX;
+    k->variation = (double)NAN;
+    for (size_t i = 0; i < k->p->cell_count; i++) {
+        forecast *f = &k->cells[i];
+        const cell *c = &k->p->cells[i];
+        double mean, spread;
+        forecast_cell(k->m, c, &k->x, fp32, f);
+        if (c->set->count < k->fewest) k->fewest = c->set->count;
+        if (!f->count || !(f->ns > 0)) continue;
+        mean = f->ns / (double)f->count;
+        spread = sqrt(fmax(0, f->squares / (double)f->count - mean * mean)) / mean;
+        if (!(spread <= k->variation)) k->variation = spread;
+    }
+    read_journals(k->o, k->p, k->cells, k->note, sizeof k->note);
+    for (size_t i = 0; i < k->p->cell_count; i++) {
+        const forecast *f = &k->cells[i];
+        k->runs_measured += f->runs_measured;
+        if (!f->runs_measured || !(f->ns > 0)) continue;
+        both += f->measured_ns;
+        estimated += f->ns / (double)f->count * (double)f->runs_measured;
+    }
+    k->scale = estimated > 0 ? both / estimated : 1;
+    k->seconds = 0;
+    for (size_t i = 0; i < k->p->cell_count; i++) {
+        int64_t left = cell_runs_left(k, i);
+        k->runs_left += left;
+        if (left) k->seconds += cell_ms(k, i) / 1e3 * (double)left;
+    }
+    k->resolution.accuracy = k->resolution.mean = k->resolution.p50 = (double)NAN;
+    vp_statistics_resolution(k->fewest, PLAN_DISCORDANCE, isfinite(k->variation) ? k->variation : 0, &k->resolution);
+    if (!isfinite(k->variation)) k->resolution.mean = k->resolution.p50 = (double)NAN;
+}
+static const char *time_source(const outlook *k) {
+    int estimate = 0;
+    for (size_t i = 0; i < k->p->cell_count; i++) estimate |= !k->cells[i].runs_measured && cell_runs_left(k, i) > 0;
+    if (!estimate) return k->runs_measured ? "measured" : k->runs_left ? "none" : "nothing left";
+    return k->x.reason[0] ? "none" : k->runs_measured ? "estimate, scaled by what is measured" : "estimate";
+}
+
+static void put_plan_data(vp_json_writer *w, const plan *p) {
+    vp_json_key(w, "data");
+    vp_json_begin_array(w);
+    for (size_t s = 0; s < p->set_count; s++) {
+        const dataset *d = &p->sets[s];
+        int64_t unusable = 0;
+        for (size_t i = 0; i < d->count; i++) unusable += d->samples[i].reason > 0;
+        vp_json_begin_object(w);
+        put_text(w, "dataset_name", d->task);
+        put_text(w, "path", d->path);
+        put_int(w, "num_samples", (int64_t)d->count);
+        put_int(w, "num_unusable_images", unusable);
+        put_text(w, "accuracy_metric", vp_score_metric_of(d->metric)->name);
+        put_int(w, "max_new_tokens", d->new_tokens);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_plan_cell(vp_json_writer *w, const outlook *k, size_t i) {
+    const cell *c = &k->p->cells[i];
+    const forecast *f = &k->cells[i];
+    double layouts = f->layouts ? (double)f->layouts : (double)NAN;
+    vp_json_begin_object(w);
+    put_text(w, "file_name", c->file_name);
+    put_text(w, "dataset_name", c->set->task);
+    put_text(w, "tier", c->tier ? c->tier->name : NULL);
+    vp_json_key(w, "target_vision_tokens");
+    if (c->tier) vp_json_null(w); else vp_json_int(w, c->vision_tokens);
+    put_int(w, "top_k", c->top_k);
+    put_int(w, "num_active_blocks", c->block_count);
+    put_ints(w, "active_block_indices", c->blocks, c->block_count);
+    put_int(w, "num_samples", (int64_t)c->set->count);
+    put_int(w, "num_failing", f->failing);
+    put_double(w, "selected_crops_mean", (double)f->crops / layouts);
+    put_double(w, "actual_vision_tokens_mean", (double)f->vision_tokens / layouts);
+    put_int(w, "total_sequence_length_max", f->longest);
+    put_double(w, "T_total_estimate", f->count && f->ns > 0 ? f->ns / (double)f->count / 1e6 : (double)NAN);
+    put_double(w, "T_total_measured", f->runs_measured ? cell_ms(k, i) : (double)NAN);
+    put_int(w, "num_runs_measured", f->runs_measured);
+    put_int(w, "num_runs_left", cell_runs_left(k, i));
+    vp_json_end_object(w);
+}
+static void put_calibration(vp_json_writer *w, const rates *x) {
+    vp_json_key(w, "calibration");
+    vp_json_begin_object(w);
+    put_text(w, "reason", x->reason[0] ? x->reason : NULL);
+    put_text(w, "device", x->device[0] ? x->device : NULL);
+    put_double(w, "seconds", x->seconds);
+    for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
+        char key[48];
+        int compute = is_compute_stage(i);
+        double rate = compute ? x->flops_ns[i] * 1e9 : x->bytes_ns[i] * 1e9;
+        snprintf(key, sizeof key, "%s_%s_per_s", vp_stage_name((vp_stage)i), compute ? "flops" : "bytes");
+        put_double(w, key, rate > 0 ? rate : (double)NAN);
+    }
+    put_double(w, "view_ms", x->view_ns / 1e6);
+    vp_json_end_object(w);
+}
+static int print_plan_json(const outlook *k) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
+    vp_json_begin_object(&w);
+    put_text(&w, "schema", "vlmprof-plan-1");
+    put_text(&w, "model", k->m->name);
+    put_bool(&w, "synthetic", k->m->synthetic);
+    put_plan_data(&w, k->p);
+    vp_json_key(&w, "configurations");
+    vp_json_begin_array(&w);
+    for (size_t i = 0; i < k->p->cell_count; i++) put_plan_cell(&w, k, i);
+    vp_json_end_array(&w);
+    put_int(&w, "num_points", (int64_t)k->p->point_count);
+    put_int(&w, "num_runs_per_sample", k->p->run_count);
+    put_int(&w, "num_runs_measured", k->runs_measured);
+    put_int(&w, "num_runs_left", k->runs_left);
+    put_double(&w, "expected_seconds", k->seconds);
+    put_text(&w, "expected_from", time_source(k));
+    put_double(&w, "engine_bytes", k->x.memory_bytes > 0 ? (double)k->x.memory_bytes : (double)NAN);
+    put_calibration(&w, &k->x);
+    vp_json_key(&w, "resolution");
+    vp_json_begin_object(&w);
+    put_int(&w, "num_samples", (int64_t)k->fewest);
+    put_double(&w, "discordance", PLAN_DISCORDANCE);
+    put_double(&w, "accuracy", k->resolution.accuracy);
+    put_double(&w, "T_total_variation", k->variation);
+    put_double(&w, "T_total_mean", k->resolution.mean);
+    put_double(&w, "T_total_p50", k->resolution.p50);
+    vp_json_end_object(&w);
+    put_bool(&w, "too_few_samples", k->fewest < PLAN_SAMPLES_ENOUGH);
+    put_text(&w, "note", k->note[0] ? k->note : NULL);
+    put_config(&w, k->o);
+    vp_json_end_object(&w);
+    return vp_json_finish(&w) == VP_OK && putchar('\n') != EOF && !fflush(stdout) ? 0 : complain(EXIT_OUTPUT, "the plan cannot be written");
+}
+
+static void print_plan_grid(const outlook *k) {
+    int width = 13;
+    for (size_t i = 0; i < k->p->cell_count; i++) if ((int)strlen(k->p->cells[i].file_name) > width) width = (int)strlen(k->p->cells[i].file_name);
+    printf("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing\n", width, "configuration");
+    for (size_t i = 0; i < k->p->cell_count; i++) {
+        const forecast *f = &k->cells[i];
+        double layouts = f->layouts ? (double)f->layouts : 1, ms = cell_ms(k, i);
+        char time[32] = "-";
+        if (isfinite(ms)) snprintf(time, sizeof time, "%s%.4g", f->runs_measured ? "" : "~", ms);
+        printf("%-*s  %5.1f  %13.1f  %7lld  %10s  %9lld  %7lld\n", width, k->p->cells[i].file_name, (double)f->crops / layouts,
+               (double)f->vision_tokens / layouts, (long long)f->longest, time, (long long)cell_runs_left(k, i), (long long)f->failing);
+    }
+}
+static void print_plan_time(const outlook *k) {
+    const rates *x = &k->x;
+    const char *from = time_source(k);
+    if (x->memory_bytes > 0) printf("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)x->memory_bytes / 1e9, x->device);
+    if (isfinite(k->seconds) && strcmp(from, "none")) {
+        int64_t s = (int64_t)ceil(k->seconds);
+        printf("time        %lld:%02lld:%02lld for %lld runs, without decoding images and warming up (%s)\n", (long long)(s / 3600),
+               (long long)(s / 60 % 60), (long long)(s % 60), (long long)k->runs_left, from);
+    } else printf("time        not known: %s\n", x->reason[0] ? x->reason : "no sample can run");
+    if (strncmp(from, "estimate", 8) == 0)
+        printf("            made of each stage's FLOPs and bytes and the rates of a few blocks (%.1f s): vit %.4g, prefill %.4g TFLOP/s, "
+               "decode %.4g GB/s;\n            answers are taken to be as long as allowed\n",
+               x->seconds, x->flops_ns[VP_STAGE_VIT] / 1e3, x->flops_ns[VP_STAGE_PREFILL] / 1e3, x->bytes_ns[VP_STAGE_DECODE]);
+}
+static void print_plan_resolution(const outlook *k) {
+    const vp_resolution *r = &k->resolution;
+    if (isfinite(r->accuracy))
+        printf("resolution  %zu samples tell accuracies apart that differ by %.1f points of 100 (if just one is right on %.0f %% of the questions)\n",
+               k->fewest, 100 * r->accuracy, 100 * PLAN_DISCORDANCE);
+    else printf("resolution  %zu samples are too few to tell two accuracies apart\n", k->fewest);
+    if (isfinite(r->mean))
+        printf("            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; pairs tell more)\n",
+               100 * r->mean, 100 * r->p50, 100 * k->variation);
+    if (k->fewest < PLAN_SAMPLES_ENOUGH)
+        printf("warning     fewer than %d samples: accuracies of neighbouring configurations differ by less than the noise; raise --num_samples\n",
+               PLAN_SAMPLES_ENOUGH);
+}
+static int print_plan(const outlook *k) {
+    const plan *p = k->p;
+    printf("plan        %zu configuration%s, %zu points, %d runs each; %lld runs measured, %lld left\n", p->cell_count, p->cell_count == 1 ? "" : "s",
+           p->point_count, p->run_count, (long long)k->runs_measured, (long long)k->runs_left);
+    for (size_t s = 0; s < p->set_count; s++) {
+        const dataset *d = &p->sets[s];
+        int64_t unusable = 0;
+        for (size_t i = 0; i < d->count; i++) unusable += d->samples[i].reason > 0;
+        printf("data        %s: %zu samples of %s, metric %s, at most %d new tokens\n", d->task, d->count, d->path,
+               vp_score_metric_of(d->metric)->name, d->new_tokens);
+        if (unusable)
+            printf("            %lld of their images cannot be used: %s%s\n", (long long)unusable, d->reasons[0], d->reason_count > 1 ? " ..." : "");
+    }
+    print_plan_grid(k);
+    print_plan_time(k);
+    print_plan_resolution(k);
+    if (p->repeats) printf("note        %s repeats points %zu times; each is measured once\n", text_of(k->o, "sampling_strategy"), p->repeats);
+    if (k->note[0]) printf("note        %s\n", k->note);
+    return fflush(stdout) || ferror(stdout) ? complain(EXIT_OUTPUT, "the plan cannot be written: %s", strerror(errno)) : 0;
+}
+/* sweep --plan, the model's shape and the plan being there */
+static int show_plan(const options *o, const model *m, const plan *p) {
+    outlook k;
+    int code;
+    memset(&k, 0, sizeof k);
+    k.o = o;
+    k.m = m;
+    k.p = p;
+    k.cells = (forecast *)zeroed(p->cell_count, sizeof *k.cells);
+    code = calibrate(o, m, p, &k.x);
+    if (!code) {
+        look_ahead(&k);
+        code = given(o, "json") ? print_plan_json(&k) : print_plan(&k);
+    }
+    free(k.cells);
+    return code;
 }
 
 /* ============================================================================================ journal >>journal
@@ -4496,8 +5474,7 @@ static int measure_point(sweep *x, const cell *c, const sample *a, const vp_layo
     return 0;
 }
 
-static int write_point(sweep *x, cell *c, size_t index, const vp_layout *layout, const char *reason) {
-    const sample *a = &c->set->samples[index];
+static int write_point(sweep *x, cell *c, size_t index, const sample *a, const vp_layout *layout, const char *reason) {
     vp_tile_options tiles = cell_tiles(c);
     point p = {a, layout, c->tier ? c->tier->name : NULL, 0, 0, c->top_k, c->blocks, c->block_count, x->runs, reason ? 0 : x->p.run_count, reason,
                c->set->metric, x->p.ignore_eos};
@@ -4529,34 +5506,37 @@ static int write_point(sweep *x, cell *c, size_t index, const vp_layout *layout,
     return 0;
 }
 
-/* All configurations of one sample; the image is decoded once. */
+static void sweep_progress(const sweep *x, const cell *c, const sample *a) {
+    double seconds = (double)(vp_clock_ns() - x->start_ns) / 1e9, rate = (double)(x->done - x->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
+    int64_t left = (int64_t)((double)(x->p.point_count - x->done) / rate);
+    show_progress("%zu of %zu points, %.2f points/s, ETA %lld:%02lld:%02lld, sample %lld, %s", x->done, x->p.point_count, rate,
+                  (long long)(left / 3600), (long long)(left / 60 % 60), (long long)(left % 60), (long long)a->id, c->file_name);
+}
+/* All configurations of one sample; it is read when the first needs it, and its image decoded once. */
 static int sweep_sample(sweep *x, cell *cells, size_t cell_count, size_t index) {
-    const sample *a = &cells->set->samples[index];
+    const dataset *d = cells->set;
+    sample a;
     vp_image image = {0, 0, NULL};
     char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
-    int code = 0, tried = 0;
+    int code = 0, loaded = 0, tried = 0;
+    memset(&a, 0, sizeof a);
     for (size_t i = 0; i < cell_count && !code && !interrupted; i++) {
         cell *c = &cells[i];
         vp_layout layout;
         const vp_layout *l;
-        double seconds;
         if (c->finished || c->row_at[index] >= 0) continue;
-        l = cell_layout(&x->m, c, a, &layout, reason, sizeof reason);
-        if (l && !tried++ && load_image(a->image_path, &image, image_reason, sizeof image_reason) == EXIT_DEVICE)
+        if (!loaded++ && (code = dataset_sample(d, &x->m, index, &a)) != 0) break;
+        l = cell_layout(&x->m, c, &d->samples[index], &layout, reason, sizeof reason);
+        if (a.reason) snprintf(reason, sizeof reason, "%s", a.reason);
+        if (l && !tried++ && sample_image(&a, &image, image_reason, sizeof image_reason) == EXIT_DEVICE)
             code = complain(EXIT_DEVICE, "%s", image_reason);
         if (!reason[0]) snprintf(reason, sizeof reason, "%s", image_reason);
-        if (!code && !reason[0]) code = measure_point(x, c, a, l, &image, reason, sizeof reason);
-        if (!code) code = write_point(x, c, index, l, reason[0] ? reason : NULL);
-        seconds = (double)(vp_clock_ns() - x->start_ns) / 1e9;
-        if (!code) {
-            double rate = (double)(x->done - x->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
-            int64_t left = (int64_t)((double)(x->p.point_count - x->done) / rate);
-            show_progress("%zu of %zu points, %.2f points/s, ETA %lld:%02lld:%02lld, sample %lld, %s", x->done, x->p.point_count, rate,
-                          (long long)(left / 3600),
-                          (long long)(left / 60 % 60), (long long)(left % 60), (long long)a->id, c->file_name);
-        }
+        if (!code && !reason[0]) code = measure_point(x, c, &a, l, &image, reason, sizeof reason);
+        if (!code) code = write_point(x, c, index, &a, l, reason[0] ? reason : NULL);
+        if (!code) sweep_progress(x, c, &a);
     }
     if (image.rgb) vp_image_free(&image);
+    sample_free(&a);
     return code;
 }
 
@@ -4580,21 +5560,26 @@ static int sweep_loop(sweep *x) {
     return code;
 }
 
-static int sweep_prepare(sweep *x) {
-    const options *o = x->o;
+static int check_sweep_options(const options *o) {
     vp_score_metric metric;
     int code;
+    if (given(o, "json") && !given(o, "plan")) return complain(EXIT_USAGE, "--json goes with --plan: a sweep's results are JSON files");
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
-    if (!given(o, "output_dir")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
-    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK) return unknown_metric(text_of(o, "metric"), 1);
+    if (!given(o, "output_dir") && !given(o, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
+    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK)
+        return unknown_metric(text_of(o, "metric"), METRICS_OF_ROWS);
     if (text_of(o, "dataset_name") && (!text_of(o, "dataset_name")[0] || strchr(text_of(o, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
     if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
     if (text_of(o, "annotations") && opt(o, "data")->count > 1)
         return complain(EXIT_USAGE, "--annotations goes with one --data file; several find theirs by their official names");
-    if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
-    if ((code = plan_make(o, &x->m, &x->p)) != 0 || (code = make_folder(text_of(o, "output_dir"))) != 0) return code;
+    return (code = check_device(o)) != 0 ? code : check_gemm(o);
+}
+static int sweep_prepare(sweep *x) {
+    const options *o = x->o;
+    int code;
+    if ((code = make_folder(text_of(o, "output_dir"))) != 0) return code;
     if ((code = journal_open(&x->j, &x->p, text_of(o, "output_dir"), &x->scratch)) != 0) return code;
     for (size_t i = 0; i < x->p.cell_count; i++) {
         cell *c = &x->p.cells[i];
@@ -4629,9 +5614,12 @@ static int command_sweep(const options *o) {
     x.o = o;
     x.j.fd = -1;
     sweep_runs = 1;
-    code = sweep_prepare(&x);
-    if (!code && !interrupted) code = sweep_loop(&x);
-    if (!code) code = sweep_report(&x);
+    if ((code = check_sweep_options(o)) == 0 && (code = model_load(o, &x.m)) == 0) code = plan_make(o, &x.m, &x.p);
+    if (!code && given(o, "plan")) code = show_plan(o, &x.m, &x.p);
+    else if (!code && (code = sweep_prepare(&x)) == 0) {
+        if (!interrupted) code = sweep_loop(&x);
+        if (!code) code = sweep_report(&x);
+    }
     timings_free(x.runs, x.p.run_count);
     session_free(&x.s);
     if (x.j.reader) fclose(x.j.reader);

@@ -48,8 +48,8 @@
  *   >>tiler           geometry of crops and patches, tilings, layout of an image
  *   >>select          target tokens <-> crops <-> tiling <-> resolution
  *   >>tokens          position of every vision token in the sequence
- *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, shards by rank
- *   >>timer           monotonic clock, sums and percentiles as NumPy computes them
+ *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, ranks and shards
+ *   >>timer           monotonic clock, sums and percentiles as NumPy computes them, intervals, outliers, stop rule
  *   >>json            writer, strict reader, numbers, UTF-8
  *   >>preprocess      pixels of an image -> crops -> patches and masks                     (from here on not with VLMPROF_CORE)
  *   >>image           file -> upright RGB
@@ -440,6 +440,30 @@ VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts
  * returns: VP_OK, also for an empty shard; VP_ERR_RANGE: ranks < 1 or rank outside 0..ranks-1 */
 VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride, size_t *shard_count);
 
+/* which of several processes this one is */
+typedef struct vp_rank {
+    const char *launcher;         /* "torchrun", "Open MPI", "PMI" (MPICH, Intel MPI, Hydra), "Slurm" or "none"; static text */
+    const char *ignored;          /* the next launcher that left its variables here as well; NULL: none */
+    int32_t rank, world_size;     /* 0..world_size - 1; alone: 0 and 1 */
+    int32_t local_rank;           /* place among the processes of this machine; -1: not told */
+    int32_t local_world_size;     /* processes on this machine; -1: not told */
+} vp_rank;
+/* Reads what launchers put into the environment.
+ * in:      lookup  returns a variable's text or NULL where it is not set (getenv); user is handed to it
+ * out:     rank    on VP_OK
+ * returns: VP_OK, also where there is no launcher; VP_ERR_NOT_FOUND: one variable of a pair is missing; VP_ERR_FORMAT: a variable is no number
+ *          from 0 on; VP_ERR_RANGE: a rank at or over its count. error->where is the variable's name
+ * rule:    in this order, the first whose variables are there: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; OMPI_COMM_WORLD_RANK, _SIZE,
+ *          _LOCAL_RANK, _LOCAL_SIZE; PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS; SLURM_PROCID, SLURM_NTASKS (before: SLURM_NPROCS),
+ *          SLURM_LOCALID. Slurm's count only inside a step of srun: SLURM_STEP_ID is a number below 0xfffffff0 (batch scripts and the shells of
+ *          salloc have SLURM_NTASKS too, and step numbers from there on). A local rank that the launcher does not tell is taken from a
+ *          later one with the same rank and count
+ * memory:  none. threads: as lookup */
+VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user, vp_rank *rank, vp_error *error);
+/* The device of a process: its local rank modulo the devices that it sees, so that a launcher that shows each process its own device works too.
+ * returns: 0..visible_count - 1; -1: visible_count < 1, or several are visible and the local rank is not told */
+VP_API int32_t vp_rank_device(const vp_rank *rank, int32_t visible_count);
+
 /* ================================================================================================= timer >>timer
  * A clock, and the numbers that describe samples. Values may be of any unit; all functions but the clock are pure.
  * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
@@ -467,6 +491,112 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
  *          scratch  double [count], receives the sorted values; may be `values` itself
  * returns: VP_OK; VP_ERR_RANGE: count 0, or a value is NaN or infinite (std may still overflow to infinity, as in numpy) */
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics);
+
+/* ---- what samples say of the quantity behind them. A confidence is a share: 0.95. Where there are too few values for an answer the result is
+ * VP_ERR_UNSUPPORTED or, in a struct, NaN: never a guess. All of it supposes independent values; warm-up and drift are the caller's to remove. */
+/* Can `count` values tell this percentile?
+ * returns: 1 from 3 / min(p, 1 - p) values on (P50: 6, P95: 60, P99: 300): then one lies beyond it with 95 %; else 0, as for 0, 100 and NaN */
+VP_API int vp_statistics_percentile_supported(size_t count, double percentile);
+/* The least count that has an interval of this percentile (below): P50 at 0.95: 6.
+ * returns: 0 for a percentile outside 0..100 or a confidence outside 0..1, ends excluded */
+VP_API size_t vp_statistics_percentile_needs(double percentile, double confidence);
+/* Interval of a percentile of any distribution, between two of the values.
+ * in:      sorted      double [count], ascending
+ *          percentile  0..100, confidence 0..1, ends excluded
+ * returns: VP_OK; VP_ERR_RANGE: as above, or an end is not finite; VP_ERR_UNSUPPORTED: fewer values than vp_statistics_percentile_needs
+ * rule:    B binomial (count, p): low is the largest value number l with P(B < l) <= (1 - confidence) / 2, high the smallest number h
+ *          with P(B >= h) <= (1 - confidence) / 2. Covers with at least `confidence`
+ * source:  Hahn and Meeker, Statistical Intervals (1991), 5.2 */
+VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile, double confidence, double *low,
+                                                   double *high);
+/* Quantile of Student's t distribution.
+ * in:      probability  1e-12..1 - 1e-12
+ *          degrees      >= 1; infinity is the normal distribution
+ * returns: t with P(T <= t) = probability; NaN outside the ranges
+ * numeric: 1e-8 relative or better, by bisection of the regularised incomplete beta function */
+VP_API double vp_statistics_student(double probability, double degrees);
+/* Student's interval of the mean.
+ * returns: VP_OK; VP_ERR_RANGE: a value, or an end, is not finite, or a confidence outside 0..1; VP_ERR_UNSUPPORTED: fewer than 2 values
+ * rule:    mean -+ t(1/2 + confidence / 2, count - 1) * s / sqrt(count), s with count - 1 */
+VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low, double *high);
+
+#define VP_OUTLIER_THRESHOLD 3.5 /* Iglewicz and Hoaglin's; hyperfine's is 10 */
+#define VP_OUTLIER_COUNT_MIN 5   /* at 3.5, of normal values are flagged: 10 % where there are 3, 5 % of 5, 1.7 % of 10, 0.1 % of 100 */
+typedef struct vp_outliers {
+    size_t count;         /* of flags */
+    double median, mad;   /* mad: median absolute deviation from the median */
+    double first_score;   /* modified z score of the first value */
+    int slow_first;       /* 1: first_score > threshold: caches were cold, or warm-up was too short */
+} vp_outliers;
+/* Flags outliers; the caller keeps the values.
+ * in:      values     double [count], in the order of measurement
+ *          threshold  > 0: VP_OUTLIER_THRESHOLD
+ * out:     scratch    double [count]; not `values`
+ *          flags      uint8 [count], 0 or 1; may be NULL
+ * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold not above 0; VP_ERR_UNSUPPORTED: fewer than
+ *          VP_OUTLIER_COUNT_MIN values
+ * rule:    |z| > threshold, z = 0.6745 (x - median) / mad; where mad is 0 (half of the values are equal) z = (x - median) / (1.253314 times
+ *          the mean absolute deviation); where that is 0 too all values are equal and none is flagged
+ * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); the slow first value: sharkdp/hyperfine, its warnings */
+VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch, uint8_t *flags,
+                                        vp_outliers *outliers);
+
+typedef struct vp_estimate { double value, low, high; } vp_estimate; /* an end that cannot be told is NaN */
+typedef struct vp_paired {
+    size_t count;
+    vp_estimate mean, median;                   /* of b - a, with 95 % intervals: Student's, and by order statistics */
+    vp_estimate relative_mean, relative_median; /* the same divided by the mean of a; NaN unless that is above 0 */
+    double share_greater;                       /* share of pairs with b > a */
+} vp_paired;
+/* Differences of pairs: bare against staged runs, one configuration against another over the same samples.
+ * in:      a, b     double [count], finite
+ * out:     scratch  double [count]: the sorted differences
+ * returns: VP_OK; VP_ERR_RANGE: count 0, or a difference is not finite */
+VP_API vp_result vp_statistics_paired(const double *a, const double *b, size_t count, double *scratch, vp_paired *paired);
+
+#define VP_STOPS(X) \
+    X(VP_STOP_NOT, 0, "not", "go on") \
+    X(VP_STOP_RUNS, 1, "runs", "all runs are there, and no half-width is asked for") \
+    X(VP_STOP_INTERVAL, 2, "interval", "the interval is narrow enough") \
+    X(VP_STOP_BOX, 3, "box", "the time is up") \
+    X(VP_STOP_MAX, 4, "max", "no more runs are allowed")
+typedef enum vp_stop {
+#define VP_STOP_ENUM(name, value, text, meaning) name = value,
+    VP_STOPS(VP_STOP_ENUM)
+#undef VP_STOP_ENUM
+    VP_STOP_LAST_ = 4
+} vp_stop;
+VP_API const char *vp_stop_name(int32_t stop); /* NULL outside the list */
+typedef struct vp_stop_rule {
+    int64_t min_runs, max_runs; /* 1 <= min_runs <= max_runs; max_runs only matters with a half-width */
+    double half_width;          /* of the interval of P50, as a share of P50: 0.01 is +-1 %; 0: min_runs and no more */
+    double confidence;          /* of that interval: 0.95 */
+    int64_t box_ns;             /* time for all runs of a point; 0: no limit */
+} vp_stop_rule;
+/* Is another run needed? Asked after each one.
+ * in:      values      double [count]  the runs so far
+ *          elapsed_ns  since the first of them began
+ * out:     scratch     double [count]
+ *          stop        VP_STOP_NOT or the reason to stop
+ * returns: VP_OK; VP_ERR_RANGE: a rule outside its ranges, elapsed_ns < 0, or a value is not finite
+ * rule:    below min_runs go on, whatever the time; then "runs", or with a half-width the first that holds of "interval", "max" and "box".
+ *          The half-width is half the distance of the ends of vp_statistics_percentile_interval; below vp_statistics_percentile_needs there is
+ *          none. Looking after every run makes the stated confidence a little optimistic */
+VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns, double *scratch, vp_stop *stop);
+
+/* The smallest differences between two configurations that are found with power 0.8 by a test at 5 %, two-sided. NaN: too few to tell any. */
+typedef struct vp_resolution {
+    double accuracy;  /* of 0/1 scores, absolute, by McNemar's test over the same questions */
+    double mean, p50; /* of a latency, as a share of it, each configuration measured `count` times apart; pairs over the same samples find less */
+} vp_resolution;
+/* What a sample size can resolve.
+ * in:      discordance  0..1  share of the questions on which just one of the two is right; 0.5: two that guess; 1: the worst case
+ *          variation    >= 0  coefficient of variation (standard deviation / mean) of the latency
+ * returns: VP_OK; VP_ERR_RANGE: a share outside its range
+ * rule:    accuracy: the d with sqrt(count) d = z(0.975) sqrt(discordance) + z(0.8) sqrt(discordance - d^2); NaN below 10 discordant questions.
+ *          mean: (t(0.975) + t(0.8)) variation sqrt(2 / count), 2 count - 2 degrees; p50: sqrt(pi / 2) times that, as for normal values
+ * source:  Connor, Sample size for testing differences in proportions for the paired-sample design (Biometrics 43, 1987) */
+VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation, vp_resolution *resolution);
 
 /* ================================================================================================== json >>json
  * Writer, strict reader and the two number conversions. No allocation, no stdio, no locale.
@@ -904,6 +1034,8 @@ VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capaci
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed);
+/* The same as the VQA v2 evaluator does it, lower case last: only a capital sigma beside a deleted character can tell. The rest as above. */
+VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed);
 /* All that the VQA v2 evaluator does when the references are identical: newlines and tabs as spaces, stripped. The rest as above; never longer. */
 VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed);
 /* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone gives at most 1/3.
@@ -938,7 +1070,6 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
  * threads: reentrant */
 /* The VQA v2 evaluator: mean over the references of min(others that match / 3, 1). When all references are identical, nothing is normalised
  * on either side and case counts. No references: VP_ERR_MISMATCH.
- * rule:    lower case comes before the punctuation, there behind it: only a capital sigma beside a deleted character can tell
  * source:  github.com/GT-Vision-Lab/VQA a013f00, PythonEvaluationTools/vqaEvaluation/vqaEval.py */
 VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
                                        size_t scratch_bytes, double *score);
@@ -1998,26 +2129,29 @@ VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t coun
 }
 
 /* heap sort: in place and without recursion, because the core has neither memory nor qsort */
-static void vp_impl_sort_int64(int64_t *values, size_t count) {
-    size_t start = count / 2, end = count, parent, child;
-    while (end > 1) {
-        int64_t held;
-        if (start > 0) {
-            held = values[--start];
-        } else {
-            held = values[--end];
-            values[end] = values[0];
-        }
-        parent = start;
-        while ((child = 2 * parent + 1) < end) {
-            if (child + 1 < end && values[child + 1] > values[child]) child++;
-            if (values[child] <= held) break;
-            values[parent] = values[child];
-            parent = child;
-        }
-        values[parent] = held;
+#define VP_IMPL_SORT(name, type)                                                     \
+    static void name(type *values, size_t count) {                                   \
+        size_t start = count / 2, end = count, parent, child;                        \
+        while (end > 1) {                                                            \
+            type held;                                                               \
+            if (start > 0) {                                                         \
+                held = values[--start];                                              \
+            } else {                                                                 \
+                held = values[--end];                                                \
+                values[end] = values[0];                                             \
+            }                                                                        \
+            parent = start;                                                          \
+            while ((child = 2 * parent + 1) < end) {                                 \
+                if (child + 1 < end && values[child + 1] > values[child]) child++;   \
+                if (values[child] <= held) break;                                    \
+                values[parent] = values[child];                                      \
+                parent = child;                                                      \
+            }                                                                        \
+            values[parent] = held;                                                   \
+        }                                                                            \
     }
-}
+VP_IMPL_SORT(vp_impl_sort_int64, int64_t)
+VP_IMPL_SORT(vp_impl_sort_double, double)
 
 VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept) {
     size_t i;
@@ -2307,6 +2441,129 @@ VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, siz
     return VP_OK;
 }
 
+typedef struct vp_impl_launcher { const char *name, *rank, *world, *world_before, *local, *local_world; } vp_impl_launcher;
+enum { VP_IMPL_LAUNCHERS = 4, VP_IMPL_LAUNCHER_SLURM = 3 };
+static const vp_impl_launcher vp_impl_launchers[VP_IMPL_LAUNCHERS] = {
+    {"torchrun", "RANK", "WORLD_SIZE", NULL, "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_LOCALID", NULL},
+};
+
+typedef struct vp_impl_environment { const char *(*lookup)(void *user, const char *name); void *user; vp_error *error; } vp_impl_environment;
+
+/* decimal digits and nothing else, at most `limit`; -1 for any other text */
+static int64_t vp_impl_digits(const char *text, int64_t limit) {
+    int64_t value = 0;
+    if (!*text) return -1;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9') return -1;
+        value = value * 10 + (*text - '0');
+        if (value > limit) return -1;
+    }
+    return value;
+}
+
+/* A variable's number; `missing` where it is not set (name may be NULL: there is no such variable). */
+static vp_result vp_impl_environment_number(const vp_impl_environment *e, const char *name, int32_t missing, int32_t *out) {
+    const char *text = name ? e->lookup(e->user, name) : NULL;
+    vp_impl_message m = {{0}, 0};
+    int64_t value;
+    if (!text) {
+        *out = missing;
+        return VP_OK;
+    }
+    value = vp_impl_digits(text, INT32_MAX);
+    if (value >= 0) {
+        *out = (int32_t)value;
+        return VP_OK;
+    }
+    vp_impl_message_text(&m, "is \"");
+    vp_impl_message_text(&m, text);
+    vp_impl_message_text(&m, "\", no number from 0 on: start with a launcher that sets it, or unset it");
+    return vp_fail(e->error, VP_ERR_FORMAT, -1, name, m.text);
+}
+
+/* is the process in a step of srun? */
+static int vp_impl_environment_step(const vp_impl_environment *e) {
+    const char *step = e->lookup(e->user, "SLURM_STEP_ID");
+    return step && vp_impl_digits(step, (int64_t)0xffffffef) >= 0;
+}
+
+static int vp_impl_environment_has(const vp_impl_environment *e, int launcher) {
+    const vp_impl_launcher *l = &vp_impl_launchers[launcher];
+    if (launcher == VP_IMPL_LAUNCHER_SLURM) return vp_impl_environment_step(e);
+    return e->lookup(e->user, l->rank) || e->lookup(e->user, l->world);
+}
+
+/* place < count, both told; `name` and `count_name` are their variables */
+static vp_result vp_impl_environment_order(const vp_impl_environment *e, const char *name, int32_t place, const char *count_name, int32_t count) {
+    vp_impl_message m = {{0}, 0};
+    if (place < count) return VP_OK;
+    vp_impl_message_text(&m, "is ");
+    vp_impl_message_int(&m, place);
+    vp_impl_message_text(&m, ", but ");
+    vp_impl_message_text(&m, count_name);
+    vp_impl_message_text(&m, " is ");
+    vp_impl_message_int(&m, count);
+    vp_impl_message_text(&m, ": ranks count from 0 and stay below it");
+    return vp_fail(e->error, VP_ERR_RANGE, -1, name, m.text);
+}
+
+static vp_result vp_impl_environment_read(const vp_impl_environment *e, const vp_impl_launcher *l, vp_rank *out) {
+    const char *world = l->world_before && !e->lookup(e->user, l->world) ? l->world_before : l->world;
+    vp_impl_message m = {{0}, 0};
+    vp_result r;
+    if ((r = vp_impl_environment_number(e, l->rank, -1, &out->rank)) != VP_OK) return r;
+    if ((r = vp_impl_environment_number(e, world, -1, &out->world_size)) != VP_OK) return r;
+    if (out->rank < 0 || out->world_size < 0) {
+        vp_impl_message_text(&m, "is not set, but ");
+        vp_impl_message_text(&m, l->name);
+        vp_impl_message_text(&m, out->rank >= 0 ? " set " : out->world_size >= 0 ? " set " : " set SLURM_STEP_ID");
+        if (out->rank >= 0) vp_impl_message_text(&m, l->rank);
+        else if (out->world_size >= 0) vp_impl_message_text(&m, world);
+        vp_impl_message_text(&m, ": set both, or neither");
+        return vp_fail(e->error, VP_ERR_NOT_FOUND, -1, out->rank < 0 ? l->rank : l->world, m.text);
+    }
+    if ((r = vp_impl_environment_order(e, l->rank, out->rank, world, out->world_size)) != VP_OK) return r;
+    if ((r = vp_impl_environment_number(e, l->local, -1, &out->local_rank)) != VP_OK) return r;
+    if ((r = vp_impl_environment_number(e, l->local_world, -1, &out->local_world_size)) != VP_OK) return r;
+    if ((r = vp_impl_environment_order(e, l->local, out->local_rank, world, out->world_size)) != VP_OK) return r;
+    if (out->local_world_size < 0) return VP_OK;
+    return vp_impl_environment_order(e, l->local, out->local_rank, l->local_world, out->local_world_size);
+}
+
+VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user, vp_rank *rank, vp_error *error) {
+    vp_impl_environment e;
+    vp_rank out = {"none", NULL, 0, 1, 0, 1}, other;
+    int launcher, first;
+    vp_result r;
+    e.lookup = lookup;
+    e.user = user;
+    e.error = error;
+    for (first = 0; first < VP_IMPL_LAUNCHERS && !vp_impl_environment_has(&e, first); first++) {}
+    if (first < VP_IMPL_LAUNCHERS) {
+        if ((r = vp_impl_environment_read(&e, &vp_impl_launchers[first], &out)) != VP_OK) return r;
+        out.launcher = vp_impl_launchers[first].name;
+        e.error = NULL; /* what a launcher that is not used has wrong is no error */
+        for (launcher = first + 1; launcher < VP_IMPL_LAUNCHERS; launcher++) {
+            if (!vp_impl_environment_has(&e, launcher)) continue;
+            if (!out.ignored) out.ignored = vp_impl_launchers[launcher].name;
+            if (out.local_rank >= 0 || vp_impl_environment_read(&e, &vp_impl_launchers[launcher], &other) != VP_OK) continue;
+            if (other.rank == out.rank && other.world_size == out.world_size) out.local_rank = other.local_rank;
+        }
+        if (out.world_size == 1) out.local_rank = 0;
+        if (out.world_size == 1) out.local_world_size = 1;
+    }
+    *rank = out;
+    return VP_OK;
+}
+
+VP_API int32_t vp_rank_device(const vp_rank *rank, int32_t visible_count) {
+    if (visible_count < 1 || (visible_count > 1 && rank->local_rank < 0)) return -1;
+    return visible_count == 1 ? 0 : rank->local_rank % visible_count;
+}
+
 /* ================================================================================================= timer >>timer */
 #ifndef VLMPROF_CLOCK_NS
 #include <time.h>
@@ -2415,35 +2672,18 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
     return sorted[high] - step;
 }
 
-/* heap sort: in place and without recursion, because the core has neither memory nor qsort */
-static void vp_impl_sort_double(double *values, size_t count) {
-    size_t start = count / 2, end = count, parent, child;
-    while (end > 1) {
-        double held;
-        if (start > 0) {
-            held = values[--start];
-        } else {
-            held = values[--end];
-            values[end] = values[0];
-        }
-        parent = start;
-        while ((child = 2 * parent + 1) < end) {
-            if (child + 1 < end && values[child + 1] > values[child]) child++;
-            if (values[child] <= held) break;
-            values[parent] = values[child];
-            parent = child;
-        }
-        values[parent] = held;
+/* no NaN and no infinity among them */
+static int vp_impl_finite(const double *values, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        if (!(values[i] - values[i] == 0.0)) return 0;
     }
+    return 1;
 }
 
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics) {
     vp_statistics out;
-    size_t i;
-    if (count == 0) return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) {
-        if (!(values[i] - values[i] == 0.0)) return VP_ERR_RANGE; /* NaN and both infinities */
-    }
+    if (count == 0 || !vp_impl_finite(values, count)) return VP_ERR_RANGE;
     out.count = count;
     out.mean = vp_statistics_mean(values, count); /* before the sort: the order of the additions is part of the result */
     out.std = vp_statistics_std(values, count);
@@ -2455,6 +2695,245 @@ VP_API vp_result vp_statistics_compute(const double *values, size_t count, doubl
     out.p99 = vp_statistics_percentile(scratch, count, 99.0);
     out.max = scratch[count - 1];
     *statistics = out;
+    return VP_OK;
+}
+
+/* ---- distributions: everything below rests on the regularised incomplete beta function */
+/* ln Gamma(x) - [(x - 1/2) ln x - x + ln(2 pi) / 2] for x >= 10: Stirling's series, cut below 1e-15 */
+static double vp_impl_stirling(double x) {
+    const double r = 1.0 / (x * x);
+    return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360)))))) / x;
+}
+
+/* ln B(a, b), a and b >= 1/2. Written in ratios: a difference of three large ln Gamma would lose the digits that matter at large a or b. */
+static double vp_impl_log_beta(double a, double b) {
+    double raised = 1.0, small, large, share;
+    for (; a < 10.0; a += 1.0) raised *= (a + b) / a; /* B(a, b) = B(a + 1, b) (a + b) / a */
+    for (; b < 10.0; b += 1.0) raised *= (a + b) / b;
+    small = a < b ? a : b;
+    large = a < b ? b : a;
+    share = small / (small + large);
+    return log(raised) + 0.91893853320467274178 - 0.5 * log(large) + (small - 0.5) * log(share) + large * log1p(-share)
+        + vp_impl_stirling(a) + vp_impl_stirling(b) - vp_impl_stirling(a + b);
+}
+
+/* The continued fraction of the incomplete beta function by Lentz's rule (Numerical Recipes 6.4); needs about sqrt(max(a, b)) terms.
+ * NaN when it has not settled by then: a caller's comparison fails, so that nothing is made up. */
+static double vp_impl_beta_fraction(double a, double b, double x) {
+    const double tiny = 1e-300;
+    double c = 1.0, d = 1.0 - (a + b) * x / (a + 1.0), h, m, factor;
+    d = 1.0 / (fabs(d) < tiny ? tiny : d);
+    h = d;
+    for (m = 1.0; m < 1e6; m += 1.0) {
+        const double even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        const double odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        d = 1.0 + even * d;
+        c = 1.0 + even / c;
+        d = 1.0 / (fabs(d) < tiny ? tiny : d);
+        if (fabs(c) < tiny) c = tiny;
+        h *= d * c;
+        d = 1.0 + odd * d;
+        c = 1.0 + odd / c;
+        d = 1.0 / (fabs(d) < tiny ? tiny : d);
+        if (fabs(c) < tiny) c = tiny;
+        factor = d * c;
+        h *= factor;
+        if (fabs(factor - 1.0) < 4e-16) return h;
+    }
+    return (double)NAN;
+}
+
+/* I_x(a, b); x and y = 1 - x are both given, because one of them may be too near to 1 to tell the other */
+static double vp_impl_beta(double a, double b, double x, double y) {
+    double front;
+    if (x <= 0.0) return 0.0;
+    if (y <= 0.0) return 1.0;
+    front = exp(a * (x < 0.5 ? log(x) : log1p(-y)) + b * (y < 0.5 ? log(y) : log1p(-x)) - vp_impl_log_beta(a, b));
+    if (x < (a + 1.0) / (a + b + 2.0)) return front * vp_impl_beta_fraction(a, b, x) / a;
+    return 1.0 - front * vp_impl_beta_fraction(b, a, y) / b;
+}
+
+/* P(T > t), t >= 0; infinite degrees: the normal distribution */
+static double vp_impl_student_tail(double t, double degrees) {
+    const double ratio = t / sqrt(degrees) * (t / sqrt(degrees));
+    if (!(degrees < (double)INFINITY)) return 0.5 * erfc(t * 0.70710678118654752440);
+    return 0.5 * vp_impl_beta(0.5 * degrees, 0.5, 1.0 / (1.0 + ratio), ratio > 0.0 ? 1.0 / (1.0 + 1.0 / ratio) : 0.0);
+}
+
+VP_API double vp_statistics_student(double probability, double degrees) {
+    const double tail = probability < 0.5 ? probability : 1.0 - probability, many = 1e5, solved = degrees < many ? degrees : (double)INFINITY;
+    double low = 0.0, high = 1.0, middle, square;
+    if (!(probability >= 1e-12 && probability <= 1.0 - 1e-12) || !(degrees >= 1.0)) return (double)NAN;
+    while (vp_impl_student_tail(high, solved) > tail) high *= 2.0; /* at most 2^39: the tail of 1 degree is about 1 / (pi t) */
+    while ((middle = low + (high - low) * 0.5) > low && middle < high) {
+        if (vp_impl_student_tail(middle, solved) > tail) low = middle; else high = middle;
+    }
+    if (degrees >= many) { /* there the fraction loses digits; the expansion of Cornish and Fisher is good to 1e-11 (Abramowitz and Stegun 26.7.5) */
+        square = high * high;
+        high += high * (square + 1.0) / (4.0 * degrees) + high * ((5.0 * square + 16.0) * square + 3.0) / (96.0 * degrees * degrees);
+    }
+    return probability < 0.5 ? -high : tail < 0.5 ? high : 0.0;
+}
+
+/* The largest l in 0..count with P(B < l) <= tail, B binomial (count, chance). 0: not even the smallest value is an end. */
+static size_t vp_impl_order_rank(size_t count, double chance, double tail) {
+    size_t low = 0, high = count + 1;
+    while (high - low > 1) { /* P(B < low) <= tail, and P(B < high) is not */
+        const size_t l = low + (high - low) / 2;
+        const double below = vp_impl_beta((double)(count - l + 1), (double)l, 1.0 - chance, chance);
+        if (below <= tail * (1.0 + 1e-12)) low = l; else high = l;
+    }
+    return low;
+}
+
+VP_API int vp_statistics_percentile_supported(size_t count, double percentile) {
+    const double rest = percentile < 50.0 ? percentile : 100.0 - percentile;
+    return rest > 0.0 && (double)count * rest >= 300.0 * (1.0 - 1e-9); /* 100 - 99.9 is a little less than 0.1 */
+}
+
+VP_API size_t vp_statistics_percentile_needs(double percentile, double confidence) {
+    const double rest = (percentile < 50.0 ? percentile : 100.0 - percentile) / 100.0;
+    double count;
+    if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return 0;
+    count = ceil(log((1.0 - confidence) * 0.5) / log1p(-rest) - 1e-9); /* (1 - rest)^count <= (1 - confidence) / 2 */
+    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more than memory holds, as for P1e-300 */
+    return count < 1.0 ? 1 : (size_t)count;
+}
+
+VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile, double confidence, double *low,
+                                                   double *high) {
+    const double chance = percentile / 100.0, tail = (1.0 - confidence) * 0.5;
+    size_t l, h;
+    if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return VP_ERR_RANGE;
+    if (count < vp_statistics_percentile_needs(percentile, confidence)) return VP_ERR_UNSUPPORTED;
+    l = vp_impl_order_rank(count, chance, tail);
+    h = vp_impl_order_rank(count, 1.0 - chance, tail); /* counted from the other end */
+    if (l == 0 || h == 0) return VP_ERR_UNSUPPORTED;
+    if (!vp_impl_finite(sorted + (l - 1), 1) || !vp_impl_finite(sorted + (count - h), 1)) return VP_ERR_RANGE;
+    *low = sorted[l - 1];
+    *high = sorted[count - h];
+    return VP_OK;
+}
+
+VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low, double *high) {
+    double mean, half, ends[2];
+    if (!(confidence > 0.0 && confidence < 1.0) || !vp_impl_finite(values, count)) return VP_ERR_RANGE;
+    if (count < 2) return VP_ERR_UNSUPPORTED;
+    mean = vp_statistics_mean(values, count);
+    half = sqrt(vp_impl_sum(values, count, 1, mean) / (double)(count - 1) / (double)count);
+    half *= vp_statistics_student(0.5 + 0.5 * confidence, (double)(count - 1));
+    ends[0] = mean - half;
+    ends[1] = mean + half;
+    if (!vp_impl_finite(ends, 2)) return VP_ERR_RANGE;
+    *low = ends[0];
+    *high = ends[1];
+    return VP_OK;
+}
+
+VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch, uint8_t *flags,
+                                        vp_outliers *outliers) {
+    vp_outliers out = {0, 0.0, 0.0, 0.0, 0};
+    double scale;
+    size_t i;
+    if (!(threshold > 0.0) || !vp_impl_finite(values, count)) return VP_ERR_RANGE;
+    if (count < VP_OUTLIER_COUNT_MIN) return VP_ERR_UNSUPPORTED;
+    memcpy(scratch, values, count * sizeof *values);
+    vp_impl_sort_double(scratch, count);
+    out.median = vp_statistics_percentile(scratch, count, 50.0);
+    for (i = 0; i < count; i++) scratch[i] = fabs(values[i] - out.median);
+    if (!vp_impl_finite(scratch, count)) return VP_ERR_RANGE;
+    scale = 1.253314 * vp_statistics_mean(scratch, count);
+    vp_impl_sort_double(scratch, count);
+    out.mad = vp_statistics_percentile(scratch, count, 50.0);
+    if (out.mad > 0.0) scale = out.mad / 0.6745;
+    for (i = 0; i < count; i++) {
+        const double score = scale > 0.0 ? (values[i] - out.median) / scale : 0.0;
+        const int outside = fabs(score) > threshold;
+        if (flags) flags[i] = (uint8_t)outside;
+        out.count += (size_t)outside;
+        if (i == 0) out.first_score = score;
+    }
+    out.slow_first = out.first_score > threshold;
+    *outliers = out;
+    return VP_OK;
+}
+
+static vp_estimate vp_impl_relative(vp_estimate e, double whole) {
+    const double factor = whole > 0.0 ? 1.0 / whole : (double)NAN;
+    e.value *= factor;
+    e.low *= factor;
+    e.high *= factor;
+    return e;
+}
+
+VP_API vp_result vp_statistics_paired(const double *a, const double *b, size_t count, double *scratch, vp_paired *paired) {
+    const vp_estimate nothing = {(double)NAN, (double)NAN, (double)NAN};
+    const double whole = vp_statistics_mean(a, count);
+    vp_paired out;
+    size_t i, greater = 0;
+    if (count == 0) return VP_ERR_RANGE;
+    for (i = 0; i < count; i++) {
+        scratch[i] = b[i] - a[i];
+        greater += scratch[i] > 0.0;
+    }
+    if (!vp_impl_finite(scratch, count)) return VP_ERR_RANGE;
+    out.count = count;
+    out.share_greater = (double)greater / (double)count;
+    out.mean = out.median = nothing; /* the intervals stay so where there are too few pairs */
+    out.mean.value = vp_statistics_mean(scratch, count);
+    vp_statistics_mean_interval(scratch, count, 0.95, &out.mean.low, &out.mean.high);
+    vp_impl_sort_double(scratch, count);
+    out.median.value = vp_statistics_percentile(scratch, count, 50.0);
+    vp_statistics_percentile_interval(scratch, count, 50.0, 0.95, &out.median.low, &out.median.high);
+    out.relative_mean = vp_impl_relative(out.mean, whole);
+    out.relative_median = vp_impl_relative(out.median, whole);
+    *paired = out;
+    return VP_OK;
+}
+
+VP_API const char *vp_stop_name(int32_t stop) {
+    switch (stop) {
+#define VP_STOP_NAME(name, value, text, meaning) case value: return text;
+        VP_STOPS(VP_STOP_NAME)
+#undef VP_STOP_NAME
+        default: return NULL;
+    }
+}
+
+VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns, double *scratch, vp_stop *stop) {
+    double low, high;
+    if (rule->min_runs < 1 || rule->max_runs < rule->min_runs || rule->box_ns < 0 || elapsed_ns < 0) return VP_ERR_RANGE;
+    if (!(rule->half_width >= 0.0 && rule->half_width < 1.0) || !(rule->confidence > 0.0 && rule->confidence < 1.0)) return VP_ERR_RANGE;
+    if (!vp_impl_finite(values, count)) return VP_ERR_RANGE;
+    *stop = VP_STOP_NOT;
+    if (count < (uint64_t)rule->min_runs) return VP_OK;
+    if (rule->half_width <= 0.0) {
+        *stop = VP_STOP_RUNS;
+        return VP_OK;
+    }
+    if (scratch != values) memcpy(scratch, values, count * sizeof *values);
+    vp_impl_sort_double(scratch, count);
+    if (vp_statistics_percentile_interval(scratch, count, 50.0, rule->confidence, &low, &high) == VP_OK
+        && (high - low) * 0.5 <= rule->half_width * vp_statistics_percentile(scratch, count, 50.0)) *stop = VP_STOP_INTERVAL;
+    else if (count >= (uint64_t)rule->max_runs) *stop = VP_STOP_MAX;
+    else if (rule->box_ns > 0 && elapsed_ns >= rule->box_ns) *stop = VP_STOP_BOX;
+    return VP_OK;
+}
+
+VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation, vp_resolution *resolution) {
+    const double n = (double)count, one = vp_statistics_student(0.975, (double)INFINITY), two = vp_statistics_student(0.8, (double)INFINITY);
+    vp_resolution out = {(double)NAN, (double)NAN, (double)NAN};
+    if (!(discordance >= 0.0 && discordance <= 1.0) || !(variation >= 0.0 && variation - variation == 0.0)) return VP_ERR_RANGE;
+    if (n * discordance >= 10.0) { /* the rule solved for d: a quadratic equation */
+        const double d = sqrt(discordance) * (one * sqrt(n) + two * sqrt(n + two * two - one * one)) / (n + two * two);
+        if (d <= discordance) out.accuracy = d;
+    }
+    if (count >= 2) {
+        const double degrees = 2.0 * n - 2.0;
+        out.mean = (vp_statistics_student(0.975, degrees) + vp_statistics_student(0.8, degrees)) * variation * sqrt(2.0 / n);
+        out.p50 = 1.2533141373155003 * out.mean;
+    }
+    *resolution = out;
     return VP_OK;
 }
 
@@ -7719,28 +8198,38 @@ static int vp_impl_score_unicode_case_ignorable(uint32_t c) {
     return 0;
 }
 
+static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
+
+/* the place of a character among them, or -1 */
+static int vp_impl_score_punctuation_index(uint32_t c) {
+    const char *found = c && c < 0x80 ? strchr(vp_impl_score_punctuation, (int)c) : NULL;
+    return found ? (int)(found - vp_impl_score_punctuation) : -1;
+}
+
+/* 1: a cased letter, 0: another, -1: neither asks nor answers. deleted: punctuation that is gone, the other becomes a space; NULL: all is there */
+static int vp_impl_score_unicode_case(uint32_t c, const unsigned char *deleted) {
+    const int index = deleted ? vp_impl_score_punctuation_index(c) : -1;
+    if (index >= 0) return deleted[index] ? -1 : 0;
+    return vp_impl_score_unicode_case_ignorable(c) ? -1 : vp_impl_score_unicode_cased(c);
+}
+
 /* A capital sigma at p: final when a cased letter stands before it and none behind it. */
-static uint32_t vp_impl_score_unicode_sigma(const char *text, const char *p, const char *end) {
+static uint32_t vp_impl_score_unicode_sigma(const char *text, const char *p, const char *end, const unsigned char *deleted) {
     const char *q = p;
     size_t bytes = 0;
     uint32_t c = 0;
-    int before = 0;
-    while (q > text) {
+    int cased = -1;
+    while (q > text && cased < 0) {
         const char *back = q - 1;
         while (back > text && q - back < 4 && ((unsigned char)*back & 0xC0) == 0x80) back--;
         c = vp_impl_score_get(back, end, &bytes);
         if (back + bytes != q) { back = q - 1; c = 0x110000u; } /* stray bytes */
         q = back;
-        if (vp_impl_score_unicode_case_ignorable(c)) continue;
-        before = vp_impl_score_unicode_cased(c);
-        break;
+        cased = vp_impl_score_unicode_case(c, deleted);
     }
-    if (!before) return 0x3C3;
-    for (q = p + 2; q < end; q += bytes) {
-        c = vp_impl_score_get(q, end, &bytes);
-        if (!vp_impl_score_unicode_case_ignorable(c)) return vp_impl_score_unicode_cased(c) ? 0x3C3 : 0x3C2;
-    }
-    return 0x3C2;
+    if (cased <= 0) return 0x3C3;
+    for (cased = -1, q = p + 2; q < end && cased < 0; q += bytes) cased = vp_impl_score_unicode_case(vp_impl_score_get(q, end, &bytes), deleted);
+    return cased > 0 ? 0x3C3 : 0x3C2;
 }
 
 /* moves both ends inwards over white space */
@@ -7863,13 +8352,15 @@ static const vp_impl_score_word vp_impl_score_words[] = {
 enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0], VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
 
 /* the text between its stripped ends, lower-cased, newline and tab as spaces, one character at a time */
-typedef struct vp_impl_score_lowered { const char *text, *p, *end; uint32_t pending; } vp_impl_score_lowered;
+/* deleted: lower case comes behind the punctuation; NULL: before it */
+typedef struct vp_impl_score_lowered { const char *text, *p, *end; uint32_t pending; const unsigned char *deleted; } vp_impl_score_lowered;
 
 static vp_impl_score_lowered vp_impl_score_lowered_start(const char *text) {
     vp_impl_score_lowered l;
     l.text = l.p = text;
     l.end = text + strlen(text);
     l.pending = 0;
+    l.deleted = NULL;
     vp_impl_score_strip(&l.p, &l.end);
     return l;
 }
@@ -7888,19 +8379,11 @@ static int vp_impl_score_lowered_next(vp_impl_score_lowered *l, uint32_t *code) 
     else if (c == 0x130) {
         c = 'i';
         l->pending = 0x307;
-    } else if (c == 0x3A3) c = vp_impl_score_unicode_sigma(l->text, l->p, l->end);
+    } else if (c == 0x3A3) c = vp_impl_score_unicode_sigma(l->text, l->p, l->end, l->deleted);
     else c = vp_impl_score_unicode_lower(c);
     l->p += bytes;
     *code = c;
     return 1;
-}
-
-static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
-
-/* the place of a character among them, or -1 */
-static int vp_impl_score_punctuation_index(uint32_t c) {
-    const char *found = c && c < 0x80 ? strchr(vp_impl_score_punctuation, (int)c) : NULL;
-    return found ? (int)(found - vp_impl_score_punctuation) : -1;
 }
 
 /* Which punctuation characters the whole text says to delete (the others become spaces): those that stand beside a space, or all of them
@@ -7972,7 +8455,7 @@ static void vp_impl_score_word_code(vp_impl_score_word_out *w, uint32_t c) {
     vp_impl_score_text_code(w->o, c);
 }
 
-static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o) {
+static void vp_impl_score_normalise_by(const char *text, vp_impl_score_text_out *o, int lower_last) {
     unsigned char deleted[sizeof vp_impl_score_punctuation];
     vp_impl_score_lowered l = vp_impl_score_lowered_start(text);
     vp_impl_score_word_out w;
@@ -7981,6 +8464,7 @@ static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o)
     memset(&w, 0, sizeof w);
     w.o = o;
     vp_impl_score_punctuation_scan(text, deleted);
+    if (lower_last) l.deleted = deleted;
     while (vp_impl_score_lowered_next(&l, &c)) {
         index = vp_impl_score_punctuation_index(c);
         if (index >= 0 && deleted[index]) continue;
@@ -7996,8 +8480,13 @@ static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o)
     vp_impl_score_word_end(&w);
 }
 
+static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 0); }
+static void vp_impl_score_normalise_late(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 1); }
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed) {
     return vp_impl_score_text_produce(vp_impl_score_normalise, text, out, capacity, needed);
+}
+VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_normalise_late, text, out, capacity, needed);
 }
 
 VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
@@ -8162,7 +8651,7 @@ static void vp_impl_score_lower_rule(vp_impl_score_span s, vp_impl_score_text_ou
         if (c == 0x130) {
             vp_impl_score_text_code(o, 'i');
             c = 0x307;
-        } else c = c == 0x3A3 ? vp_impl_score_unicode_sigma(s.p, p, end) : vp_impl_score_unicode_lower(c);
+        } else c = c == 0x3A3 ? vp_impl_score_unicode_sigma(s.p, p, end, NULL) : vp_impl_score_unicode_lower(c);
         vp_impl_score_text_code(o, c);
     }
 }
@@ -8509,6 +8998,7 @@ static vp_impl_score_span vp_impl_score_lower_all(vp_impl_score_pool *pool, cons
     return vp_impl_score_lower(pool, vp_impl_score_span_of(text));
 }
 static void vp_impl_score_normalise_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise(s.p, o); }
+static void vp_impl_score_late_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise_late(s.p, o); }
 static vp_impl_score_span vp_impl_score_normalised(vp_impl_score_pool *pool, const char *text) {
     return vp_impl_score_map(pool, vp_impl_score_span_of(text), vp_impl_score_normalise_rule);
 }
@@ -8594,10 +9084,10 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
         identical = vp_impl_score_same(first, vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_official_rule));
         vp_impl_score_give_back(&pool, &before);
     }
-    wanted = vp_impl_score_map(&pool, vp_impl_score_span_of(prediction), identical ? vp_impl_score_official_rule : vp_impl_score_normalise_rule);
+    wanted = vp_impl_score_map(&pool, vp_impl_score_span_of(prediction), identical ? vp_impl_score_official_rule : vp_impl_score_late_rule);
     for (i = 0; i < reference_count; i++) {
         before = pool;
-        one = identical ? first : vp_impl_score_normalised(&pool, references[i]);
+        one = identical ? first : vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_late_rule);
         matches += (size_t)vp_impl_score_same(one, wanted);
         vp_impl_score_give_back(&pool, &before);
     }
@@ -9569,6 +10059,7 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *l, const ch
         if ((found = vp_impl_caption_says(l, p, whole[i]))) vp_impl_caption_token(l, found);
     if ((found = vp_impl_caption_clitic(l, word))) vp_impl_caption_offer(l, word, found, VP_IMPL_CAPTION_TEXT, NULL);
     after = vp_impl_caption_apostrophe(l, word);
+    if (l->end - word > 3 && memcmp(word, "\xE2\x80\x98", 3) == 0 && vp_impl_caption_in(vp_impl_caption_at(l, word + 3), "tT")) after = word + 3;
     if (!after) return;
     q = vp_impl_caption_letters(l, p);
     if (q != word) return; /* only words of letters */
@@ -9718,7 +10209,9 @@ static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *l) {
     int i, c;
     for (i = 0; q && i < 2; i++) { /* up to two slashes */
         r = q + (vp_impl_caption_at(l, q) == '\\');
-        if (vp_impl_caption_at(l, r) != '/' || !(q = vp_impl_caption_slash_part(l, r + 1))) break;
+        if (vp_impl_caption_ascii_digit(q[-1]) && l->end - r > 3 && memcmp(r, "\xE2\x81\x84", 3) == 0 && vp_impl_caption_ascii_digit(r[3])) r += 2;
+        else if (vp_impl_caption_at(l, r) != '/') break;
+        if (!(q = vp_impl_caption_slash_part(l, r + 1))) break;
         vp_impl_caption_token(l, q);
     }
     for (q = p; vp_impl_caption_upper(vp_impl_caption_at(l, q)); q++) {}
@@ -10013,6 +10506,7 @@ static void vp_impl_caption_say(vp_impl_score_text_out *o, const char *text) { v
 
 static void vp_impl_caption_emit(const vp_impl_caption_lexer *l, vp_impl_score_text_out *o) {
     const char *p = l->p;
+    const size_t before = o->bytes;
     size_t bytes;
     int tag;
     if (l->kind == VP_IMPL_CAPTION_DROP) return;
@@ -10034,10 +10528,11 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *l, vp_impl_score_t
         else if (c == ')' && !tag) vp_impl_caption_say(o, "-rrb-");
         else if (vp_impl_score_unicode_space(c)) vp_impl_caption_say(o, "\xC2\xA0"); /* a blank inside a token does not part it */
         else if (c == 0x130) vp_impl_caption_say(o, "i\xCC\x87");
-        else if (c == 0x3A3) vp_impl_score_text_code(o, vp_impl_score_unicode_sigma(l->p, p, l->stop));
+        else if (c == 0x3A3) vp_impl_score_text_code(o, vp_impl_score_unicode_sigma(l->p, p, l->stop, NULL));
         else if (c > 32 && c != 127 && c != 0xAD && c < 0x110000) /* no soft hyphens, no stray bytes */
             vp_impl_score_text_code(o, vp_impl_score_unicode_lower(c));
     }
+    if (o->bytes == before + (before > 0)) o->bytes = before; /* nothing but soft hyphens and stray bytes is no word */
 }
 
 static void vp_impl_caption_tokens(const char *text, size_t bytes, vp_impl_score_text_out *o) {

@@ -1,4 +1,5 @@
-/* test_timer.c: the clock moves forward; sums, means, deviations and percentiles are numpy's, bit for bit (golden/stats). */
+/* test_timer.c: the clock moves forward; sums, means, deviations and percentiles are numpy's, bit for bit (golden/stats); intervals, outliers,
+ * the stop rule and what a sample size resolves against scipy, other ways to the same number, and simulation. */
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 #include "check.h"
@@ -159,6 +160,361 @@ static void test_property(void) {
     }
 }
 
+/* Expected numbers without another source: mpmath 1.4.1 (40 digits) and scipy 1.17.1, 2026-11-21; quantiles are those of the double itself. */
+static void test_student(void) {
+    static const struct { double probability, degrees, t; } table[] = {
+        {0.8, 1, 1.3763819204711739}, {0.975, 1, 12.706204736174693}, {0.995, 1, 63.656741162871524}, {0.999999999, 1, 318309895.18620931},
+        {0.8, 2, 1.0606601717798215}, {0.975, 2, 4.3026527297494618}, {0.9999, 2, 70.700071074968172}, {0.999999999, 2, 22360.680057658491},
+        {0.975, 3, 3.1824463052837084}, {0.995, 3, 5.8409093097333554}, {0.975, 4, 2.7764451051977935}, {0.9999, 4, 13.033671720896822},
+        {0.975, 5, 2.5705818356363148}, {0.995, 9, 3.2498355415921257}, {0.975, 10, 2.2281388519862742}, {0.999999999, 10, 20.144697824931784},
+        {0.975, 29, 2.0452296421327039}, {0.995, 30, 2.749995653567225}, {0.8, 100, 0.84523042449101624}, {0.975, 100, 1.9839715185235519},
+        {0.9999, 999, 3.7328654996083125}, {0.975, 99999, 1.9599877077718444}, {0.999999999, 99999, 5.9983614718192406},
+        {0.9999, 99999, 3.7191543840204036}, {0.975, 1e7, 1.9599642217672051}, {0.999999999, 1e7, 5.9978125636323338},
+        {0.9999, 1e12, 3.7190164854694976}, {0.8, INFINITY, 0.84162123357291436},
+        {0.975, INFINITY, 1.9599639845400539}, {0.995, INFINITY, 2.5758293035489005}, {0.999999999, INFINITY, 5.9978070196016374}};
+    size_t i;
+    check_case("quantiles of Student's t, to 1e-11 of mpmath");
+    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const double t = vp_statistics_student(table[i].probability, table[i].degrees);
+        check_note(fabs(t - table[i].t) <= 1e-11 * table[i].t, __FILE__, __LINE__, "p %.10g, %g degrees: %.17g, expected %.17g",
+                   table[i].probability, table[i].degrees, t, table[i].t);
+    }
+    CHECK_NEAR(vp_statistics_student(0.025, 7), -vp_statistics_student(0.975, 7), 1e-12);
+    CHECK(vp_statistics_student(0.5, 7) == 0.0);
+    CHECK(vp_statistics_student(0.49, 7) < 0 && vp_statistics_student(0.51, 7) > 0);
+    CHECK(isnan(vp_statistics_student(0, 7)) && isnan(vp_statistics_student(1, 7)) && isnan(vp_statistics_student((double)NAN, 7)));
+    CHECK(isnan(vp_statistics_student(0.9, 0.5)) && isnan(vp_statistics_student(0.9, (double)NAN)) && isnan(vp_statistics_student(-1, 7)));
+}
+
+static void test_percentile_interval(void) {
+    /* ranks from scipy.stats.binom.cdf and .sf; 0: refused */
+    static const struct { size_t count; double percentile, confidence; int low, high; } table[] = {
+        {1, 50, 0.1, 0, 0}, {2, 50, 0.5, 1, 2}, {3, 50, 0.75, 1, 3}, {5, 50, 0.95, 0, 0}, {6, 50, 0.95, 1, 6}, {10, 50, 0.95, 2, 9},
+        {15, 50, 0.95, 4, 12}, {20, 50, 0.95, 6, 15}, {30, 50, 0.99, 8, 23}, {100, 50, 0.95, 40, 61}, {500, 50, 0.95, 228, 273},
+        {100000, 50, 0.95, 49690, 50311}, {1000000, 50, 0.95, 499020, 500981}, {71, 95, 0.95, 0, 0}, {72, 95, 0.95, 64, 72},
+        {100, 95, 0.95, 90, 100}, {1000, 95, 0.95, 936, 964}, {367, 99, 0.95, 0, 0}, {368, 99, 0.95, 360, 368}, {1000, 99, 0.95, 983, 997},
+        {100000, 99, 0.95, 98938, 99062}, {40, 10, 0.9, 1, 8}, {50, 25, 0.8, 9, 17}, {10000, 99.9, 0.95, 9983, 9997}};
+    double *values = (double *)malloc(1000000 * sizeof *values), low = -7, high = -7;
+    size_t i;
+    check_case("intervals of percentiles: the ranks are scipy's, too few values are refused");
+    for (i = 0; i < 1000000; i++) values[i] = (double)(i + 1);
+    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const vp_result want = table[i].low ? VP_OK : VP_ERR_UNSUPPORTED;
+        low = high = -7;
+        CHECK_INT(vp_statistics_percentile_interval(values, table[i].count, table[i].percentile, table[i].confidence, &low, &high), want);
+        check_note(low == (want == VP_OK ? table[i].low : -7) && high == (want == VP_OK ? table[i].high : -7), __FILE__, __LINE__,
+                   "%zu values, P%g at %g: %g..%g", table[i].count, table[i].percentile, table[i].confidence, low, high);
+        CHECK((table[i].count >= vp_statistics_percentile_needs(table[i].percentile, table[i].confidence)) == (want == VP_OK));
+    }
+    CHECK_INT(vp_statistics_percentile_needs(50, 0.95), 6);
+    CHECK_INT(vp_statistics_percentile_needs(95, 0.95), 72);
+    CHECK_INT(vp_statistics_percentile_needs(99, 0.95), 368);
+    CHECK_INT(vp_statistics_percentile_needs(1, 0.95), 368);
+    CHECK(vp_statistics_percentile_needs(1e-300, 0.95) == SIZE_MAX && vp_statistics_percentile_needs(1e-12, 0.95) > 300000000000000);
+    CHECK_INT(vp_statistics_percentile_needs(50, 1e-300), 1);
+    check_case("intervals of percentiles: bad arguments, outputs untouched");
+    low = high = -7;
+    CHECK_INT(vp_statistics_percentile_interval(values, 100, 0, 0.95, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_percentile_interval(values, 100, 100, 0.95, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_percentile_interval(values, 100, (double)NAN, 0.95, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_percentile_interval(values, 100, 50, 0, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_percentile_interval(values, 100, 50, 1, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_percentile_interval(values, 100, 50, (double)NAN, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_percentile_interval(values, 0, 50, 0.95, &low, &high), VP_ERR_UNSUPPORTED);
+    values[39] = (double)NAN;
+    CHECK_INT(vp_statistics_percentile_interval(values, 100, 50, 0.95, &low, &high), VP_ERR_RANGE);
+    CHECK(low == -7 && high == -7);
+    CHECK_INT(vp_statistics_percentile_needs(0, 0.95), 0);
+    CHECK_INT(vp_statistics_percentile_needs(50, (double)NAN), 0);
+    free(values);
+    check_case("a percentile needs 3 / min(p, 1 - p) values");
+    CHECK(!vp_statistics_percentile_supported(5, 50) && vp_statistics_percentile_supported(6, 50));
+    CHECK(!vp_statistics_percentile_supported(59, 95) && vp_statistics_percentile_supported(60, 95));
+    CHECK(!vp_statistics_percentile_supported(299, 99) && vp_statistics_percentile_supported(300, 99));
+    CHECK(!vp_statistics_percentile_supported(299, 1) && vp_statistics_percentile_supported(300, 1));
+    CHECK(!vp_statistics_percentile_supported(2999, 99.9) && vp_statistics_percentile_supported(3000, 99.9));
+    CHECK(!vp_statistics_percentile_supported(SIZE_MAX, 0) && !vp_statistics_percentile_supported(SIZE_MAX, 100));
+    CHECK(!vp_statistics_percentile_supported(SIZE_MAX, (double)NAN) && !vp_statistics_percentile_supported(SIZE_MAX, 101));
+}
+
+/* The walk over all ranks of a plain sum of binomial terms: another way to the same ranks, at every small count. */
+static void test_percentile_interval_property(void) {
+    static const double percentiles[] = {1, 10, 25, 50, 75, 95, 99}, confidences[] = {0.5, 0.8, 0.95, 0.99};
+    double values[400], low, high;
+    size_t i, k;
+    int a, b, refused = 0, found = 0;
+    check_case("property: ranks against sums of binomial terms, counts 1..400");
+    for (i = 0; i < 400; i++) values[i] = (double)(i + 1);
+    for (a = 0; a < 7; a++) {
+        for (b = 0; b < 4; b++) {
+            const double p = percentiles[a] / 100, tail = (1 - confidences[b]) / 2;
+            for (k = 1; k <= 400; k += k < 30 ? 1 : 37) {
+                double term[401], sum = 0;
+                size_t l = 0, h = k + 1;
+                for (i = 0; i <= k; i++) {
+                    const double x = (double)i, rest = (double)(k - i);
+                    term[i] = exp(lgamma((double)k + 1) - lgamma(x + 1) - lgamma(rest + 1) + x * log(p) + rest * log(1 - p));
+                }
+                for (i = 0; i < k && (sum += term[i]) <= tail * (1 + 1e-10); i++) l++;
+                for (sum = 0, i = k; i > 0 && (sum += term[i]) <= tail * (1 + 1e-10); i--) h--;
+                if (l == 0 || h == k + 1) {
+                    refused++;
+                    CHECK_INT(vp_statistics_percentile_interval(values, k, percentiles[a], confidences[b], &low, &high), VP_ERR_UNSUPPORTED);
+                    CHECK(k < vp_statistics_percentile_needs(percentiles[a], confidences[b]));
+                } else {
+                    found++;
+                    CHECK_INT(vp_statistics_percentile_interval(values, k, percentiles[a], confidences[b], &low, &high), VP_OK);
+                    check_note(low == (double)l && high == (double)h, __FILE__, __LINE__, "%zu values, P%g at %g: %g..%g, expected %zu..%zu", k,
+                               percentiles[a], confidences[b], low, high, l, h);
+                }
+            }
+        }
+    }
+    CHECK(refused > 100 && found > 400);
+}
+
+static double draw_normal(vp_random *random) { /* the sum of twelve uniform numbers is near enough */
+    double sum = -6;
+    int i;
+    for (i = 0; i < 12; i++) sum += vp_random_double(random);
+    return sum;
+}
+
+static void test_mean_interval(void) {
+    static const double values[] = {10.2, 9.9, 10.5, 10.0, 10.1, 9.8}, two[] = {1.5, 2.25}, huge[] = {1e308, -1e308, 1e308};
+    const uint32_t seed = 11;
+    double roots[30], draws[8], low = -7, high = -7;
+    vp_random random;
+    int i, k, covered = 0, medians = 0;
+    check_case("Student's interval of the mean: scipy.stats.t.interval");
+    CHECK_INT(vp_statistics_mean_interval(values, 6, 0.95, &low, &high), VP_OK);
+    CHECK_NEAR(low, 9.822729352152104, 1e-12);
+    CHECK_NEAR(high, 10.343937314514564, 1e-12);
+    CHECK_INT(vp_statistics_mean_interval(two, 2, 0.95, &low, &high), VP_OK);
+    CHECK_NEAR(low, -2.88982677606551, 1e-12);
+    CHECK_NEAR(high, 6.63982677606551, 1e-12);
+    for (i = 0; i < 30; i++) roots[i] = sqrt(i + 1);
+    CHECK_INT(vp_statistics_mean_interval(roots, 30, 0.99, &low, &high), VP_OK);
+    CHECK_NEAR(low, 3.1005792398871295, 1e-12);
+    CHECK_NEAR(high, 4.371610441159064, 1e-12);
+    low = high = -7;
+    CHECK_INT(vp_statistics_mean_interval(values, 1, 0.95, &low, &high), VP_ERR_UNSUPPORTED);
+    CHECK_INT(vp_statistics_mean_interval(values, 0, 0.95, &low, &high), VP_ERR_UNSUPPORTED);
+    CHECK_INT(vp_statistics_mean_interval(values, 6, 1, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_mean_interval(values, 6, (double)NAN, &low, &high), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_mean_interval(huge, 3, 0.95, &low, &high), VP_ERR_RANGE);
+    roots[29] = (double)NAN;
+    CHECK_INT(vp_statistics_mean_interval(roots, 30, 0.95, &low, &high), VP_ERR_RANGE);
+    CHECK(low == -7 && high == -7);
+    check_case("95 %% intervals of mean and median hold the truth as often as they say (seed %u)", (unsigned)seed);
+    vp_random_seed(&random, seed);
+    for (k = 0; k < 20000; k++) {
+        for (i = 0; i < 8; i++) draws[i] = draw_normal(&random);
+        CHECK_INT(vp_statistics_mean_interval(draws, 8, 0.95, &low, &high), VP_OK);
+        covered += low <= 0 && high >= 0;
+        vp_impl_sort_double(draws, 8);
+        CHECK_INT(vp_statistics_percentile_interval(draws, 8, 50, 0.95, &low, &high), VP_OK);
+        medians += low <= 0 && high >= 0;
+    }
+    CHECK_NEAR(covered / 20000.0, 0.95, 4 * 0.00154);           /* 4 standard errors */
+    CHECK_NEAR(medians / 20000.0, 1 - 2.0 / 256, 4 * 0.00063); /* smallest..largest of 8 */
+}
+
+static void test_outliers(void) {
+    static const struct { double values[12]; size_t count; double threshold; int outliers, slow; unsigned flags; } table[] = {
+        /* hyperfine's own cases, src/outlier_detection.rs at 01876804 */
+        {{0.5, 0.30, 0.29, 0.31, 0.30}, 5, 10, 1, 1, 1},
+        {{2.33269488, 1.42195907, -0.57527698, -0.31293437, 2.2948158, 0.75813273, -1.0712388, -0.96394741, -1.15897446, 1.10976285}, 10, 10, 0, 0, 0},
+        {{2.33269488, 1.42195907, -0.57527698, -0.31293437, 2.2948158, 0.75813273, -1.0712388, -0.96394741, -1.15897446, 1.10976285, 20, -500},
+         12, 10, 2, 0, 0xC00},
+        /* half of the values are equal: mean deviation instead; 90 / (1.253314 * 11.25) = 6.38, 90 / (1.253314 * 20) = 3.59 */
+        {{10, 10, 10, 10, 10, 10, 10, 100}, 8, 3.5, 1, 0, 0x80}, {{10, 10, 10, 10, 10, 10, 10, 100}, 8, 6.5, 0, 0, 0},
+        {{10, 10, 10, 10, 10, 10, 10, 100, 100}, 9, 3.5, 2, 0, 0x180}, {{7, 7, 7, 7, 7, 7}, 6, 3.5, 0, 0, 0},
+        /* median 4.5, mad 1, scores of the ends -+2.36; median 5, mad 1, the first 2.698 */
+        {{1, 4, 6, 5, 4, 8}, 6, 2.3, 2, 0, 0x21}, {{1, 4, 6, 5, 4, 8}, 6, 2.4, 0, 0, 0}, {{9, 4, 6, 5, 4, 5}, 6, 2.6, 1, 1, 1},
+        {{9, 4, 6, 5, 4, 5}, 6, 2.7, 0, 0, 0}};
+    double scratch[12], values[5] = {1, 2, 3, 4, 5};
+    uint8_t flags[12];
+    vp_outliers o, poison;
+    size_t i, k;
+    check_case("outliers: modified z scores, a slow first value");
+    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+        unsigned got = 0;
+        memset(flags, 0xA5, sizeof flags);
+        CHECK_INT(vp_statistics_outliers(table[i].values, table[i].count, table[i].threshold, scratch, flags, &o), VP_OK);
+        for (k = 0; k < table[i].count; k++) got |= (unsigned)flags[k] << k;
+        check_note(got == table[i].flags && (int)o.count == table[i].outliers && o.slow_first == table[i].slow, __FILE__, __LINE__,
+                   "case %zu: flags %x, %zu outliers, slow first %d", i, got, o.count, o.slow_first);
+        CHECK(table[i].count == 12 || flags[table[i].count] == 0xA5);
+    }
+    CHECK_INT(vp_statistics_outliers(table[7].values, 6, VP_OUTLIER_THRESHOLD, scratch, NULL, &o), VP_OK);
+    CHECK_NEAR(o.median, 4.5, 0);
+    CHECK_NEAR(o.mad, 1.0, 0);
+    CHECK_NEAR(o.first_score, -0.6745 * 3.5, 1e-12);
+    check_case("outliers refuse what cannot be told");
+    memset(&poison, 0xA5, sizeof poison);
+    o = poison;
+    CHECK_INT(vp_statistics_outliers(values, 4, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
+    CHECK_INT(vp_statistics_outliers(values, 0, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
+    CHECK_INT(vp_statistics_outliers(values, 5, 0, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_outliers(values, 5, (double)NAN, scratch, flags, &o), VP_ERR_RANGE);
+    values[1] = 1.7e308;
+    values[0] = values[2] = values[4] = -1.7e308;
+    CHECK_INT(vp_statistics_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
+    values[1] = (double)NAN;
+    CHECK_INT(vp_statistics_outliers(values, 5, 3.5, scratch, flags, &o), VP_ERR_RANGE);
+    CHECK(memcmp(&o, &poison, sizeof o) == 0);
+}
+
+static void test_paired(void) {
+    static const double a[] = {10.0, 11.0, 12.0, 10.5, 11.5, 10.2, 10.8}, b[] = {10.1, 11.3, 11.9, 10.9, 11.6, 10.2, 11.0};
+    static const double up[] = {1, 2}, down[] = {3, 3}, odd[] = {1, INFINITY};
+    double scratch[7];
+    vp_paired p, poison;
+    check_case("paired differences: mean and median with intervals, absolute and relative");
+    CHECK_INT(vp_statistics_paired(a, b, 7, scratch, &p), VP_OK);
+    CHECK_INT(p.count, 7);
+    CHECK_NEAR(p.mean.value, 0.14285714285714285, 1e-13);
+    CHECK_NEAR(p.mean.low, -0.01605442105915833, 1e-12);
+    CHECK_NEAR(p.mean.high, 0.30176870677344403, 1e-12);
+    CHECK_NEAR(p.median.value, 0.1, 1e-12);
+    CHECK_NEAR(p.median.low, -0.1, 1e-12); /* smallest and largest of seven */
+    CHECK_NEAR(p.median.high, 0.4, 1e-12);
+    CHECK_NEAR(p.relative_mean.value, 0.14285714285714285 / 10.857142857142858, 1e-13);
+    CHECK_NEAR(p.relative_mean.high, 0.30176870677344403 / 10.857142857142858, 1e-12);
+    CHECK_NEAR(p.relative_median.low, -0.1 / 10.857142857142858, 1e-12);
+    CHECK_NEAR(p.share_greater, 5.0 / 7, 1e-15);
+    CHECK_INT(vp_statistics_paired(up, down, 2, scratch, &p), VP_OK); /* five and less have no interval of the median, one none at all */
+    CHECK(p.mean.value == 1.5 && isfinite(p.mean.low) && p.median.value == 1.5 && isnan(p.median.low) && isnan(p.relative_median.high));
+    CHECK_INT(vp_statistics_paired(up, down, 1, scratch, &p), VP_OK);
+    CHECK(p.mean.value == 2 && isnan(p.mean.low) && isnan(p.mean.high) && p.relative_mean.value == 2 && p.share_greater == 1);
+    scratch[0] = 0;
+    CHECK_INT(vp_statistics_paired(scratch, down, 1, scratch, &p), VP_OK); /* no share of nothing; scratch may be a */
+    CHECK(p.mean.value == 3 && isnan(p.relative_mean.value) && isnan(p.relative_median.value));
+    memset(&poison, 0xA5, sizeof poison);
+    p = poison;
+    CHECK_INT(vp_statistics_paired(a, b, 0, scratch, &p), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_paired(up, odd, 2, scratch, &p), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_paired(odd, odd, 2, scratch, &p), VP_ERR_RANGE);
+    CHECK(memcmp(&p, &poison, sizeof p) == 0);
+}
+
+static vp_stop decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns) {
+    double scratch[64];
+    vp_stop stop = VP_STOP_MAX;
+    CHECK_INT(vp_stop_decide(rule, values, count, elapsed_ns, scratch, &stop), VP_OK);
+    return stop;
+}
+
+static void test_stop(void) {
+    const vp_stop_rule fixed = {3, 3, 0, 0.95, 100}, narrow = {3, 12, 0.01, 0.95, 1000}, open = {3, 12, 0.01, 0.95, 0};
+    double steady[12], wild[12], scratch[12];
+    vp_stop_rule bad;
+    vp_stop stop = VP_STOP_MAX;
+    size_t i;
+    int k;
+    for (i = 0; i < 12; i++) {
+        steady[i] = 100 + (i % 2 ? 0.99 : -0.99); /* interval 99.01..100.99: half-width 0.99 % */
+        wild[i] = 100 + (i % 2 ? 1.01 : -1.01);
+    }
+    check_case("stop: all runs, whatever the time");
+    CHECK_INT(decide(&fixed, steady, 0, 0), VP_STOP_NOT);
+    CHECK_INT(decide(&fixed, steady, 2, 1000), VP_STOP_NOT);
+    CHECK_INT(decide(&fixed, steady, 3, 0), VP_STOP_RUNS);
+    CHECK_INT(decide(&fixed, wild, 5, 1000), VP_STOP_RUNS);
+    check_case("stop: the interval, the most runs, the time");
+    CHECK_INT(decide(&narrow, steady, 5, 0), VP_STOP_NOT); /* five values have no interval, be they all equal */
+    CHECK_INT(decide(&narrow, steady, 6, 0), VP_STOP_INTERVAL);
+    CHECK_INT(decide(&narrow, steady, 12, 5000), VP_STOP_INTERVAL);
+    CHECK_INT(decide(&narrow, wild, 6, 999), VP_STOP_NOT);
+    CHECK_INT(decide(&narrow, wild, 6, 1000), VP_STOP_BOX);
+    CHECK_INT(decide(&narrow, wild, 2, 5000), VP_STOP_NOT); /* the least runs are always made */
+    CHECK_INT(decide(&narrow, wild, 3, 5000), VP_STOP_BOX);
+    CHECK_INT(decide(&narrow, wild, 12, 999), VP_STOP_MAX);
+    CHECK_INT(decide(&narrow, wild, 12, 5000), VP_STOP_MAX);
+    CHECK_INT(decide(&open, wild, 11, INT64_MAX), VP_STOP_NOT); /* no box */
+    CHECK_INT(decide(&open, wild, 12, INT64_MAX), VP_STOP_MAX);
+    for (i = 0; i < 12; i++) wild[i] = 0;
+    CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_INTERVAL);
+    for (i = 0; i < 12; i++) wild[i] = -steady[i];
+    CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_NOT); /* no share of what is below 0 */
+    check_case("stop: rules outside their ranges, output untouched");
+    for (k = 0; k < 10; k++) {
+        bad = narrow;
+        if (k == 0) bad.min_runs = 0;
+        if (k == 1) bad.max_runs = 2;
+        if (k == 2) bad.half_width = -0.01;
+        if (k == 3) bad.half_width = 1;
+        if (k == 4) bad.half_width = (double)NAN;
+        if (k == 5) bad.confidence = 1;
+        if (k == 6) bad.confidence = (double)NAN;
+        if (k == 7) bad.box_ns = -1;
+        if (k == 9) steady[3] = (double)NAN;
+        check_note(vp_stop_decide(&bad, steady, 6, k == 8 ? -1 : 5, scratch, &stop) == VP_ERR_RANGE, __FILE__, __LINE__, "case %d", k);
+    }
+    CHECK_INT(stop, VP_STOP_MAX);
+    CHECK_TEXT(vp_stop_name(VP_STOP_RUNS), "runs");
+    CHECK_TEXT(vp_stop_name(VP_STOP_INTERVAL), "interval");
+    CHECK_TEXT(vp_stop_name(VP_STOP_BOX), "box");
+    CHECK_TEXT(vp_stop_name(VP_STOP_MAX), "max");
+    CHECK(vp_stop_name(-1) == NULL && vp_stop_name(5) == NULL);
+}
+
+/* share of `rounds` data sets of `count` questions on which McNemar's test at 5 % finds a true difference */
+static double power(vp_random *random, int count, double discordance, double difference, int rounds) {
+    int round, i, found = 0;
+    for (round = 0; round < rounds; round++) {
+        int better = 0, worse = 0;
+        for (i = 0; i < count; i++) {
+            const double draw = vp_random_double(random);
+            better += draw < (discordance + difference) / 2;
+            worse += draw >= (discordance + difference) / 2 && draw < discordance;
+        }
+        found += (better - worse) * (better - worse) > 3.8414588206941236 * (better + worse);
+    }
+    return (double)found / rounds;
+}
+
+static void test_resolution(void) {
+    /* scipy.optimize.brentq on the rule, scipy.stats.norm and t */
+    static const struct { size_t count; double discordance, variation, accuracy, mean, p50; } table[] = {
+        {500, 0.2, 0.3, 0.055899692822084755, 0.053208333182439366, 0.06668675620054469},
+        {100, 0.5, 0.05, 0.19577555292507248, 0.019908293293699295, 0.02495134543481669},
+        {1000, 1, 0.1, 0.08848949811378531, 0.012535187722216797, 0.015710527986157994},
+        {20, 0.5, 0.1, 0.4173224726960702, 0.09093372655413191, 0.11396852504907543}};
+    const uint32_t seed = 5;
+    vp_resolution r, poison;
+    vp_random random;
+    size_t i;
+    check_case("resolution: the rules, solved by scipy");
+    for (i = 0; i < 4; i++) {
+        CHECK_INT(vp_statistics_resolution(table[i].count, table[i].discordance, table[i].variation, &r), VP_OK);
+        CHECK_NEAR(r.accuracy, table[i].accuracy, 1e-9);
+        CHECK_NEAR(r.mean, table[i].mean, 1e-12);
+        CHECK_NEAR(r.p50, table[i].p50, 1e-12);
+    }
+    check_case("resolution: that difference is found with power 0.8 (seed %u)", (unsigned)seed);
+    vp_random_seed(&random, seed);
+    for (i = 0; i < 3; i++) CHECK_NEAR(power(&random, (int)table[i].count, table[i].discordance, table[i].accuracy, 2000), 0.8, 0.04);
+    check_case("resolution: too few to tell, and bad arguments");
+    CHECK_INT(vp_statistics_resolution(49, 0.2, 0.1, &r), VP_OK);
+    CHECK(isnan(r.accuracy) && r.mean > 0 && r.p50 > r.mean);
+    CHECK_INT(vp_statistics_resolution(1, 1, 0.1, &r), VP_OK);
+    CHECK(isnan(r.accuracy) && isnan(r.mean) && isnan(r.p50));
+    CHECK_INT(vp_statistics_resolution(0, 0, 0, &r), VP_OK);
+    CHECK(isnan(r.accuracy) && isnan(r.mean) && isnan(r.p50));
+    CHECK_INT(vp_statistics_resolution(SIZE_MAX, 1, 0, &r), VP_OK);
+    CHECK(r.accuracy > 0 && r.accuracy < 1e-8 && r.mean == 0);
+    memset(&poison, 0xA5, sizeof poison);
+    r = poison;
+    CHECK_INT(vp_statistics_resolution(500, -0.1, 0.1, &r), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_resolution(500, 1.1, 0.1, &r), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_resolution(500, (double)NAN, 0.1, &r), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_resolution(500, 0.5, -0.1, &r), VP_ERR_RANGE);
+    CHECK_INT(vp_statistics_resolution(500, 0.5, (double)INFINITY, &r), VP_ERR_RANGE);
+    CHECK(memcmp(&r, &poison, sizeof r) == 0);
+}
+
 static void test_clock(void) {
     int64_t before = vp_clock_ns(), start = before;
     struct timespec pause;
@@ -189,6 +545,14 @@ int main(void) {
     test_lengths();
     test_errors();
     test_property();
+    test_student();
+    test_percentile_interval();
+    test_percentile_interval_property();
+    test_mean_interval();
+    test_outliers();
+    test_paired();
+    test_stop();
+    test_resolution();
     test_clock();
     return check_done("test_timer");
 }
