@@ -6590,8 +6590,9 @@ static int sweep_merge(sweep *x) {
     if (!code) merge_state(&all, state, sizeof state);
     if (!code && missing_ranks(&all, text, sizeof text)) {
         if (!given(x->o, "quiet"))
-            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s; the part of a dead rank R "
-                    "can be run alone: RANK=R WORLD_SIZE=%d and the same command\n", x->rank.rank, x->rank.world_size, text, x->rank.world_size);
+            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n", x->rank.rank,
+                    x->rank.world_size, text, strstr(text, "(stopped)") || strstr(text, "(no journal)")
+                    ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command" : "");
     } else if (!code && (x->rank.world_size == 1 || strcmp(before, state) || !are_files_there(x))) {
         code = merge_book(&all, folder, 0, &x->results);
         x->has_merged = !code;
