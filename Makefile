@@ -40,7 +40,7 @@ SAMPLE_SOURCES := $(wildcard samples/*.c)
 CALLS_ENGINE := $(shell grep -lE 'vp_engine_|links: engine' $(TEST_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES) /dev/null 2>/dev/null)
 HOLDS_ENGINE := $(shell grep -lE 'include "[./]*vlmprof_kernels\.cu"' $(TEST_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES) /dev/null 2>/dev/null)
 LINKS_ENGINE := $(filter-out $(HOLDS_ENGINE),$(CALLS_ENGINE))
-TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
+TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%) $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%)
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
 SAMPLE_PROGRAMS := $(SAMPLE_SOURCES:samples/%.c=$(B)/samples/%)
@@ -205,6 +205,12 @@ bench-gpu: $(PROBED)
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi
 	@set -e; export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000; for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program; done
+
+# ---- each fuzzer's seeds and old findings as a test, with any compiler
+$(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c | $(PROBED)
+	@echo "cc  $< (its corpus)"; mkdir -p $(@D); rm -f $@
+	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) -I. $(filter %.c,$^) $(if $(filter $<,$(LINKS_ENGINE)),$(B)/vlmprof_kernels.o) $(LDFLAGS) -o $@ -lm
+$(patsubst tests/fuzz/fuzz_%.c,$(B)/tests/corpus_%,$(filter tests/fuzz/%,$(LINKS_ENGINE))): $(B)/vlmprof_kernels.o
 
 # ---- libFuzzer (clang); what it finds lies in build/fuzz
 $(B)/fuzz/%: tests/fuzz/%.c vlmprof.h $(B)/fuzz/vlmprof_kernels.o

@@ -183,7 +183,7 @@ typedef struct option_spec {
 
 static const option_spec OPTIONS[] = {
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | SELFTEST,
-     "checkpoint folder: config.json, tokenizer.json, *.safetensors"},
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"},
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | CONVERT,
      "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"},
     {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, SELFTEST, "seeded random weights in a real shape (tiny, molmoe-1b)"},
@@ -216,10 +216,10 @@ static const option_spec OPTIONS[] = {
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP,
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, max_new_tokens"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, SWEEP, "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
-    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, relaxed, mc, mmmu ...; a wrong one lists all"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, RESCORE, "scoring rule (default: the one that the file names)"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run", SCORE,
-     "cleaning of predictions: the rule's own, none, the last line, the most frequent line, or as in a sweep"},
+     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most frequent line, or as in a sweep"},
     {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, SWEEP, "tiers of the grid (default, without --vision_tokens_list: all)"},
     {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, SWEEP, "target vision tokens of the grid, instead of tiers"},
     {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, SWEEP, "experts a token uses (default: as trained)"},
@@ -2524,10 +2524,10 @@ typedef struct score_job {
     const options *o;
     const char *name, *source;  /* the metric as it was asked for; the file, or "stdin" */
     char *text; size_t text_bytes;
-    const char **lines; size_t *line_bytes, line_count; /* blank lines left out; for messages, their numbers */
+    const char **lines; size_t *line_bytes, line_count, line_capacity; /* blank lines left out; for messages, their numbers */
     int64_t *line_numbers;
     tally t;
-    int bad_lines;
+    int bad_lines, by_words;
 } score_job;
 /* members of the open object that a rule shows beside the score; may set the score of a rule that is no metric */
 typedef void (*score_details)(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o);
@@ -2593,7 +2593,7 @@ static void details_official(vp_json_writer *w, scoring *s, const vp_json *j, vp
     free(first);
     free(other);
     put_bool(w, "all_references_identical", identical);
-    put_ruled_references(w, "references_compared", s, identical ? vp_score_vqa_strip : vp_score_vqa_normalise);
+    put_ruled_references(w, "references_compared", s, identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
     snprintf(text, sizeof text, "%.2f", 100 * o->score); /* correctly rounded, as Python's round */
     put_double(w, "percent_2_decimals", isnan(o->score) ? o->score : strtod(text, NULL));
 }
@@ -2713,6 +2713,15 @@ static void details_numbers(vp_json_writer *w, scoring *s, const vp_json *j, vp_
     for (size_t i = 0; i < numbers.count; i++) json_lossy(w, numbers.texts[i]);
     vp_json_end_array(w);
 }
+static void details_tokens(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    size_t bytes = strlen(s->sample.prediction), room = bytes * 6 + 1;
+    char *out = (char *)resize(NULL, room, 1);
+    (void)j;
+    (void)o;
+    put_text(w, "tokens", vp_caption_tokenise(s->sample.prediction, bytes, out, room, NULL) == VP_OK ? out : NULL);
+    put_text(w, "tokenizer", "built-in tokenizer");
+    free(out);
+}
 static void details_select(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
     int32_t index = -1;
     (void)j;
@@ -2728,6 +2737,15 @@ static void details_select(vp_json_writer *w, scoring *s, const vp_json *j, vp_s
     }
     vp_json_end_array(w);
 }
+static const char *experiments_name(vp_score_metric metric) {
+    switch (metric) {
+    case VP_SCORE_VQA_SEED: return "vqa_score";
+    case VP_SCORE_ANLS: return "ansl_em";
+    case VP_SCORE_MMMU: return "mmmu_score";
+    case VP_SCORE_CAPTION_JACCARD: return "cider_score"; /* what it says, and never runs */
+    default: return vp_score_metric_of(metric)->name;
+    }
+}
 /* as a run of the experiments: metric and cleaning by data set */
 static void details_end_to_end(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
     vp_score_metric metric = VP_SCORE_VQA_SEED;
@@ -2737,55 +2755,78 @@ static void details_end_to_end(vp_json_writer *w, scoring *s, const vp_json *j, 
     info = vp_score_metric_of(metric);
     s->sample.is_plain_reference = 0; /* one string becomes a list of one there */
     if (scoring_run(s, metric, info->run_cleaning, o) != VP_OK) o->reason = "the row is too large";
-    put_text(w, "metric", info->name);
+    put_text(w, "metric", experiments_name(metric));
     put_text(w, "cleaned", o->cleaned);
     if (o->is_unparsed) put_bool(w, "unparsed", 1);
     free(dataset);
 }
 
-enum { RULE_TEXT = -1, RULE_CORPUS = -2 }; /* instead of a vp_score_metric */
+/* instead of a vp_score_metric: a rule on texts alone, or the number of a corpus of captions that is the score */
+enum { RULE_TEXT = -1, RULE_CIDER_D = -2, RULE_BLEU_1 = -3, RULE_BLEU_4 = -6, RULE_ROUGE_L = -7, RULE_CAPTIONS = -8 /* CIDEr-D, and the words */ };
 typedef struct score_rule {
     const char *name;
     int metric;
     score_details details;
-    int (*corpus)(score_job *job); /* a metric over all rows: reads job->text or its lines, prints the rows itself; 0 or an exit code */
 } score_rule;
 static const score_rule SCORE_RULES[] = {
-    {"vqa_seed", VP_SCORE_VQA_SEED, details_vqa_seed, NULL},
-    {"vqa_official", VP_SCORE_VQA_OFFICIAL, details_official, NULL},
-    {"em", VP_SCORE_EM, details_em, NULL},
-    {"anls", VP_SCORE_ANLS, details_anls, NULL},
-    {"relaxed", VP_SCORE_RELAXED, details_relaxed, NULL},
-    {"mc", VP_SCORE_MC, details_mc, NULL},
-    {"mc_ai2d", VP_SCORE_MC_TEXT, details_ai2d, NULL},
-    {"mmmu", VP_SCORE_MMMU, details_mmmu, NULL},
-    {"mmmu_multiple_choice", VP_SCORE_MMMU_CHOICE, details_mmmu_choice, NULL},
-    {"mmmu_open", VP_SCORE_MMMU_OPEN, details_mmmu_open, NULL},
-    {"a_okvqa", VP_SCORE_A_OKVQA, NULL, NULL},
-    {"real_world_qa", VP_SCORE_REAL_WORLD_QA, details_real_world, NULL},
-    {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval, NULL},
-    {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista, NULL},
-    {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard, NULL},
-    {"vqa_normalise", RULE_TEXT, details_normalise, NULL},
-    {"prediction_cleaning", RULE_TEXT, details_cleaning, NULL},
-    {"mmmu_numbers", RULE_TEXT, details_numbers, NULL},
-    {"select_option", RULE_TEXT, details_select, NULL},
-    {"end_to_end", RULE_TEXT, details_end_to_end, NULL},
+    {"vqa_seed", VP_SCORE_VQA_SEED, details_vqa_seed},
+    {"vqa_official", VP_SCORE_VQA_OFFICIAL, details_official},
+    {"em", VP_SCORE_EM, details_em},
+    {"anls", VP_SCORE_ANLS, details_anls},
+    {"relaxed", VP_SCORE_RELAXED, details_relaxed},
+    {"mc", VP_SCORE_MC, details_mc},
+    {"mc_ai2d", VP_SCORE_MC_TEXT, details_ai2d},
+    {"mmmu", VP_SCORE_MMMU, details_mmmu},
+    {"mmmu_multiple_choice", VP_SCORE_MMMU_CHOICE, details_mmmu_choice},
+    {"mmmu_open", VP_SCORE_MMMU_OPEN, details_mmmu_open},
+    {"a_okvqa", VP_SCORE_A_OKVQA, NULL},
+    {"real_world_qa", VP_SCORE_REAL_WORLD_QA, details_real_world},
+    {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval},
+    {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista},
+    {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard},
+    {"vqa_normalise", RULE_TEXT, details_normalise},
+    {"prediction_cleaning", RULE_TEXT, details_cleaning},
+    {"mmmu_numbers", RULE_TEXT, details_numbers},
+    {"select_option", RULE_TEXT, details_select},
+    {"end_to_end", RULE_TEXT, details_end_to_end},
+    {"ptb_tokens", RULE_TEXT, details_tokens},
+    {"captions", RULE_CAPTIONS, NULL},
+    {"cider", RULE_CIDER_D, NULL},
+    {"bleu", RULE_BLEU_4, NULL},
+    {"bleu_1", RULE_BLEU_1, NULL},
+    {"bleu_2", RULE_BLEU_1 - 1, NULL},
+    {"bleu_3", RULE_BLEU_1 - 2, NULL},
+    {"bleu_4", RULE_BLEU_4, NULL},
+    {"rouge_l", RULE_ROUGE_L, NULL},
 };
 enum { SCORE_RULE_COUNT = sizeof SCORE_RULES / sizeof SCORE_RULES[0] };
 
+static int is_corpus(const score_rule *rule) { return rule->metric < RULE_TEXT; }
 static const score_rule *find_rule(const char *name) {
     vp_score_metric metric;
     int known = vp_score_metric_find(name, &metric) == VP_OK;
-    for (int i = 0; i < SCORE_RULE_COUNT; i++)
-        if (!strcmp(SCORE_RULES[i].name, name) || (known && SCORE_RULES[i].metric == (int)metric)) return &SCORE_RULES[i];
+    char plain[32] = ""; /* papers write CIDEr-D, BLEU-4, ROUGE-L */
+    for (size_t i = 0; name[i] && i + 1 < sizeof plain; i++) plain[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
+    if (!strcmp(plain, "cider_d")) return find_rule("cider");
+    for (int i = 0; i < SCORE_RULE_COUNT; i++) {
+        const score_rule *rule = &SCORE_RULES[i];
+        if (!strcmp(rule->name, is_corpus(rule) ? plain : name) || (known && rule->metric == (int)metric)) return rule;
+    }
     return NULL;
 }
-static int unknown_metric(const char *name, int metrics_only) {
+enum { ANY_RULE, METRICS_OF_ROWS, METRICS };
+static int unknown_metric(const char *name, int wanted) {
     char names[512] = "";
     size_t used = 0;
-    for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++)
-        if (!metrics_only || SCORE_RULES[i].metric >= 0) used += (size_t)snprintf(names + used, sizeof names - used, " %s", SCORE_RULES[i].name);
+    const score_rule *rule = find_rule(name);
+    if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
+        return complain(EXIT_USAGE, "--metric: %s is of a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json --metric %s",
+                        rule->name, rule->name);
+    for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++) {
+        rule = &SCORE_RULES[i];
+        if (wanted == ANY_RULE || rule->metric >= 0 || (wanted == METRICS && is_corpus(rule)))
+            used += (size_t)snprintf(names + used, sizeof names - used, " %s", rule->name);
+    }
     return complain(EXIT_USAGE, "--metric: \"%.60s\" is none of:%s", name, names);
 }
 
@@ -2829,25 +2870,42 @@ static void score_row(score_job *job, const score_rule *rule, scoring *s, parsed
     tally_add(&job->t, o.score, o.is_unparsed, s->sample.prediction && !(o.cleaned ? o.cleaned : s->sample.prediction)[0]);
 }
 
+/* 0 or an exit code */
+static int put_line(vp_json_writer *w, text_buffer *line, const char *source) {
+    vp_result r = vp_json_finish(w);
+    if (r != VP_OK) return complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", source, vp_result_text(r));
+    text_add(line, "\n", 1);
+    return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : EXIT_OUTPUT; /* main says why */
+}
+
+static void score_add_line(score_job *job, const char *line, size_t bytes, int64_t number) {
+    if (job->line_count == job->line_capacity) {
+        job->line_capacity = job->line_capacity * 2 + 1024;
+        job->lines = (const char **)resize((void *)job->lines, job->line_capacity, sizeof *job->lines);
+        job->line_bytes = (size_t *)resize(job->line_bytes, job->line_capacity, sizeof *job->line_bytes);
+        job->line_numbers = (int64_t *)resize(job->line_numbers, job->line_capacity, sizeof *job->line_numbers);
+    }
+    job->lines[job->line_count] = line;
+    job->line_bytes[job->line_count] = bytes;
+    job->line_numbers[job->line_count++] = number;
+}
 /* lines end at \n alone: texts may hold other separators */
 static void score_lines(score_job *job) {
     char *line = job->text, *end;
-    size_t capacity = 0;
     for (int64_t number = 1; line < job->text + job->text_bytes; line = end + 1, number++) {
         end = (char *)memchr(line, '\n', (size_t)(job->text + job->text_bytes - line));
         if (!end) end = job->text + job->text_bytes;
         size_t bytes = (size_t)(end - line), blank = 0;
         while (blank < bytes && strchr(" \t\r", line[blank]) && line[blank]) blank++;
-        if (blank == bytes) continue;
-        if (job->line_count == capacity) {
-            capacity = capacity * 2 + 1024;
-            job->lines = (const char **)resize((void *)job->lines, capacity, sizeof *job->lines);
-            job->line_bytes = (size_t *)resize(job->line_bytes, capacity, sizeof *job->line_bytes);
-            job->line_numbers = (int64_t *)resize(job->line_numbers, capacity, sizeof *job->line_numbers);
-        }
-        job->lines[job->line_count] = line;
-        job->line_bytes[job->line_count] = bytes;
-        job->line_numbers[job->line_count++] = number;
+        if (blank < bytes) score_add_line(job, line, bytes, number);
+    }
+}
+/* The elements of one JSON array instead. */
+static void score_list(score_job *job, const vp_json *j, uint32_t list) {
+    job->line_count = 0;
+    for (uint32_t i = list + 1, k = 1; i < j->nodes[list].end; i = j->nodes[i].end, k++) {
+        size_t quotes = node_is(j, i, VP_JSON_STRING);
+        score_add_line(job, j->text + j->nodes[i].start - quotes, (size_t)j->nodes[i].bytes + 2 * quotes, (int64_t)k);
     }
 }
 
@@ -2886,11 +2944,7 @@ static int score_rows(score_job *job, const score_rule *rule) {
         line.bytes = 0;
         vp_json_writer_init_sink(&w, text_sink, &line, 0);
         score_row(job, rule, &s, &p, i, &w);
-        if (vp_json_finish(&w) != VP_OK)
-            code = complain(EXIT_WORK, "%s: line %lld: the row cannot be written as JSON: %s", job->source, (long long)job->line_numbers[i],
-                            vp_result_text(w.result));
-        text_add(&line, "\n", 1);
-        if (!code && fwrite(line.data, 1, line.bytes, stdout) != line.bytes) code = EXIT_OUTPUT; /* main says why */
+        code = put_line(&w, &line, job->source);
     }
     if (!code) tally_print(&job->t, job->name);
     if (!code && job->bad_lines)
@@ -2898,6 +2952,277 @@ static int score_rows(score_job *job, const score_rule *rule) {
     scoring_free(&s);
     free(p.nodes);
     free(line.data);
+    return code;
+}
+
+/* ---- metrics of a corpus of captions: an image's score depends on all the others */
+typedef struct caption_row {
+    char *id, *reason, *cleaned; /* owned; id is JSON */
+    const char *id_key, *trouble; /* trouble: no score */
+    size_t first, reference_count; /* its texts */
+    int has_words; /* the row gave them, or the built-in tokenizer changed a text */
+} caption_row;
+typedef struct captions {
+    int by_words; /* texts as they are: words between white space */
+    size_t tokenised_count; /* texts that the built-in tokenizer took apart */
+    vp_caption_text *texts; size_t text_count, text_capacity; /* owned; an image's candidate before its references */
+    caption_row *rows; size_t row_count, row_capacity;
+} captions;
+
+static void captions_clear(captions *c) {
+    for (size_t i = 0; i < c->text_count; i++) free((void *)(size_t)c->texts[i].text);
+    for (size_t i = 0; i < c->row_count; i++) { free(c->rows[i].id); free(c->rows[i].reason); free(c->rows[i].cleaned); }
+    c->text_count = c->row_count = c->tokenised_count = 0;
+}
+static void captions_free(captions *c) {
+    captions_clear(c);
+    free(c->texts);
+    free(c->rows);
+}
+/* Returns whether the words are another text than what was given. */
+static int caption_add_text(captions *c, const char *text, int is_words) {
+    size_t bytes = strlen(text), room = bytes * 6 + 1, used = bytes;
+    char *own;
+    if (is_words) own = copy_text(text, bytes);
+    else {
+        own = (char *)resize(NULL, room, 1);
+        if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) own[used = 0] = 0; /* the room is enough for any text */
+        own = (char *)resize(own, used + 1, 1);
+        c->tokenised_count++;
+    }
+    if (c->text_count == c->text_capacity) {
+        c->text_capacity = c->text_capacity * 2 + 1024;
+        c->texts = (vp_caption_text *)resize(c->texts, c->text_capacity, sizeof *c->texts);
+    }
+    c->texts[c->text_count].text = own;
+    c->texts[c->text_count++].bytes = used;
+    return strcmp(own, text) != 0;
+}
+static caption_row *caption_add_row(captions *c, const vp_json *j, uint32_t id, const char *id_key) {
+    caption_row *row;
+    if (c->row_count == c->row_capacity) {
+        c->row_capacity = c->row_capacity * 2 + 256;
+        c->rows = (caption_row *)resize(c->rows, c->row_capacity, sizeof *c->rows);
+    }
+    row = &c->rows[c->row_count++];
+    memset(row, 0, sizeof *row);
+    row->first = c->text_count;
+    row->id_key = id_key;
+    if (id != VP_JSON_NONE) {
+        text_buffer t = {NULL, 0, 0};
+        vp_json_writer w;
+        vp_json_writer_init_sink(&w, text_sink, &t, 0);
+        json_node(&w, j, id);
+        if (vp_json_finish(&w) == VP_OK) row->id = t.data; else free(t.data);
+    }
+    return row;
+}
+/* candidate: NULL for none; the references are those of `object`. */
+static void caption_add(captions *c, caption_row *row, scoring *s, const vp_json *j, uint32_t object, const char *candidate, int is_words) {
+    const char *trouble = NULL;
+    if (is_words) {
+        if (!scoring_list(s, 0, j, vp_json_get(j, object, "references_tokenised"), &s->sample.references, &s->sample.reference_count))
+            trouble = "the references must be texts";
+    } else trouble = scoring_read(s, VP_SCORE_CAPTION_JACCARD, j, object);
+    if (!candidate) trouble = "the row has no prediction that is a text";
+    if (!trouble && !s->sample.reference_count) trouble = "the row has no references to compare with";
+    row->trouble = trouble;
+    if (trouble) return;
+    row->reference_count = s->sample.reference_count;
+    row->has_words = caption_add_text(c, candidate, is_words || c->by_words) || is_words;
+    for (size_t i = 0; i < row->reference_count; i++)
+        if (caption_add_text(c, s->sample.references[i], is_words || c->by_words)) row->has_words = 1;
+}
+/* An object of an image: its texts, or those that it says are taken apart already. */
+static void caption_add_object(captions *c, scoring *s, const vp_json *j, uint32_t object) {
+    static const char *const keys[] = {"candidate_tokenised", "candidate", "prediction", "pred", "caption", "text"};
+    int id_is_image = !has_value(j, object, "id") && has_value(j, object, "image_id"), key = 0;
+    caption_row *row = caption_add_row(c, j, vp_json_get(j, object, id_is_image ? "image_id" : "id"), id_is_image ? "image_id" : "id");
+    scoring_clear(s);
+    if (!has_value(j, object, "references_tokenised")) key = 1;
+    while (key < 5 && !has_value(j, object, keys[key])) key++;
+    caption_add(c, row, s, j, object, scoring_own(s, node_text(j, vp_json_get(j, object, keys[key]))), key == 0);
+}
+
+static double caption_number(int metric, const vp_caption_scores *a) {
+    return metric <= RULE_BLEU_1 && metric >= RULE_BLEU_4 ? a->bleu[RULE_BLEU_1 - metric] : metric == RULE_ROUGE_L ? a->rouge_l : a->cider_d;
+}
+static void put_caption_scores(vp_json_writer *w, const vp_caption_scores *a) { /* NULL: none */
+    vp_json_key(w, "bleu");
+    if (a) vp_json_begin_array(w); else vp_json_null(w);
+    for (int n = 0; n < 4 && a; n++) vp_json_double(w, a->bleu[n]);
+    if (a) vp_json_end_array(w);
+    put_double(w, "cider_d", a ? a->cider_d : (double)NAN);
+    put_double(w, "rouge_l", a ? a->rouge_l : (double)NAN);
+}
+/* each: of the rows with a score, in their order */
+typedef struct caption_result { vp_caption_scores *each, corpus; size_t scored_count; } caption_result;
+/* 0 or an exit code; no row with a score is no error. */
+static int captions_score(const captions *c, const char *source, caption_result *r) {
+    vp_caption_image *images = (vp_caption_image *)resize(NULL, c->row_count, sizeof *images);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = VP_OK;
+    memset(r, 0, sizeof *r);
+    for (size_t i = 0; i < c->row_count; i++) {
+        if (c->rows[i].trouble) continue;
+        images[r->scored_count].candidate = c->texts[c->rows[i].first];
+        images[r->scored_count].references = c->texts + c->rows[i].first + 1;
+        images[r->scored_count++].reference_count = c->rows[i].reference_count;
+    }
+    r->each = (vp_caption_scores *)resize(NULL, r->scored_count, sizeof *r->each);
+    if (r->scored_count) result = vp_caption_corpus(images, r->scored_count, VP_CAPTION_TOKENISED, r->each, &r->corpus, &error);
+    free(images);
+    if (result == VP_OK) return 0;
+    free(r->each);
+    r->each = NULL;
+    return complain_result(exit_code_of(result), source, result, &error);
+}
+static void put_caption_row(vp_json_writer *w, const captions *c, const caption_row *row, int metric, const vp_caption_scores *scores) {
+    if (row->id) { vp_json_key(w, row->id_key); vp_json_raw(w, row->id, strlen(row->id)); }
+    if (row->cleaned) put_text(w, "pred_cleaned", row->cleaned);
+    if (metric == RULE_CAPTIONS && row->has_words) {
+        put_text(w, "candidate_tokenised", c->texts[row->first].text);
+        vp_json_key(w, "references_tokenised");
+        vp_json_begin_array(w);
+        for (size_t i = 1; i <= row->reference_count; i++) json_lossy(w, c->texts[row->first + i].text);
+        vp_json_end_array(w);
+    }
+    put_caption_scores(w, scores);
+    put_double(w, "score", scores ? caption_number(metric, scores) : (double)NAN);
+    if (row->trouble) put_text(w, "reason", row->trouble);
+}
+static void put_caption_corpus(vp_json_writer *w, const captions *c, const caption_result *r, int metric) {
+    vp_json_key(w, "corpus");
+    vp_json_begin_object(w);
+    put_caption_scores(w, r->scored_count ? &r->corpus : NULL);
+    put_double(w, "score", r->scored_count ? caption_number(metric, &r->corpus) : (double)NAN);
+    put_int(w, "images", (int64_t)r->scored_count);
+    put_text(w, "tokenizer", c->tokenised_count ? "built-in tokenizer" : NULL);
+    vp_json_end_object(w);
+}
+static void caption_summary(const captions *c, const caption_result *r, const char *metric) {
+    const vp_caption_scores *a = &r->corpus;
+    fprintf(stderr, "vlmprof: %s: %lld rows", metric, (long long)c->row_count);
+    if (r->scored_count)
+        fprintf(stderr, ", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)", (long long)r->scored_count, a->bleu[0],
+                a->bleu[1], a->bleu[2], a->bleu[3], a->cider_d, a->rouge_l, c->tokenised_count ? "built-in tokenizer" : "words as they are");
+    fprintf(stderr, "; %lld without a score\n", (long long)(c->row_count - r->scored_count));
+}
+/* One line an image; the last line has the corpus too. */
+static int captions_print(const captions *c, int metric, const char *name, const char *source) {
+    text_buffer line = {NULL, 0, 0};
+    caption_result r;
+    vp_json_writer w;
+    int code = captions_score(c, source, &r);
+    for (size_t i = 0, k = 0; i < c->row_count && !code; i++) {
+        line.bytes = 0;
+        vp_json_writer_init_sink(&w, text_sink, &line, 0);
+        vp_json_begin_object(&w);
+        put_caption_row(&w, c, &c->rows[i], metric, c->rows[i].trouble ? NULL : &r.each[k++]);
+        if (i + 1 == c->row_count) put_caption_corpus(&w, c, &r, metric);
+        vp_json_end_object(&w);
+        code = put_line(&w, &line, source);
+    }
+    if (!code) caption_summary(c, &r, name);
+    free(r.each);
+    free(line.data);
+    return code;
+}
+/* A set, an object {"name", "images": [...]}, is a corpus and a line of its own. */
+static int caption_set_print(score_job *job, scoring *s, const vp_json *j, uint32_t object, int metric) {
+    captions c;
+    caption_result r;
+    text_buffer line = {NULL, 0, 0};
+    vp_json_writer w;
+    char label[160], *name = node_text(j, vp_json_get(j, object, "name"));
+    uint32_t images = vp_json_get(j, object, "images");
+    int code;
+    memset(&c, 0, sizeof c);
+    c.by_words = job->by_words;
+    for (uint32_t i = images + 1; i < j->nodes[images].end; i = j->nodes[i].end) {
+        if (node_is(j, i, VP_JSON_OBJECT)) caption_add_object(&c, s, j, i);
+        else caption_add_row(&c, j, VP_JSON_NONE, "id")->trouble = "want one JSON object";
+    }
+    code = captions_score(&c, job->source, &r);
+    vp_json_writer_init_sink(&w, text_sink, &line, 0);
+    vp_json_begin_object(&w);
+    if (name) put_text(&w, "name", name);
+    vp_json_key(&w, "images");
+    vp_json_begin_array(&w);
+    for (size_t i = 0, k = 0; i < c.row_count && !code; i++) {
+        vp_json_begin_object(&w);
+        put_caption_row(&w, &c, &c.rows[i], metric, c.rows[i].trouble ? NULL : &r.each[k++]);
+        vp_json_end_object(&w);
+    }
+    vp_json_end_array(&w);
+    put_caption_corpus(&w, &c, &r, metric);
+    put_double(&w, "score", r.scored_count ? caption_number(metric, &r.corpus) : (double)NAN);
+    if (!r.scored_count) put_text(&w, "reason", "no image of the set has a prediction and references");
+    vp_json_end_object(&w);
+    if (!code) code = put_line(&w, &line, job->source);
+    snprintf(label, sizeof label, "%.60s%s%.80s", job->name, name ? ", " : "", name ? name : "");
+    for (char *p = label; *p; p++) if ((unsigned char)*p < 32 || *p == 127) *p = '?';
+    if (!code) caption_summary(&c, &r, label);
+    free(r.each);
+    free(line.data);
+    free(name);
+    captions_free(&c);
+    return code;
+}
+
+/* Lines of images, or of sets where the first is one. */
+static int caption_lines(score_job *job, scoring *s, parsed *p, int metric) {
+    captions c;
+    int are_sets = 0, code = 0;
+    memset(&c, 0, sizeof c);
+    c.by_words = job->by_words;
+    for (size_t i = 0; i < job->line_count && !code; i++) {
+        vp_error error = {VP_OK, -1, "", ""};
+        vp_result r = parse_json(p, job->lines[i], job->line_bytes[i], &error);
+        int is_object = r == VP_OK && node_is(&p->json, 0, VP_JSON_OBJECT);
+        int is_set = is_object && node_is(&p->json, vp_json_get(&p->json, 0, "images"), VP_JSON_ARRAY);
+        caption_row *row;
+        if (!i) are_sets = is_set;
+        if (is_set && are_sets) code = caption_set_print(job, s, &p->json, 0, metric);
+        else if (is_object && !is_set && !are_sets) caption_add_object(&c, s, &p->json, 0);
+        else {
+            row = caption_add_row(&c, &p->json, VP_JSON_NONE, "id");
+            row->reason = (char *)resize(NULL, LINE_BYTES, 1);
+            snprintf(row->reason, LINE_BYTES, "line %lld: %s (byte %lld)", (long long)job->line_numbers[i],
+                     r != VP_OK ? error.text : are_sets ? "want a set, as the first line is" : "want one JSON object of an image",
+                     (long long)(error.offset < 0 ? 0 : error.offset));
+            row->trouble = row->reason;
+            job->bad_lines++;
+            if (are_sets && (code = captions_print(&c, metric, job->name, job->source)) == 0) captions_clear(&c);
+        }
+    }
+    if (!code && c.row_count) code = captions_print(&c, metric, job->name, job->source);
+    captions_free(&c);
+    return code;
+}
+
+/* The text is one object {"sets": [...]}, one array of images or of sets, or lines. */
+static int score_captions(score_job *job, int metric) {
+    const char *clean = text_of(job->o, "clean");
+    scoring s;
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    uint32_t list = VP_JSON_NONE;
+    int code = 0;
+    if (strcmp(clean, "rule") && strcmp(clean, "none"))
+        return complain(EXIT_USAGE, "--clean: captions know \"rule\" (built-in tokenizer) and \"none\" (words between white space)");
+    memset(&s, 0, sizeof s);
+    job->by_words = !strcmp(clean, "none");
+    if (parse_json(&p, job->text, job->text_bytes, &error) == VP_OK) {
+        if (node_is(&p.json, 0, VP_JSON_ARRAY)) list = 0;
+        else if (node_is(&p.json, 0, VP_JSON_OBJECT)) list = vp_json_get(&p.json, 0, "sets");
+    }
+    if (node_is(&p.json, list, VP_JSON_ARRAY)) score_list(job, &p.json, list);
+    code = caption_lines(job, &s, &p, metric);
+    if (!code && job->bad_lines)
+        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects of the first one's kind: their rows say why", job->source, job->bad_lines);
+    scoring_free(&s);
+    free(p.nodes);
     return code;
 }
 
@@ -2909,9 +3234,9 @@ static int command_score(const options *o) {
     job.o = o;
     job.name = text_of(o, "metric");
     if (!job.name) return complain(EXIT_USAGE, "score needs --metric M; see vlmprof score --help");
-    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name, 0);
+    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name, ANY_RULE);
     code = score_read(&job);
-    if (!code) code = rule->corpus ? rule->corpus(&job) : score_rows(&job, rule);
+    if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     free(job.text);
     free((void *)job.lines);
     free(job.line_bytes);
@@ -2959,6 +3284,35 @@ static void rescore_row(rescore_job *job, scoring *s, const vp_json *j, uint32_t
     tally_add(&job->t, o.score, o.is_unparsed, o.cleaned && !o.cleaned[0]);
 }
 
+/* A corpus metric: the rows of a result file as images. */
+static int rescore_captions(const vp_json *j, uint32_t rows, const score_rule *rule, const char *path) {
+    int is_clean = vp_json_get(j, 0, "schema") == VP_JSON_NONE; /* as files of the experiments are */
+    scoring s;
+    captions c;
+    int code;
+    memset(&s, 0, sizeof s);
+    memset(&c, 0, sizeof c);
+    for (uint32_t i = rows + 1; i < j->nodes[rows].end; i = j->nodes[i].end) {
+        uint32_t metadata = vp_json_get(j, i, "metadata"), status = vp_json_get(j, i, "status");
+        caption_row *row = caption_add_row(&c, j, vp_json_get(j, i, "sample_id"), "sample_id");
+        char *candidate = node_text_cut(j, vp_json_get(j, i, "pred"));
+        scoring_clear(&s);
+        scoring_own(&s, candidate);
+        if (candidate && !is_clean) {
+            row->cleaned = (char *)resize(NULL, strlen(candidate) + 1, 1);
+            if (vp_score_clean(candidate, row->cleaned, strlen(candidate) + 1, NULL) != VP_OK) row->cleaned[0] = 0; /* never: no text grows */
+            candidate = row->cleaned;
+        }
+        if (status != VP_JSON_NONE && !vp_json_equals(j, status, "ok")) row->trouble = "the point failed: no answer";
+        else if (!node_is(j, metadata, VP_JSON_OBJECT)) row->trouble = "the row has no \"metadata\"";
+        else caption_add(&c, row, &s, j, metadata, candidate, 0);
+    }
+    code = captions_print(&c, rule->metric, rule->name, path);
+    captions_free(&c);
+    scoring_free(&s);
+    return code;
+}
+
 /* --metric, else the file's own, else its data set's; does the file say that its accuracies are of the same? */
 static int rescore_metric(const options *o, const vp_json *j, rescore_job *job) {
     char *stored = node_text(j, vp_json_get(j, 0, "accuracy_metric")), *dataset = node_text(j, vp_json_get(j, 0, "dataset_name"));
@@ -2966,7 +3320,7 @@ static int rescore_metric(const options *o, const vp_json *j, rescore_job *job) 
     int known = stored && vp_score_metric_find(stored, &own) == VP_OK, code = 0;
     if (!known) vp_score_metric_for_dataset(dataset ? dataset : "", &own);
     job->metric = own;
-    if (given(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(o, "metric"), 1);
+    if (given(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(o, "metric"), METRICS);
     job->compares = job->metric == own && (known || !given(o, "metric"));
     /* files of the experiments hold answers that are cleaned already */
     job->cleaning = vp_json_get(j, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE : vp_score_metric_of(job->metric)->run_cleaning;
@@ -2981,6 +3335,7 @@ static int command_rescore(const options *o) {
     vp_error error = {VP_OK, -1, "", ""};
     parsed p = {{NULL, NULL, 0}, NULL, 0};
     text_buffer out = {NULL, 0, 0};
+    const score_rule *rule = given(o, "metric") ? find_rule(text_of(o, "metric")) : NULL;
     rescore_job job;
     scoring s;
     vp_json_writer w;
@@ -3002,15 +3357,16 @@ static int command_rescore(const options *o) {
     }
     rows = vp_json_get(&p.json, 0, "per_sample_results");
     if (!node_is(&p.json, rows, VP_JSON_ARRAY)) code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": want a result file of a sweep", path);
-    if (!code) code = rescore_metric(o, &p.json, &job);
-    for (uint32_t i = rows + 1; !code && i < p.json.nodes[rows].end; i = p.json.nodes[i].end) {
+    if (!code && rule && is_corpus(rule)) code = rescore_captions(&p.json, rows, rule, path);
+    else if (!code) code = rescore_metric(o, &p.json, &job);
+    for (uint32_t i = rows + 1; !code && !(rule && is_corpus(rule)) && i < p.json.nodes[rows].end; i = p.json.nodes[i].end) {
         vp_json_writer_init_sink(&w, text_sink, &out, 0);
         rescore_row(&job, &s, &p.json, i, &w);
         if (vp_json_finish(&w) != VP_OK) code = complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", path, vp_result_text(w.result));
         text_add(&out, "\n", 1);
     }
     if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main looks at stdout */
-    if (!code) tally_print(&job.t, vp_score_metric_of(job.metric)->name);
+    if (!code && !(rule && is_corpus(rule))) tally_print(&job.t, vp_score_metric_of(job.metric)->name);
     if (!code && job.differ_count)
         code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count, (long long)job.t.row_count,
                         vp_score_metric_of(job.metric)->name);
@@ -6745,7 +7101,8 @@ static int check_sweep_options(const options *o) {
     int code;
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
     if (!given(o, "output_dir") && !given(o, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
-    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK) return unknown_metric(text_of(o, "metric"), 1);
+    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK)
+        return unknown_metric(text_of(o, "metric"), METRICS_OF_ROWS);
     if (text_of(o, "dataset_name") && (!text_of(o, "dataset_name")[0] || strchr(text_of(o, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
     if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)

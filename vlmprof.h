@@ -1034,6 +1034,8 @@ VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capaci
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed);
+/* The same as the VQA v2 evaluator does it, lower case last: only a capital sigma beside a deleted character can tell. The rest as above. */
+VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed);
 /* All that the VQA v2 evaluator does when the references are identical: newlines and tabs as spaces, stripped. The rest as above; never longer. */
 VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed);
 /* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone gives at most 1/3.
@@ -1068,7 +1070,6 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
  * threads: reentrant */
 /* The VQA v2 evaluator: mean over the references of min(others that match / 3, 1). When all references are identical, nothing is normalised
  * on either side and case counts. No references: VP_ERR_MISMATCH.
- * rule:    lower case comes before the punctuation, there behind it: only a capital sigma beside a deleted character can tell
  * source:  github.com/GT-Vision-Lab/VQA a013f00, PythonEvaluationTools/vqaEvaluation/vqaEval.py */
 VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
                                        size_t scratch_bytes, double *score);
@@ -2128,26 +2129,29 @@ VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t coun
 }
 
 /* heap sort: in place and without recursion, because the core has neither memory nor qsort */
-static void vp_impl_sort_int64(int64_t *values, size_t count) {
-    size_t start = count / 2, end = count, parent, child;
-    while (end > 1) {
-        int64_t held;
-        if (start > 0) {
-            held = values[--start];
-        } else {
-            held = values[--end];
-            values[end] = values[0];
-        }
-        parent = start;
-        while ((child = 2 * parent + 1) < end) {
-            if (child + 1 < end && values[child + 1] > values[child]) child++;
-            if (values[child] <= held) break;
-            values[parent] = values[child];
-            parent = child;
-        }
-        values[parent] = held;
+#define VP_IMPL_SORT(name, type)                                                     \
+    static void name(type *values, size_t count) {                                   \
+        size_t start = count / 2, end = count, parent, child;                        \
+        while (end > 1) {                                                            \
+            type held;                                                               \
+            if (start > 0) {                                                         \
+                held = values[--start];                                              \
+            } else {                                                                 \
+                held = values[--end];                                                \
+                values[end] = values[0];                                             \
+            }                                                                        \
+            parent = start;                                                          \
+            while ((child = 2 * parent + 1) < end) {                                 \
+                if (child + 1 < end && values[child + 1] > values[child]) child++;   \
+                if (values[child] <= held) break;                                    \
+                values[parent] = values[child];                                      \
+                parent = child;                                                      \
+            }                                                                        \
+            values[parent] = held;                                                   \
+        }                                                                            \
     }
-}
+VP_IMPL_SORT(vp_impl_sort_int64, int64_t)
+VP_IMPL_SORT(vp_impl_sort_double, double)
 
 VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept) {
     size_t i;
@@ -2666,28 +2670,6 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
     }
     step = step * (1.0 - part);
     return sorted[high] - step;
-}
-
-/* heap sort: in place and without recursion, because the core has neither memory nor qsort */
-static void vp_impl_sort_double(double *values, size_t count) {
-    size_t start = count / 2, end = count, parent, child;
-    while (end > 1) {
-        double held;
-        if (start > 0) {
-            held = values[--start];
-        } else {
-            held = values[--end];
-            values[end] = values[0];
-        }
-        parent = start;
-        while ((child = 2 * parent + 1) < end) {
-            if (child + 1 < end && values[child + 1] > values[child]) child++;
-            if (values[child] <= held) break;
-            values[parent] = values[child];
-            parent = child;
-        }
-        values[parent] = held;
-    }
 }
 
 /* no NaN and no infinity among them */
@@ -8216,28 +8198,38 @@ static int vp_impl_score_unicode_case_ignorable(uint32_t c) {
     return 0;
 }
 
+static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
+
+/* the place of a character among them, or -1 */
+static int vp_impl_score_punctuation_index(uint32_t c) {
+    const char *found = c && c < 0x80 ? strchr(vp_impl_score_punctuation, (int)c) : NULL;
+    return found ? (int)(found - vp_impl_score_punctuation) : -1;
+}
+
+/* 1: a cased letter, 0: another, -1: neither asks nor answers. deleted: punctuation that is gone, the other becomes a space; NULL: all is there */
+static int vp_impl_score_unicode_case(uint32_t c, const unsigned char *deleted) {
+    const int index = deleted ? vp_impl_score_punctuation_index(c) : -1;
+    if (index >= 0) return deleted[index] ? -1 : 0;
+    return vp_impl_score_unicode_case_ignorable(c) ? -1 : vp_impl_score_unicode_cased(c);
+}
+
 /* A capital sigma at p: final when a cased letter stands before it and none behind it. */
-static uint32_t vp_impl_score_unicode_sigma(const char *text, const char *p, const char *end) {
+static uint32_t vp_impl_score_unicode_sigma(const char *text, const char *p, const char *end, const unsigned char *deleted) {
     const char *q = p;
     size_t bytes = 0;
     uint32_t c = 0;
-    int before = 0;
-    while (q > text) {
+    int cased = -1;
+    while (q > text && cased < 0) {
         const char *back = q - 1;
         while (back > text && q - back < 4 && ((unsigned char)*back & 0xC0) == 0x80) back--;
         c = vp_impl_score_get(back, end, &bytes);
         if (back + bytes != q) { back = q - 1; c = 0x110000u; } /* stray bytes */
         q = back;
-        if (vp_impl_score_unicode_case_ignorable(c)) continue;
-        before = vp_impl_score_unicode_cased(c);
-        break;
+        cased = vp_impl_score_unicode_case(c, deleted);
     }
-    if (!before) return 0x3C3;
-    for (q = p + 2; q < end; q += bytes) {
-        c = vp_impl_score_get(q, end, &bytes);
-        if (!vp_impl_score_unicode_case_ignorable(c)) return vp_impl_score_unicode_cased(c) ? 0x3C3 : 0x3C2;
-    }
-    return 0x3C2;
+    if (cased <= 0) return 0x3C3;
+    for (cased = -1, q = p + 2; q < end && cased < 0; q += bytes) cased = vp_impl_score_unicode_case(vp_impl_score_get(q, end, &bytes), deleted);
+    return cased > 0 ? 0x3C3 : 0x3C2;
 }
 
 /* moves both ends inwards over white space */
@@ -8360,13 +8352,15 @@ static const vp_impl_score_word vp_impl_score_words[] = {
 enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0], VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
 
 /* the text between its stripped ends, lower-cased, newline and tab as spaces, one character at a time */
-typedef struct vp_impl_score_lowered { const char *text, *p, *end; uint32_t pending; } vp_impl_score_lowered;
+/* deleted: lower case comes behind the punctuation; NULL: before it */
+typedef struct vp_impl_score_lowered { const char *text, *p, *end; uint32_t pending; const unsigned char *deleted; } vp_impl_score_lowered;
 
 static vp_impl_score_lowered vp_impl_score_lowered_start(const char *text) {
     vp_impl_score_lowered l;
     l.text = l.p = text;
     l.end = text + strlen(text);
     l.pending = 0;
+    l.deleted = NULL;
     vp_impl_score_strip(&l.p, &l.end);
     return l;
 }
@@ -8385,19 +8379,11 @@ static int vp_impl_score_lowered_next(vp_impl_score_lowered *l, uint32_t *code) 
     else if (c == 0x130) {
         c = 'i';
         l->pending = 0x307;
-    } else if (c == 0x3A3) c = vp_impl_score_unicode_sigma(l->text, l->p, l->end);
+    } else if (c == 0x3A3) c = vp_impl_score_unicode_sigma(l->text, l->p, l->end, l->deleted);
     else c = vp_impl_score_unicode_lower(c);
     l->p += bytes;
     *code = c;
     return 1;
-}
-
-static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
-
-/* the place of a character among them, or -1 */
-static int vp_impl_score_punctuation_index(uint32_t c) {
-    const char *found = c && c < 0x80 ? strchr(vp_impl_score_punctuation, (int)c) : NULL;
-    return found ? (int)(found - vp_impl_score_punctuation) : -1;
 }
 
 /* Which punctuation characters the whole text says to delete (the others become spaces): those that stand beside a space, or all of them
@@ -8469,7 +8455,7 @@ static void vp_impl_score_word_code(vp_impl_score_word_out *w, uint32_t c) {
     vp_impl_score_text_code(w->o, c);
 }
 
-static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o) {
+static void vp_impl_score_normalise_by(const char *text, vp_impl_score_text_out *o, int lower_last) {
     unsigned char deleted[sizeof vp_impl_score_punctuation];
     vp_impl_score_lowered l = vp_impl_score_lowered_start(text);
     vp_impl_score_word_out w;
@@ -8478,6 +8464,7 @@ static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o)
     memset(&w, 0, sizeof w);
     w.o = o;
     vp_impl_score_punctuation_scan(text, deleted);
+    if (lower_last) l.deleted = deleted;
     while (vp_impl_score_lowered_next(&l, &c)) {
         index = vp_impl_score_punctuation_index(c);
         if (index >= 0 && deleted[index]) continue;
@@ -8493,8 +8480,13 @@ static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o)
     vp_impl_score_word_end(&w);
 }
 
+static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 0); }
+static void vp_impl_score_normalise_late(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 1); }
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed) {
     return vp_impl_score_text_produce(vp_impl_score_normalise, text, out, capacity, needed);
+}
+VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_normalise_late, text, out, capacity, needed);
 }
 
 VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
@@ -8659,7 +8651,7 @@ static void vp_impl_score_lower_rule(vp_impl_score_span s, vp_impl_score_text_ou
         if (c == 0x130) {
             vp_impl_score_text_code(o, 'i');
             c = 0x307;
-        } else c = c == 0x3A3 ? vp_impl_score_unicode_sigma(s.p, p, end) : vp_impl_score_unicode_lower(c);
+        } else c = c == 0x3A3 ? vp_impl_score_unicode_sigma(s.p, p, end, NULL) : vp_impl_score_unicode_lower(c);
         vp_impl_score_text_code(o, c);
     }
 }
@@ -9006,6 +8998,7 @@ static vp_impl_score_span vp_impl_score_lower_all(vp_impl_score_pool *pool, cons
     return vp_impl_score_lower(pool, vp_impl_score_span_of(text));
 }
 static void vp_impl_score_normalise_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise(s.p, o); }
+static void vp_impl_score_late_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise_late(s.p, o); }
 static vp_impl_score_span vp_impl_score_normalised(vp_impl_score_pool *pool, const char *text) {
     return vp_impl_score_map(pool, vp_impl_score_span_of(text), vp_impl_score_normalise_rule);
 }
@@ -9091,10 +9084,10 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
         identical = vp_impl_score_same(first, vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_official_rule));
         vp_impl_score_give_back(&pool, &before);
     }
-    wanted = vp_impl_score_map(&pool, vp_impl_score_span_of(prediction), identical ? vp_impl_score_official_rule : vp_impl_score_normalise_rule);
+    wanted = vp_impl_score_map(&pool, vp_impl_score_span_of(prediction), identical ? vp_impl_score_official_rule : vp_impl_score_late_rule);
     for (i = 0; i < reference_count; i++) {
         before = pool;
-        one = identical ? first : vp_impl_score_normalised(&pool, references[i]);
+        one = identical ? first : vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_late_rule);
         matches += (size_t)vp_impl_score_same(one, wanted);
         vp_impl_score_give_back(&pool, &before);
     }
@@ -10066,6 +10059,7 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *l, const ch
         if ((found = vp_impl_caption_says(l, p, whole[i]))) vp_impl_caption_token(l, found);
     if ((found = vp_impl_caption_clitic(l, word))) vp_impl_caption_offer(l, word, found, VP_IMPL_CAPTION_TEXT, NULL);
     after = vp_impl_caption_apostrophe(l, word);
+    if (l->end - word > 3 && memcmp(word, "\xE2\x80\x98", 3) == 0 && vp_impl_caption_in(vp_impl_caption_at(l, word + 3), "tT")) after = word + 3;
     if (!after) return;
     q = vp_impl_caption_letters(l, p);
     if (q != word) return; /* only words of letters */
@@ -10215,7 +10209,9 @@ static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *l) {
     int i, c;
     for (i = 0; q && i < 2; i++) { /* up to two slashes */
         r = q + (vp_impl_caption_at(l, q) == '\\');
-        if (vp_impl_caption_at(l, r) != '/' || !(q = vp_impl_caption_slash_part(l, r + 1))) break;
+        if (vp_impl_caption_ascii_digit(q[-1]) && l->end - r > 3 && memcmp(r, "\xE2\x81\x84", 3) == 0 && vp_impl_caption_ascii_digit(r[3])) r += 2;
+        else if (vp_impl_caption_at(l, r) != '/') break;
+        if (!(q = vp_impl_caption_slash_part(l, r + 1))) break;
         vp_impl_caption_token(l, q);
     }
     for (q = p; vp_impl_caption_upper(vp_impl_caption_at(l, q)); q++) {}
@@ -10510,6 +10506,7 @@ static void vp_impl_caption_say(vp_impl_score_text_out *o, const char *text) { v
 
 static void vp_impl_caption_emit(const vp_impl_caption_lexer *l, vp_impl_score_text_out *o) {
     const char *p = l->p;
+    const size_t before = o->bytes;
     size_t bytes;
     int tag;
     if (l->kind == VP_IMPL_CAPTION_DROP) return;
@@ -10531,10 +10528,11 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *l, vp_impl_score_t
         else if (c == ')' && !tag) vp_impl_caption_say(o, "-rrb-");
         else if (vp_impl_score_unicode_space(c)) vp_impl_caption_say(o, "\xC2\xA0"); /* a blank inside a token does not part it */
         else if (c == 0x130) vp_impl_caption_say(o, "i\xCC\x87");
-        else if (c == 0x3A3) vp_impl_score_text_code(o, vp_impl_score_unicode_sigma(l->p, p, l->stop));
+        else if (c == 0x3A3) vp_impl_score_text_code(o, vp_impl_score_unicode_sigma(l->p, p, l->stop, NULL));
         else if (c > 32 && c != 127 && c != 0xAD && c < 0x110000) /* no soft hyphens, no stray bytes */
             vp_impl_score_text_code(o, vp_impl_score_unicode_lower(c));
     }
+    if (o->bytes == before + (before > 0)) o->bytes = before; /* nothing but soft hyphens and stray bytes is no word */
 }
 
 static void vp_impl_caption_tokens(const char *text, size_t bytes, vp_impl_score_text_out *o) {

@@ -78,7 +78,17 @@ typedef struct vk_queue {
     int32_t step;         /* what the records belong to */
 } vk_queue;
 /* the time before (end 0) and behind (1) record `index`: on the CPU taken, on a GPU an event that vk_backend.read_log asks later */
-static void vk_stamp_launch(vk_queue *queue, int64_t index, int end);
+#ifdef VK_CUDA
+static void vk_stamp_launch(vk_queue *queue, int64_t index, int end); /* >>cuda */
+#else
+static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
+    int64_t now = vp_clock_ns();
+    vp_launch *launch = &queue->log[index];
+    queue->stamps++;
+    if (end) launch->ns = now - launch->begin_ns;
+    else launch->begin_ns = now;
+}
+#endif
 static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes) {
     int64_t index = queue->log_count++;
     vp_launch *launch;
@@ -2221,13 +2231,6 @@ static int64_t vk_cpu_mark(vk_queue *queue, int slot, const int32_t *token) {
 static vp_result vk_cpu_wait(vk_queue *queue, int slot, vp_error *error) { (void)queue; (void)slot; (void)error; return VP_OK; }
 static int64_t vk_cpu_between(vk_queue *queue, int from, int to) { return vk_cpu_of(queue)->marks[to] - vk_cpu_of(queue)->marks[from]; }
 static int32_t vk_cpu_token(vk_queue *queue, int slot) { return vk_cpu_of(queue)->tokens[slot]; }
-static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
-    int64_t now = vp_clock_ns();
-    vp_launch *launch = &queue->log[index];
-    queue->stamps++;
-    if (end) launch->ns = now - launch->begin_ns;
-    else launch->begin_ns = now;
-}
 static int vk_cpu_reserve_log(vk_queue *queue, int64_t count) { (void)queue; (void)count; return 1; }
 static void vk_cpu_read_log(vk_queue *queue) {
     for (int64_t i = 0; i < queue->log_count; i++) queue->log[i].begin_ns -= vk_cpu_of(queue)->marks[0];
@@ -2304,7 +2307,8 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
     if (isnan(t.sm_clock_mhz)) vk_cpu_clock_of_cpuinfo(root, &t);
     vk_cpu_temperature(root, &t);
     if (isnan(t.sm_clock_mhz) && isnan(t.sm_clock_max_mhz) && isnan(t.temperature_c) && isnan(t.throttle_count))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry", "neither /sys nor /proc/cpuinfo tells a clock, a temperature or a throttle count");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry",
+                       "neither /sys nor /proc/cpuinfo tells a clock, a temperature or a throttle count");
     *out = t;
     return VP_OK;
 }
