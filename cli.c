@@ -264,7 +264,7 @@ static const option_spec OPTIONS[] = {
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
      "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout: files, P50s, accuracies; with --plan the plan"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout at the end: files, P50s, accuracies; with --plan: the plan"},
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "no progress and no table on stderr, errors only"},
     {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE, "this text"},
 };
@@ -5979,17 +5979,17 @@ static void put_sessions(vp_json_writer *w, book *b, const gathered *g) {
 /* The tool's own cost: stamps times the cost of one, and pairs of runs without and with them in random order. */
 static void put_tool_cost(vp_json_writer *w, book *b, const gathered *g) {
     const list *bare = &g->lists[LIST_BARE], *staged = &g->lists[LIST_STAGED];
-    double *scratch = (double *)resize(NULL, bare->count, sizeof *scratch), cost = (double)NAN, stamps = list_mean(&g->lists[LIST_STAMPS]);
+    double *scratch = (double *)resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN, stamps = list_mean(&g->lists[LIST_STAMPS]);
     vp_paired p;
     int paired = bare->count == staged->count && bare->count && vp_statistics_paired(bare->values, staged->values, bare->count, scratch, &p) == VP_OK;
     if (g->session_count && g->sessions[g->session_count - 1].at >= 0
         && !book_line(b, g->sessions[g->session_count - 1].file, g->sessions[g->session_count - 1].at))
-        cost = node_number(&b->scratch.json, vp_json_get(&b->scratch.json, vp_json_get(&b->scratch.json, 0, "session"), "stamp_cost_ns"));
+        stamp_ns = node_number(&b->scratch.json, vp_json_get(&b->scratch.json, vp_json_get(&b->scratch.json, 0, "session"), "stamp_cost_ns"));
     vp_json_key(w, "tool_cost");
     vp_json_begin_object(w);
     put_double(w, "stamps_per_request", stamps);
-    put_double(w, "stamp_cost_ns", cost);
-    put_double(w, "stamps_share", stamps * cost / (list_mean(&g->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6));
+    put_double(w, "stamp_cost_ns", stamp_ns);
+    put_double(w, "stamps_share", stamps * stamp_ns / (list_mean(&g->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6));
     put_int(w, "bare_pairs", paired ? (int64_t)p.count : 0);
     put_double(w, "bare_difference_ms", paired ? p.mean.value : (double)NAN); /* staged - bare */
     put_interval(w, "bare_difference_ms_interval", paired, p.mean.low, p.mean.high);
@@ -6946,8 +6946,9 @@ static int sweep_merge(sweep *x) {
     if (!code) merge_state(&all, state, sizeof state);
     if (!code && missing_ranks(&all, text, sizeof text)) {
         if (!given(x->o, "quiet"))
-            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s; the part of a dead rank R "
-                    "can be run alone: RANK=R WORLD_SIZE=%d and the same command\n", x->rank.rank, x->rank.world_size, text, x->rank.world_size);
+            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n", x->rank.rank,
+                    x->rank.world_size, text, strstr(text, "(stopped)") || strstr(text, "(no journal)")
+                    ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command" : "");
     } else if (!code && (x->rank.world_size == 1 || strcmp(before, state) || !are_files_there(x))) {
         code = merge_book(&all, folder, 0, &x->results);
         x->has_merged = !code;
@@ -7078,7 +7079,7 @@ static int check_folder(const sweep *x, const char *folder) {
 }
 static int sweep_rules(sweep *x) {
     const options *o = x->o;
-    x->rule.min_runs = x->p.run_count = (int32_t)number_of(o, "num_runs_per_sample");
+    x->rule.min_runs = number_of(o, "num_runs_per_sample");
     x->rule.half_width = opt(o, "stop_half_width")->real / 100;
     x->rule.confidence = 0.95;
     x->rule.box_ns = (int64_t)(opt(o, "time_box_s")->real * 1e9);
@@ -7097,6 +7098,7 @@ static int sweep_rules(sweep *x) {
 }
 static int check_sweep_options(const options *o) {
     vp_score_metric metric;
+    int code;
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
     if (!given(o, "output_dir") && !given(o, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
     if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK)
@@ -7107,7 +7109,7 @@ static int check_sweep_options(const options *o) {
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
     if (text_of(o, "annotations") && opt(o, "data")->count > 1)
         return complain(EXIT_USAGE, "--annotations goes with one --data file; several find theirs by their official names");
-    return 0;
+    return (code = check_device(o)) != 0 ? code : check_gemm(o);
 }
 /* The journal, what it holds already, and this process' share of the points. */
 static int sweep_open(sweep *x) {
@@ -7136,14 +7138,6 @@ static int sweep_open(sweep *x) {
     }
     x->done_before = x->done;
     return !code && !is_same_grid(x) ? write_head(x) : code;
-}
-/* All that can be known before anything is measured or written. */
-static int sweep_plan(sweep *x) {
-    const options *o = x->o;
-    int code;
-    if ((code = check_sweep_options(o)) != 0 || (code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
-    if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
-    return plan_make(o, &x->m, &x->p);
 }
 static int sweep_prepare(sweep *x) {
     int code = sweep_open(x);
@@ -7189,11 +7183,11 @@ static int command_sweep(const options *o) {
     x.o = o;
     x.j.fd = -1;
     sweep_runs = 1;
-    code = sweep_plan(&x);
+    if ((code = check_sweep_options(o)) == 0 && (code = sweep_rules(&x)) == 0 && (code = sweep_rank(&x)) == 0
+        && (code = model_load(o, &x.m)) == 0) code = plan_make(o, &x.m, &x.p);
     if (!code && given(o, "plan")) code = show_plan(o, &x.m, &x.p);
-    else if (!code) {
-        code = sweep_prepare(&x);
-        if (!code && !interrupted) code = sweep_loop(&x);
+    else if (!code && (code = sweep_prepare(&x)) == 0) {
+        if (!interrupted) code = sweep_loop(&x);
         if (!code && !interrupted) code = sweep_merge(&x);
         if (!code || code == EXIT_INTERRUPTED) code = sweep_report(&x);
     }

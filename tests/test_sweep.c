@@ -273,7 +273,8 @@ static void test_kills(void) {
         if (check_state.case_failed > failed_before) printf("  sweep %d, kill %d\n", sweeps, done);
         remove_folder(in_folder("killed"));
     }
-    CHECK(done >= kills / 2);
+    CHECK_INT(done, kills);
+    if (getenv("SWEEP_KILLS")) printf("%d kills of %d sweeps\n", done, sweeps);
 }
 
 /* ---- faults of the file system: a library that stands before libc makes the n-th call fail; n goes up until no call is left to fail */
@@ -466,7 +467,7 @@ static void test_ranks(void) {
                   "--max_new_tokens 2 --bare_every 3 --output_dir %F/ranks", "rank0");
     CHECK_INT(finish(first, "rank0"), 0);
     SAYS("not finished: rank 1 (stopped)");
-    SAYS("RANK=R WORLD_SIZE=2");
+    SAYS("RANK=R, the same WORLD_SIZE");
     CHECK_INT(count_results("ranks"), 0);
     CHECK_INT(cli("merge %F/ranks"), 1);
     SAYS("rank 1 (stopped)");
