@@ -91,6 +91,12 @@ GPU_OBJECT := $(if $(NVCC),$(B)/vlmprof_cuda.o)
 $(PROGRAM): $(B)/cli.o $(B)/vlmprof_kernels.o $(GPU_OBJECT)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) -lm
 
+# the same with a pause that a test plants between stages; never part of what is built or installed
+$(B)/tests/vlmprof-hooks: cli.c vlmprof.h $(B)/vlmprof_kernels.o
+	@echo "cc  $< (test hooks)"
+	@mkdir -p $(@D)
+	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $< $(B)/vlmprof_kernels.o -fopenmp $(LDFLAGS) -o $@ -lm
+
 # ---- the same with the GPU emulated (tests/cuda_on_cpu.h): the whole command, and the tests that run on any device
 E := $(B)/emulated
 EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -include tests/cuda_on_cpu.h
@@ -144,7 +150,7 @@ DEMO_BLOCKS ?= 2 4
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
-test-programs: $(PROGRAM) $(E)/vlmprof $(TEST_PROGRAMS) $(EMULATED_TESTS) $(SAMPLE_PROGRAMS)
+test-programs: $(PROGRAM) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(TEST_PROGRAMS) $(EMULATED_TESTS) $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -17,9 +17,9 @@
  * >>score     scores of rows without a model, and of a result file again
  * >>data      data sets: JSONL, VQA v2, folders of images
  * >>plan      grid x samples, file names, fingerprint
- * >>journal   one line a point; what makes a killed sweep resume
- * >>files     rows -> one result file per configuration
- * >>sweep     the loop
+ * >>journal   one line a run, for ever; what makes a killed sweep resume
+ * >>files     journals -> one result file per configuration
+ * >>sweep     the loop, alone or as one of several processes; merge
  * >>convert   a model in another form
  * >>family    token counts of other model families; the knob that keeps under a count; drawings
  * >>info      this build, this machine, a checkpoint
@@ -50,6 +50,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -169,16 +170,24 @@ static char *join_path(const char *folder, const char *name) {
     text_add_string(&t, name);
     return t.data;
 }
+/* A file's name lasts once its folder is on the disk too; file systems that cannot sync a folder say EINVAL. */
+static int sync_folder(const char *folder) {
+    int fd = open(folder, O_RDONLY), error = 0;
+    if (fd < 0) return errno;
+    if (fsync(fd) && errno != EINVAL && errno != ENOTSUP) error = errno;
+    close(fd);
+    return error;
+}
 
 /* ======================================================================================== options >>options */
-enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256 };
-typedef enum option_kind { FLAG, COUNT, TEXT, CHOICE, COUNTS, TEXTS } option_kind;
+enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256, MERGE = 512 };
+typedef enum option_kind { FLAG, COUNT, REAL, TEXT, CHOICE, COUNTS, TEXTS } option_kind;
 typedef struct option_spec {
     const char *name;
     option_kind kind;
     const char *argument; /* as the help shows it */
     const char *fallback; /* default, in the words of the command line; NULL: none */
-    int64_t least, most;  /* COUNT, COUNTS */
+    int64_t least, most;  /* COUNT, REAL, COUNTS */
     const char *choices;  /* CHOICE: separated by spaces */
     unsigned commands;
     const char *help;
@@ -222,6 +231,8 @@ static const option_spec OPTIONS[] = {
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, SWEEP, "where relative image names start; for VQA v2 it or its val2014 holds COCO_val2014_*.jpg"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, SWEEP, "draw samples so that this field's values keep their shares"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, SWEEP, "folder for the result files and the journal"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, MERGE, "folder for the result files (default: the first DIR)"},
+    {"partial", FLAG, NULL, NULL, 0, 0, NULL, MERGE, "write what is there: ranks, points that are missing are counted in the files"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP,
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, max_new_tokens"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, SWEEP, "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
@@ -239,7 +250,17 @@ static const option_spec OPTIONS[] = {
     {"importance_scores_file", TEXT, "FILE", NULL, 0, 0, NULL, RUN | SWEEP,
      "JSON {\"block\": score}: first and last block stay, the best others fill up"},
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, SWEEP, "samples drawn from each data file, the same for all configurations"},
-    {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL, SWEEP, "timed runs of every point"},
+    {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL, SWEEP, "timed runs of every point; with --stop_half_width the least number"},
+    {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL, SWEEP,
+     "run a point until the 95 % interval of its P50 of T_total is within +-PERCENT; 0: --num_runs_per_sample runs"},
+    {"max_runs", COUNT, "N", "100", 1, 10000, NULL, SWEEP, "with --stop_half_width: most runs of a point"},
+    {"time_box_s", REAL, "S", "0", 0, 1000000, NULL, SWEEP, "with --stop_half_width: most seconds of runs of a point; 0: no limit"},
+    {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off", SWEEP, "stage: times of all stages; off: of the whole request only"},
+    {"bare_every", COUNT, "N", "8", 0, 1000000, NULL, SWEEP,
+     "every N-th point is run twice more, without and with stage times: what the tool itself costs; 0: never"},
+    {"kernel_pass", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "one more run per shape and configuration with every kernel timed: the device's idle share"},
+    {"max_retries", COUNT, "N", "2", 0, 100, NULL, SWEEP, "runs tried again after an error of the device, before the point fails"},
+    {"retry_failed", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "measure points again that failed before"},
     {"num_runs", COUNT, "R", "1", 1, 10000, NULL, RUN, "timed runs; more than one adds an untimed warm-up"},
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs", SWEEP,
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
@@ -263,12 +284,18 @@ static const option_spec OPTIONS[] = {
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
      "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "with --plan: JSON on stdout instead of text"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE, "this text"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout at the end: files, P50s, accuracies; with --plan: the plan"},
+    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "no progress and no table on stderr, errors only"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
 
-typedef struct option_value { int given; int64_t number; const char *text; const char **items; int64_t *numbers; size_t count; } option_value;
+typedef struct option_value {
+    int given;
+    int64_t number; double real;
+    const char *text;
+    const char **items; int64_t *numbers; size_t count;
+} option_value;
 typedef struct options {
     unsigned command;
     const char *command_name;
@@ -292,6 +319,7 @@ static int command_sweep(const options *o);
 static int command_tokenize(const options *o);
 static int command_score(const options *o);
 static int command_rescore(const options *o);
+static int command_merge(const options *o);
 static int command_convert(const options *o);
 static int command_info(const options *o);
 static int command_selftest(const options *o);
@@ -311,6 +339,8 @@ static const command COMMANDS[] = {
      "    --stratify_by answer_type --output_dir results\n"
      "  vlmprof sweep --synthetic tiny --data samples/questions.jsonl --top_k_list 1 2 --plan",
      0, command_sweep},
+    {"merge", MERGE, "DIR...", "result files from the journals of a sweep's processes, wherever these lie; needs no model",
+     "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial", SIZE_MAX, command_merge},
     {"tokenize", TOKENIZE, "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
      "text to token ids, one JSON object a line, and back",
      "vlmprof tokenize --model checkpoint \"What is this?\"\n"
@@ -368,6 +398,12 @@ static int parse_number(const char *text, int64_t *value) {
     *value = strtoll(text, NULL, 10);
     return 1;
 }
+static int parse_real(const char *text, double *value) { /* digits with at most one point, as people write them */
+    size_t digits = strspn(text, "0123456789"), more = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
+    if (!(digits + more) || digits + more > 18 || text[digits + (text[digits] == '.') + more]) return 0;
+    *value = strtod(text, NULL);
+    return 1;
+}
 static int has_word(const char *words, const char *word) {
     size_t bytes = strlen(word);
     for (const char *p = words; (p = strstr(p, word)) != NULL; p += bytes ? bytes : 1)
@@ -388,6 +424,8 @@ static int option_store(options *o, int index, const char *word) {
         if (!(number >= s->least && number <= s->most))
             return complain(EXIT_USAGE, "--%s: %s is outside %lld..%lld", s->name, word, (long long)s->least, (long long)s->most);
     }
+    if (s->kind == REAL && (!parse_real(word, &v->real) || !(v->real >= (double)s->least && v->real <= (double)s->most)))
+        return complain(EXIT_USAGE, "--%s: \"%s\" is no number from %lld to %lld", s->name, word, (long long)s->least, (long long)s->most);
     if (s->kind == CHOICE && !has_word(s->choices, word)) return complain(EXIT_USAGE, "--%s: \"%s\" is none of: %s", s->name, word, s->choices);
     v->number = number;
     v->text = word;
@@ -613,8 +651,7 @@ static void json_node(vp_json_writer *w, const vp_json *j, uint32_t node) { /* a
     vp_json_raw(w, j->text + n->start - quotes, (size_t)n->bytes + 2 * (size_t)quotes);
 }
 
-static void put_config(vp_json_writer *w, const options *o) {
-    vp_json_key(w, "config");
+static void put_options(vp_json_writer *w, const options *o) {
     vp_json_begin_object(w);
     for (int i = 0; i < OPTION_COUNT; i++) {
         const option_spec *s = &OPTIONS[i];
@@ -624,6 +661,7 @@ static void put_config(vp_json_writer *w, const options *o) {
         if (s->kind == FLAG) vp_json_bool(w, v->given);
         else if (!v->text) vp_json_null(w);
         else if (s->kind == COUNT) vp_json_int(w, v->number);
+        else if (s->kind == REAL) vp_json_double(w, v->real);
         else if (s->kind == TEXT || s->kind == CHOICE) json_lossy(w, v->text);
         else {
             vp_json_begin_array(w);
@@ -632,6 +670,10 @@ static void put_config(vp_json_writer *w, const options *o) {
         }
     }
     vp_json_end_object(w);
+}
+static void put_config(vp_json_writer *w, const options *o) {
+    vp_json_key(w, "config");
+    put_options(w, o);
 }
 
 static const char *version_text(int32_t cuda, char out[24]) { /* CUDA's numbers: 13010 is 13.1 */
@@ -665,17 +707,36 @@ static int32_t gpu_of(const vp_engine *engine) {
     return strncmp(device, "cuda:", 5) ? -1 : (int32_t)strtol(device + 5, NULL, 10);
 }
 
+static void put_telemetry(vp_json_writer *w, const vp_telemetry *t) {
+    vp_json_begin_object(w);
+    put_double(w, "sm_clock_mhz", t->sm_clock_mhz);
+    put_double(w, "memory_clock_mhz", t->memory_clock_mhz);
+    put_double(w, "power_w", t->power_w);
+    put_double(w, "temperature_c", t->temperature_c);
+    vp_json_key(w, "throttle_reasons");
+    if (t->has_throttle_reasons) {
+        vp_json_begin_array(w);
+        for (int32_t bit = 0; bit < 64; bit++)
+            if ((t->throttle_reasons >> bit & 1) && vp_telemetry_throttle_name(bit)) vp_json_string(w, vp_telemetry_throttle_name(bit));
+        vp_json_end_array(w);
+    } else vp_json_null(w);
+    put_double(w, "throttle_count", t->throttle_count);
+    vp_json_end_object(w);
+}
 /* where, when and by what this was measured; members of an open object */
 static void put_provenance(vp_json_writer *w, const options *o, const vp_engine *engine) {
     char host[256] = "unknown", date[40] = "unknown";
     time_t now = time(NULL);
     struct tm utc;
+    struct utsname system;
     vp_device_info gpu;
+    vp_telemetry telemetry;
     gethostname(host, sizeof host - 1);
     if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     put_text(w, "version", VLMPROF_VERSION);
     put_text(w, "build", build_text());
     put_text(w, "host", host);
+    put_text(w, "kernel", uname(&system) ? NULL : system.release);
     put_text(w, "date", date);
     put_text(w, "device", vp_engine_device(engine));
     put_text(w, "device_note", vp_engine_device_note(engine)[0] ? vp_engine_device_note(engine) : NULL);
@@ -685,7 +746,8 @@ static void put_provenance(vp_json_writer *w, const options *o, const vp_engine 
     put_text(w, "gemm_rows_1024", vp_engine_gemm(engine, 1024));
     put_int(w, "threads", number_of(o, "threads"));
     put_int(w, "seed", number_of(o, "seed"));
-    put_null(w, "clocks"); /* read by NVML on a GPU; not on a CPU */
+    vp_json_key(w, "clocks"); /* null where neither NVML nor the system tells them */
+    if (vp_device_telemetry(gpu_of(engine), &telemetry, NULL) == VP_OK) put_telemetry(w, &telemetry); else vp_json_null(w);
     vp_json_key(w, "argv");
     vp_json_begin_array(w);
     for (int i = 0; i < o->argc; i++) json_lossy(w, o->argv[i]);
@@ -896,17 +958,22 @@ static vp_engine_options engine_options_of(const options *o, const model *m, int
     e.progress = engine_progress;
     return e;
 }
-static int engine_open(const options *o, model *m, int32_t max_sequence, int32_t max_views, vp_engine **engine) {
-    vp_error error = {VP_OK, -1, "", ""};
+static vp_result engine_try(const options *o, model *m, const char *device, int32_t max_sequence, int32_t max_views, vp_engine **engine,
+                            vp_error *error) {
     vp_engine_options e;
-    vp_result r;
-    int code = checkpoint_open(m);
-    if (code) return code;
+    vp_result r = m->synthetic || m->checkpoint ? VP_OK : vp_checkpoint_open(m->name, &m->config, &m->checkpoint, error);
+    if (r != VP_OK) return r;
     e = engine_options_of(o, m, max_sequence, max_views);
     e.weights = strcmp(text_of(o, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
     e.gemm = text_of(o, "gemm");
-    r = vp_engine_open(&e, engine, &error);
+    e.device = device;
+    r = vp_engine_open(&e, engine, error);
     close_progress();
+    return r;
+}
+static int engine_open(const options *o, model *m, int32_t max_sequence, int32_t max_views, vp_engine **engine) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = engine_try(o, m, text_of(o, "device"), max_sequence, max_views, engine, &error);
     return r == VP_OK ? 0 : complain_result(exit_code_of(r), m->name, r, &error);
 }
 
@@ -1112,7 +1179,9 @@ typedef struct work {
     int32_t top_k; const int32_t *blocks; int32_t block_count;
     int32_t new_tokens; int ignore_eos;
     const vp_dump *dump;
+    vp_timing timing;
 } work;
+enum { CHAIN_STAMPS = 6 }; /* clock reads of run_chain itself */
 static int32_t sequence_of(const work *k) { return !k->no_bos + (k->layout ? k->layout->image_tokens : 0) + k->text_count; }
 /* of the longest answer; the last new token is never fed back */
 static int64_t positions_of(const work *k) { return (int64_t)sequence_of(k) + k->new_tokens - 1; }
@@ -1165,6 +1234,14 @@ static vp_result decode_answer(session *s, timing *t) {
     return vp_tokenizer_decode(tokenizer, t->tokens, count, flags, (char *)s->answer.data, s->answer.bytes, &t->answer_bytes);
 }
 
+/* A pause that belongs to no stage, in the tests' build only: it must show as unaccounted. */
+static void test_pause(void) {
+#ifdef VLMPROF_TEST_HOOKS
+    struct timespec pause = {0, 0};
+    if (getenv("VLMPROF_TEST_PAUSE_NS")) pause.tv_nsec = strtol(getenv("VLMPROF_TEST_PAUSE_NS"), NULL, 10);
+    nanosleep(&pause, NULL);
+#endif
+}
 /* One pass from decoded pixels to text. The image file was decoded and the prompt tokenized before. */
 static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error) {
     vp_request q;
@@ -1182,6 +1259,7 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     r = fill_inputs(s, k);
     stamp[1] = vp_clock_ns();
     if (r != VP_OK) return vp_fail(error, r, -1, "preprocess", vp_result_text(r));
+    test_pause();
     q.input_ids = (const int32_t *)s->ids.data;
     q.input_count = sequence_of(k);
     if (k->layout) {
@@ -1197,6 +1275,7 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     q.ignore_eos = k->ignore_eos;
     q.eos_id = s->m->ids.eos;
     q.dump = k->dump;
+    q.timing = k->timing;
     r = vp_engine_run(s->engine, &q, &reply, error);
     if (r != VP_OK) return r;
     stamp[2] = vp_clock_ns();
@@ -1206,12 +1285,14 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     t->total_ns = vp_clock_ns() - begin;
     if (r != VP_OK) return vp_fail(error, r, -1, "detok", vp_result_text(r));
     t->ended_by_eos = reply.ended_by_eos;
+    memset(&t->times, 0, sizeof t->times);
+    free(t->answer);
+    t->answer = copy_text((const char *)s->answer.data, t->answer_bytes);
+    if (k->timing == VP_TIMING_OFF) return VP_OK; /* the total alone was measured */
     t->times = reply.times;
     t->times.wall_ns[VP_STAGE_PREPROCESS] = stamp[1] - stamp[0];
     t->times.wall_ns[VP_STAGE_DETOK] = stamp[3] - stamp[2];
     t->times.ran[VP_STAGE_PREPROCESS] = t->times.ran[VP_STAGE_DETOK] = 1;
-    free(t->answer);
-    t->answer = copy_text((const char *)s->answer.data, t->answer_bytes);
     return VP_OK;
 }
 
@@ -1263,6 +1344,7 @@ static double stage_value(const timing *t, int stage, int detail) { /* NaN: did 
 }
 static double metric_of(const timing *t, int metric) { /* NaN: did not run */
     int64_t steps = 0, sum = stages_ns(t, 0, VP_STAGE_COUNT - 1);
+    if (metric != METRIC_TOTAL && !t->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* without stage times */
     if (metric >= METRIC_STAGE) return stage_value(t, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
     for (int32_t i = 0; i + 1 < t->token_count; i++) steps += t->step_ns[i];
     switch (metric) {
@@ -1466,10 +1548,8 @@ typedef struct point {
     int ignore_eos;
 } point;
 
-static void put_point_sizes(vp_json_writer *w, const point *p) {
+static void put_point_layout(vp_json_writer *w, const point *p) {
     const vp_layout *l = p->layout;
-    int ran = p->run_count > 0;
-    int32_t tokens = ran ? p->runs[0].token_count : 0;
     put_text(w, "tier", p->tier);
     vp_json_key(w, "target_vision_tokens");
     if (l) vp_json_int(w, p->target_tokens); else vp_json_null(w);
@@ -1493,6 +1573,10 @@ static void put_point_sizes(vp_json_writer *w, const point *p) {
     put_int(w, "actual_text_tokens", p->a->text_count);
     vp_json_key(w, "total_sequence_length");
     if (l || !p->a->image_path) vp_json_int(w, !p->a->no_bos + (l ? l->image_tokens : 0) + p->a->text_count); else vp_json_null(w);
+}
+static void put_point_tokens(vp_json_writer *w, const point *p) {
+    int ran = p->run_count > 0;
+    int32_t tokens = ran ? p->runs[0].token_count : 0;
     vp_json_key(w, "output_tokens");
     if (ran) vp_json_int(w, tokens); else vp_json_null(w);
     vp_json_key(w, "content_tokens");
@@ -1543,30 +1627,29 @@ static void put_answer(vp_json_writer *w, const char *key, const timing *t) {
     vp_json_key(w, key);
     if (t) vp_json_string_bytes(w, t->answer, t->answer_bytes); else vp_json_null(w);
 }
-/* What the record says to the answer of the first timed run (C strings: a NUL ends what is scored). */
+/* What the record says to the answer of the first timed run (C strings: a NUL ends what is scored). The texts of *o live in *s: scoring_free. */
 static void score_point(const point *p, scoring *s, vp_score_outcome *o) {
+    vp_score_outcome none = {(double)NAN, NULL, 0, -1, NULL, NULL};
     parsed record = {{NULL, NULL, 0}, NULL, 0};
-    const vp_score_metric_info *info = vp_score_metric_of(p->metric);
     vp_result r;
+    memset(s, 0, sizeof *s);
+    scoring_clear(s);
+    *o = none;
+    if (!p->run_count) { o->reason = "no answer"; return; }
     s->sample.prediction = scoring_own(s, copy_text(p->runs[0].answer, strlen(p->runs[0].answer)));
     if (p->a->record && parse_json(&record, p->a->record, strlen(p->a->record), NULL) == VP_OK)
         o->reason = scoring_read(s, (int)p->metric, &record.json, 0);
     scoring_as_run(s);
-    if (!o->reason && (r = scoring_run(s, p->metric, info->run_cleaning, o)) != VP_OK) o->reason = vp_result_text(r);
+    if (!o->reason && (r = scoring_run(s, p->metric, vp_score_metric_of(p->metric)->run_cleaning, o)) != VP_OK) o->reason = vp_result_text(r);
     if (o->reason && !s->sample.references && !s->sample.option_count) o->reason = "the record has no answers to compare with";
     free(record.nodes);
 }
-static void put_point_answer(vp_json_writer *w, const point *p) {
-    vp_score_outcome o = {(double)NAN, NULL, 0, -1, NULL, NULL};
+static void put_point_answer(vp_json_writer *w, const point *p, const vp_score_outcome *scored) {
+    vp_score_outcome o = *scored;
     int same = 1, ran = p->run_count > 0;
-    scoring s;
-    memset(&s, 0, sizeof s);
-    scoring_clear(&s);
     for (int32_t r = 1; r < p->run_count; r++)
         same &= p->runs[r].token_count == p->runs[0].token_count
             && !memcmp(p->runs[r].tokens, p->runs[0].tokens, (size_t)p->runs[0].token_count * sizeof(int32_t));
-    if (p->reason) o.reason = "no answer";
-    else score_point(p, &s, &o);
     put_double(w, "accuracy", o.is_unparsed ? 0 : o.score); /* unparsed: the reference guesses there; a guess earns nothing */
     put_text(w, "accuracy_reason", o.is_unparsed ? NULL : o.reason);
     put_answer(w, "pred", ran ? &p->runs[0] : NULL);
@@ -1581,7 +1664,6 @@ static void put_point_answer(vp_json_writer *w, const point *p) {
     vp_json_key(w, "answers_equal_over_runs");
     if (ran) vp_json_bool(w, same); else vp_json_null(w);
     put_text(w, "prompt", p->a->prompt);
-    scoring_free(&s);
 }
 
 /* the record's members, with question, answers, image_id and id always there */
@@ -1611,18 +1693,6 @@ static void put_metadata(vp_json_writer *w, parsed *scratch, const sample *a) {
         }
         free(key);
     }
-    vp_json_end_object(w);
-}
-
-static void put_row(vp_json_writer *w, parsed *scratch, const point *p) {
-    vp_json_begin_object(w);
-    put_int(w, "sample_id", p->a->id);
-    put_text(w, "status", p->reason ? "failed" : "ok");
-    put_text(w, "reason", p->reason);
-    put_point_sizes(w, p);
-    put_point_answer(w, p);
-    put_metadata(w, scratch, p->a);
-    put_point_times(w, p);
     vp_json_end_object(w);
 }
 
@@ -1920,6 +1990,8 @@ static void print_run(const options *o, const run_state *x) {
 }
 
 static void print_run_json(const options *o, const run_state *x) {
+    vp_score_outcome scored;
+    scoring s;
     point p = {&x->a, x->k.layout, x->tiles.tier ? x->tiles.tier->name : NULL, 0, 0, x->k.top_k, x->k.blocks, x->k.block_count, x->runs, x->run_count,
                NULL, VP_SCORE_VQA_SEED, given(o, "ignore_eos")};
     double per_token = metric_mean(x->runs, x->run_count, METRIC_PER_TOKEN);
@@ -1938,8 +2010,11 @@ static void print_run_json(const options *o, const run_state *x) {
     if (p.layout) put_pair(&w, "image_size", x->a.height_px, x->a.width_px); else put_null(&w, "image_size");
     put_text(&w, "preprocess", x->tiles.tier ? "tier" : text_of(o, "preprocess"));
     put_ints(&w, "active_block_indices", x->k.blocks, x->k.block_count);
-    put_point_sizes(&w, &p);
-    put_point_answer(&w, &p);
+    put_point_layout(&w, &p);
+    put_point_tokens(&w, &p);
+    score_point(&p, &s, &scored);
+    put_point_answer(&w, &p, &scored);
+    scoring_free(&s);
     put_bool(&w, "warm", x->run_count > 1);
     put_double(&w, "tokens_per_second", 1000 / per_token);
     put_point_times(&w, &p);
@@ -4260,16 +4335,17 @@ static int load_dataset(const options *o, const model *m, dataset *d) {
 
 /* ============================================================================================== plan >>plan */
 /* one configuration: a data set and a setting of the knobs */
+typedef struct shape { int32_t views, sequence, top_k, block_count; } shape;
 typedef struct cell {
     const dataset *set;
     const vp_tier *tier; int32_t vision_tokens; /* one of them */
     int32_t top_k, block_count;
     int32_t *blocks;
     char *file_name;
-    int finished;          /* its file was there when the sweep began */
-    int64_t finished_failures;
-    int64_t *row_at;       /* per sample: place of its line in the journal, -1: not yet */
-    size_t rows_done;
+    int32_t need_sequence, need_views; /* of its longest request */
+    int32_t in_book;                   /* its number in the journal that was there, -1: none */
+    shape *shapes; size_t shape_count; /* whose kernels were timed */
+    char *dropped;                     /* why it does not fit into memory; NULL: it does */
 } cell;
 
 typedef struct plan {
@@ -4331,16 +4407,17 @@ static void plan_cell(const model *m, plan *p, cell *c) {
         if (l) { crops += l->crops; count++; }
         if (reason[0]) continue;
         if (need > m->config.max_positions) continue;
-        if (need > p->max_sequence) p->max_sequence = (int32_t)need;
-        if (l && l->views > p->max_views) p->max_views = l->views;
+        if (need > c->need_sequence) c->need_sequence = (int32_t)need;
+        if (l && l->views > c->need_views) c->need_views = l->views;
     }
+    if (c->need_sequence > p->max_sequence) p->max_sequence = c->need_sequence;
+    if (c->need_views > p->max_views) p->max_views = c->need_views;
     if (c->tier) /* the mean is cut to an integer, as the experiments do */
         snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", c->set->task, c->tier->name,
                  count ? (int)(crops / count) : 0, c->top_k, c->block_count);
     else snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", c->set->task, c->vision_tokens, c->top_k, c->block_count);
     c->file_name = copy_text(name, strlen(name));
-    c->row_at = (int64_t *)resize(NULL, c->set->count, sizeof *c->row_at);
-    for (size_t i = 0; i < c->set->count; i++) c->row_at[i] = -1;
+    c->in_book = -1;
     p->point_count += c->set->count;
 }
 
@@ -4398,7 +4475,8 @@ static int plan_grid(const options *o, const model *m, plan *p) {
 }
 
 static int plan_fingerprint(const options *o, const model *m, plan *p) {
-    static const char *const numbers[] = {"num_runs_per_sample", "seed", "threads"}, *const texts[] = {"weights", "device", "gemm"};
+    static const char *const numbers[] = {"num_runs_per_sample", "seed", "threads", "max_runs", "bare_every"};
+    static const char *const texts[] = {"weights", "device", "gemm", "timing", "stop_half_width", "time_box_s"};
     uint64_t h = hash_number(hash_text(HASH_START, m->name), (int64_t)m->identity);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) h = hash_number(h, number_of(o, numbers[i]));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) h = hash_text(h, text_of(o, texts[i]));
@@ -4444,7 +4522,8 @@ static void plan_free(plan *p) {
     for (size_t i = 0; i < p->cell_count; i++) {
         free(p->cells[i].blocks);
         free(p->cells[i].file_name);
-        free(p->cells[i].row_at);
+        free(p->cells[i].shapes);
+        free(p->cells[i].dropped);
     }
     free(p->sets);
     free(p->cells);
@@ -4452,14 +4531,14 @@ static void plan_free(plan *p) {
 
 /* ---- sweep --plan: what a sweep would measure, need and tell; the model itself is not run, nothing is written */
 /* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them (tests/test_plan.c: within 1 and 3 %) */
-typedef struct cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; } cost;
+typedef struct pass_cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; } pass_cost;
 typedef struct pass { int32_t views, sequence, top_k, block_count, new_tokens; } pass;
-static void cost_add(cost *c, int stage, double flops, double bytes) { c->flops[stage] += flops; c->bytes[stage] += bytes; }
+static void cost_add(pass_cost *c, int stage, double flops, double bytes) { c->flops[stage] += flops; c->bytes[stage] += bytes; }
 /* a linear layer, done `times` times: each reads its weights again */
-static void cost_linear(cost *c, int stage, double times, double rows, double n, double k, double element, double result_bytes) {
+static void cost_linear(pass_cost *c, int stage, double times, double rows, double n, double k, double element, double result_bytes) {
     cost_add(c, stage, times * 2 * rows * n * k, times * (n * k * element + rows * k * element + rows * n * result_bytes));
 }
-static void cost_vision(const vp_model_config *m, const pass *p, double element, cost *c) {
+static void cost_vision(const vp_model_config *m, const pass *p, double element, pass_cost *c) {
     double w = m->vit_width, tokens = m->vit_positions, blocks = m->vit_blocks_needed, views = p->views, rows = tokens, /* of one view */
            features = w * m->vit_layer_count, windows = vp_geometry_tokens_per_crop(&m->geometry), members = m->geometry.pool * m->geometry.pool,
            values = (double)m->geometry.patch_px * m->geometry.patch_px * 3, h = m->projector_dim;
@@ -4481,7 +4560,7 @@ static void cost_vision(const vp_model_config *m, const pass *p, double element,
 }
 /* `times` blocks over `rows` new tokens that look at `scores` keys in all and read `kept` rows of the cache */
 static void cost_blocks(const vp_model_config *m, int stage, double times, double rows, double scores, double kept, int32_t top_k, double element,
-                        cost *c) {
+                        pass_cost *c) {
     double d = m->d_model, h = m->expert_dim, experts = m->expert_count, pairs = rows * top_k,
            used = experts * (1 - pow(1 - top_k / experts, rows)); /* experts that some token chose, when each is as likely */
     cost_linear(c, stage, times, rows, 3 * d, d, element, 4);
@@ -4492,7 +4571,7 @@ static void cost_blocks(const vp_model_config *m, int stage, double times, doubl
     cost_add(c, stage, times * pairs * (6 * h * d + 4 * h + 2 * d),
              times * (used * 3 * h * d * element + pairs * (2 * d * element + h * (16 + 2 * element) + 8 * d + 24) + rows * d * (8 + element)));
 }
-static void cost_of(const vp_model_config *m, const pass *p, int fp32, cost *c) {
+static void cost_of(const vp_model_config *m, const pass *p, int fp32, pass_cost *c) {
     double n = p->sequence, steps = p->new_tokens - 1, d = m->d_model, vocabulary = m->embedding_size, element = fp32 ? 4 : 2;
     memset(c, 0, sizeof *c);
     if (p->views) cost_vision(m, p, element, c);
@@ -4641,7 +4720,7 @@ static int calibrate(const options *o, const model *m, const plan *p, rates *x) 
     return interrupted ? EXIT_INTERRUPTED : 0;
 }
 /* A pass's time: the stages of many tokens by the slower of their arithmetic and of reading memory as decode does, the others by their bytes. */
-static double pass_ns(const rates *x, const cost *c, int32_t views) {
+static double pass_ns(const rates *x, const pass_cost *c, int32_t views) {
     double sum = views * x->view_ns;
     for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
         double by_flops = is_compute_stage(i) ? c->flops[i] / x->flops_ns[i] : 0;
@@ -4664,7 +4743,7 @@ static void forecast_cell(const model *m, const cell *c, const rates *x, int fp3
         vp_layout layout;
         const vp_layout *l = cell_layout(m, c, e, &layout, reason, sizeof reason);
         pass one = {l ? l->views : 0, entry_sequence(e, l), c->top_k, c->block_count, c->set->new_tokens};
-        cost spent;
+        pass_cost spent;
         double ns;
         if (l) {
             f->layouts++;
@@ -4976,148 +5055,612 @@ static int show_plan(const options *o, const model *m, const plan *p) {
 }
 
 /* ============================================================================================ journal >>journal
- * journal.jsonl: a first line {"schema", "plan"}, then {"session": where and how} once per start of the engine and
- * {"config", "sample_id", "row"} per point. Only whole lines count. */
+ * journal.jsonl, or journal_rank<r>of<w>.jsonl of each of w processes: what was measured, one JSON object a line, appended and never changed.
+ *   {"schema", "plan", ...}                    the grid and what it is measured on; again whenever the grid changes
+ *   {"session": {...}}                         a start of the engine: where and how, and its cold first request
+ *   {"sample", "set", ...}                     what does not depend on the configuration; before the sample's first run
+ *   {"config", "sample_id", "run", "prev"...}  one run of a point; prev: place of the point's line before it, -1: none
+ *   {"config", "sample_id", "bare", "prev"...} a pair of runs, without and with stage times, outside of the point's statistics
+ *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
+ *   {"kernels": {...}}                         the one run of a shape whose kernels were timed one by one
+ *   {"finished": true}                         all points of the grid above are closed
+ * Only whole lines count. The book is what reading one or more journals gives: of each point one place, that of its last line. */
+enum { JOURNAL_SYNC_LINES = 64, POINT_OPEN = 0, POINT_DONE = 1, POINT_FAILED = 2 };
+static const int64_t JOURNAL_SYNC_NS = INT64_C(2000000000);
+
+/* ---- writing */
 typedef struct journal {
     char *path;
-    FILE *reader; int fd;     /* of the same open file: closing any other one would give the lock back */
-    int64_t end;              /* behind the last whole line */
+    int fd;          /* the only one of this file in the process: closing any other would give the lock back */
+    int64_t end;     /* behind the last whole line */
+    int64_t synced_ns;
     int unsynced;
-    text_buffer session_line; /* the latest one's object, "" when there is none */
-    int32_t session_count;
+    text_buffer line;
+    vp_json_writer w;
 } journal;
 
 static int journal_fail(const journal *j) {
     return complain(EXIT_OUTPUT, "%s cannot be written: %s; what is in it is kept: make room and run the same command again", j->path,
                     strerror(errno));
 }
-/* Appends a line; a line that does not fit as a whole is taken back. */
-static int journal_append(journal *j, text_buffer *line) {
+static int journal_sync(journal *j) {
+    if (!j->unsynced) return 0;
+    if (fsync(j->fd)) return journal_fail(j);
+    j->unsynced = 0;
+    j->synced_ns = vp_clock_ns();
+    return 0;
+}
+/* Appends whole lines in one write; what does not fit as a whole is taken back. */
+static int journal_append(journal *j, const char *text, size_t bytes) {
     size_t done = 0;
-    text_add(line, "\n", 1);
-    while (done < line->bytes) {
-        ssize_t n = pwrite(j->fd, line->data + done, line->bytes - done, (off_t)(j->end + (int64_t)done));
+    while (done < bytes) {
+        ssize_t n = pwrite(j->fd, text + done, bytes - done, (off_t)(j->end + (int64_t)done));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) {
-            int kept = errno;
-            if (ftruncate(j->fd, (off_t)j->end)) kept = errno;
+            int kept = n ? errno : ENOSPC;
+            if (ftruncate(j->fd, (off_t)j->end)) kept = errno; /* the torn line is dropped by the next start */
             errno = kept;
             return journal_fail(j);
         }
         done += (size_t)n;
     }
-    j->end += (int64_t)line->bytes;
-    if (++j->unsynced < 16) return 0;
-    j->unsynced = 0;
-    return fsync(j->fd) ? journal_fail(j) : 0;
+    j->end += (int64_t)bytes;
+    return ++j->unsynced >= JOURNAL_SYNC_LINES || vp_clock_ns() - j->synced_ns >= JOURNAL_SYNC_NS ? journal_sync(j) : 0;
 }
-
-static cell *find_cell(plan *p, const vp_json *j, uint32_t name) {
-    for (size_t i = 0; i < p->cell_count; i++) if (vp_json_equals(j, name, p->cells[i].file_name)) return &p->cells[i];
-    return NULL; /* of another grid */
+static vp_json_writer *line_begin(journal *j) {
+    j->line.bytes = 0;
+    vp_json_writer_init_sink(&j->w, text_sink, &j->line, 0);
+    vp_json_begin_object(&j->w);
+    return &j->w;
 }
-static int64_t find_sample(const dataset *d, int64_t id) { /* samples are in ascending order of id */
-    size_t low = 0, high = d->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (d->samples[middle].id < id) low = middle + 1; else high = middle;
-    }
-    return low < d->count && d->samples[low].id == id ? (int64_t)low : -1;
-}
-
-/* Takes over one whole line; 0 or an exit code. Lines that say nothing are skipped: their points are measured again. */
-static int journal_take(journal *j, plan *p, parsed *scratch, const char *line, size_t bytes, int first) {
-    char wanted[32];
-    uint32_t node;
-    int64_t id = -1, index;
-    cell *c;
-    int good = parse_json(scratch, line, bytes, NULL) == VP_OK && node_is(&scratch->json, 0, VP_JSON_OBJECT);
-    snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)p->fingerprint);
-    if (first) {
-        if (!good || vp_json_get(&scratch->json, 0, "plan") == VP_JSON_NONE)
-            return complain(EXIT_USAGE, "%s is no journal of vlmprof: use another --output_dir, or move the file away", j->path);
-        if (!vp_json_equals(&scratch->json, vp_json_get(&scratch->json, 0, "plan"), wanted))
-            return complain(EXIT_USAGE, "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
-                                        "or delete it with its results", j->path);
-        return 0;
-    }
-    if (!good) return 0;
-    if ((node = vp_json_get(&scratch->json, 0, "session")) != VP_JSON_NONE) {
-        j->session_line.bytes = 0;
-        text_add(&j->session_line, line + scratch->json.nodes[node].start, (size_t)scratch->json.nodes[node].bytes);
-        j->session_count++;
-        return 0;
-    }
-    c = find_cell(p, &scratch->json, vp_json_get(&scratch->json, 0, "config"));
-    if (!c || vp_json_to_int(&scratch->json, vp_json_get(&scratch->json, 0, "sample_id"), &id) != VP_OK) return 0;
-    if (!node_is(&scratch->json, vp_json_get(&scratch->json, 0, "row"), VP_JSON_OBJECT)) return 0;
-    index = find_sample(c->set, id);
-    if (index < 0 || c->row_at[index] >= 0) return 0;
-    c->row_at[index] = j->end;
-    c->rows_done++;
+static int line_end(journal *j) {
+    vp_json_end_object(&j->w);
+    if (vp_json_finish(&j->w) != VP_OK) return complain(EXIT_WORK, "%s: a line cannot be written as JSON: %s", j->path, vp_result_text(j->w.result));
+    text_add(&j->line, "\n", 1);
     return 0;
 }
+static int line_append(journal *j) {
+    int code = line_end(j);
+    return code ? code : journal_append(j, j->line.data, j->line.bytes);
+}
+static void journal_close(journal *j) {
+    if (j->fd >= 0) close(j->fd);
+    free(j->path);
+    free(j->line.data);
+}
 
-/* Opens or makes the journal, locks it, reads what is there and drops a torn last line. */
-static int journal_open(journal *j, plan *p, const char *folder, parsed *scratch) {
-    struct flock lock;
-    text_buffer head = {NULL, 0, 0};
-    char *line = NULL, text[96];
-    size_t capacity = 0;
-    ssize_t bytes;
+/* ---- reading */
+typedef struct book_entry { int64_t id, line_at; int64_t *last; int32_t file, last_count; } book_entry; /* last: of each configuration of its set */
+typedef struct book_set {
+    char *task, *path, *metric, *hash;
+    int64_t new_tokens, sample_count;
+    book_entry **entries; size_t count, capacity, first; /* from `first` on: of the journal that is being read */
+    int32_t cell_count;
+} book_set;
+typedef struct book_cell {
+    char *file_name, *tier;
+    int32_t set, place;               /* which of its set's configurations */
+    int64_t vision_tokens, max_crops; /* 0: none */
+    int32_t top_k, block_count; int32_t *blocks;
+    int32_t head_file; int64_t head_at;
+    int is_wanted;                    /* part of the newest grid */
+    int64_t closed, failed;
+} book_cell;
+typedef struct book_shape { int32_t file, cell; int64_t at, views, sequence; } book_shape;
+typedef struct book_file {
+    char *path;
+    int fd, is_own;
+    int64_t end, rank, world_size, lines;
+    uint64_t grid;                    /* of its newest head */
+    int is_finished, knows_device, on_gpu;
+    char *device;                     /* of the last session */
+} book_file;
+typedef struct book {
+    char plan[24];
+    char *model;
+    int64_t run_count, total_blocks, bare_every;
+    int synthetic, ignore_eos;
+    char *timing;
+    book_file *files; int32_t file_count;
+    book_set *sets; int32_t set_count;
+    book_cell *cells; int32_t cell_count;
+    book_shape *shapes; size_t shape_count;
+    int32_t cell_hint; int64_t damaged;
+    parsed scratch; text_buffer line;
+} book;
+
+static void book_free(book *b) {
+    for (int32_t i = 0; i < b->file_count; i++) {
+        if (b->files[i].is_own && b->files[i].fd >= 0) close(b->files[i].fd);
+        free(b->files[i].path);
+        free(b->files[i].device);
+    }
+    for (int32_t i = 0; i < b->set_count; i++) {
+        book_set *s = &b->sets[i];
+        for (size_t k = 0; k < s->count; k++) { free(s->entries[k]->last); free(s->entries[k]); }
+        free((void *)s->entries);
+        free(s->task);
+        free(s->path);
+        free(s->metric);
+        free(s->hash);
+    }
+    for (int32_t i = 0; i < b->cell_count; i++) { free(b->cells[i].file_name); free(b->cells[i].tier); free(b->cells[i].blocks); }
+    free(b->model);
+    free(b->timing);
+    free(b->files);
+    free(b->sets);
+    free(b->cells);
+    free(b->shapes);
+    free(b->scratch.nodes);
+    free(b->line.data);
+    memset(b, 0, sizeof *b);
+}
+
+static int64_t node_int(const vp_json *j, uint32_t object, const char *key, int64_t otherwise) {
+    int64_t value = 0;
+    return vp_json_to_int(j, vp_json_get(j, object, key), &value) == VP_OK ? value : otherwise;
+}
+static int32_t book_cell_find(book *b, const vp_json *j, uint32_t name) { /* neighbours in a journal are neighbours in the grid */
+    for (int32_t i = 0; i < b->cell_count; i++) {
+        int32_t at = (b->cell_hint + i) % b->cell_count;
+        if (!vp_json_equals(j, name, b->cells[at].file_name)) continue;
+        b->cell_hint = (at + 1) % b->cell_count;
+        return at;
+    }
+    return -1;
+}
+static int32_t book_cell_named(const book *b, const char *file_name) {
+    for (int32_t i = 0; i < b->cell_count; i++) if (!strcmp(b->cells[i].file_name, file_name)) return i;
+    return -1;
+}
+/* Place of a sample among entries [first, count), which ascend by id: where it is, or where it would stand. */
+static size_t book_place(const book_set *s, size_t first, int64_t id) {
+    size_t low = first, high = s->count;
+    if (low < high && s->entries[high - 1]->id < id) return high;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->entries[middle]->id < id) low = middle + 1; else high = middle;
+    }
+    return low;
+}
+static book_entry *book_find(const book_set *s, size_t first, int64_t id) {
+    size_t at = book_place(s, first, id);
+    return at < s->count && s->entries[at]->id == id ? s->entries[at] : NULL;
+}
+static int64_t *entry_last(book_entry *e, const book_cell *c) {
+    if (c->place >= e->last_count) {
+        e->last = (int64_t *)resize(e->last, (size_t)c->place + 1, sizeof *e->last);
+        while (e->last_count <= c->place) e->last[e->last_count++] = -1;
+    }
+    return &e->last[c->place];
+}
+/* A point's last line, place * 4 + state; -1: nothing measured. */
+static int64_t entry_state(const book_entry *e, const book_cell *c) { return c->place < e->last_count ? e->last[c->place] : -1; }
+
+static int book_take_sets(book *b, const vp_json *j, uint32_t data) {
+    uint32_t node = data + 1;
+    b->set_count = (int32_t)j->nodes[data].count;
+    b->sets = (book_set *)zeroed((size_t)b->set_count, sizeof *b->sets);
+    for (int32_t i = 0; i < b->set_count; i++, node = j->nodes[node].end) {
+        book_set *s = &b->sets[i];
+        s->task = node_text(j, vp_json_get(j, node, "task"));
+        s->path = node_text(j, vp_json_get(j, node, "path"));
+        s->metric = node_text(j, vp_json_get(j, node, "metric"));
+        s->hash = node_text(j, vp_json_get(j, node, "content_hash"));
+        s->new_tokens = node_int(j, node, "max_new_tokens", 0);
+        s->sample_count = node_int(j, node, "num_samples", -1);
+        if (!s->task || !s->path || !s->metric || s->sample_count < 0) return 0;
+    }
+    return 1;
+}
+/* A configuration of a head line; one that is known already keeps its first head. */
+static int book_take_cell(book *b, const vp_json *j, uint32_t node, int32_t file, int64_t at) {
+    int32_t known = book_cell_find(b, j, vp_json_get(j, node, "file_name"));
+    uint32_t blocks = vp_json_get(j, node, "active_block_indices"), item;
+    int64_t set = node_int(j, node, "set", -1), value = 0;
+    book_cell *c;
+    if (known >= 0) return b->cells[known].is_wanted = 1;
+    if (set < 0 || set >= b->set_count || !node_is(j, blocks, VP_JSON_ARRAY)) return 0;
+    b->cells = (book_cell *)resize(b->cells, (size_t)b->cell_count + 1, sizeof *b->cells);
+    c = &b->cells[b->cell_count];
+    memset(c, 0, sizeof *c);
+    c->file_name = node_text(j, vp_json_get(j, node, "file_name"));
+    if (!c->file_name || strchr(c->file_name, '/') || !strstr(c->file_name, "_imgsize")) { free(c->file_name); return 0; } /* it becomes a path */
+    b->cell_count++;
+    c->tier = node_text(j, vp_json_get(j, node, "tier"));
+    c->set = (int32_t)set;
+    c->place = b->sets[set].cell_count++;
+    c->vision_tokens = node_int(j, node, "target_vision_tokens", 0);
+    c->max_crops = node_int(j, node, "max_crops", 0);
+    c->top_k = (int32_t)node_int(j, node, "top_k", 0);
+    c->block_count = (int32_t)j->nodes[blocks].count;
+    c->blocks = (int32_t *)resize(NULL, (size_t)c->block_count, sizeof *c->blocks);
+    item = blocks + 1;
+    for (int32_t i = 0; i < c->block_count; i++, item = j->nodes[item].end)
+        c->blocks[i] = vp_json_to_int(j, item, &value) == VP_OK ? (int32_t)value : -1;
+    c->head_file = file;
+    c->head_at = at;
+    return c->is_wanted = 1;
+}
+/* A head line: 0 or an exit code. The first one of all says what the book is about. */
+static int book_take_head(book *b, int32_t file, int64_t at) {
+    const vp_json *j = &b->scratch.json;
+    book_file *f = &b->files[file];
+    uint32_t data = vp_json_get(j, 0, "data"), configs = vp_json_get(j, 0, "configs"), node;
+    char *name = node_text(j, vp_json_get(j, 0, "plan"));
+    int good = name && vp_json_equals(j, vp_json_get(j, 0, "schema"), "vlmprof-journal-2") && node_is(j, data, VP_JSON_ARRAY)
+            && node_is(j, configs, VP_JSON_ARRAY), same = good && (!b->plan[0] || !strcmp(name, b->plan));
+    if (good && same && !b->set_count) {
+        snprintf(b->plan, sizeof b->plan, "%s", name);
+        b->model = node_text(j, vp_json_get(j, 0, "model"));
+        b->timing = node_text(j, vp_json_get(j, 0, "timing"));
+        b->synthetic = node_is(j, vp_json_get(j, 0, "synthetic"), VP_JSON_TRUE);
+        b->ignore_eos = node_is(j, vp_json_get(j, 0, "ignore_eos"), VP_JSON_TRUE);
+        b->run_count = node_int(j, 0, "num_runs_per_sample", 0);
+        b->total_blocks = node_int(j, 0, "num_total_blocks", 0);
+        b->bare_every = node_int(j, 0, "bare_every", 0);
+        good = book_take_sets(b, j, data) && b->model && b->timing;
+    }
+    free(name);
+    if (!good) return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away", f->path);
+    if (!same) return complain(EXIT_USAGE, "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
+                                           "or delete it with its results", f->path);
+    f->rank = node_int(j, 0, "rank", 0);
+    f->world_size = node_int(j, 0, "world_size", 1);
+    f->is_finished = 0;
+    for (int32_t i = 0; i < b->cell_count; i++) b->cells[i].is_wanted = 0;
+    node = configs + 1;
+    for (uint32_t i = 0; i < j->nodes[configs].count; i++, node = j->nodes[node].end) good &= book_take_cell(b, j, node, file, at);
+    f->grid = 0;
+    for (int32_t i = 0; i < b->cell_count; i++) if (b->cells[i].is_wanted) f->grid += hash_text(HASH_START, b->cells[i].file_name);
+    return good ? 0 : complain(EXIT_USAGE, "%s: a configuration in its head cannot be read", f->path);
+}
+static void book_take_sample(book *b, int32_t file, int64_t at, int64_t id) {
+    int64_t set = node_int(&b->scratch.json, 0, "set", -1);
+    book_set *s;
+    book_entry *e;
+    size_t spot;
+    if (set < 0 || set >= b->set_count) return;
+    s = &b->sets[set];
+    if ((e = book_find(s, s->first, id)) != NULL) { e->line_at = at; return; }
+    if (s->count == s->capacity) {
+        s->capacity = s->capacity * 2 + 64;
+        s->entries = (book_entry **)resize((void *)s->entries, s->capacity, sizeof *s->entries);
+    }
+    spot = book_place(s, s->first, id);
+    memmove((void *)(s->entries + spot + 1), (const void *)(s->entries + spot), (s->count - spot) * sizeof *s->entries);
+    e = s->entries[spot] = (book_entry *)zeroed(1, sizeof *e);
+    s->count++;
+    e->id = id;
+    e->line_at = at;
+    e->file = file;
+}
+/* A line of a point counts when it follows the point's line before it; else something between is damaged, and the point begins anew. */
+static void book_take_point(book *b, int64_t at) {
+    const vp_json *j = &b->scratch.json;
+    int32_t index = book_cell_find(b, j, vp_json_get(j, 0, "config"));
+    book_cell *c = index < 0 ? NULL : &b->cells[index];
+    book_set *s = c ? &b->sets[c->set] : NULL;
+    book_entry *e = s ? book_find(s, s->first, node_int(j, 0, "sample_id", -1)) : NULL;
+    int64_t prev = node_int(j, 0, "prev", -2), *last;
+    int state = vp_json_get(j, 0, "done") != VP_JSON_NONE ? POINT_DONE : vp_json_get(j, 0, "failed") != VP_JSON_NONE ? POINT_FAILED : POINT_OPEN;
+    if (!e) return;
+    last = entry_last(e, c);
+    if (*last >= 0) {
+        c->closed -= (*last & 3) != POINT_OPEN;
+        c->failed -= (*last & 3) == POINT_FAILED;
+    }
+    if (prev == -1 ? state != POINT_DONE : *last >= 0 && (*last & 3) == POINT_OPEN && *last >> 2 == prev) *last = at * 4 + state;
+    else *last = -1;
+    if (*last < 0) return;
+    c->closed += state != POINT_OPEN;
+    c->failed += state == POINT_FAILED;
+}
+static void book_take_session(book *b, int32_t file, uint32_t node) {
+    const vp_json *j = &b->scratch.json;
+    book_file *f = &b->files[file];
+    free(f->device);
+    f->device = node_text(j, vp_json_get(j, node, "device"));
+    f->knows_device = f->device != NULL;
+    f->on_gpu = f->device && !strncmp(f->device, "cuda", 4);
+}
+static void book_take_kernels(book *b, int32_t file, int64_t at, uint32_t node) {
+    const vp_json *j = &b->scratch.json;
+    book_shape *s;
+    int32_t index = book_cell_find(b, j, vp_json_get(j, node, "config"));
+    if (index < 0) return;
+    b->shapes = (book_shape *)resize(b->shapes, b->shape_count + 1, sizeof *b->shapes);
+    s = &b->shapes[b->shape_count++];
+    s->file = file;
+    s->cell = index;
+    s->at = at;
+    s->views = node_int(j, node, "views", 0);
+    s->sequence = node_int(j, node, "total_sequence_length", 0);
+}
+/* Takes over one whole line; 0 or an exit code. A damaged one is named and left out. */
+static int book_take(book *b, int32_t file, int64_t at, const char *line, size_t bytes) {
+    book_file *f = &b->files[file];
+    vp_json *j = &b->scratch.json;
+    int64_t id;
+    int good = parse_json(&b->scratch, line, bytes, NULL) == VP_OK && node_is(j, 0, VP_JSON_OBJECT);
+    f->lines++;
+    if (f->lines == 1 && (!good || vp_json_get(j, 0, "plan") == VP_JSON_NONE))
+        return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away", f->path);
+    if (!good) {
+        if (b->damaged++ < 2) complain(0, "%s: line %lld (byte %lld) is damaged and left out; its point is measured again", f->path,
+                                       (long long)f->lines, (long long)at);
+        return 0;
+    }
+    if (vp_json_get(j, 0, "plan") != VP_JSON_NONE) return book_take_head(b, file, at);
+    if (vp_json_get(j, 0, "config") != VP_JSON_NONE) book_take_point(b, at);
+    else if ((id = node_int(j, 0, "sample", -1)) >= 0) book_take_sample(b, file, at, id);
+    else if (node_is(j, vp_json_get(j, 0, "session"), VP_JSON_OBJECT)) book_take_session(b, file, vp_json_get(j, 0, "session"));
+    else if (vp_json_get(j, 0, "kernels") != VP_JSON_NONE) book_take_kernels(b, file, at, vp_json_get(j, 0, "kernels"));
+    else if (vp_json_get(j, 0, "finished") != VP_JSON_NONE) f->is_finished = 1;
+    return 0;
+}
+static int compare_entries(const void *a, const void *b) {
+    const book_entry *x = *(book_entry *const *)a, *y = *(book_entry *const *)b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+/* Reads a journal into the book. fd stays the caller's unless is_own; *files[..].end is behind its last whole line. */
+static int book_read(book *b, const char *path, int fd, int is_own) {
+    book_file *f;
+    source s = {path, fd, NULL, 0};
+    text_buffer t = {NULL, 0, 0};
+    int64_t base = 0; /* place of t.data[0] */
+    size_t seen = 0;
     int code = 0;
-    j->path = join_path(folder, "journal.jsonl");
-    j->fd = open(j->path, O_RDWR | O_CREAT, 0666);
-    if (j->fd < 0) return complain(EXIT_OUTPUT, "%s cannot be opened: %s", j->path, strerror(errno));
+    ssize_t n = 0;
+    b->files = (book_file *)resize(b->files, (size_t)b->file_count + 1, sizeof *b->files);
+    f = &b->files[b->file_count++];
+    memset(f, 0, sizeof *f);
+    f->path = copy_text(path, strlen(path));
+    f->fd = fd;
+    f->is_own = is_own;
+    for (int32_t i = 0; i < b->set_count; i++) b->sets[i].first = b->sets[i].count;
+    while (!code) {
+        char *end = t.bytes > seen ? (char *)memchr(t.data + seen, '\n', t.bytes - seen) : NULL;
+        char piece[65536];
+        if (end) {
+            size_t start = (size_t)(f->end - base), bytes = (size_t)(end - t.data) - start;
+            code = book_take(b, b->file_count - 1, f->end, t.data + start, bytes);
+            f = &b->files[b->file_count - 1];
+            seen = start + bytes + 1;
+            f->end = base + (int64_t)seen;
+            continue;
+        }
+        memmove(t.data ? t.data : piece, t.data ? t.data + (f->end - base) : piece, t.bytes - (size_t)(f->end - base)); /* the begun line */
+        t.bytes -= (size_t)(f->end - base);
+        base = f->end;
+        seen = t.bytes;
+        if ((n = source_read(&s, base + (int64_t)t.bytes, piece, sizeof piece)) <= 0) break;
+        text_add(&t, piece, (size_t)n);
+    }
+    if (n < 0) code = complain(EXIT_OUTPUT, "%s cannot be read: %s", path, strerror(errno)); /* what is not read must not be cut off */
+    free(t.data);
+    if (b->damaged > 2) complain(0, "%s: %lld damaged lines in all", path, (long long)b->damaged);
+    b->damaged = 0;
+    return code;
+}
+/* Entries of all journals in the order of their ids; two journals must not hold the same sample. */
+static int book_sort(book *b) {
+    for (int32_t i = 0; i < b->set_count; i++) {
+        book_set *s = &b->sets[i];
+        if (s->count) qsort((void *)s->entries, s->count, sizeof *s->entries, compare_entries);
+        s->first = 0;
+        for (size_t k = 1; k < s->count; k++)
+            if (s->entries[k]->id == s->entries[k - 1]->id)
+                return complain(EXIT_USAGE, "%s and %s both hold sample %lld of %s: they are no parts of one sweep",
+                                b->files[s->entries[k - 1]->file].path, b->files[s->entries[k]->file].path, (long long)s->entries[k]->id, s->task);
+    }
+    return 0;
+}
+/* Reads a line back into b->line and parses it into b->scratch. */
+static int book_line(book *b, int32_t file, int64_t at) {
+    const book_file *f = &b->files[file];
+    source s = {f->path, f->fd, NULL, 0};
+    b->line.bytes = 0;
+    for (;;) {
+        char piece[16384];
+        ssize_t n = source_read(&s, at + (int64_t)b->line.bytes, piece, sizeof piece);
+        const char *end = n > 0 ? (const char *)memchr(piece, '\n', (size_t)n) : NULL;
+        if (n <= 0) break;
+        text_add(&b->line, piece, end ? (size_t)(end - piece) : (size_t)n);
+        if (end && parse_json(&b->scratch, b->line.data, b->line.bytes, NULL) == VP_OK) return 0;
+        if (end) break;
+    }
+    return complain(EXIT_OUTPUT, "%s cannot be read back at byte %lld", f->path, (long long)at);
+}
+
+/* ---- a journal that this process writes */
+static char *journal_name(const char *folder, int64_t rank, int64_t world_size) {
+    char name[80];
+    if (world_size > 1) snprintf(name, sizeof name, "journal_rank%lldof%lld.jsonl", (long long)rank, (long long)world_size);
+    else snprintf(name, sizeof name, "journal.jsonl");
+    return join_path(folder, name);
+}
+static int lock_file(int fd, int wait) { /* 1: held by another process */
+    struct flock lock;
     memset(&lock, 0, sizeof lock);
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
-    if (fcntl(j->fd, F_SETLK, &lock) && (errno == EACCES || errno == EAGAIN))
-        return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", j->path);
-    j->reader = fdopen(j->fd, "rb");
-    if (!j->reader) return complain(EXIT_OUTPUT, "%s cannot be read: %s", j->path, strerror(errno));
-    while (!code && (bytes = getline(&line, &capacity, j->reader)) > 0 && line[bytes - 1] == '\n') {
-        code = journal_take(j, p, scratch, line, (size_t)bytes - 1, j->end == 0);
-        j->end += bytes;
+    while (fcntl(fd, wait ? F_SETLKW : F_SETLK, &lock)) {
+        if (errno == EINTR && !interrupted) continue;
+        return errno == EACCES || errno == EAGAIN || errno == EINTR;
     }
-    free(line);
-    if (!code && ftruncate(j->fd, (off_t)j->end)) code = journal_fail(j);
-    if (!code && !j->end) {
-        snprintf(text, sizeof text, "{\"schema\": \"vlmprof-journal-1\", \"plan\": \"%016llx\"}", (unsigned long long)p->fingerprint);
-        text_add_string(&head, text);
-        code = journal_append(j, &head);
-        free(head.data);
-    }
-    return code;
+    return 0; /* a file system without locks: nothing can be said */
+}
+static int is_locked(int fd) {
+    struct flock lock;
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+/* Opens or makes the journal, locks it, reads it into the book (whose plan is set) and drops a torn last line. */
+static int journal_open(journal *j, book *b) {
+    int code;
+    j->fd = open(j->path, O_RDWR | O_CREAT, 0666);
+    if (j->fd < 0) return complain(EXIT_OUTPUT, "%s cannot be opened: %s", j->path, strerror(errno));
+    if (lock_file(j->fd, 0)) return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", j->path);
+    if ((code = book_read(b, j->path, j->fd, 0)) != 0 || (code = book_sort(b)) != 0) return code;
+    j->end = b->files[0].end;
+    j->synced_ns = vp_clock_ns();
+    return ftruncate(j->fd, (off_t)j->end) ? journal_fail(j) : 0;
 }
 
-/* Reads a point's line back and parses it; returns the row's node, or VP_JSON_NONE after a message. */
-static uint32_t journal_row(const journal *j, const cell *c, size_t index, text_buffer *line, parsed *scratch) {
-    int64_t at = c->row_at[index];
-    char piece[16384];
-    line->bytes = 0;
-    for (;;) {
-        ssize_t n = pread(j->fd, piece, sizeof piece, (off_t)(at + (int64_t)line->bytes));
-        const char *end = n > 0 ? (const char *)memchr(piece, '\n', (size_t)n) : NULL;
-        if (n <= 0) break;
-        text_add(line, piece, end ? (size_t)(end - piece) : (size_t)n);
-        if (end && parse_json(scratch, line->data, line->bytes, NULL) == VP_OK) return vp_json_get(&scratch->json, 0, "row");
-        if (end) break;
-    }
-    complain(EXIT_OUTPUT, "%s cannot be read back at byte %lld", j->path, (long long)at);
-    return VP_JSON_NONE;
+/* ============================================================================================== files >>files
+ * Journals -> one result file per configuration; neither the data set, the model nor the engine is needed. */
+/* ---- a point as its journal has it */
+typedef struct run_mark { int is_throttled; int64_t session, unix_s; char *telemetry; } run_mark; /* session: place of its line */
+typedef struct measured {
+    sample a;                     /* record: the sample's metadata */
+    parsed sizes; char *sizes_text; /* what follows from its layout */
+    timing *runs; run_mark *marks; int32_t count, capacity;
+    int64_t stamps, retries;
+    char *failed, *stop;
+    int64_t bare_ns, staged_ns;   /* 0: no pair */
+} measured;
+
+static void measured_clear(measured *m) {
+    parsed kept = m->sizes;
+    for (int32_t i = 0; i < m->count; i++) free(m->marks[i].telemetry);
+    timings_free(m->runs, m->count);
+    sample_free(&m->a);
+    free(m->sizes_text);
+    free(m->marks);
+    free(m->failed);
+    free(m->stop);
+    memset(m, 0, sizeof *m);
+    m->sizes = kept;
+}
+static char *raw_text(const vp_json *j, uint32_t node) {
+    return node == VP_JSON_NONE ? NULL : copy_text(j->text + j->nodes[node].start, (size_t)j->nodes[node].bytes);
 }
 
-/* ============================================================================================== files >>files */
-/* what the rows of a configuration are gathered into; each list has its own count because rows can lack a number */
+/* {"vit": [wall ns, device ns, launches, flops, bytes], ...}: the stages that ran */
+static void read_stages(const vp_json *j, uint32_t object, vp_stage_times *t) {
+    if (!node_is(j, object, VP_JSON_OBJECT)) return;
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        int64_t *to[5];
+        uint32_t list = vp_json_get(j, object, vp_stage_name((vp_stage)i)), item = list + 1;
+        if (!node_is(j, list, VP_JSON_ARRAY) || j->nodes[list].count != 5) continue;
+        to[0] = &t->wall_ns[i];
+        to[1] = &t->device_ns[i];
+        to[2] = &t->launches[i];
+        to[3] = &t->flops[i];
+        to[4] = &t->bytes[i];
+        t->ran[i] = 1;
+        for (int k = 0; k < 5; k++, item = j->nodes[item].end) if (vp_json_to_int(j, item, to[k]) != VP_OK) t->ran[i] = 0;
+    }
+}
+/* Reads a run's line; 0 when it is not one. */
+static int read_run(const vp_json *j, timing *t) {
+    uint32_t tokens = vp_json_get(j, 0, "tokens"), steps = vp_json_get(j, 0, "step_ns"), answer = vp_json_get(j, 0, "answer"), item;
+    int64_t value = 0;
+    memset(t, 0, sizeof *t);
+    if (!node_is(j, tokens, VP_JSON_ARRAY) || !node_is(j, steps, VP_JSON_ARRAY) || !node_is(j, answer, VP_JSON_STRING)) return 0;
+    t->total_ns = node_int(j, 0, "total_ns", 0);
+    t->token_count = (int32_t)j->nodes[tokens].count;
+    t->ended_by_eos = node_is(j, vp_json_get(j, 0, "ended_by_eos"), VP_JSON_TRUE);
+    t->tokens = (int32_t *)zeroed((size_t)t->token_count + 1, sizeof *t->tokens);
+    t->step_ns = (int64_t *)zeroed((size_t)t->token_count + 1, sizeof *t->step_ns);
+    item = tokens + 1;
+    for (int32_t i = 0; i < t->token_count; i++, item = j->nodes[item].end)
+        if (vp_json_to_int(j, item, &value) == VP_OK) t->tokens[i] = (int32_t)value;
+    item = steps + 1;
+    for (int32_t i = 0; i < t->token_count && (uint32_t)i < j->nodes[steps].count; i++, item = j->nodes[item].end)
+        if (vp_json_to_int(j, item, &value) == VP_OK) t->step_ns[i] = value;
+    t->answer = (char *)zeroed((size_t)j->nodes[answer].bytes + 1, 1); /* unescaping never lengthens */
+    if (vp_json_text(j, answer, t->answer, (size_t)j->nodes[answer].bytes + 1, &t->answer_bytes) != VP_OK) t->answer_bytes = 0;
+    read_stages(j, vp_json_get(j, 0, "stages"), &t->times);
+    return t->total_ns > 0;
+}
+static int add_run(measured *m, const vp_json *j) {
+    if (m->count == m->capacity) {
+        m->capacity = m->capacity * 2 + 8;
+        m->runs = (timing *)resize(m->runs, (size_t)m->capacity, sizeof *m->runs);
+        m->marks = (run_mark *)resize(m->marks, (size_t)m->capacity, sizeof *m->marks);
+    }
+    m->marks[m->count].is_throttled = node_is(j, vp_json_get(j, 0, "throttled"), VP_JSON_TRUE);
+    m->marks[m->count].session = node_int(j, 0, "session", -1);
+    m->marks[m->count].unix_s = node_int(j, 0, "unix_s", 0);
+    m->marks[m->count].telemetry = raw_text(j, vp_json_get(j, 0, "telemetry"));
+    m->stamps = node_int(j, 0, "stamps", 0);
+    return read_run(j, &m->runs[m->count++]);
+}
+static void reverse_runs(measured *m) { /* the journal leads from the last to the first */
+    for (int32_t i = 0, k = m->count - 1; i < k; i++, k--) {
+        timing t = m->runs[i];
+        run_mark mark = m->marks[i];
+        m->runs[i] = m->runs[k];
+        m->marks[i] = m->marks[k];
+        m->runs[k] = t;
+        m->marks[k] = mark;
+    }
+}
+/* A closed point with all its lines; 0 or an exit code. */
+static int read_point(book *b, const book_cell *c, const book_entry *e, measured *m) {
+    const vp_json *j = &b->scratch.json;
+    int64_t at = entry_state(e, c) >> 2;
+    uint32_t node;
+    int code;
+    measured_clear(m);
+    while (at >= 0) {
+        int64_t prev;
+        if ((code = book_line(b, e->file, at)) != 0) return code;
+        prev = node_int(j, 0, "prev", -1);
+        if (vp_json_get(j, 0, "run") != VP_JSON_NONE) {
+            if (!add_run(m, j)) return complain(EXIT_OUTPUT, "%s: the run at byte %lld cannot be read", b->files[e->file].path, (long long)at);
+        } else if ((node = vp_json_get(j, 0, "bare")) != VP_JSON_NONE) {
+            m->bare_ns = node_int(j, node, "bare_total_ns", 0);
+            m->staged_ns = node_int(j, node, "staged_total_ns", 0);
+        } else {
+            m->failed = node_text(j, vp_json_get(j, 0, "failed"));
+            m->stop = node_text(j, vp_json_get(j, 0, "stop"));
+            m->retries = node_int(j, 0, "retries", 0);
+            m->sizes_text = raw_text(j, vp_json_get(j, 0, "sizes"));
+        }
+        if (prev >= at) return complain(EXIT_OUTPUT, "%s: the line at byte %lld names no line before it", b->files[e->file].path, (long long)at);
+        at = prev;
+    }
+    reverse_runs(m);
+    if (!m->sizes_text || parse_json(&m->sizes, m->sizes_text, strlen(m->sizes_text), NULL) != VP_OK || !node_is(&m->sizes.json, 0, VP_JSON_OBJECT))
+        return complain(EXIT_OUTPUT, "%s: a point of sample %lld lacks its sizes", b->files[e->file].path, (long long)e->id);
+    if ((code = book_line(b, e->file, e->line_at)) != 0) return code;
+    m->a.id = e->id;
+    m->a.prompt = node_text(j, vp_json_get(j, 0, "prompt"));
+    m->a.record = raw_text(j, vp_json_get(j, 0, "metadata"));
+    return 0;
+}
+
+/* ---- what the points of a configuration are gathered into; each list has its own count because points can lack a number */
+enum { METRIC_ALL = METRIC_STAGE + VP_STAGE_COUNT };
 enum {
-    LIST_METRICS = 0, LIST_TARGET = METRIC_STAGE, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY, LIST_TILING, LIST_RUN_TOTAL,
+    LIST_METRICS = 0, LIST_RUNS = METRIC_ALL, /* a point's mean over its runs; each run by itself */
+    LIST_TARGET = 2 * METRIC_ALL, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY,
+    LIST_TILING, LIST_HEIGHT, LIST_WIDTH, LIST_TOKENS, /* of each layout: tiling, canvas, theoretical tokens */
+    LIST_OUTPUT, LIST_RATE, LIST_STAMPS, LIST_BARE, LIST_STAGED,
     LIST_STEP, LIST_STEP_AT, /* decode step times, and the position of each */
     LIST_COUNT
 };
 typedef struct list { double *values; size_t count, capacity; } list;
-typedef struct gathered { list lists[LIST_COUNT]; int64_t ok_count, failed_count, unparsed_count, truncated_count, empty_count; tally t; } gathered;
+typedef struct used_session { int32_t file; int64_t at; } used_session;
+typedef struct gathered {
+    list lists[LIST_COUNT];
+    int64_t ok_count, failed_count, missing_count, unparsed_count, truncated_count, empty_count;
+    int64_t outlier_count, throttled_count, retry_count, run_count, stops[VP_STOP_LAST_ + 1];
+    used_session *sessions; size_t session_count; /* in the order of their first points */
+    int64_t first_s, last_s;                      /* when the runs were */
+    tally t;
+} gathered;
 
+static void gathered_free(gathered *g) {
+    for (int i = 0; i < LIST_COUNT; i++) free(g->lists[i].values);
+    free(g->sessions);
+}
+static const char *metric_name(int metric) { return metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)); }
 static void list_add(list *l, double value) {
     if (!isfinite(value)) return;
     if (l->count == l->capacity) {
@@ -5126,34 +5669,102 @@ static void list_add(list *l, double value) {
     }
     l->values[l->count++] = value;
 }
+static size_t session_index(const gathered *g, int32_t file, int64_t at) {
+    size_t i = 0;
+    while (i < g->session_count && (g->sessions[i].file != file || g->sessions[i].at != at)) i++;
+    return i;
+}
+static point point_of(const book *b, const book_cell *c, const measured *m) {
+    point p;
+    memset(&p, 0, sizeof p);
+    p.a = &m->a;
+    p.tier = c->tier;
+    p.top_k = c->top_k;
+    p.blocks = c->blocks;
+    p.block_count = c->block_count;
+    p.runs = m->runs;
+    p.run_count = m->failed ? 0 : m->count;
+    p.reason = m->failed;
+    p.ignore_eos = b->ignore_eos;
+    if (vp_score_metric_find(b->sets[c->set].metric, &p.metric) != VP_OK) p.metric = VP_SCORE_VQA_SEED;
+    return p;
+}
+/* Flags of the runs whose total stands out: uint8 [count]; too few runs flag none. Returns their number. */
+static int64_t find_outliers(const measured *m, uint8_t *flags, vp_outliers *o) {
+    double *values = (double *)resize(NULL, (size_t)m->count * 2, sizeof *values);
+    int64_t count;
+    for (int32_t i = 0; i < m->count; i++) values[i] = metric_of(&m->runs[i], METRIC_TOTAL);
+    memset(flags, 0, (size_t)m->count);
+    memset(o, 0, sizeof *o);
+    count = vp_statistics_outliers(values, (size_t)m->count, VP_OUTLIER_THRESHOLD, values + m->count, flags, o) == VP_OK ? (int64_t)o->count : 0;
+    free(values);
+    return count;
+}
 
-static void gather_row(gathered *g, const vp_json *j, uint32_t row) {
-    double target = node_number(j, vp_json_get(j, row, "target_vision_tokens")), actual = node_number(j, vp_json_get(j, row, "actual_vision_tokens"));
-    uint32_t tiling = vp_json_get(j, row, "actual_tiling"), steps = vp_json_get(j, row, "T_decode_per_step"), totals;
-    if (vp_json_equals(j, vp_json_get(j, row, "status"), "ok")) g->ok_count++; else g->failed_count++;
-    for (int m = 0; m < METRIC_STAGE; m++) list_add(&g->lists[LIST_METRICS + m], node_number(j, vp_json_get(j, row, METRIC_KEYS[m])));
+static void gather_layout(gathered *g, const vp_json *j) {
+    double target = node_number(j, vp_json_get(j, 0, "target_vision_tokens")), actual = node_number(j, vp_json_get(j, 0, "actual_vision_tokens"));
+    uint32_t tiling = vp_json_get(j, 0, "actual_tiling"), size = vp_json_get(j, 0, "theoretical_image_size");
     list_add(&g->lists[LIST_TARGET], target);
     list_add(&g->lists[LIST_ACTUAL], actual);
     list_add(&g->lists[LIST_DIFF], target - actual);
-    list_add(&g->lists[LIST_CROPS], node_number(j, vp_json_get(j, row, "actual_num_crops")));
-    list_add(&g->lists[LIST_ACCURACY], node_number(j, vp_json_get(j, row, "accuracy")));
-    tally_add(&g->t, node_number(j, vp_json_get(j, row, "accuracy")), 0, 0);
-    g->unparsed_count += node_is(j, vp_json_get(j, row, "unparsed"), VP_JSON_TRUE);
-    g->truncated_count += node_is(j, vp_json_get(j, row, "truncated"), VP_JSON_TRUE);
-    g->empty_count += node_is(j, vp_json_get(j, row, "empty"), VP_JSON_TRUE);
-    if (node_is(j, tiling, VP_JSON_ARRAY))
-        list_add(&g->lists[LIST_TILING], node_number(j, vp_json_at(j, tiling, 0)) * 65536 + node_number(j, vp_json_at(j, tiling, 1)));
-    totals = vp_json_get(j, vp_json_get(j, row, "runs"), "T_total");
-    if (node_is(j, totals, VP_JSON_ARRAY))
-        for (uint32_t i = totals + 1; i < j->nodes[totals].end; i++) list_add(&g->lists[LIST_RUN_TOTAL], node_number(j, i));
-    if (!node_is(j, steps, VP_JSON_ARRAY)) return;
-    for (uint32_t i = steps + 1, position = 1; i < j->nodes[steps].end; i = j->nodes[i].end, position++)
-        for (uint32_t k = i + 1; k < j->nodes[i].end; k++) {
-            list_add(&g->lists[LIST_STEP], node_number(j, k));
-            if (g->lists[LIST_STEP].count > g->lists[LIST_STEP_AT].count) list_add(&g->lists[LIST_STEP_AT], position);
+    list_add(&g->lists[LIST_CROPS], node_number(j, vp_json_get(j, 0, "actual_num_crops")));
+    if (!node_is(j, tiling, VP_JSON_ARRAY) || !node_is(j, size, VP_JSON_ARRAY)) return;
+    list_add(&g->lists[LIST_TILING], node_number(j, vp_json_at(j, tiling, 0)) * 65536 + node_number(j, vp_json_at(j, tiling, 1)));
+    list_add(&g->lists[LIST_HEIGHT], node_number(j, vp_json_at(j, size, 0)));
+    list_add(&g->lists[LIST_WIDTH], node_number(j, vp_json_at(j, size, 1)));
+    list_add(&g->lists[LIST_TOKENS], node_number(j, vp_json_get(j, 0, "theoretical_vision_tokens")));
+}
+static void gather_runs(gathered *g, const measured *m, int32_t file) {
+    uint8_t *flags = (uint8_t *)zeroed((size_t)m->count, 1);
+    vp_outliers o;
+    double total = metric_mean(m->runs, m->count, METRIC_TOTAL);
+    g->outlier_count += find_outliers(m, flags, &o);
+    free(flags);
+    for (int k = 0; k < METRIC_ALL; k++) {
+        list_add(&g->lists[LIST_METRICS + k], metric_mean(m->runs, m->count, k));
+        for (int32_t i = 0; i < m->count; i++) list_add(&g->lists[LIST_RUNS + k], metric_of(&m->runs[i], k));
+    }
+    for (int32_t i = 0; i < m->count; i++) {
+        g->throttled_count += m->marks[i].is_throttled;
+        if (!g->first_s || m->marks[i].unix_s < g->first_s) g->first_s = m->marks[i].unix_s;
+        if (m->marks[i].unix_s > g->last_s) g->last_s = m->marks[i].unix_s;
+        for (int32_t s = 0; s + 1 < m->runs[i].token_count && m->runs[i].times.ran[VP_STAGE_DECODE]; s++) {
+            list_add(&g->lists[LIST_STEP], (double)m->runs[i].step_ns[s] / 1e6);
+            list_add(&g->lists[LIST_STEP_AT], s + 1);
         }
+        if (session_index(g, file, m->marks[i].session) < g->session_count) continue;
+        g->sessions = (used_session *)resize(g->sessions, g->session_count + 1, sizeof *g->sessions);
+        g->sessions[g->session_count].file = file;
+        g->sessions[g->session_count++].at = m->marks[i].session;
+    }
+    g->run_count += m->count;
+    list_add(&g->lists[LIST_OUTPUT], m->runs[0].token_count);
+    list_add(&g->lists[LIST_RATE], m->runs[0].token_count / total * 1e3);
+    list_add(&g->lists[LIST_STAMPS], (double)m->stamps);
+    if (m->bare_ns <= 0 || m->staged_ns <= 0) return;
+    list_add(&g->lists[LIST_BARE], (double)m->bare_ns / 1e6);
+    list_add(&g->lists[LIST_STAGED], (double)m->staged_ns / 1e6);
+}
+static void gather_point(gathered *g, const point *p, const measured *m, int32_t file) {
+    vp_score_outcome o;
+    scoring s;
+    double accuracy;
+    gather_layout(g, &m->sizes.json);
+    if (m->failed) g->failed_count++; else g->ok_count++;
+    g->retry_count += m->retries;
+    for (int i = 0; m->stop && i <= VP_STOP_LAST_; i++) g->stops[i] += !strcmp(m->stop, vp_stop_name(i));
+    if (p->run_count) gather_runs(g, m, file);
+    score_point(p, &s, &o);
+    accuracy = o.is_unparsed ? 0 : o.score;
+    list_add(&g->lists[LIST_ACCURACY], accuracy);
+    tally_add(&g->t, accuracy, 0, 0);
+    g->unparsed_count += p->run_count && o.is_unparsed;
+    g->truncated_count += p->run_count && !p->ignore_eos && !p->runs[0].ended_by_eos;
+    g->empty_count += p->run_count && o.cleaned && !o.cleaned[0];
+    scoring_free(&s);
 }
 
+/* ---- numbers into the file */
 /* Statistics of a list; 0 when it is empty. The sorted values go to *sorted (malloc'ed, may be NULL). */
 static int list_statistics(const list *l, vp_statistics *s, double **sorted) {
     double *scratch = (double *)resize(NULL, l->count, sizeof *scratch);
@@ -5176,6 +5787,49 @@ static void put_statistics(vp_json_writer *w, const char *name, const list *l) {
 }
 static double list_mean(const list *l) { return l->count ? vp_statistics_mean(l->values, l->count) : (double)NAN; }
 static double list_std(const list *l) { return l->count ? vp_statistics_std(l->values, l->count) : (double)NAN; }
+static double list_p50(const list *l) {
+    vp_statistics s;
+    return list_statistics(l, &s, NULL) ? s.p50 : (double)NAN;
+}
+static void put_interval(vp_json_writer *w, const char *key, int known, double low, double high) {
+    vp_json_key(w, key);
+    if (!known || !isfinite(low) || !isfinite(high)) { vp_json_null(w); return; }
+    vp_json_begin_array(w);
+    vp_json_double(w, low);
+    vp_json_double(w, high);
+    vp_json_end_array(w);
+}
+/* {"count", "mean" ... "p99", "p50_interval", "unsupported": percentiles that so few values do not tell} */
+static void put_distribution(vp_json_writer *w, const char *key, const list *l) {
+    static const double percentiles[] = {50, 95, 99};
+    static const char *const names[] = {"p50", "p95", "p99"};
+    double *sorted = NULL, low = 0, high = 0;
+    vp_statistics s;
+    int known = list_statistics(l, &s, &sorted) && vp_statistics_percentile_interval(sorted, l->count, 50, 0.95, &low, &high) == VP_OK;
+    vp_json_key(w, key);
+    vp_json_begin_object(w);
+    put_int(w, "count", (int64_t)l->count);
+    put_statistics(w, "", l);
+    put_interval(w, "p50_interval", known, low, high);
+    vp_json_key(w, "unsupported");
+    vp_json_begin_array(w);
+    for (int i = 0; i < 3; i++) if (!vp_statistics_percentile_supported(l->count, percentiles[i])) vp_json_string(w, names[i]);
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+    free(sorted);
+}
+static void put_distributions(vp_json_writer *w, const gathered *g) {
+    static const char *const keys[] = {"over_samples", "over_runs"}; /* each sample's mean over its runs; every run by itself */
+    vp_json_key(w, "statistics");
+    vp_json_begin_object(w);
+    for (int which = 0; which < 2; which++) {
+        vp_json_key(w, keys[which]);
+        vp_json_begin_object(w);
+        for (int k = 0; k < METRIC_ALL; k++) put_distribution(w, metric_name(k), &g->lists[(which ? LIST_RUNS : LIST_METRICS) + k]);
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+}
 
 /* {"pos_1": {...}, ...}: decode steps by position, over samples and runs; position 1 is the first decode step */
 static void put_step_statistics(vp_json_writer *w, const gathered *g) {
@@ -5211,7 +5865,7 @@ static void put_aggregate(vp_json_writer *w, const char *key, const gathered *g)
     vp_json_key(w, key);
     vp_json_begin_object(w);
     for (int m = 0; m < METRIC_STAGE; m++) put_statistics(w, METRIC_KEYS[m], &g->lists[LIST_METRICS + m]);
-    put_statistics(w, "T_total_runs", &g->lists[LIST_RUN_TOTAL]);
+    put_statistics(w, "T_total_runs", &g->lists[LIST_RUNS + METRIC_TOTAL]);
     put_double(w, "vision_tokens_mean", list_mean(&g->lists[LIST_ACTUAL]));
     put_double(w, "vision_tokens_std", list_std(&g->lists[LIST_ACTUAL]));
     put_double(w, "vision_tokens_diff_mean", list_mean(&g->lists[LIST_DIFF]));
@@ -5231,7 +5885,7 @@ static double most_frequent(const double *sorted, size_t count) {
 }
 
 /* selected_crops_*, *_vision_tokens_*, theoretical_* */
-static void put_vision(vp_json_writer *w, const model *m, const cell *c, const gathered *g) {
+static void put_vision(vp_json_writer *w, const book_cell *c, const gathered *g) {
     double *sorted = NULL;
     vp_statistics s;
     put_double(w, "selected_crops_mean", list_mean(&g->lists[LIST_CROPS]));
@@ -5255,20 +5909,15 @@ static void put_vision(vp_json_writer *w, const model *m, const cell *c, const g
     put_double(w, "actual_vision_tokens_mean", list_mean(&g->lists[LIST_ACTUAL]));
     put_double(w, "actual_vision_tokens_std", list_std(&g->lists[LIST_ACTUAL]));
     vp_json_key(w, "max_crops");
-    if (c->tier) vp_json_int(w, c->tier->max_crops);
-    else {
-        int32_t crops = 0;
-        if (vp_select_crops(&m->config.geometry, c->vision_tokens, &crops) == VP_OK) vp_json_int(w, crops); else vp_json_null(w);
-    }
+    if (c->max_crops) vp_json_int(w, c->max_crops); else vp_json_null(w);
     if (list_statistics(&g->lists[LIST_TILING], &s, &sorted)) {
-        int32_t code = (int32_t)most_frequent(sorted, s.count), width = 0, height = 0, tokens = 0;
-        vp_tiling tiling = {code / 65536, code % 65536};
-        vp_select_canvas(&m->config.geometry, tiling, &width, &height);
-        vp_select_vision_tokens(&m->config.geometry, tiling.rows * tiling.cols, &tokens);
-        put_int(w, "theoretical_num_crops", (int64_t)tiling.rows * tiling.cols);
-        put_pair(w, "theoretical_tiling", tiling.rows, tiling.cols);
-        put_pair(w, "theoretical_image_size", height, width);
-        put_int(w, "theoretical_vision_tokens", tokens);
+        int32_t code = (int32_t)most_frequent(sorted, s.count), rows = code / 65536, cols = code % 65536;
+        size_t i = 0;
+        while ((int32_t)g->lists[LIST_TILING].values[i] != code) i++;
+        put_int(w, "theoretical_num_crops", (int64_t)rows * cols);
+        put_pair(w, "theoretical_tiling", rows, cols);
+        put_pair(w, "theoretical_image_size", (int64_t)g->lists[LIST_HEIGHT].values[i], (int64_t)g->lists[LIST_WIDTH].values[i]);
+        put_int(w, "theoretical_vision_tokens", (int64_t)g->lists[LIST_TOKENS].values[i]);
     } else {
         put_null(w, "theoretical_num_crops");
         put_null(w, "theoretical_tiling");
@@ -5278,194 +5927,673 @@ static void put_vision(vp_json_writer *w, const model *m, const cell *c, const g
     free(sorted);
 }
 
-/* "plan", "status" and "num_failed" stand first: the next sweep reads only the head of the file to know it. */
 /* standard error of the mean; of 0/1 metrics Wilson's interval too; answers that a reader should know of */
 static void put_accuracy_spread(vp_json_writer *w, vp_score_metric metric, const gathered *g) {
     tally t = g->t;
     double low = 0, high = 0;
     t.is_binary = vp_score_metric_of(metric)->is_binary;
     put_double(w, "accuracy_standard_error", tally_error(&t));
-    vp_json_key(w, "accuracy_interval"); /* 95 % */
-    if (tally_interval(&t, &low, &high)) {
-        vp_json_begin_array(w);
-        vp_json_double(w, low);
-        vp_json_double(w, high);
-        vp_json_end_array(w);
-    } else vp_json_null(w);
+    put_interval(w, "accuracy_interval", tally_interval(&t, &low, &high), low, high); /* 95 % */
     put_int(w, "num_unparsed", g->unparsed_count);
     put_int(w, "num_truncated", g->truncated_count);
     put_int(w, "num_empty", g->empty_count);
 }
 
-static void put_result_head(vp_json_writer *w, const options *o, const model *m, const plan *p, const cell *c, const gathered *g, const journal *j) {
-    char text[32];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)p->fingerprint);
-    put_text(w, "schema", "vlmprof-sweep-1");
-    put_text(w, "plan", text);
-    put_text(w, "status", g->failed_count ? "complete with failures" : "complete");
-    put_int(w, "num_failed", g->failed_count);
-    put_int(w, "num_ok", g->ok_count);
-    put_int(w, "num_samples", (int64_t)c->set->count);
-    put_int(w, "num_runs_per_sample", p->run_count);
-    put_bool(w, "synthetic", m->synthetic);
-    put_text(w, "model", m->name);
-    put_text(w, "dataset_name", c->set->task);
-    put_text(w, "data", c->set->path);
-    put_int(w, "max_new_tokens", c->set->new_tokens);
-    put_text(w, "tier", c->tier ? c->tier->name : NULL);
+/* ---- a row */
+static void put_run_marks(vp_json_writer *w, const measured *m, const gathered *g, int32_t file) {
+    uint8_t *flags = (uint8_t *)zeroed((size_t)m->count, 1);
+    double *sorted = (double *)resize(NULL, (size_t)m->count * 2, sizeof *sorted), low = 0, high = 0;
+    vp_outliers o;
+    vp_statistics s;
+    int known, ran = m->count > 0 && !m->failed;
+    for (int32_t i = 0; i < m->count; i++) sorted[m->count + i] = metric_of(&m->runs[i], METRIC_TOTAL);
+    known = ran && vp_statistics_compute(sorted + m->count, (size_t)m->count, sorted, &s) == VP_OK;
+    put_text(w, "stop", m->stop);
+    put_int(w, "num_runs", ran ? m->count : 0);
+    put_double(w, "T_total_p50", known ? s.p50 : (double)NAN);
+    put_interval(w, "T_total_p50_interval", known && vp_statistics_percentile_interval(sorted, (size_t)m->count, 50, 0.95, &low, &high) == VP_OK,
+                 low, high);
+    put_double(w, "tokens_per_s", ran ? m->runs[0].token_count / metric_mean(m->runs, m->count, METRIC_TOTAL) * 1e3 : (double)NAN);
+    find_outliers(m, flags, &o);
+    put_bool(w, "slow_first_run", ran && o.slow_first);
+    vp_json_key(w, "run_flags"); /* of each run */
+    vp_json_begin_object(w);
+    for (int which = 0; which < 4; which++) {
+        static const char *const keys[] = {"outlier", "throttled", "session", "telemetry"};
+        vp_json_key(w, keys[which]);
+        vp_json_begin_array(w);
+        for (int32_t i = 0; ran && i < m->count; i++) {
+            if (which == 0) vp_json_bool(w, flags[i]);
+            else if (which == 1) vp_json_bool(w, m->marks[i].is_throttled);
+            else if (which == 2) vp_json_int(w, (int64_t)session_index(g, file, m->marks[i].session)); /* in session_list */
+            else if (m->marks[i].telemetry) vp_json_raw(w, m->marks[i].telemetry, strlen(m->marks[i].telemetry));
+            else vp_json_null(w);
+        }
+        vp_json_end_array(w);
+    }
+    vp_json_end_object(w);
+    put_int(w, "stamps", m->stamps);
+    put_double(w, "T_total_bare", m->bare_ns > 0 ? (double)m->bare_ns / 1e6 : (double)NAN);
+    put_double(w, "T_total_staged", m->staged_ns > 0 ? (double)m->staged_ns / 1e6 : (double)NAN);
+    put_int(w, "num_retries", m->retries);
+    free(flags);
+    free(sorted);
+}
+static void put_row(vp_json_writer *w, const point *p, const measured *m, const gathered *g, int32_t file) {
+    const vp_json *j = &m->sizes.json;
+    vp_score_outcome o;
+    scoring s;
+    score_point(p, &s, &o);
+    vp_json_begin_object(w);
+    put_int(w, "sample_id", p->a->id);
+    put_text(w, "status", p->reason ? "failed" : "ok");
+    put_text(w, "reason", p->reason);
+    for (uint32_t i = 1, member = 0; member < j->nodes[0].count; member++, i = j->nodes[i + 1].end) {
+        char *key = node_text(j, i);
+        if (key) vp_json_key(w, key);
+        if (key) json_node(w, j, i + 1);
+        free(key);
+    }
+    put_point_tokens(w, p);
+    put_point_answer(w, p, &o);
+    vp_json_key(w, "metadata");
+    vp_json_raw(w, p->a->record, strlen(p->a->record));
+    put_point_times(w, p);
+    put_run_marks(w, m, g, file);
+    vp_json_end_object(w);
+    scoring_free(&s);
+}
+
+/* ---- the head of a file */
+static void put_date(vp_json_writer *w, const char *key, int64_t unix_s) {
+    char text[40];
+    time_t t = (time_t)unix_s;
+    struct tm utc;
+    put_text(w, key, unix_s && gmtime_r(&t, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) ? text : NULL);
+}
+static void put_sessions(vp_json_writer *w, book *b, const gathered *g) {
+    put_date(w, "measured_from", g->first_s);
+    put_date(w, "measured_to", g->last_s);
+    put_int(w, "sessions", (int64_t)g->session_count);
+    for (int all = 0; all < 2; all++) { /* the latest one, with its cold first request; all */
+        size_t i = all || !g->session_count ? 0 : g->session_count - 1;
+        vp_json_key(w, all ? "session_list" : "provenance");
+        if (all) vp_json_begin_array(w);
+        else if (!g->session_count) vp_json_null(w);
+        for (; i < g->session_count; i++) {
+            uint32_t node = g->sessions[i].at >= 0 && !book_line(b, g->sessions[i].file, g->sessions[i].at)
+                          ? vp_json_get(&b->scratch.json, 0, "session") : VP_JSON_NONE;
+            if (node_is(&b->scratch.json, node, VP_JSON_OBJECT)) json_node(w, &b->scratch.json, node); else vp_json_null(w);
+        }
+        if (all) vp_json_end_array(w);
+    }
+}
+/* The tool's own cost: stamps times the cost of one, and pairs of runs without and with them in random order. */
+static void put_tool_cost(vp_json_writer *w, book *b, const gathered *g) {
+    const list *bare = &g->lists[LIST_BARE], *staged = &g->lists[LIST_STAGED];
+    double *scratch = (double *)resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN, stamps = list_mean(&g->lists[LIST_STAMPS]);
+    vp_paired p;
+    int paired = bare->count == staged->count && bare->count && vp_statistics_paired(bare->values, staged->values, bare->count, scratch, &p) == VP_OK;
+    if (g->session_count && g->sessions[g->session_count - 1].at >= 0
+        && !book_line(b, g->sessions[g->session_count - 1].file, g->sessions[g->session_count - 1].at))
+        stamp_ns = node_number(&b->scratch.json, vp_json_get(&b->scratch.json, vp_json_get(&b->scratch.json, 0, "session"), "stamp_cost_ns"));
+    vp_json_key(w, "tool_cost");
+    vp_json_begin_object(w);
+    put_double(w, "stamps_per_request", stamps);
+    put_double(w, "stamp_cost_ns", stamp_ns);
+    put_double(w, "stamps_share", stamps * stamp_ns / (list_mean(&g->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6));
+    put_int(w, "bare_pairs", paired ? (int64_t)p.count : 0);
+    put_double(w, "bare_difference_ms", paired ? p.mean.value : (double)NAN); /* staged - bare */
+    put_interval(w, "bare_difference_ms_interval", paired, p.mean.low, p.mean.high);
+    put_double(w, "bare_difference_share", paired ? p.relative_mean.value : (double)NAN);
+    put_interval(w, "bare_difference_share_interval", paired, p.relative_mean.low, p.relative_mean.high);
+    put_double(w, "bare_difference_share_median", paired ? p.relative_median.value : (double)NAN);
+    put_interval(w, "bare_difference_share_median_interval", paired, p.relative_median.low, p.relative_median.high);
+    vp_json_end_object(w);
+    free(scratch);
+}
+static void put_kernel_pass(vp_json_writer *w, book *b, const book_cell *c) {
+    vp_json_key(w, "kernel_pass"); /* of shapes whose kernels were timed one by one; device less kernels is idle */
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < b->shape_count; i++) {
+        if (&b->cells[b->shapes[i].cell] != c || book_line(b, b->shapes[i].file, b->shapes[i].at)) continue;
+        json_node(w, &b->scratch.json, vp_json_get(&b->scratch.json, 0, "kernels"));
+    }
+    vp_json_end_array(w);
+}
+static void put_run_counts(vp_json_writer *w, const gathered *g) {
+    put_int(w, "num_runs", g->run_count);
+    put_int(w, "num_outlier_runs", g->outlier_count);
+    put_int(w, "num_throttled_runs", g->throttled_count);
+    put_int(w, "num_retries", g->retry_count);
+    vp_json_key(w, "stops"); /* what ended the runs of how many points */
+    vp_json_begin_object(w);
+    for (int i = 1; i <= VP_STOP_LAST_; i++) put_int(w, vp_stop_name(i), g->stops[i]);
+    vp_json_end_object(w);
+}
+static void put_setting(vp_json_writer *w, const book *b, const book_cell *c) {
+    const vp_tier *tier = c->tier ? vp_tier_find(c->tier) : NULL;
+    put_text(w, "tier", c->tier);
     vp_json_key(w, "tier_range");
-    if (c->tier) {
+    if (tier) {
         vp_json_begin_object(w);
-        put_int(w, "min_crops", c->tier->min_crops);
-        put_int(w, "max_crops", c->tier->max_crops);
+        put_int(w, "min_crops", tier->min_crops);
+        put_int(w, "max_crops", tier->max_crops);
         vp_json_end_object(w);
     } else vp_json_null(w);
     vp_json_key(w, "target_vision_tokens");
     if (c->tier) vp_json_null(w); else vp_json_int(w, c->vision_tokens);
     put_int(w, "top_k", c->top_k);
     put_int(w, "num_active_blocks", c->block_count);
-    put_int(w, "num_total_blocks", m->config.block_count);
+    put_int(w, "num_total_blocks", b->total_blocks);
     put_ints(w, "active_block_indices", c->blocks, c->block_count);
+}
+/* "plan", "status" and "num_failed" stand first: the next sweep reads only the head of the file to know it. */
+static void put_result_head(vp_json_writer *w, book *b, const book_cell *c, const gathered *g, vp_score_metric metric) {
+    const book_set *s = &b->sets[c->set];
+    put_text(w, "schema", "vlmprof-sweep-2");
+    put_text(w, "plan", b->plan);
+    put_text(w, "status", g->missing_count ? "partial" : g->failed_count ? "complete with failures" : "complete");
+    put_int(w, "num_failed", g->failed_count);
+    put_int(w, "num_ok", g->ok_count);
+    put_int(w, "num_missing", g->missing_count);
+    put_int(w, "num_samples", s->sample_count);
+    put_int(w, "num_runs_per_sample", b->run_count);
+    put_text(w, "timing", b->timing);
+    put_bool(w, "synthetic", b->synthetic);
+    put_text(w, "model", b->model);
+    put_text(w, "dataset_name", s->task);
+    put_text(w, "data", s->path);
+    put_text(w, "data_hash", s->hash);
+    put_int(w, "max_new_tokens", s->new_tokens);
+    put_setting(w, b, c);
     put_double(w, "accuracy", list_mean(&g->lists[LIST_ACCURACY]));
     put_double(w, "accuracy_std", list_std(&g->lists[LIST_ACCURACY]));
-    put_text(w, "accuracy_metric", vp_score_metric_of(c->set->metric)->name);
+    put_text(w, "accuracy_metric", s->metric);
     put_int(w, "accuracy_count", (int64_t)g->lists[LIST_ACCURACY].count);
     put_text(w, "accuracy_reason", g->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with");
-    put_accuracy_spread(w, c->set->metric, g);
-    put_vision(w, m, c, g);
-    put_int(w, "sessions", j->session_count);
-    vp_json_key(w, "provenance"); /* of the latest session; its "cold" is that session's first request */
-    if (j->session_line.bytes) vp_json_raw(w, j->session_line.data, j->session_line.bytes); else vp_json_null(w);
-    put_config(w, o);
+    put_accuracy_spread(w, metric, g);
+    put_vision(w, c, g);
+    put_run_counts(w, g);
+    put_sessions(w, b, g);
+    put_tool_cost(w, b, g);
+    put_kernel_pass(w, b, c);
+    vp_json_key(w, "config");
+    if (!book_line(b, c->head_file, c->head_at) && node_is(&b->scratch.json, vp_json_get(&b->scratch.json, 0, "options"), VP_JSON_OBJECT))
+        json_node(w, &b->scratch.json, vp_json_get(&b->scratch.json, 0, "options"));
+    else vp_json_null(w);
+    put_aggregate(w, "aggregate_stats", g);
+    put_aggregate(w, "latency_stats", g);
+    put_distributions(w, g);
 }
 
-/* Rows from the journal -> DIR/NAME.json, by way of a temporary file. */
-static int write_result(const options *o, const model *m, const plan *p, const cell *c, const journal *j, parsed *scratch) {
-    const char *folder = text_of(o, "output_dir");
+/* ---- a file */
+typedef struct out_file { int fd, error; size_t used; char data[65536]; } out_file;
+static void out_flush(out_file *f) {
+    size_t done = 0;
+    while (!f->error && done < f->used) {
+        ssize_t n = write(f->fd, f->data + done, f->used - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) f->error = n ? errno : ENOSPC; else done += (size_t)n;
+    }
+    f->used = 0;
+}
+static vp_result out_sink(void *user, const char *p, size_t bytes) {
+    out_file *f = (out_file *)user;
+    while (bytes && !f->error) {
+        size_t piece = bytes < sizeof f->data - f->used ? bytes : sizeof f->data - f->used;
+        memcpy(f->data + f->used, p, piece);
+        f->used += piece;
+        p += piece;
+        bytes -= piece;
+        if (f->used == sizeof f->data) out_flush(f);
+    }
+    return f->error ? VP_ERR_WRITE : VP_OK;
+}
+/* what the table and --json tell of a configuration */
+typedef struct summary { char *path; int64_t ok, failed, missing, accuracy_count; double p50[METRIC_STAGE], accuracy, rate, closure; } summary;
+typedef struct summaries { summary *items; size_t count; } summaries;
+static void summaries_free(summaries *s) {
+    for (size_t i = 0; i < s->count; i++) free(s->items[i].path);
+    free(s->items);
+}
+static void summarize(summaries *all, char *path, const gathered *g) {
+    summary *s;
+    all->items = (summary *)resize(all->items, all->count + 1, sizeof *all->items);
+    s = &all->items[all->count++];
+    s->path = path;
+    s->ok = g->ok_count;
+    s->failed = g->failed_count;
+    s->missing = g->missing_count;
+    s->accuracy = list_mean(&g->lists[LIST_ACCURACY]);
+    s->accuracy_count = (int64_t)g->lists[LIST_ACCURACY].count;
+    s->rate = list_p50(&g->lists[LIST_RATE]);
+    s->closure = list_p50(&g->lists[LIST_METRICS + METRIC_CLOSURE]);
+    for (int k = 0; k < METRIC_STAGE; k++) s->p50[k] = list_p50(&g->lists[LIST_METRICS + k]);
+}
+
+static int gather_cell(book *b, const book_cell *c, gathered *g, measured *m) {
+    const book_set *s = &b->sets[c->set];
+    int code;
+    for (size_t i = 0; i < s->count; i++) {
+        point p;
+        if ((entry_state(s->entries[i], c) & 3) == POINT_OPEN || entry_state(s->entries[i], c) < 0) continue;
+        if ((code = read_point(b, c, s->entries[i], m)) != 0) return code;
+        p = point_of(b, c, m);
+        gather_point(g, &p, m, s->entries[i]->file);
+    }
+    g->missing_count = s->sample_count - g->ok_count - g->failed_count;
+    return 0;
+}
+static int put_result(vp_json_writer *w, book *b, const book_cell *c, const gathered *g, measured *m) {
+    const book_set *s = &b->sets[c->set];
+    text_buffer row = {NULL, 0, 0};
+    vp_json_writer one; /* a row stands on one line */
+    vp_score_metric metric = point_of(b, c, m).metric;
+    int code = 0;
+    vp_json_begin_object(w);
+    put_result_head(w, b, c, g, metric);
+    vp_json_key(w, "per_sample_results");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < s->count && !code; i++) {
+        point p;
+        if ((entry_state(s->entries[i], c) & 3) == POINT_OPEN || entry_state(s->entries[i], c) < 0) continue;
+        if ((code = read_point(b, c, s->entries[i], m)) != 0) break;
+        p = point_of(b, c, m);
+        row.bytes = 0;
+        vp_json_writer_init_sink(&one, text_sink, &row, 0);
+        put_row(&one, &p, m, g, s->entries[i]->file);
+        if (vp_json_finish(&one) != VP_OK) w->result = one.result; else vp_json_raw(w, row.data, row.bytes);
+    }
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+    free(row.data);
+    return code;
+}
+/* One configuration -> FOLDER/NAME.json, by way of a temporary file. */
+static int write_result(book *b, const book_cell *c, const char *folder, summaries *all) {
     char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, c->file_name);
-    text_buffer line = {NULL, 0, 0};
-    gathered g;
+    out_file *f = (out_file *)zeroed(1, sizeof *f);
+    gathered *g = (gathered *)zeroed(1, sizeof *g);
+    measured m;
     vp_json_writer w;
-    FILE *f = NULL;
-    uint32_t row = 0;
-    int code = 0, bad = 0, folder_fd;
-    memset(&g, 0, sizeof g);
-    for (size_t i = 0; i < c->set->count && !code; i++) {
-        if ((row = journal_row(j, c, i, &line, scratch)) == VP_JSON_NONE) code = EXIT_OUTPUT;
-        else gather_row(&g, &scratch->json, row);
+    int code;
+    memset(&m, 0, sizeof m);
+    code = gather_cell(b, c, g, &m);
+    f->fd = code ? -1 : open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (!code && f->fd < 0) f->error = errno;
+    if (f->fd >= 0) {
+        vp_json_writer_init_sink(&w, out_sink, f, 1);
+        code = put_result(&w, b, c, g, &m);
+        if (!code && vp_json_finish(&w) != VP_OK && !f->error) code = complain(EXIT_WORK, "%s: %s", path, vp_result_text(w.result));
+        out_sink(f, "\n", 1);
+        out_flush(f);
+        if (!f->error && fsync(f->fd)) f->error = errno;
+        if (close(f->fd) && !f->error) f->error = errno;
     }
-    if (!code && (f = fopen(temporary, "wb")) == NULL) bad = 1;
-    if (f) {
-        vp_json_writer_init_sink(&w, file_sink, f, 1);
-        vp_json_begin_object(&w);
-        put_result_head(&w, o, m, p, c, &g, j);
-        put_aggregate(&w, "aggregate_stats", &g);
-        put_aggregate(&w, "latency_stats", &g);
-        vp_json_key(&w, "per_sample_results");
-        vp_json_begin_array(&w);
-        for (size_t i = 0; i < c->set->count && !code; i++) {
-            if ((row = journal_row(j, c, i, &line, scratch)) == VP_JSON_NONE) code = EXIT_OUTPUT;
-            else json_node(&w, &scratch->json, row);
-        }
-        vp_json_end_array(&w);
-        vp_json_end_object(&w);
-        bad = vp_json_finish(&w) != VP_OK && !code;
-        bad |= fputc('\n', f) == EOF;
-        bad |= fflush(f) != 0 || fsync(fileno(f)) != 0;
-        bad |= fclose(f) != 0;
+    if (!code && !f->error && rename(temporary, path)) f->error = errno;
+    if (!code && !f->error) f->error = sync_folder(folder);
+    if (f->error)
+        code = complain(EXIT_OUTPUT, "%s cannot be written: %s; its points are in the journal: make room and run the same command again", path,
+                        strerror(f->error));
+    if (code) unlink(temporary);
+    if (!code) {
+        summarize(all, path, g);
+        path = NULL;
     }
-    if (!code && !bad && rename(temporary, path)) bad = 1;
-    if (bad) {
-        code = complain(EXIT_OUTPUT, "%s cannot be written: %s; its rows are in the journal: make room and run the same command again", path,
-                        strerror(errno));
-        unlink(temporary);
-    }
-    if (!code && (folder_fd = open(folder, O_RDONLY)) >= 0) { /* the new name itself */
-        fsync(folder_fd);
-        close(folder_fd);
-    }
-    for (int i = 0; i < LIST_COUNT; i++) free(g.lists[i].values);
-    free(line.data);
+    measured_clear(&m);
+    free(m.sizes.nodes);
+    gathered_free(g);
+    free(g);
+    free(f);
     free(temporary);
     free(path);
     return code;
 }
 
-/* Is the configuration's file there already? A file of another plan must not be overwritten. */
-static int check_result(const options *o, const plan *p, cell *c) {
-    char head[4096], wanted[48], *path = join_path(text_of(o, "output_dir"), c->file_name);
-    const char *failed;
+/* A result file that is there already must be of this plan; *status is malloc'ed, NULL without a file. */
+static int check_result(const char *folder, const char *file_name, const char *fingerprint, char **status) {
+    char head[512], wanted[48], *path = join_path(folder, file_name), *at;
     FILE *f = fopen(path, "rb");
     int code = 0;
-    size_t bytes;
+    *status = NULL;
     if (f) {
-        bytes = fread(head, 1, sizeof head - 1, f);
-        head[bytes] = 0;
+        head[fread(head, 1, sizeof head - 1, f)] = 0;
         fclose(f);
-        snprintf(wanted, sizeof wanted, "\"plan\": \"%016llx\"", (unsigned long long)p->fingerprint);
-        failed = strstr(head, "\"num_failed\": ");
-        if (!strstr(head, wanted) || !failed)
+        snprintf(wanted, sizeof wanted, "\"plan\": \"%s\"", fingerprint);
+        if (!strstr(head, wanted) || (at = strstr(head, "\"status\": \"")) == NULL)
             code = complain(EXIT_USAGE, "%s is there already and belongs to another plan: use another --output_dir, or delete it", path);
-        else {
-            c->finished = 1;
-            c->finished_failures = strtoll(failed + strlen("\"num_failed\": "), NULL, 10);
-        }
+        else *status = copy_text(at + 11, strcspn(at + 11, "\""));
     }
     free(path);
     return code;
 }
+/* Files of all configurations of the newest grid. */
+static int write_results(book *b, const char *folder, summaries *all) {
+    char *status;
+    int code = 0;
+    for (int32_t i = 0; i < b->cell_count && !code; i++) {
+        if (!b->cells[i].is_wanted) continue;
+        if ((code = check_result(folder, b->cells[i].file_name, b->plan, &status)) == 0) code = write_result(b, &b->cells[i], folder, all);
+        free(status);
+    }
+    return code;
+}
 
 /* ============================================================================================== sweep >>sweep */
-typedef struct shape { int32_t views, sequence, top_k, block_count; } shape;
+enum { FAILURES_IN_A_ROW = 8 }; /* then something is wrong with the machine, not with the points */
+/* a point of the sample that is being measured */
+typedef struct open_point {
+    cell *c;
+    vp_layout layout; const vp_layout *l; /* NULL: text only */
+    work k;
+    int is_open, has_bare, bare_is_due;
+    int32_t runs, retries;
+    int64_t last, spent_ns;               /* last: place of its last line */
+    double *totals, *scratch;             /* [max_runs] */
+} open_point;
 typedef struct sweep {
     const options *o;
     model m;
     plan p;
     session s;
     journal j;
+    book b;                         /* what was there when this process began */
     parsed scratch;
-    timing *runs;
+    timing *run;                    /* the one that is being measured */
+    open_point *open;               /* per cell of a data set */
     shape *warm; size_t warm_count;
-    size_t done, done_before; /* points */
-    int64_t failed, start_ns;
+    vp_rank rank;
+    char device[32];
+    vp_stop_rule rule;
+    int32_t max_retries, bare_every;
+    int timing_off, kernel_pass, was_open;
+    int64_t session_at, start_ns, runs_now;
+    vp_telemetry telemetry; int64_t telemetry_ns; int has_telemetry, is_throttled;
+    text_buffer held; int streak;   /* lines of points that failed in a row */
+    size_t point_count, done, done_before; /* of this process */
+    int64_t failed;
+    summaries results; int has_merged;
 } sweep;
 
 static int sweep_message(const sweep *x, const char *what) {
     close_progress();
-    return fprintf(stderr, "vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what, x->done, x->p.point_count,
+    return fprintf(stderr, "vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what, x->done, x->point_count,
                    x->j.path) < 0;
 }
 
+/* ---- lines */
+static int is_same_grid(const sweep *x) {
+    size_t wanted = 0;
+    for (int32_t i = 0; i < x->b.cell_count; i++) wanted += (size_t)x->b.cells[i].is_wanted;
+    for (size_t i = 0; i < x->p.cell_count; i++) if (x->p.cells[i].in_book < 0 || !x->b.cells[x->p.cells[i].in_book].is_wanted) return 0;
+    return wanted == x->p.cell_count;
+}
+static void put_head_cell(vp_json_writer *w, const sweep *x, const cell *c) {
+    int32_t crops = 0;
+    vp_json_begin_object(w);
+    put_text(w, "file_name", c->file_name);
+    put_int(w, "set", (int64_t)(c->set - x->p.sets));
+    put_text(w, "tier", c->tier ? c->tier->name : NULL);
+    vp_json_key(w, "target_vision_tokens");
+    if (c->tier) vp_json_null(w); else vp_json_int(w, c->vision_tokens);
+    vp_json_key(w, "max_crops");
+    if (c->tier) vp_json_int(w, c->tier->max_crops);
+    else if (vp_select_crops(&x->m.config.geometry, c->vision_tokens, &crops) == VP_OK) vp_json_int(w, crops);
+    else vp_json_null(w);
+    put_int(w, "top_k", c->top_k);
+    put_int(w, "num_active_blocks", c->block_count);
+    put_ints(w, "active_block_indices", c->blocks, c->block_count);
+    vp_json_end_object(w);
+}
+static int write_head(sweep *x) {
+    vp_json_writer *w = line_begin(&x->j);
+    char hash[24];
+    put_text(w, "schema", "vlmprof-journal-2");
+    put_text(w, "plan", x->b.plan);
+    put_int(w, "rank", x->rank.rank);
+    put_int(w, "world_size", x->rank.world_size);
+    put_text(w, "model", x->m.name);
+    put_bool(w, "synthetic", x->m.synthetic);
+    put_text(w, "timing", text_of(x->o, "timing"));
+    put_bool(w, "ignore_eos", x->p.ignore_eos);
+    put_int(w, "num_runs_per_sample", x->p.run_count);
+    put_int(w, "num_total_blocks", x->m.config.block_count);
+    put_int(w, "bare_every", x->bare_every);
+    vp_json_key(w, "options");
+    put_options(w, x->o);
+    vp_json_key(w, "data");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < x->p.set_count; i++) {
+        const dataset *d = &x->p.sets[i];
+        vp_json_begin_object(w);
+        put_text(w, "task", d->task);
+        put_text(w, "path", d->path);
+        put_text(w, "metric", vp_score_metric_of(d->metric)->name);
+        put_int(w, "max_new_tokens", d->new_tokens);
+        put_int(w, "num_samples", (int64_t)d->count);
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)d->hash);
+        put_text(w, "content_hash", hash);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    vp_json_key(w, "configs");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < x->p.cell_count; i++) put_head_cell(w, x, &x->p.cells[i]);
+    vp_json_end_array(w);
+    return line_append(&x->j);
+}
 /* After the engine's first request, which is the cold one: where and how this session measures. */
 static int write_session(sweep *x, const work *k, const timing *cold) {
-    text_buffer line = {NULL, 0, 0};
-    vp_json_writer w;
+    vp_json_writer *w = line_begin(&x->j);
+    int64_t at = x->j.end;
     int code;
-    vp_json_writer_init_sink(&w, text_sink, &line, 0);
-    vp_json_begin_object(&w);
-    put_provenance(&w, x->o, x->s.engine);
-    vp_json_key(&w, "cold");
-    vp_json_begin_object(&w);
-    put_double(&w, "T_total", metric_of(cold, METRIC_TOTAL));
-    put_double(&w, "TTFT", metric_of(cold, METRIC_TTFT));
-    put_int(&w, "views", k->layout ? k->layout->views : 0);
-    put_int(&w, "total_sequence_length", sequence_of(k));
-    put_int(&w, "output_tokens", cold->token_count);
-    vp_json_end_object(&w);
-    vp_json_end_object(&w);
-    vp_json_finish(&w);
-    x->j.session_line.bytes = 0;
-    text_add(&x->j.session_line, line.data, line.bytes);
-    x->j.session_count++;
-    line.bytes = 0;
-    text_add_string(&line, "{\"session\": ");
-    text_add(&line, x->j.session_line.data, x->j.session_line.bytes);
-    text_add_string(&line, "}");
-    code = journal_append(&x->j, &line);
-    free(line.data);
+    vp_json_key(w, "session");
+    vp_json_begin_object(w);
+    put_provenance(w, x->o, x->s.engine);
+    put_int(w, "rank", x->rank.rank);
+    put_int(w, "world_size", x->rank.world_size);
+    put_text(w, "launcher", x->rank.launcher);
+    put_int(w, "stamp_cost_ns", vp_engine_stamp_cost_ns(x->s.engine));
+    vp_json_key(w, "cold");
+    vp_json_begin_object(w);
+    put_double(w, "T_total", metric_of(cold, METRIC_TOTAL));
+    put_double(w, "TTFT", metric_of(cold, METRIC_TTFT));
+    put_int(w, "views", k->layout ? k->layout->views : 0);
+    put_int(w, "total_sequence_length", sequence_of(k));
+    put_int(w, "output_tokens", cold->token_count);
+    vp_json_end_object(w);
+    vp_json_end_object(w);
+    code = line_append(&x->j);
+    x->session_at = at;
     return code;
 }
+static int write_sample(sweep *x, size_t set, const sample *a) {
+    vp_json_writer *w = line_begin(&x->j);
+    put_int(w, "sample", a->id);
+    put_int(w, "set", (int64_t)set);
+    put_text(w, "prompt", a->prompt);
+    put_int(w, "input_text_tokens", a->text_count);
+    put_metadata(w, &x->scratch, a);
+    return line_append(&x->j);
+}
+/* The beginning of a point's line; `last` becomes this line's place once it is written. */
+static vp_json_writer *point_begin(sweep *x, const open_point *p, const sample *a) {
+    vp_json_writer *w = line_begin(&x->j);
+    put_text(w, "config", p->c->file_name);
+    put_int(w, "sample_id", a->id);
+    put_int(w, "prev", p->last);
+    return w;
+}
+static int point_append(sweep *x, open_point *p) {
+    int64_t at;
+    text_buffer line;
+    int code = line_end(&x->j);
+    if (code) return code;
+    if (x->held.bytes && (code = journal_append(&x->j, x->held.data, x->held.bytes)) != 0) return code; /* a success behind them: they stand */
+    x->held.bytes = 0;
+    x->streak = 0;
+    at = x->j.end;
+    line = x->j.line;
+    if ((code = journal_append(&x->j, line.data, line.bytes)) == 0) p->last = at;
+    return code;
+}
+static void put_stages(vp_json_writer *w, const vp_stage_times *t) {
+    vp_json_key(w, "stages");
+    vp_json_begin_object(w);
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        if (!t->ran[i]) continue;
+        vp_json_key(w, vp_stage_name((vp_stage)i));
+        vp_json_begin_array(w);
+        vp_json_int(w, t->wall_ns[i]);
+        vp_json_int(w, t->device_ns[i]);
+        vp_json_int(w, t->launches[i]);
+        vp_json_int(w, t->flops[i]);
+        vp_json_int(w, t->bytes[i]);
+        vp_json_end_array(w);
+    }
+    vp_json_end_object(w);
+}
+static int write_run(sweep *x, open_point *p, const sample *a, const timing *t) {
+    vp_json_writer *w = point_begin(x, p, a);
+    put_int(w, "run", p->runs);
+    put_int(w, "session", x->session_at);
+    put_int(w, "unix_s", (int64_t)time(NULL));
+    put_int(w, "total_ns", t->total_ns);
+    put_int(w, "stamps", x->timing_off ? 0 : t->times.stamps + CHAIN_STAMPS);
+    put_stages(w, &t->times);
+    vp_json_key(w, "step_ns");
+    vp_json_begin_array(w);
+    for (int32_t i = 0; !x->timing_off && i + 1 < t->token_count; i++) vp_json_int(w, t->step_ns[i]);
+    vp_json_end_array(w);
+    put_ints(w, "tokens", t->tokens, t->token_count);
+    put_answer(w, "answer", t);
+    put_bool(w, "ended_by_eos", t->ended_by_eos);
+    put_bool(w, "throttled", x->is_throttled);
+    vp_json_key(w, "telemetry");
+    if (x->has_telemetry) put_telemetry(w, &x->telemetry); else vp_json_null(w);
+    return point_append(x, p);
+}
+static void put_point_layout_of(vp_json_writer *w, const sweep *x, const open_point *p, const sample *a) {
+    vp_tile_options tiles = cell_tiles(p->c);
+    point q;
+    memset(&q, 0, sizeof q);
+    q.a = a;
+    q.layout = p->l;
+    q.tier = p->c->tier ? p->c->tier->name : NULL;
+    q.top_k = p->c->top_k;
+    q.block_count = p->c->block_count;
+    if (p->l) {
+        q.target_tokens = target_tokens_of(&tiles, p->l);
+        q.target_crops = p->l->crops;
+        if (!p->c->tier) vp_select_crops(&x->m.config.geometry, p->c->vision_tokens, &q.target_crops);
+    }
+    vp_json_key(w, "sizes");
+    vp_json_begin_object(w);
+    put_point_layout(w, &q);
+    vp_json_end_object(w);
+}
+static int write_done(sweep *x, open_point *p, const sample *a, vp_stop stop) {
+    vp_json_writer *w = point_begin(x, p, a);
+    int code;
+    put_int(w, "done", p->runs);
+    put_text(w, "stop", vp_stop_name((int32_t)stop));
+    put_int(w, "retries", p->retries);
+    put_point_layout_of(w, x, p, a);
+    code = point_append(x, p);
+    p->is_open = 0;
+    x->done += !code;
+    return code;
+}
+/* hold: the line waits until a success shows that it is this point that fails; FAILURES_IN_A_ROW such lines are dropped, the points stay open. */
+static int write_failed(sweep *x, open_point *p, const sample *a, const char *reason, int hold) {
+    vp_json_writer *w = point_begin(x, p, a);
+    int code;
+    put_text(w, "failed", reason);
+    put_int(w, "attempts", p->retries + 1);
+    put_int(w, "retries", p->retries);
+    put_point_layout_of(w, x, p, a);
+    if ((code = line_end(&x->j)) != 0) return code;
+    if (hold) text_add(&x->held, x->j.line.data, x->j.line.bytes);
+    else code = journal_append(&x->j, x->j.line.data, x->j.line.bytes); /* says nothing about the failures before it */
+    p->is_open = 0;
+    x->done += !code;
+    x->failed += !code;
+    return code;
+}
+static int check_streak(sweep *x, int exit_code, const char *reason) {
+    if (++x->streak < FAILURES_IN_A_ROW) return 0;
+    for (const char *p = x->held.data; x->held.bytes && p && (p = strchr(p, '\n')) != NULL; p++) { x->done--; x->failed--; }
+    complain(exit_code, "%d failures in a row, the last one: %s", FAILURES_IN_A_ROW, reason);
+    sweep_message(x, "stopped, these points are left open");
+    return exit_code;
+}
 
+/* ---- the engine */
+/* The engine is open: says where "auto" went, and refuses to mix times of a CPU and of a GPU in one set of results. */
+static int check_session(sweep *x) {
+    const book_file *f = &x->b.files[0];
+    const char *note = vp_engine_device_note(x->s.engine);
+    if (note[0] && !x->was_open && !given(x->o, "quiet"))
+        complain(0, gpu_of(x->s.engine) < 0 ? "device: cpu (no CUDA: %s)" : "device: %s", note);
+    if (!f->knows_device || f->on_gpu == (gpu_of(x->s.engine) >= 0)) return 0;
+    return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir", x->j.path, f->device,
+                    vp_engine_device(x->s.engine));
+}
+/* The longest request of the configurations that are left; those with the largest one can be dropped. */
+static int engine_needs(const sweep *x, int32_t *sequence, int32_t *views) {
+    int left = 0;
+    *sequence = 1;
+    *views = 1;
+    for (size_t i = 0; i < x->p.cell_count; i++) {
+        const cell *c = &x->p.cells[i];
+        if (c->dropped) continue;
+        left++;
+        if (c->need_sequence > *sequence) *sequence = c->need_sequence;
+        if (c->need_views > *views) *views = c->need_views;
+    }
+    return left;
+}
+static int drop_largest(sweep *x, int32_t sequence, int32_t views, const char *reason) {
+    int dropped = 0, left = 0;
+    for (size_t i = 0; i < x->p.cell_count; i++) {
+        const cell *c = &x->p.cells[i];
+        left += !c->dropped && !(views > 1 ? c->need_views == views : c->need_sequence == sequence);
+    }
+    for (size_t i = 0; left && i < x->p.cell_count; i++) {
+        cell *c = &x->p.cells[i];
+        if (c->dropped || !(views > 1 ? c->need_views == views : c->need_sequence == sequence)) continue;
+        c->dropped = copy_text(reason, strlen(reason));
+        complain(0, "%s does not fit: %s", c->file_name, reason);
+        dropped++;
+    }
+    return dropped;
+}
+/* Opens the engine, for as many configurations as fit into memory. 0, or the exit code that ends the sweep; *r tells of the device. */
+static int engine_ready(sweep *x, vp_result *r, vp_error *error) {
+    int32_t sequence, views;
+    int code = 0;
+    *r = VP_OK;
+    while (!x->s.engine && !code) {
+        char reason[LINE_BYTES];
+        vp_error none = {VP_OK, -1, "", ""};
+        *error = none;
+        if (!engine_needs(x, &sequence, &views)) return 0;
+        *r = engine_try(x->o, &x->m, x->device, sequence, views, &x->s.engine, error);
+        if (*r == VP_OK) {
+            x->warm_count = 0;
+            x->session_at = -1;
+            code = check_session(x);
+            x->was_open = 1;
+            return code;
+        }
+        if (*r == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
+        error_line(reason, sizeof reason, *r, error);
+        if (*r == VP_ERR_MEMORY && drop_largest(x, sequence, views, reason)) continue;
+        return x->was_open ? 0 : complain_result(exit_code_of(*r), x->m.name, *r, error);
+    }
+    return code;
+}
 /* One untimed short request per shape (views, sequence in steps of 256), image encoder included. */
 static int warm_up(sweep *x, const work *k, vp_result *result, vp_error *error) {
     shape now = {k->layout ? k->layout->views : 0, sequence_of(k) / 256, k->top_k, k->block_count};
@@ -5478,144 +6606,551 @@ static int warm_up(sweep *x, const work *k, vp_result *result, vp_error *error) 
     if (shape_is_warm && knobs_are_warm) return 0;
     if (once.new_tokens > 2) once.new_tokens = 2;
     once.ignore_eos = 1;
-    if ((*result = run_chain(&x->s, &once, &x->runs[0], error)) != VP_OK) return 0;
+    once.timing = VP_TIMING_STAGE; /* the cold first request has its TTFT */
+    if ((*result = run_chain(&x->s, &once, x->run, error)) != VP_OK) return 0;
     x->warm = (shape *)resize(x->warm, x->warm_count + 1, sizeof *x->warm);
     x->warm[x->warm_count++] = now;
-    return x->warm_count == 1 ? write_session(x, k, &x->runs[0]) : 0;
+    return x->session_at < 0 ? write_session(x, k, x->run) : 0;
 }
-
-/* The engine is open: says where "auto" went, and refuses to mix times of a CPU and of a GPU in one set of results. */
-static int check_session(sweep *x) {
-    const char *note = vp_engine_device_note(x->s.engine);
-    char *before = NULL;
-    int code = 0;
-    if (note[0]) complain(0, "device: cpu (no CUDA: %s)", note);
-    if (x->j.session_line.bytes && parse_json(&x->scratch, x->j.session_line.data, x->j.session_line.bytes, NULL) == VP_OK)
-        before = node_text(&x->scratch.json, vp_json_get(&x->scratch.json, 0, "device"));
-    if (before && strncmp(before, "cuda", 4) == 0 ? gpu_of(x->s.engine) < 0 : before && gpu_of(x->s.engine) >= 0)
-        code = complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir", x->j.path, before,
-                        vp_engine_device(x->s.engine));
-    free(before);
-    return code;
+static void read_telemetry(sweep *x) {
+    vp_telemetry before = x->telemetry, now;
+    int64_t start = vp_clock_ns();
+    if (x->telemetry_ns && start - x->telemetry_ns < INT64_C(50000000)) return; /* reading has a cost, and clocks move slowly */
+    x->telemetry_ns = start;
+    if (vp_device_telemetry(gpu_of(x->s.engine), &now, NULL) != VP_OK) { x->has_telemetry = x->is_throttled = 0; return; }
+    x->is_throttled = now.has_throttle_reasons ? (now.throttle_reasons & VP_THROTTLE_SLOWED) != 0
+                    : x->has_telemetry && now.throttle_count > before.throttle_count;
+    x->telemetry = now;
+    x->has_telemetry = 1;
 }
-
-/* Measures a point, or says in `reason` why it failed. 0, or the exit code that ends the sweep. */
-static int measure_point(sweep *x, const cell *c, const sample *a, const vp_layout *layout, const vp_image *image, char *reason, size_t capacity) {
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result r = VP_OK;
-    work k;
-    int64_t need;
-    int code;
-    cell_work(&x->p, c, a, layout, image, &k);
-    need = positions_of(&k);
-    if (need > x->m.config.max_positions) {
-        snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d", (long long)need,
-                 x->m.config.max_positions);
+/* One run, tried again after errors of the device; afterwards `reason` is empty, or says why it failed. 0, or the exit code that ends the sweep. */
+static int try_run(sweep *x, open_point *p, const work *k, char *reason, size_t capacity, int *is_device) {
+    *is_device = 0;
+    for (int32_t attempt = 0;; attempt++) {
+        vp_error error = {VP_OK, -1, "", ""};
+        vp_result r = VP_OK;
+        int code = engine_ready(x, &r, &error);
+        if (code) return code;
+        if (p->c->dropped) { snprintf(reason, capacity, "%s", p->c->dropped); return 0; }
+        if (r == VP_OK && (code = warm_up(x, k, &r, &error)) != 0) return code;
+        if (r == VP_OK) r = run_chain(&x->s, k, x->run, &error);
+        reason[0] = 0;
+        if (r == VP_OK) return 0;
+        if (r == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
+        error_line(reason, capacity, r, &error);
+        if (r != VP_ERR_DEVICE && r != VP_ERR_MEMORY) return 0;
+        if (x->s.engine && vp_engine_broken(x->s.engine)) { /* the next attempt opens a new one: a new session */
+            vp_engine_close(x->s.engine);
+            x->s.engine = NULL;
+        }
+        if (attempt < x->max_retries) { p->retries++; continue; }
+        if (r == VP_ERR_MEMORY) {
+            p->c->dropped = copy_text(reason, strlen(reason));
+            complain(0, "%s does not fit: %s", p->c->file_name, reason);
+        } else *is_device = 1;
         return 0;
     }
-    if (!x->s.engine && ((code = engine_open(x->o, &x->m, x->p.max_sequence, x->p.max_views, &x->s.engine)) != 0 || (code = check_session(x)) != 0))
-        return code;
-    if ((code = warm_up(x, &k, &r, &error)) != 0) return code;
-    for (int32_t i = 0; i < x->p.run_count && r == VP_OK; i++) r = run_chain(&x->s, &k, &x->runs[i], &error);
-    if (r == VP_ERR_DEVICE || r == VP_ERR_MEMORY) { /* says nothing about this point: it stays open */
-        code = complain_result(exit_code_of(r), c->file_name, r, &error);
-        sweep_message(x, "stopped");
-        return code;
-    }
-    if (r != VP_OK) error_line(reason, capacity, r, &error);
-    return 0;
 }
 
-static int write_point(sweep *x, cell *c, size_t index, const sample *a, const vp_layout *layout, const char *reason) {
-    vp_tile_options tiles = cell_tiles(c);
-    point p = {a, layout, c->tier ? c->tier->name : NULL, 0, 0, c->top_k, c->blocks, c->block_count, x->runs, reason ? 0 : x->p.run_count, reason,
-               c->set->metric, x->p.ignore_eos};
-    text_buffer line = {NULL, 0, 0};
-    vp_json_writer w;
-    int64_t at = x->j.end;
+/* ---- a sample */
+/* Takes up a point where its last line in the journal left it. */
+static int resume_point(sweep *x, open_point *p, const book_entry *e) {
+    const vp_json *j = &x->b.scratch.json;
+    int64_t state = e && p->c->in_book >= 0 ? entry_state(e, &x->b.cells[p->c->in_book]) : -1;
     int code;
-    if (layout) {
-        p.target_tokens = target_tokens_of(&tiles, layout);
-        p.target_crops = layout->crops;
-        if (!c->tier) vp_select_crops(&x->m.config.geometry, c->vision_tokens, &p.target_crops);
+    p->is_open = state < 0 || (state & 3) == POINT_OPEN || ((state & 3) == POINT_FAILED && given(x->o, "retry_failed"));
+    p->runs = p->retries = 0;
+    p->has_bare = 0;
+    p->spent_ns = 0;
+    p->last = state >= 0 && (state & 3) == POINT_OPEN ? state >> 2 : -1;
+    for (int64_t at = p->last; at >= 0;) {
+        int64_t run, prev;
+        if ((code = book_line(&x->b, 0, at)) != 0) return code;
+        run = node_int(j, 0, "run", -1);
+        prev = node_int(j, 0, "prev", -1);
+        if (run < 0) p->has_bare = 1;
+        else if (run < x->rule.max_runs) {
+            if (run >= p->runs) p->runs = (int32_t)run + 1;
+            p->totals[run] = (double)node_int(j, 0, "total_ns", 0);
+            p->spent_ns += node_int(j, 0, "total_ns", 0);
+        }
+        at = prev < at ? prev : -1;
     }
-    vp_json_writer_init_sink(&w, text_sink, &line, 0);
-    vp_json_begin_object(&w);
-    put_text(&w, "config", c->file_name);
-    put_int(&w, "sample_id", a->id);
-    vp_json_key(&w, "row");
-    put_row(&w, &x->scratch, &p);
-    vp_json_end_object(&w);
-    if (vp_json_finish(&w) != VP_OK)
-        code = complain(EXIT_WORK, "the row of sample %lld cannot be written as JSON: %s", (long long)a->id, vp_result_text(w.result));
-    else code = journal_append(&x->j, &line);
-    free(line.data);
-    if (code) return code;
-    c->row_at[index] = at;
-    c->rows_done++;
-    x->done++;
-    x->failed += reason != NULL;
     return 0;
 }
-
-static void sweep_progress(const sweep *x, const cell *c, const sample *a) {
-    double seconds = (double)(vp_clock_ns() - x->start_ns) / 1e9, rate = (double)(x->done - x->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
-    int64_t left = (int64_t)((double)(x->p.point_count - x->done) / rate);
-    show_progress("%zu of %zu points, %.2f points/s, ETA %lld:%02lld:%02lld, sample %lld, %s", x->done, x->p.point_count, rate,
-                  (long long)(left / 3600), (long long)(left / 60 % 60), (long long)(left % 60), (long long)a->id, c->file_name);
+/* The pair that tells what stage times cost: the point once more without and with them, in random order. */
+static int measure_bare(sweep *x, open_point *p, const sample *a) {
+    uint64_t toss = hash_text(hash_number(hash_number(HASH_START, number_of(x->o, "seed")), a->id), p->c->file_name);
+    int64_t ns[2] = {0, 0};
+    int bare_first = (int)(toss >> 33 & 1), is_device, code;
+    char reason[LINE_BYTES] = "";
+    vp_json_writer *w;
+    p->has_bare = 1;
+    for (int i = 0; i < 2; i++) {
+        work k = p->k;
+        int bare = (i == 0) == bare_first;
+        k.timing = bare ? VP_TIMING_OFF : VP_TIMING_STAGE;
+        if ((code = try_run(x, p, &k, reason, sizeof reason, &is_device)) != 0) return code;
+        if (reason[0]) return 0; /* the point has its runs; a pair less is no loss */
+        ns[bare] = x->run->total_ns;
+    }
+    w = point_begin(x, p, a);
+    vp_json_key(w, "bare");
+    vp_json_begin_object(w);
+    put_int(w, "bare_total_ns", ns[1]);
+    put_int(w, "staged_total_ns", ns[0]);
+    put_bool(w, "bare_first", bare_first);
+    vp_json_end_object(w);
+    put_int(w, "session", x->session_at);
+    return point_append(x, p);
 }
-/* All configurations of one sample; it is read when the first needs it, and its image decoded once. */
+/* Once per shape and configuration, when asked for: every kernel between two stamps of its own. */
+static int measure_kernels(sweep *x, open_point *p, const sample *a) {
+    work k = p->k;
+    int32_t views = p->l ? p->l->views : 0;
+    char reason[LINE_BYTES] = "";
+    int is_device, code;
+    vp_json_writer *w;
+    if (!x->kernel_pass) return 0;
+    for (size_t i = 0; i < p->c->shape_count; i++) if (p->c->shapes[i].views == views && p->c->shapes[i].sequence == sequence_of(&k) / 256) return 0;
+    p->c->shapes = (shape *)resize(p->c->shapes, p->c->shape_count + 1, sizeof *p->c->shapes);
+    p->c->shapes[p->c->shape_count].views = views;
+    p->c->shapes[p->c->shape_count++].sequence = sequence_of(&k) / 256;
+    k.timing = VP_TIMING_KERNEL;
+    if ((code = try_run(x, p, &k, reason, sizeof reason, &is_device)) != 0) return code;
+    if (reason[0] || !x->run->times.has_kernels) return 0;
+    w = line_begin(&x->j);
+    vp_json_key(w, "kernels");
+    vp_json_begin_object(w);
+    put_text(w, "config", p->c->file_name);
+    put_int(w, "sample_id", a->id);
+    put_int(w, "views", views);
+    put_int(w, "total_sequence_length", sequence_of(&k));
+    put_double(w, "T_total", metric_of(x->run, METRIC_TOTAL));
+    vp_json_key(w, "stages");
+    vp_json_begin_object(w);
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        double device = stage_value(x->run, i, DETAIL_DEVICE), kernels = (double)x->run->times.kernel_ns[i] / 1e6;
+        if (!isfinite(device)) continue;
+        vp_json_key(w, vp_stage_name((vp_stage)i));
+        vp_json_begin_object(w);
+        put_double(w, "device_ms", device);
+        put_double(w, "kernel_ms", kernels);
+        put_double(w, "idle_share", device > 0 ? 1 - kernels / device : (double)NAN);
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+    vp_json_end_object(w);
+    return line_append(&x->j);
+}
+static int close_point(sweep *x, open_point *p, const sample *a, vp_stop stop) {
+    int code = p->bare_is_due && !p->has_bare ? measure_bare(x, p, a) : 0;
+    if (!code) code = measure_kernels(x, p, a);
+    return code ? code : write_done(x, p, a, stop);
+}
+static void sweep_progress(const sweep *x, const cell *c, const sample *a, int32_t run) {
+    double seconds = (double)(vp_clock_ns() - x->start_ns) / 1e9;
+    double rate = (double)(x->done - x->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
+    int64_t left = rate > 0 ? (int64_t)((double)(x->point_count - x->done) / rate) : 0;
+    char eta[40] = "?";
+    if (given(x->o, "quiet")) return;
+    if (rate > 0) snprintf(eta, sizeof eta, "%lld:%02lld:%02lld", (long long)(left / 3600), (long long)(left / 60 % 60), (long long)(left % 60));
+    show_progress("%zu of %zu points, %.2f points/s, ETA %s, sample %lld, run %d, %s", x->done, x->point_count, rate, eta, (long long)a->id, run,
+                  c->file_name);
+}
+/* The next run of a point, and whether it was the last one. */
+static int measure_run(sweep *x, open_point *p, const sample *a) {
+    char reason[LINE_BYTES] = "";
+    vp_stop stop = VP_STOP_NOT;
+    int is_device, code;
+    if (p->runs < x->rule.min_runs || vp_stop_decide(&x->rule, p->totals, (size_t)p->runs, p->spent_ns, p->scratch, &stop) != VP_OK
+        || stop == VP_STOP_NOT) {
+        if ((code = try_run(x, p, &p->k, reason, sizeof reason, &is_device)) != 0) return code;
+        if (reason[0]) {
+            if ((code = write_failed(x, p, a, reason, is_device)) != 0) return code;
+            return is_device ? check_streak(x, EXIT_DEVICE, reason) : 0;
+        }
+        read_telemetry(x);
+        if ((code = write_run(x, p, a, x->run)) != 0) return code;
+        p->totals[p->runs++] = (double)x->run->total_ns;
+        p->spent_ns += x->run->total_ns;
+        x->runs_now++;
+        sweep_progress(x, p->c, a, p->runs);
+        if (p->runs < x->rule.min_runs || interrupted) return 0;
+        if (vp_stop_decide(&x->rule, p->totals, (size_t)p->runs, p->spent_ns, p->scratch, &stop) != VP_OK || stop == VP_STOP_NOT) return 0;
+    }
+    return close_point(x, p, a, stop);
+}
+/* What can be said without the engine: 1 and a reason when the point fails. */
+static int cannot_run(const sweep *x, const open_point *p, const char *image_reason, char *reason, size_t capacity) {
+    int64_t need = positions_of(&p->k);
+    if (!reason[0] && p->l && image_reason[0]) snprintf(reason, capacity, "%s", image_reason);
+    if (!reason[0] && need > x->m.config.max_positions)
+        snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d", (long long)need,
+                 x->m.config.max_positions);
+    return reason[0] != 0;
+}
+/* A sample is loaded: its image, and a first look at every open point. */
+static int sample_begin(sweep *x, size_t count, const sample *a, const entry *e, vp_image *image) {
+    char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
+    int tried = 0, vanished = 0, code = 0;
+    for (size_t i = 0; i < count && !code; i++) {
+        open_point *p = &x->open[i];
+        if (!p->is_open) continue;
+        p->l = cell_layout(&x->m, p->c, e, &p->layout, reason, sizeof reason);
+        if (a->reason) snprintf(reason, sizeof reason, "%s", a->reason);
+        cell_work(&x->p, p->c, a, p->l, image, &p->k);
+        if (x->timing_off) p->k.timing = VP_TIMING_OFF;
+        if (p->l && !tried++ && sample_image(a, image, image_reason, sizeof image_reason) == EXIT_DEVICE)
+            return complain(EXIT_DEVICE, "%s", image_reason);
+        if (image_reason[0] && access(a->image_path, R_OK)) vanished = 1;
+        if (cannot_run(x, p, image_reason, reason, sizeof reason)) code = write_failed(x, p, a, reason, vanished);
+    }
+    return code || !vanished ? code : check_streak(x, EXIT_INPUT, image_reason);
+}
+/* All configurations of one sample, run by run: drift of the machine hits all alike. The image is decoded once. */
 static int sweep_sample(sweep *x, cell *cells, size_t cell_count, size_t index) {
     const dataset *d = cells->set;
-    sample a;
+    size_t set = (size_t)(d - x->p.sets), open_count = 0;
+    const book_entry *e = x->b.set_count ? book_find(&x->b.sets[set], 0, d->samples[index].id) : NULL;
     vp_image image = {0, 0, NULL};
-    char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
-    int code = 0, loaded = 0, tried = 0;
-    memset(&a, 0, sizeof a);
-    for (size_t i = 0; i < cell_count && !code && !interrupted; i++) {
-        cell *c = &cells[i];
-        vp_layout layout;
-        const vp_layout *l;
-        if (c->finished || c->row_at[index] >= 0) continue;
-        if (!loaded++ && (code = dataset_sample(d, &x->m, index, &a)) != 0) break;
-        l = cell_layout(&x->m, c, &d->samples[index], &layout, reason, sizeof reason);
-        if (a.reason) snprintf(reason, sizeof reason, "%s", a.reason);
-        if (l && !tried++ && sample_image(&a, &image, image_reason, sizeof image_reason) == EXIT_DEVICE)
-            code = complain(EXIT_DEVICE, "%s", image_reason);
-        if (!reason[0]) snprintf(reason, sizeof reason, "%s", image_reason);
-        if (!code && !reason[0]) code = measure_point(x, c, &a, l, &image, reason, sizeof reason);
-        if (!code) code = write_point(x, c, index, &a, l, reason[0] ? reason : NULL);
-        if (!code) sweep_progress(x, c, &a);
+    sample a;
+    int code = 0;
+    for (size_t i = 0; i < cell_count && !code; i++) {
+        x->open[i].c = &cells[i];
+        code = resume_point(x, &x->open[i], e);
+        x->open[i].bare_is_due = x->bare_every && !x->timing_off && (index + i) % (size_t)x->bare_every == 0;
+        open_count += (size_t)x->open[i].is_open;
+    }
+    if (code || !open_count) return code;
+    if ((code = dataset_sample(d, &x->m, index, &a)) != 0) return code;
+    if (!e) code = write_sample(x, set, &a);
+    if (!code) code = sample_begin(x, cell_count, &a, &d->samples[index], &image);
+    for (int64_t round = 0; !code && !interrupted && open_count; round++) {
+        open_count = 0;
+        for (size_t i = 0; i < cell_count && !code && !interrupted; i++) {
+            if (x->open[i].is_open && (x->open[i].runs <= round)) code = measure_run(x, &x->open[i], &a);
+            open_count += (size_t)x->open[i].is_open;
+        }
     }
     if (image.rgb) vp_image_free(&image);
     sample_free(&a);
     return code;
 }
-
-/* Sample outside, configurations inside: drift of the machine hits all configurations alike. */
 static int sweep_loop(sweep *x) {
     int code = 0;
     x->start_ns = vp_clock_ns();
     for (size_t first = 0; first < x->p.cell_count && !code;) {
         const dataset *d = x->p.cells[first].set;
-        size_t last = first;
+        size_t last = first, at = 0, stride = 1, count = 0;
         while (last < x->p.cell_count && x->p.cells[last].set == d) last++;
-        for (size_t i = 0; i < d->count && !code && !interrupted; i++) code = sweep_sample(x, &x->p.cells[first], last - first, i);
-        for (size_t c = first; c < last && !code; c++) {
-            if (x->p.cells[c].finished || x->p.cells[c].rows_done != d->count) continue;
-            code = write_result(x->o, &x->m, &x->p, &x->p.cells[c], &x->j, &x->scratch);
-        }
+        vp_sampler_shard(d->count, x->rank.rank, x->rank.world_size, &at, &stride, &count);
+        for (; count && !code && !interrupted; at += stride, count--) code = sweep_sample(x, &x->p.cells[first], last - first, at);
         first = last;
     }
-    if (x->j.fd >= 0 && fsync(x->j.fd) && !code) code = journal_fail(&x->j);
+    if (!code && !interrupted && x->held.bytes) code = journal_append(&x->j, x->held.data, x->held.bytes);
+    if (!code && !interrupted && !(x->b.files[0].is_finished && is_same_grid(x) && x->j.end == x->b.files[0].end)) {
+        put_bool(line_begin(&x->j), "finished", 1);
+        code = line_append(&x->j);
+    }
+    if (code != EXIT_OUTPUT) { /* what was written before an error counts */
+        int synced = journal_sync(&x->j);
+        if (!code) code = synced;
+    }
     close_progress();
     return code;
 }
 
+/* ---- ranks */
+/* "journal.jsonl" or "journal_rank1of2.jsonl": its numbers; 0 for other names. */
+static int parse_journal_name(const char *name, int64_t *rank, int64_t *world_size) {
+    long long r = 0, w = 1;
+    int used = -1;
+    if (!strcmp(name, "journal.jsonl")) used = 0;
+    else if (sscanf(name, "journal_rank%lldof%lld.jsonl%n", &r, &w, &used) != 2 || used < 0 || name[used]) return 0;
+    *rank = r;
+    *world_size = w;
+    return 1;
+}
+/* All journals of a folder into the book; `own` (may be NULL) is read through its open file. Returns 0 or an exit code. */
+static int read_folder(book *b, const char *folder, const journal *own) {
+    DIR *d = opendir(folder);
+    int64_t rank, world_size;
+    char **names = NULL;
+    size_t count = 0;
+    int code = 0;
+    if (!d) return complain(EXIT_INPUT, "%s: %s", folder, strerror(errno));
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        if (!parse_journal_name(e->d_name, &rank, &world_size)) continue;
+        names = (char **)resize((void *)names, count + 1, sizeof *names);
+        names[count++] = copy_text(e->d_name, strlen(e->d_name));
+    }
+    closedir(d);
+    if (count) qsort((void *)names, count, sizeof *names, compare_names);
+    for (size_t i = 0; i < count && !code; i++) {
+        char *path = join_path(folder, names[i]);
+        if (own && !strcmp(path, own->path)) code = book_read(b, path, own->fd, 0);
+        else {
+            int fd = open(path, O_RDONLY);
+            struct stat info;
+            if (fd < 0 || fstat(fd, &info)) code = complain(EXIT_INPUT, "%s: %s", path, strerror(errno));
+            else if (info.st_size) code = book_read(b, path, fd, 1);
+            else close(fd); /* of a rank that has just begun */
+        }
+        free(path);
+    }
+    texts_free(names, count);
+    return code;
+}
+static book_file *book_rank(const book *b, int64_t rank) {
+    for (int32_t i = 0; i < b->file_count; i++) if (b->files[i].rank == rank) return &b->files[i];
+    return NULL;
+}
+/* One sweep's journals, each once, of one kind of device. Whether all of them are there is another question. */
+static int check_parts(const book *b) {
+    const book_file *first = b->files;
+    for (int32_t i = 1; i < b->file_count; i++) {
+        const book_file *f = &b->files[i];
+        if (f->world_size != first->world_size)
+            return complain(EXIT_USAGE, "%s is of %lld processes, %s of %lld: they are no parts of one sweep", first->path,
+                            (long long)first->world_size, f->path, (long long)f->world_size);
+        if (book_rank(b, f->rank) != f)
+            return complain(EXIT_USAGE, "%s and %s are both of rank %lld: they overlap", book_rank(b, f->rank)->path, f->path, (long long)f->rank);
+        if (f->grid != first->grid)
+            return complain(EXIT_USAGE, "%s and %s have different grids: run the same command on every rank", first->path, f->path);
+        if (f->knows_device && first->knows_device && f->on_gpu != first->on_gpu)
+            return complain(EXIT_USAGE, "%s was measured on %s, %s on %s: their times do not belong into one file", first->path, first->device,
+                            f->path, f->device);
+    }
+    return 0;
+}
+/* How many ranks have not finished; the first ones are named in `text`. */
+static int64_t missing_ranks(const book *b, char *text, size_t capacity) {
+    int64_t missing = 0, world_size = b->files[0].world_size;
+    size_t used = 0;
+    text[0] = 0;
+    for (int64_t r = 0; r < world_size && r < 1000000; r++) {
+        const book_file *f = book_rank(b, r);
+        if (f && f->is_finished) continue;
+        if (missing++ < 4)
+            used += (size_t)snprintf(text + used, capacity - used, "%srank %lld (%s)", missing > 1 ? ", " : "", (long long)r,
+                                     !f ? "no journal" : is_locked(f->fd) ? "still running" : "stopped");
+        else if (missing == 6) used += (size_t)snprintf(text + used, capacity - used, " and more");
+    }
+    return missing;
+}
+static int64_t missing_points(const book *b) {
+    int64_t missing = 0;
+    for (int32_t i = 0; i < b->cell_count; i++)
+        if (b->cells[i].is_wanted) missing += b->sets[b->cells[i].set].sample_count - b->cells[i].closed;
+    return missing;
+}
+/* Journals of the book -> files. */
+static int merge_book(book *b, const char *folder, int partial, summaries *results) {
+    char text[400];
+    int64_t missing;
+    int code = check_parts(b);
+    if (!code) code = book_sort(b);
+    if (code) return code;
+    if ((missing = missing_ranks(b, text, sizeof text)) > 0 && !partial)
+        return complain(EXIT_WORK, "not merged: %lld of %lld ranks are not finished: %s; run the part of rank R with RANK=R WORLD_SIZE=%lld and "
+                        "the same command, or merge with --partial", (long long)missing, (long long)b->files[0].world_size, text,
+                        (long long)b->files[0].world_size);
+    if ((missing = missing_points(b)) > 0 && !partial)
+        return complain(EXIT_WORK, "not merged: %lld points are missing, their lines are damaged; run the same sweep command again, or merge with "
+                        "--partial", (long long)missing);
+    return write_results(b, folder, results);
+}
+/* What the merge was made from: the same text again means that there is nothing to do. */
+static void merge_state(const book *b, char *text, size_t capacity) {
+    uint64_t h = hash_text(HASH_START, VLMPROF_VERSION);
+    for (int64_t r = 0; r < b->files[0].world_size && book_rank(b, r); r++) h = hash_number(h, book_rank(b, r)->end);
+    snprintf(text, capacity, "merged %s %016llx\n", b->plan, (unsigned long long)h);
+}
+/* Holds the folder's merge lock while its file is open; -1 after a message. */
+static int merge_lock(const char *folder) {
+    char *path = join_path(folder, ".vlmprof-merge");
+    int fd = open(path, O_RDWR | O_CREAT, 0666);
+    if (fd < 0) complain(EXIT_OUTPUT, "%s cannot be opened: %s", path, strerror(errno));
+    else lock_file(fd, 1);
+    free(path);
+    return fd;
+}
+static int are_files_there(const sweep *x) {
+    int there = 1;
+    for (size_t i = 0; i < x->p.cell_count; i++) {
+        char *path = join_path(text_of(x->o, "output_dir"), x->p.cells[i].file_name);
+        there &= access(path, F_OK) == 0;
+        free(path);
+    }
+    return there;
+}
+/* After the last point: the files of a sweep; of several processes the one that finds all others finished writes them, once. */
+static int sweep_merge(sweep *x) {
+    const char *folder = text_of(x->o, "output_dir");
+    char state[96], before[96] = "", text[400];
+    int code, fd = merge_lock(folder);
+    book all;
+    if (fd < 0) return EXIT_OUTPUT;
+    memset(&all, 0, sizeof all);
+    if (read(fd, before, sizeof before - 1) < 0) before[0] = 0;
+    code = read_folder(&all, folder, &x->j);
+    if (!code) merge_state(&all, state, sizeof state);
+    if (!code && missing_ranks(&all, text, sizeof text)) {
+        if (!given(x->o, "quiet"))
+            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n", x->rank.rank,
+                    x->rank.world_size, text, strstr(text, "(stopped)") || strstr(text, "(no journal)")
+                    ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command" : "");
+    } else if (!code && (x->rank.world_size == 1 || strcmp(before, state) || !are_files_there(x))) {
+        code = merge_book(&all, folder, 0, &x->results);
+        x->has_merged = !code;
+        if (!code && (pwrite(fd, state, strlen(state), 0) != (ssize_t)strlen(state) || ftruncate(fd, (off_t)strlen(state)) || fsync(fd)))
+            code = complain(EXIT_OUTPUT, "%s/.vlmprof-merge cannot be written: %s", folder, strerror(errno));
+    }
+    book_free(&all);
+    close(fd);
+    return code;
+}
+
+/* ---- what is told at the end */
+static void print_results(const summaries *all) {
+    int width = 20;
+    for (size_t i = 0; i < all->count; i++) {
+        const char *name = strrchr(all->items[i].path, '/');
+        int bytes = (int)strlen(name ? name + 1 : all->items[i].path) - 5;
+        if (bytes > width) width = bytes;
+    }
+    fprintf(stderr, "%-*s %9s %9s %9s %9s %9s %9s %9s %9s\n", width, "P50 over samples, ms", "vision", "prefill", "decode", "total", "TTFT", "TPOT",
+            "tokens/s", "accuracy");
+    for (size_t i = 0; i < all->count; i++) {
+        static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN};
+        const summary *s = &all->items[i];
+        const char *name = strrchr(s->path, '/') ? strrchr(s->path, '/') + 1 : s->path;
+        fprintf(stderr, "%-*.*s", width, (int)strlen(name) - 5, name);
+        for (int k = 0; k < 6; k++) {
+            if (isfinite(s->p50[columns[k]])) fprintf(stderr, " %9.3f", s->p50[columns[k]]); else fprintf(stderr, " %9s", "-");
+        }
+        if (isfinite(s->rate)) fprintf(stderr, " %9.2f", s->rate); else fprintf(stderr, " %9s", "-");
+        if (isfinite(s->accuracy)) fprintf(stderr, " %9.4f\n", s->accuracy); else fprintf(stderr, " %9s\n", "-");
+    }
+}
+static void put_results(vp_json_writer *w, const summaries *all) {
+    vp_json_key(w, "configurations");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < all->count; i++) {
+        const summary *s = &all->items[i];
+        vp_json_begin_object(w);
+        put_text(w, "file", s->path);
+        put_int(w, "num_ok", s->ok);
+        put_int(w, "num_failed", s->failed);
+        put_int(w, "num_missing", s->missing);
+        for (int k = 0; k < METRIC_STAGE; k++) {
+            char key[64];
+            snprintf(key, sizeof key, "%s_p50", METRIC_KEYS[k]);
+            put_double(w, key, s->p50[k]);
+        }
+        put_double(w, "tokens_per_s_p50", s->rate);
+        put_double(w, "accuracy", s->accuracy);
+        put_int(w, "accuracy_count", s->accuracy_count);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static int print_summary(const sweep *x, int code) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
+    vp_json_begin_object(&w);
+    put_text(&w, "output_dir", text_of(x->o, "output_dir"));
+    put_text(&w, "status", code ? "complete with failures" : "complete");
+    put_text(&w, "journal", x->j.path);
+    put_int(&w, "rank", x->rank.rank);
+    put_int(&w, "world_size", x->rank.world_size);
+    put_bool(&w, "merged", x->has_merged);
+    put_int(&w, "points", (int64_t)x->point_count);
+    put_int(&w, "measured_now", (int64_t)(x->done - x->done_before));
+    put_int(&w, "runs_now", x->runs_now);
+    put_int(&w, "failed", x->failed);
+    put_bool(&w, "synthetic", x->m.synthetic);
+    put_results(&w, &x->results);
+    vp_json_end_object(&w);
+    if (vp_json_finish(&w) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    putchar('\n');
+    return code;
+}
+static int sweep_report(const sweep *x) {
+    int quiet = given(x->o, "quiet"), code = x->failed ? EXIT_WORK : 0;
+    char rank[64] = "";
+    if (interrupted) {
+        sweep_message(x, "interrupted");
+        return EXIT_INTERRUPTED;
+    }
+    if (x->rank.world_size > 1) snprintf(rank, sizeof rank, "rank %d of %d: ", x->rank.rank, x->rank.world_size);
+    if (!quiet && x->results.count && (!code || isatty(STDERR_FILENO))) print_results(&x->results); /* a failing command says little */
+    if (!quiet)
+        fprintf(stderr, "vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank, x->p.cell_count, x->point_count,
+                x->done - x->done_before, (long long)x->failed, text_of(x->o, "output_dir"),
+                x->m.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
+    if (x->p.repeats && !quiet)
+        fprintf(stderr, "vlmprof: %s repeats points %zu times; each was measured once\n", text_of(x->o, "sampling_strategy"), x->p.repeats);
+    if (x->failed)
+        fprintf(stderr, "vlmprof: failed points are rows with status \"failed\" and a reason in the result files; --retry_failed measures them "
+                "again\n");
+    return given(x->o, "json") ? print_summary(x, code) : code;
+}
+
+/* ---- before the first point */
+static const char *environment(void *user, const char *name) {
+    (void)user;
+    return getenv(name);
+}
+/* Which part of the sweep this process has, and on which device. */
+static int sweep_rank(sweep *x) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = vp_rank_from_environment(environment, NULL, &x->rank, &error);
+    const char *device = text_of(x->o, "device");
+    int32_t visible = 0, index;
+    if (r != VP_OK) return complain_result(EXIT_USAGE, "environment", r, &error);
+    snprintf(x->device, sizeof x->device, "%s", device);
+    if (x->rank.world_size < 2 || (strcmp(device, "auto") && strcmp(device, "cuda")) || vp_device_count(&visible, NULL) != VP_OK) return 0;
+    index = vp_rank_device(&x->rank, visible);
+    if (index < 0 && x->rank.local_rank < 0) index = x->rank.rank % visible; /* run alone, by RANK and WORLD_SIZE only */
+    snprintf(x->device, sizeof x->device, "cuda:%d", index);
+    return 0;
+}
+/* Journals of another number of processes hold samples that this process would measure again. */
+static int check_folder(const sweep *x, const char *folder) {
+    DIR *d = opendir(folder);
+    int64_t rank, world_size;
+    int code = 0;
+    for (struct dirent *e; d && !code && (e = readdir(d)) != NULL;)
+        if (parse_journal_name(e->d_name, &rank, &world_size) && world_size != x->rank.world_size)
+            code = complain(EXIT_USAGE, "%s/%s is of a sweep with %lld processes, this one has %d: go on with as many, or use another "
+                            "--output_dir", folder, e->d_name, (long long)world_size, x->rank.world_size);
+    if (d) closedir(d);
+    return code;
+}
+static int sweep_rules(sweep *x) {
+    const options *o = x->o;
+    x->rule.min_runs = number_of(o, "num_runs_per_sample");
+    x->rule.half_width = opt(o, "stop_half_width")->real / 100;
+    x->rule.confidence = 0.95;
+    x->rule.box_ns = (int64_t)(opt(o, "time_box_s")->real * 1e9);
+    x->rule.max_runs = x->rule.half_width > 0 ? number_of(o, "max_runs") : x->rule.min_runs;
+    x->max_retries = (int32_t)number_of(o, "max_retries");
+    x->bare_every = (int32_t)number_of(o, "bare_every");
+    x->timing_off = !strcmp(text_of(o, "timing"), "off");
+    x->kernel_pass = given(o, "kernel_pass") && !x->timing_off;
+    if (!(x->rule.half_width > 0) && (given(o, "max_runs") || given(o, "time_box_s")))
+        return complain(EXIT_USAGE, "--max_runs and --time_box_s go with --stop_half_width: without it every point has --num_runs_per_sample runs");
+    if (given(o, "max_runs") && x->rule.max_runs < x->rule.min_runs)
+        return complain(EXIT_USAGE, "--max_runs %lld is less than --num_runs_per_sample %lld", (long long)x->rule.max_runs,
+                        (long long)x->rule.min_runs);
+    if (x->rule.max_runs < x->rule.min_runs) x->rule.max_runs = x->rule.min_runs;
+    return 0;
+}
 static int check_sweep_options(const options *o) {
     vp_score_metric metric;
     int code;
-    if (given(o, "json") && !given(o, "plan")) return complain(EXIT_USAGE, "--json goes with --plan: a sweep's results are JSON files");
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
     if (!given(o, "output_dir") && !given(o, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
     if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK)
@@ -5628,37 +7163,71 @@ static int check_sweep_options(const options *o) {
         return complain(EXIT_USAGE, "--annotations goes with one --data file; several find theirs by their official names");
     return (code = check_device(o)) != 0 ? code : check_gemm(o);
 }
-static int sweep_prepare(sweep *x) {
-    const options *o = x->o;
+/* The journal, what it holds already, and this process' share of the points. */
+static int sweep_open(sweep *x) {
+    const char *folder = text_of(x->o, "output_dir");
+    char *status;
     int code;
-    if ((code = make_folder(text_of(o, "output_dir"))) != 0) return code;
-    if ((code = journal_open(&x->j, &x->p, text_of(o, "output_dir"), &x->scratch)) != 0) return code;
-    for (size_t i = 0; i < x->p.cell_count; i++) {
+    snprintf(x->b.plan, sizeof x->b.plan, "%016llx", (unsigned long long)x->p.fingerprint);
+    x->j.path = journal_name(folder, x->rank.rank, x->rank.world_size);
+    if ((code = make_folder(folder)) != 0 || (code = check_folder(x, folder)) != 0 || (code = journal_open(&x->j, &x->b)) != 0) return code;
+    for (size_t i = 0; i < x->p.cell_count && !code; i++) {
         cell *c = &x->p.cells[i];
-        if ((code = check_result(o, &x->p, c)) != 0) return code;
-        x->done += c->finished ? c->set->count : c->rows_done;
-        x->failed += c->finished_failures;
+        size_t first = 0, stride = 1, count = 0;
+        c->in_book = book_cell_named(&x->b, c->file_name);
+        vp_sampler_shard(c->set->count, x->rank.rank, x->rank.world_size, &first, &stride, &count);
+        x->point_count += count;
+        if (c->in_book >= 0) {
+            const book_cell *known = &x->b.cells[c->in_book];
+            x->done += (size_t)(given(x->o, "retry_failed") ? known->closed - known->failed : known->closed);
+            x->failed += given(x->o, "retry_failed") ? 0 : known->failed;
+        }
+        if ((code = check_result(folder, c->file_name, x->b.plan, &status)) == 0 && status && !x->j.end && strcmp(status, "partial")
+            && x->rank.world_size == 1)
+            code = complain(EXIT_USAGE, "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete "
+                            "it", folder, c->file_name, x->j.path);
+        free(status);
     }
     x->done_before = x->done;
-    x->runs = timings_make(x->p.run_count, x->p.new_tokens);
+    return !code && !is_same_grid(x) ? write_head(x) : code;
+}
+static int sweep_prepare(sweep *x) {
+    int code = sweep_open(x);
+    if (code) return code;
+    x->run = timings_make(1, x->p.new_tokens);
+    x->open = (open_point *)zeroed(x->p.cell_count, sizeof *x->open);
+    for (size_t i = 0; i < x->p.cell_count; i++) {
+        x->open[i].totals = (double *)zeroed((size_t)x->rule.max_runs + 1, sizeof *x->open[i].totals);
+        x->open[i].scratch = (double *)zeroed((size_t)x->rule.max_runs + 1, sizeof *x->open[i].scratch);
+    }
+    for (size_t i = 0; i < x->b.shape_count && x->kernel_pass; i++) { /* shapes that were timed kernel by kernel */
+        const book_shape *s = &x->b.shapes[i];
+        for (size_t k = 0; k < x->p.cell_count; k++) {
+            cell *c = &x->p.cells[k];
+            if (c->in_book != s->cell) continue;
+            c->shapes = (shape *)resize(c->shapes, c->shape_count + 1, sizeof *c->shapes);
+            c->shapes[c->shape_count].views = (int32_t)s->views;
+            c->shapes[c->shape_count++].sequence = (int32_t)(s->sequence / 256);
+        }
+    }
     x->s.m = &x->m;
+    x->session_at = -1;
     return 0;
 }
-
-static int sweep_report(const sweep *x) {
-    if (interrupted) {
-        sweep_message(x, "interrupted");
-        return EXIT_INTERRUPTED;
-    }
-    fprintf(stderr, "vlmprof: %zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", x->p.cell_count, x->p.point_count,
-            x->done - x->done_before,
-            (long long)x->failed, text_of(x->o, "output_dir"), x->m.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
-    if (x->p.repeats)
-        fprintf(stderr, "vlmprof: %s repeats points %zu times; each was measured once\n", text_of(x->o, "sampling_strategy"), x->p.repeats);
-    if (x->failed) fprintf(stderr, "vlmprof: failed points are rows with status \"failed\" and a reason in the result files\n");
-    return x->failed ? EXIT_WORK : 0;
+static void sweep_free(sweep *x) {
+    timings_free(x->run, 1);
+    for (size_t i = 0; x->open && i < x->p.cell_count; i++) { free(x->open[i].totals); free(x->open[i].scratch); }
+    free(x->open);
+    session_free(&x->s);
+    book_free(&x->b);
+    journal_close(&x->j);
+    plan_free(&x->p);
+    model_free(&x->m);
+    summaries_free(&x->results);
+    free(x->scratch.nodes);
+    free(x->warm);
+    free(x->held.data);
 }
-
 static int command_sweep(const options *o) {
     sweep x;
     int code;
@@ -5666,22 +7235,53 @@ static int command_sweep(const options *o) {
     x.o = o;
     x.j.fd = -1;
     sweep_runs = 1;
-    if ((code = check_sweep_options(o)) == 0 && (code = model_load(o, &x.m)) == 0) code = plan_make(o, &x.m, &x.p);
+    if ((code = check_sweep_options(o)) == 0 && (code = sweep_rules(&x)) == 0 && (code = sweep_rank(&x)) == 0
+        && (code = model_load(o, &x.m)) == 0) code = plan_make(o, &x.m, &x.p);
     if (!code && given(o, "plan")) code = show_plan(o, &x.m, &x.p);
     else if (!code && (code = sweep_prepare(&x)) == 0) {
         if (!interrupted) code = sweep_loop(&x);
-        if (!code) code = sweep_report(&x);
+        if (!code && !interrupted) code = sweep_merge(&x);
+        if (!code || code == EXIT_INTERRUPTED) code = sweep_report(&x);
     }
-    timings_free(x.runs, x.p.run_count);
-    session_free(&x.s);
-    if (x.j.reader) fclose(x.j.reader);
-    else if (x.j.fd >= 0) close(x.j.fd);
-    free(x.j.path);
-    free(x.j.session_line.data);
-    plan_free(&x.p);
-    model_free(&x.m);
-    free(x.scratch.nodes);
-    free(x.warm);
+    sweep_free(&x);
+    return code;
+}
+
+/* ---- merge by hand */
+static int command_merge(const options *o) {
+    const char *folder = text_of(o, "output_dir") ? text_of(o, "output_dir") : o->operand_count ? o->operands[0] : NULL;
+    summaries results = {NULL, 0};
+    int64_t failed = 0, missing = 0;
+    book b;
+    int code = 0, fd = -1;
+    if (!folder || !o->operand_count) return complain(EXIT_USAGE, "merge needs the folders with the journals: vlmprof merge DIR...");
+    memset(&b, 0, sizeof b);
+    for (size_t i = 0; i < o->operand_count && !code; i++) code = read_folder(&b, o->operands[i], NULL);
+    if (!code && !b.file_count) code = complain(EXIT_INPUT, "%s: there is no journal of a sweep in it", o->operands[0]);
+    if (!code) code = make_folder(folder);
+    if (!code && (fd = merge_lock(folder)) < 0) code = EXIT_OUTPUT;
+    if (!code) code = merge_book(&b, folder, given(o, "partial"), &results);
+    if (fd >= 0) close(fd);
+    for (size_t i = 0; i < results.count; i++) { failed += results.items[i].failed; missing += results.items[i].missing; }
+    if (!code && (failed || missing)) code = EXIT_WORK;
+    if (results.count && !given(o, "quiet")) {
+        if (!code || isatty(STDERR_FILENO)) print_results(&results);
+        fprintf(stderr, "vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n", results.count, b.file_count, folder,
+                (long long)failed, (long long)missing);
+    }
+    if (results.count && given(o, "json")) {
+        vp_json_writer w;
+        vp_json_writer_init_sink(&w, file_sink, stdout, 1);
+        vp_json_begin_object(&w);
+        put_text(&w, "output_dir", folder);
+        put_text(&w, "status", missing ? "partial" : failed ? "complete with failures" : "complete");
+        put_results(&w, &results);
+        vp_json_end_object(&w);
+        if (vp_json_finish(&w) != VP_OK) code = complain(EXIT_OUTPUT, "stdout cannot be written");
+        putchar('\n');
+    }
+    summaries_free(&results);
+    book_free(&b);
     return code;
 }
 
@@ -5738,12 +7338,6 @@ static int write_small(const char *folder, const char *name, const char *data, s
     if (bad) complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
     free(path);
     return bad ? EXIT_OUTPUT : 0;
-}
-static void sync_folder(const char *folder) {
-    int fd = open(folder, O_RDONLY);
-    if (fd < 0) return;
-    fsync(fd);
-    close(fd);
 }
 static void remove_staging(const char *staging) {
     names inside = {NULL, 0};

@@ -1522,7 +1522,7 @@ typedef struct vp_stage_times {
  * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
 typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef struct vp_launch {
-    const char *name;                                /* of the kernel, or "gemm", "gemm_grouped", "attention..", "copy.."; lives as long as the program */
+    const char *name;                                /* of the kernel, or "gemm", "attention..", "copy.."; static */
     int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
     int64_t begin_ns, ns;                            /* from the start of the request, on the device */
     uint64_t flops, bytes;
