@@ -222,7 +222,7 @@ static void test_intervals_golden(void) {
     ROWS(&d, list, set) {
         size_t count;
         double *values = numbers(&d, set, "values", &count), *sorted = doubles(count), low = -1.0, high = -1.0, coverage;
-        uint64_t first, last;
+        uint64_t first = 1, last = 1;
         vp_statistics s;
         CHECK_INT(vp_statistics_compute(values, count, sorted, &s), VP_OK);
         CHECK_INT(vp_median_interval(count, 0.95, &first, &last, &coverage), VP_OK);
@@ -357,6 +357,470 @@ static void test_statistics_golden(void) {
     document_close(&d);
 }
 
+/* ---------------------------------------------------------------------------------------------- special functions */
+/* scipy 1.17.1: stats.norm.sf and ppf, t.sf, binom.cdf, false_discovery_control, wilcoxon and mannwhitneyu (exact) */
+static void test_special(void) {
+    static const double normal[][2] = {{0, 0.5}, {0.5, 0.3085375387259869}, {-0.5, 0.6914624612740131}, {1.959963984540054, 0.025},
+        {3, 0.0013498980316300933}, {-4, 0.9999683287581669}, {8, 6.22096057427174e-16}, {20, 2.7536241186061556e-89}, {37, 5.7255712225239266e-300}};
+    static const double quantile[][2] = {{0.5, 0.0}, {0.975, 1.959963984540054}, {0.025, -1.9599639845400545}, {0.9, 1.2815515655446004},
+        {0.001, -3.090232306167813}, {1e-10, -6.361340902404056}, {1e-300, -37.0470962993612}, {0.999999, 4.753424308817087},
+        {0.07, -1.4757910281791706}, {0.93, 1.475791028179171}, {0.425, -0.18911842627279252}};
+    static const double student[][3] = {{0, 3, 0.5}, {1, 1, 0.25}, {2.5, 1, 0.12111894159084341}, {-1.3, 2, 0.8383764840919798},
+        {2.0, 4.5, 0.054128953590562495}, {12.7, 5, 2.6904813420260058e-05}, {3.0, 10, 0.006671827511284785}, {40, 10, 1.1404288715428768e-12},
+        {1.96, 1000, 0.025136592477874368}, {0.01, 30, 0.49604374628658887}, {8, 1e6, 6.227531716601252e-16}, {2.2, 1e9, 0.013903447627443001},
+        {-6, 0.7, 0.911698153406143}};
+    static const double half[][3] = {{0, 1, 0.5}, {3, 10, 0.171875}, {5, 10, 0.623046875}, {50, 100, 0.5397946186935889}, {10, 100, 1.5316450877189923e-17},
+        {0, 1000, 9.332636185032189e-302}, {499, 1000, 0.48738749091081973}, {450, 1000, 0.0008652680424882506}, {20000, 40504, 0.006221407627249208},
+        {6, 7, 0.9921875}, {7, 7, 1}, {9, 7, 1}, {0, 0, 1}};
+    double x[200], y[60], again;
+    vp_rank_test test;
+    void *scratch = memory(vp_mann_whitney_scratch_bytes(60, 60) + vp_wilcoxon_scratch_bytes(200));
+    int row;
+    check_case("distributions equal scipy's");
+    for (row = 0; row < 9; row++) NEAR(vp_normal_tail(normal[row][0]), normal[row][1], 1e-13, 0);
+    for (row = 0; row < 11; row++) NEAR(vp_normal_quantile(quantile[row][0]), quantile[row][1], 1e-14, 0);
+    for (row = 0; row < 13; row++) NEAR(vp_student_tail(student[row][0], student[row][1]), student[row][2], 1e-11, 0);
+    for (row = 0; row < 13; row++) NEAR(vp_binomial_half((uint64_t)half[row][0], (uint64_t)half[row][1]), half[row][2], 1e-12, 0);
+    for (row = 1; row < 1000; row++) { /* quantile and tail are inverse to each other */
+        again = vp_normal_tail(-vp_normal_quantile(row / 1000.0));
+        NEAR(again, row / 1000.0, 1e-14, 0);
+    }
+    CHECK(isnan(vp_normal_quantile(0)) && isnan(vp_normal_quantile(1)) && isnan(vp_normal_quantile((double)NAN)) && isnan(vp_normal_tail((double)NAN)));
+    CHECK(isnan(vp_student_tail((double)NAN, 3)) && isnan(vp_student_tail(1, 0)) && isnan(vp_student_tail(1, (double)NAN)));
+    CHECK(isnan(vp_binomial_half(3, UINT64_C(1) << 53)) && isnan(vp_mcnemar(UINT64_C(1) << 53, 1)));
+    check_case("exact rank tests of larger samples equal scipy's");
+    for (row = 0; row < 200; row++) x[row] = (row + 1) * (row % 3 == 0 ? -1.0 : 1.0);
+    {
+        double zero[200] = {0};
+        CHECK_INT(vp_wilcoxon(x, zero, 200, scratch, vp_wilcoxon_scratch_bytes(200), &test), VP_OK);
+        NEAR(test.p_exact, 3.612571671651743e-05, 1e-10, 0);
+    }
+    for (row = 0; row < 60; row++) {
+        x[row] = row * 1.01;
+        y[row] = row * 1.003 + 7.37;
+    }
+    CHECK_INT(vp_mann_whitney(x, 60, y, 60, scratch, vp_mann_whitney_scratch_bytes(60, 60), &test), VP_OK);
+    NEAR(test.p_exact, 0.030431634115095217, 1e-10, 0);
+    free(scratch);
+}
+
+static void test_adjust(void) {
+    static const double p[8] = {0.01, 0.04, 0.03, 0.005, 0.5, 0.04, 1.0, 0.2}; /* Benjamini-Hochberg: scipy; Holm: by hand */
+    static const double bh[8] = {0.04, 0.064, 0.064, 0.04, 0.5714285714285714, 0.064, 1.0, 0.26666666666666666};
+    static const double holm[8] = {0.07, 0.2, 0.18, 0.04, 1, 0.2, 1, 0.6};
+    double out[8], bad[2] = {0.5, (double)NAN};
+    uint32_t order[8];
+    int row;
+    check_case("adjusted p values");
+    CHECK_INT(vp_adjust(p, 8, VP_ADJUST_BENJAMINI_HOCHBERG, order, out), VP_OK);
+    for (row = 0; row < 8; row++) NEAR(out[row], bh[row], 1e-14, 0);
+    memcpy(out, p, sizeof out);
+    CHECK_INT(vp_adjust(out, 8, VP_ADJUST_HOLM, order, out), VP_OK);
+    for (row = 0; row < 8; row++) NEAR(out[row], holm[row], 1e-14, 0);
+    CHECK_INT(vp_adjust(p, 8, VP_ADJUST_NONE, order, out), VP_OK);
+    CHECK(memcmp(out, p, sizeof p) == 0);
+    CHECK_INT(vp_adjust(NULL, 0, VP_ADJUST_HOLM, NULL, NULL), VP_OK);
+    CHECK_INT(vp_adjust(bad, 2, VP_ADJUST_HOLM, order, out), VP_ERR_RANGE);
+    bad[1] = 1.0000001;
+    CHECK_INT(vp_adjust(bad, 2, VP_ADJUST_HOLM, order, out), VP_ERR_RANGE);
+    CHECK_INT(vp_adjust(p, 8, (vp_adjustment)7, order, out), VP_ERR_RANGE);
+    CHECK(memcmp(out, p, sizeof p) == 0);
+}
+
+/* ---------------------------------------------------------------------------------------------- fronts */
+enum { SMALL = 9 };
+/* the size of the smallest set of points that epsilon-dominates all, by trying every subset */
+static size_t smallest_cover(const double *l, const double *a, size_t n, vp_epsilon e) {
+    size_t best = n, mask, i, j;
+    for (mask = 1; mask < (size_t)1 << n; mask++) {
+        size_t size = 0, covered = 0;
+        for (i = 0; i < n; i++) size += mask >> i & 1;
+        for (i = 0; i < n; i++) {
+            for (j = 0; j < n; j++) {
+                if (!(mask >> j & 1)) continue;
+                if (l[j] <= l[i] + (e.relative ? e.latency * fabs(l[i]) : e.latency) && a[j] >= a[i] - (e.relative ? e.accuracy * fabs(a[i]) : e.accuracy)) break;
+            }
+            covered += j < n;
+        }
+        if (covered == n && size < best) best = size;
+    }
+    return best;
+}
+
+static void test_epsilon(void) {
+    const uint32_t seed = 11;
+    vp_random random;
+    int round;
+    check_case("epsilon fronts are the smallest covers (seed %u)", (unsigned)seed);
+    vp_random_seed(&random, seed);
+    for (round = 0; round < 400; round++) {
+        double l[SMALL], a[SMALL], area;
+        uint32_t front[SMALL], kept[SMALL];
+        size_t n = 1 + (size_t)vp_random_below(&random, SMALL - 1), i, j, count, kept_count, best_i;
+        vp_epsilon e;
+        for (i = 0; i < n; i++) {
+            l[i] = 50 + (double)vp_random_below(&random, 20); /* coarse: ties and equal points */
+            a[i] = (double)vp_random_below(&random, 10) / 10 + (l[i] - 50) / 40;
+        }
+        e.relative = round & 1;
+        e.latency = (e.relative ? 0.02 : 1.0) * (double)vp_random_below(&random, 4);
+        e.accuracy = (e.relative ? 0.05 : 0.07) * (double)vp_random_below(&random, 4);
+        CHECK_INT(vp_pareto_front(l, a, n, VP_PARETO_FIRST, front, &count), VP_OK);
+        CHECK_INT(vp_pareto_epsilon(l, a, n, front, count, e, kept, &kept_count), VP_OK);
+        CHECK_INT(kept_count, smallest_cover(l, a, n, e));
+        for (i = 0; i < n; i++) {
+            for (j = 0; j < kept_count; j++) {
+                const double li = l[i] + (e.relative ? e.latency * l[i] : e.latency), ai = a[i] - (e.relative ? e.accuracy * a[i] : e.accuracy);
+                if (l[kept[j]] <= li && a[kept[j]] >= ai) break;
+            }
+            CHECK(j < kept_count);
+        }
+        area = vp_pareto_area(l, a, n, front, count, 80, -1); /* against a sum over thin columns of latency, whose edges are whole numbers */
+        for (i = 50; i < 80; i++) {
+            double highest = -1;
+            for (j = 0; j < n; j++) if (l[j] <= (double)i) highest = fmax(highest, a[j]);
+            area -= highest + 1;
+        }
+        CHECK_NEAR(area, 0, 1e-9);
+        for (best_i = n, i = 0; i < n; i++) {
+            if (l[i] > 60 || a[i] < 0.3) continue;
+            if (best_i == n || a[i] > a[best_i] || (a[i] == a[best_i] && l[i] < l[best_i])) best_i = i;
+        }
+        kept[0] = 77;
+        CHECK_INT(vp_pareto_best(l, a, n, 60, 0.3, kept), best_i == n ? VP_ERR_NOT_FOUND : VP_OK);
+        CHECK_INT(kept[0], best_i == n ? 77 : best_i);
+    }
+}
+
+static void test_front_errors(void) {
+    double l[3] = {1, 2, 3}, a[3] = {1, 2, 3};
+    int32_t keys[3] = {4, 5, 4};
+    uint32_t front[3] = {9, 9, 9};
+    size_t count = 99;
+    vp_epsilon e = {0, 0, 0};
+    check_case("fronts refuse what is no number");
+    CHECK_INT(vp_pareto_front(NULL, NULL, 0, VP_PARETO_ALL, NULL, &count), VP_OK);
+    CHECK_INT(count, 0);
+    count = 99;
+    CHECK_INT(vp_pareto_front(l, a, 3, (vp_pareto_rule)4, front, &count), VP_ERR_RANGE);
+    CHECK_INT(vp_pareto_front(l, a, 3, VP_PARETO_ALL, front, NULL), VP_ERR_RANGE);
+    l[1] = (double)NAN;
+    CHECK_INT(vp_pareto_front(l, a, 3, VP_PARETO_ALL, front, &count), VP_ERR_RANGE);
+    CHECK_INT(vp_pareto_best(l, a, 3, 9, 0, front), VP_ERR_RANGE);
+    l[1] = 2;
+    a[2] = (double)INFINITY;
+    CHECK_INT(vp_pareto_front(l, a, 3, VP_PARETO_ALL, front, &count), VP_ERR_RANGE);
+    CHECK_INT(vp_pareto_front_fixed(l, a, keys, 4, 3, front, &count), VP_ERR_RANGE);
+    a[2] = 3;
+    CHECK_INT(vp_pareto_best(l, a, 3, (double)NAN, 0, front), VP_ERR_RANGE);
+    CHECK(front[0] == 9 && count == 99);
+    CHECK_INT(vp_pareto_front_fixed(l, a, keys, 4, 3, front, &count), VP_OK);
+    CHECK(count == 2 && front[0] == 0 && front[1] == 2);
+    CHECK_INT(vp_pareto_front_fixed(l, a, keys, 6, 3, front, &count), VP_OK);
+    CHECK_INT(count, 0);
+    front[0] = 1;
+    front[1] = 0;
+    CHECK_INT(vp_pareto_epsilon(l, a, 3, front, 2, e, front, &count), VP_ERR_RANGE); /* not in order */
+    front[1] = 3;
+    CHECK_INT(vp_pareto_epsilon(l, a, 3, front, 2, e, front, &count), VP_ERR_RANGE);
+    front[1] = 2;
+    e.latency = -1;
+    CHECK_INT(vp_pareto_epsilon(l, a, 3, front, 2, e, front, &count), VP_ERR_RANGE);
+    e.latency = 1;
+    e.relative = 1;
+    CHECK_INT(vp_pareto_epsilon(l, a, 3, front, 2, e, front, &count), VP_ERR_RANGE);
+    e.relative = 0;
+    e.accuracy = (double)NAN;
+    CHECK_INT(vp_pareto_epsilon(l, a, 3, front, 2, e, front, &count), VP_ERR_RANGE);
+    CHECK(isnan(vp_pareto_area(l, a, 3, front, 2, (double)NAN, 0)));
+}
+
+/* The counting through sorted samples gives what sorting every resample gives; membership is counted as it says. */
+static void test_bootstrap(void) {
+    enum { CONFIGS = 5, SAMPLES = 37, ROUNDS = 60 };
+    static const double percentiles[] = {50, 95, 99, 0, 100, 33.3, -1}, tail = 50 * (1 - 0.95);
+    double latency[CONFIGS * SAMPLES], accuracy[CONFIGS * SAMPLES], l[CONFIGS][ROUNDS], a[CONFIGS][ROUNDS], axis[CONFIGS], mean[CONFIGS], drawn[SAMPLES];
+    const size_t bytes = vp_bootstrap_scratch_bytes(CONFIGS, SAMPLES, ROUNDS);
+    void *scratch = memory(bytes);
+    vp_bootstrap_options options = vp_bootstrap_options_default();
+    vp_bootstrap_point points[CONFIGS], before[CONFIGS];
+    size_t i, c, k, p, index[SAMPLES], member[CONFIGS];
+    vp_random random;
+    check_case("bootstrap equals sorting every resample");
+    vp_random_seed(&random, 5);
+    for (i = 0; i < CONFIGS * SAMPLES; i++) {
+        latency[i] = floor(100 * vp_random_double(&random)) / 3 + 10.0 * (double)(i / SAMPLES);
+        accuracy[i] = vp_random_double(&random) < 0.3 + 0.1 * (double)(i / SAMPLES);
+    }
+    options.resamples = ROUNDS;
+    options.seed = 123;
+    for (p = 0; p < 7; p++) {
+        options.percentile = percentiles[p];
+        options.budget = 45;
+        options.min_accuracy = 0.35;
+        CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_OK);
+        vp_random_seed(&random, 123);
+        memset(member, 0, sizeof member);
+        for (k = 0; k < ROUNDS; k++) {
+            for (i = 0; i < SAMPLES; i++) index[i] = (size_t)vp_random_below(&random, SAMPLES - 1);
+            for (c = 0; c < CONFIGS; c++) {
+                vp_statistics s;
+                for (i = 0; i < SAMPLES; i++) drawn[i] = accuracy[c * SAMPLES + index[i]];
+                mean[c] = a[c][k] = vp_statistics_mean(drawn, SAMPLES);
+                for (i = 0; i < SAMPLES; i++) drawn[i] = latency[c * SAMPLES + index[i]];
+                vp_statistics_compute(drawn, SAMPLES, drawn, &s);
+                axis[c] = l[c][k] = percentiles[p] < 0 ? s.mean : vp_statistics_percentile(drawn, SAMPLES, percentiles[p]);
+            }
+            for (c = 0; c < CONFIGS; c++) {
+                int dominated = 0;
+                for (i = 0; i < CONFIGS; i++) dominated |= axis[i] <= axis[c] && mean[i] >= mean[c] && (axis[i] < axis[c] || mean[i] > mean[c]);
+                member[c] += !dominated;
+            }
+        }
+        for (c = 0; c < CONFIGS; c++) {
+            vp_statistics s;
+            double within = 0;
+            const double exact = percentiles[p] < 0 ? 1e-12 : 0.0;
+            for (k = 0; k < ROUNDS; k++) within += (l[c][k] <= 45 && a[c][k] >= 0.35) / (double)ROUNDS;
+            vp_statistics_compute(l[c], ROUNDS, l[c], &s);
+            CHECK_NEAR(points[c].latency_low, vp_statistics_percentile(l[c], ROUNDS, tail), exact * 100);
+            CHECK_NEAR(points[c].latency_high, vp_statistics_percentile(l[c], ROUNDS, 100 - tail), exact * 100);
+            vp_statistics_compute(a[c], ROUNDS, a[c], &s);
+            CHECK_NEAR(points[c].accuracy_low, vp_statistics_percentile(a[c], ROUNDS, tail), 1e-12);
+            CHECK_NEAR(points[c].accuracy_high, vp_statistics_percentile(a[c], ROUNDS, 100 - tail), 1e-12);
+            CHECK_NEAR(points[c].membership, (double)member[c] / ROUNDS, 1e-15);
+            CHECK_NEAR(points[c].within_budget, within, 1e-12);
+            memcpy(drawn, latency + c * SAMPLES, sizeof drawn);
+            vp_statistics_compute(drawn, SAMPLES, drawn, &s);
+            CHECK_NEAR(points[c].latency, percentiles[p] < 0 ? s.mean : vp_statistics_percentile(drawn, SAMPLES, percentiles[p]), exact * 100);
+        }
+    }
+    memset(before, 0x5A, sizeof before);
+    memcpy(points, before, sizeof points);
+    check_case("bootstrap refuses bad input");
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes / 2, points), VP_ERR_CAPACITY);
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, NULL, bytes, points), VP_ERR_CAPACITY);
+    CHECK_INT(vp_bootstrap(latency, accuracy, 0, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
+    CHECK_INT(vp_bootstrap(latency, accuracy, SIZE_MAX / 4, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
+    CHECK(vp_bootstrap_scratch_bytes(SIZE_MAX / 4, SAMPLES, 10) == SIZE_MAX);
+    options.percentile = (double)NAN;
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
+    options.percentile = 50;
+    options.budget = (double)NAN;
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
+    options.budget = 1;
+    options.level = 1;
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
+    options.level = 0.9;
+    options.resamples = 0;
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
+    options.resamples = ROUNDS;
+    latency[7] = (double)NAN;
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
+    CHECK(memcmp(points, before, sizeof points) == 0);
+    free(scratch);
+}
+
+/* ---------------------------------------------------------------------------------------------- regression */
+static double normal_draw(vp_random *random) {
+    double p;
+    do p = vp_random_double(random); while (!(p > 0.0));
+    return vp_normal_quantile(p);
+}
+
+static void test_linear(void) {
+    /* numpy 1.26.4 lstsq and linalg.cond of rows times the root of their weight, scipy's t */
+    static const double x1[12] = {0.76, 7.8, 4.38, 7.23, 9.78, 5.38, 5.01, 0.72, 2.68, 5.0, 6.79, 8.04};
+    static const double x2[12] = {1.9, 0.33, 1.44, 4.55, 1.07, 2.26, 4.66, 0.12, 3.0, 4.75, 1.15, 2.74};
+    static const double y[12] = {3.321, 18.259, 9.213, 12.664, 20.91, 8.919, 5.625, 1.972, 4.909, 5.459, 14.112, 16.042};
+    static const double w[12] = {1.07, 0.78, 0.95, 0.85, 1.16, 0.87, 0.96, 1.22, 0.91, 1.41, 0.68, 1.24};
+    static const double b[3] = {1.9313351933150098, 2.078249642870861, -1.225738667890735};
+    static const double se[3] = {0.9134717406741862, 0.13105134267535493, 0.231570906221327}, at[3] = {1, 4, 2};
+    double x[36], x4[48], low, high;
+    vp_linear_options options = vp_linear_options_default();
+    vp_linear fit, kept;
+    vp_linear_range range;
+    vp_error error;
+    int row;
+    check_case("weighted least squares: coefficients, errors, condition and intervals equal numpy's");
+    for (row = 0; row < 12; row++) {
+        x[3 * row] = x4[4 * row] = 1;
+        x[3 * row + 1] = x4[4 * row + 1] = x1[row];
+        x[3 * row + 2] = x4[4 * row + 3] = x2[row];
+        x4[4 * row + 2] = 2 * x1[row] - 3; /* depends on the two before it */
+    }
+    options.weights = w;
+    CHECK_INT(vp_linear_compute(x, y, 12, 3, &options, &fit, NULL), VP_OK);
+    for (row = 0; row < 3; row++) {
+        NEAR(fit.coefficient[row], b[row], 1e-12, 0);
+        NEAR(fit.error[row], se[row], 1e-12, 0);
+    }
+    NEAR(fit.sigma, 1.2840616845988448, 1e-12, 0);
+    NEAR(fit.condition, 4.990833470354863, 1e-12, 0);
+    CHECK(fit.degrees == 9 && fit.rows == 12 && fit.used_columns == 3);
+    CHECK_INT(vp_linear_interval(&fit, at, 2.0, 0.95, &range), VP_OK);
+    NEAR(range.value, 7.792856429016983, 1e-12, 0);
+    NEAR(range.mean_low, 6.869218606767861, 1e-9, 0);
+    NEAR(range.mean_high, 8.716494251266106, 1e-9, 0);
+    NEAR(range.low, 5.540770466418649, 1e-9, 0);
+    NEAR(range.high, 10.044942391615319, 1e-9, 0);
+    CHECK_INT(vp_linear_coefficient(&fit, 1, 0.95, &low, &high), VP_OK);
+    NEAR(high - low, 2 * 2.2621571628540993 * se[1], 1e-9, 0);
+    kept = fit;
+    CHECK_INT(vp_linear_compute(x4, y, 12, 4, &options, &fit, &error), VP_ERR_MISMATCH);
+    CHECK(strncmp(error.text, "column 2 ", 9) == 0 && memcmp(&fit, &kept, sizeof fit) == 0);
+    options.drop_dependent = 1;
+    CHECK_INT(vp_linear_compute(x4, y, 12, 4, &options, &fit, NULL), VP_OK);
+    for (row = 0; row < 3; row++) NEAR(fit.coefficient[row == 2 ? 3 : row], b[row], 1e-12, 0);
+    CHECK(fit.coefficient[2] == 0 && fit.state[2] == VP_LINEAR_DROPPED && fit.degrees == 9);
+    CHECK_INT(vp_linear_compute(x4, y, 2, 4, &options, &fit, NULL), VP_OK); /* two rows: two columns are enough */
+    CHECK(fit.used_columns == 2 && isnan(fit.sigma) && isnan(fit.error[0]));
+    CHECK_INT(vp_linear_interval(&fit, at, 1, 0.95, &range), VP_ERR_MISMATCH);
+    CHECK_INT(vp_linear_coefficient(&fit, 0, 0.95, &low, &high), VP_ERR_MISMATCH);
+    options.drop_dependent = 0;
+    CHECK_INT(vp_linear_compute(x, y, 2, 3, &options, &fit, &error), VP_ERR_MISMATCH);
+    CHECK(strstr(error.text, "fewer rows") != NULL);
+}
+
+/* Signs: of all supports of the signed columns, the feasible one with the least residual. */
+static void test_signs(void) {
+    enum { MOST = 6, ROWS_MOST = 40 };
+    const uint32_t seed = 77;
+    vp_random random;
+    int round;
+    check_case("signed least squares is the best of all supports (seed %u)", (unsigned)seed);
+    vp_random_seed(&random, seed);
+    for (round = 0; round < 150; round++) {
+        const size_t columns = 2 + (size_t)vp_random_below(&random, MOST - 2), rows = columns + 1 + (size_t)vp_random_below(&random, 30);
+        double x[ROWS_MOST * MOST], part[ROWS_MOST * MOST], y[ROWS_MOST], best = HUGE_VAL, got = 0;
+        unsigned char sign[MOST], all_free[MOST] = {0};
+        vp_linear_options options = vp_linear_options_default(), plain = vp_linear_options_default();
+        vp_linear fit, other;
+        size_t i, j, k, mask;
+        for (i = 0; i < rows; i++) {
+            for (j = 0; j < columns; j++) x[i * columns + j] = (0.5 + vp_random_double(&random)) * pow(10, (double)j - 2) + (j > 0 && round % 3 == 0 ? x[i * columns] : 0);
+            y[i] = normal_draw(&random) + (round & 1 ? x[i * columns] : 0);
+        }
+        for (j = 0; j < columns; j++) sign[j] = (unsigned char)(vp_random_below(&random, 3) > 0);
+        options.nonnegative = sign;
+        CHECK_INT(vp_linear_compute(x, y, rows, columns, &options, &fit, NULL), VP_OK);
+        for (i = 0; i < rows; i++) got += pow(y[i] - vp_linear_value(&fit, x + i * columns), 2);
+        for (mask = 0; mask < (size_t)1 << columns; mask++) {
+            double square = 0;
+            int fine = 1;
+            for (j = 0, k = 0; j < columns; j++) {
+                if (!(mask >> j & 1)) {
+                    fine &= sign[j];
+                    continue;
+                }
+                for (i = 0; i < rows; i++) part[i * (size_t)MOST + k] = x[i * columns + j];
+                k++;
+            }
+            for (i = 0; i < rows; i++) for (j = 0; j < k; j++) part[i * k + j] = part[i * (size_t)MOST + j]; /* closes the gaps */
+            plain.nonnegative = all_free;
+            if (!fine || (k && vp_linear_compute(part, y, rows, k, &plain, &other, NULL) != VP_OK)) continue;
+            for (j = 0, k = 0; j < columns; j++) if (mask >> j & 1) fine &= other.coefficient[k++] >= 0 || !sign[j];
+            for (i = 0; i < rows; i++) square += pow(y[i] - (k ? vp_linear_value(&other, part + i * k) : 0), 2);
+            if (fine && square < best) best = square;
+        }
+        check_note(got <= best * (1 + 1e-9), __FILE__, __LINE__, "round %d: residual %.15g, best support %.15g", round, got, best);
+        for (j = 0; j < columns; j++) CHECK(!sign[j] || (fit.coefficient[j] >= 0 && (fit.coefficient[j] > 0) == (fit.state[j] == VP_LINEAR_USED)));
+    }
+}
+
+static void test_leave_out(void) {
+    enum { DATA = 90, COLUMNS = 4, GROUPS = 7 };
+    double x[DATA * COLUMNS], y[DATA], w[DATA], part_x[DATA * COLUMNS], part_y[DATA], part_w[DATA], got[DATA], kept[DATA];
+    static const unsigned char sign[COLUMNS] = {0, 1, 1, 0};
+    const size_t bytes = vp_linear_leave_out_scratch_bytes(COLUMNS, GROUPS);
+    void *scratch = memory(bytes);
+    uint32_t groups[DATA];
+    vp_linear_options options = vp_linear_options_default(), other;
+    vp_random random;
+    size_t i, j, g, n;
+    int row = 0;
+    check_case("leaving a group out equals a fit without it");
+    vp_random_seed(&random, 3);
+    for (i = 0; i < DATA; i++) {
+        for (j = 0; j < COLUMNS; j++) x[i * COLUMNS + j] = j ? normal_draw(&random) * (double)j : 1;
+        y[i] = 5 + x[i * COLUMNS + 1] - x[i * COLUMNS + 2] + normal_draw(&random);
+        w[i] = 0.1 + vp_random_double(&random);
+        groups[i] = (uint32_t)vp_random_below(&random, GROUPS - 1);
+        if (groups[i] == 4) groups[i] = 5; /* group 4 is empty */
+    }
+    options.weights = w;
+    options.nonnegative = sign;
+    CHECK_INT(vp_linear_leave_out(x, y, groups, DATA, COLUMNS, GROUPS, &options, scratch, bytes, got, NULL), VP_OK);
+    for (g = 0; g < GROUPS; g++) {
+        vp_linear fit;
+        for (i = 0, n = 0; i < DATA; i++) {
+            if (groups[i] == g) continue;
+            memcpy(part_x + n * COLUMNS, x + i * COLUMNS, COLUMNS * sizeof *x);
+            part_y[n] = y[i];
+            part_w[n++] = w[i];
+        }
+        other = options;
+        other.weights = part_w;
+        CHECK_INT(vp_linear_compute(part_x, part_y, n, COLUMNS, &other, &fit, NULL), VP_OK);
+        for (i = 0; i < DATA; i++) if (groups[i] == g) NEAR(got[i], vp_linear_value(&fit, x + i * COLUMNS), 1e-10, 1e-12);
+    }
+    memcpy(kept, got, sizeof got);
+    CHECK_INT(vp_linear_leave_out(x, y, groups, DATA, COLUMNS, GROUPS, &options, scratch, bytes / 2, got, NULL), VP_ERR_CAPACITY);
+    CHECK_INT(vp_linear_leave_out(x, y, groups, DATA, COLUMNS, 3, &options, scratch, bytes, got, NULL), VP_ERR_RANGE);
+    for (i = 0; i < DATA; i++) if (groups[i] != 5) x[i * COLUMNS + 3] = 2; /* without group 5 a column is constant */
+    CHECK_INT(vp_linear_leave_out(x, y, groups, DATA, COLUMNS, GROUPS, &options, scratch, bytes, got, NULL), VP_ERR_MISMATCH);
+    CHECK(memcmp(kept, got, sizeof got) == 0);
+    free(scratch);
+}
+
+static void test_linear_errors(void) {
+    double x[4] = {1, 1, 1, 1}, y[4] = {1, 2, 3, 4}, w[4] = {1, 1, 1, 1}, scratch[4];
+    vp_linear_options options = vp_linear_options_default();
+    vp_linear_errors e, kept;
+    vp_linear fit;
+    int row = 0;
+    check_case("regression refuses bad input");
+    options.weights = w;
+    CHECK_INT(vp_linear_compute(x, y, 0, 1, &options, &fit, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_linear_compute(x, y, 4, 0, &options, &fit, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_linear_compute(x, y, 1, VP_LINEAR_COLUMNS_LIMIT + 1, &options, &fit, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_linear_compute(x, y, SIZE_MAX, 2, &options, &fit, NULL), VP_ERR_RANGE);
+    w[3] = 0;
+    CHECK_INT(vp_linear_compute(x, y, 4, 1, &options, &fit, NULL), VP_ERR_RANGE);
+    w[3] = (double)NAN;
+    CHECK_INT(vp_linear_compute(x, y, 4, 1, &options, &fit, NULL), VP_ERR_RANGE);
+    w[3] = 1;
+    x[1] = (double)INFINITY;
+    CHECK_INT(vp_linear_compute(x, y, 4, 1, &options, &fit, NULL), VP_ERR_RANGE);
+    x[1] = 1e300;
+    y[1] = 1e308;
+    CHECK_INT(vp_linear_compute(x, y, 4, 1, &options, &fit, NULL), VP_ERR_RANGE);
+    x[1] = 1;
+    y[1] = (double)NAN;
+    CHECK_INT(vp_linear_compute(x, y, 4, 1, &options, &fit, NULL), VP_ERR_RANGE);
+    y[1] = 2;
+    CHECK_INT(vp_linear_compute(x, y, 4, 1, &options, &fit, NULL), VP_OK);
+    NEAR(fit.coefficient[0], 2.5, 1e-15, 0);
+    check_case("errors of predictions");
+    CHECK_INT(vp_linear_errors_compute(y, w, 4, scratch, &e), VP_OK); /* predicted 1 for 1, 2, 3, 4 */
+    CHECK(e.count == 4 && e.mae == 1.5 && e.bias == -1.5 && e.max_absolute == 3);
+    NEAR(e.r2, 1 - 14.0 / 5, 1e-15, 0);
+    NEAR(e.rmse, sqrt(3.5), 1e-15, 0);
+    NEAR(e.mape, (1.0 / 2 + 2.0 / 3 + 3.0 / 4) / 4, 1e-15, 0);
+    NEAR(e.p95_absolute, 2.85, 1e-14, 0);
+    kept = e;
+    CHECK_INT(vp_linear_errors_compute(y, w, 0, scratch, &e), VP_ERR_RANGE);
+    w[2] = (double)NAN;
+    CHECK_INT(vp_linear_errors_compute(y, w, 4, scratch, &e), VP_ERR_RANGE);
+    CHECK(memcmp(&e, &kept, sizeof e) == 0);
+    w[2] = 1;
+    y[0] = 0;
+    CHECK_INT(vp_linear_errors_compute(y, w, 4, scratch, &e), VP_OK);
+    CHECK(isnan(e.mape) && !isnan(e.r2));
+    CHECK_INT(vp_linear_errors_compute(w, y, 4, scratch, &e), VP_OK);
+    CHECK(isnan(e.r2) && !isnan(e.mape));
+}
+
 int main(void) {
     test_pareto_golden();
     test_least_squares_golden();
@@ -365,5 +829,14 @@ int main(void) {
     test_tests_golden();
     test_recalibration_golden();
     test_statistics_golden();
+    test_special();
+    test_adjust();
+    test_epsilon();
+    test_front_errors();
+    test_bootstrap();
+    test_linear();
+    test_signs();
+    test_leave_out();
+    test_linear_errors();
     return check_done("test_analysis");
 }
