@@ -380,7 +380,7 @@ static void test_special(void) {
     for (row = 0; row < 9; row++) NEAR(vp_normal_tail(normal[row][0]), normal[row][1], 1e-13, 0);
     for (row = 0; row < 11; row++) NEAR(vp_normal_quantile(quantile[row][0]), quantile[row][1], 1e-14, 0);
     for (row = 0; row < 13; row++) NEAR(vp_student_tail(student[row][0], student[row][1]), student[row][2], student[row][1] > 1e6 ? 1e-7 : 1e-11, 0);
-    for (row = 0; row < 13; row++) NEAR(vp_binomial_half((uint64_t)half[row][0], (uint64_t)half[row][1]), half[row][2], 1e-12, 0);
+    for (row = 0; row < 13; row++) NEAR(vp_binomial_half((uint64_t)half[row][0], (uint64_t)half[row][1]), half[row][2], fmax(1e-12, 3e-16 * half[row][1]), 0);
     for (row = 1; row < 1000; row++) { /* quantile and tail are inverse to each other */
         again = vp_normal_tail(-vp_normal_quantile(row / 1000.0));
         NEAR(again, row / 1000.0, 1e-14, 0);
@@ -821,6 +821,423 @@ static void test_linear_errors(void) {
     CHECK(isnan(e.r2) && !isnan(e.mape));
 }
 
+/* ---------------------------------------------------------------------------------------------- coupling */
+/* A synthetic sweep with a known truth: configurations are a grid of knobs; a value is the sum of the truth, an effect of the sample that all
+ * configurations share, and noise. */
+enum { KNOBS = 3, GRID = 3 * 2 * 4, LEVELS_MOST = 4 };
+typedef struct sweep {
+    int32_t levels[GRID * KNOBS];
+    vp_knobs knobs;
+    double grand, main[KNOBS][LEVELS_MOST], pair[KNOBS][KNOBS][LEVELS_MOST][LEVELS_MOST]; /* each adds up to 0 over every index */
+} sweep;
+
+/* `holes`: configurations of the full grid that were not measured */
+static void sweep_make(sweep *s, vp_random *random, int coupled, int holes) {
+    static const int32_t counts[KNOBS] = {3, 2, 4};
+    int32_t a, b, i, j, c, n = 0;
+    memset(s, 0, sizeof *s);
+    s->grand = 100;
+    for (a = 0; a < KNOBS; a++) {
+        double sum = 0;
+        for (i = 0; i < counts[a]; i++) sum += s->main[a][i] = 10 * normal_draw(random);
+        for (i = 0; i < counts[a]; i++) s->main[a][i] -= sum / counts[a];
+        for (b = a + 1; b < KNOBS && coupled; b++) { /* a product of two vectors that add up to 0 */
+            double u[LEVELS_MOST], v[LEVELS_MOST], us = 0, vs = 0;
+            for (i = 0; i < counts[a]; i++) us += u[i] = 2 * normal_draw(random);
+            for (j = 0; j < counts[b]; j++) vs += v[j] = normal_draw(random);
+            for (i = 0; i < counts[a]; i++) for (j = 0; j < counts[b]; j++) s->pair[a][b][i][j] = (u[i] - us / counts[a]) * (v[j] - vs / counts[b]);
+        }
+    }
+    for (c = 0; c < GRID; c++) {
+        if (c % 5 == 3 && holes-- > 0) continue;
+        s->levels[n * KNOBS] = c / 8;
+        s->levels[n * KNOBS + 1] = c / 4 % 2;
+        s->levels[n * KNOBS + 2] = c % 4;
+        n++;
+    }
+    s->knobs.levels = s->levels;
+    s->knobs.knob_count = KNOBS;
+    memcpy(s->knobs.level_counts, counts, sizeof counts);
+    s->knobs.config_count = (size_t)n;
+}
+static double sweep_truth(const sweep *s, size_t config) {
+    const int32_t *l = s->levels + config * KNOBS;
+    double value = s->grand;
+    int a, b;
+    for (a = 0; a < KNOBS; a++) {
+        value += s->main[a][l[a]];
+        for (b = a + 1; b < KNOBS; b++) value += s->pair[a][b][l[a]][l[b]];
+    }
+    return value;
+}
+static void sweep_measure(const sweep *s, vp_random *random, double of_sample, double noise, size_t samples, double *values) {
+    size_t i, c;
+    for (i = 0; i < samples; i++) {
+        const double own = of_sample * normal_draw(random);
+        for (c = 0; c < s->knobs.config_count; c++) values[c * samples + i] = sweep_truth(s, c) + own + noise * normal_draw(random);
+    }
+}
+static double effect_truth(const sweep *s, const vp_effect *e) {
+    if (e->kind == VP_EFFECT_MEAN) return s->grand;
+    if (e->kind == VP_EFFECT_MAIN) return s->main[e->knob_a][e->level_a];
+    if (e->kind == VP_EFFECT_STEP) return s->main[e->knob_a][e->level_a] - s->main[e->knob_a][e->level_a - 1];
+    return s->pair[e->knob_a][e->knob_b][e->level_a][e->level_b];
+}
+
+static void test_effects(void) {
+    enum { SAMPLES = 6, EFFECTS = 1 + 5 + 3 + 7 + 6 + 12 + 8 };
+    double values[GRID * SAMPLES], shares[KNOBS + 3 + 1], total = 0;
+    vp_effect effects[EFFECTS], kept[EFFECTS];
+    size_t bytes, i, next;
+    void *scratch;
+    vp_random random;
+    vp_error error;
+    sweep s;
+    int holes, row = 0;
+    check_case("effects of a sweep without noise are the truth, with holes in the grid too");
+    vp_random_seed(&random, 9);
+    for (holes = 0; holes < 4; holes++) {
+        sweep_make(&s, &random, 1, holes);
+        sweep_measure(&s, &random, 30, 0, SAMPLES, values);
+        bytes = vp_effects_scratch_bytes(&s.knobs, 2);
+        scratch = memory(bytes);
+        CHECK_INT(vp_effect_count(&s.knobs, 2), EFFECTS);
+        CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, shares, &error), VP_OK);
+        for (i = 0, total = 0; i < KNOBS + 3 + 1; i++) total += shares[i];
+        for (i = 1; i < EFFECTS; i++) NEAR(effects[i].estimate, effect_truth(&s, &effects[i]), 0, 1e-10); /* the mean has the samples' effect in it */
+        if (!holes) NEAR(total, 1, 1e-12, 0);
+        CHECK(shares[KNOBS + 3] < 1e-20);
+        free(scratch);
+    }
+    check_case("effects on a full grid are differences of marginal means");
+    sweep_make(&s, &random, 1, 0);
+    sweep_measure(&s, &random, 5, 3, SAMPLES, values);
+    bytes = vp_effects_scratch_bytes(&s.knobs, 2);
+    scratch = memory(bytes);
+    CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, shares, &error), VP_OK);
+    for (i = 0; i < EFFECTS; i++) {
+        const vp_effect *e = &effects[i];
+        double each[SAMPLES];
+        vp_mean_interval want;
+        size_t k, c;
+        if (e->kind == VP_EFFECT_STEP || e->kind == VP_EFFECT_PAIR) continue;
+        for (k = 0; k < SAMPLES; k++) {
+            double sum = 0, all = 0;
+            int n = 0;
+            for (c = 0; c < GRID; c++) {
+                const int in = e->kind == VP_EFFECT_MEAN || s.levels[c * KNOBS + (size_t)e->knob_a] == e->level_a;
+                sum += in ? values[c * SAMPLES + k] : 0;
+                n += in;
+                all += values[c * SAMPLES + k] / GRID;
+            }
+            each[k] = sum / n - (e->kind == VP_EFFECT_MEAN ? 0 : all);
+        }
+        CHECK_INT(vp_paired_t(NULL, each, SAMPLES, 0.95, &want), VP_OK);
+        NEAR(e->estimate, want.mean, 0, 1e-10);
+        NEAR(e->low, want.low, 0, 1e-9);
+        NEAR(e->high, want.high, 0, 1e-9);
+        NEAR(e->p, want.p, 1e-6, 1e-12);
+    }
+    CHECK(effects[1].kind == VP_EFFECT_MAIN && effects[4].kind == VP_EFFECT_STEP && effects[4].level_a == 1 && effects[EFFECTS - 1].knob_b == 2);
+    memcpy(kept, effects, sizeof kept);
+    check_case("effects refuse what cannot be told apart, and bad input");
+    CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes / 2, effects, shares, &error), VP_ERR_CAPACITY);
+    CHECK_INT(vp_effects(&s.knobs, values, 1, 2, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 3, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, (double)NAN, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
+    s.knobs.config_count = 9; /* of the first level of knob 0 nearly alone */
+    CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_MISMATCH);
+    CHECK(strstr(error.text, "order 1") != NULL);
+    CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 1, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_MISMATCH);
+    s.knobs.config_count = GRID;
+    values[5] = (double)NAN;
+    CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
+    values[5] = 1;
+    s.levels[4] = 2;
+    CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
+    s.levels[4] = 0;
+    CHECK(memcmp(kept, effects, sizeof kept) == 0);
+    s.knobs.level_counts[0] = 0;
+    CHECK(vp_effect_count(&s.knobs, 2) == 0 && vp_effects_scratch_bytes(&s.knobs, 2) == SIZE_MAX);
+    s.knobs.level_counts[0] = 3;
+    check_case("neighbours in a knob");
+    next = 99;
+    sweep_make(&s, &random, 0, 1); /* without (0, 0, 3) */
+    CHECK(vp_knob_next(&s.knobs, 0, 2, &next) == VP_OK && next == 1);
+    CHECK(vp_knob_next(&s.knobs, 0, 0, &next) == VP_OK && next == 7);
+    CHECK(vp_knob_next(&s.knobs, 0, 1, &next) == VP_OK && next == 3);
+    CHECK(vp_knob_next(&s.knobs, 2, 2, &next) == VP_ERR_NOT_FOUND && next == 3);
+    CHECK(vp_knob_next(&s.knobs, 99, 0, &next) == VP_ERR_RANGE && vp_knob_next(&s.knobs, 0, 3, &next) == VP_ERR_RANGE && next == 3);
+    free(scratch);
+}
+
+static void test_gain(void) {
+    double l1[4] = {1, 2, 3, 4}, l2[4] = {3, 4.5, 4.5, 6}, a1[4] = {0, 1, 0, 1}, a2[4] = {1, 1, 0.5, 1}, root;
+    vp_gain gain, kept;
+    int row = 0;
+    check_case("marginal gain and Fieller's interval");
+    CHECK_INT(vp_gain_compute(l1, a1, l2, a2, 4, 0.95, &gain), VP_OK);
+    NEAR(gain.gain, 0.375 / 2.0, 1e-14, 0);
+    NEAR(gain.latency.mean, 2.0, 1e-14, 0);
+    for (root = gain.low; ; root = gain.high) { /* at both ends the difference a - r l is just significant */
+        double rest[4];
+        vp_mean_interval t;
+        int i;
+        for (i = 0; i < 4; i++) rest[i] = (a2[i] - a1[i]) - root * (l2[i] - l1[i]);
+        CHECK_INT(vp_paired_t(NULL, rest, 4, 0.95, &t), VP_OK);
+        NEAR(t.p, 0.05, 1e-6, 0);
+        if (root == gain.high) break;
+    }
+    kept = gain;
+    CHECK_INT(vp_gain_compute(l1, a1, l2, a2, 1, 0.95, &gain), VP_ERR_RANGE);
+    a2[0] = (double)NAN;
+    CHECK_INT(vp_gain_compute(l1, a1, l2, a2, 4, 0.95, &gain), VP_ERR_RANGE);
+    CHECK(memcmp(&kept, &gain, sizeof gain) == 0);
+    a2[0] = 1;
+    l2[3] = -20; /* the latency's difference may be 0 */
+    CHECK_INT(vp_gain_compute(l1, a1, l2, a2, 4, 0.95, &gain), VP_OK);
+    CHECK(gain.low == -HUGE_VAL && gain.high == HUGE_VAL);
+    CHECK_INT(vp_gain_compute(l1, a1, l1, a2, 4, 0.95, &gain), VP_OK);
+    CHECK(isnan(gain.gain));
+}
+
+/* ---------------------------------------------------------------------------------------------- latency model */
+enum { SHAPES = 6, TOP_KS = 3, BLOCKS = 3, PER_CONFIG = 12, REQUESTS = SHAPES * TOP_KS * BLOCKS * PER_CONFIG };
+static const double truth_vision[3] = {0.8, 1.9, 0.0}, truth_prefill[7] = {1.5, 0.002, 0.05, 4e-4, 2.5e-4, 8e-8, 0.0};
+static const double truth_decode[4] = {0.3, 0.02, 0.015, 2e-5}, truth_other[3] = {0.5, 0.7, 0.0};
+
+/* requests of a grid of image size, top_k and blocks, and what they cost: the truth times (1 + noise) */
+static void requests_make(vp_random *random, double noise, vp_latency_request *r, double *ms, uint32_t *config, uint32_t *size) {
+    static const double *const truth[] = {truth_vision, truth_prefill, truth_decode, truth_other};
+    static const int32_t views[SHAPES] = {2, 3, 5, 7, 10, 13}, tokens[SHAPES] = {288, 384, 544, 704, 928, 1152};
+    int32_t i, s, j, columns = 0;
+    for (i = 0; i < REQUESTS; i++) {
+        const int32_t c = i / PER_CONFIG;
+        double x[VP_LATENCY_COLUMNS_LIMIT];
+        r[i].views = views[c % SHAPES];
+        r[i].vision_tokens = tokens[c % SHAPES];
+        r[i].text_tokens = 10 + (int32_t)vp_random_below(random, 80);
+        r[i].sequence = r[i].vision_tokens + r[i].text_tokens + 40;
+        r[i].output_tokens = 1 + (int32_t)vp_random_below(random, 30);
+        r[i].tier_index = c % SHAPES / 2;
+        r[i].top_k = 4 + 4 * (c / SHAPES % TOP_KS);
+        r[i].expert_count = 64;
+        r[i].active_blocks = 12 + 2 * (c / SHAPES / TOP_KS);
+        config[i] = (uint32_t)c;
+        size[i] = (uint32_t)(c % SHAPES);
+        for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+            double sum = 0;
+            CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, &r[i], x, &columns), VP_OK);
+            for (j = 0; j < columns; j++) sum += truth[s][j] * x[j];
+            ms[i * VP_LATENCY_STAGE_COUNT + s] = sum > 0 ? sum * (1 + noise * normal_draw(random)) : (double)NAN;
+        }
+    }
+}
+
+static vp_latency_request requests[REQUESTS];
+static double request_ms[REQUESTS * VP_LATENCY_STAGE_COUNT];
+static uint32_t request_config[REQUESTS], request_size[REQUESTS];
+
+static void test_latency_rows(void) {
+    vp_latency_request r = {3, 384, 20, 430, 5, 1, 8, 64, 16};
+    double x[VP_LATENCY_COLUMNS_LIMIT];
+    int32_t columns = 0, s, j;
+    int row = 0;
+    check_case("features of a request");
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
+    CHECK(columns == 7 && x[0] == 1 && x[1] == 430 && x[2] == 16 && x[3] == 16 * 430 && x[4] == 16 * 430 * 8 && x[5] == 16.0 * 430 * 430);
+    NEAR(x[6], 16 * 64 * (1 - pow(1 - 8.0 / 64, 430)), 1e-12, 0);
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
+    CHECK(columns == 4 && x[0] == 4 && x[1] == 64 && x[2] == 512 && x[3] == 16 * (430 + 431 + 432 + 433));
+    CHECK_INT(vp_latency_row(VP_LATENCY_SEED, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
+    CHECK(columns == 7 && x[1] == 384 && x[2] == 20 && x[3] == 1 && x[4] == 8 && x[5] == 16 && x[6] == 5);
+    CHECK_INT(vp_latency_row(VP_LATENCY_MEAN, VP_LATENCY_OTHER, &r, x, &columns), VP_OK);
+    CHECK(columns == 1 && x[0] == 1);
+    for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, &r, x, &columns), VP_OK);
+        for (j = 0; vp_latency_column_name(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, j); j++) {}
+        CHECK_INT(j, columns);
+        CHECK(vp_latency_stage_name((vp_latency_stage)s) != NULL);
+    }
+    CHECK(!vp_latency_stage_name((vp_latency_stage)4) && !vp_latency_column_name(VP_LATENCY_MEAN, VP_LATENCY_VISION, 1));
+    r.top_k = 64; /* all experts are read */
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
+    CHECK(x[6] == 16 * 64);
+    r.output_tokens = 1;
+    CHECK_INT(vp_latency_row(VP_LATENCY_SEED, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
+    CHECK(x[0] == 0 && x[6] == 0);
+    columns = 77;
+    r.top_k = 65;
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_ERR_RANGE);
+    r.top_k = 8;
+    r.output_tokens = 0;
+    CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_ERR_RANGE);
+    CHECK_INT(columns, 77);
+}
+
+static double held_out_mape(vp_latency_features features, vp_latency_stage stage, const uint32_t *groups, size_t group_count) {
+    static double y[REQUESTS], predicted[REQUESTS], scratch_errors[REQUESTS];
+    const size_t bytes = vp_latency_leave_out_scratch_bytes(group_count);
+    void *scratch = memory(bytes);
+    vp_linear_errors e;
+    size_t i, n = 0;
+    for (i = 0; i < REQUESTS; i++) y[i] = request_ms[i * VP_LATENCY_STAGE_COUNT + (size_t)stage];
+    CHECK_INT(vp_latency_leave_out(features, stage, requests, y, groups, REQUESTS, group_count, scratch, bytes, predicted, NULL), VP_OK);
+    for (i = 0; i < REQUESTS; i++) {
+        CHECK(isnan(predicted[i]) == isnan(y[i]));
+        if (isnan(y[i])) continue;
+        y[n] = y[i];
+        predicted[n++] = predicted[i];
+    }
+    free(scratch);
+    CHECK_INT(vp_linear_errors_compute(y, predicted, n, scratch_errors, &e), VP_OK);
+    return e.mape;
+}
+
+static void test_latency(void) {
+    static double scratch[2 * REQUESTS], other_ms[REQUESTS * VP_LATENCY_STAGE_COUNT];
+    vp_latency_model model, kept, same;
+    vp_latency_prediction p;
+    vp_linear_range range;
+    vp_random random;
+    vp_error error;
+    int64_t begin;
+    double checksum = 0, low, high;
+    int i, s, row = 0;
+    check_case("latency model: the truth without noise, held-out errors of the noise's size with it");
+    vp_random_seed(&random, 17);
+    requests_make(&random, 0, requests, request_ms, request_config, request_size);
+    CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, REQUESTS, &model, &error), VP_OK);
+    for (i = 0; i < REQUESTS; i++) {
+        double total = 0;
+        CHECK_INT(vp_latency_predict(&model, &requests[i], &p), VP_OK);
+        for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+            const double want = isnan(request_ms[i * 4 + s]) ? 0 : request_ms[i * 4 + s];
+            NEAR(p.stage[s], want, 1e-7, 0);
+            total += want;
+        }
+        NEAR(p.total, total, 1e-7, 0);
+    }
+    for (i = 0; i < 4; i++) NEAR(model.fit[VP_LATENCY_DECODE].coefficient[i], truth_decode[i], 1e-6, 0);
+    requests_make(&random, 0.02, requests, request_ms, request_config, request_size);
+    CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, REQUESTS, &model, &error), VP_OK);
+    for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) for (i = 0; i < model.fit[s].columns; i++) CHECK(model.fit[s].coefficient[i] >= 0);
+    for (s = 0; s < 2; s++) { /* leave out configurations, then image sizes */
+        const uint32_t *groups = s ? request_size : request_config;
+        const size_t count = s ? SHAPES : SHAPES * TOP_KS * BLOCKS;
+        const double prefill = held_out_mape(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, groups, count);
+        const double decode = held_out_mape(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, groups, count);
+        CHECK(prefill < 0.02 && decode < 0.02 && prefill > 0.012 && decode > 0.012); /* mean of |noise| is 0.016 */
+        CHECK(held_out_mape(VP_LATENCY_SEED, VP_LATENCY_DECODE, groups, count) > 3 * decode);
+        CHECK(held_out_mape(VP_LATENCY_MEAN, VP_LATENCY_PREFILL, groups, count) > 5 * prefill);
+    }
+    check_case("latency model: prediction takes under a microsecond, refusals, recalibration");
+    begin = vp_clock_ns();
+    for (i = 0; i < 200000; i++) {
+        vp_latency_predict(&model, &requests[i % REQUESTS], &p);
+        checksum += p.total;
+    }
+    begin = vp_clock_ns() - begin;
+    CHECK(checksum > 0);
+    printf("a prediction takes %.0f ns\n", (double)begin / 200000);
+    CHECK_INT(vp_latency_interval(&model, VP_LATENCY_PREFILL, &requests[5], 0.95, &range), VP_OK);
+    CHECK(range.low < range.mean_low && range.mean_low < range.value && range.value < range.mean_high && range.mean_high < range.high);
+    low = range.low;
+    high = range.high;
+    same = kept = model;
+    for (i = 0; i < REQUESTS * 4; i++) other_ms[i] = 1.7 * request_ms[i] + (isnan(request_ms[i]) ? 0 : 3);
+    CHECK_INT(vp_latency_recalibrate(&model, requests, other_ms, REQUESTS, 0, scratch, &error), VP_OK);
+    CHECK_NEAR(model.affine[VP_LATENCY_PREFILL].slope, 1.7, 0.02);
+    CHECK_INT(vp_latency_interval(&model, VP_LATENCY_PREFILL, &requests[5], 0.95, &range), VP_OK);
+    NEAR(range.high - range.low, model.affine[VP_LATENCY_PREFILL].slope * (high - low), 1e-12, 0);
+    CHECK_INT(vp_latency_recalibrate(&kept, requests, request_ms, 1, 0, scratch, &error), VP_ERR_MISMATCH);
+    CHECK(memcmp(&kept, &same, sizeof kept) == 0 && strcmp(error.where, "vision") == 0);
+    requests[1] = requests[0];
+    requests[1].text_tokens++;
+    requests[1].sequence++; /* other text, the same image: the vision stage cannot be recalibrated by these two, and prefill hardly */
+    for (s = 0; s < 4; s++) request_ms[4 + s] = s == VP_LATENCY_PREFILL ? request_ms[s] + 1e-3 : (double)NAN;
+    request_ms[0] = request_ms[2] = request_ms[3] = (double)NAN;
+    requests[1].sequence = requests[0].sequence;
+    CHECK_INT(vp_latency_recalibrate(&kept, requests, request_ms, 2, 0, scratch, &error), VP_ERR_MISMATCH);
+    CHECK_INT(vp_latency_recalibrate(&kept, requests, request_ms, 2, 1, scratch, &error), VP_ERR_MISMATCH);
+    request_ms[1] = (double)INFINITY;
+    CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, 2, &kept, &error), VP_ERR_RANGE);
+    request_ms[1] = 0;
+    CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, 2, &kept, &error), VP_ERR_RANGE);
+    for (s = 0; s < 8; s++) request_ms[s] = (double)NAN;
+    CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, 2, &kept, &error), VP_ERR_MISMATCH);
+    CHECK(memcmp(&kept, &same, sizeof kept) == 0);
+    request_ms[1] = 5;
+    request_ms[5] = 5.1;
+    CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, 2, &kept, &error), VP_OK); /* two rows of one stage */
+    CHECK_INT(vp_latency_predict(&kept, &requests[0], &p), VP_OK);
+    CHECK(isnan(p.stage[VP_LATENCY_VISION]) && p.total == p.stage[VP_LATENCY_PREFILL]);
+    NEAR(p.total, 5.05, 1e-3, 0);
+    CHECK_INT(vp_latency_interval(&kept, VP_LATENCY_VISION, &requests[0], 0.95, &range), VP_ERR_MISMATCH);
+    requests[0].sequence = 0;
+    CHECK_INT(vp_latency_predict(&kept, &requests[0], &p), VP_ERR_RANGE);
+}
+
+static void test_affine(void) {
+    double x[40], y[40], same[3] = {5, 5, 5}, kept_x = 0;
+    const size_t bytes = vp_affine_curve_scratch_bytes(40, 300);
+    void *scratch = memory(bytes);
+    vp_affine_curve curve[3], kept;
+    vp_guardrail g;
+    vp_affine line;
+    vp_random random;
+    int i, row = 0;
+    check_case("recalibration: condition, learning curve");
+    vp_random_seed(&random, 2);
+    for (i = 0; i < 40; i++) {
+        x[i] = 50 + 10 * i;
+        y[i] = 1.5 * x[i] + 20 + 4 * normal_draw(&random);
+    }
+    CHECK_INT(vp_affine_fit(x, y, 3, &line), VP_OK); /* 50, 60, 70: numpy.linalg.cond of the scaled columns */
+    NEAR(line.condition, 14.764667715445208, 1e-12, 0);
+    CHECK(!line.ill_conditioned && line.count == 3);
+    CHECK_INT(vp_affine_fit(x, y, 1, &line), VP_ERR_MISMATCH);
+    CHECK_INT(vp_affine_fit(same, y, 3, &line), VP_ERR_MISMATCH);
+    same[1] = (double)NAN;
+    CHECK_INT(vp_affine_fit(same, y, 3, &line), VP_ERR_RANGE);
+    for (i = 0; i < 3; i++) {
+        static const size_t points[] = {3, 8, 30};
+        CHECK_INT(vp_affine_learning(x, y, 40, points[i], 300, 8, scratch, bytes, &curve[i]), VP_OK);
+        CHECK(curve[i].points == points[i] && curve[i].draws + curve[i].refused == 300 && curve[i].low <= curve[i].mean && curve[i].mean <= curve[i].high);
+    }
+    CHECK(curve[0].before > 0.3 && curve[0].mean < 0.1 && curve[1].mean < curve[0].mean && curve[2].mean < curve[1].mean);
+    kept = curve[0];
+    CHECK_INT(vp_affine_learning(x, y, 40, 40, 300, 8, scratch, bytes, &curve[0]), VP_ERR_RANGE);
+    CHECK_INT(vp_affine_learning(x, y, 40, 1, 300, 8, scratch, bytes, &curve[0]), VP_ERR_RANGE);
+    CHECK_INT(vp_affine_learning(x, y, 40, 5, 300, 8, scratch, bytes / 2, &curve[0]), VP_ERR_CAPACITY);
+    kept_x = y[3];
+    y[3] = 0;
+    CHECK_INT(vp_affine_learning(x, y, 40, 5, 300, 8, scratch, bytes, &curve[0]), VP_ERR_RANGE);
+    y[3] = kept_x;
+    for (i = 0; i < 40; i++) x[i] = 100 + 1e-5 * i;
+    CHECK_INT(vp_affine_learning(x, y, 40, 5, 300, 8, scratch, bytes, &curve[0]), VP_ERR_MISMATCH);
+    CHECK(memcmp(&kept, &curve[0], sizeof kept) == 0);
+    check_case("guardrail");
+    {
+        static const double predicted[6] = {90, 95, 120, 100, 130, 80}, measured[6] = {95, 111, 99, 100, 140, 105};
+        CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 100, 1, 1.1, &g), VP_OK);
+        CHECK(g.accepted == 4 && g.over_budget == 3 && g.violations == 1 && g.false_accepts == 2 && g.false_rejects == 1);
+        NEAR(g.violation_rate, 0.25, 1e-15, 0);
+        NEAR(g.false_accept_rate, 2.0 / 3, 1e-15, 0);
+        NEAR(g.false_reject_rate, 1.0 / 3, 1e-15, 0);
+        CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 10, 1, 1.1, &g), VP_OK);
+        CHECK(isnan(g.violation_rate) && g.false_accept_rate == 0 && isnan(g.false_reject_rate));
+        CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 100, 1.2, 1.1, &g), VP_OK);
+        CHECK(g.accepted == 1 && g.false_accepts == 1);
+        CHECK_INT(vp_guardrail_compute(predicted, measured, 0, 100, 1, 1.1, &g), VP_ERR_RANGE);
+        CHECK_INT(vp_guardrail_compute(predicted, measured, 6, (double)NAN, 1, 1.1, &g), VP_ERR_RANGE);
+        CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 100, 0, 1.1, &g), VP_ERR_RANGE);
+        CHECK_INT(vp_guardrail_compute(predicted, measured, 6, 100, 1, 0.9, &g), VP_ERR_RANGE);
+        CHECK_INT(g.accepted, 1);
+    }
+    free(scratch);
+}
+
 int main(void) {
     test_pareto_golden();
     test_least_squares_golden();
@@ -838,5 +1255,10 @@ int main(void) {
     test_signs();
     test_leave_out();
     test_linear_errors();
+    test_effects();
+    test_gain();
+    test_latency_rows();
+    test_latency();
+    test_affine();
     return check_done("test_analysis");
 }
