@@ -1238,7 +1238,303 @@ static void test_affine(void) {
     free(scratch);
 }
 
+/* ---------------------------------------------------------------------------------------------- known truth, many times
+ * How often a 95 % interval holds the truth. 1,000 repetitions must give 93 to 97 %; with fewer (make test) 3 standard errors more are allowed. */
+static int repeats = 200;
+
+static void check_coverage(const char *what, double held, double trials) {
+    const double slack = repeats >= 1000 ? 0.0 : 3 * sqrt(0.95 * 0.05 / repeats);
+    const double share = held / trials;
+    if (repeats >= 1000) printf("coverage of %-52s %.1f %%\n", what, 100 * share);
+    check_note(share >= 0.93 - slack && share <= 0.97 + slack, __FILE__, __LINE__, "%s: %.4f of %d", what, share, repeats);
+}
+
+static void test_effect_coverage(void) {
+    enum { SAMPLES = 40, EFFECTS = 42 };
+    static double values[GRID * SAMPLES];
+    double held[4] = {0}, count[4] = {0};
+    vp_effect effects[EFFECTS];
+    size_t bytes;
+    void *scratch;
+    vp_random random;
+    sweep s;
+    int round, i, kind;
+    check_case("coverage: effects of knobs");
+    vp_random_seed(&random, 1001);
+    sweep_make(&s, &random, 1, 3);
+    bytes = vp_effects_scratch_bytes(&s.knobs, 2);
+    scratch = memory(bytes);
+    for (round = 0; round < repeats; round++) {
+        sweep_measure(&s, &random, 20, 5, SAMPLES, values);
+        CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, NULL, NULL), VP_OK);
+        for (i = 0; i < EFFECTS; i++) {
+            const double truth = effect_truth(&s, &effects[i]);
+            held[effects[i].kind] += effects[i].low <= truth && truth <= effects[i].high;
+            count[effects[i].kind]++;
+        }
+    }
+    for (kind = 0; kind < 4; kind++) {
+        static const char *const names[] = {"the grand mean", "main effects", "steps", "interactions"};
+        check_coverage(names[kind], held[kind], count[kind]);
+    }
+    free(scratch);
+}
+
+/* Latencies are lognormal, scores are right or wrong; both hang together over configurations because the samples are the same. */
+static void test_bootstrap_coverage(void) {
+    enum { CONFIGS = 4, SAMPLES = 250, ROUNDS = 400 };
+    static double latency[CONFIGS * SAMPLES], accuracy[CONFIGS * SAMPLES];
+    static const double right[CONFIGS] = {0.4, 0.6, 0.8, 0.65};
+    const size_t bytes = vp_bootstrap_scratch_bytes(CONFIGS, SAMPLES, ROUNDS);
+    void *scratch = memory(bytes);
+    vp_bootstrap_options options = vp_bootstrap_options_default();
+    vp_bootstrap_point points[CONFIGS];
+    double median = 0, mean = 0, share = 0, front = 0, off = 0, budget = 0;
+    vp_random random;
+    int round, i, c;
+    check_case("coverage: bootstrap of a front; the true front is found");
+    vp_random_seed(&random, 1002);
+    options.resamples = ROUNDS;
+    for (round = 0; round < repeats; round++) {
+        for (i = 0; i < SAMPLES; i++) {
+            const double size = normal_draw(&random), hard = vp_random_double(&random);
+            for (c = 0; c < CONFIGS; c++) {
+                latency[c * SAMPLES + i] = 100 * (1 + c) * exp(0.25 * size + 0.1 * normal_draw(&random));
+                accuracy[c * SAMPLES + i] = vp_random_below(&random, 1) ? hard < right[c] : vp_random_double(&random) < right[c];
+            }
+        }
+        options.seed = (uint32_t)round;
+        options.percentile = 50;
+        options.budget = 300;
+        CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_OK);
+        for (c = 0; c < CONFIGS; c++) {
+            median += points[c].latency_low <= 100 * (1 + c) && 100 * (1 + c) <= points[c].latency_high;
+            share += points[c].accuracy_low <= right[c] && right[c] <= points[c].accuracy_high;
+        }
+        front += points[0].membership > 0.9 && points[1].membership > 0.9 && points[2].membership > 0.9;
+        off += points[3].membership < 0.5; /* the last is slower and less accurate than the third */
+        budget += points[0].within_budget == 1 && points[3].within_budget == 0;
+        options.percentile = -1;
+        CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_OK);
+        for (c = 0; c < CONFIGS; c++) {
+            const double truth = 100 * (1 + c) * exp((0.25 * 0.25 + 0.01) / 2);
+            mean += points[c].latency_low <= truth && truth <= points[c].latency_high;
+        }
+    }
+    check_coverage("P50 of latency by bootstrap", median, CONFIGS * repeats);
+    check_coverage("the mean of latency by bootstrap", mean, CONFIGS * repeats);
+    check_coverage("accuracy by bootstrap", share, CONFIGS * repeats);
+    CHECK(front > 0.9 * repeats && off > 0.9 * repeats && budget == repeats);
+    free(scratch);
+}
+
+static void test_linear_coverage(void) {
+    enum { COUNT = 25, COLUMNS = 3 };
+    static const double truth[COLUMNS] = {3, 0.5, 2}, at[COLUMNS] = {1, 12, 1.5};
+    double x[COUNT * COLUMNS], y[COUNT], w[COUNT], coefficient = 0, line = 0, fresh = 0;
+    vp_linear_options options = vp_linear_options_default();
+    vp_linear_range range;
+    vp_linear fit;
+    vp_random random;
+    int round, i, j;
+    check_case("coverage: regression");
+    vp_random_seed(&random, 1003);
+    options.weights = w;
+    for (round = 0; round < repeats; round++) {
+        for (i = 0; i < COUNT; i++) {
+            const double mean = 3 + 0.5 * (x[3 * i + 1] = 20 * vp_random_double(&random)) + 2 * (x[3 * i + 2] = vp_random_double(&random));
+            x[3 * i] = 1;
+            w[i] = 1 / (mean * mean); /* the noise grows with the value */
+            y[i] = mean * (1 + 0.05 * normal_draw(&random));
+        }
+        CHECK_INT(vp_linear_compute(x, y, COUNT, COLUMNS, &options, &fit, NULL), VP_OK);
+        for (j = 0; j < COLUMNS; j++) {
+            double low = 0, high = 0;
+            CHECK_INT(vp_linear_coefficient(&fit, j, 0.95, &low, &high), VP_OK);
+            coefficient += low <= truth[j] && truth[j] <= high;
+        }
+        CHECK_INT(vp_linear_interval(&fit, at, 1.0 / 144, 0.95, &range), VP_OK);
+        line += range.mean_low <= 12 && 12 <= range.mean_high;
+        y[0] = 12 * (1 + 0.05 * normal_draw(&random));
+        fresh += range.low <= y[0] && y[0] <= range.high;
+    }
+    check_coverage("coefficients", coefficient, COLUMNS * repeats);
+    check_coverage("a line's mean", line, repeats);
+    check_coverage("a new measurement", fresh, repeats);
+}
+
+static void test_pair_coverage(void) {
+    enum { SAMPLES = 60 };
+    double a[SAMPLES], b[SAMPLES], c[SAMPLES], d[SAMPLES], relative = 0, logarithm = 0, difference = 0, ratio = 0, median = 0, coverage = 0;
+    vp_comparison compared;
+    vp_random random;
+    vp_gain gain;
+    int round, i;
+    check_case("coverage: comparisons, marginal gain, median");
+    vp_random_seed(&random, 1004);
+    for (round = 0; round < repeats; round++) {
+        double sorted[SAMPLES];
+        uint64_t low = 1, high = 1;
+        vp_statistics s;
+        for (i = 0; i < SAMPLES; i++) {
+            const double size = exp(0.2 * normal_draw(&random));
+            a[i] = 100 * size * exp(0.03 * normal_draw(&random));
+            b[i] = 100 * size * 1.02 * exp(0.03 * normal_draw(&random));
+            c[i] = 100 + 3 * normal_draw(&random);          /* fixed size: absolute and relative differences have a truth */
+            d[i] = 102 + 3 * normal_draw(&random);
+            sorted[i] = 0.5 + 0.1 * normal_draw(&random);
+        }
+        CHECK_INT(vp_compare_paired(a, b, SAMPLES, VP_SCALE_LOG, 0.01, 0.05, &compared), VP_OK);
+        logarithm += compared.low <= 0.02 && 0.02 <= compared.high;
+        CHECK_INT(vp_compare_paired(c, d, SAMPLES, VP_SCALE_RELATIVE, 0.01, 0.05, &compared), VP_OK);
+        relative += compared.low <= 0.02 && 0.02 <= compared.high;
+        CHECK_INT(vp_compare_paired(c, d, SAMPLES, VP_SCALE_ABSOLUTE, 1, 0.05, &compared), VP_OK);
+        difference += compared.low <= 2 && 2 <= compared.high;
+        for (i = 0; i < SAMPLES; i++) b[i] = sorted[i] + 0.1 + 0.05 * normal_draw(&random); /* 0.1 of accuracy for 2 ms */
+        CHECK_INT(vp_gain_compute(c, sorted, d, b, SAMPLES, 0.95, &gain), VP_OK);
+        ratio += gain.low <= 0.05 && 0.05 <= gain.high;
+        vp_statistics_compute(sorted, SAMPLES, sorted, &s);
+        CHECK_INT(vp_median_interval(SAMPLES, 0.95, &low, &high, &coverage), VP_OK);
+        median += sorted[low - 1] <= 0.5 && 0.5 <= sorted[high - 1];
+    }
+    check_coverage("a difference as a share (LOG)", logarithm, repeats);
+    check_coverage("a difference as a share (RELATIVE)", relative, repeats);
+    check_coverage("a difference (ABSOLUTE)", difference, repeats);
+    check_coverage("marginal gain", ratio, repeats);
+    CHECK_NEAR(median / repeats, coverage, 3 * sqrt(coverage * (1 - coverage) / repeats)); /* exact, and for 60 values above 95 % */
+}
+
+/* A/A and a planted slow-down, with as many samples as the plan says, 12 comparisons of one family at a time. */
+static void test_verdicts(void) {
+    enum { FAMILY = 12, MOST = 4000 };
+    static double first[MOST], second[MOST];
+    const double noise = 0.04, deviation = noise * sqrt(2.0);
+    vp_comparison family[FAMILY];
+    uint32_t order[FAMILY];
+    double values[FAMILY];
+    size_t n = 0, i;
+    int round, k, change, counts[3][4];
+    vp_random random;
+    check_case("A/A says SAME, 3 %% slower says SLOWER, with the planned number of samples");
+    vp_random_seed(&random, 1005);
+    CHECK_INT(vp_compare_plan(deviation, 0.01, 0.03, 0.05 / FAMILY, 0.99, &n), VP_OK);
+    CHECK(n > 100 && n <= MOST);
+    memset(counts, 0, sizeof counts);
+    for (round = 0; round < 9; round++) {
+        for (k = 0; k < FAMILY; k++) {
+            static const double factor[3] = {1.0, 1.03, 0.97};
+            change = (round + k) % 3;
+            for (i = 0; i < n; i++) {
+                const double size = 100 * exp(0.3 * normal_draw(&random));
+                first[i] = size * exp(noise * normal_draw(&random));
+                second[i] = size * factor[change] * exp(noise * normal_draw(&random));
+            }
+            CHECK_INT(vp_compare_paired(first, second, n, VP_SCALE_LOG, 0.01, 0.05, &family[k]), VP_OK);
+        }
+        CHECK_INT(vp_compare_adjust(family, FAMILY, round % 2 ? VP_ADJUST_HOLM : VP_ADJUST_BENJAMINI_HOCHBERG, 0.05, order, values), VP_OK);
+        for (k = 0; k < FAMILY; k++) counts[(round + k) % 3][family[k].verdict]++;
+    }
+    CHECK(counts[0][VP_VERDICT_SAME] >= 35 && counts[1][VP_VERDICT_SLOWER] >= 35 && counts[2][VP_VERDICT_FASTER] >= 35); /* of 36 */
+    check_case("A/A alone: SAME at least 95 of 100; with too few samples UNSURE, hardly ever SLOWER or FASTER");
+    CHECK_INT(vp_compare_plan(deviation, 0.01, 0.03, 0.05, 0.99, &n), VP_OK);
+    memset(counts, 0, sizeof counts);
+    for (round = 0; round < 200; round++) {
+        const size_t used = round < 100 ? n : 20;
+        vp_comparison c;
+        for (i = 0; i < used; i++) {
+            first[i] = 100 * exp(noise * normal_draw(&random));
+            second[i] = 100 * exp(noise * normal_draw(&random));
+        }
+        CHECK_INT(vp_compare_paired(first, second, used, VP_SCALE_RELATIVE, 0.01, 0.05, &c), VP_OK);
+        counts[round < 100 ? 0 : 1][c.verdict]++;
+    }
+    CHECK(counts[0][VP_VERDICT_SAME] >= 95);
+    CHECK(counts[1][VP_VERDICT_UNSURE] >= 85 && counts[1][VP_VERDICT_SLOWER] + counts[1][VP_VERDICT_FASTER] <= 12);
+}
+
+static void test_compare_errors(void) {
+    double a[3] = {10, 20, 30}, b[3] = {10, 20, 30};
+    vp_comparison c, kept;
+    uint32_t order[1];
+    double value[1];
+    size_t n = 7;
+    int row = 0;
+    check_case("comparisons: certain cases and bad input");
+    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_RELATIVE, 0.01, 0.05, &c), VP_OK); /* no difference, no spread */
+    CHECK(c.verdict == VP_VERDICT_SAME && c.p_difference == 1 && c.p_equivalence == 0 && c.estimate == 0);
+    b[0] = 11;
+    b[1] = 21;
+    b[2] = 31;
+    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_RELATIVE, 0.01, 0.05, &c), VP_OK);
+    CHECK(c.verdict == VP_VERDICT_SLOWER && c.p_difference == 0 && c.p_equivalence == 1);
+    NEAR(c.estimate, 0.05, 1e-15, 0);
+    CHECK_INT(vp_compare_paired(b, a, 3, VP_SCALE_ABSOLUTE, 0.5, 0.05, &c), VP_OK);
+    CHECK(c.verdict == VP_VERDICT_FASTER && c.estimate == -1);
+    CHECK_INT(vp_compare_paired(b, a, 3, VP_SCALE_ABSOLUTE, 2, 0.05, &c), VP_OK);
+    CHECK_INT(c.verdict, VP_VERDICT_SAME); /* certain, and certainly within the margin */
+    kept = c;
+    CHECK_INT(vp_compare_paired(a, b, 1, VP_SCALE_ABSOLUTE, 2, 0.05, &c), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_ABSOLUTE, 0, 0.05, &c), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_ABSOLUTE, (double)NAN, 0.05, &c), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_ABSOLUTE, 1, 0.5, &c), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_paired(a, b, 3, (vp_scale)3, 1, 0.05, &c), VP_ERR_RANGE);
+    b[2] = 0;
+    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_LOG, 1, 0.05, &c), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_paired(b, a, 3, VP_SCALE_RELATIVE, 1, 0.05, &c), VP_ERR_RANGE);
+    b[2] = (double)NAN;
+    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_ABSOLUTE, 1, 0.05, &c), VP_ERR_RANGE);
+    CHECK(memcmp(&kept, &c, sizeof c) == 0);
+    c.p_difference = (double)NAN;
+    CHECK_INT(vp_compare_adjust(&c, 1, VP_ADJUST_HOLM, 0.05, order, value), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_adjust(NULL, 0, VP_ADJUST_HOLM, 0.05, NULL, NULL), VP_OK);
+    CHECK_INT(vp_compare_plan(0.05, 0.03, 0.03, 0.05, 0.9, &n), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_plan(0.05, 0.01, 0.03, 0.05, 1, &n), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_plan(1e9, 1e-3, 1, 0.05, 0.9, &n), VP_ERR_RANGE);
+    CHECK_INT(n, 7);
+    CHECK_INT(vp_compare_plan(0, 0.01, 0.03, 0.05, 0.9, &n), VP_OK);
+    CHECK_INT(n, 2);
+    CHECK_INT(vp_compare_plan(0.1, 0.01, 0.03, 0.05, 0.9, &n), VP_OK);
+    CHECK_INT(n, 1085); /* 100 (1.6449 + 1.6449)^2 = 1082.2, and a little more for t */
+    for (row = 0; row < 4; row++) CHECK(vp_verdict_name((vp_verdict)row) != NULL);
+    CHECK(vp_verdict_name((vp_verdict)4) == NULL);
+    check_case("rank tests and t refuse bad input");
+    {
+        vp_rank_test r, before;
+        vp_mean_interval t;
+        char scratch[4096];
+        memset(&r, 0x5A, sizeof r);
+        before = r;
+        CHECK_INT(vp_wilcoxon(a, b, 3, scratch, sizeof scratch, &r), VP_ERR_RANGE);
+        CHECK_INT(vp_wilcoxon(a, a, 0, scratch, sizeof scratch, &r), VP_ERR_RANGE);
+        CHECK_INT(vp_wilcoxon(a, a, 3, scratch, 64, &r), VP_ERR_CAPACITY);
+        CHECK_INT(vp_mann_whitney(a, 3, b, 3, scratch, sizeof scratch, &r), VP_ERR_RANGE);
+        CHECK_INT(vp_mann_whitney(a, 3, a, 0, scratch, sizeof scratch, &r), VP_ERR_RANGE);
+        CHECK_INT(vp_mann_whitney(a, 3, a, 3, scratch, 64, &r), VP_ERR_CAPACITY);
+        CHECK_INT(vp_paired_t(a, b, 3, 0.95, &t), VP_ERR_RANGE);
+        CHECK_INT(vp_paired_t(a, a, 1, 0.95, &t), VP_ERR_RANGE);
+        CHECK_INT(vp_paired_t(a, a, 3, 1.0, &t), VP_ERR_RANGE);
+        CHECK(memcmp(&r, &before, sizeof r) == 0);
+        CHECK_INT(vp_wilcoxon(a, a, 3, scratch, sizeof scratch, &r), VP_OK);
+        CHECK(r.p_normal == 1 && r.used == 0 && isnan(r.p_exact));
+        b[0] = b[1] = b[2] = 4;
+        CHECK_INT(vp_mann_whitney(b, 3, b, 3, scratch, sizeof scratch, &r), VP_OK);
+        CHECK(r.p_normal == 1 && r.p_normal_continuity == 1 && isnan(r.p_exact));
+        CHECK(vp_mann_whitney_scratch_bytes(SIZE_MAX, 2) == SIZE_MAX && vp_wilcoxon_scratch_bytes(SIZE_MAX / 4) == SIZE_MAX);
+    }
+    {
+        uint64_t low = 3, high = 4;
+        double coverage = 5;
+        CHECK_INT(vp_median_interval(0, 0.95, &low, &high, &coverage), VP_ERR_RANGE);
+        CHECK_INT(vp_median_interval(UINT64_C(1) << 53, 0.95, &low, &high, &coverage), VP_ERR_RANGE);
+        CHECK_INT(vp_median_interval(9, 1, &low, &high, &coverage), VP_ERR_RANGE);
+        CHECK_INT(vp_median_interval(5, 0.95, &low, &high, &coverage), VP_ERR_MISMATCH);
+        CHECK(low == 3 && high == 4 && coverage == 5);
+    }
+}
+
 int main(void) {
+    const char *asked = getenv("VLMPROF_REPEATS");
+    if (asked && atoi(asked) > 0) repeats = atoi(asked);
     test_pareto_golden();
     test_least_squares_golden();
     test_nonnegative_golden();
@@ -1260,5 +1556,11 @@ int main(void) {
     test_latency_rows();
     test_latency();
     test_affine();
+    test_effect_coverage();
+    test_bootstrap_coverage();
+    test_linear_coverage();
+    test_pair_coverage();
+    test_verdicts();
+    test_compare_errors();
     return check_done("test_analysis");
 }
