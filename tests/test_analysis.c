@@ -635,7 +635,7 @@ static void test_linear(void) {
     static const double y[12] = {3.321, 18.259, 9.213, 12.664, 20.91, 8.919, 5.625, 1.972, 4.909, 5.459, 14.112, 16.042};
     static const double w[12] = {1.07, 0.78, 0.95, 0.85, 1.16, 0.87, 0.96, 1.22, 0.91, 1.41, 0.68, 1.24};
     static const double b[3] = {1.9313351933150098, 2.078249642870861, -1.225738667890735};
-    static const double se[3] = {0.9134717406741862, 0.13105134267535493, 0.231570906221327}, at[3] = {1, 4, 2};
+    static const double se[3] = {0.9134717406741862, 0.13105134267535493, 0.231570906221327}, at[4] = {1, 4, 2, 0};
     double x[36], x4[48], low, high;
     vp_linear_options options = vp_linear_options_default();
     vp_linear fit, kept;
@@ -698,7 +698,9 @@ static void test_signs(void) {
         vp_linear fit, other;
         size_t i, j, k, mask;
         for (i = 0; i < rows; i++) {
-            for (j = 0; j < columns; j++) x[i * columns + j] = (0.5 + vp_random_double(&random)) * pow(10, (double)j - 2) + (j > 0 && round % 3 == 0 ? x[i * columns] : 0);
+            for (j = 0; j < columns; j++) {
+                x[i * columns + j] = (0.5 + vp_random_double(&random)) * pow(10, (double)j - 2) + (j > 0 && round % 3 == 0 ? x[i * columns] : 0);
+            }
             y[i] = normal_draw(&random) + (round & 1 ? x[i * columns] : 0);
         }
         for (j = 0; j < columns; j++) sign[j] = (unsigned char)(vp_random_below(&random, 3) > 0);
