@@ -1035,6 +1035,8 @@ VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capaci
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed);
+/* The same as the VQA v2 evaluator does it, lower case last: only a capital sigma beside a deleted character can tell. The rest as above. */
+VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed);
 /* All that the VQA v2 evaluator does when the references are identical: newlines and tabs as spaces, stripped. The rest as above; never longer. */
 VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed);
 /* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone gives at most 1/3.
@@ -1069,7 +1071,6 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
  * threads: reentrant */
 /* The VQA v2 evaluator: mean over the references of min(others that match / 3, 1). When all references are identical, nothing is normalised
  * on either side and case counts. No references: VP_ERR_MISMATCH.
- * rule:    lower case comes before the punctuation, there behind it: only a capital sigma beside a deleted character can tell
  * source:  github.com/GT-Vision-Lab/VQA a013f00, PythonEvaluationTools/vqaEvaluation/vqaEval.py */
 VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
                                        size_t scratch_bytes, double *score);
@@ -1681,6 +1682,29 @@ VP_API vp_result vp_device_count(int32_t *count, vp_error *error);
 VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error);
 VP_API int32_t vp_device_toolkit(void); /* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
 
+/* What a device says of its clocks and its health at one moment. A number that the device or its driver does not tell is NaN. */
+#define VP_THROTTLE_REASONS(X) X(0, "gpu_idle") X(1, "applications_clocks_setting") X(2, "sw_power_cap") X(3, "hw_slowdown") X(4, "sync_boost") \
+    X(5, "sw_thermal_slowdown") X(6, "hw_thermal_slowdown") X(7, "hw_power_brake_slowdown") X(8, "display_clock_setting")
+#define VP_THROTTLE_SLOWED 0xecu /* the reasons that a measurement suffers from: power cap, heat, power brake */
+typedef struct vp_telemetry {
+    double sm_clock_mhz, sm_clock_max_mhz;         /* CPU: mean over the cores */
+    double memory_clock_mhz, memory_clock_max_mhz; /* GPU */
+    double power_w, power_limit_w;                 /* GPU */
+    double temperature_c;
+    double utilisation_percent;                    /* GPU: share of the last fraction of a second in which a kernel ran */
+    uint64_t throttle_reasons;                     /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
+    int has_throttle_reasons;
+    double throttle_count;                         /* CPU: how often its cores were slowed since it started; differences tell */
+} vp_telemetry;
+/* Reads them: of CUDA device `cuda_device` through NVML, opened with dlopen and found by the device's PCI address; -1: of the CPU, from /sys and
+ * /proc. Takes up to some milliseconds (the first call on a GPU more): never inside what is timed.
+ * out:     out  on success only
+ * returns: VP_OK, also when single numbers are not told; VP_ERR_UNSUPPORTED with the reason: no NVML, NVML does not know the device, or a system
+ *          that tells nothing of its CPU; VP_ERR_DEVICE no such device, or no GPU code in this build
+ * threads: reentrant */
+VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error);
+VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
+
 /* Chooses kernels, reserves memory and loads or draws the weights. "auto" takes the first CUDA device when vp_device_count says that there is
  * one, and the CPU otherwise; vp_engine_device_note then says why.
  * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must stay open as long as the
@@ -1719,7 +1743,16 @@ VP_API vp_convert_options vp_convert_options_default(void);
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
 VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
-VP_API const char *vp_engine_device_note(const vp_engine *engine);   /* why "auto" took the CPU; "" otherwise */
+/* why "auto" took the CPU, or why decode steps are not replayed as a graph on this GPU (then they are sent kernel by kernel); "" otherwise */
+VP_API const char *vp_engine_device_note(const vp_engine *engine);
+/* 1 after an error that the device does not recover from (a kernel's illegal address, a failed launch, a lost device): each request then fails
+ * with VP_ERR_DEVICE, and the engine can only be closed. Closing the last engine resets the device for this process, and a new engine may then
+ * open; where the driver refuses that too, vp_engine_open says VP_ERR_DEVICE and only a new process helps. 0: the next request can be served,
+ * also after one that failed. */
+VP_API int vp_engine_broken(const vp_engine *engine);
+/* What one time stamp (vp_stage_times.stamps) costs on this backend, reading it included: measured by this call, in some microseconds on the CPU
+ * and less than a millisecond on a GPU; 0: below the clock's resolution, -1: the device failed. Between requests only. */
+VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows; "cublas" on a GPU */
 VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
 
@@ -1742,7 +1775,22 @@ typedef struct vp_stage_times {
     int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
     int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
     unsigned char ran[VP_STAGE_COUNT];
+    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
+    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
+    unsigned char has_kernels;                       /* 0: kernel_ns says nothing */
 } vp_stage_times;
+
+/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
+ * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
+ * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
+ * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
+typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
+typedef struct vp_launch {
+    const char *name;                                /* of the kernel, or "gemm", "attention..", "copy.."; static */
+    int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
+    int64_t begin_ns, ns;                            /* from the start of the request, on the device */
+    uint64_t flops, bytes;
+} vp_launch;
 
 /* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped */
 typedef struct vp_dump {
@@ -1763,20 +1811,24 @@ typedef struct vp_request {
     const int32_t *active_blocks; int32_t active_block_count; /* ascending; a block that is not listed is the identity */
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
     const vp_dump *dump;                             /* NULL: nothing is copied */
+    vp_timing timing;
+    vp_launch *launches; int64_t launch_capacity;    /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
 } vp_request;
 
 typedef struct vp_reply {
     int32_t *tokens; int64_t *step_ns;               /* caller's, [max_new_tokens] each; step_ns[i]: decode step i < token_count - 1 on the device */
     int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
     vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
+    int64_t launch_count;                            /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
 } vp_reply;
 /* Runs a request: greedy, one token a step. N tokens take N - 1 decode steps.
  * in:      request  checked whole before anything runs: ids, positions, blocks and sizes within the model and the engine
- * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times
+ * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count
  * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched); VP_ERR_FORMAT logits that are not numbers: the weights or
- *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE a CUDA call that failed (the engine can only be closed then)
+ *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE or VP_ERR_MEMORY a CUDA call that failed: the same request may succeed when
+ *          sent again, unless vp_engine_broken
  * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same kernels
- * memory:  none
+ * memory:  none; VP_TIMING_KERNEL: 56 bytes a launch, on a GPU also two events, allocated before the request starts and kept for the next
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
  * example: cli.c, run_chain */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
@@ -2463,26 +2515,29 @@ VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t coun
 }
 
 /* heap sort: in place and without recursion, because the core has neither memory nor qsort */
-static void vp_impl_sort_int64(int64_t *values, size_t count) {
-    size_t start = count / 2, end = count, parent, child;
-    while (end > 1) {
-        int64_t held;
-        if (start > 0) {
-            held = values[--start];
-        } else {
-            held = values[--end];
-            values[end] = values[0];
-        }
-        parent = start;
-        while ((child = 2 * parent + 1) < end) {
-            if (child + 1 < end && values[child + 1] > values[child]) child++;
-            if (values[child] <= held) break;
-            values[parent] = values[child];
-            parent = child;
-        }
-        values[parent] = held;
+#define VP_IMPL_SORT(name, type)                                                     \
+    static void name(type *values, size_t count) {                                   \
+        size_t start = count / 2, end = count, parent, child;                        \
+        while (end > 1) {                                                            \
+            type held;                                                               \
+            if (start > 0) {                                                         \
+                held = values[--start];                                              \
+            } else {                                                                 \
+                held = values[--end];                                                \
+                values[end] = values[0];                                             \
+            }                                                                        \
+            parent = start;                                                          \
+            while ((child = 2 * parent + 1) < end) {                                 \
+                if (child + 1 < end && values[child + 1] > values[child]) child++;   \
+                if (values[child] <= held) break;                                    \
+                values[parent] = values[child];                                      \
+                parent = child;                                                      \
+            }                                                                        \
+            values[parent] = held;                                                   \
+        }                                                                            \
     }
-}
+VP_IMPL_SORT(vp_impl_sort_int64, int64_t)
+VP_IMPL_SORT(vp_impl_sort_double, double)
 
 VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept) {
     size_t i;
@@ -3003,28 +3058,6 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
     return sorted[high] - step;
 }
 
-/* heap sort: in place and without recursion, because the core has neither memory nor qsort */
-static void vp_impl_sort_double(double *values, size_t count) {
-    size_t start = count / 2, end = count, parent, child;
-    while (end > 1) {
-        double held;
-        if (start > 0) {
-            held = values[--start];
-        } else {
-            held = values[--end];
-            values[end] = values[0];
-        }
-        parent = start;
-        while ((child = 2 * parent + 1) < end) {
-            if (child + 1 < end && values[child + 1] > values[child]) child++;
-            if (values[child] <= held) break;
-            values[parent] = values[child];
-            parent = child;
-        }
-        values[parent] = held;
-    }
-}
-
 /* no NaN and no infinity among them */
 static int vp_impl_finite(const double *values, size_t count) {
     size_t i;
@@ -3145,11 +3178,12 @@ VP_API int vp_statistics_percentile_supported(size_t count, double percentile) {
 }
 
 VP_API size_t vp_statistics_percentile_needs(double percentile, double confidence) {
-    const double share = (percentile < 50.0 ? 100.0 - percentile : percentile) / 100.0;
+    const double rest = (percentile < 50.0 ? percentile : 100.0 - percentile) / 100.0;
     double count;
     if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return 0;
-    count = ceil(log((1.0 - confidence) * 0.5) / log(share) - 1e-9); /* share^count <= (1 - confidence) / 2 */
-    return count < 1.0 ? 1 : (size_t)count; /* at most 36 / 2^-53 */
+    count = ceil(log((1.0 - confidence) * 0.5) / log1p(-rest) - 1e-9); /* (1 - rest)^count <= (1 - confidence) / 2 */
+    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more than memory holds, as for P1e-300 */
+    return count < 1.0 ? 1 : (size_t)count;
 }
 
 VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile, double confidence, double *low,
@@ -8550,28 +8584,38 @@ static int vp_impl_score_unicode_case_ignorable(uint32_t c) {
     return 0;
 }
 
+static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
+
+/* the place of a character among them, or -1 */
+static int vp_impl_score_punctuation_index(uint32_t c) {
+    const char *found = c && c < 0x80 ? strchr(vp_impl_score_punctuation, (int)c) : NULL;
+    return found ? (int)(found - vp_impl_score_punctuation) : -1;
+}
+
+/* 1: a cased letter, 0: another, -1: neither asks nor answers. deleted: punctuation that is gone, the other becomes a space; NULL: all is there */
+static int vp_impl_score_unicode_case(uint32_t c, const unsigned char *deleted) {
+    const int index = deleted ? vp_impl_score_punctuation_index(c) : -1;
+    if (index >= 0) return deleted[index] ? -1 : 0;
+    return vp_impl_score_unicode_case_ignorable(c) ? -1 : vp_impl_score_unicode_cased(c);
+}
+
 /* A capital sigma at p: final when a cased letter stands before it and none behind it. */
-static uint32_t vp_impl_score_unicode_sigma(const char *text, const char *p, const char *end) {
+static uint32_t vp_impl_score_unicode_sigma(const char *text, const char *p, const char *end, const unsigned char *deleted) {
     const char *q = p;
     size_t bytes = 0;
     uint32_t c = 0;
-    int before = 0;
-    while (q > text) {
+    int cased = -1;
+    while (q > text && cased < 0) {
         const char *back = q - 1;
         while (back > text && q - back < 4 && ((unsigned char)*back & 0xC0) == 0x80) back--;
         c = vp_impl_score_get(back, end, &bytes);
         if (back + bytes != q) { back = q - 1; c = 0x110000u; } /* stray bytes */
         q = back;
-        if (vp_impl_score_unicode_case_ignorable(c)) continue;
-        before = vp_impl_score_unicode_cased(c);
-        break;
+        cased = vp_impl_score_unicode_case(c, deleted);
     }
-    if (!before) return 0x3C3;
-    for (q = p + 2; q < end; q += bytes) {
-        c = vp_impl_score_get(q, end, &bytes);
-        if (!vp_impl_score_unicode_case_ignorable(c)) return vp_impl_score_unicode_cased(c) ? 0x3C3 : 0x3C2;
-    }
-    return 0x3C2;
+    if (cased <= 0) return 0x3C3;
+    for (cased = -1, q = p + 2; q < end && cased < 0; q += bytes) cased = vp_impl_score_unicode_case(vp_impl_score_get(q, end, &bytes), deleted);
+    return cased > 0 ? 0x3C3 : 0x3C2;
 }
 
 /* moves both ends inwards over white space */
@@ -8694,13 +8738,15 @@ static const vp_impl_score_word vp_impl_score_words[] = {
 enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0], VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
 
 /* the text between its stripped ends, lower-cased, newline and tab as spaces, one character at a time */
-typedef struct vp_impl_score_lowered { const char *text, *p, *end; uint32_t pending; } vp_impl_score_lowered;
+/* deleted: lower case comes behind the punctuation; NULL: before it */
+typedef struct vp_impl_score_lowered { const char *text, *p, *end; uint32_t pending; const unsigned char *deleted; } vp_impl_score_lowered;
 
 static vp_impl_score_lowered vp_impl_score_lowered_start(const char *text) {
     vp_impl_score_lowered l;
     l.text = l.p = text;
     l.end = text + strlen(text);
     l.pending = 0;
+    l.deleted = NULL;
     vp_impl_score_strip(&l.p, &l.end);
     return l;
 }
@@ -8719,19 +8765,11 @@ static int vp_impl_score_lowered_next(vp_impl_score_lowered *l, uint32_t *code) 
     else if (c == 0x130) {
         c = 'i';
         l->pending = 0x307;
-    } else if (c == 0x3A3) c = vp_impl_score_unicode_sigma(l->text, l->p, l->end);
+    } else if (c == 0x3A3) c = vp_impl_score_unicode_sigma(l->text, l->p, l->end, l->deleted);
     else c = vp_impl_score_unicode_lower(c);
     l->p += bytes;
     *code = c;
     return 1;
-}
-
-static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
-
-/* the place of a character among them, or -1 */
-static int vp_impl_score_punctuation_index(uint32_t c) {
-    const char *found = c && c < 0x80 ? strchr(vp_impl_score_punctuation, (int)c) : NULL;
-    return found ? (int)(found - vp_impl_score_punctuation) : -1;
 }
 
 /* Which punctuation characters the whole text says to delete (the others become spaces): those that stand beside a space, or all of them
@@ -8803,7 +8841,7 @@ static void vp_impl_score_word_code(vp_impl_score_word_out *w, uint32_t c) {
     vp_impl_score_text_code(w->o, c);
 }
 
-static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o) {
+static void vp_impl_score_normalise_by(const char *text, vp_impl_score_text_out *o, int lower_last) {
     unsigned char deleted[sizeof vp_impl_score_punctuation];
     vp_impl_score_lowered l = vp_impl_score_lowered_start(text);
     vp_impl_score_word_out w;
@@ -8812,6 +8850,7 @@ static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o)
     memset(&w, 0, sizeof w);
     w.o = o;
     vp_impl_score_punctuation_scan(text, deleted);
+    if (lower_last) l.deleted = deleted;
     while (vp_impl_score_lowered_next(&l, &c)) {
         index = vp_impl_score_punctuation_index(c);
         if (index >= 0 && deleted[index]) continue;
@@ -8827,8 +8866,13 @@ static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o)
     vp_impl_score_word_end(&w);
 }
 
+static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 0); }
+static void vp_impl_score_normalise_late(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 1); }
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed) {
     return vp_impl_score_text_produce(vp_impl_score_normalise, text, out, capacity, needed);
+}
+VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_normalise_late, text, out, capacity, needed);
 }
 
 VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
@@ -8993,7 +9037,7 @@ static void vp_impl_score_lower_rule(vp_impl_score_span s, vp_impl_score_text_ou
         if (c == 0x130) {
             vp_impl_score_text_code(o, 'i');
             c = 0x307;
-        } else c = c == 0x3A3 ? vp_impl_score_unicode_sigma(s.p, p, end) : vp_impl_score_unicode_lower(c);
+        } else c = c == 0x3A3 ? vp_impl_score_unicode_sigma(s.p, p, end, NULL) : vp_impl_score_unicode_lower(c);
         vp_impl_score_text_code(o, c);
     }
 }
@@ -9340,6 +9384,7 @@ static vp_impl_score_span vp_impl_score_lower_all(vp_impl_score_pool *pool, cons
     return vp_impl_score_lower(pool, vp_impl_score_span_of(text));
 }
 static void vp_impl_score_normalise_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise(s.p, o); }
+static void vp_impl_score_late_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise_late(s.p, o); }
 static vp_impl_score_span vp_impl_score_normalised(vp_impl_score_pool *pool, const char *text) {
     return vp_impl_score_map(pool, vp_impl_score_span_of(text), vp_impl_score_normalise_rule);
 }
@@ -9425,10 +9470,10 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
         identical = vp_impl_score_same(first, vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_official_rule));
         vp_impl_score_give_back(&pool, &before);
     }
-    wanted = vp_impl_score_map(&pool, vp_impl_score_span_of(prediction), identical ? vp_impl_score_official_rule : vp_impl_score_normalise_rule);
+    wanted = vp_impl_score_map(&pool, vp_impl_score_span_of(prediction), identical ? vp_impl_score_official_rule : vp_impl_score_late_rule);
     for (i = 0; i < reference_count; i++) {
         before = pool;
-        one = identical ? first : vp_impl_score_normalised(&pool, references[i]);
+        one = identical ? first : vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_late_rule);
         matches += (size_t)vp_impl_score_same(one, wanted);
         vp_impl_score_give_back(&pool, &before);
     }
@@ -10400,6 +10445,7 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *l, const ch
         if ((found = vp_impl_caption_says(l, p, whole[i]))) vp_impl_caption_token(l, found);
     if ((found = vp_impl_caption_clitic(l, word))) vp_impl_caption_offer(l, word, found, VP_IMPL_CAPTION_TEXT, NULL);
     after = vp_impl_caption_apostrophe(l, word);
+    if (l->end - word > 3 && memcmp(word, "\xE2\x80\x98", 3) == 0 && vp_impl_caption_in(vp_impl_caption_at(l, word + 3), "tT")) after = word + 3;
     if (!after) return;
     q = vp_impl_caption_letters(l, p);
     if (q != word) return; /* only words of letters */
@@ -10549,7 +10595,9 @@ static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *l) {
     int i, c;
     for (i = 0; q && i < 2; i++) { /* up to two slashes */
         r = q + (vp_impl_caption_at(l, q) == '\\');
-        if (vp_impl_caption_at(l, r) != '/' || !(q = vp_impl_caption_slash_part(l, r + 1))) break;
+        if (vp_impl_caption_ascii_digit(q[-1]) && l->end - r > 3 && memcmp(r, "\xE2\x81\x84", 3) == 0 && vp_impl_caption_ascii_digit(r[3])) r += 2;
+        else if (vp_impl_caption_at(l, r) != '/') break;
+        if (!(q = vp_impl_caption_slash_part(l, r + 1))) break;
         vp_impl_caption_token(l, q);
     }
     for (q = p; vp_impl_caption_upper(vp_impl_caption_at(l, q)); q++) {}
@@ -10844,6 +10892,7 @@ static void vp_impl_caption_say(vp_impl_score_text_out *o, const char *text) { v
 
 static void vp_impl_caption_emit(const vp_impl_caption_lexer *l, vp_impl_score_text_out *o) {
     const char *p = l->p;
+    const size_t before = o->bytes;
     size_t bytes;
     int tag;
     if (l->kind == VP_IMPL_CAPTION_DROP) return;
@@ -10865,10 +10914,11 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *l, vp_impl_score_t
         else if (c == ')' && !tag) vp_impl_caption_say(o, "-rrb-");
         else if (vp_impl_score_unicode_space(c)) vp_impl_caption_say(o, "\xC2\xA0"); /* a blank inside a token does not part it */
         else if (c == 0x130) vp_impl_caption_say(o, "i\xCC\x87");
-        else if (c == 0x3A3) vp_impl_score_text_code(o, vp_impl_score_unicode_sigma(l->p, p, l->stop));
+        else if (c == 0x3A3) vp_impl_score_text_code(o, vp_impl_score_unicode_sigma(l->p, p, l->stop, NULL));
         else if (c > 32 && c != 127 && c != 0xAD && c < 0x110000) /* no soft hyphens, no stray bytes */
             vp_impl_score_text_code(o, vp_impl_score_unicode_lower(c));
     }
+    if (o->bytes == before + (before > 0)) o->bytes = before; /* nothing but soft hyphens and stray bytes is no word */
 }
 
 static void vp_impl_caption_tokens(const char *text, size_t bytes, vp_impl_score_text_out *o) {

@@ -70,14 +70,50 @@ typedef struct vk_queue {
     void *stream;         /* GPU: cudaStream_t */
     int error, line;      /* GPU: the first CUDA or cuBLAS status that was not success; it sticks, and nothing more is sent */
     const char *error_at; /* the call or the kernel */
+    char note[160];       /* GPU: what could not be done as it should, and was done another way */
+    int timing;           /* vp_timing of the request that runs */
+    int64_t stamps;       /* taken in it */
+    vp_launch *log;       /* VP_TIMING_KERNEL: a record of each operation; else NULL */
+    int64_t log_capacity, log_count;
+    int32_t step;         /* what the records belong to */
 } vk_queue;
-/* counts one operation; says whether it is to be sent */
-static int vk_count(vk_queue *queue, int64_t flops, int64_t bytes) {
+/* the time before (end 0) and behind (1) record `index`: on the CPU taken, on a GPU an event that vk_backend.read_log asks later */
+#ifdef VK_CUDA
+static void vk_stamp_launch(vk_queue *queue, int64_t index, int end); /* >>cuda */
+#else
+static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
+    int64_t now = vp_clock_ns();
+    vp_launch *launch = &queue->log[index];
+    queue->stamps++;
+    if (end) launch->ns = now - launch->begin_ns;
+    else launch->begin_ns = now;
+}
+#endif
+static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes) {
+    int64_t index = queue->log_count++;
+    vp_launch *launch;
+    if (index >= queue->log_capacity) return;
+    launch = &queue->log[index];
+    launch->name = name;
+    launch->stage = VP_STAGE_DECODE; /* until the end of another stage says otherwise */
+    launch->step = queue->step;
+    launch->flops = (uint64_t)flops;
+    launch->bytes = (uint64_t)bytes;
+    vk_stamp_launch(queue, index, 0);
+}
+/* Each operation goes between these two: counts it, and says whether it is to be sent; .. */
+static int vk_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes) {
     if (queue->error) return 0;
     queue->work.launches++;
     queue->work.flops += flops;
     queue->work.bytes += bytes;
-    return !queue->dry;
+    if (queue->dry) return 0;
+    if (queue->log) vk_log_begin(queue, name, flops, bytes);
+    return 1;
+}
+/* .. after it was sent */
+static void vk_end(vk_queue *queue) {
+    if (queue->log && queue->log_count <= queue->log_capacity) vk_stamp_launch(queue, queue->log_count - 1, 1);
 }
 /* threads of a block whose loops run over n elements */
 static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <= 32 ? 32 : (n + 31) / 32 * 32; }
@@ -95,9 +131,10 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) \
     do { \
-        if (vk_count(queue, (int64_t)(flops), (int64_t)(bytes))) { \
+        if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
             CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), 0, (cudaStream_t)queue->stream, __VA_ARGS__); \
             vk_cuda_check(queue, cudaGetLastError(), #name, __LINE__); \
+            vk_end(queue); \
         } \
     } while (0)
 /* keeps the first failure */
@@ -194,9 +231,10 @@ FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)
         int64_t vk_blocks = (int64_t)(blocks), vk_effort = (int64_t)(flops) + (int64_t)(bytes); \
         (void)(threads_a_block); \
         (void)vk_effort; \
-        if (!vk_count(queue, (int64_t)(flops), (int64_t)(bytes))) break; \
+        if (!vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) break; \
         VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
         for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
+        vk_end(queue); \
     } while (0)
 #define FN static inline
 #define BLK vk_block
@@ -705,24 +743,37 @@ typedef struct vk_backend {
     void (*linear)(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue);
     void (*grouped)(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue); /* without biases */
     void (*attention)(vk_queue *queue, const vk_attention_job *job);
-    void (*mark)(vk_queue *queue, int slot, const int32_t *token);                     /* a time stamp; keeps *token (NULL: nothing) for token() */
+    /* a time stamp, unless timing is off: the host's clock is returned, else 0. Keeps *token (NULL: nothing) for token() */
+    int64_t (*mark)(vk_queue *queue, int slot, const int32_t *token);
     vp_result (*wait)(vk_queue *queue, int slot, vp_error *error);                     /* until the mark is reached */
     int64_t (*between)(vk_queue *queue, int from, int to);                             /* ns between two marks that were reached */
     int32_t (*token)(vk_queue *queue, int slot);
+    int (*reserve_log)(vk_queue *queue, int64_t count);                                /* stamps of so many launches; 0: no memory, or it failed */
+    void (*read_log)(vk_queue *queue);                                                 /* times into queue->log; mark 0 began the request */
+    void (*recover)(vk_queue *queue);                                                  /* forgets the error where the device can go on; waits */
     /* only where the table says so, else NULL */
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
+    vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
     void (*expert_rows)(vk_queue *queue, const vk_expert_rows_job *job);               /* without it grouped serves single tokens too */
-    /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown */
+    /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown. What fails in recording is
+     * told by queue->note, and no request suffers from it. */
     int (*replay)(vk_queue *queue, uint64_t key);
-    void (*record)(vk_queue *queue);
+    int (*record)(vk_queue *queue); /* 0: recording does not work here */
     void (*keep)(vk_queue *queue, uint64_t key);
 } vk_backend;
 /* the functions that every backend has, in the order of the table */
 #define VK_BACKEND_FUNCTIONS(own) \
     own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, own##_use, own##_enter, own##_stage, \
-    own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, own##_attention, own##_mark, own##_wait, own##_between, own##_token
+    own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, own##_attention, own##_mark, own##_wait, own##_between, own##_token, \
+    own##_reserve_log, own##_read_log, own##_recover
 
+static void vk_no_telemetry(vp_telemetry *t) {
+    t->sm_clock_mhz = t->sm_clock_max_mhz = t->memory_clock_mhz = t->memory_clock_max_mhz = (double)NAN;
+    t->power_w = t->power_limit_w = t->temperature_c = t->utilisation_percent = t->throttle_count = (double)NAN;
+    t->throttle_reasons = 0;
+    t->has_throttle_reasons = 0;
+}
 static size_t vk_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 static size_t vk_max(size_t a, size_t b) { return a > b ? a : b; }
 static int64_t vk_linear_bytes(const vk_linear *w, int m, vk_epilogue epilogue, int wide) {
@@ -772,13 +823,15 @@ typedef struct vk_cuda {
     int half;
     cudaEvent_t sent[2]; /* the copy out of each staging half */
     int in_flight[2];
-    int64_t marks;
+    int64_t marks, timers;
     cudaEvent_t *mark;
-    int32_t *tokens; /* pinned [marks] */
+    cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
+    cudaEvent_t *timer;   /* [timers] before and behind each launch that is timed on its own */
+    int32_t *tokens;      /* pinned [marks] */
     void *scratch, *weights;
     float *scores;
     vk_recording recordings[VK_RECORDINGS];
-    int next_recording;
+    int next_recording, no_recordings;
 } vk_cuda;
 static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
 
@@ -889,6 +942,88 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
     return VP_OK;
 }
 
+/* ---- telemetry. The library stays loaded and NVML counts who started it, so nothing is kept here and any thread may ask. */
+typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
+typedef struct vk_nvml {
+    int (*start)(void);
+    int (*find)(const char *address, void **device);
+    const char *(*text)(int status);
+    int (*clock)(void *device, int kind, unsigned *mhz);
+    int (*clock_max)(void *device, int kind, unsigned *mhz);
+    int (*power)(void *device, unsigned *milliwatts);
+    int (*power_limit)(void *device, unsigned *milliwatts);
+    int (*temperature)(void *device, int sensor, unsigned *celsius);
+    int (*shares)(void *device, vk_nvml_shares *percent);
+    int (*reasons)(void *device, unsigned long long *bits);
+} vk_nvml;
+enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };
+static void vk_nvml_symbol(void *library, void *function, const char *name) { /* function: address of a function pointer; NULL: not there */
+    void *found = dlsym(library, name);
+    memcpy(function, &found, sizeof found);
+}
+static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    char text[200];
+    int status;
+    memset(nvml, 0, sizeof *nvml);
+    if (!library) {
+        const char *told = dlerror();
+        snprintf(text, sizeof text, "%.150s; it comes with the NVIDIA driver", told ? told : "libnvidia-ml.so.1 is missing");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
+    }
+    vk_nvml_symbol(library, &nvml->start, "nvmlInit_v2");
+    vk_nvml_symbol(library, &nvml->find, "nvmlDeviceGetHandleByPciBusId_v2");
+    vk_nvml_symbol(library, &nvml->text, "nvmlErrorString");
+    vk_nvml_symbol(library, &nvml->clock, "nvmlDeviceGetClockInfo");
+    vk_nvml_symbol(library, &nvml->clock_max, "nvmlDeviceGetMaxClockInfo");
+    vk_nvml_symbol(library, &nvml->power, "nvmlDeviceGetPowerUsage");
+    vk_nvml_symbol(library, &nvml->power_limit, "nvmlDeviceGetEnforcedPowerLimit");
+    vk_nvml_symbol(library, &nvml->temperature, "nvmlDeviceGetTemperature");
+    vk_nvml_symbol(library, &nvml->shares, "nvmlDeviceGetUtilizationRates");
+    vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons"); /* its name since driver 535; before: */
+    if (!nvml->reasons) vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    if (!nvml->start || !nvml->find) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", "libnvidia-ml.so.1 lacks a function that vlmprof calls");
+    status = nvml->start();
+    if (status == 0) return VP_OK;
+    snprintf(text, sizeof text, "cannot start: %.150s (status %d)", nvml->text ? nvml->text(status) : "nvmlInit_v2", status);
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
+}
+static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *error) {
+    vk_nvml nvml;
+    vk_nvml_shares shares;
+    vp_telemetry t;
+    void *device = NULL;
+    unsigned value;
+    unsigned long long bits;
+    char address[32], text[200];
+    vp_device_info info;
+    int status;
+    cudaError_t cuda_status;
+    vp_result result = vk_cuda_describe_device(index, &info, error); /* is there such a device? */
+    if (result != VP_OK) return result;
+    cuda_status = cudaDeviceGetPCIBusId(address, (int)sizeof address, index);
+    if (cuda_status != cudaSuccess) return vk_cuda_fail(error, cuda_status, "cudaDeviceGetPCIBusId");
+    result = vk_nvml_open(&nvml, error);
+    if (result != VP_OK) return result;
+    status = nvml.find(address, &device);
+    if (status) {
+        snprintf(text, sizeof text, "does not know the device at %.30s: %.100s (status %d)", address, nvml.text ? nvml.text(status) : "", status);
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
+    }
+    vk_no_telemetry(&t);
+    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_SM, &value) == 0) t.sm_clock_mhz = value;
+    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_MEMORY, &value) == 0) t.memory_clock_mhz = value;
+    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_SM, &value) == 0) t.sm_clock_max_mhz = value;
+    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_MEMORY, &value) == 0) t.memory_clock_max_mhz = value;
+    if (nvml.power && nvml.power(device, &value) == 0) t.power_w = value * 1e-3;
+    if (nvml.power_limit && nvml.power_limit(device, &value) == 0) t.power_limit_w = value * 1e-3;
+    if (nvml.temperature && nvml.temperature(device, VK_NVML_SENSOR_GPU, &value) == 0) t.temperature_c = value;
+    if (nvml.shares && nvml.shares(device, &shares) == 0) t.utilisation_percent = shares.gpu;
+    if (nvml.reasons && nvml.reasons(device, &bits) == 0) { t.throttle_reasons = bits; t.has_throttle_reasons = 1; }
+    *out = t;
+    return VP_OK;
+}
+
 /* ---- opening and closing */
 static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *what, int line) {
     if (status == CUBLAS_STATUS_SUCCESS || queue->error) return;
@@ -942,8 +1077,10 @@ static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
                     "cublasSetMathMode", __LINE__);
     return VP_OK;
 }
+static int vk_cuda_engines; /* open in this process, on any device */
 static void vk_cuda_close(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
+    int broken = queue->error != 0;
     cudaSetDevice(cuda->device); /* the caller may have gone on to another, and cuBLAS minds */
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (int i = 0; i < VK_RECORDINGS; i++)
@@ -951,6 +1088,9 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->blas.handle) cuda->blas.destroy(cuda->blas.handle);
     for (int64_t i = 0; cuda->mark && i < cuda->marks; i++)
         if (cuda->mark[i]) cudaEventDestroy(cuda->mark[i]);
+    for (int64_t i = 0; cuda->arrived && i < cuda->marks; i++)
+        if (cuda->arrived[i]) cudaEventDestroy(cuda->arrived[i]);
+    for (int64_t i = 0; i < cuda->timers; i++) cudaEventDestroy(cuda->timer[i]);
     for (int i = 0; i < 2; i++)
         if (cuda->sent[i]) cudaEventDestroy(cuda->sent[i]);
     if (cuda->staging) cudaFreeHost(cuda->staging);
@@ -958,8 +1098,13 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->tokens) cudaFreeHost(cuda->tokens);
     if (cuda->memory) cudaFree(cuda->memory);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
+    /* all engines of a process share a device's context: who closes the last one may make room for a new context */
+    if (__atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST) == 0 && broken) cudaDeviceReset();
+    cudaGetLastError();
     /* the library stays open: cuBLAS registers code with the CUDA runtime, which unloading would leave behind */
     free(cuda->mark);
+    free(cuda->arrived);
+    free(cuda->timer);
     free(cuda);
 }
 static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
@@ -978,6 +1123,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     }
     cuda = (vk_cuda *)calloc(1, sizeof *cuda);
     if (!cuda) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    __atomic_add_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cuda->device = setup->device;
     cuda->wide = setup->wide;
     status = cudaSetDevice(setup->device);
@@ -1042,9 +1188,11 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     cuda->scratch = base + at[2];
     vk_cublas_check(queue, cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES), "cublasSetWorkspace", __LINE__);
     cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
-    if (!cuda->mark) return 0;
+    cuda->arrived = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->arrived);
+    if (!cuda->mark || !cuda->arrived) return 0;
     cuda->marks = extent->marks;
-    for (int64_t i = 0; i < cuda->marks && VK_TRY(cudaEventCreate(&cuda->mark[i])); i++) {}
+    for (int64_t i = 0; i < cuda->marks && VK_TRY(cudaEventCreate(&cuda->mark[i])) &&
+         VK_TRY(cudaEventCreateWithFlags(&cuda->arrived[i], cudaEventDisableTiming)); i++) {}
     VK_TRY(cudaMallocHost((void **)&cuda->tokens, (size_t)cuda->marks * sizeof *cuda->tokens));
     return !queue->error;
 }
@@ -1062,22 +1210,27 @@ static void *vk_cuda_stage(vk_queue *queue, void *to, size_t bytes) {
 }
 static void vk_cuda_commit(vk_queue *queue, void *to, size_t bytes) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    if (!vk_count(queue, 0, (int64_t)bytes)) return;
+    if (!vk_begin(queue, "copy_to_device", 0, (int64_t)bytes)) return;
     if (!VK_TRY(cudaMemcpyAsync(to, cuda->staging + (size_t)cuda->half * VK_STAGE_BYTES, bytes, cudaMemcpyHostToDevice, cuda->stream))) return;
+    vk_end(queue);
     cuda->in_flight[cuda->half] = VK_TRY(cudaEventRecord(cuda->sent[cuda->half], cuda->stream));
 }
 static void vk_cuda_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int small = bytes <= VK_INBOX_BYTES;
-    if (!vk_count(queue, 0, (int64_t)bytes)) return;
+    if (!vk_begin(queue, "copy_to_host", 0, (int64_t)bytes)) return;
     if (!VK_TRY(cudaMemcpyAsync(small ? (void *)cuda->inbox : host, from, bytes, cudaMemcpyDeviceToHost, cuda->stream))) return;
+    vk_end(queue);
     if (VK_TRY(cudaStreamSynchronize(cuda->stream)) && small) memcpy(host, cuda->inbox, bytes);
 }
 static void vk_cuda_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
-    if (vk_count(queue, 0, 2 * (int64_t)bytes)) VK_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, vk_cuda_of(queue)->stream));
+    if (!vk_begin(queue, "copy", 0, 2 * (int64_t)bytes)) return;
+    VK_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, vk_cuda_of(queue)->stream));
+    vk_end(queue);
 }
 
 /* ---- products. cuBLAS thinks in columns: a row-major [m, n] is its column-major [n, m]. */
+/* ends what the caller's vk_begin began */
 static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type, const void *x, int ldx, int m, const vk_linear *w, float beta) {
     const float one = 1.0f;
     cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF;
@@ -1086,6 +1239,7 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
                     blas->gemm(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, w->n, m, w->k_padded, &one, w->weights, in, w->k_padded, x, in, ldx, &beta, y,
                                type, ldy, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                     "cublasGemmEx", __LINE__);
+    vk_end(queue);
 }
 static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -1094,11 +1248,11 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
     int64_t flops = vk_linear_flops(w, m, epilogue), bytes = vk_linear_bytes(w, m, epilogue, cuda->wide), results = (int64_t)m * w->n,
             products = 2 * results * w->k, operands = ((int64_t)w->n + m) * w->k * (w->wide ? 4 : 2);
     if (!w->bias && epilogue != VK_QUICKGELU) {
-        if (vk_count(queue, flops, bytes)) vk_cuda_product(queue, y, ldy, type, x, ldx, m, w, epilogue == VK_ADD_F32 ? 1.0f : 0.0f);
+        if (vk_begin(queue, "gemm", flops, bytes)) vk_cuda_product(queue, y, ldy, type, x, ldx, m, w, epilogue == VK_ADD_F32 ? 1.0f : 0.0f);
         return;
     }
     /* the epilogue is a kernel of its own, and the sums pass through memory */
-    if (vk_count(queue, products, operands + 4 * results))
+    if (vk_begin(queue, "gemm", products, operands + 4 * results))
         vk_cuda_product(queue, cuda->scratch, w->n, CUDA_R_32F, x, ldx, m, w, 0.0f);
     LAUNCH(k_finish_linear, m, vk_threads_for(w->n), flops - products, bytes - operands + 4 * results, y, (const float *)cuda->scratch, w->bias, w->n,
            ldy, (int)epilogue, cuda->wide);
@@ -1129,22 +1283,26 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     /* counted: what causal attention needs, not the squares that are computed */
     int64_t seen = job->causal ? (int64_t)rows * first + (int64_t)rows * (rows + 1) / 2 : (int64_t)rows * keys, scores = job->heads * seen,
             products = 2 * scores * hd, in_and_out = (int64_t)(rows + keys) * job->heads * hd * (int64_t)element;
-    if (vk_count(queue, products, in_and_out + scores * 4))
+    if (vk_begin(queue, "attention_scores", products, in_and_out + scores * 4)) {
         vk_cublas_check(queue,
                         blas->gemm_strided(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, keys, rows, hd, &one, k, type, job->ldk, hd, q, type, job->ldq, hd,
                                            &zero, cuda->scores, CUDA_R_32F, ld, (long long)rows * ld, job->heads, CUBLAS_COMPUTE_32F,
                                            CUBLAS_GEMM_DEFAULT),
                         "cublasGemmStridedBatchedEx (q k)", __LINE__);
+        vk_end(queue);
+    }
     LAUNCH(k_softmax_rows, (job->heads * rows + VK_BLOCK_MAX / 32 - 1) / (VK_BLOCK_MAX / 32), VK_BLOCK_MAX, 5 * scores,
            scores * (4 + (int64_t)element),
            cuda->weights, (const float *)cuda->scores, job->heads * rows, rows, job->causal ? first + 1 : keys, keys, ld, job->causal,
            1.0f / sqrtf((float)hd), cuda->wide);
-    if (vk_count(queue, products, in_and_out + scores * (int64_t)element))
+    if (vk_begin(queue, "attention_values", products, in_and_out + scores * (int64_t)element)) {
         vk_cublas_check(queue,
                         blas->gemm_strided(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, hd, rows, keys, &one, v, type, job->ldk, hd, cuda->weights, type,
                                            ld, (long long)rows * ld, &zero, y, type, job->ldy, hd, job->heads, CUBLAS_COMPUTE_32F,
                                            CUBLAS_GEMM_DEFAULT),
                         "cublasGemmStridedBatchedEx (weights v)", __LINE__);
+        vk_end(queue);
+    }
 }
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
     for (int s = 0; s < job->batch; s++)
@@ -1153,15 +1311,20 @@ static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
 }
 
 /* ---- time */
-static void vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
+static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    if (queue->error) return;
+    int timed = queue->timing != VP_TIMING_OFF;
+    if (queue->error) return 0;
     if (token) VK_TRY(cudaMemcpyAsync(&cuda->tokens[slot], token, sizeof *token, cudaMemcpyDeviceToHost, cuda->stream));
-    VK_TRY(cudaEventRecord(cuda->mark[slot], cuda->stream));
+    if (timed) VK_TRY(cudaEventRecord(cuda->mark[slot], cuda->stream));
+    else if (token) VK_TRY(cudaEventRecord(cuda->arrived[slot], cuda->stream));
+    queue->stamps += timed;
+    return timed ? vp_clock_ns() : 0;
 }
 static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
+    vk_cuda *cuda = vk_cuda_of(queue);
     char text[200], where[64];
-    if (!queue->error) VK_TRY(cudaEventSynchronize(vk_cuda_of(queue)->mark[slot]));
+    if (!queue->error) VK_TRY(cudaEventSynchronize(queue->timing == VP_TIMING_OFF ? cuda->arrived[slot] : cuda->mark[slot]));
     if (!queue->error) return VP_OK;
     snprintf(where, sizeof where, "%.*s", (int)strcspn(queue->error_at, "( "), queue->error_at);
     if (queue->error >= VK_CUBLAS_ERROR)
@@ -1169,53 +1332,104 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
     else
         snprintf(text, sizeof text, "%s (%s, vlmprof_kernels.cu:%d)", cudaGetErrorString((cudaError_t)queue->error),
                  cudaGetErrorName((cudaError_t)queue->error), queue->line);
-    return vp_fail(error, queue->error == cudaErrorMemoryAllocation ? VP_ERR_MEMORY : VP_ERR_DEVICE, -1, where, text);
+    return vp_fail(error, queue->error == cudaErrorMemoryAllocation || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_ALLOC_FAILED ? VP_ERR_MEMORY
+                                                                                                                                  : VP_ERR_DEVICE,
+                   -1, where, text);
 }
-static int64_t vk_cuda_between(vk_queue *queue, int from, int to) {
+static int64_t vk_cuda_elapsed(vk_queue *queue, cudaEvent_t from, cudaEvent_t to) {
     float ms = 0.0f;
-    VK_TRY(cudaEventElapsedTime(&ms, vk_cuda_of(queue)->mark[from], vk_cuda_of(queue)->mark[to]));
+    VK_TRY(cudaEventElapsedTime(&ms, from, to));
     return (int64_t)((double)ms * 1e6 + 0.5);
 }
+static int64_t vk_cuda_between(vk_queue *queue, int from, int to) {
+    return vk_cuda_elapsed(queue, vk_cuda_of(queue)->mark[from], vk_cuda_of(queue)->mark[to]);
+}
 static int32_t vk_cuda_token(vk_queue *queue, int slot) { return vk_cuda_of(queue)->tokens[slot]; }
+static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    if (queue->error) return;
+    VK_TRY(cudaEventRecord(cuda->timer[2 * index + end], cuda->stream));
+    queue->stamps++;
+}
+static int vk_cuda_reserve_log(vk_queue *queue, int64_t count) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    cudaEvent_t *grown;
+    if (2 * count <= cuda->timers) return 1;
+    grown = (cudaEvent_t *)realloc(cuda->timer, 2 * (size_t)count * sizeof *grown);
+    if (!grown) return 0;
+    cuda->timer = grown;
+    while (cuda->timers < 2 * count && VK_TRY(cudaEventCreate(&cuda->timer[cuda->timers]))) cuda->timers++;
+    return !queue->error;
+}
+static void vk_cuda_read_log(vk_queue *queue) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    for (int64_t i = 0; i < queue->log_count && !queue->error; i++) {
+        queue->log[i].begin_ns = vk_cuda_elapsed(queue, cuda->mark[0], cuda->timer[2 * i]);
+        queue->log[i].ns = vk_cuda_elapsed(queue, cuda->timer[2 * i], cuda->timer[2 * i + 1]);
+    }
+}
+/* What a failed call left behind is waited for. Errors that a device does not recover from come back from every call, this one too. */
+static void vk_cuda_recover(vk_queue *queue) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) { cudaGetLastError(); return; }
+    queue->error = 0;
+    cuda->in_flight[0] = cuda->in_flight[1] = 0;
+}
 
-/* ---- recorded steps */
+/* ---- recorded steps. Recording is a help, not a need: where it fails, steps are sent kernel by kernel from then on. */
+static void vk_cuda_give_up_recording(vk_queue *queue, cudaError_t status, const char *what) {
+    vk_cuda_of(queue)->no_recordings = 1;
+    cudaGetLastError(); /* as in vk_cuda_check */
+    snprintf(queue->note, sizeof queue->note, "decode steps are not replayed as a graph: %s: %.90s", what, cudaGetErrorString(status));
+}
 static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
+    cudaError_t status;
     if (queue->error) return 1;
-    for (int i = 0; i < VK_RECORDINGS; i++)
+    for (int i = 0; i < VK_RECORDINGS && !cuda->no_recordings; i++)
         if (cuda->recordings[i].steps && cuda->recordings[i].key == key) {
-            VK_TRY(cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream));
+            status = cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream);
+            /* how much of it was sent is unknown: this request fails, the next one does without */
+            if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaGraphLaunch");
+            vk_cuda_check(queue, status, "cudaGraphLaunch", __LINE__);
             return 1;
         }
     return 0;
 }
-static void vk_cuda_record(vk_queue *queue) {
-    if (!queue->error) VK_TRY(cudaStreamBeginCapture(vk_cuda_of(queue)->stream, cudaStreamCaptureModeThreadLocal));
+static int vk_cuda_record(vk_queue *queue) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    cudaError_t status;
+    if (queue->error || cuda->no_recordings) return 0;
+    status = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
+    if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaStreamBeginCapture");
+    return status == cudaSuccess;
 }
 static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_recording *slot = &cuda->recordings[cuda->next_recording];
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     cudaGraph_t graph = NULL;
-    /* also after a failure: a stream left capturing could not be closed */
-    if (cudaStreamIsCapturing(cuda->stream, &capturing) != cudaSuccess || capturing == cudaStreamCaptureStatusNone) return;
-    VK_TRY(cudaStreamEndCapture(cuda->stream, &graph));
-    if (!queue->error) {
-        if (slot->steps) VK_TRY(cudaGraphExecDestroy(slot->steps));
-        slot->steps = NULL;
-        if (VK_TRY(cudaGraphInstantiate(&slot->steps, graph, 0))) {
-            slot->key = key;
-            cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
-        } else slot->steps = NULL;
-    }
+    cudaGraphExec_t steps = NULL;
+    const char *what = queue->error_at;
+    cudaError_t ended = cudaStreamEndCapture(cuda->stream, &graph), status = ended; /* also after a failure: the stream must not stay capturing */
+    if (queue->error) {
+        /* nothing that was recorded has run, so only the recording failed; a device that is lost says so at the next call */
+        status = queue->error < VK_CUBLAS_ERROR ? (cudaError_t)queue->error : cudaErrorStreamCaptureInvalidated;
+        queue->error = 0;
+    } else if (ended != cudaSuccess) what = "cudaStreamEndCapture";
+    else { what = "cudaGraphInstantiate"; status = cudaGraphInstantiate(&steps, graph, 0); }
     if (graph) cudaGraphDestroy(graph);
+    if (status != cudaSuccess) { vk_cuda_give_up_recording(queue, status, what); return; }
+    if (slot->steps) cudaGraphExecDestroy(slot->steps);
+    slot->steps = steps;
+    slot->key = key;
+    cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
 }
 
 extern "C" {
 extern const vk_backend vk_cuda_backend;
 const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
-    vk_cuda_expert_rows, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+    vk_cuda_telemetry, vk_cuda_expert_rows, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
 }
 #else /* !VK_CUDA */
@@ -1963,14 +2177,19 @@ static int vk_cpu_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
 static void vk_cpu_enter(vk_queue *queue) { (void)queue; }
 static void *vk_cpu_stage(vk_queue *queue, void *to, size_t bytes) { (void)queue; (void)bytes; return to; }
 static void vk_cpu_commit(vk_queue *queue, void *to, size_t bytes) { (void)queue; (void)to; (void)bytes; }
-static void vk_cpu_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) { (void)queue; memcpy(host, from, bytes); }
+static void vk_cpu_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) {
+    if (!queue->dry) memcpy(host, from, bytes);
+}
 static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
-    if (vk_count(queue, 0, 2 * (int64_t)bytes)) memcpy(to, from, bytes);
+    if (!vk_begin(queue, "copy", 0, 2 * (int64_t)bytes)) return;
+    memcpy(to, from, bytes);
+    vk_end(queue);
 }
 static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
-    if (vk_count(queue, vk_linear_flops(w, m, epilogue), vk_linear_bytes(w, m, epilogue, cpu->wide)))
-        vk_linear_run(cpu, y, ldy, x, ldx, m, w, epilogue);
+    if (!vk_begin(queue, "gemm", vk_linear_flops(w, m, epilogue), vk_linear_bytes(w, m, epilogue, cpu->wide))) return;
+    vk_linear_run(cpu, y, ldy, x, ldx, m, w, epilogue);
+    vk_end(queue);
 }
 static void vk_cpu_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
@@ -1980,35 +2199,122 @@ static void vk_cpu_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, 
         flops += vk_linear_flops(jobs[i].w, jobs[i].m, epilogue);
         bytes += vk_linear_bytes(jobs[i].w, jobs[i].m, epilogue, cpu->wide);
     }
-    if (vk_count(queue, flops, bytes)) vk_gemm_run(cpu, jobs, count, cpu->first_task, epilogue);
+    if (!vk_begin(queue, "gemm_grouped", flops, bytes)) return;
+    vk_gemm_run(cpu, jobs, count, cpu->first_task, epilogue);
+    vk_end(queue);
 }
 static void vk_cpu_attention(vk_queue *queue, const vk_attention_job *job) {
     vk_cpu *cpu = vk_cpu_of(queue);
     int64_t tokens = job->tokens, scores = job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
-    if (vk_count(queue, scores * (4 * (int64_t)job->head_dim + 5),
-                 job->batch * tokens * job->heads * job->head_dim * 4 * vk_element(cpu->wide)))
-        for (int i = 0; i < job->batch; i++) {
-            vk_attention_job one = *job;
-            size_t rows = (size_t)i * (size_t)tokens * (cpu->wide ? 4 : 2);
-            one.batch = 1;
-            one.y = (char *)job->y + rows * (size_t)job->ldy;
-            one.q = (const char *)job->q + rows * (size_t)job->ldq;
-            one.k = (const char *)job->k + rows * (size_t)job->ldk;
-            one.v = (const char *)job->v + rows * (size_t)job->ldk;
-            vk_attention_run(cpu, &one);
-        }
+    if (!vk_begin(queue, "attention", scores * (4 * (int64_t)job->head_dim + 5),
+                  job->batch * tokens * job->heads * job->head_dim * 4 * vk_element(cpu->wide)))
+        return;
+    for (int i = 0; i < job->batch; i++) {
+        vk_attention_job one = *job;
+        size_t rows = (size_t)i * (size_t)tokens * (cpu->wide ? 4 : 2);
+        one.batch = 1;
+        one.y = (char *)job->y + rows * (size_t)job->ldy;
+        one.q = (const char *)job->q + rows * (size_t)job->ldq;
+        one.k = (const char *)job->k + rows * (size_t)job->ldk;
+        one.v = (const char *)job->v + rows * (size_t)job->ldk;
+        vk_attention_run(cpu, &one);
+    }
+    vk_end(queue);
 }
-static void vk_cpu_mark(vk_queue *queue, int slot, const int32_t *token) {
+static int64_t vk_cpu_mark(vk_queue *queue, int slot, const int32_t *token) {
     vk_cpu *cpu = vk_cpu_of(queue);
     if (token) cpu->tokens[slot] = *token;
-    cpu->marks[slot] = vp_clock_ns();
+    if (queue->timing == VP_TIMING_OFF) return 0;
+    queue->stamps++;
+    return cpu->marks[slot] = vp_clock_ns();
 }
 static vp_result vk_cpu_wait(vk_queue *queue, int slot, vp_error *error) { (void)queue; (void)slot; (void)error; return VP_OK; }
 static int64_t vk_cpu_between(vk_queue *queue, int from, int to) { return vk_cpu_of(queue)->marks[to] - vk_cpu_of(queue)->marks[from]; }
 static int32_t vk_cpu_token(vk_queue *queue, int slot) { return vk_cpu_of(queue)->tokens[slot]; }
+static int vk_cpu_reserve_log(vk_queue *queue, int64_t count) { (void)queue; (void)count; return 1; }
+static void vk_cpu_read_log(vk_queue *queue) {
+    for (int64_t i = 0; i < queue->log_count; i++) queue->log[i].begin_ns -= vk_cpu_of(queue)->marks[0];
+}
+static void vk_cpu_recover(vk_queue *queue) { (void)queue; }
+
+/* ---- telemetry. Files lie under `root`: "", but in tests. A number that cannot be read is not known; cores may be switched off. */
+static int vk_read_number(const char *path, double *out) {
+    char text[64], *end = text;
+    FILE *f = fopen(path, "r");
+    long long value = 0;
+    if (!f) return 0;
+    if (fgets(text, sizeof text, f)) value = strtoll(text, &end, 10);
+    fclose(f);
+    *out = (double)value;
+    return end != text && (*end == '\n' || *end == 0);
+}
+static void vk_cpu_cores(const char *root, vp_telemetry *t) {
+    double sum = 0.0, most = 0.0, throttled = 0.0, value;
+    int clocks = 0, counters = 0;
+    for (int core = 0; core < 8192; core++) {
+        char folder[400], path[480];
+        snprintf(folder, sizeof folder, "%.300s/sys/devices/system/cpu/cpu%d", root, core);
+        if (access(folder, F_OK) != 0) break;
+        snprintf(path, sizeof path, "%s/cpufreq/scaling_cur_freq", folder);
+        if (vk_read_number(path, &value) && value > 0.0) { sum += value; clocks++; }
+        snprintf(path, sizeof path, "%s/cpufreq/cpuinfo_max_freq", folder);
+        if (vk_read_number(path, &value) && value > most) most = value;
+        snprintf(path, sizeof path, "%s/thermal_throttle/core_throttle_count", folder);
+        if (vk_read_number(path, &value) && value >= 0.0) { throttled += value; counters++; }
+    }
+    if (clocks) t->sm_clock_mhz = sum / clocks * 1e-3; /* files say kHz */
+    if (most > 0.0) t->sm_clock_max_mhz = most * 1e-3;
+    if (counters) t->throttle_count = throttled;
+}
+/* virtual machines have no cpufreq; "cpu MHz : 2100.000" is the whole part of it */
+static void vk_cpu_clock_of_cpuinfo(const char *root, vp_telemetry *t) {
+    char path[400], line[512];
+    long long sum = 0, mhz;
+    int count = 0;
+    FILE *f;
+    snprintf(path, sizeof path, "%.300s/proc/cpuinfo", root);
+    f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "cpu MHz", 7) || !colon) continue;
+        mhz = strtoll(colon + 1, NULL, 10);
+        if (mhz > 0 && mhz < 100000) { sum += mhz; count++; }
+    }
+    if (f) fclose(f);
+    if (count) t->sm_clock_mhz = (double)sum / count;
+}
+/* the hottest of the zones that are the processor's */
+static void vk_cpu_temperature(const char *root, vp_telemetry *t) {
+    for (int zone = 0; zone < 256; zone++) {
+        char path[400], type[64] = "";
+        double value;
+        FILE *f;
+        snprintf(path, sizeof path, "%.300s/sys/class/thermal/thermal_zone%d/type", root, zone);
+        f = fopen(path, "r");
+        if (!f) break;
+        if (!fgets(type, sizeof type, f)) type[0] = 0;
+        fclose(f);
+        if (strncmp(type, "x86_pkg_temp", 12) && strncmp(type, "cpu", 3) && strncmp(type, "soc", 3)) continue;
+        snprintf(path, sizeof path, "%.300s/sys/class/thermal/thermal_zone%d/temp", root, zone);
+        if (!vk_read_number(path, &value) || !(value > -100e3 && value < 300e3)) continue; /* thousandths of a degree */
+        if (isnan(t->temperature_c) || value * 1e-3 > t->temperature_c) t->temperature_c = value * 1e-3;
+    }
+}
+static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error *error) {
+    vp_telemetry t;
+    vk_no_telemetry(&t);
+    vk_cpu_cores(root, &t);
+    if (isnan(t.sm_clock_mhz)) vk_cpu_clock_of_cpuinfo(root, &t);
+    vk_cpu_temperature(root, &t);
+    if (isnan(t.sm_clock_mhz) && isnan(t.sm_clock_max_mhz) && isnan(t.temperature_c) && isnan(t.throttle_count))
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry",
+                       "neither /sys nor /proc/cpuinfo tells a clock, a temperature or a throttle count");
+    *out = t;
+    return VP_OK;
+}
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, NULL, NULL, NULL
+    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, NULL, NULL, NULL, NULL
 };
 /* the GPU's table, when its object is linked too */
 #ifdef __GNUC__
@@ -2396,12 +2702,14 @@ struct vp_engine {
     /* host side of a grouped product */
     vk_gemm_job *jobs;
     int32_t *counts;
+    vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
+    int64_t log_capacity;
     size_t weights_bytes, memory_bytes;
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the request that runs */
     const float *pixels, *masks;
     vk_work counted;
-    int64_t since_ns;
+    int64_t since_ns, logged;
 };
 
 static int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
@@ -2611,7 +2919,8 @@ static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, 
     int d = c->d_model, ld = vk_padded(d), h = c->expert_dim, ldh = vk_padded(h), pairs = rows * top_k;
     size_t element = e->wide ? 4 : 2, start = 0;
     const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
-    memset(e->counts, 0, (size_t)c->expert_count * sizeof *e->counts); /* what stays when the device has failed */
+    /* what stays when the device has failed; when launches are only counted, each expert gets a token: no request has more launches */
+    for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry;
     to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_index, c->expert_count, pairs);
     to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
     to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
@@ -2700,16 +3009,16 @@ static void vk_send_step(vp_engine *e, const vp_request *r, int position) {
     const vk_backend *to = e->backend;
     uint64_t key = vk_mix((uint64_t)r->top_k);
     for (int i = 0; i < r->active_block_count; i++) key = vk_mix(key ^ (uint64_t)(r->active_blocks[i] + 1));
-    if (to->replay && to->replay(e->queue, key)) {
+    if (to->replay && !e->queue->log && to->replay(e->queue, key)) {
         e->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
         vk_step(e, r, position);
         e->queue->dry = 0;
         return;
     }
     vk_step(e, r, position);
-    if (to->record) {
+    if (to->record && !e->queue->log) {
         vk_work counted = e->queue->work; /* what is recorded is not sent */
-        to->record(e->queue);
+        if (!to->record(e->queue)) return;
         vk_step(e, r, position);
         to->keep(e->queue, key);
         e->queue->work = counted;
@@ -2740,7 +3049,8 @@ VP_API const char *vp_engine_gemm_name(int32_t index) {
 }
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) { return engine->backend->gemm(engine->queue, engine->wide, rows); }
 VP_API const char *vp_engine_device(const vp_engine *engine) { return engine->device; }
-VP_API const char *vp_engine_device_note(const vp_engine *engine) { return engine->device_note; }
+VP_API const char *vp_engine_device_note(const vp_engine *engine) { return engine->device_note[0] ? engine->device_note : engine->queue->note; }
+VP_API int vp_engine_broken(const vp_engine *engine) { return engine->queue->error != 0; } /* vk_recover has forgotten all others */
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
 
 static vp_result vk_no_gpu_code(vp_error *error) {
@@ -2751,6 +3061,18 @@ VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {
 }
 VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error) {
     return vk_gpu_code() ? vk_gpu_code()->device_describe(index, info, error) : vk_no_gpu_code(error);
+}
+VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error) {
+    if (cuda_device == -1) return vk_cpu_telemetry("", out, error);
+    return vk_gpu_code() ? vk_gpu_code()->telemetry(cuda_device, out, error) : vk_no_gpu_code(error);
+}
+VP_API const char *vp_telemetry_throttle_name(int32_t bit) {
+    switch (bit) {
+#define VK_THROTTLE_CASE(number, text) case number: return text;
+        VP_THROTTLE_REASONS(VK_THROTTLE_CASE)
+#undef VK_THROTTLE_CASE
+    default: return NULL;
+    }
 }
 VP_API int32_t vp_device_toolkit(void) { return vk_gpu_code() ? vk_gpu_code()->toolkit : 0; }
 
@@ -2828,10 +3150,11 @@ static vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *er
     }
     if (!weights.base && e->queue->error) return e->backend->wait(e->queue, 0, error);
     if (!weights.base) {
-        snprintf(text, sizeof text,
-                 "weights need %.2f GB and buffers %.2f GB, %.2f GB are free on %s; %ssmaller: fewer crops, a shorter prompt, fewer new tokens",
-                 (double)e->weights_bytes / 1e9, (double)buffers.used / 1e9, (double)free_bytes / 1e9,
-                 e->backend->host_memory ? "this machine" : "the GPU", e->wide ? "--weights bf16 halves it; " : "");
+        int hopeless = free_bytes && e->weights_bytes > free_bytes; /* whatever the request */
+        snprintf(text, sizeof text, "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), %.2f GB are free on %s; %s%s",
+                 (double)e->weights_bytes / 1e9, (double)buffers.used / 1e9, e->max_sequence, e->max_views, (double)free_bytes / 1e9,
+                 e->backend->host_memory ? "this machine" : "the GPU", e->wide ? "--weights bf16 halves it; " : "",
+                 hopeless ? "the weights alone do not fit" : "smaller: fewer crops, a shorter prompt, fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     if (!packed) buffers.base = weights.base + weights.used;
@@ -2843,6 +3166,10 @@ static vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *er
     if (e->jobs && e->counts && e->backend->use(e->queue, &e->extent, e->buffers.scratch) && vk_send_tables(e)) return VP_OK;
     if (e->queue->error) return e->backend->wait(e->queue, 0, error);
     return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+}
+/* behind every call: an error that is still there afterwards has broken the device for good */
+static void vk_recover(vp_engine *e) {
+    if (e->queue->error) e->backend->recover(e->queue);
 }
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
     vp_result result = vk_check_options(options, error);
@@ -2891,14 +3218,39 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
         e->backend->mark(e->queue, 0, NULL);
         result = e->backend->wait(e->queue, 0, error);
     }
-    if (result != VP_OK) { vp_engine_close(e); return result; }
+    if (result != VP_OK) {
+        if (e->queue) vk_recover(e);
+        vp_engine_close(e);
+        return result;
+    }
     *engine = e;
     return VP_OK;
 }
 VP_API void vp_engine_settle(vp_engine *engine) {
-    vp_error unused;
+    engine->queue->timing = VP_TIMING_STAGE;
     engine->backend->mark(engine->queue, 0, NULL);
-    (void)engine->backend->wait(engine->queue, 0, &unused); /* a failure stays with the queue: the next request tells it */
+    (void)engine->backend->wait(engine->queue, 0, NULL);
+    vk_recover(engine); /* what failed was superfluous; a broken device stays so: the next request tells it */
+}
+/* the median of some rounds: a round that another process interrupts does not count */
+VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
+    enum { ROUNDS = 5, STAMPS = 32 };
+    const vk_backend *to = engine->backend;
+    vk_queue *queue = engine->queue;
+    int64_t took[ROUNDS];
+    vp_engine_settle(engine);
+    for (int round = 0; round < ROUNDS && !queue->error; round++) {
+        int64_t start = vp_clock_ns(), at;
+        for (int i = 0; i < STAMPS; i++) to->mark(queue, i & 1, NULL);
+        (void)to->wait(queue, (STAMPS - 1) & 1, NULL);
+        for (int i = 0; i < STAMPS; i++) (void)to->between(queue, 0, 1);
+        at = vp_clock_ns() - start;
+        int place = round;
+        for (; place > 0 && took[place - 1] > at; place--) took[place] = took[place - 1];
+        took[place] = at;
+    }
+    vk_recover(engine);
+    return queue->error ? -1 : (took[ROUNDS / 2] + STAMPS / 2) / STAMPS;
 }
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;
@@ -2906,6 +3258,7 @@ VP_API void vp_engine_close(vp_engine *engine) {
     vk_model_free(&engine->model);
     free(engine->jobs);
     free(engine->counts);
+    free(engine->log);
     free(engine);
 }
 
@@ -2938,6 +3291,10 @@ static vp_result vk_check_request(const vp_engine *e, const vp_request *r, vp_er
     for (int64_t i = 0; i < index_count; i++)
         if (r->image_input_idx[i] >= r->input_count)
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
+    if ((int)r->timing < VP_TIMING_STAGE || (int)r->timing > VP_TIMING_KERNEL)
+        return vp_fail(error, VP_ERR_RANGE, -1, "timing", "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
+    if (r->launch_capacity < 0 || (r->launch_capacity && !r->launches))
+        return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
     return VP_OK;
 }
 static void vk_dump_vision(vp_engine *e, const vp_request *r) {
@@ -2964,7 +3321,7 @@ static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
     for (size_t from = 0; from < d; from += COLUMNS) {
         size_t count = d - from < (size_t)COLUMNS ? d - from : (size_t)COLUMNS;
         double sum[COLUMNS] = { 0.0 };
-        float row[COLUMNS];
+        float row[COLUMNS] = { 0.0f };
         for (size_t r2 = 0; r2 < rows; r2++) {
             e->backend->fetch(e->queue, row, e->buffers.x + r2 * d + from, count * sizeof(float));
             for (size_t i = 0; i < count; i++) sum[i] += (double)row[i];
@@ -2976,8 +3333,8 @@ static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
 static void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage) {
     const vk_work *now = &e->queue->work;
     int64_t now_ns;
-    e->backend->mark(e->queue, stage + 1, stage == VP_STAGE_SAMPLE ? e->buffers.token : NULL);
-    now_ns = vp_clock_ns();
+    if (e->queue->dry) return;
+    now_ns = e->backend->mark(e->queue, stage + 1, stage == VP_STAGE_SAMPLE ? e->buffers.token : NULL);
     reply->times.wall_ns[stage] = now_ns - e->since_ns;
     reply->times.launches[stage] = now->launches - e->counted.launches;
     reply->times.flops[stage] = now->flops - e->counted.flops;
@@ -2985,6 +3342,8 @@ static void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage) {
     reply->times.ran[stage] = 1;
     e->since_ns = now_ns;
     e->counted = *now;
+    for (; e->queue->log && e->logged < e->queue->log_count && e->logged < e->queue->log_capacity; e->logged++)
+        e->queue->log[e->logged].stage = stage;
 }
 static vp_result vk_not_numbers(vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, -1, "logits", "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
@@ -3048,6 +3407,7 @@ static void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply) {
 /* mark of token `index`: the first comes out of the sample stage */
 static int vk_token_mark(int index) { return index ? VP_STAGE_COUNT + index : VP_STAGE_SAMPLE + 1; }
 static void vk_decode_step(vp_engine *e, const vp_request *r, int step) {
+    e->queue->step = step;
     vk_send_step(e, r, r->input_count + step - 1);
     e->backend->mark(e->queue, vk_token_mark(step), e->buffers.token);
 }
@@ -3058,59 +3418,112 @@ static vp_result vk_decode(vp_engine *e, const vp_request *r, vp_reply *reply, v
     int ahead = to->run_ahead && !r->dump;
     size_t logits = (size_t)e->config.embedding_size;
     vk_work before = e->queue->work;
+    int64_t logged = 0;
     for (int i = 0;; i++) {
         vp_result result;
         if (ahead && i + 1 < r->max_new_tokens) {
             before = e->queue->work;
+            logged = e->queue->log_count;
             vk_decode_step(e, r, i + 1);
         }
         result = to->wait(e->queue, vk_token_mark(i), error);
         if (result != VP_OK) return result;
         reply->tokens[i] = to->token(e->queue, vk_token_mark(i));
         reply->token_count = i + 1;
-        if (i) reply->step_ns[i - 1] = to->between(e->queue, vk_token_mark(i - 1), vk_token_mark(i));
+        if (i) reply->step_ns[i - 1] = r->timing == VP_TIMING_OFF ? 0 : to->between(e->queue, vk_token_mark(i - 1), vk_token_mark(i));
         if (r->dump && r->dump->logits) to->fetch(e->queue, r->dump->logits + (size_t)i * logits, e->buffers.logits, logits * sizeof(float));
         if (reply->tokens[i] < 0) return vk_not_numbers(error);
         if (i + 1 == r->max_new_tokens || (!r->ignore_eos && reply->tokens[i] == r->eos_id)) break;
         if (!ahead) vk_decode_step(e, r, i + 1);
     }
-    if (ahead && reply->token_count < r->max_new_tokens) e->queue->work = before;
+    if (ahead && reply->token_count < r->max_new_tokens) { e->queue->work = before; e->queue->log_count = logged; }
     return VP_OK;
 }
 /* the device's times, when all marks up to the last token's were reached */
 static void vk_read_times(vp_engine *e, vp_reply *reply) {
-    int last = 0, final = vk_token_mark(reply->token_count - 1);
-    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE; stage++) {
-        if (!reply->times.ran[stage]) continue;
-        reply->times.device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
+    vp_stage_times *times = &reply->times;
+    int last = 0, final = vk_token_mark(reply->token_count - 1), timed = e->queue->timing != VP_TIMING_OFF;
+    times->ran[VP_STAGE_DECODE] = reply->token_count > 1;
+    if (times->ran[VP_STAGE_DECODE]) {
+        times->launches[VP_STAGE_DECODE] = e->queue->work.launches - e->counted.launches;
+        times->flops[VP_STAGE_DECODE] = e->queue->work.flops - e->counted.flops;
+        times->bytes[VP_STAGE_DECODE] = e->queue->work.bytes - e->counted.bytes;
+        if (timed) times->wall_ns[VP_STAGE_DECODE] = vp_clock_ns() - e->since_ns;
+        e->queue->stamps += timed;
+    }
+    times->stamps = e->queue->stamps;
+    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++) {
+        if (!times->ran[stage]) continue;
+        times->device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
         last = stage + 1;
     }
-    if (reply->token_count < 2) return;
-    reply->times.ran[VP_STAGE_DECODE] = 1;
-    reply->times.device_ns[VP_STAGE_DECODE] = e->backend->between(e->queue, last, final);
-    reply->times.wall_ns[VP_STAGE_DECODE] = vp_clock_ns() - e->since_ns;
-    reply->times.launches[VP_STAGE_DECODE] = e->queue->work.launches - e->counted.launches;
-    reply->times.flops[VP_STAGE_DECODE] = e->queue->work.flops - e->counted.flops;
-    reply->times.bytes[VP_STAGE_DECODE] = e->queue->work.bytes - e->counted.bytes;
+    if (timed && times->ran[VP_STAGE_DECODE]) times->device_ns[VP_STAGE_DECODE] = e->backend->between(e->queue, last, final);
 }
-VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
-    vp_engine *e = engine;
-    const vp_request *r = request;
-    vp_result result = vk_check_request(e, r, error);
-    if (result != VP_OK) return result;
+/* VP_TIMING_KERNEL: room for every launch that this request can make, found by a run that counts and sends nothing */
+static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
+    vk_queue *queue = e->queue;
+    vk_work before = queue->work;
+    int64_t prefill, most;
+    char text[160];
+    queue->dry = 1;
+    vk_send_request(e, r);
+    vk_prefill(e, r, reply); /* leaves the reply alone: no stage ends in a dry run */
+    prefill = queue->work.launches - before.launches;
+    vk_step(e, r, r->input_count);
+    most = prefill + (queue->work.launches - before.launches - prefill) * (r->max_new_tokens - 1) + r->max_new_tokens; /* dumps of logits */
+    queue->dry = 0;
+    queue->work = before;
+    if (most > e->log_capacity) {
+        vp_launch *grown = (vp_launch *)realloc(e->log, (size_t)most * sizeof *grown);
+        if (grown) { e->log = grown; e->log_capacity = most; }
+    }
+    if (most > e->log_capacity || !e->backend->reserve_log(queue, most)) {
+        if (queue->error) return e->backend->wait(queue, 0, error);
+        snprintf(text, sizeof text, "no memory to time %lld launches one by one: fewer new tokens, or VP_TIMING_STAGE", (long long)most);
+        return vp_fail(error, VP_ERR_MEMORY, -1, "timing", text);
+    }
+    queue->log = e->log;
+    queue->log_capacity = most;
+    return VP_OK;
+}
+static void vk_read_log(vp_engine *e, const vp_request *r, vp_reply *reply) {
+    vk_queue *queue = e->queue;
+    int64_t copied = queue->log_count < r->launch_capacity ? queue->log_count : r->launch_capacity;
+    if (queue->log_count > queue->log_capacity) return; /* cannot be; has_kernels would say it */
+    e->backend->read_log(queue);
+    for (int64_t i = 0; i < queue->log_count; i++) reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
+    reply->times.has_kernels = 1;
+    reply->launch_count = queue->log_count;
+    if (copied) memcpy(r->launches, queue->log, (size_t)copied * sizeof *r->launches);
+}
+static vp_result vk_run(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
+    vp_result result;
     memset(&reply->times, 0, sizeof reply->times);
-    e->backend->enter(e->queue);
-    e->since_ns = vp_clock_ns();
+    reply->launch_count = 0;
+    e->queue->timing = r->timing;
+    e->queue->stamps = e->queue->log_count = e->logged = 0;
+    e->queue->step = 0;
     e->counted = e->queue->work;
-    e->backend->mark(e->queue, 0, NULL);
+    e->since_ns = e->backend->mark(e->queue, 0, NULL);
     vk_send_request(e, r);
     vk_end_stage(e, reply, VP_STAGE_H2D);
     vk_prefill(e, r, reply);
     result = vk_decode(e, r, reply, error);
     if (result != VP_OK) return result;
     vk_read_times(e, reply);
+    if (e->queue->log) vk_read_log(e, r, reply);
     reply->ended_by_eos = !r->ignore_eos && reply->tokens[reply->token_count - 1] == r->eos_id;
     return e->queue->error ? e->backend->wait(e->queue, 0, error) : VP_OK;
+}
+VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
+    vp_result result = vk_check_request(engine, request, error);
+    if (result != VP_OK) return result;
+    engine->backend->enter(engine->queue);
+    if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, reply, error);
+    if (result == VP_OK) result = vk_run(engine, request, reply, error);
+    engine->queue->log = NULL;
+    vk_recover(engine);
+    return result;
 }
 
 /* =============================================================================================== convert >>convert

@@ -38,6 +38,8 @@
  *   CUDA_ON_CPU_CAPABILITY=9.0  below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
  *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function
+ *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
+ *   CUDA_ON_CPU_THROTTLE=BITS   the throttle reasons that NVML tells (default 0)
  *   CUDA_ON_CPU_REPORT=FILE     at exit appends `calls: alloc N host N launch N copy N event N gemm N stream N sync N graph N cublas N; live: N`
  *
  * For C tests linked beside it:
@@ -234,7 +236,7 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { uint64_t seed, memory; int devices, driver, major, minor; std::string no_cublas, report; };
+struct Settings { uint64_t seed, memory; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -350,6 +352,8 @@ inline bool set(const char *name, const char *value) {
     else if (n == "DRIVER") s.driver = value ? atoi(value) : CUDART_VERSION;
     else if (n == "MEMORY") s.memory = value ? strtoull(value, nullptr, 10) : (uint64_t)16 << 30;
     else if (n == "CUBLAS") s.no_cublas = value ? value : "";
+    else if (n == "NVML") s.nvml = value ? value : "";
+    else if (n == "THROTTLE") s.throttle = value ? strtoull(value, nullptr, 0) : 0;
     else if (n == "REPORT") s.report = value ? value : "";
     else if (n == "CAPABILITY") {
         s.major = 9, s.minor = 0;
@@ -370,7 +374,7 @@ inline bool set(const char *name, const char *value) {
     return true;
 }
 inline void read_environment() {
-    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "CUBLAS", "REPORT", "CAPABILITY", "FAIL" }) {
+    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -1638,6 +1642,23 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device) {
     prop->maxBlocksPerMultiProcessor = 32;
     return cudaSuccess;
 }
+inline cudaError_t cudaDeviceGetPCIBusId(char *address, int capacity, int device) {
+    CUDA_ON_CPU_ENTER(false);
+    if (!address || device < 0 || device >= s.settings.devices) return cuda_on_cpu::result(device < 0 || device >= s.settings.devices ? cudaErrorInvalidDevice
+                                                                                                                                      : cudaErrorInvalidValue);
+    if (snprintf(address, (size_t)(capacity > 0 ? capacity : 0), "0000:%02X:00.0", 0x10 + device) >= capacity) return cuda_on_cpu::result(cudaErrorInvalidValue);
+    return cudaSuccess;
+}
+/* what broke the device is over; what is still allocated stays with its owner, as a leak to be counted */
+inline cudaError_t cudaDeviceReset() {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    cuda_on_cpu::enter(false);
+    cuda_on_cpu::drop_work();
+    s.captures.clear();
+    s.sticky = s.last = cudaSuccess;
+    return cudaSuccess;
+}
 inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
     cudaDeviceProp p;
     cudaError_t e = cudaGetDeviceProperties(&p, device);
@@ -2187,14 +2208,93 @@ inline const char *cublasGetStatusName(cublasStatus_t status) {
 }
 inline const char *cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
 
-/* ----------------------------------------------------------------- the dynamic linker: cuBLAS is ours, the rest is real */
+/* ----------------------------------------------------------------- NVML
+ * As much as telemetry asks. NVML's devices stand in another order than CUDA's: its device n is CUDA's last but n. Numbers tell devices apart. */
+namespace cuda_on_cpu {
+struct NvmlShares { unsigned gpu, memory; };
+/* the status that the setting gives to a function, else 0; *lacks: the setting takes it away */
+inline int nvml_status(const char *function, bool *lacks) {
+    const std::string &s = state().settings.nvml;
+    size_t length = strlen(function);
+    for (size_t at = 0; at < s.size(); at = s.find(',', at) == std::string::npos ? s.size() : s.find(',', at) + 1) {
+        if (s.compare(at, length, function)) continue;
+        char next = at + length < s.size() ? s[at + length] : ',';
+        if (next == '=') return atoi(s.c_str() + at + length + 1);
+        if (next == ',' && lacks) *lacks = true;
+    }
+    return 0;
+}
+inline int nvml_index(void *device) { return (int)((size_t)device - 1); } /* CUDA's */
+#define CUDA_ON_CPU_NVML_ENTER(name) if (int status = cuda_on_cpu::nvml_status(name, nullptr)) return status
+inline int nvml_init() { CUDA_ON_CPU_NVML_ENTER("nvmlInit_v2"); return 0; }
+inline const char *nvml_error_string(int status) { return status == 3 ? "Not Supported" : status == 15 ? "GPU is lost" : "Unknown Error"; }
+inline int nvml_by_index(unsigned index, void **device) {
+    unsigned devices = (unsigned)state().settings.devices;
+    if (index >= devices) return 2;
+    *device = (void *)(size_t)(devices - index);
+    return 0;
+}
+inline int nvml_by_address(const char *address, void **device) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetHandleByPciBusId_v2");
+    unsigned domain, bus, slot, function;
+    if (sscanf(address, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4 || domain || slot || function) return 2;
+    if (bus < 0x10 || bus >= 0x10 + (unsigned)state().settings.devices) return 6;
+    *device = (void *)(size_t)(bus - 0x10 + 1);
+    return 0;
+}
+inline int nvml_clock(void *device, int kind, unsigned *mhz) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetClockInfo");
+    *mhz = (kind == 1 ? 1500u : kind == 2 ? 2600u : 9999u) + (unsigned)nvml_index(device);
+    return 0;
+}
+inline int nvml_clock_max(void *device, int kind, unsigned *mhz) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetMaxClockInfo");
+    *mhz = (kind == 1 ? 1980u : kind == 2 ? 2619u : 9999u) + (unsigned)nvml_index(device);
+    return 0;
+}
+inline int nvml_power(void *device, unsigned *milliwatts) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetPowerUsage");
+    *milliwatts = 350500u + 1000u * (unsigned)nvml_index(device);
+    return 0;
+}
+inline int nvml_power_limit(void *device, unsigned *milliwatts) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetEnforcedPowerLimit");
+    *milliwatts = 700000u + 1000u * (unsigned)nvml_index(device);
+    return 0;
+}
+inline int nvml_temperature(void *device, int sensor, unsigned *celsius) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetTemperature");
+    *celsius = (sensor ? 99u : 41u) + (unsigned)nvml_index(device);
+    return 0;
+}
+inline int nvml_shares(void *device, NvmlShares *percent) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetUtilizationRates");
+    percent->gpu = 73u + (unsigned)nvml_index(device);
+    percent->memory = 12;
+    return 0;
+}
+inline int nvml_reasons(void *, unsigned long long *bits) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetCurrentClocksEventReasons");
+    *bits = state().settings.throttle;
+    return 0;
+}
+inline int nvml_reasons_old(void *, unsigned long long *bits) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetCurrentClocksThrottleReasons");
+    *bits = state().settings.throttle;
+    return 0;
+}
+#undef CUDA_ON_CPU_NVML_ENTER
+} // namespace cuda_on_cpu
+
+/* ----------------------------------------------------------------- the dynamic linker: cuBLAS and NVML are ours, the rest is real */
 namespace cuda_on_cpu {
 struct Symbol { const char *name; void *address; };
-inline char library; /* its address is the handle */
+inline char library, nvml_library; /* their addresses are the handles */
 inline void *open_library(const char *name, int flags) {
     State &s = state();
     s.dl_error_set = false;
-    if (!name || !strstr(name, "libcublas")) return ::dlopen(name, flags);
+    if (name && !strcmp(name, "libnvidia-ml.so.1") && s.settings.nvml != "0") return &nvml_library;
+    if (!name || !(strstr(name, "libcublas") || strstr(name, "libnvidia-ml"))) return ::dlopen(name, flags);
     if (s.settings.no_cublas != "0" && (!strcmp(name, "libcublas.so.13") || !strcmp(name, "libcublas.so"))) return &library;
     s.dl_error = std::string(name) + ": cannot open shared object file: No such file or directory";
     s.dl_error_set = true;
@@ -2207,15 +2307,29 @@ inline void *find_symbol(void *handle, const char *name) {
         CUDA_ON_CPU_SYMBOL(cublasGemmEx), CUDA_ON_CPU_SYMBOL(cublasGemmStridedBatchedEx), CUDA_ON_CPU_SYMBOL(cublasGetStatusName),
         CUDA_ON_CPU_SYMBOL(cublasGetStatusString) };
 #undef CUDA_ON_CPU_SYMBOL
+    static const Symbol nvml_symbols[] = { { "nvmlInit_v2", (void *)nvml_init }, { "nvmlErrorString", (void *)nvml_error_string },
+        { "nvmlDeviceGetHandleByIndex_v2", (void *)nvml_by_index }, { "nvmlDeviceGetHandleByPciBusId_v2", (void *)nvml_by_address },
+        { "nvmlDeviceGetClockInfo", (void *)nvml_clock }, { "nvmlDeviceGetMaxClockInfo", (void *)nvml_clock_max },
+        { "nvmlDeviceGetPowerUsage", (void *)nvml_power }, { "nvmlDeviceGetEnforcedPowerLimit", (void *)nvml_power_limit },
+        { "nvmlDeviceGetTemperature", (void *)nvml_temperature }, { "nvmlDeviceGetUtilizationRates", (void *)nvml_shares },
+        { "nvmlDeviceGetCurrentClocksEventReasons", (void *)nvml_reasons }, { "nvmlDeviceGetCurrentClocksThrottleReasons", (void *)nvml_reasons_old } };
     State &s = state();
+    bool lacks = false;
     s.dl_error_set = false;
+    if (handle == &nvml_library) {
+        nvml_status(name, &lacks);
+        for (const Symbol &y : nvml_symbols) if (!strcmp(y.name, name) && !lacks) return y.address;
+        s.dl_error = std::string("libnvidia-ml.so.1: undefined symbol: ") + name;
+        s.dl_error_set = true;
+        return nullptr;
+    }
     if (handle != &library) return ::dlsym(handle, name);
     for (const Symbol &y : symbols) if (!strcmp(y.name, name) && s.settings.no_cublas != name) return y.address;
     s.dl_error = std::string("libcublas.so.13: undefined symbol: ") + name;
     s.dl_error_set = true;
     return nullptr;
 }
-inline int close_library(void *handle) { return handle == &library ? 0 : ::dlclose(handle); }
+inline int close_library(void *handle) { return handle == &library || handle == &nvml_library ? 0 : ::dlclose(handle); }
 inline char *library_error() {
     State &s = state();
     if (!s.dl_error_set) return ::dlerror();

@@ -231,6 +231,55 @@ static void test_blocks(void) {
     free(text);
 }
 
+/* the scores of a file {"block": score} and the blocks' places in it; with `reversed` as if the file stood upside down */
+static int importance_file(const char *name, int reversed, double *scores, int32_t *order) {
+    char *text = golden_text(name);
+    const char *p = text;
+    int found = 0, i;
+    for (i = 0; i < 16; i++) {
+        scores[i] = (double)NAN;
+        order[i] = INT32_MAX;
+    }
+    while (p && (p = strchr(p, '"')) != NULL) {
+        const int block = atoi(p + 1);
+        p = strchr(p, ':');
+        if (!p || block < 0 || block > 15) break;
+        scores[block] = strtod(p + 1, NULL);
+        order[block] = reversed ? -found : found;
+        found++;
+        p++;
+    }
+    free(text);
+    return found;
+}
+
+/* Two files that the experiments were run with: the blocks between the ends enter by falling score, worked out by hand. */
+static void test_importance_files(void) {
+    static const struct { const char *name; int reversed, scored; int32_t by_score[14]; } table[] = {
+        {"sampler/importance-scores.json", 0, 14, {5, 1, 9, 10, 11, 13, 2, 8, 14, 6, 12, 7, 4, 3}},
+        {"sampler/importance-scores.json", 1, 14, {5, 1, 9, 10, 11, 13, 2, 8, 14, 6, 12, 7, 4, 3}}, /* no ties: the order says nothing */
+        {"sampler/importance-scores-recommended.json", 0, 16, {1, 5, 8, 9, 12, 14, 7, 6, 11, 3, 2, 10, 13, 4}},
+        {"sampler/importance-scores-recommended.json", 1, 16, {5, 1, 8, 14, 12, 9, 7, 11, 6, 3, 2, 10, 13, 4}}};
+    size_t i;
+    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+        double scores[16];
+        int32_t order[16], blocks[16], active, k;
+        check_case("importance file %s%s", table[i].name, table[i].reversed ? ", upside down" : "");
+        CHECK_INT(importance_file(table[i].name, table[i].reversed, scores, order), table[i].scored);
+        for (active = 1; active <= 16; active++) {
+            unsigned want = 1u, got = 0;
+            if (active > 1) want |= 1u << 15; /* one block is the first alone, two are the ends */
+            for (k = 0; k < active - 2; k++) want |= 1u << table[i].by_score[k];
+            CHECK_INT(vp_sampler_blocks(16, active, scores, order, blocks), VP_OK);
+            for (k = 0; k < active; k++) {
+                got |= 1u << blocks[k];
+                CHECK(k == 0 || blocks[k] > blocks[k - 1]);
+            }
+            check_note(got == want, __FILE__, __LINE__, "%d blocks: %x, expected %x", (int)active, got, want);
+        }
+    }
+}
+
 static void test_errors(void) {
     int64_t scratch[4] = {9, 9, 9, 9};
     int32_t blocks[4] = {7, 7, 7, 7};
@@ -605,6 +654,7 @@ static void test_rank(void) {
         {SLURM " SLURM_STEP_ID=0 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", "torchrun", "Slurm", 1, 2, 1, 2},
         {OMPI " " SLURM " SLURM_STEP_ID=3", "Open MPI", "Slurm", 3, 4, 1, 2},
         {OMPI " PMI_RANK=x", "Open MPI", "PMI", 3, 4, 1, 2},
+        {"RANK=0 WORLD_SIZE=2 PMI_RANK=x", "torchrun", "PMI", 0, 2, -1, -1},
         {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 " OMPI " " SLURM " SLURM_STEP_ID=0", "torchrun", "Open MPI", 0, 2, 0, -1},
         /* srun --mpi=pmi2: the local rank is Slurm's, when it speaks of the same ranks */
         {"PMI_RANK=5 PMI_SIZE=8 " SLURM " SLURM_STEP_ID=0", "PMI", "Slurm", 5, 8, 1, -1},
@@ -791,6 +841,7 @@ int main(void) {
     test_stratified();
     test_draws();
     test_blocks();
+    test_importance_files();
     test_errors();
     test_property();
     test_strategies();

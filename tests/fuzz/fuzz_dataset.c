@@ -1,5 +1,6 @@
 /* fuzz_dataset.c: libFuzzer target for data sets: the bytes are a JSONL file, VQA v2's questions with or without annotations, or lines of
- * tokenize --jsonl, taken by the command's own reading code. Whatever they are, a load ends with samples whose parts are there, or with a message.
+ * tokenize --jsonl, taken by the command's own reading code. Whatever they are, a load ends with samples whose parts are there, or with a message;
+ * and of a file that changed since then each sample is what was planned, or refused.
  * links: engine
  * make fuzz; or clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_dataset.c ... */
 #define _POSIX_C_SOURCE 200809L
@@ -46,15 +47,31 @@ static void put_file(const char *path, const uint8_t *data, size_t bytes) {
     if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f)) abort();
 }
 
-static void check_samples(const dataset *d) {
+static void check_entries(const dataset *d) {
     MUST(d->new_tokens > 0 && d->task);
     for (size_t i = 0; i < d->count; i++) {
-        const sample *a = &d->samples[i];
-        MUST(a->record && a->prompt && a->question && a->text_ids && a->text_count > 0);
-        MUST(!i || a->id > d->samples[i - 1].id);
-        MUST(vp_utf8_valid_bytes(a->prompt, strlen(a->prompt)) == strlen(a->prompt));
-        MUST(vp_json_parse(a->record, strlen(a->record), NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
+        sample a;
+        MUST(dataset_sample(d, &tiny, i, &a) == 0); /* nobody changed the files */
+        MUST(a.record && a.prompt && a.question && a.text_ids && a.text_count > 0 && a.text_count == d->samples[i].text_count);
+        MUST(a.id == d->samples[i].id && (!i || a.id > d->samples[i - 1].id));
+        MUST((a.image_path != NULL) == d->samples[i].has_image && (a.reason != NULL) == (d->samples[i].reason > 0));
+        MUST(vp_utf8_valid_bytes(a.prompt, strlen(a.prompt)) == strlen(a.prompt));
+        MUST(vp_json_parse(a.record, strlen(a.record), NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
+        sample_free(&a);
     }
+}
+/* other bytes at the same places: each sample is what was planned, or refused */
+static void check_changed(const dataset *d, const uint8_t *data, size_t bytes) {
+    char *other = copy_text((const char *)data, bytes);
+    for (size_t i = bytes / 3; i < bytes; i += 5) other[i] ^= 1;
+    put_file(questions_path, (const uint8_t *)other, bytes - bytes / 7);
+    for (size_t i = 0; i < d->count; i++) {
+        sample a;
+        if (dataset_sample(d, &tiny, i, &a) == 0) MUST(a.text_count == d->samples[i].text_count);
+        else MUST(!a.record && !a.prompt && !a.text_ids);
+        sample_free(&a);
+    }
+    free(other);
 }
 /* the first byte picks options; the second file, if any, begins behind the first 0xFF */
 static void load(const uint8_t *data, size_t bytes, int choice) {
@@ -71,10 +88,11 @@ static void load(const uint8_t *data, size_t bytes, int choice) {
     unlink(annotations_path);
     if (second) put_file(annotations_path, second + 1, bytes - (size_t)(second + 1 - data));
     d.path = questions_path;
-    if (load_dataset(&o, &tiny, &d) == 0) check_samples(&d);
-    for (size_t i = 0; i < d.count && d.samples; i++) sample_free(&d.samples[i]);
-    free(d.samples);
-    free(d.task);
+    if (load_dataset(&o, &tiny, &d) == 0) {
+        check_entries(&d);
+        check_changed(&d, data, second ? (size_t)(second - data) : bytes);
+    }
+    dataset_free(&d);
     options_free(&o);
 }
 static void lines(const uint8_t *data, size_t bytes) {
