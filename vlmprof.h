@@ -6016,12 +6016,28 @@ VP_API vp_result vp_json_finish(vp_json_writer *w) {
  * inner loops, chosen at run time; both give the same bits. Elsewhere fmaf() is one instruction. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
 #define VP_IMPL_PREPROCESS_AVX2
-#ifdef __cplusplus
-}
+/* vectors of the language, not immintrin.h: that header alone takes a quarter of this one's compile time. Not aligned: they lie anywhere in a row */
+typedef float vp_impl_f8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float vp_impl_f4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t vp_impl_i8 __attribute__((vector_size(32)));
+#ifdef __clang__
+typedef uint8_t vp_impl_u8 __attribute__((vector_size(8), aligned(1), may_alias));
+#define VP_IMPL_WIDEN(bytes) __builtin_convertvector(*(const vp_impl_u8 *)(bytes), vp_impl_i8)
+#else /* GCC 12 would widen them one by one */
+typedef char vp_impl_c16 __attribute__((vector_size(16)));
+typedef int64_t vp_impl_l2 __attribute__((vector_size(16)));
+typedef int64_t vp_impl_l1 __attribute__((aligned(1), may_alias));
+#define VP_IMPL_WIDEN(bytes) __builtin_ia32_pmovzxbd256((vp_impl_c16)(vp_impl_l2){*(const vp_impl_l1 *)(bytes), 0})
 #endif
-#include <immintrin.h>
-#ifdef __cplusplus
-extern "C" {
+#if defined(__clang__) && defined(__has_builtin)
+#if __has_builtin(__builtin_elementwise_fma)
+#define VP_IMPL_FMA8 __builtin_elementwise_fma
+#define VP_IMPL_FMA4 __builtin_elementwise_fma
+#endif
+#endif
+#ifndef VP_IMPL_FMA8
+#define VP_IMPL_FMA8 __builtin_ia32_vfmaddps256
+#define VP_IMPL_FMA4 __builtin_ia32_vfmaddps
 #endif
 #endif
 
@@ -6210,12 +6226,9 @@ static void vp_impl_row_blend(const vp_impl_resizer *r, int32_t taps, size_t flo
 
 #ifdef VP_IMPL_PREPROCESS_AVX2
 __attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const uint8_t *bytes, size_t count, float *out) {
-    const __m256 most = _mm256_set1_ps(255.0f);
     size_t i;
-    for (i = 0; i + 8 <= count; i += 8) {
-        __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(bytes + i)));
-        _mm256_storeu_ps(out + i, _mm256_div_ps(_mm256_cvtepi32_ps(wide), most));
-    }
+    for (i = 0; i + 8 <= count; i += 8)
+        *(vp_impl_f8 *)(out + i) = __builtin_convertvector(VP_IMPL_WIDEN(bytes + i), vp_impl_f8) / 255.0f;
     for (; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
 }
 
@@ -6223,51 +6236,53 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const 
  * one chain of dependent additions. */
 __attribute__((target("avx2,fma"))) static void vp_impl_row_filter_avx2(const float *line, const int32_t *first, const float *weights, int32_t taps,
                                                                         int32_t count, float *out) {
+    const vp_impl_f4 zero = {0.0f, 0.0f, 0.0f, 0.0f};
     const float *w0 = weights, *w1, *w2;
     int32_t x, j;
     for (x = 0; x + 3 <= count; x += 3, w0 = w2 + taps, out += 9) {
         const float *p0 = line + (size_t)first[x] * 3, *p1 = line + (size_t)first[x + 1] * 3, *p2 = line + (size_t)first[x + 2] * 3;
-        __m128 sum0 = _mm_mul_ps(_mm_loadu_ps(p0), _mm_set1_ps(w0[0])), sum1, sum2;
+        vp_impl_f4 sum0 = *(const vp_impl_f4 *)p0 * w0[0], sum1, sum2;
         w1 = w0 + taps;
         w2 = w1 + taps;
-        sum1 = _mm_mul_ps(_mm_loadu_ps(p1), _mm_set1_ps(w1[0]));
-        sum2 = _mm_mul_ps(_mm_loadu_ps(p2), _mm_set1_ps(w2[0]));
+        sum1 = *(const vp_impl_f4 *)p1 * w1[0];
+        sum2 = *(const vp_impl_f4 *)p2 * w2[0];
         for (j = 1; j < taps; j++) {
-            sum0 = _mm_fmadd_ps(_mm_loadu_ps(p0 + 3 * j), _mm_set1_ps(w0[j]), sum0);
-            sum1 = _mm_fmadd_ps(_mm_loadu_ps(p1 + 3 * j), _mm_set1_ps(w1[j]), sum1);
-            sum2 = _mm_fmadd_ps(_mm_loadu_ps(p2 + 3 * j), _mm_set1_ps(w2[j]), sum2);
+            sum0 = VP_IMPL_FMA4(*(const vp_impl_f4 *)(p0 + 3 * j), w0[j] - zero, sum0);
+            sum1 = VP_IMPL_FMA4(*(const vp_impl_f4 *)(p1 + 3 * j), w1[j] - zero, sum1);
+            sum2 = VP_IMPL_FMA4(*(const vp_impl_f4 *)(p2 + 3 * j), w2[j] - zero, sum2);
         }
-        _mm_storeu_ps(out, sum0);
-        _mm_storeu_ps(out + 3, sum1);
-        _mm_storeu_ps(out + 6, sum2);
+        *(vp_impl_f4 *)out = sum0;
+        *(vp_impl_f4 *)(out + 3) = sum1;
+        *(vp_impl_f4 *)(out + 6) = sum2;
     }
     for (; x < count; x++, w0 += taps, out += 3) {
         const float *pixel = line + (size_t)first[x] * 3;
-        __m128 sum = _mm_mul_ps(_mm_loadu_ps(pixel), _mm_set1_ps(w0[0]));
-        for (j = 1; j < taps; j++) sum = _mm_fmadd_ps(_mm_loadu_ps(pixel + 3 * j), _mm_set1_ps(w0[j]), sum);
-        _mm_storeu_ps(out, sum);
+        vp_impl_f4 sum = *(const vp_impl_f4 *)pixel * w0[0];
+        for (j = 1; j < taps; j++) sum = VP_IMPL_FMA4(*(const vp_impl_f4 *)(pixel + 3 * j), w0[j] - zero, sum);
+        *(vp_impl_f4 *)out = sum;
     }
 }
 
 __attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_impl_resizer *r, int32_t taps, size_t floats, float *out) {
-    const __m256 zero = _mm256_setzero_ps(), one = _mm256_set1_ps(1.0f);
-    const __m256 mean[3] = {_mm256_loadu_ps(r->mean), _mm256_loadu_ps(r->mean + 8), _mm256_loadu_ps(r->mean + 16)};
-    const __m256 std[3] = {_mm256_loadu_ps(r->std), _mm256_loadu_ps(r->std + 8), _mm256_loadu_ps(r->std + 16)};
+    const vp_impl_f8 zero = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}, one = zero + 1.0f;
     size_t i;
     int32_t j;
     int k;
     for (i = 0; i < floats; i += VP_IMPL_LANES) {
         const float *row = r->rows[0] + i;
-        __m256 weight = _mm256_set1_ps(r->y_weights[0]), sum[3];
-        for (k = 0; k < 3; k++) sum[k] = _mm256_mul_ps(_mm256_loadu_ps(row + 8 * k), weight);
+        vp_impl_f8 weight = r->y_weights[0] - zero, sum[3];
+        for (k = 0; k < 3; k++) sum[k] = *(const vp_impl_f8 *)(row + 8 * k) * weight;
         for (j = 1; j < taps; j++) {
             row = r->rows[j] + i;
-            weight = _mm256_set1_ps(r->y_weights[j]);
-            for (k = 0; k < 3; k++) sum[k] = _mm256_fmadd_ps(_mm256_loadu_ps(row + 8 * k), weight, sum[k]);
+            weight = r->y_weights[j] - zero;
+            for (k = 0; k < 3; k++) sum[k] = VP_IMPL_FMA8(*(const vp_impl_f8 *)(row + 8 * k), weight, sum[k]);
         }
-        for (k = 0; k < 3; k++) {
-            sum[k] = _mm256_min_ps(_mm256_max_ps(sum[k], zero), one);
-            _mm256_storeu_ps(out + i + 8 * k, _mm256_div_ps(_mm256_sub_ps(sum[k], mean[k]), std[k]));
+        for (k = 0; k < 3; k++) { /* clipped to 0..1 by masks */
+            vp_impl_i8 below_one;
+            sum[k] = (vp_impl_f8)((vp_impl_i8)sum[k] & (vp_impl_i8)(sum[k] > zero));
+            below_one = (vp_impl_i8)(sum[k] < one);
+            sum[k] = (vp_impl_f8)(((vp_impl_i8)sum[k] & below_one) | ((vp_impl_i8)one & ~below_one));
+            *(vp_impl_f8 *)(out + i + 8 * k) = (sum[k] - *(const vp_impl_f8 *)(r->mean + 8 * k)) / *(const vp_impl_f8 *)(r->std + 8 * k);
         }
     }
 }
