@@ -264,7 +264,7 @@ static const option_spec OPTIONS[] = {
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
      "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout at the end: files, P50s, accuracies; with --plan: the plan"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout: files, P50s, accuracies; with --plan the plan"},
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "no progress and no table on stderr, errors only"},
     {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE, "this text"},
 };
@@ -4479,14 +4479,14 @@ static void plan_free(plan *p) {
 
 /* ---- sweep --plan: what a sweep would measure, need and tell; the model itself is not run, nothing is written */
 /* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them (tests/test_plan.c: within 1 and 3 %) */
-typedef struct cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; } cost;
+typedef struct pass_cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; } pass_cost;
 typedef struct pass { int32_t views, sequence, top_k, block_count, new_tokens; } pass;
-static void cost_add(cost *c, int stage, double flops, double bytes) { c->flops[stage] += flops; c->bytes[stage] += bytes; }
+static void cost_add(pass_cost *c, int stage, double flops, double bytes) { c->flops[stage] += flops; c->bytes[stage] += bytes; }
 /* a linear layer, done `times` times: each reads its weights again */
-static void cost_linear(cost *c, int stage, double times, double rows, double n, double k, double element, double result_bytes) {
+static void cost_linear(pass_cost *c, int stage, double times, double rows, double n, double k, double element, double result_bytes) {
     cost_add(c, stage, times * 2 * rows * n * k, times * (n * k * element + rows * k * element + rows * n * result_bytes));
 }
-static void cost_vision(const vp_model_config *m, const pass *p, double element, cost *c) {
+static void cost_vision(const vp_model_config *m, const pass *p, double element, pass_cost *c) {
     double w = m->vit_width, tokens = m->vit_positions, blocks = m->vit_blocks_needed, views = p->views, rows = tokens, /* of one view */
            features = w * m->vit_layer_count, windows = vp_geometry_tokens_per_crop(&m->geometry), members = m->geometry.pool * m->geometry.pool,
            values = (double)m->geometry.patch_px * m->geometry.patch_px * 3, h = m->projector_dim;
@@ -4508,7 +4508,7 @@ static void cost_vision(const vp_model_config *m, const pass *p, double element,
 }
 /* `times` blocks over `rows` new tokens that look at `scores` keys in all and read `kept` rows of the cache */
 static void cost_blocks(const vp_model_config *m, int stage, double times, double rows, double scores, double kept, int32_t top_k, double element,
-                        cost *c) {
+                        pass_cost *c) {
     double d = m->d_model, h = m->expert_dim, experts = m->expert_count, pairs = rows * top_k,
            used = experts * (1 - pow(1 - top_k / experts, rows)); /* experts that some token chose, when each is as likely */
     cost_linear(c, stage, times, rows, 3 * d, d, element, 4);
@@ -4519,7 +4519,7 @@ static void cost_blocks(const vp_model_config *m, int stage, double times, doubl
     cost_add(c, stage, times * pairs * (6 * h * d + 4 * h + 2 * d),
              times * (used * 3 * h * d * element + pairs * (2 * d * element + h * (16 + 2 * element) + 8 * d + 24) + rows * d * (8 + element)));
 }
-static void cost_of(const vp_model_config *m, const pass *p, int fp32, cost *c) {
+static void cost_of(const vp_model_config *m, const pass *p, int fp32, pass_cost *c) {
     double n = p->sequence, steps = p->new_tokens - 1, d = m->d_model, vocabulary = m->embedding_size, element = fp32 ? 4 : 2;
     memset(c, 0, sizeof *c);
     if (p->views) cost_vision(m, p, element, c);
@@ -4668,7 +4668,7 @@ static int calibrate(const options *o, const model *m, const plan *p, rates *x) 
     return interrupted ? EXIT_INTERRUPTED : 0;
 }
 /* A pass's time: the stages of many tokens by the slower of their arithmetic and of reading memory as decode does, the others by their bytes. */
-static double pass_ns(const rates *x, const cost *c, int32_t views) {
+static double pass_ns(const rates *x, const pass_cost *c, int32_t views) {
     double sum = views * x->view_ns;
     for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
         double by_flops = is_compute_stage(i) ? c->flops[i] / x->flops_ns[i] : 0;
@@ -4691,7 +4691,7 @@ static void forecast_cell(const model *m, const cell *c, const rates *x, int fp3
         vp_layout layout;
         const vp_layout *l = cell_layout(m, c, e, &layout, reason, sizeof reason);
         pass one = {l ? l->views : 0, entry_sequence(e, l), c->top_k, c->block_count, c->set->new_tokens};
-        cost spent;
+        pass_cost spent;
         double ns;
         if (l) {
             f->layouts++;
@@ -7098,7 +7098,6 @@ static int sweep_rules(sweep *x) {
 }
 static int check_sweep_options(const options *o) {
     vp_score_metric metric;
-    int code;
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
     if (!given(o, "output_dir") && !given(o, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
     if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK)
@@ -7109,7 +7108,7 @@ static int check_sweep_options(const options *o) {
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
     if (text_of(o, "annotations") && opt(o, "data")->count > 1)
         return complain(EXIT_USAGE, "--annotations goes with one --data file; several find theirs by their official names");
-    return (code = check_device(o)) != 0 ? code : check_gemm(o);
+    return 0;
 }
 /* The journal, what it holds already, and this process' share of the points. */
 static int sweep_open(sweep *x) {
@@ -7138,6 +7137,14 @@ static int sweep_open(sweep *x) {
     }
     x->done_before = x->done;
     return !code && !is_same_grid(x) ? write_head(x) : code;
+}
+/* All that can be known before anything is measured or written. */
+static int sweep_plan(sweep *x) {
+    const options *o = x->o;
+    int code;
+    if ((code = check_sweep_options(o)) != 0 || (code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
+    if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
+    return plan_make(o, &x->m, &x->p);
 }
 static int sweep_prepare(sweep *x) {
     int code = sweep_open(x);
@@ -7183,11 +7190,11 @@ static int command_sweep(const options *o) {
     x.o = o;
     x.j.fd = -1;
     sweep_runs = 1;
-    if ((code = check_sweep_options(o)) == 0 && (code = sweep_rules(&x)) == 0 && (code = sweep_rank(&x)) == 0
-        && (code = model_load(o, &x.m)) == 0) code = plan_make(o, &x.m, &x.p);
+    code = sweep_plan(&x);
     if (!code && given(o, "plan")) code = show_plan(o, &x.m, &x.p);
-    else if (!code && (code = sweep_prepare(&x)) == 0) {
-        if (!interrupted) code = sweep_loop(&x);
+    else if (!code) {
+        code = sweep_prepare(&x);
+        if (!code && !interrupted) code = sweep_loop(&x);
         if (!code && !interrupted) code = sweep_merge(&x);
         if (!code || code == EXIT_INTERRUPTED) code = sweep_report(&x);
     }
