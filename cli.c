@@ -10848,6 +10848,12 @@ static void stack_parts(const decomposition *d, int is_coarse, double parts[STAC
     for (int i = 0; i < STACK_PARTS; i++) rest -= parts[i];
     if (rest > 0) parts[STACK_OUTSIDE] = rest;
 }
+static double stack_sum(const decomposition *d, int is_coarse) { /* the length of its bar: parts that are more than the total show */
+    double parts[STACK_PARTS], sum = 0;
+    stack_parts(d, is_coarse, parts);
+    for (int i = 0; i < STACK_PARTS; i++) sum += parts[i];
+    return sum;
+}
 static void stack_title(const report *p, const decomposition *d, int is_coarse, text_buffer *title) {
     double parts[STACK_PARTS];
     char name[160];
@@ -10903,7 +10909,7 @@ static void stack_rows(text_buffer *out, const report *p, int is_coarse, const r
     for (size_t i = 0; i < count; i++) {
         char name[160];
         double px = text_px(full_name(p->r, p->items[rows[i].at].file, name)) + 16;
-        span_add(&s, p->items[rows[i].at].mean[METRIC_TOTAL]);
+        span_add(&s, stack_sum(&p->items[rows[i].at], is_coarse));
         if (px > left) left = px;
     }
     figure_open(out, caption, 1);
@@ -10922,7 +10928,7 @@ static void stack_all(text_buffer *out, const report *p, int is_coarse, const ra
     plot q;
     span y = {0, 0}, x = {0, 0};
     x.high = (double)count;
-    for (size_t i = 0; i < count; i++) span_add(&y, p->items[rows[i].at].mean[METRIC_TOTAL]);
+    for (size_t i = 0; i < count; i++) span_add(&y, stack_sum(&p->items[rows[i].at], is_coarse));
     figure_open(out, caption, 1);
     plot_open(&q, out, caption, 1000, 300);
     q.x = scale_make(x, 0, PLOT_LEFT, q.width - PLOT_RIGHT);
@@ -11070,7 +11076,7 @@ static void page_curves_of(text_buffer *out, const report *p, size_t group, cons
 }
 
 /* ---- E1: work against time */
-static int has_work(const stage_cost *c) { return c->flops > 0 && c->bytes > 0 && c->mean > 0; }
+static int has_work(const stage_cost *c) { return c->flops > 0 && c->bytes > 0 && c->mean > 0 && c->tflops > 0 && isfinite(c->tflops * 1e12); }
 static void work_title(const report *p, const decomposition *d, int stage, char title[512]) {
     const stage_cost *c = &d->stages[stage];
     char name[160];
@@ -11209,6 +11215,7 @@ static void front_mark(plot *q, const report *p, const tradeoff *t, size_t i) {
     int is_member = is_listed(t->front, t->front_count, i);
     double x = scale_place(&q->x, b->latency), y = scale_place(&q->y, b->accuracy);
     char name[80], title[512];
+    if (!isfinite(x) || !isfinite(y)) return;
     snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\nmember of the front in %s %% of the resamples",
              setting_text(&p->r->files[t->group->paired[i]], name),
              is_member ? ", on the front" : "", percentile_text(p->settings.percentile), figure_of_estimate(point_latency(b)).text,
@@ -11395,6 +11402,8 @@ static void page_shares(text_buffer *out, const tradeoff *t) {
     int32_t knobs = t->knobs.knob_count, terms = knobs + (t->order == 2 ? knobs * (knobs - 1) / 2 : 0) + 1;
     plot q;
     span x = {0, 100};
+    for (int32_t term = 0; term < terms; term++) for (int v = 0; v < 2 && t->shares[v]; v++) span_add(&x, 100 * t->shares[v][term]);
+    if (x.low < 0) x.low = 0; /* a grid with holes: bars begin at 0 */
     figure_open(out, caption, 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 0, 0, -1, "latency");
