@@ -10572,8 +10572,9 @@ static int command_report(const options *o) {
         report_form_write(&p, form, &out);
         code = form == FORM_HTML && text_of(o, "html") ? write_page(text_of(o, "html"), &out) : print_whole(&out);
         free(out.data);
-    } else if (!code) fprintf(stderr, "vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n", text_of(o,
-                                                                                          "output_dir"));
+    } else if (!code)
+        fprintf(stderr, "vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n",
+                text_of(o, "output_dir"));
     report_free(&p);
     results_free(&r);
     return code;
@@ -11756,7 +11757,7 @@ static void page_style(text_buffer *out) {
         "th[aria-sort=ascending] button::after{content:' \\25B2'}th[aria-sort=descending] button::after{content:' \\25BC'}\n"
         "@media print{:root{color-scheme:light;--bg:#fff;--fg:#000;--soft:#444;--line:#ccc;--box:#fff;--warn:#fff;--edge:#000}body{"
         "max-width:none;padding:0;font-size:10pt}nav{display:none}.scroll{overflow:visible}table{font-size:6.5pt}td,th{padding:1pt 2pt}thead{"
-        "display:table-header-group}tr{break-inside:avoid}h2,h3{break-after:avoid}.grid{grid-template-columns:1fr 1fr}*{"
+        "display:table-header-group;break-inside:avoid}tr{break-inside:avoid}h2,h3,.soft{break-after:avoid}.grid{grid-template-columns:1fr 1fr}*{"
         "print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
         "</style>\n");
 }
