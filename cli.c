@@ -9112,6 +9112,7 @@ typedef struct measurements {
     uint32_t *configs, *sizes;    /* which file, which image size */
     size_t count, config_count, size_count;
     size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
+    double noise; size_t noise_count; /* sum of what is not known of each sample's own T_total, as a share; samples with two runs or more */
     const char *device, *model;
 } measurements;
 static void measurements_free(measurements *m) {
@@ -9145,6 +9146,17 @@ static int request_of(const result_file *f, size_t row, int32_t expert_count, vp
     q->active_blocks = (int32_t)f->block_count;
     return 1;
 }
+/* The mean of few runs is off itself: by its standard error, times what |error| is of that on average. */
+static void measure_noise(measurements *m, const result_file *f, size_t row) {
+    size_t first = f->run_at ? f->run_at[row] : 0, count = f->run_at ? f->run_at[row + 1] - first : 0;
+    double mean, sum = 0;
+    if (count < 2) return;
+    mean = vp_statistics_mean(f->run_total + first, count);
+    for (size_t i = 0; i < count; i++) sum += (f->run_total[first + i] - mean) * (f->run_total[first + i] - mean);
+    if (!(mean > 0)) return;
+    m->noise += 0.79788456080286536 * sqrt(sum / (double)(count - 1) / (double)count) / mean; /* sqrt(2 / pi) */
+    m->noise_count++;
+}
 static void measure_row(measurements *m, const result_file *f, size_t row, int32_t expert_count) {
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE};
     double *stages = m->measured + m->count * VP_LATENCY_STAGE_COUNT;
@@ -9162,6 +9174,7 @@ static void measure_row(measurements *m, const result_file *f, size_t row, int32
         m->not_positive += stages[s] <= 0;
         stages[s] = (double)NAN;
     }
+    measure_noise(m, f, row);
     m->count++;
 }
 static int number_experts(const options *o, const results *r, int64_t *experts, text_list *warnings) {
@@ -9250,6 +9263,7 @@ static int measurements_make(const options *o, const results *r, int64_t *expert
 typedef struct evaluation {
     vp_linear_errors errors[ESTIMATE_KINDS][SPLIT_COUNT][ESTIMATE_PARTS]; /* count 0: none */
     vp_guardrail guardrails[BUDGET_COUNT + 1];
+    double noise; /* share by which the mean over a sample's runs is off, on average: no model's MAPE is below it; NaN: single runs */
     int guardrail_count, guardrail_split;
     double reference_ms;  /* P95 of measured totals; budgets are shares of it */
     double own_budget_ms; /* one more that was asked for; 0: none */
@@ -9330,6 +9344,7 @@ static int evaluate(const measurements *m, vp_latency_features chosen, evaluatio
     vp_error error = {VP_OK, -1, "", ""};
     vp_result r = VP_OK;
     memset(e, 0, sizeof *e);
+    e->noise = m->noise_count ? m->noise / (double)m->noise_count : (double)NAN;
     for (int kind = 0; kind < ESTIMATE_KINDS && r == VP_OK; kind++) {
         r = vp_latency_fit((vp_latency_features)kind, m->requests, m->measured, m->count, fits, &error);
         for (int split = 0; split < SPLIT_COUNT && r == VP_OK; split++) {
@@ -9546,6 +9561,7 @@ static void put_evaluation(vp_json_writer *w, const evaluation *e) {
         }
         vp_json_end_object(w);
     }
+    put_double(w, "run_noise_mape_percent", 100 * e->noise);
     put_guardrails(w, e, SPLIT_KEYS[e->guardrail_split]);
     vp_json_end_object(w);
 }
@@ -9896,6 +9912,9 @@ static void write_fit(document *d, const estimator *e, const evaluation *v, cons
     for (size_t i = 0; i < e->warnings.count; i++) document_text(d, BLOCK_LINE, "%s", e->warnings.items[i]);
     document_text(d, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes", m->count, m->config_count, m->size_count);
     document_text(d, BLOCK_LINE, "model %s, %s", e->model_name, e->device);
+    if (isfinite(v->noise))
+        document_text(d, BLOCK_LINE, "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average: no MAPE can be below that",
+                      100 * v->noise);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         text_list *table;
         document_text(d, BLOCK_HEADING, "Errors of %s", part_name(part));
