@@ -203,8 +203,10 @@ static const option_spec OPTIONS[] = {
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "print the prompt's text and ids as JSON and end; the model does not run"},
     {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", RUN | TILE | PREDICT,
      "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"},
-    {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", RUN | TILE | PREDICT, "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"},
-    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, RUN | TILE | PREDICT, "most crops of adaptive tiling, without the global view; run: the checkpoint's"},
+    {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", RUN | TILE | PREDICT,
+     "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"},
+    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, RUN | TILE | PREDICT,
+     "most crops of adaptive tiling, without the global view; run: the checkpoint's"},
     {"crops", COUNT, "N", NULL, 1, 1024, NULL, RUN | TILE | PREDICT, "exactly N crops, in the factorisation nearest to the image's shape"},
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, RUN | TILE, "target number of vision tokens: N / 144 - 1 crops"},
     {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL, PREDICT, "of a size: the target number; with --views: those the language model sees"},
@@ -279,7 +281,8 @@ static const option_spec OPTIONS[] = {
     {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, FIT, "experts of the model, where the files do not say it"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, FIT, "write the model there (short: -o)"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, FIT, "write e3_latency_estimator.json there: the same model and errors"},
-    {"views", COUNT, "N", NULL, 0, 100000, NULL, PREDICT, "a request by its counts: passes of the vision encoder, crops and global view; 0: text only"},
+    {"views", COUNT, "N", NULL, 0, 100000, NULL, PREDICT,
+     "a request by its counts: passes of the vision encoder, crops and global view; 0: text only"},
     {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, PREDICT, "prompt positions: BOS, image and text"},
     {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, PREDICT, "tokens of the prompt's text (default: the data's median)"},
     {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, PREDICT, "experts a token uses (default: the data's median)"},
@@ -9208,8 +9211,8 @@ static int check_same(const results *r) {
             const char *first = *(char *const *)(const void *)((const char *)&r->files[0] + texts[t].offset);
             const char *other = *(char *const *)(const void *)((const char *)&r->files[i] + texts[t].offset);
             if (strcmp(first ? first : "not said", other ? other : "not said"))
-                return complain(EXIT_USAGE, "%.300s and %.300s differ in their %s (%.100s, %.100s): fit them apart", r->files[0].path, r->files[i].path,
-                                texts[t].name, first ? first : "not said", other ? other : "not said");
+                return complain(EXIT_USAGE, "%.300s and %.300s differ in their %s (%.100s, %.100s): fit them apart", r->files[0].path,
+                                r->files[i].path, texts[t].name, first ? first : "not said", other ? other : "not said");
         }
     return 0;
 }
@@ -9254,7 +9257,8 @@ static int measurements_make(const options *o, const results *r, int64_t *expert
         for (size_t k = first; k < m->count; k++) { m->configs[k] = (uint32_t)i; m->sizes[k] = (uint32_t)other; }
     }
     if (!m->count)
-        return complain(EXIT_INPUT, "%s: no sample has the times of its stages and its token counts (was it measured with --timing off?)", r->files[0].path);
+        return complain(EXIT_INPUT, "%s: no sample has the times of its stages and its token counts (was it measured with --timing off?)",
+                        r->files[0].path);
     warn_of_measurements(m, r, warnings);
     return 0;
 }
@@ -9286,7 +9290,8 @@ static void predict_left_out(vp_latency_features kind, const measurements *m, in
         double *out = predicted + (size_t)s * m->count;
         for (size_t i = 0; i < m->count; i++) values[i] = m->measured[i * VP_LATENCY_STAGE_COUNT + (size_t)s];
         if ((split == SPLIT_CONFIG ? m->config_count : m->size_count) > 1
-            && vp_latency_leave_out(kind, (vp_latency_stage)s, m->requests, values, groups, m->count, m->config_count, scratch, bytes, out, NULL) == VP_OK)
+            && vp_latency_leave_out(kind, (vp_latency_stage)s, m->requests, values, groups, m->count, m->config_count, scratch, bytes, out,
+                                    NULL) == VP_OK)
             continue;
         for (size_t i = 0; i < m->count; i++) out[i] = (double)NAN; /* one group alone, or too few rows without it */
     }
@@ -9422,7 +9427,8 @@ static void find_correlations(const measurements *m, estimator *e) {
     predict_rows(&e->model, m, predicted);
     for (int a = 0; a < VP_LATENCY_STAGE_COUNT; a++)
         for (int b = 0; b < VP_LATENCY_STAGE_COUNT; b++)
-            e->correlation[a][b] = a == b ? 1 : residual_correlation(m, predicted, a < b ? a : b, a < b ? b : a, e->model.features == VP_LATENCY_PHYSICAL);
+            e->correlation[a][b] = a == b ? 1
+                : residual_correlation(m, predicted, a < b ? a : b, a < b ? b : a, e->model.features == VP_LATENCY_PHYSICAL);
     free(predicted);
 }
 static void warn_of_fit(estimator *e, const measurements *m) {
@@ -9441,8 +9447,8 @@ static void warn_of_fit(estimator *e, const measurements *m) {
             text_add_string(&features, vp_latency_column_name(e->model.features, (vp_latency_stage)s, c));
         }
         if (features.bytes)
-            text_list_add(&e->warnings, "%s: these data cannot tell %s from the features before: left out, what they cost lies in the others", part_name(s),
-                          features.data);
+            text_list_add(&e->warnings, "%s: these data cannot tell %s from the features before: left out, what they cost lies in the others",
+                          part_name(s), features.data);
         if (fit->degrees < 10) text_list_add(&e->warnings, "%s: %.0f degrees of freedom are few", part_name(s), fit->degrees);
         free(features.data);
     }
@@ -9682,7 +9688,8 @@ typedef struct estimator_reader { const char *path; parsed p; int code; char whe
 static uint32_t estimator_fail(estimator_reader *r, uint32_t node, const char *key, const char *what) {
     if (!r->code)
         r->code = complain(EXIT_INPUT, "%s: byte %llu: %s%s%s %s", r->path,
-                           (unsigned long long)(node < r->p.json.node_count ? r->p.json.nodes[node].start : 0), r->where, r->where[0] ? "." : "", key, what);
+                           (unsigned long long)(node < r->p.json.node_count ? r->p.json.nodes[node].start : 0), r->where, r->where[0] ? "." : "",
+                           key, what);
     return VP_JSON_NONE;
 }
 static uint32_t estimator_member(estimator_reader *r, uint32_t object, const char *key, vp_json_type type) {
@@ -9730,7 +9737,8 @@ static void read_stage_column(estimator_reader *r, uint32_t node, estimator *e, 
     snprintf(r->where, sizeof r->where, "stages.%s.columns[%d]", part_name(s), c);
     if (!node_is(&r->p.json, node, VP_JSON_OBJECT)) { estimator_fail(r, node, "name", "is missing"); return; }
     named = estimator_member(r, node, "name", VP_JSON_STRING);
-    if (named != VP_JSON_NONE && !vp_json_equals(&r->p.json, named, name)) estimator_fail(r, named, "name", "is not the one that this version computes");
+    if (named != VP_JSON_NONE && !vp_json_equals(&r->p.json, named, name))
+        estimator_fail(r, named, "name", "is not the one that this version computes");
     fit->state[c] = (unsigned char)estimator_word(r, node, "state", LINEAR_STATE_KEYS, 3);
     fit->coefficient[c] = estimator_number(r, node, "coefficient", e->model.features == VP_LATENCY_PHYSICAL ? 0 : -1e30, 1e30);
     fit->error[c] = estimator_optional(r, node, "standard_error", 0, 1e30);
@@ -9768,7 +9776,8 @@ static void read_stage_model(estimator_reader *r, uint32_t object, estimator *e,
     item = columns + 1;
     for (int c = 0; c < count; c++, item = r->p.json.nodes[item].end) read_stage_column(r, item, e, s, c);
     snprintf(r->where, sizeof r->where, "stages.%s", part_name(s));
-    if (!(fabs(fit->degrees - ((double)fit->rows - fit->used_columns)) <= 0)) estimator_fail(r, object, "degrees_of_freedom", "is not rows - used columns");
+    if (!(fabs(fit->degrees - ((double)fit->rows - fit->used_columns)) <= 0))
+        estimator_fail(r, object, "degrees_of_freedom", "is not rows - used columns");
     snprintf(r->where, sizeof r->where, "stages.%s.affine", part_name(s));
     line->slope = estimator_number(r, affine, "slope", -1e12, 1e12);
     line->offset = estimator_number(r, affine, "offset_ms", -MS_MOST, MS_MOST);
@@ -9874,8 +9883,8 @@ static void error_row(text_list *table, const char *first, const char *second, c
 static void write_guardrails(document *d, const evaluation *e, const char *predictions) {
     text_list *table;
     document_text(d, BLOCK_HEADING, "Guardrail: only requests predicted to hold a budget are let through (%s)", predictions);
-    document_text(d, BLOCK_LINE, "budgets are shares of %.3f ms, the P95 of T_total; a violation takes more than %.1f times the budget", e->reference_ms,
-                  BUDGET_TOLERANCE);
+    document_text(d, BLOCK_LINE, "budgets are shares of %.3f ms, the P95 of T_total; a violation takes more than %.1f times the budget",
+                  e->reference_ms, BUDGET_TOLERANCE);
     table = document_table(d, "share|budget ms|let through|violations %|false accepts %|false rejects %");
     for (int b = 0; b < e->guardrail_count; b++) {
         const vp_guardrail *g = &e->guardrails[b];
@@ -9913,8 +9922,8 @@ static void write_fit(document *d, const estimator *e, const evaluation *v, cons
     document_text(d, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes", m->count, m->config_count, m->size_count);
     document_text(d, BLOCK_LINE, "model %s, %s", e->model_name, e->device);
     if (isfinite(v->noise))
-        document_text(d, BLOCK_LINE, "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average: no MAPE can be below that",
-                      100 * v->noise);
+        document_text(d, BLOCK_LINE, "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average; "
+                      "no MAPE of the total can be below that, and a load that drifts from sample to sample comes on top", 100 * v->noise);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         text_list *table;
         document_text(d, BLOCK_HEADING, "Errors of %s", part_name(part));
@@ -10025,8 +10034,8 @@ static void warn_of_ranges(const estimator *e, const prediction *p, size_t count
             if ((at < range->least || at > range->most) && !outside++) value = at;
         }
         if (outside)
-            text_list_add(warnings, "extrapolation: %s %d is outside of %d..%d, the data of the model (%zu of %zu requests)", ESTIMATE_KNOBS[k].name, value,
-                          range->least, range->most, outside, count);
+            text_list_add(warnings, "extrapolation: %s %d is outside of %d..%d, the data of the model (%zu of %zu requests)",
+                          ESTIMATE_KNOBS[k].name, value, range->least, range->most, outside, count);
     }
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++)
         if (!e->model.fitted[s]) text_list_add(warnings, "%s is not in the model: the total is without it", part_name(s));
@@ -10037,8 +10046,9 @@ static const char *verdict_of(const prediction *p, double budget) {
 static void write_prediction(document *d, const estimator *e, const prediction *p, double budget) {
     const vp_latency_request *q = &p->request;
     text_list *table;
-    document_text(d, BLOCK_HEADING, "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, top_k %d of %d, %d blocks, %d output tokens", p->name,
-                  p->name[0] ? ": " : "", q->views, q->vision_tokens, q->text_tokens, q->sequence, q->top_k, q->expert_count, q->active_blocks,
+    document_text(d, BLOCK_HEADING,
+                  "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, top_k %d of %d, %d blocks, %d output tokens",
+                  p->name, p->name[0] ? ": " : "", q->views, q->vision_tokens, q->text_tokens, q->sequence, q->top_k, q->expert_count, q->active_blocks,
                   q->output_tokens);
     table = document_table(d, "stage|ms|95 % interval");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
@@ -10134,7 +10144,8 @@ static int predict_counts(const options *o, prediction *p) {
         return complain(EXIT_USAGE, "predict: --views %d needs --vision_tokens and --sequence; or give sizes like 640x480", q->views);
     if (!q->views && q->vision_tokens) return complain(EXIT_USAGE, "predict: --vision_tokens %d without --views", q->vision_tokens);
     q->sequence = given(o, "sequence") ? (int32_t)number_of(o, "sequence") : 1 + q->text_tokens;
-    if (q->vision_tokens >= q->sequence) return complain(EXIT_USAGE, "predict: %d vision tokens do not fit into a sequence of %d", q->vision_tokens, q->sequence);
+    if (q->vision_tokens >= q->sequence)
+        return complain(EXIT_USAGE, "predict: %d vision tokens do not fit into a sequence of %d", q->vision_tokens, q->sequence);
     return 0;
 }
 static int predict_requests(const options *o, const estimator *e) {
@@ -10213,7 +10224,8 @@ static void put_trial(vp_json_writer *w, const char *key, const trial_errors *t)
 static void warn_of_target(const estimator *e, const measurements *m, text_list *warnings) {
     prediction *p = (prediction *)zeroed(m->count, sizeof *p);
     if (strcmp(e->device, m->device)) text_list_add(warnings, "the model is of %s, these files of %s", e->device, m->device);
-    if (strcmp(e->model_name, m->model)) text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes", e->model_name, m->model);
+    if (strcmp(e->model_name, m->model))
+        text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes", e->model_name, m->model);
     for (size_t i = 0; i < m->count; i++) p[i].request = m->requests[i];
     warn_of_ranges(e, p, m->count, warnings);
     free(p);
@@ -10378,7 +10390,8 @@ static int recalibrate(estimator *e, const measurements *m, recalibration *c) {
     rest = pick_rows(m, order + c->wanted, c->left);
     find_curves(e, m, c);
     if (c->left) try_model(e, &rest, &c->before, NULL);
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) e->model.affine[s].count = 0; /* a stage that was not measured keeps its line, but not of these */
+    /* a stage that is not measured here keeps its line, which is not of these */
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) e->model.affine[s].count = 0;
     r = vp_latency_recalibrate(&e->model, drawn.requests, drawn.measured, drawn.count, 0, scratch, &error);
     if (r == VP_OK && c->left) try_model(e, &rest, &c->after, NULL);
     measurements_free(&drawn);
