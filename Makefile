@@ -40,7 +40,7 @@ SAMPLE_SOURCES := $(wildcard samples/*.c)
 CALLS_ENGINE := $(shell grep -lE 'vp_engine_|links: engine' $(TEST_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES) /dev/null 2>/dev/null)
 HOLDS_ENGINE := $(shell grep -lE 'include "[./]*vlmprof_kernels\.cu"' $(TEST_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES) /dev/null 2>/dev/null)
 LINKS_ENGINE := $(filter-out $(HOLDS_ENGINE),$(CALLS_ENGINE))
-TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
+TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%) $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%)
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
 SAMPLE_PROGRAMS := $(SAMPLE_SOURCES:samples/%.c=$(B)/samples/%)
@@ -90,6 +90,12 @@ $(B)/vlmprof_cuda.o: vlmprof_kernels.cu vlmprof.h
 GPU_OBJECT := $(if $(NVCC),$(B)/vlmprof_cuda.o)
 $(PROGRAM): $(B)/cli.o $(B)/vlmprof_kernels.o $(GPU_OBJECT)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) -lm
+
+# the same with a pause that a test plants between stages; never part of what is built or installed
+$(B)/tests/vlmprof-hooks: cli.c vlmprof.h $(B)/vlmprof_kernels.o
+	@echo "cc  $< (test hooks)"
+	@mkdir -p $(@D)
+	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $< $(B)/vlmprof_kernels.o -fopenmp $(LDFLAGS) -o $@ -lm
 
 # ---- the same with the GPU emulated (tests/cuda_on_cpu.h): the whole command, and the tests that run on any device
 E := $(B)/emulated
@@ -144,7 +150,7 @@ DEMO_BLOCKS ?= 2 4
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
-test-programs: $(PROGRAM) $(E)/vlmprof $(TEST_PROGRAMS) $(EMULATED_TESTS) $(SAMPLE_PROGRAMS)
+test-programs: $(PROGRAM) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(TEST_PROGRAMS) $(EMULATED_TESTS) $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -199,6 +205,12 @@ bench-gpu: $(PROBED)
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi
 	@set -e; export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000; for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program; done
+
+# ---- each fuzzer's seeds and old findings as a test, with any compiler
+$(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c | $(PROBED)
+	@echo "cc  $< (its corpus)"; mkdir -p $(@D); rm -f $@
+	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) -I. $(filter %.c,$^) $(if $(filter $<,$(LINKS_ENGINE)),$(B)/vlmprof_kernels.o) $(LDFLAGS) -o $@ -lm
+$(patsubst tests/fuzz/fuzz_%.c,$(B)/tests/corpus_%,$(filter tests/fuzz/%,$(LINKS_ENGINE))): $(B)/vlmprof_kernels.o
 
 # ---- libFuzzer (clang); what it finds lies in build/fuzz
 $(B)/fuzz/%: tests/fuzz/%.c vlmprof.h $(B)/fuzz/vlmprof_kernels.o

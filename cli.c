@@ -21,15 +21,28 @@
  * >>files     journals -> one result file per configuration
  * >>sweep     the loop, alone or as one of several processes; merge
  * >>convert   a model in another form
+ * >>family    token counts of other model families; the knob that keeps under a count; drawings
  * >>results   result files -> arrays: what reports, estimates and comparisons are made of
  * >>report    where the time goes (E1), what it buys (E2)
  * >>estimate  what a request will cost (E3): fit, predict
+ * >>compare   the best configuration within a budget; whether a change made it slower or worse
  * >>info      this build, this machine, a checkpoint
  * >>selftest  the same requests on every backend and arithmetic, compared
  * >>main */
 #define _DEFAULT_SOURCE 1 /* madvise */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
+
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
+#include <stb/stb_image_write.h>
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #include <ctype.h>
 #include <dirent.h>
@@ -187,7 +200,7 @@ typedef struct option_spec {
 
 static const option_spec OPTIONS[] = {
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | SELFTEST,
-     "checkpoint folder: config.json, tokenizer.json, *.safetensors"},
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"},
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | CONVERT,
      "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"},
     {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, SELFTEST, "seeded random weights in a real shape (tiny, molmoe-1b)"},
@@ -211,6 +224,14 @@ static const option_spec OPTIONS[] = {
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, RUN | TILE, "target number of vision tokens: N / 144 - 1 crops"},
     {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL, PREDICT, "of a size: the target number; with --views: those the language model sees"},
     {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, TILE, "file with one WxH a line (- is stdin)"},
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL, TILE, "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N"},
+    {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL, TILE, "family and limits from the config files of a folder (no weights are read)"},
+    {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, TILE, "several families, a row for each"},
+    {"list_families", FLAG, NULL, NULL, 0, 0, NULL, TILE, "names, rules, certainty and keys of all families"},
+    {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL, TILE,
+     "the other way: the largest limit of the family that keeps the images at N tokens"},
+    {"percentile", COUNT, "P", "95", 1, 100, NULL, TILE, "with --max_tokens and several images: this share of them"},
+    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, TILE, "picture of one image with the family's tiles and global view"},
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, TILE, "comma-separated values"},
     {"data", TEXTS, "FILE...", NULL, 0, 0, NULL, SWEEP,
      "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of images with -p"},
@@ -223,10 +244,10 @@ static const option_spec OPTIONS[] = {
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP,
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, max_new_tokens"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, SWEEP, "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
-    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, relaxed, mc, mmmu ...; a wrong one lists all"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL, RESCORE, "scoring rule (default: the one that the file names)"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run", SCORE,
-     "cleaning of predictions: the rule's own, none, the last line, the most frequent line, or as in a sweep"},
+     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most frequent line, or as in a sweep"},
     {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, SWEEP, "tiers of the grid (default, without --vision_tokens_list: all)"},
     {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, SWEEP, "target vision tokens of the grid, instead of tiers"},
     {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, SWEEP, "experts a token uses (default: as trained)"},
@@ -294,13 +315,24 @@ static const option_spec OPTIONS[] = {
     {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL, PREDICT, "with --recalibrate: how many of them it may use (short: -n)"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, PREDICT, "with --recalibrate: the new model (short: -o)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, PREDICT, "with --recalibrate: of the choice of measurements"},
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, BEST, "most ms that the latency may take"},
+    {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, BEST, "least accuracy, 0.6 for example"},
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, BEST, "which data set, where the files are of several"},
+    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, COMPARE, "a latency that differs by less is the same"},
+    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, COMPARE, "an accuracy that differs by less is the same (1 is 0.01)"},
+    {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL, COMPARE,
+     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ..., all"},
+    {"plan", FLAG, NULL, NULL, 0, 0, NULL, COMPARE, "also tell how many samples would find a change of --effect"},
+    {"effect", REAL, "PERCENT", "3", 0, 100, NULL, COMPARE, "with --plan: the smallest change of a latency that must be found; more than --margin"},
     {"markdown", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "Markdown on stdout instead of text"},
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "one row a configuration on stdout instead of text"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, REPORT,
      "write report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, REPORT | BEST, "of the bootstrap"},
+    {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
+     "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST | REPORT | BEST | COMPARE | FIT | PREDICT, "JSON on stdout instead of text"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout at the end: files, P50s, accuracies"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout at the end: files, P50s, accuracies; with --plan: the plan"},
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "no progress and no table on stderr, errors only"},
     {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE | REPORT
      | BEST | COMPARE | FIT | PREDICT, "this text"},
@@ -320,6 +352,7 @@ typedef struct options {
     const char **operands; size_t operand_count;
     char **argv; int argc;
     char **pieces; size_t piece_count; /* copies made when lists were split at commas */
+    const char **keys; size_t key_count; /* pairs of a model family's key and its value (tile) */
 } options;
 
 typedef struct command {
@@ -340,6 +373,8 @@ static int command_convert(const options *o);
 static int command_report(const options *o);
 static int command_fit(const options *o);
 static int command_predict(const options *o);
+static int command_best(const options *o);
+static int command_compare(const options *o);
 static int command_info(const options *o);
 static int command_selftest(const options *o);
 
@@ -348,12 +383,15 @@ static const command COMMANDS[] = {
      "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
      "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json", 1, command_run},
     {"tile", TILE, "WxH... | FILES | --sizes LIST", "tilings, canvas sizes and vision tokens of image sizes; needs no model",
-     "vlmprof tile 640x480 1920x1080 --tier medium --csv", SIZE_MAX, command_tile},
+     "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"
+     "  vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
+     "  vlmprof tile --compare qwen3-vl,internvl3,smolvlm 1920x1080", SIZE_MAX, command_tile},
     {"sweep", SWEEP, "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
      "measure and score a grid of knobs over a data set; resumes when run again",
      "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5\n"
      "  vlmprof sweep --model checkpoint --data v2_OpenEnded_mscoco_val2014_questions.json --image_dir coco --dataset_name coco_2014_vqa \\\n"
-     "    --stratify_by answer_type --output_dir results",
+     "    --stratify_by answer_type --output_dir results\n"
+     "  vlmprof sweep --synthetic tiny --data samples/questions.jsonl --top_k_list 1 2 --plan",
      0, command_sweep},
     {"merge", MERGE, "DIR...", "result files from the journals of a sweep's processes, wherever these lie; needs no model",
      "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial", SIZE_MAX, command_merge},
@@ -367,7 +405,7 @@ static const command COMMANDS[] = {
      "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official", 1, command_rescore},
     {"convert", CONVERT, "(IN | --synthetic NAME) OUT", "write a model as a bf16 folder, or packed for the CPU so that it opens at once",
      "vlmprof convert checkpoint checkpoint-bf16\n  vlmprof convert checkpoint checkpoint-packed --layout packed", 2, command_convert},
-    {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys", 
+    {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys",
      "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers", SIZE_MAX, command_report},
     {"fit", FIT, "DIR... [-o MODEL.json]", "a model of each stage's latency from result files, and how far it is off on configurations it never saw",
      "vlmprof fit results -o model.json", SIZE_MAX, command_fit},
@@ -375,6 +413,11 @@ static const command COMMANDS[] = {
      "milliseconds of requests that were not measured, with intervals; errors on other files; another device",
      "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
      "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json", SIZE_MAX, command_predict},
+    {"best", BEST, "DIR... --budget_ms MS", "the most accurate configuration within a latency budget, and how surely it holds it",
+     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 --min_accuracy 0.6 --json",
+     SIZE_MAX, command_best},
+    {"compare", COMPARE, "A B", "did it become slower, or worse? B against A, paired by sample and configuration; exit 1 when it did",
+     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json", SIZE_MAX, command_compare},
     {"info", INFO, "[--model DIR | --synthetic NAME]",
      "this build, its processor, memory, kernels and GPUs; with --model, what a checkpoint holds and needs",
      "vlmprof info --model checkpoint --json", 0, command_info},
@@ -441,7 +484,7 @@ static int option_store(options *o, int index, const char *word) {
     option_value *v = &o->values[index];
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
-        && !has_word("model data output_dir sizes tokenizer dump importance_scores_file annotations image_dir output recalibrate", s->name))
+        && !has_word("model data output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir output recalibrate", s->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", s->name);
     if (s->kind == COUNT || s->kind == COUNTS) {
         if (!parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", s->name, word);
@@ -498,6 +541,26 @@ static int unknown_option(const options *o, const char *argument, size_t bytes) 
     return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name, best ? best : "help", o->command_name);
 }
 
+/* tile with a model family: what is no option is a key of the family, checked when the family is known */
+static int takes_keys(const options *o) {
+    static const char *const names[] = {"--family", "--checkpoint", "--compare"};
+    for (int i = 2; i < o->argc && o->command == TILE; i++)
+        for (int k = 0; k < 3; k++) {
+            size_t bytes = strlen(names[k]);
+            if (!strncmp(o->argv[i], names[k], bytes) && (!o->argv[i][bytes] || o->argv[i][bytes] == '=')) return 1;
+        }
+    return 0;
+}
+static int key_store(options *o, const char *name, size_t bytes, const char *value) {
+    if (!value) return complain(EXIT_USAGE, "--%.*s needs a value", (int)bytes, name);
+    o->pieces = (char **)resize((void *)o->pieces, o->piece_count + 1, sizeof *o->pieces);
+    o->pieces[o->piece_count++] = copy_text(name, bytes);
+    o->keys = (const char **)resize((void *)o->keys, o->key_count + 2, sizeof *o->keys);
+    o->keys[o->key_count++] = o->pieces[o->piece_count - 1];
+    o->keys[o->key_count++] = value;
+    return 0;
+}
+
 /* argv[first] is --name, --name=value or -p; *next is moved behind what was used. */
 static int option_parse(options *o, int first, int *next) {
     const char *a = o->argv[first], *equal = NULL, *name = a + 2;
@@ -511,6 +574,10 @@ static int option_parse(options *o, int first, int *next) {
     else equal = strchr(name, '=');
     bytes = equal ? (size_t)(equal - name) : strlen(name);
     index = option_find(o->command, name, bytes);
+    if (index < 0 && takes_keys(o)) {
+        *next = equal || i >= o->argc ? i : i + 1;
+        return key_store(o, name, bytes, equal ? equal + 1 : i < o->argc ? o->argv[i] : NULL);
+    }
     if (index < 0) return unknown_option(o, name, bytes);
     if (o->values[index].given++) return complain(EXIT_USAGE, "--%s is given twice", OPTIONS[index].name);
     *next = i;
@@ -551,6 +618,7 @@ static void options_free(options *o) {
     for (int i = 0; i < OPTION_COUNT; i++) { free((void *)o->values[i].items); free(o->values[i].numbers); }
     for (size_t i = 0; i < o->piece_count; i++) free(o->pieces[i]);
     free(o->pieces);
+    free((void *)o->keys);
     free((void *)o->operands);
 }
 
@@ -2301,6 +2369,7 @@ static int tile_list(tile_job *job, const char *path) {
     return bytes ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
 }
 
+static int family_command(const options *o);
 static int command_tile(const options *o) {
     const char *list = text_of(o, "sizes");
     int64_t width, height;
@@ -2310,6 +2379,9 @@ static int command_tile(const options *o) {
     job.geometry = vp_geometry_default();
     job.csv = given(o, "csv");
     job.json = given(o, "json");
+    if (given(o, "list_families") || takes_keys(o)) return family_command(o);
+    if (given(o, "max_tokens") || given(o, "draw"))
+        return complain(EXIT_USAGE, "--%s goes with --family, --checkpoint or --compare", given(o, "draw") ? "draw" : "max_tokens");
     if (!list && !o->operand_count) return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
     if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
     if ((code = tile_options_of(o, &job.tiles)) != 0) return code;
@@ -2573,10 +2645,10 @@ typedef struct score_job {
     const options *o;
     const char *name, *source;  /* the metric as it was asked for; the file, or "stdin" */
     char *text; size_t text_bytes;
-    const char **lines; size_t *line_bytes, line_count; /* blank lines left out; for messages, their numbers */
+    const char **lines; size_t *line_bytes, line_count, line_capacity; /* blank lines left out; for messages, their numbers */
     int64_t *line_numbers;
     tally t;
-    int bad_lines;
+    int bad_lines, by_words;
 } score_job;
 /* members of the open object that a rule shows beside the score; may set the score of a rule that is no metric */
 typedef void (*score_details)(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o);
@@ -2642,7 +2714,7 @@ static void details_official(vp_json_writer *w, scoring *s, const vp_json *j, vp
     free(first);
     free(other);
     put_bool(w, "all_references_identical", identical);
-    put_ruled_references(w, "references_compared", s, identical ? vp_score_vqa_strip : vp_score_vqa_normalise);
+    put_ruled_references(w, "references_compared", s, identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
     snprintf(text, sizeof text, "%.2f", 100 * o->score); /* correctly rounded, as Python's round */
     put_double(w, "percent_2_decimals", isnan(o->score) ? o->score : strtod(text, NULL));
 }
@@ -2762,6 +2834,15 @@ static void details_numbers(vp_json_writer *w, scoring *s, const vp_json *j, vp_
     for (size_t i = 0; i < numbers.count; i++) json_lossy(w, numbers.texts[i]);
     vp_json_end_array(w);
 }
+static void details_tokens(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
+    size_t bytes = strlen(s->sample.prediction), room = bytes * 6 + 1;
+    char *out = (char *)resize(NULL, room, 1);
+    (void)j;
+    (void)o;
+    put_text(w, "tokens", vp_caption_tokenise(s->sample.prediction, bytes, out, room, NULL) == VP_OK ? out : NULL);
+    put_text(w, "tokenizer", "built-in tokenizer");
+    free(out);
+}
 static void details_select(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
     int32_t index = -1;
     (void)j;
@@ -2777,6 +2858,15 @@ static void details_select(vp_json_writer *w, scoring *s, const vp_json *j, vp_s
     }
     vp_json_end_array(w);
 }
+static const char *experiments_name(vp_score_metric metric) {
+    switch (metric) {
+    case VP_SCORE_VQA_SEED: return "vqa_score";
+    case VP_SCORE_ANLS: return "ansl_em";
+    case VP_SCORE_MMMU: return "mmmu_score";
+    case VP_SCORE_CAPTION_JACCARD: return "cider_score"; /* what it says, and never runs */
+    default: return vp_score_metric_of(metric)->name;
+    }
+}
 /* as a run of the experiments: metric and cleaning by data set */
 static void details_end_to_end(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
     vp_score_metric metric = VP_SCORE_VQA_SEED;
@@ -2786,55 +2876,78 @@ static void details_end_to_end(vp_json_writer *w, scoring *s, const vp_json *j, 
     info = vp_score_metric_of(metric);
     s->sample.is_plain_reference = 0; /* one string becomes a list of one there */
     if (scoring_run(s, metric, info->run_cleaning, o) != VP_OK) o->reason = "the row is too large";
-    put_text(w, "metric", info->name);
+    put_text(w, "metric", experiments_name(metric));
     put_text(w, "cleaned", o->cleaned);
     if (o->is_unparsed) put_bool(w, "unparsed", 1);
     free(dataset);
 }
 
-enum { RULE_TEXT = -1, RULE_CORPUS = -2 }; /* instead of a vp_score_metric */
+/* instead of a vp_score_metric: a rule on texts alone, or the number of a corpus of captions that is the score */
+enum { RULE_TEXT = -1, RULE_CIDER_D = -2, RULE_BLEU_1 = -3, RULE_BLEU_4 = -6, RULE_ROUGE_L = -7, RULE_CAPTIONS = -8 /* CIDEr-D, and the words */ };
 typedef struct score_rule {
     const char *name;
     int metric;
     score_details details;
-    int (*corpus)(score_job *job); /* a metric over all rows: reads job->text or its lines, prints the rows itself; 0 or an exit code */
 } score_rule;
 static const score_rule SCORE_RULES[] = {
-    {"vqa_seed", VP_SCORE_VQA_SEED, details_vqa_seed, NULL},
-    {"vqa_official", VP_SCORE_VQA_OFFICIAL, details_official, NULL},
-    {"em", VP_SCORE_EM, details_em, NULL},
-    {"anls", VP_SCORE_ANLS, details_anls, NULL},
-    {"relaxed", VP_SCORE_RELAXED, details_relaxed, NULL},
-    {"mc", VP_SCORE_MC, details_mc, NULL},
-    {"mc_ai2d", VP_SCORE_MC_TEXT, details_ai2d, NULL},
-    {"mmmu", VP_SCORE_MMMU, details_mmmu, NULL},
-    {"mmmu_multiple_choice", VP_SCORE_MMMU_CHOICE, details_mmmu_choice, NULL},
-    {"mmmu_open", VP_SCORE_MMMU_OPEN, details_mmmu_open, NULL},
-    {"a_okvqa", VP_SCORE_A_OKVQA, NULL, NULL},
-    {"real_world_qa", VP_SCORE_REAL_WORLD_QA, details_real_world, NULL},
-    {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval, NULL},
-    {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista, NULL},
-    {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard, NULL},
-    {"vqa_normalise", RULE_TEXT, details_normalise, NULL},
-    {"prediction_cleaning", RULE_TEXT, details_cleaning, NULL},
-    {"mmmu_numbers", RULE_TEXT, details_numbers, NULL},
-    {"select_option", RULE_TEXT, details_select, NULL},
-    {"end_to_end", RULE_TEXT, details_end_to_end, NULL},
+    {"vqa_seed", VP_SCORE_VQA_SEED, details_vqa_seed},
+    {"vqa_official", VP_SCORE_VQA_OFFICIAL, details_official},
+    {"em", VP_SCORE_EM, details_em},
+    {"anls", VP_SCORE_ANLS, details_anls},
+    {"relaxed", VP_SCORE_RELAXED, details_relaxed},
+    {"mc", VP_SCORE_MC, details_mc},
+    {"mc_ai2d", VP_SCORE_MC_TEXT, details_ai2d},
+    {"mmmu", VP_SCORE_MMMU, details_mmmu},
+    {"mmmu_multiple_choice", VP_SCORE_MMMU_CHOICE, details_mmmu_choice},
+    {"mmmu_open", VP_SCORE_MMMU_OPEN, details_mmmu_open},
+    {"a_okvqa", VP_SCORE_A_OKVQA, NULL},
+    {"real_world_qa", VP_SCORE_REAL_WORLD_QA, details_real_world},
+    {"seed_bench", VP_SCORE_SEED_BENCH, details_vqa_eval},
+    {"math_vista_local", VP_SCORE_MATH_VISTA, details_vista},
+    {"caption_jaccard", VP_SCORE_CAPTION_JACCARD, details_jaccard},
+    {"vqa_normalise", RULE_TEXT, details_normalise},
+    {"prediction_cleaning", RULE_TEXT, details_cleaning},
+    {"mmmu_numbers", RULE_TEXT, details_numbers},
+    {"select_option", RULE_TEXT, details_select},
+    {"end_to_end", RULE_TEXT, details_end_to_end},
+    {"ptb_tokens", RULE_TEXT, details_tokens},
+    {"captions", RULE_CAPTIONS, NULL},
+    {"cider", RULE_CIDER_D, NULL},
+    {"bleu", RULE_BLEU_4, NULL},
+    {"bleu_1", RULE_BLEU_1, NULL},
+    {"bleu_2", RULE_BLEU_1 - 1, NULL},
+    {"bleu_3", RULE_BLEU_1 - 2, NULL},
+    {"bleu_4", RULE_BLEU_4, NULL},
+    {"rouge_l", RULE_ROUGE_L, NULL},
 };
 enum { SCORE_RULE_COUNT = sizeof SCORE_RULES / sizeof SCORE_RULES[0] };
 
+static int is_corpus(const score_rule *rule) { return rule->metric < RULE_TEXT; }
 static const score_rule *find_rule(const char *name) {
     vp_score_metric metric;
     int known = vp_score_metric_find(name, &metric) == VP_OK;
-    for (int i = 0; i < SCORE_RULE_COUNT; i++)
-        if (!strcmp(SCORE_RULES[i].name, name) || (known && SCORE_RULES[i].metric == (int)metric)) return &SCORE_RULES[i];
+    char plain[32] = ""; /* papers write CIDEr-D, BLEU-4, ROUGE-L */
+    for (size_t i = 0; name[i] && i + 1 < sizeof plain; i++) plain[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
+    if (!strcmp(plain, "cider_d")) return find_rule("cider");
+    for (int i = 0; i < SCORE_RULE_COUNT; i++) {
+        const score_rule *rule = &SCORE_RULES[i];
+        if (!strcmp(rule->name, is_corpus(rule) ? plain : name) || (known && rule->metric == (int)metric)) return rule;
+    }
     return NULL;
 }
-static int unknown_metric(const char *name, int metrics_only) {
+enum { ANY_RULE, METRICS_OF_ROWS, METRICS };
+static int unknown_metric(const char *name, int wanted) {
     char names[512] = "";
     size_t used = 0;
-    for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++)
-        if (!metrics_only || SCORE_RULES[i].metric >= 0) used += (size_t)snprintf(names + used, sizeof names - used, " %s", SCORE_RULES[i].name);
+    const score_rule *rule = find_rule(name);
+    if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
+        return complain(EXIT_USAGE, "--metric: %s is of a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json --metric %s",
+                        rule->name, rule->name);
+    for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++) {
+        rule = &SCORE_RULES[i];
+        if (wanted == ANY_RULE || rule->metric >= 0 || (wanted == METRICS && is_corpus(rule)))
+            used += (size_t)snprintf(names + used, sizeof names - used, " %s", rule->name);
+    }
     return complain(EXIT_USAGE, "--metric: \"%.60s\" is none of:%s", name, names);
 }
 
@@ -2878,25 +2991,42 @@ static void score_row(score_job *job, const score_rule *rule, scoring *s, parsed
     tally_add(&job->t, o.score, o.is_unparsed, s->sample.prediction && !(o.cleaned ? o.cleaned : s->sample.prediction)[0]);
 }
 
+/* 0 or an exit code */
+static int put_line(vp_json_writer *w, text_buffer *line, const char *source) {
+    vp_result r = vp_json_finish(w);
+    if (r != VP_OK) return complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", source, vp_result_text(r));
+    text_add(line, "\n", 1);
+    return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : EXIT_OUTPUT; /* main says why */
+}
+
+static void score_add_line(score_job *job, const char *line, size_t bytes, int64_t number) {
+    if (job->line_count == job->line_capacity) {
+        job->line_capacity = job->line_capacity * 2 + 1024;
+        job->lines = (const char **)resize((void *)job->lines, job->line_capacity, sizeof *job->lines);
+        job->line_bytes = (size_t *)resize(job->line_bytes, job->line_capacity, sizeof *job->line_bytes);
+        job->line_numbers = (int64_t *)resize(job->line_numbers, job->line_capacity, sizeof *job->line_numbers);
+    }
+    job->lines[job->line_count] = line;
+    job->line_bytes[job->line_count] = bytes;
+    job->line_numbers[job->line_count++] = number;
+}
 /* lines end at \n alone: texts may hold other separators */
 static void score_lines(score_job *job) {
     char *line = job->text, *end;
-    size_t capacity = 0;
     for (int64_t number = 1; line < job->text + job->text_bytes; line = end + 1, number++) {
         end = (char *)memchr(line, '\n', (size_t)(job->text + job->text_bytes - line));
         if (!end) end = job->text + job->text_bytes;
         size_t bytes = (size_t)(end - line), blank = 0;
         while (blank < bytes && strchr(" \t\r", line[blank]) && line[blank]) blank++;
-        if (blank == bytes) continue;
-        if (job->line_count == capacity) {
-            capacity = capacity * 2 + 1024;
-            job->lines = (const char **)resize((void *)job->lines, capacity, sizeof *job->lines);
-            job->line_bytes = (size_t *)resize(job->line_bytes, capacity, sizeof *job->line_bytes);
-            job->line_numbers = (int64_t *)resize(job->line_numbers, capacity, sizeof *job->line_numbers);
-        }
-        job->lines[job->line_count] = line;
-        job->line_bytes[job->line_count] = bytes;
-        job->line_numbers[job->line_count++] = number;
+        if (blank < bytes) score_add_line(job, line, bytes, number);
+    }
+}
+/* The elements of one JSON array instead. */
+static void score_list(score_job *job, const vp_json *j, uint32_t list) {
+    job->line_count = 0;
+    for (uint32_t i = list + 1, k = 1; i < j->nodes[list].end; i = j->nodes[i].end, k++) {
+        size_t quotes = node_is(j, i, VP_JSON_STRING);
+        score_add_line(job, j->text + j->nodes[i].start - quotes, (size_t)j->nodes[i].bytes + 2 * quotes, (int64_t)k);
     }
 }
 
@@ -2935,11 +3065,7 @@ static int score_rows(score_job *job, const score_rule *rule) {
         line.bytes = 0;
         vp_json_writer_init_sink(&w, text_sink, &line, 0);
         score_row(job, rule, &s, &p, i, &w);
-        if (vp_json_finish(&w) != VP_OK)
-            code = complain(EXIT_WORK, "%s: line %lld: the row cannot be written as JSON: %s", job->source, (long long)job->line_numbers[i],
-                            vp_result_text(w.result));
-        text_add(&line, "\n", 1);
-        if (!code && fwrite(line.data, 1, line.bytes, stdout) != line.bytes) code = EXIT_OUTPUT; /* main says why */
+        code = put_line(&w, &line, job->source);
     }
     if (!code) tally_print(&job->t, job->name);
     if (!code && job->bad_lines)
@@ -2947,6 +3073,277 @@ static int score_rows(score_job *job, const score_rule *rule) {
     scoring_free(&s);
     free(p.nodes);
     free(line.data);
+    return code;
+}
+
+/* ---- metrics of a corpus of captions: an image's score depends on all the others */
+typedef struct caption_row {
+    char *id, *reason, *cleaned; /* owned; id is JSON */
+    const char *id_key, *trouble; /* trouble: no score */
+    size_t first, reference_count; /* its texts */
+    int has_words; /* the row gave them, or the built-in tokenizer changed a text */
+} caption_row;
+typedef struct captions {
+    int by_words; /* texts as they are: words between white space */
+    size_t tokenised_count; /* texts that the built-in tokenizer took apart */
+    vp_caption_text *texts; size_t text_count, text_capacity; /* owned; an image's candidate before its references */
+    caption_row *rows; size_t row_count, row_capacity;
+} captions;
+
+static void captions_clear(captions *c) {
+    for (size_t i = 0; i < c->text_count; i++) free((void *)(size_t)c->texts[i].text);
+    for (size_t i = 0; i < c->row_count; i++) { free(c->rows[i].id); free(c->rows[i].reason); free(c->rows[i].cleaned); }
+    c->text_count = c->row_count = c->tokenised_count = 0;
+}
+static void captions_free(captions *c) {
+    captions_clear(c);
+    free(c->texts);
+    free(c->rows);
+}
+/* Returns whether the words are another text than what was given. */
+static int caption_add_text(captions *c, const char *text, int is_words) {
+    size_t bytes = strlen(text), room = bytes * 6 + 1, used = bytes;
+    char *own;
+    if (is_words) own = copy_text(text, bytes);
+    else {
+        own = (char *)resize(NULL, room, 1);
+        if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) own[used = 0] = 0; /* the room is enough for any text */
+        own = (char *)resize(own, used + 1, 1);
+        c->tokenised_count++;
+    }
+    if (c->text_count == c->text_capacity) {
+        c->text_capacity = c->text_capacity * 2 + 1024;
+        c->texts = (vp_caption_text *)resize(c->texts, c->text_capacity, sizeof *c->texts);
+    }
+    c->texts[c->text_count].text = own;
+    c->texts[c->text_count++].bytes = used;
+    return strcmp(own, text) != 0;
+}
+static caption_row *caption_add_row(captions *c, const vp_json *j, uint32_t id, const char *id_key) {
+    caption_row *row;
+    if (c->row_count == c->row_capacity) {
+        c->row_capacity = c->row_capacity * 2 + 256;
+        c->rows = (caption_row *)resize(c->rows, c->row_capacity, sizeof *c->rows);
+    }
+    row = &c->rows[c->row_count++];
+    memset(row, 0, sizeof *row);
+    row->first = c->text_count;
+    row->id_key = id_key;
+    if (id != VP_JSON_NONE) {
+        text_buffer t = {NULL, 0, 0};
+        vp_json_writer w;
+        vp_json_writer_init_sink(&w, text_sink, &t, 0);
+        json_node(&w, j, id);
+        if (vp_json_finish(&w) == VP_OK) row->id = t.data; else free(t.data);
+    }
+    return row;
+}
+/* candidate: NULL for none; the references are those of `object`. */
+static void caption_add(captions *c, caption_row *row, scoring *s, const vp_json *j, uint32_t object, const char *candidate, int is_words) {
+    const char *trouble = NULL;
+    if (is_words) {
+        if (!scoring_list(s, 0, j, vp_json_get(j, object, "references_tokenised"), &s->sample.references, &s->sample.reference_count))
+            trouble = "the references must be texts";
+    } else trouble = scoring_read(s, VP_SCORE_CAPTION_JACCARD, j, object);
+    if (!candidate) trouble = "the row has no prediction that is a text";
+    if (!trouble && !s->sample.reference_count) trouble = "the row has no references to compare with";
+    row->trouble = trouble;
+    if (trouble) return;
+    row->reference_count = s->sample.reference_count;
+    row->has_words = caption_add_text(c, candidate, is_words || c->by_words) || is_words;
+    for (size_t i = 0; i < row->reference_count; i++)
+        if (caption_add_text(c, s->sample.references[i], is_words || c->by_words)) row->has_words = 1;
+}
+/* An object of an image: its texts, or those that it says are taken apart already. */
+static void caption_add_object(captions *c, scoring *s, const vp_json *j, uint32_t object) {
+    static const char *const keys[] = {"candidate_tokenised", "candidate", "prediction", "pred", "caption", "text"};
+    int id_is_image = !has_value(j, object, "id") && has_value(j, object, "image_id"), key = 0;
+    caption_row *row = caption_add_row(c, j, vp_json_get(j, object, id_is_image ? "image_id" : "id"), id_is_image ? "image_id" : "id");
+    scoring_clear(s);
+    if (!has_value(j, object, "references_tokenised")) key = 1;
+    while (key < 5 && !has_value(j, object, keys[key])) key++;
+    caption_add(c, row, s, j, object, scoring_own(s, node_text(j, vp_json_get(j, object, keys[key]))), key == 0);
+}
+
+static double caption_number(int metric, const vp_caption_scores *a) {
+    return metric <= RULE_BLEU_1 && metric >= RULE_BLEU_4 ? a->bleu[RULE_BLEU_1 - metric] : metric == RULE_ROUGE_L ? a->rouge_l : a->cider_d;
+}
+static void put_caption_scores(vp_json_writer *w, const vp_caption_scores *a) { /* NULL: none */
+    vp_json_key(w, "bleu");
+    if (a) vp_json_begin_array(w); else vp_json_null(w);
+    for (int n = 0; n < 4 && a; n++) vp_json_double(w, a->bleu[n]);
+    if (a) vp_json_end_array(w);
+    put_double(w, "cider_d", a ? a->cider_d : (double)NAN);
+    put_double(w, "rouge_l", a ? a->rouge_l : (double)NAN);
+}
+/* each: of the rows with a score, in their order */
+typedef struct caption_result { vp_caption_scores *each, corpus; size_t scored_count; } caption_result;
+/* 0 or an exit code; no row with a score is no error. */
+static int captions_score(const captions *c, const char *source, caption_result *r) {
+    vp_caption_image *images = (vp_caption_image *)resize(NULL, c->row_count, sizeof *images);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = VP_OK;
+    memset(r, 0, sizeof *r);
+    for (size_t i = 0; i < c->row_count; i++) {
+        if (c->rows[i].trouble) continue;
+        images[r->scored_count].candidate = c->texts[c->rows[i].first];
+        images[r->scored_count].references = c->texts + c->rows[i].first + 1;
+        images[r->scored_count++].reference_count = c->rows[i].reference_count;
+    }
+    r->each = (vp_caption_scores *)resize(NULL, r->scored_count, sizeof *r->each);
+    if (r->scored_count) result = vp_caption_corpus(images, r->scored_count, VP_CAPTION_TOKENISED, r->each, &r->corpus, &error);
+    free(images);
+    if (result == VP_OK) return 0;
+    free(r->each);
+    r->each = NULL;
+    return complain_result(exit_code_of(result), source, result, &error);
+}
+static void put_caption_row(vp_json_writer *w, const captions *c, const caption_row *row, int metric, const vp_caption_scores *scores) {
+    if (row->id) { vp_json_key(w, row->id_key); vp_json_raw(w, row->id, strlen(row->id)); }
+    if (row->cleaned) put_text(w, "pred_cleaned", row->cleaned);
+    if (metric == RULE_CAPTIONS && row->has_words) {
+        put_text(w, "candidate_tokenised", c->texts[row->first].text);
+        vp_json_key(w, "references_tokenised");
+        vp_json_begin_array(w);
+        for (size_t i = 1; i <= row->reference_count; i++) json_lossy(w, c->texts[row->first + i].text);
+        vp_json_end_array(w);
+    }
+    put_caption_scores(w, scores);
+    put_double(w, "score", scores ? caption_number(metric, scores) : (double)NAN);
+    if (row->trouble) put_text(w, "reason", row->trouble);
+}
+static void put_caption_corpus(vp_json_writer *w, const captions *c, const caption_result *r, int metric) {
+    vp_json_key(w, "corpus");
+    vp_json_begin_object(w);
+    put_caption_scores(w, r->scored_count ? &r->corpus : NULL);
+    put_double(w, "score", r->scored_count ? caption_number(metric, &r->corpus) : (double)NAN);
+    put_int(w, "images", (int64_t)r->scored_count);
+    put_text(w, "tokenizer", c->tokenised_count ? "built-in tokenizer" : NULL);
+    vp_json_end_object(w);
+}
+static void caption_summary(const captions *c, const caption_result *r, const char *metric) {
+    const vp_caption_scores *a = &r->corpus;
+    fprintf(stderr, "vlmprof: %s: %lld rows", metric, (long long)c->row_count);
+    if (r->scored_count)
+        fprintf(stderr, ", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)", (long long)r->scored_count, a->bleu[0],
+                a->bleu[1], a->bleu[2], a->bleu[3], a->cider_d, a->rouge_l, c->tokenised_count ? "built-in tokenizer" : "words as they are");
+    fprintf(stderr, "; %lld without a score\n", (long long)(c->row_count - r->scored_count));
+}
+/* One line an image; the last line has the corpus too. */
+static int captions_print(const captions *c, int metric, const char *name, const char *source) {
+    text_buffer line = {NULL, 0, 0};
+    caption_result r;
+    vp_json_writer w;
+    int code = captions_score(c, source, &r);
+    for (size_t i = 0, k = 0; i < c->row_count && !code; i++) {
+        line.bytes = 0;
+        vp_json_writer_init_sink(&w, text_sink, &line, 0);
+        vp_json_begin_object(&w);
+        put_caption_row(&w, c, &c->rows[i], metric, c->rows[i].trouble ? NULL : &r.each[k++]);
+        if (i + 1 == c->row_count) put_caption_corpus(&w, c, &r, metric);
+        vp_json_end_object(&w);
+        code = put_line(&w, &line, source);
+    }
+    if (!code) caption_summary(c, &r, name);
+    free(r.each);
+    free(line.data);
+    return code;
+}
+/* A set, an object {"name", "images": [...]}, is a corpus and a line of its own. */
+static int caption_set_print(score_job *job, scoring *s, const vp_json *j, uint32_t object, int metric) {
+    captions c;
+    caption_result r;
+    text_buffer line = {NULL, 0, 0};
+    vp_json_writer w;
+    char label[160], *name = node_text(j, vp_json_get(j, object, "name"));
+    uint32_t images = vp_json_get(j, object, "images");
+    int code;
+    memset(&c, 0, sizeof c);
+    c.by_words = job->by_words;
+    for (uint32_t i = images + 1; i < j->nodes[images].end; i = j->nodes[i].end) {
+        if (node_is(j, i, VP_JSON_OBJECT)) caption_add_object(&c, s, j, i);
+        else caption_add_row(&c, j, VP_JSON_NONE, "id")->trouble = "want one JSON object";
+    }
+    code = captions_score(&c, job->source, &r);
+    vp_json_writer_init_sink(&w, text_sink, &line, 0);
+    vp_json_begin_object(&w);
+    if (name) put_text(&w, "name", name);
+    vp_json_key(&w, "images");
+    vp_json_begin_array(&w);
+    for (size_t i = 0, k = 0; i < c.row_count && !code; i++) {
+        vp_json_begin_object(&w);
+        put_caption_row(&w, &c, &c.rows[i], metric, c.rows[i].trouble ? NULL : &r.each[k++]);
+        vp_json_end_object(&w);
+    }
+    vp_json_end_array(&w);
+    put_caption_corpus(&w, &c, &r, metric);
+    put_double(&w, "score", r.scored_count ? caption_number(metric, &r.corpus) : (double)NAN);
+    if (!r.scored_count) put_text(&w, "reason", "no image of the set has a prediction and references");
+    vp_json_end_object(&w);
+    if (!code) code = put_line(&w, &line, job->source);
+    snprintf(label, sizeof label, "%.60s%s%.80s", job->name, name ? ", " : "", name ? name : "");
+    for (char *p = label; *p; p++) if ((unsigned char)*p < 32 || *p == 127) *p = '?';
+    if (!code) caption_summary(&c, &r, label);
+    free(r.each);
+    free(line.data);
+    free(name);
+    captions_free(&c);
+    return code;
+}
+
+/* Lines of images, or of sets where the first is one. */
+static int caption_lines(score_job *job, scoring *s, parsed *p, int metric) {
+    captions c;
+    int are_sets = 0, code = 0;
+    memset(&c, 0, sizeof c);
+    c.by_words = job->by_words;
+    for (size_t i = 0; i < job->line_count && !code; i++) {
+        vp_error error = {VP_OK, -1, "", ""};
+        vp_result r = parse_json(p, job->lines[i], job->line_bytes[i], &error);
+        int is_object = r == VP_OK && node_is(&p->json, 0, VP_JSON_OBJECT);
+        int is_set = is_object && node_is(&p->json, vp_json_get(&p->json, 0, "images"), VP_JSON_ARRAY);
+        caption_row *row;
+        if (!i) are_sets = is_set;
+        if (is_set && are_sets) code = caption_set_print(job, s, &p->json, 0, metric);
+        else if (is_object && !is_set && !are_sets) caption_add_object(&c, s, &p->json, 0);
+        else {
+            row = caption_add_row(&c, &p->json, VP_JSON_NONE, "id");
+            row->reason = (char *)resize(NULL, LINE_BYTES, 1);
+            snprintf(row->reason, LINE_BYTES, "line %lld: %s (byte %lld)", (long long)job->line_numbers[i],
+                     r != VP_OK ? error.text : are_sets ? "want a set, as the first line is" : "want one JSON object of an image",
+                     (long long)(error.offset < 0 ? 0 : error.offset));
+            row->trouble = row->reason;
+            job->bad_lines++;
+            if (are_sets && (code = captions_print(&c, metric, job->name, job->source)) == 0) captions_clear(&c);
+        }
+    }
+    if (!code && c.row_count) code = captions_print(&c, metric, job->name, job->source);
+    captions_free(&c);
+    return code;
+}
+
+/* The text is one object {"sets": [...]}, one array of images or of sets, or lines. */
+static int score_captions(score_job *job, int metric) {
+    const char *clean = text_of(job->o, "clean");
+    scoring s;
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    uint32_t list = VP_JSON_NONE;
+    int code = 0;
+    if (strcmp(clean, "rule") && strcmp(clean, "none"))
+        return complain(EXIT_USAGE, "--clean: captions know \"rule\" (built-in tokenizer) and \"none\" (words between white space)");
+    memset(&s, 0, sizeof s);
+    job->by_words = !strcmp(clean, "none");
+    if (parse_json(&p, job->text, job->text_bytes, &error) == VP_OK) {
+        if (node_is(&p.json, 0, VP_JSON_ARRAY)) list = 0;
+        else if (node_is(&p.json, 0, VP_JSON_OBJECT)) list = vp_json_get(&p.json, 0, "sets");
+    }
+    if (node_is(&p.json, list, VP_JSON_ARRAY)) score_list(job, &p.json, list);
+    code = caption_lines(job, &s, &p, metric);
+    if (!code && job->bad_lines)
+        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects of the first one's kind: their rows say why", job->source, job->bad_lines);
+    scoring_free(&s);
+    free(p.nodes);
     return code;
 }
 
@@ -2958,9 +3355,9 @@ static int command_score(const options *o) {
     job.o = o;
     job.name = text_of(o, "metric");
     if (!job.name) return complain(EXIT_USAGE, "score needs --metric M; see vlmprof score --help");
-    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name, 0);
+    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name, ANY_RULE);
     code = score_read(&job);
-    if (!code) code = rule->corpus ? rule->corpus(&job) : score_rows(&job, rule);
+    if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     free(job.text);
     free((void *)job.lines);
     free(job.line_bytes);
@@ -3008,6 +3405,35 @@ static void rescore_row(rescore_job *job, scoring *s, const vp_json *j, uint32_t
     tally_add(&job->t, o.score, o.is_unparsed, o.cleaned && !o.cleaned[0]);
 }
 
+/* A corpus metric: the rows of a result file as images. */
+static int rescore_captions(const vp_json *j, uint32_t rows, const score_rule *rule, const char *path) {
+    int is_clean = vp_json_get(j, 0, "schema") == VP_JSON_NONE; /* as files of the experiments are */
+    scoring s;
+    captions c;
+    int code;
+    memset(&s, 0, sizeof s);
+    memset(&c, 0, sizeof c);
+    for (uint32_t i = rows + 1; i < j->nodes[rows].end; i = j->nodes[i].end) {
+        uint32_t metadata = vp_json_get(j, i, "metadata"), status = vp_json_get(j, i, "status");
+        caption_row *row = caption_add_row(&c, j, vp_json_get(j, i, "sample_id"), "sample_id");
+        char *candidate = node_text_cut(j, vp_json_get(j, i, "pred"));
+        scoring_clear(&s);
+        scoring_own(&s, candidate);
+        if (candidate && !is_clean) {
+            row->cleaned = (char *)resize(NULL, strlen(candidate) + 1, 1);
+            if (vp_score_clean(candidate, row->cleaned, strlen(candidate) + 1, NULL) != VP_OK) row->cleaned[0] = 0; /* never: no text grows */
+            candidate = row->cleaned;
+        }
+        if (status != VP_JSON_NONE && !vp_json_equals(j, status, "ok")) row->trouble = "the point failed: no answer";
+        else if (!node_is(j, metadata, VP_JSON_OBJECT)) row->trouble = "the row has no \"metadata\"";
+        else caption_add(&c, row, &s, j, metadata, candidate, 0);
+    }
+    code = captions_print(&c, rule->metric, rule->name, path);
+    captions_free(&c);
+    scoring_free(&s);
+    return code;
+}
+
 /* --metric, else the file's own, else its data set's; does the file say that its accuracies are of the same? */
 static int rescore_metric(const options *o, const vp_json *j, rescore_job *job) {
     char *stored = node_text(j, vp_json_get(j, 0, "accuracy_metric")), *dataset = node_text(j, vp_json_get(j, 0, "dataset_name"));
@@ -3015,7 +3441,7 @@ static int rescore_metric(const options *o, const vp_json *j, rescore_job *job) 
     int known = stored && vp_score_metric_find(stored, &own) == VP_OK, code = 0;
     if (!known) vp_score_metric_for_dataset(dataset ? dataset : "", &own);
     job->metric = own;
-    if (given(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(o, "metric"), 1);
+    if (given(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(o, "metric"), METRICS);
     job->compares = job->metric == own && (known || !given(o, "metric"));
     /* files of the experiments hold answers that are cleaned already */
     job->cleaning = vp_json_get(j, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE : vp_score_metric_of(job->metric)->run_cleaning;
@@ -3030,6 +3456,7 @@ static int command_rescore(const options *o) {
     vp_error error = {VP_OK, -1, "", ""};
     parsed p = {{NULL, NULL, 0}, NULL, 0};
     text_buffer out = {NULL, 0, 0};
+    const score_rule *rule = given(o, "metric") ? find_rule(text_of(o, "metric")) : NULL;
     rescore_job job;
     scoring s;
     vp_json_writer w;
@@ -3051,15 +3478,16 @@ static int command_rescore(const options *o) {
     }
     rows = vp_json_get(&p.json, 0, "per_sample_results");
     if (!node_is(&p.json, rows, VP_JSON_ARRAY)) code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": want a result file of a sweep", path);
-    if (!code) code = rescore_metric(o, &p.json, &job);
-    for (uint32_t i = rows + 1; !code && i < p.json.nodes[rows].end; i = p.json.nodes[i].end) {
+    if (!code && rule && is_corpus(rule)) code = rescore_captions(&p.json, rows, rule, path);
+    else if (!code) code = rescore_metric(o, &p.json, &job);
+    for (uint32_t i = rows + 1; !code && !(rule && is_corpus(rule)) && i < p.json.nodes[rows].end; i = p.json.nodes[i].end) {
         vp_json_writer_init_sink(&w, text_sink, &out, 0);
         rescore_row(&job, &s, &p.json, i, &w);
         if (vp_json_finish(&w) != VP_OK) code = complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", path, vp_result_text(w.result));
         text_add(&out, "\n", 1);
     }
     if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main looks at stdout */
-    if (!code) tally_print(&job.t, vp_score_metric_of(job.metric)->name);
+    if (!code && !(rule && is_corpus(rule))) tally_print(&job.t, vp_score_metric_of(job.metric)->name);
     if (!code && job.differ_count)
         code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count, (long long)job.t.row_count,
                         vp_score_metric_of(job.metric)->name);
@@ -3737,7 +4165,7 @@ static int dataset_sample(const dataset *d, const model *m, size_t index, sample
     r = fetch_texts(d, &x, e, &hash, &error);
     if (r != VP_OK) code = complain_result(exit_code_of(r), d->path, r, &error);
     else if (hash != e->hash)
-        code = bad_record(d->path, e->id, "the record changed since the sweep was planned: put the file back, or sweep the new one into another folder");
+        code = bad_record(d->path, e->id, "the record changed since the sweep was planned: put the file back, or sweep it into another folder");
     else code = read_sample(d, m, &x, e, a);
     reader_free(&x);
     a->width_px = e->width_px;
@@ -3762,14 +4190,15 @@ static int sample_image(const sample *a, vp_image *image, char *reason, size_t c
     return EXIT_INPUT;
 }
 
-/* The number of a reason, equal texts once; when the table is full the last place stands for all others. */
+/* The number of a reason, equal texts once; the last place stands for all that find no room. */
 static int32_t add_reason(dataset *d, const char *text) {
     int32_t i = 0;
-    if (d->reason_count == REASONS_MAX - 1) text = "the image cannot be used (one of many kinds of faults; look at the file)";
     while (i < d->reason_count && strcmp(d->reasons[i], text)) i++;
-    if (i == REASONS_MAX) return i;
-    if (i == d->reason_count) d->reasons[d->reason_count++] = copy_text(text, strlen(text));
-    return i + 1;
+    if (i < d->reason_count) return i + 1;
+    if (i == REASONS_MAX) return REASONS_MAX;
+    if (i == REASONS_MAX - 1) text = "the image cannot be used (the list of reasons is full: look at the file)";
+    d->reasons[d->reason_count++] = copy_text(text, strlen(text));
+    return d->reason_count;
 }
 /* The upright size from the file's header; a file that cannot be used gives its sample a reason, and does not end the sweep. */
 static void read_image_size(dataset *d, const char *path, entry *e) {
@@ -4019,6 +4448,8 @@ static const vp_layout *cell_layout(const model *m, const cell *c, const entry *
     return NULL;
 }
 
+static int32_t entry_sequence(const entry *e, const vp_layout *l) { return !e->no_bos + (l ? l->image_tokens : 0) + e->text_count; }
+
 static void cell_work(const plan *p, const cell *c, const sample *a, const vp_layout *layout, const vp_image *image, work *k) {
     memset(k, 0, sizeof *k);
     k->image = image;
@@ -4041,16 +4472,9 @@ static void plan_cell(const model *m, plan *p, cell *c) {
     for (size_t i = 0; i < c->set->count; i++) {
         const entry *e = &c->set->samples[i];
         const vp_layout *l = cell_layout(m, c, e, &layout, reason, sizeof reason);
-        sample light;
-        work k;
-        int64_t need;
+        int64_t need = (int64_t)entry_sequence(e, l) + c->set->new_tokens - 1;
         if (l) { crops += l->crops; count++; }
         if (reason[0]) continue;
-        memset(&light, 0, sizeof light);
-        light.text_count = e->text_count;
-        light.no_bos = e->no_bos;
-        cell_work(p, c, &light, l, NULL, &k);
-        need = positions_of(&k);
         if (need > m->config.max_positions) continue;
         if (need > c->need_sequence) c->need_sequence = (int32_t)need;
         if (l && l->views > c->need_views) c->need_views = l->views;
@@ -4172,6 +4596,531 @@ static void plan_free(plan *p) {
     }
     free(p->sets);
     free(p->cells);
+}
+
+/* ---- sweep --plan: what a sweep would measure, need and tell; the model itself is not run, nothing is written */
+/* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them (tests/test_plan.c: within 1 and 3 %) */
+typedef struct pass_cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; } pass_cost;
+typedef struct pass { int32_t views, sequence, top_k, block_count, new_tokens; } pass;
+static void cost_add(pass_cost *c, int stage, double flops, double bytes) { c->flops[stage] += flops; c->bytes[stage] += bytes; }
+/* a linear layer, done `times` times: each reads its weights again */
+static void cost_linear(pass_cost *c, int stage, double times, double rows, double n, double k, double element, double result_bytes) {
+    cost_add(c, stage, times * 2 * rows * n * k, times * (n * k * element + rows * k * element + rows * n * result_bytes));
+}
+static void cost_vision(const vp_model_config *m, const pass *p, double element, pass_cost *c) {
+    double w = m->vit_width, tokens = m->vit_positions, blocks = m->vit_blocks_needed, views = p->views, rows = tokens, /* of one view */
+           features = w * m->vit_layer_count, windows = vp_geometry_tokens_per_crop(&m->geometry), members = m->geometry.pool * m->geometry.pool,
+           values = (double)m->geometry.patch_px * m->geometry.patch_px * 3, h = m->projector_dim;
+    cost_add(c, VP_STAGE_VIT, views * 9 * rows * w, views * (rows * values * (4 + element) + 20 * rows * w + 8 * rows * features));
+    cost_linear(c, VP_STAGE_VIT, views, tokens - 1, w, values, element, 4);
+    cost_linear(c, VP_STAGE_VIT, views * blocks, rows, 3 * w, w, element, element);
+    cost_linear(c, VP_STAGE_VIT, views * blocks, rows, w, w, element, 8);
+    cost_linear(c, VP_STAGE_VIT, views * blocks, rows, m->vit_mlp_dim, w, element, element);
+    cost_linear(c, VP_STAGE_VIT, views * blocks, rows, w, m->vit_mlp_dim, element, 8);
+    cost_add(c, VP_STAGE_VIT, views * blocks * (rows * rows * (4 * w + 5.0 * m->vit_head_count) + 22 * rows * w + 5 * rows * m->vit_mlp_dim),
+             views * blocks * (4 * rows * w * element + 2 * rows * w * (4 + element)));
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows, w, features, element, 4);
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows * members, 2 * w, features, element, 4);
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows, w, w, element, element);
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows, 2 * h, w, element, 4);
+    cost_linear(c, VP_STAGE_CONNECTOR, views, windows, m->d_model, h, element, 4);
+    cost_add(c, VP_STAGE_CONNECTOR, views * windows * (members * (3 * features + 4 * w + 2 * w + 5.0 * m->vit_head_count) + features + 4 * h),
+             views * windows * (members * features * (4 + element) + features * element + w * (4 + 8 * members + element) + h * (8 + element)));
+}
+/* `times` blocks over `rows` new tokens that look at `scores` keys in all and read `kept` rows of the cache */
+static void cost_blocks(const vp_model_config *m, int stage, double times, double rows, double scores, double kept, int32_t top_k, double element,
+                        pass_cost *c) {
+    double d = m->d_model, h = m->expert_dim, experts = m->expert_count, pairs = rows * top_k,
+           used = experts * (1 - pow(1 - top_k / experts, rows)); /* experts that some token chose, when each is as likely */
+    cost_linear(c, stage, times, rows, 3 * d, d, element, 4);
+    cost_linear(c, stage, times, rows, d, d, element, 8);
+    cost_linear(c, stage, times, rows, experts, d, 4, 4);
+    cost_add(c, stage, times * (scores * (4 * d + 5.0 * m->head_count) + 28 * rows * d + rows * experts * (4 + experts) + 2 * experts * pairs),
+             times * (kept * 2 * d * element + rows * d * (20 + 5 * element + (element < 4 ? 8 : 0)) + 4 * rows * experts));
+    cost_add(c, stage, times * pairs * (6 * h * d + 4 * h + 2 * d),
+             times * (used * 3 * h * d * element + pairs * (2 * d * element + h * (16 + 2 * element) + 8 * d + 24) + rows * d * (8 + element)));
+}
+static void cost_of(const vp_model_config *m, const pass *p, int fp32, pass_cost *c) {
+    double n = p->sequence, steps = p->new_tokens - 1, d = m->d_model, vocabulary = m->embedding_size, element = fp32 ? 4 : 2;
+    memset(c, 0, sizeof *c);
+    if (p->views) cost_vision(m, p, element, c);
+    n = p->sequence;
+    cost_add(c, VP_STAGE_EMBED, p->views * (double)vp_geometry_tokens_per_crop(&m->geometry) * d,
+             n * d * (4 + element) + 12 * p->views * (double)vp_geometry_tokens_per_crop(&m->geometry) * d);
+    cost_blocks(m, VP_STAGE_PREFILL, p->block_count, n, n * (n + 1) / 2, 2 * n, p->top_k, element, c);
+    cost_linear(c, VP_STAGE_HEAD, 1, 1, vocabulary, d, element, 4);
+    cost_add(c, VP_STAGE_SAMPLE, 2 * vocabulary, 4 * vocabulary);
+    cost_blocks(m, VP_STAGE_DECODE, p->block_count * steps, 1, n + (steps + 1) / 2, n + (steps + 1) / 2, p->top_k, element, c);
+    cost_linear(c, VP_STAGE_DECODE, steps, 1, vocabulary, d, element, 4);
+    cost_add(c, VP_STAGE_DECODE, steps * 2 * vocabulary, steps * 4 * vocabulary);
+}
+
+/* ---- this machine's rates: a few passes of a model of the same widths and few blocks, random weights */
+enum { CALIBRATION_TEXT = 32, CALIBRATION_TOKENS = 4, CALIBRATION_RUNS = 3 };
+typedef struct rates {
+    char reason[LINE_BYTES];   /* why there are none; "" */
+    char device[160];
+    double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* per ns of a stage */
+    double view_ns;            /* preprocess and h2d of a view */
+    int64_t memory_bytes;      /* that the engine of the whole model will ask for */
+    double seconds;            /* that the calibration took */
+} rates;
+static int is_compute_stage(int stage) { return stage == VP_STAGE_VIT || stage == VP_STAGE_CONNECTOR || stage == VP_STAGE_PREFILL; }
+static int64_t parameter_count(const vp_model_config *c) {
+    vp_tensor_spec spec;
+    int64_t sum = 0;
+    for (int64_t i = 0; vp_model_tensor(c, i, &spec) == VP_OK; i++) sum += spec.shape[0] * (spec.dimensions > 1 ? spec.shape[1] : 1);
+    return sum;
+}
+/* weights and KV cache; the rest of an engine's memory hardly depends on the number of blocks */
+static int64_t held_bytes(const vp_model_config *c, int fp32, int32_t max_sequence) {
+    return (fp32 ? 4 : 2) * (parameter_count(c) + 2 * (int64_t)c->d_model * c->block_count * max_sequence);
+}
+static vp_model_config calibration_config(const vp_model_config *whole) {
+    vp_model_config c = *whole;
+    if (parameter_count(whole) <= 64000000) return c;
+    if (c.vit_block_count > VP_VIT_LAYERS_MAX) {
+        c.vit_block_count = c.vit_blocks_needed = VP_VIT_LAYERS_MAX;
+        for (int32_t i = 0; i < c.vit_layer_count; i++) c.vit_layers[i] = -1 - i;
+    }
+    c.block_count = 1;
+    if (c.expert_count > 32 && c.top_k <= 32) c.expert_count = 32;
+    if (c.embedding_size > 8192) c.embedding_size = c.vocab_size = 8192;
+    return c;
+}
+static vp_result calibration_pass(vp_engine *engine, const vp_model_config *c, const vp_layout *layout, session *s, vp_stage_times *times,
+                                  vp_error *error) {
+    vp_request q;
+    vp_reply reply;
+    int32_t tokens[CALIBRATION_TOKENS], *blocks = (int32_t *)resize(NULL, (size_t)c->block_count, sizeof *blocks);
+    int64_t step_ns[CALIBRATION_TOKENS], begin = vp_clock_ns();
+    vp_result r = VP_OK;
+    work k;
+    for (int32_t i = 0; i < c->block_count; i++) blocks[i] = i;
+    memset(&q, 0, sizeof q);
+    memset(&reply, 0, sizeof reply);
+    memset(&k, 0, sizeof k);
+    k.layout = layout;
+    k.text_count = CALIBRATION_TEXT;
+    k.new_tokens = CALIBRATION_TOKENS;
+    session_reserve(s, &k);
+    if (layout) {
+        size_t bytes = (size_t)layout->width_px * (size_t)layout->height_px * 3;
+        uint8_t *rgb = (uint8_t *)resize(NULL, bytes, 1);
+        memset(rgb, 100, bytes);
+        begin = vp_clock_ns();
+        r = vp_preprocess(&c->geometry, layout, rgb, (float *)s->pixels.data, (float *)s->masks.data, s->scratch.data, s->scratch.bytes);
+        if (r == VP_OK) r = vp_tokens_index_map(&c->geometry, layout, 1, (int32_t *)s->index.data, s->index.bytes / sizeof(int32_t));
+        free(rgb);
+        q.pixels = (const float *)s->pixels.data;
+        q.image_masks = (const float *)s->masks.data;
+        q.image_input_idx = (const int32_t *)s->index.data;
+        q.views = layout->views;
+    }
+    reply.times.wall_ns[VP_STAGE_PREPROCESS] = vp_clock_ns() - begin;
+    memset(s->ids.data, 0, s->ids.bytes);
+    for (int32_t i = 0; i < sequence_of(&k); i++) ((int32_t *)s->ids.data)[i] = i % 256;
+    q.input_ids = (const int32_t *)s->ids.data;
+    q.input_count = sequence_of(&k);
+    q.top_k = c->top_k;
+    q.active_blocks = blocks;
+    q.active_block_count = c->block_count;
+    q.max_new_tokens = CALIBRATION_TOKENS;
+    q.ignore_eos = 1;
+    reply.tokens = tokens;
+    reply.step_ns = step_ns;
+    begin = reply.times.wall_ns[VP_STAGE_PREPROCESS];
+    if (r == VP_OK) r = vp_engine_run(engine, &q, &reply, error);
+    vp_engine_settle(engine);
+    reply.times.device_ns[VP_STAGE_PREPROCESS] = begin;
+    *times = reply.times;
+    free(blocks);
+    return r;
+}
+/* Takes the fastest of some passes. Whatever fails is a reason for no estimate, not for no plan; 0 or EXIT_INTERRUPTED. */
+static int calibrate(const options *o, const model *m, const plan *p, rates *x) {
+    model small = *m;
+    vp_engine_options e;
+    vp_engine *engine = NULL;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_tile_options tiles = vp_tile_options_default();
+    vp_layout layout;
+    session s;
+    int fp32 = !strcmp(text_of(o, "weights"), "fp32");
+    int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
+    int64_t start = vp_clock_ns();
+    vp_result r = VP_OK;
+    memset(&s, 0, sizeof s);
+    small.config = calibration_config(&m->config);
+    small.checkpoint = NULL;
+    s.m = &small;
+    tiles.rule = VP_TILE_CROPS;
+    tiles.fit = VP_FIT_FILL;
+    tiles.crops = 1;
+    if (p->max_views > 1 && (r = vp_layout_compute(&m->config.geometry, &tiles, 640, 480, &layout, &error)) == VP_OK) {
+        views = layout.views;
+        sequence += layout.image_tokens;
+    }
+    if (sequence < p->max_sequence) sequence = p->max_sequence;
+    e = engine_options_of(o, &small, sequence, views > p->max_views ? views : p->max_views);
+    e.weights = fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
+    e.gemm = text_of(o, "gemm");
+    if (r == VP_OK) r = vp_engine_open(&e, &engine, &error);
+    for (int i = 0; i < CALIBRATION_RUNS && r == VP_OK && !interrupted; i++) {
+        vp_stage_times t;
+        r = calibration_pass(engine, &small.config, views ? &layout : NULL, &s, &t, &error);
+        for (int stage = 0; stage < VP_STAGE_COUNT && i && r == VP_OK; stage++) { /* the first warms up */
+            double ns = (double)(t.device_ns[stage] > 0 ? t.device_ns[stage] : 1);
+            x->flops_ns[stage] = fmax(x->flops_ns[stage], (double)t.flops[stage] / ns);
+            x->bytes_ns[stage] = fmax(x->bytes_ns[stage], (double)t.bytes[stage] / ns);
+        }
+        if (views && r == VP_OK) x->view_ns = (double)(t.device_ns[VP_STAGE_PREPROCESS] + t.device_ns[VP_STAGE_H2D]) / views;
+    }
+    close_progress();
+    if (engine) {
+        x->memory_bytes = (int64_t)vp_engine_bytes(engine) - held_bytes(&small.config, fp32, sequence) + held_bytes(&m->config, fp32, sequence);
+        snprintf(x->device, sizeof x->device, "%s", vp_engine_device(engine));
+        vp_engine_close(engine);
+    }
+    s.engine = NULL;
+    session_free(&s);
+    if (r != VP_OK) error_line(x->reason, sizeof x->reason, r, &error);
+    x->seconds = (double)(vp_clock_ns() - start) / 1e9;
+    return interrupted ? EXIT_INTERRUPTED : 0;
+}
+/* A pass's time: the stages of many tokens by the slower of their arithmetic and of reading memory as decode does, the others by their bytes. */
+static double pass_ns(const rates *x, const pass_cost *c, int32_t views) {
+    double sum = views * x->view_ns;
+    for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
+        double by_flops = is_compute_stage(i) ? c->flops[i] / x->flops_ns[i] : 0;
+        double by_bytes = c->bytes[i] / x->bytes_ns[is_compute_stage(i) ? VP_STAGE_DECODE : i];
+        if (c->flops[i] > 0 || c->bytes[i] > 0) sum += by_flops > by_bytes ? by_flops : by_bytes;
+    }
+    return sum;
+}
+
+/* ---- the forecast of a configuration */
+typedef struct forecast {
+    int64_t crops, vision_tokens, layouts, longest, failing; /* sums over samples; failing: samples that will be failed rows */
+    double ns, squares; int64_t count; /* estimate of one run, over the samples that can run */
+    double measured_ns; int64_t runs_measured, points_closed; /* from the journals in output_dir */
+} forecast;
+static void forecast_cell(const model *m, const cell *c, const rates *x, int fp32, forecast *f) {
+    for (size_t i = 0; i < c->set->count; i++) {
+        const entry *e = &c->set->samples[i];
+        char reason[LINE_BYTES];
+        vp_layout layout;
+        const vp_layout *l = cell_layout(m, c, e, &layout, reason, sizeof reason);
+        pass one = {l ? l->views : 0, entry_sequence(e, l), c->top_k, c->block_count, c->set->new_tokens};
+        pass_cost spent;
+        double ns;
+        if (l) {
+            f->layouts++;
+            f->crops += l->crops;
+            f->vision_tokens += l->feature_tokens;
+        }
+        if (reason[0] || (int64_t)one.sequence + one.new_tokens - 1 > m->config.max_positions) {
+            f->failing++;
+            continue;
+        }
+        if (one.sequence > f->longest) f->longest = one.sequence;
+        f->count++;
+        if (x->reason[0]) continue;
+        cost_of(&m->config, &one, fp32, &spent);
+        ns = pass_ns(x, &spent, one.views);
+        f->ns += ns;
+        f->squares += ns * ns;
+    }
+}
+
+/* Runs that journals hold already, by configuration. A journal of another plan is named in `note`. */
+static void read_measured(const plan *p, const char *path, forecast *f, char *note, size_t capacity) {
+    FILE *file = fopen(path, "rb");
+    parsed x = {{NULL, NULL, 0}, NULL, 0};
+    char *line = NULL, wanted[32];
+    size_t room = 0;
+    ssize_t bytes;
+    snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)p->fingerprint);
+    for (int64_t number = 0; file && (bytes = getline(&line, &room, file)) > 0 && line[bytes - 1] == '\n'; number++) {
+        const vp_json *j = &x.json;
+        uint32_t name;
+        double ns;
+        if (parse_json(&x, line, (size_t)bytes - 1, NULL) != VP_OK || !node_is(j, 0, VP_JSON_OBJECT)) continue;
+        if (!number && !vp_json_equals(j, vp_json_get(j, 0, "plan"), wanted)) {
+            snprintf(note, capacity, "%.400s belongs to another plan: the sweep would refuse it", path);
+            break;
+        }
+        name = vp_json_get(j, 0, "config");
+        if (!node_is(j, name, VP_JSON_STRING)) continue;
+        ns = node_number(j, vp_json_get(j, 0, "total_ns"));
+        for (size_t i = 0; i < p->cell_count; i++) {
+            if (!vp_json_equals(j, name, p->cells[i].file_name)) continue;
+            f[i].points_closed += vp_json_get(j, 0, "done") != VP_JSON_NONE || vp_json_get(j, 0, "failed") != VP_JSON_NONE;
+            if (!(ns > 0)) break;
+            f[i].measured_ns += ns;
+            f[i].runs_measured++;
+            break;
+        }
+    }
+    if (file) fclose(file);
+    free(line);
+    free(x.nodes);
+}
+static void read_journals(const options *o, const plan *p, forecast *f, char *note, size_t capacity) {
+    const char *folder = text_of(o, "output_dir");
+    DIR *d = folder ? opendir(folder) : NULL;
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        size_t bytes = strlen(e->d_name);
+        char *path;
+        if (strncmp(e->d_name, "journal", 7) || bytes < 13 || strcmp(e->d_name + bytes - 6, ".jsonl")) continue;
+        path = join_path(folder, e->d_name);
+        read_measured(p, path, f, note, capacity);
+        free(path);
+    }
+    if (d) closedir(d);
+}
+
+/* all that --plan prints */
+typedef struct outlook {
+    const options *o;
+    const model *m;
+    const plan *p;
+    rates x;
+    forecast *cells;
+    double scale;              /* measured / estimated, over the configurations that have both; 1 */
+    int64_t runs_measured, runs_left;
+    double seconds;            /* of the runs left; NaN: not known */
+    size_t fewest;             /* samples of the smallest data set */
+    double variation;          /* of T_total over samples, the largest of the configurations; NaN: not known */
+    vp_resolution resolution;
+    char note[LINE_BYTES];
+} outlook;
+static const double PLAN_DISCORDANCE = 0.2; /* share of questions on which just one of two configurations is right: as seen on VQA v2; up to 0.5 */
+enum { PLAN_SAMPLES_ENOUGH = 500 };
+
+static double cell_ms(const outlook *k, size_t i) { /* T_total of one run, the mean over samples */
+    const forecast *f = &k->cells[i];
+    if (f->runs_measured) return f->measured_ns / (double)f->runs_measured / 1e6;
+    return f->count && f->ns > 0 ? f->ns / (double)f->count * k->scale / 1e6 : (double)NAN;
+}
+static int64_t cell_runs_left(const outlook *k, size_t i) {
+    const forecast *f = &k->cells[i];
+    int64_t all = f->count * k->p->run_count, closed = f->points_closed * k->p->run_count;
+    int64_t done = f->runs_measured > closed ? f->runs_measured : closed;
+    return done < all ? all - done : 0;
+}
+static void look_ahead(outlook *k) {
+    double both = 0, estimated = 0;
+    int fp32 = !strcmp(text_of(k->o, "weights"), "fp32");
+    k->fewest = SIZE_MAX;
+    k->variation = (double)NAN;
+    for (size_t i = 0; i < k->p->cell_count; i++) {
+        forecast *f = &k->cells[i];
+        const cell *c = &k->p->cells[i];
+        double mean, spread;
+        forecast_cell(k->m, c, &k->x, fp32, f);
+        if (c->set->count < k->fewest) k->fewest = c->set->count;
+        if (!f->count || !(f->ns > 0)) continue;
+        mean = f->ns / (double)f->count;
+        spread = sqrt(fmax(0, f->squares / (double)f->count - mean * mean)) / mean;
+        if (!(spread <= k->variation)) k->variation = spread;
+    }
+    read_journals(k->o, k->p, k->cells, k->note, sizeof k->note);
+    for (size_t i = 0; i < k->p->cell_count; i++) {
+        const forecast *f = &k->cells[i];
+        k->runs_measured += f->runs_measured;
+        if (!f->runs_measured || !(f->ns > 0)) continue;
+        both += f->measured_ns;
+        estimated += f->ns / (double)f->count * (double)f->runs_measured;
+    }
+    k->scale = estimated > 0 ? both / estimated : 1;
+    k->seconds = 0;
+    for (size_t i = 0; i < k->p->cell_count; i++) {
+        int64_t left = cell_runs_left(k, i);
+        k->runs_left += left;
+        if (left) k->seconds += cell_ms(k, i) / 1e3 * (double)left;
+    }
+    k->resolution.accuracy = k->resolution.mean = k->resolution.p50 = (double)NAN;
+    vp_statistics_resolution(k->fewest, PLAN_DISCORDANCE, isfinite(k->variation) ? k->variation : 0, &k->resolution);
+    if (!isfinite(k->variation)) k->resolution.mean = k->resolution.p50 = (double)NAN;
+}
+static const char *time_source(const outlook *k) {
+    int estimate = 0;
+    for (size_t i = 0; i < k->p->cell_count; i++) estimate |= !k->cells[i].runs_measured && cell_runs_left(k, i) > 0;
+    if (!estimate) return k->runs_measured ? "measured" : k->runs_left ? "none" : "nothing left";
+    return k->x.reason[0] ? "none" : k->runs_measured ? "estimate, scaled by what is measured" : "estimate";
+}
+
+static void put_plan_data(vp_json_writer *w, const plan *p) {
+    vp_json_key(w, "data");
+    vp_json_begin_array(w);
+    for (size_t s = 0; s < p->set_count; s++) {
+        const dataset *d = &p->sets[s];
+        int64_t unusable = 0;
+        for (size_t i = 0; i < d->count; i++) unusable += d->samples[i].reason > 0;
+        vp_json_begin_object(w);
+        put_text(w, "dataset_name", d->task);
+        put_text(w, "path", d->path);
+        put_int(w, "num_samples", (int64_t)d->count);
+        put_int(w, "num_unusable_images", unusable);
+        put_text(w, "accuracy_metric", vp_score_metric_of(d->metric)->name);
+        put_int(w, "max_new_tokens", d->new_tokens);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_plan_cell(vp_json_writer *w, const outlook *k, size_t i) {
+    const cell *c = &k->p->cells[i];
+    const forecast *f = &k->cells[i];
+    double layouts = f->layouts ? (double)f->layouts : (double)NAN;
+    vp_json_begin_object(w);
+    put_text(w, "file_name", c->file_name);
+    put_text(w, "dataset_name", c->set->task);
+    put_text(w, "tier", c->tier ? c->tier->name : NULL);
+    vp_json_key(w, "target_vision_tokens");
+    if (c->tier) vp_json_null(w); else vp_json_int(w, c->vision_tokens);
+    put_int(w, "top_k", c->top_k);
+    put_int(w, "num_active_blocks", c->block_count);
+    put_ints(w, "active_block_indices", c->blocks, c->block_count);
+    put_int(w, "num_samples", (int64_t)c->set->count);
+    put_int(w, "num_failing", f->failing);
+    put_double(w, "selected_crops_mean", (double)f->crops / layouts);
+    put_double(w, "actual_vision_tokens_mean", (double)f->vision_tokens / layouts);
+    put_int(w, "total_sequence_length_max", f->longest);
+    put_double(w, "T_total_estimate", f->count && f->ns > 0 ? f->ns / (double)f->count / 1e6 : (double)NAN);
+    put_double(w, "T_total_measured", f->runs_measured ? cell_ms(k, i) : (double)NAN);
+    put_int(w, "num_runs_measured", f->runs_measured);
+    put_int(w, "num_runs_left", cell_runs_left(k, i));
+    vp_json_end_object(w);
+}
+static void put_calibration(vp_json_writer *w, const rates *x) {
+    vp_json_key(w, "calibration");
+    vp_json_begin_object(w);
+    put_text(w, "reason", x->reason[0] ? x->reason : NULL);
+    put_text(w, "device", x->device[0] ? x->device : NULL);
+    put_double(w, "seconds", x->seconds);
+    for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
+        char key[48];
+        int compute = is_compute_stage(i);
+        double rate = compute ? x->flops_ns[i] * 1e9 : x->bytes_ns[i] * 1e9;
+        snprintf(key, sizeof key, "%s_%s_per_s", vp_stage_name((vp_stage)i), compute ? "flops" : "bytes");
+        put_double(w, key, rate > 0 ? rate : (double)NAN);
+    }
+    put_double(w, "view_ms", x->view_ns / 1e6);
+    vp_json_end_object(w);
+}
+static int print_plan_json(const outlook *k) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
+    vp_json_begin_object(&w);
+    put_text(&w, "schema", "vlmprof-plan-1");
+    put_text(&w, "model", k->m->name);
+    put_bool(&w, "synthetic", k->m->synthetic);
+    put_plan_data(&w, k->p);
+    vp_json_key(&w, "configurations");
+    vp_json_begin_array(&w);
+    for (size_t i = 0; i < k->p->cell_count; i++) put_plan_cell(&w, k, i);
+    vp_json_end_array(&w);
+    put_int(&w, "num_points", (int64_t)k->p->point_count);
+    put_int(&w, "num_runs_per_sample", k->p->run_count);
+    put_int(&w, "num_runs_measured", k->runs_measured);
+    put_int(&w, "num_runs_left", k->runs_left);
+    put_double(&w, "expected_seconds", k->seconds);
+    put_text(&w, "expected_from", time_source(k));
+    put_double(&w, "engine_bytes", k->x.memory_bytes > 0 ? (double)k->x.memory_bytes : (double)NAN);
+    put_calibration(&w, &k->x);
+    vp_json_key(&w, "resolution");
+    vp_json_begin_object(&w);
+    put_int(&w, "num_samples", (int64_t)k->fewest);
+    put_double(&w, "discordance", PLAN_DISCORDANCE);
+    put_double(&w, "accuracy", k->resolution.accuracy);
+    put_double(&w, "T_total_variation", k->variation);
+    put_double(&w, "T_total_mean", k->resolution.mean);
+    put_double(&w, "T_total_p50", k->resolution.p50);
+    vp_json_end_object(&w);
+    put_bool(&w, "too_few_samples", k->fewest < PLAN_SAMPLES_ENOUGH);
+    put_text(&w, "note", k->note[0] ? k->note : NULL);
+    put_config(&w, k->o);
+    vp_json_end_object(&w);
+    return vp_json_finish(&w) == VP_OK && putchar('\n') != EOF && !fflush(stdout) ? 0 : complain(EXIT_OUTPUT, "the plan cannot be written");
+}
+
+static void print_plan_grid(const outlook *k) {
+    int width = 13;
+    for (size_t i = 0; i < k->p->cell_count; i++) if ((int)strlen(k->p->cells[i].file_name) > width) width = (int)strlen(k->p->cells[i].file_name);
+    printf("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing\n", width, "configuration");
+    for (size_t i = 0; i < k->p->cell_count; i++) {
+        const forecast *f = &k->cells[i];
+        double layouts = f->layouts ? (double)f->layouts : 1, ms = cell_ms(k, i);
+        char time[32] = "-";
+        if (isfinite(ms)) snprintf(time, sizeof time, "%s%.4g", f->runs_measured ? "" : "~", ms);
+        printf("%-*s  %5.1f  %13.1f  %7lld  %10s  %9lld  %7lld\n", width, k->p->cells[i].file_name, (double)f->crops / layouts,
+               (double)f->vision_tokens / layouts, (long long)f->longest, time, (long long)cell_runs_left(k, i), (long long)f->failing);
+    }
+}
+static void print_plan_time(const outlook *k) {
+    const rates *x = &k->x;
+    const char *from = time_source(k);
+    if (x->memory_bytes > 0) printf("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)x->memory_bytes / 1e9, x->device);
+    if (isfinite(k->seconds) && strcmp(from, "none")) {
+        int64_t s = (int64_t)ceil(k->seconds);
+        printf("time        %lld:%02lld:%02lld for %lld runs, without decoding images and warming up (%s)\n", (long long)(s / 3600),
+               (long long)(s / 60 % 60), (long long)(s % 60), (long long)k->runs_left, from);
+    } else printf("time        not known: %s\n", x->reason[0] ? x->reason : "no sample can run");
+    if (strncmp(from, "estimate", 8) == 0)
+        printf("            made of each stage's FLOPs and bytes and the rates of a few blocks (%.1f s): vit %.4g, prefill %.4g TFLOP/s, "
+               "decode %.4g GB/s;\n            answers are taken to be as long as allowed\n",
+               x->seconds, x->flops_ns[VP_STAGE_VIT] / 1e3, x->flops_ns[VP_STAGE_PREFILL] / 1e3, x->bytes_ns[VP_STAGE_DECODE]);
+}
+static void print_plan_resolution(const outlook *k) {
+    const vp_resolution *r = &k->resolution;
+    if (isfinite(r->accuracy))
+        printf("resolution  %zu samples tell accuracies apart that differ by %.1f points of 100 (if just one is right on %.0f %% of the questions)\n",
+               k->fewest, 100 * r->accuracy, 100 * PLAN_DISCORDANCE);
+    else printf("resolution  %zu samples are too few to tell two accuracies apart\n", k->fewest);
+    if (isfinite(r->mean))
+        printf("            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; pairs tell more)\n",
+               100 * r->mean, 100 * r->p50, 100 * k->variation);
+    if (k->fewest < PLAN_SAMPLES_ENOUGH)
+        printf("warning     fewer than %d samples: accuracies of neighbouring configurations differ by less than the noise; raise --num_samples\n",
+               PLAN_SAMPLES_ENOUGH);
+}
+static int print_plan(const outlook *k) {
+    const plan *p = k->p;
+    printf("plan        %zu configuration%s, %zu points, %d runs each; %lld runs measured, %lld left\n", p->cell_count, p->cell_count == 1 ? "" : "s",
+           p->point_count, p->run_count, (long long)k->runs_measured, (long long)k->runs_left);
+    for (size_t s = 0; s < p->set_count; s++) {
+        const dataset *d = &p->sets[s];
+        int64_t unusable = 0;
+        for (size_t i = 0; i < d->count; i++) unusable += d->samples[i].reason > 0;
+        printf("data        %s: %zu samples of %s, metric %s, at most %d new tokens\n", d->task, d->count, d->path,
+               vp_score_metric_of(d->metric)->name, d->new_tokens);
+        if (unusable)
+            printf("            %lld of their images cannot be used: %s%s\n", (long long)unusable, d->reasons[0], d->reason_count > 1 ? " ..." : "");
+    }
+    print_plan_grid(k);
+    print_plan_time(k);
+    print_plan_resolution(k);
+    if (p->repeats) printf("note        %s repeats points %zu times; each is measured once\n", text_of(k->o, "sampling_strategy"), p->repeats);
+    if (k->note[0]) printf("note        %s\n", k->note);
+    return fflush(stdout) || ferror(stdout) ? complain(EXIT_OUTPUT, "the plan cannot be written: %s", strerror(errno)) : 0;
+}
+/* sweep --plan, the model's shape and the plan being there */
+static int show_plan(const options *o, const model *m, const plan *p) {
+    outlook k;
+    int code;
+    memset(&k, 0, sizeof k);
+    k.o = o;
+    k.m = m;
+    k.p = p;
+    k.cells = (forecast *)zeroed(p->cell_count, sizeof *k.cells);
+    code = calibrate(o, m, p, &k.x);
+    if (!code) {
+        look_ahead(&k);
+        code = given(o, "json") ? print_plan_json(&k) : print_plan(&k);
+    }
+    free(k.cells);
+    return code;
 }
 
 /* ============================================================================================ journal >>journal
@@ -5151,17 +6100,17 @@ static void put_sessions(vp_json_writer *w, book *b, const gathered *g) {
 /* The tool's own cost: stamps times the cost of one, and pairs of runs without and with them in random order. */
 static void put_tool_cost(vp_json_writer *w, book *b, const gathered *g) {
     const list *bare = &g->lists[LIST_BARE], *staged = &g->lists[LIST_STAGED];
-    double *scratch = (double *)resize(NULL, bare->count, sizeof *scratch), cost = (double)NAN, stamps = list_mean(&g->lists[LIST_STAMPS]);
+    double *scratch = (double *)resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN, stamps = list_mean(&g->lists[LIST_STAMPS]);
     vp_paired p;
     int paired = bare->count == staged->count && bare->count && vp_statistics_paired(bare->values, staged->values, bare->count, scratch, &p) == VP_OK;
     if (g->session_count && g->sessions[g->session_count - 1].at >= 0
         && !book_line(b, g->sessions[g->session_count - 1].file, g->sessions[g->session_count - 1].at))
-        cost = node_number(&b->scratch.json, vp_json_get(&b->scratch.json, vp_json_get(&b->scratch.json, 0, "session"), "stamp_cost_ns"));
+        stamp_ns = node_number(&b->scratch.json, vp_json_get(&b->scratch.json, vp_json_get(&b->scratch.json, 0, "session"), "stamp_cost_ns"));
     vp_json_key(w, "tool_cost");
     vp_json_begin_object(w);
     put_double(w, "stamps_per_request", stamps);
-    put_double(w, "stamp_cost_ns", cost);
-    put_double(w, "stamps_share", stamps * cost / (list_mean(&g->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6));
+    put_double(w, "stamp_cost_ns", stamp_ns);
+    put_double(w, "stamps_share", stamps * stamp_ns / (list_mean(&g->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6));
     put_int(w, "bare_pairs", paired ? (int64_t)p.count : 0);
     put_double(w, "bare_difference_ms", paired ? p.mean.value : (double)NAN); /* staged - bare */
     put_interval(w, "bare_difference_ms_interval", paired, p.mean.low, p.mean.high);
@@ -5307,6 +6256,8 @@ static int gather_cell(book *b, const book_cell *c, gathered *g, measured *m) {
 }
 static int put_result(vp_json_writer *w, book *b, const book_cell *c, const gathered *g, measured *m) {
     const book_set *s = &b->sets[c->set];
+    text_buffer row = {NULL, 0, 0};
+    vp_json_writer one; /* a row stands on one line */
     vp_score_metric metric = point_of(b, c, m).metric;
     int code = 0;
     vp_json_begin_object(w);
@@ -5318,10 +6269,14 @@ static int put_result(vp_json_writer *w, book *b, const book_cell *c, const gath
         if ((entry_state(s->entries[i], c) & 3) == POINT_OPEN || entry_state(s->entries[i], c) < 0) continue;
         if ((code = read_point(b, c, s->entries[i], m)) != 0) break;
         p = point_of(b, c, m);
-        put_row(w, &p, m, g, s->entries[i]->file);
+        row.bytes = 0;
+        vp_json_writer_init_sink(&one, text_sink, &row, 0);
+        put_row(&one, &p, m, g, s->entries[i]->file);
+        if (vp_json_finish(&one) != VP_OK) w->result = one.result; else vp_json_raw(w, row.data, row.bytes);
     }
     vp_json_end_array(w);
     vp_json_end_object(w);
+    free(row.data);
     return code;
 }
 /* One configuration -> FOLDER/NAME.json, by way of a temporary file. */
@@ -6112,8 +7067,9 @@ static int sweep_merge(sweep *x) {
     if (!code) merge_state(&all, state, sizeof state);
     if (!code && missing_ranks(&all, text, sizeof text)) {
         if (!given(x->o, "quiet"))
-            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s; the part of a dead rank R "
-                    "can be run alone: RANK=R WORLD_SIZE=%d and the same command\n", x->rank.rank, x->rank.world_size, text, x->rank.world_size);
+            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n", x->rank.rank,
+                    x->rank.world_size, text, strstr(text, "(stopped)") || strstr(text, "(no journal)")
+                    ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command" : "");
     } else if (!code && (x->rank.world_size == 1 || strcmp(before, state) || !are_files_there(x))) {
         code = merge_book(&all, folder, 0, &x->results);
         x->has_merged = !code;
@@ -6244,7 +7200,7 @@ static int check_folder(const sweep *x, const char *folder) {
 }
 static int sweep_rules(sweep *x) {
     const options *o = x->o;
-    x->rule.min_runs = x->p.run_count = (int32_t)number_of(o, "num_runs_per_sample");
+    x->rule.min_runs = number_of(o, "num_runs_per_sample");
     x->rule.half_width = opt(o, "stop_half_width")->real / 100;
     x->rule.confidence = 0.95;
     x->rule.box_ns = (int64_t)(opt(o, "time_box_s")->real * 1e9);
@@ -6263,16 +7219,18 @@ static int sweep_rules(sweep *x) {
 }
 static int check_sweep_options(const options *o) {
     vp_score_metric metric;
+    int code;
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
-    if (!given(o, "output_dir")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
-    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK) return unknown_metric(text_of(o, "metric"), 1);
+    if (!given(o, "output_dir") && !given(o, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
+    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK)
+        return unknown_metric(text_of(o, "metric"), METRICS_OF_ROWS);
     if (text_of(o, "dataset_name") && (!text_of(o, "dataset_name")[0] || strchr(text_of(o, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
     if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
     if (text_of(o, "annotations") && opt(o, "data")->count > 1)
         return complain(EXIT_USAGE, "--annotations goes with one --data file; several find theirs by their official names");
-    return 0;
+    return (code = check_device(o)) != 0 ? code : check_gemm(o);
 }
 /* The journal, what it holds already, and this process' share of the points. */
 static int sweep_open(sweep *x) {
@@ -6284,7 +7242,7 @@ static int sweep_open(sweep *x) {
     if ((code = make_folder(folder)) != 0 || (code = check_folder(x, folder)) != 0 || (code = journal_open(&x->j, &x->b)) != 0) return code;
     for (size_t i = 0; i < x->p.cell_count && !code; i++) {
         cell *c = &x->p.cells[i];
-        size_t first, stride, count;
+        size_t first = 0, stride = 1, count = 0;
         c->in_book = book_cell_named(&x->b, c->file_name);
         vp_sampler_shard(c->set->count, x->rank.rank, x->rank.world_size, &first, &stride, &count);
         x->point_count += count;
@@ -6303,11 +7261,8 @@ static int sweep_open(sweep *x) {
     return !code && !is_same_grid(x) ? write_head(x) : code;
 }
 static int sweep_prepare(sweep *x) {
-    const options *o = x->o;
-    int code;
-    if ((code = check_sweep_options(o)) != 0 || (code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
-    if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
-    if ((code = plan_make(o, &x->m, &x->p)) != 0 || (code = sweep_open(x)) != 0) return code;
+    int code = sweep_open(x);
+    if (code) return code;
     x->run = timings_make(1, x->p.new_tokens);
     x->open = (open_point *)zeroed(x->p.cell_count, sizeof *x->open);
     for (size_t i = 0; i < x->p.cell_count; i++) {
@@ -6349,10 +7304,14 @@ static int command_sweep(const options *o) {
     x.o = o;
     x.j.fd = -1;
     sweep_runs = 1;
-    code = sweep_prepare(&x);
-    if (!code && !interrupted) code = sweep_loop(&x);
-    if (!code && !interrupted) code = sweep_merge(&x);
-    if (!code || code == EXIT_INTERRUPTED) code = sweep_report(&x);
+    if ((code = check_sweep_options(o)) == 0 && (code = sweep_rules(&x)) == 0 && (code = sweep_rank(&x)) == 0
+        && (code = model_load(o, &x.m)) == 0) code = plan_make(o, &x.m, &x.p);
+    if (!code && given(o, "plan")) code = show_plan(o, &x.m, &x.p);
+    else if (!code && (code = sweep_prepare(&x)) == 0) {
+        if (!interrupted) code = sweep_loop(&x);
+        if (!code && !interrupted) code = sweep_merge(&x);
+        if (!code || code == EXIT_INTERRUPTED) code = sweep_report(&x);
+    }
     sweep_free(&x);
     return code;
 }
@@ -6814,6 +7773,558 @@ static int command_convert(const options *o) {
     return code;
 }
 
+/* ========================================================================================== family >>family
+ * tile with --family, --checkpoint or --compare: sizes are gathered first, then counted, inverted or drawn. */
+typedef struct image_size { int64_t width, height; char *file, *error; int code; } image_size; /* error: no size; code: the exit code it has alone */
+typedef struct family_job {
+    vp_family *families; size_t family_count;
+    image_size *sizes; size_t size_count, size_capacity;
+    int csv, json, compare, has_files;
+    int64_t row_count, refused_count;
+    vp_json_writer w;
+} family_job;
+#define COUNTED(member) offsetof(vp_vision_count, member)
+static const column FAMILY_COLUMNS[] = { /* int64 of vp_vision_count */
+    {"resized_width", COUNTED(resized_width_px)}, {"resized_height", COUNTED(resized_height_px)}, {"rows", COUNTED(rows)}, {"cols", COUNTED(cols)},
+    {"tiles_with_global", COUNTED(views)}, {"feature_tokens", COUNTED(feature_tokens)}, {"separator_tokens", COUNTED(separator_tokens)},
+    {"marker_tokens", COUNTED(marker_tokens)}, {"total_tokens", COUNTED(total_tokens)}};
+enum { FAMILY_COLUMN_COUNT = sizeof FAMILY_COLUMNS / sizeof *FAMILY_COLUMNS };
+
+/* ---- sizes */
+static image_size *add_size(family_job *job, int64_t width, int64_t height, const char *file) {
+    image_size *s;
+    if (job->size_count == job->size_capacity) {
+        job->size_capacity = job->size_capacity * 2 + 16;
+        job->sizes = (image_size *)resize(job->sizes, job->size_capacity, sizeof *job->sizes);
+    }
+    s = &job->sizes[job->size_count++];
+    memset(s, 0, sizeof *s);
+    s->width = width;
+    s->height = height;
+    s->code = EXIT_USAGE;
+    if (file) s->file = copy_text(file, strlen(file));
+    job->has_files |= file != NULL;
+    return s;
+}
+static void add_file(family_job *job, const char *path) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *file = NULL, line[LINE_BYTES];
+    size_t bytes = 0;
+    int32_t width = 0, height = 0;
+    vp_result r = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+    image_size *s;
+    if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &width, &height, &error);
+    free(file);
+    s = add_size(job, r == VP_OK ? width : 0, r == VP_OK ? height : 0, path);
+    if (r == VP_OK) return;
+    error_line(line, sizeof line, r, &error);
+    s->error = copy_text(line, strlen(line));
+    s->code = EXIT_INPUT;
+}
+static int add_folder(family_job *job, const char *path) {
+    names n = {NULL, 0};
+    const size_t before = job->size_count;
+    names_of_folder(path, &n);
+    for (size_t i = 0; i < n.count; i++) {
+        char *file = join_path(path, n.items[i]);
+        if (is_image_name(n.items[i]) && !is_folder(file)) add_file(job, file);
+        free(file);
+    }
+    names_free(&n);
+    return job->size_count > before ? 0 : complain(EXIT_INPUT, "%s: there is no image in the folder", path);
+}
+static int add_operand(family_job *job, const char *text) {
+    int64_t width = 0, height = 0;
+    if (parse_size(text, "x", &width, &height)) add_size(job, width, height, NULL);
+    else if (is_folder(text)) return add_folder(job, text);
+    else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
+        char line[LINE_BYTES];
+        snprintf(line, sizeof line, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
+        add_size(job, 0, 0, NULL)->error = copy_text(line, strlen(line));
+    } else add_file(job, text);
+    return 0;
+}
+static int add_list(family_job *job, const char *path) {
+    int from_stdin = !strcmp(path, "-");
+    FILE *f = from_stdin ? stdin : fopen(path, "rb");
+    char *text = NULL, line[LINE_BYTES];
+    size_t capacity = 0, before = job->size_count;
+    ssize_t bytes;
+    if (!f) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
+    errno = 0;
+    while ((bytes = getline(&text, &capacity, f)) > 0) {
+        int64_t width = 0, height = 0;
+        char *start = text;
+        while (bytes && isspace((unsigned char)text[bytes - 1])) text[--bytes] = 0;
+        start += strspn(start, " \t");
+        if (!*start || *start == '#') continue;
+        if (parse_size(start, "x \t,", &width, &height)) { add_size(job, width, height, NULL); continue; }
+        snprintf(line, sizeof line, "not a size: %.40s", start);
+        add_size(job, 0, 0, NULL)->error = copy_text(line, strlen(line));
+    }
+    bytes = ferror(f);
+    if (!from_stdin) fclose(f);
+    free(text);
+    if (bytes) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
+    return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s: there is no size in it", path);
+}
+
+/* ---- families */
+static int unknown_family(const char *name) {
+    const char *best = "";
+    int least = 1000;
+    for (int32_t i = 0; vp_family_at(i); i++) {
+        int distance = edit_distance(name, vp_family_at(i)->name);
+        if (distance < least) { least = distance; best = vp_family_at(i)->name; }
+    }
+    return complain(EXIT_USAGE, "--family: \"%.60s\" is not known; the nearest is %s; vlmprof tile --list_families shows all", name, best);
+}
+static vp_family *add_family(family_job *job) {
+    job->families = (vp_family *)resize(job->families, job->family_count + 1, sizeof *job->families);
+    return &job->families[job->family_count++];
+}
+static int families_of_checkpoint(family_job *job, const char *folder) {
+    static const char *const config_names[3] = {"preprocessor_config.json", "processor_config.json", "config.json"};
+    parsed p[3];
+    const vp_json *files[3] = {NULL, NULL, NULL};
+    char *text[3] = {NULL, NULL, NULL};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = VP_OK;
+    int code = 0, found = 0;
+    memset(p, 0, sizeof p);
+    for (int i = 0; i < 3 && !code; i++) {
+        char *path = join_path(folder, config_names[i]);
+        size_t bytes = 0;
+        if (access(path, F_OK) == 0) {
+            found++;
+            r = vp_file_read(path, JSON_FILE_BYTES_MAX, &text[i], &bytes, &error);
+            if (r == VP_OK) r = parse_json(&p[i], text[i], bytes, &error);
+            if (r == VP_OK && !node_is(&p[i].json, 0, VP_JSON_OBJECT)) r = vp_fail(&error, VP_ERR_FORMAT, -1, path, "not a JSON object");
+            files[i] = &p[i].json;
+            if (r != VP_OK) code = complain_result(exit_code_of(r), path, r, &error);
+        }
+        free(path);
+    }
+    if (!code && !found) code = complain(EXIT_INPUT, "%s: there is neither preprocessor_config.json nor config.json", folder);
+    if (!code && (r = vp_family_from_config(add_family(job), files, &error)) != VP_OK) code = complain_result(EXIT_INPUT, folder, r, &error);
+    for (int i = 0; i < 3; i++) { free(text[i]); free(p[i].nodes); }
+    return code;
+}
+static int set_keys(family_job *job, const options *o) {
+    const char *crops[2] = {"max_crops", text_of(o, "max_crops")};
+    for (size_t i = 0; i < o->key_count + (given(o, "max_crops") ? 2 : 0); i += 2) {
+        const char *const *key = i < o->key_count ? &o->keys[i] : crops;
+        vp_error error = {VP_OK, -1, "", ""};
+        size_t taken = 0;
+        for (size_t k = 0; k < job->family_count; k++) {
+            vp_result r = vp_family_set(&job->families[k], key[0], key[1], &error);
+            if (r == VP_ERR_RANGE) return complain(EXIT_USAGE, "--%s: \"%s\": %s", key[0], key[1], error.text);
+            taken += r == VP_OK;
+        }
+        for (size_t k = 0; k < i && k < o->key_count; k += 2)
+            if (!strcmp(o->keys[k], key[0])) return complain(EXIT_USAGE, "--%s is given twice", key[0]);
+        if (!taken) return complain(EXIT_USAGE, "unknown option --%s: %s; see vlmprof tile --help", key[0], error.text);
+    }
+    return 0;
+}
+static int families_of(family_job *job, const options *o) {
+    static const char *const foreign[] = {"preprocess", "tier", "crops", "vision_tokens"};
+    const char *wanted = job->compare ? text_of(o, "compare") : text_of(o, "family");
+    int code = 0;
+    if (given(o, "family") + given(o, "checkpoint") + given(o, "compare") != 1)
+        return complain(EXIT_USAGE, "--family, --checkpoint and --compare exclude each other");
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (given(o, foreign[i])) return complain(EXIT_USAGE, "--%s is for Molmo's own tiling; leave it out with a family", foreign[i]);
+    if (given(o, "checkpoint")) code = families_of_checkpoint(job, text_of(o, "checkpoint"));
+    for (; !code && wanted; wanted = job->compare && strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL) {
+        size_t bytes = job->compare ? strcspn(wanted, ",") : strlen(wanted);
+        char *name = copy_text(wanted, bytes);
+        const vp_family_preset *preset = vp_family_find(name);
+        if (preset) vp_family_default(preset, add_family(job)); else code = unknown_family(name);
+        free(name);
+    }
+    return code ? code : set_keys(job, o);
+}
+/* a key's value in the words of the command line */
+static void key_text(const vp_family *f, const vp_family_key *key, char *out, size_t capacity) {
+    if (key->slot == VP_SLOT_RATIO) {
+        snprintf(out, capacity, "%.15g", f->ratio);
+    } else if (key->slot == VP_SLOT_SPLIT && f->preset->words) {
+        const char *word = f->preset->words;
+        for (int64_t i = 0; i < f->value[VP_SLOT_SPLIT]; i++) word = strchr(word, ' ') + 1;
+        snprintf(out, capacity, "%.*s", (int)strcspn(word, " "), word);
+    } else snprintf(out, capacity, "%lld", (long long)f->value[key->slot]);
+}
+static void put_keys(vp_json_writer *w, const vp_family *f, int count) {
+    char text[64];
+    for (int i = 0; i < count; i++) {
+        const vp_family_key *key = &f->preset->keys[i];
+        if (!key->name) continue;
+        key_text(f, key, text, sizeof text);
+        vp_json_key(w, key->name);
+        if (key->slot == VP_SLOT_SPLIT && f->preset->words) vp_json_string(w, text);
+        else if (key->slot == VP_SLOT_RATIO) vp_json_double(w, f->ratio);
+        else vp_json_int(w, f->value[key->slot]);
+    }
+}
+
+/* ---- rows */
+static int is_constant(const vp_family *f) { return !strcmp(f->preset->rule, "constant"); }
+static void family_head(family_job *job) {
+    const vp_family *f = &job->families[0];
+    if (job->json) {
+        vp_json_writer_init_sink(&job->w, file_sink, stdout, 2);
+        vp_json_begin_array(&job->w);
+    } else if (job->csv) {
+        printf("width,height%s", job->compare || is_constant(f) ? ",family" : "");
+        for (int i = 0; i < f->preset->column_count && !job->compare; i++) printf(",%s", f->preset->keys[i].name);
+        for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) printf(",%s", FAMILY_COLUMNS[i].name);
+        printf(",error%s\n", job->has_files ? ",file" : "");
+    } else printf("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views", "features", "separators",
+                  "markers", "tokens");
+}
+static int64_t counted(const vp_vision_count *c, int i) {
+    int64_t value;
+    memcpy(&value, (const char *)c + FAMILY_COLUMNS[i].offset, sizeof value);
+    return value;
+}
+static void row_json(family_job *job, const vp_family *f, const image_size *s, const vp_vision_count *c, const char *error) {
+    vp_json_writer *w = &job->w;
+    vp_json_begin_object(w);
+    if (s->width) put_int(w, "width", s->width); else put_null(w, "width");
+    if (s->width) put_int(w, "height", s->height); else put_null(w, "height");
+    put_text(w, "family", f->preset->name);
+    put_keys(w, f, f->preset->column_count);
+    for (int i = 0; i < FAMILY_COLUMN_COUNT; i++)
+        if (c && counted(c, i) >= 0) put_int(w, FAMILY_COLUMNS[i].name, counted(c, i)); else put_null(w, FAMILY_COLUMNS[i].name);
+    put_text(w, "error", error);
+    if (job->has_files) put_text(w, "file", s->file);
+    vp_json_end_object(w);
+}
+static void row_csv(const family_job *job, const vp_family *f, const image_size *s, const vp_vision_count *c, const char *error) {
+    char text[64];
+    if (s->width || !s->error) printf("%lld,%lld", (long long)s->width, (long long)s->height); else putchar(',');
+    if (job->compare || is_constant(f)) printf(",%s", f->preset->name);
+    for (int i = 0; i < f->preset->column_count && !job->compare; i++) {
+        key_text(f, &f->preset->keys[i], text, sizeof text);
+        printf(",%s", text);
+    }
+    for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) {
+        putchar(',');
+        if (c && counted(c, i) >= 0) printf("%lld", (long long)counted(c, i));
+    }
+    putchar(',');
+    if (error) print_csv_text(error);
+    if (job->has_files) putchar(',');
+    if (s->file) print_csv_text(s->file);
+    putchar('\n');
+}
+static void row_text(const vp_family *f, const image_size *s, const vp_vision_count *c, const char *error) {
+    char size[48], resized[48] = "-", cells[48] = "-", views[24] = "-";
+    snprintf(size, sizeof size, "%lldx%lld", (long long)s->width, (long long)s->height);
+    if (!c) { printf("%-13s %-22s refused: %s\n", s->width ? size : "-", f->preset->name, error); return; }
+    if (c->resized_width_px >= 0) snprintf(resized, sizeof resized, "%lldx%lld", (long long)c->resized_width_px, (long long)c->resized_height_px);
+    if (c->rows >= 0) snprintf(cells, sizeof cells, "%lld,%lld", (long long)c->rows, (long long)c->cols);
+    if (c->views >= 0) snprintf(views, sizeof views, "%lld", (long long)c->views);
+    printf("%-13s %-22s %11s %9s %6s %9lld %10lld %8lld %8lld%s%s\n", size, f->preset->name, resized, cells, views, (long long)c->feature_tokens,
+           (long long)c->separator_tokens, (long long)c->marker_tokens, (long long)c->total_tokens, s->file ? "  " : "", s->file ? s->file : "");
+}
+/* One image in one family. Returns 0, or the exit code it has alone when it is alone and refused. */
+static int family_row(family_job *job, const vp_family *f, const image_size *s, int alone) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_vision_count c;
+    char line[LINE_BYTES] = "";
+    vp_result r = VP_ERR_RANGE;
+    if (s->error) snprintf(line, sizeof line, "%s", s->error);
+    else if (s->width < 1 || s->height < 1 || s->width > VP_FAMILY_PX_LIMIT || s->height > VP_FAMILY_PX_LIMIT)
+        snprintf(line, sizeof line, "%lldx%lld: sides must be 1..%d pixels", (long long)s->width, (long long)s->height, VP_FAMILY_PX_LIMIT);
+    else if ((r = vp_family_count(f, (int32_t)s->width, (int32_t)s->height, &c, &error)) != VP_OK) error_line(line, sizeof line, r, &error);
+    if (r != VP_OK && alone) return complain(s->code, "%s%s%s", s->file && !strstr(line, s->file) ? s->file : "", s->file ? ": " : "", line);
+    job->refused_count += r != VP_OK;
+    if (!job->row_count++) family_head(job);
+    if (job->json) row_json(job, f, s, r == VP_OK ? &c : NULL, r == VP_OK ? NULL : line);
+    else if (job->csv) row_csv(job, f, s, r == VP_OK ? &c : NULL, r == VP_OK ? NULL : line);
+    else row_text(f, s, r == VP_OK ? &c : NULL, line);
+    return 0;
+}
+static int family_rows(family_job *job) {
+    const int alone = job->size_count == 1 && job->family_count == 1;
+    int code = 0;
+    for (size_t i = 0; i < job->size_count && !code; i++)
+        for (size_t k = 0; k < job->family_count && !code; k++) code = family_row(job, &job->families[k], &job->sizes[i], alone);
+    if (job->json && job->row_count) {
+        vp_json_end_array(&job->w);
+        vp_json_finish(&job->w);
+        putchar('\n');
+    }
+    if (!code && job->refused_count) code = complain(EXIT_INPUT, "%lld of %lld rows refused; see their error", (long long)job->refused_count,
+                                                    (long long)job->row_count);
+    return code;
+}
+
+/* ---- the other way */
+static int family_invert(family_job *job, const options *o) {
+    int32_t (*sizes)[2] = (int32_t (*)[2])resize(NULL, job->size_count, sizeof *sizes);
+    const double share = (double)number_of(o, "percentile") / 100.0;
+    const int64_t tokens = number_of(o, "max_tokens");
+    char images[64] = "the image";
+    int code = 0;
+    if (job->size_count > 1) snprintf(images, sizeof images, "%lld %% of %zu images", (long long)number_of(o, "percentile"), job->size_count);
+    for (size_t i = 0; i < job->size_count && !code; i++) {
+        const image_size *s = &job->sizes[i];
+        if (s->error) code = complain(s->code, "%s", s->error);
+        else if (s->width < 1 || s->height < 1 || s->width > VP_FAMILY_PX_LIMIT || s->height > VP_FAMILY_PX_LIMIT)
+            code = complain(EXIT_USAGE, "%lldx%lld: sides must be 1..%d pixels", (long long)s->width, (long long)s->height, VP_FAMILY_PX_LIMIT);
+        sizes[i][0] = (int32_t)(code ? 0 : s->width);
+        sizes[i][1] = (int32_t)(code ? 0 : s->height);
+    }
+    if (!code && job->json) {
+        vp_json_writer_init_sink(&job->w, file_sink, stdout, 2);
+        vp_json_begin_array(&job->w);
+    } else if (!code && job->csv) printf("family,key,value,unlimited,max_tokens,percentile,images\n");
+    for (size_t k = 0; k < job->family_count && !code; k++) {
+        const vp_family *f = &job->families[k];
+        const vp_family_key *knob = vp_family_knob(f);
+        vp_error error = {VP_OK, -1, "", ""};
+        int64_t value = 0;
+        int unlimited = 0;
+        vp_result r = vp_family_largest(f, (const int32_t (*)[2])sizes, job->size_count, share, tokens, &value, &unlimited, &error);
+        if (r != VP_OK && !job->compare) code = complain_result(EXIT_WORK, f->preset->name, r, &error);
+        if (job->json && !code) {
+            vp_json_begin_object(&job->w);
+            put_text(&job->w, "family", f->preset->name);
+            put_text(&job->w, "key", knob ? knob->name : NULL);
+            if (r == VP_OK) put_int(&job->w, "value", value); else put_null(&job->w, "value");
+            put_bool(&job->w, "unlimited", r == VP_OK && unlimited);
+            put_int(&job->w, "max_tokens", tokens);
+            put_int(&job->w, "percentile", number_of(o, "percentile"));
+            put_int(&job->w, "images", (int64_t)job->size_count);
+            put_text(&job->w, "error", r == VP_OK ? NULL : error.text);
+            vp_json_end_object(&job->w);
+        } else if (job->csv && !code) {
+            printf("%s,%s,", f->preset->name, knob ? knob->name : "");
+            if (r == VP_OK) printf("%lld", (long long)value);
+            printf(",%d,%lld,%lld,%zu\n", r == VP_OK && unlimited, (long long)tokens, (long long)number_of(o, "percentile"), job->size_count);
+        } else if (!code && r != VP_OK) printf("%-22s %s\n", f->preset->name, error.text);
+        else if (!code && unlimited) printf("%-22s --%s: no value gives %s more than %lld tokens\n", f->preset->name, knob->name, images,
+            (long long)tokens);
+        else if (!code) printf("%-22s --%s %lld keeps %s at %lld tokens\n", f->preset->name, knob->name, (long long)value, images, (long long)tokens);
+    }
+    if (job->json && !code) {
+        vp_json_end_array(&job->w);
+        vp_json_finish(&job->w);
+        putchar('\n');
+    }
+    free(sizes);
+    return code;
+}
+
+/* ---- drawings: the canvas with its tiles at the left, the global view at the right; both at most 900 pixels high */
+typedef struct canvas { uint8_t *rgb; int32_t width, height; } canvas;
+static void paint(canvas *p, int32_t x, int32_t y, const uint8_t rgb[3]) {
+    if (x >= 0 && y >= 0 && x < p->width && y < p->height) memcpy(p->rgb + ((size_t)y * (size_t)p->width + (size_t)x) * 3, rgb, 3);
+}
+/* the image, or a checkerboard where there is none, over a rectangle: every pixel is the mean of at most 4 x 4 samples */
+static void paint_image(canvas *p, const vp_image *image, int32_t left, int32_t top, int32_t width, int32_t height) {
+    for (int32_t y = 0; y < height; y++) {
+        for (int32_t x = 0; x < width; x++) {
+            int32_t sum[3] = {0, 0, 0};
+            uint8_t rgb[3];
+            for (int k = 0; k < 16; k++) {
+                const double u = (x + (k % 4 + 0.5) / 4) / width, v = (y + (k / 4 + 0.5) / 4) / height;
+                if (image->rgb) {
+                    const uint8_t *from = image->rgb + ((size_t)(v * image->height_px) * (size_t)image->width_px + (size_t)(u * image->width_px)) * 3;
+                    for (int c = 0; c < 3; c++) sum[c] += from[c];
+                } else for (int c = 0; c < 3; c++) sum[c] += (int)(u * image->width_px / 32) % 2 == (int)(v * image->height_px / 32) % 2 ? 200 : 150;
+            }
+            for (int c = 0; c < 3; c++) rgb[c] = (uint8_t)(sum[c] / 16);
+            paint(p, left + x, top + y, rgb);
+        }
+    }
+}
+static void paint_frame(canvas *p, double left, double top, double right, double bottom, int thick, const uint8_t rgb[3]) {
+    const int32_t x0 = (int32_t)left, y0 = (int32_t)top, x1 = (int32_t)right - 1, y1 = (int32_t)bottom - 1;
+    for (int t = 0; t < thick; t++) {
+        for (int32_t x = x0; x <= x1; x++) { paint(p, x, y0 + t, rgb); paint(p, x, y1 - t, rgb); }
+        for (int32_t y = y0; y <= y1; y++) { paint(p, x0 + t, y, rgb); paint(p, x1 - t, y, rgb); }
+    }
+}
+/* Where an image lies: fitted inside with its aspect kept (in the middle or at the top left), or squashed over all of it. `scale` is drawn pixels
+ * a canvas pixel, 0 for the global view, which most families squash. */
+static void draw_fit(const vp_family *f, const image_size *s, double width, double height, double scale, double spot[4]) {
+    const char *rule = f->preset->rule, *name = f->preset->name;
+    const int llama = !strcmp(name, "llama4") || !strcmp(name, "mllama"), deepseek = !strcmp(name, "deepseek_vl2");
+    const int middle = !strcmp(rule, "molmo") || deepseek || (scale > 0 ? !strcmp(rule, "anyres") || !strcmp(name, "aria") : !strcmp(rule, "ocr"));
+    const int corner = scale > 0 && (llama || !strcmp(rule, "padded") || !strcmp(rule, "growing"));
+    double across = width / (double)s->width, down = height / (double)s->height, fit;
+    if (llama && scale > 0) { /* not enlarged over a tile */
+        const double tile = (double)f->value[VP_SLOT_TILE];
+        const double most_w = ((double)s->width > tile ? (double)s->width : tile) * scale;
+        const double most_h = ((double)s->height > tile ? (double)s->height : tile) * scale;
+        across = (most_w < width ? most_w : width) / (double)s->width;
+        down = (most_h < height ? most_h : height) / (double)s->height;
+    }
+    fit = across < down ? across : down;
+    spot[2] = middle || corner ? (double)s->width * fit : width;
+    spot[3] = middle || corner ? (double)s->height * fit : height;
+    if (spot[2] < 1) spot[2] = 1;
+    if (spot[3] < 1) spot[3] = 1;
+    spot[0] = middle ? (width - spot[2]) / 2 : 0;
+    spot[1] = middle ? (height - spot[3]) / 2 : 0;
+}
+/* Tiles in one frame each; the overlapping crops of Molmo shifted by their stride; token grids where the whole image is one view. */
+static void draw_tiles(canvas *p, const vp_family *f, const vp_vision_count *c, double width, double height) {
+    static const uint8_t colours[4][3] = {{230, 60, 60}, {50, 110, 230}, {40, 160, 70}, {240, 150, 20}};
+    const int molmo = !strncmp(f->preset->name, "molmo", 5), second = !strcmp(f->preset->name, "molmo2");
+    const double margin = molmo ? 112 : 0, stride = second ? 266 : molmo ? 224 : 0;
+    int64_t rows = c->rows < 1 ? 1 : c->rows, cols = c->cols < 1 ? 1 : c->cols, merge = 1;
+    int thick = 3;
+    if (c->views < 0) { /* units of one token */
+        if (f->value[VP_SLOT_MERGE] > 1 && c->feature_tokens < rows * cols) merge = f->value[VP_SLOT_MERGE];
+        thick = 1;
+        rows = (rows + merge - 1) / merge;
+        cols = (cols + merge - 1) / merge;
+        if (width / (double)cols < 4 || height / (double)rows < 4) rows = cols = 1; /* too fine to see */
+    }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < cols; k++) {
+            const double unit_x = molmo ? width / ((double)cols * stride + margin) : width / (double)cols;
+            const double unit_y = molmo ? height / ((double)rows * stride + margin) : height / (double)rows;
+            const double x = (double)k * (molmo ? stride * unit_x : unit_x), y = (double)r * (molmo ? stride * unit_y : unit_y);
+            paint_frame(p, x, y, x + (molmo ? (stride + margin) * unit_x : unit_x), y + (molmo ? (stride + margin) * unit_y : unit_y), thick,
+                        c->views < 0 ? colours[1] : colours[(r % 2) * 2 + k % 2]);
+        }
+}
+/* pixels of the canvas that is cut into tiles */
+static void draw_canvas(const vp_family *f, const image_size *s, const vp_vision_count *c, double *width, double *height) {
+    const char *rule = f->preset->rule;
+    const int molmo = !strcmp(rule, "molmo"), slices = c->rows > 1 && (!strcmp(rule, "lfm2") || !strcmp(rule, "slices"));
+    const double tile = molmo ? 224 : (double)f->value[VP_SLOT_TILE], margin = molmo ? 112 : 0;
+    *width = (double)(c->resized_width_px > 0 ? c->resized_width_px : s->width);
+    *height = (double)(c->resized_height_px > 0 ? c->resized_height_px : s->height);
+    if (!molmo && !slices && strcmp(f->preset->name, "mllama")) return; /* else the resized image is not the canvas */
+    *width = (double)c->cols * tile + margin;
+    *height = (double)c->rows * tile + margin;
+}
+static int draw_family(const vp_family *f, const image_size *s, const vp_image *image, const char *path) {
+    static const uint8_t green[3] = {20, 120, 60};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_vision_count c;
+    canvas p = {NULL, 0, 0};
+    double width, height, scale, spot[4];
+    int32_t w, h, side = 0, code = 0;
+    vp_result r = vp_family_count(f, (int32_t)s->width, (int32_t)s->height, &c, &error);
+    if (r != VP_OK) return complain_result(EXIT_USAGE, f->preset->name, r, &error);
+    draw_canvas(f, s, &c, &width, &height);
+    scale = 900 / (width > height ? width : height);
+    if (scale > 1) scale = 1;
+    w = (int32_t)(width * scale) > 1 ? (int32_t)(width * scale) : 1;
+    h = (int32_t)(height * scale) > 1 ? (int32_t)(height * scale) : 1;
+    if (c.views > c.rows * c.cols && c.rows * c.cols > 0) side = 224;
+    p.width = w + (side ? side + 24 : 0);
+    p.height = h > side ? h : side;
+    p.rgb = (uint8_t *)resize(NULL, (size_t)p.width * (size_t)p.height, 3);
+    memset(p.rgb, 235, (size_t)p.width * (size_t)p.height * 3);
+    for (int32_t y = 0; y < h; y++) memset(p.rgb + (size_t)y * (size_t)p.width * 3, 0, (size_t)w * 3); /* what is padded stays black */
+    draw_fit(f, s, w, h, scale, spot);
+    paint_image(&p, image, (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
+    draw_tiles(&p, f, &c, w, h);
+    if (side) {
+        if (!strcmp(f->preset->rule, "padded") || !strcmp(f->preset->rule, "growing")) { /* the whole canvas, squashed */
+            spot[2] *= (double)side / w;
+            spot[3] *= (double)side / h;
+        } else draw_fit(f, s, side, side, 0, spot);
+        for (int32_t y = 0; y < side; y++) memset(p.rgb + ((size_t)y * (size_t)p.width + (size_t)w + 24) * 3, 0, (size_t)side * 3);
+        paint_image(&p, image, w + 24 + (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
+        paint_frame(&p, w + 24, 0, w + 24 + side, side, 3, green);
+    }
+    errno = 0;
+    if (!stbi_write_png(path, p.width, p.height, 3, p.rgb, p.width * 3))
+        code = complain(EXIT_OUTPUT, "--draw %s: cannot be written: %s", path, strerror(errno ? errno : EIO));
+    free(p.rgb);
+    return code;
+}
+static int family_draw(family_job *job, const options *o) {
+    vp_image image = {0, 0, NULL};
+    char reason[LINE_BYTES];
+    int code = 0;
+    if (job->size_count != 1 || job->family_count != 1) return complain(EXIT_USAGE, "--draw needs one family and one image or size");
+    if (job->sizes->error) return complain(job->sizes->code, "%s", job->sizes->error);
+    if (job->sizes->width < 1 || job->sizes->height < 1 || job->sizes->width > VP_FAMILY_PX_LIMIT || job->sizes->height > VP_FAMILY_PX_LIMIT)
+        return complain(EXIT_USAGE, "sides must be 1..%d pixels", VP_FAMILY_PX_LIMIT);
+    image.width_px = (int32_t)job->sizes->width;
+    image.height_px = (int32_t)job->sizes->height;
+    if (job->sizes->file && (code = load_image(job->sizes->file, &image, reason, sizeof reason)) != 0) return complain(code, "%s", reason);
+    code = draw_family(&job->families[0], &job->sizes[0], &image, text_of(o, "draw"));
+    if (image.rgb) vp_image_free(&image);
+    return code;
+}
+
+/* ---- the list */
+static void list_families(int json) {
+    static vp_family f;
+    char text[64];
+    vp_json_writer w;
+    if (json) {
+        vp_json_writer_init_sink(&w, file_sink, stdout, 2);
+        vp_json_begin_array(&w);
+    } else printf("%-27s %-15s %-10s keys and their published values\n", "family", "rule", "certainty");
+    for (int32_t i = 0; vp_family_at(i); i++) {
+        const vp_family_preset *p = vp_family_at(i);
+        vp_family_default(p, &f);
+        if (json) {
+            vp_json_begin_object(&w);
+            put_text(&w, "family", p->name);
+            put_text(&w, "aliases", p->aliases);
+            put_text(&w, "rule", p->rule);
+            put_text(&w, "certainty", vp_certainty_text(p->certainty));
+            vp_json_key(&w, "keys");
+            vp_json_begin_object(&w);
+            put_keys(&w, &f, VP_FAMILY_KEYS_LIMIT);
+            vp_json_end_object(&w);
+            vp_json_end_object(&w);
+            continue;
+        }
+        printf("%-27s %-15s %-10s", p->name, p->rule, vp_certainty_text(p->certainty));
+        for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++) {
+            if (!p->keys[k].name) continue;
+            key_text(&f, &p->keys[k], text, sizeof text);
+            printf(" %s=%s", p->keys[k].name, text);
+        }
+        putchar('\n');
+    }
+    if (!json) return;
+    vp_json_end_array(&w);
+    vp_json_finish(&w);
+    putchar('\n');
+}
+
+static int family_command(const options *o) {
+    family_job job;
+    int code = 0;
+    memset(&job, 0, sizeof job);
+    job.csv = given(o, "csv");
+    job.json = given(o, "json");
+    job.compare = given(o, "compare");
+    if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
+    if (given(o, "list_families")) {
+        list_families(job.json);
+        return 0;
+    }
+    code = families_of(&job, o);
+    if (!code && !text_of(o, "sizes") && !o->operand_count)
+        code = complain(EXIT_USAGE, "tile needs sizes (640x480), image files, folders, or --sizes LIST");
+    for (size_t i = 0; i < o->operand_count && !code; i++) code = add_operand(&job, o->operands[i]);
+    if (!code && text_of(o, "sizes")) code = add_list(&job, text_of(o, "sizes"));
+    if (!code && given(o, "draw")) code = family_draw(&job, o);
+    if (!code && given(o, "max_tokens")) code = family_invert(&job, o);
+    else if (!code) code = family_rows(&job);
+    for (size_t i = 0; i < job.size_count; i++) { free(job.sizes[i].file); free(job.sizes[i].error); }
+    free(job.sizes);
+    free(job.families);
+    return code;
+}
+
 /* ============================================================================================ results >>results
  * Result files, ours and the experiments' own, -> flat arrays of what was measured. All that reports, estimates and comparisons are made of. */
 /* One array a number that a sample has: means over its runs, ms. The first are METRIC_*, from COLUMN_STAGE on those of the stages by DETAIL_*. */
@@ -6980,7 +8491,7 @@ static int read_stage_details(result_file *f, const vp_json *j, uint32_t object,
             int d = DETAIL_WALL;
             double value;
             while (d < DETAIL_COUNT && !key_is(j, item, DETAIL_KEYS[d], strlen(DETAIL_KEYS[d]))) d++;
-            if (d == DETAIL_COUNT) continue;
+            if (d == DETAIL_COUNT || d == DETAIL_DEVICE) continue; /* the device's time is what "stages" has: half of the time here is numbers */
             if (!result_number(f, j, item + 1, row, DETAIL_KEYS[d], 0, 1e24, &value)) return 0;
             result_put(f, rows, stage_column(stage, d), f->count, value);
         }
@@ -7010,7 +8521,7 @@ typedef struct row_key { const char *name; int column; double least, most; } row
 static const row_key ROW_KEYS[] = {
     {"T_vision_total", METRIC_VISION, 0, MS_MOST}, {"T_LLM_prefill", METRIC_PREFILL, 0, MS_MOST}, {"T_LLM_decode", METRIC_DECODE, 0, MS_MOST},
     {"T_total", METRIC_TOTAL, 0, MS_MOST}, {"T_decode_per_token", METRIC_PER_TOKEN, 0, MS_MOST}, {"TTFT", METRIC_TTFT, 0, MS_MOST},
-    {"unaccounted", METRIC_UNACCOUNTED, -MS_MOST, MS_MOST}, {"closure", METRIC_CLOSURE, 0, 1e9}, {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
+    {"unaccounted", METRIC_UNACCOUNTED, -MS_MOST, MS_MOST}, {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
     {"actual_num_crops", COLUMN_VIEWS, 0, 1e6}, {"actual_vision_tokens", COLUMN_VISION_TOKENS, 0, 1e9},
     {"input_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9}, {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
     {"total_sequence_length", COLUMN_SEQUENCE, 0, 1e9}, {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, 1e9},
@@ -7035,6 +8546,7 @@ static void finish_row(result_file *f, size_t rows) {
     }
     if (f->is_foreign && f->columns[METRIC_PER_TOKEN])
         f->columns[METRIC_PER_TOKEN][f->count] = steps > 0 ? result_at(f, METRIC_DECODE, f->count) / steps : (double)NAN;
+    result_put(f, rows, METRIC_CLOSURE, f->count, 1 - result_at(f, METRIC_UNACCOUNTED, f->count) / result_at(f, METRIC_TOTAL, f->count));
     f->count++;
 }
 /* Reads one object of per_sample_results; failed ones are counted and leave nothing. */
@@ -7990,7 +9502,7 @@ static void warn_of_files(report *p) {
 }
 static void warn_of_samples(report *p) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0;
-    double worst = 1;
+    double worst = 1, spread = 0;
     for (size_t i = 0; i < p->r->count; i++) {
         const decomposition *d = &p->items[i];
         if (d->file->count < least) least = d->file->count;
@@ -7998,8 +9510,11 @@ static void warn_of_samples(report *p) {
         p99 += !vp_statistics_percentile_supported(d->counts[METRIC_TOTAL], 99);
         open += d->closure < 0.99;
         if (d->closure < worst) worst = d->closure;
+        if (d->run_spread > spread) spread = d->run_spread;
     }
     if (least < 500) text_list_add(&p->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts", least);
+    if (spread > 0.05)
+        text_list_add(&p->warnings, "runs of one request spread by up to %.1f %% (standard deviation): the machine was not quiet", 100 * spread);
     if (p95)
         text_list_add(&p->warnings, "P95 comes from fewer than 60 samples in %zu of %zu configurations: it is close to the largest value", p95,
                       p->r->count);
@@ -8274,7 +9789,8 @@ static void write_summary(document *d, const report *p) {
     document_text(d, BLOCK_HEADING, "vlmprof report: %zu configuration%s", r->count, r->count == 1 ? "" : "s");
     for (size_t i = 0; i < r->group_count; i++) {
         const result_file *first = &r->files[r->groups[i].first];
-        document_text(d, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task, r->groups[i].count, r->groups[i].count == 1 ? "" : "s",
+        document_text(d, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task, r->groups[i].count,
+                      r->groups[i].count == 1 ? "" : "s",
                       first->metric ? first->metric : "a metric that is not said");
     }
     document_text(d, BLOCK_LINE, "model %s%s%s%s, %s", f->model ? f->model : "not said", f->is_synthetic ? " (synthetic weights)" : "",
@@ -9061,7 +10577,7 @@ static int command_report(const options *o) {
     s.epsilon_accuracy = opt(o, "epsilon_accuracy")->real / 100;
     if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
     report_make(&p, &r, &s);
-    for (size_t i = 0; i < p.warnings.count && form == FORM_CSV; i++) fprintf(stderr, "vlmprof: %s\n", p.warnings.items[i]); /* a table has no place */
+    for (size_t i = 0; i < p.warnings.count && form == FORM_CSV; i++) fprintf(stderr, "vlmprof: %s\n", p.warnings.items[i]);
     if (text_of(o, "output_dir")) code = write_report_files(&p, text_of(o, "output_dir"));
     if (!code && (asked || !text_of(o, "output_dir"))) {
         text_buffer out = {NULL, 0, 0};
@@ -9405,7 +10921,7 @@ static void find_ranges(const measurements *m, estimator *e) {
 /* Correlation of two stages' residuals, weighted as the fit weighs them, over the rows that have both. */
 static double residual_correlation(const measurements *m, const double *predicted, int a, int b, int is_relative) {
     double x = 0, y = 0, xx = 0, yy = 0, both = 0, n = 0, spread;
-    for (int pass = 0; pass < 2; pass++) {
+    for (int turn = 0; turn < 2; turn++) {
         for (size_t i = 0; i < m->count; i++) {
             double p = predicted[(size_t)a * m->count + i], q = predicted[(size_t)b * m->count + i], u, v;
             if (!isfinite(p) || !isfinite(q)) continue;
@@ -9413,7 +10929,7 @@ static double residual_correlation(const measurements *m, const double *predicte
             v = measured_part(m, b, i);
             u = is_relative ? (u - p) / u : u - p;
             v = is_relative ? (v - q) / v : v - q;
-            if (!pass) { x += u; y += v; n++; continue; }
+            if (!turn) { x += u; y += v; n++; continue; }
             xx += (u - x / n) * (u - x / n);
             yy += (v - y / n) * (v - y / n);
             both += (u - x / n) * (v - y / n);
@@ -10470,6 +11986,616 @@ static int command_predict(const options *o) {
     }
     text_list_free(&warnings);
     estimator_free(e);
+    return code;
+}
+
+/* =========================================================================================== compare >>compare
+ * Which configuration holds a budget; and whether a change made a model slower or worse. */
+/* ---- best */
+static const result_group *group_of(const results *r, const char *task, int *code) {
+    *code = 0;
+    for (size_t i = 0; i < r->group_count; i++) if (task && !strcmp(r->files[r->groups[i].first].task, task)) return &r->groups[i];
+    if (!task && r->group_count == 1) return &r->groups[0];
+    *code = complain(EXIT_USAGE, task ? "--dataset_name: no result file is of \"%.100s\"; the first is of \"%.100s\""
+                                      : "the files are of several data sets: --dataset_name names one, such as %.0s\"%.100s\"",
+                     task ? task : "", r->files[0].task);
+    return NULL;
+}
+typedef struct pick { size_t config, runner_up; int has_runner_up; double within, within_low, within_high; size_t within_of; } pick;
+/* Wilson's interval of a share at 95 %. */
+static void share_interval(size_t hits, size_t count, double *low, double *high) {
+    double z = vp_normal_quantile(0.975), n = (double)count, p = (double)hits / n, middle = (p + z * z / (2 * n)) / (1 + z * z / n);
+    double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+    *low = hits ? middle - half : 0;
+    *high = hits < count ? middle + half : 1;
+}
+/* Requests within the budget: each run of T_total, else each sample. */
+static void share_within(const results *r, const tradeoff *t, const report_settings *s, pick *k) {
+    const result_file *f = &r->files[t->group->paired[k->config]];
+    const double *values = t->latency + k->config * t->sample_count;
+    size_t hits = 0;
+    k->within_of = t->sample_count;
+    if (s->axis == METRIC_TOTAL && f->run_at[f->count]) {
+        values = f->run_total;
+        k->within_of = f->run_at[f->count];
+    }
+    for (size_t i = 0; i < k->within_of; i++) hits += values[i] <= s->budget;
+    k->within = (double)hits / (double)k->within_of;
+    share_interval(hits, k->within_of, &k->within_low, &k->within_high);
+}
+static int pick_best(const results *r, const tradeoff *t, const report_settings *s, pick *k) {
+    double *accuracy = (double *)resize(NULL, t->config_count, 2 * sizeof *accuracy), *latency = accuracy + t->config_count;
+    size_t *places = (size_t *)resize(NULL, t->config_count, sizeof *places), count = 0;
+    uint32_t best;
+    int found = vp_pareto_best(t->at_latency, t->at_accuracy, t->config_count, s->budget, s->min_accuracy, &best) == VP_OK;
+    memset(k, 0, sizeof *k);
+    if (found) {
+        k->config = best;
+        for (size_t i = 0; i < t->config_count; i++) {
+            if (i == best) continue;
+            places[count] = i;
+            latency[count] = t->at_latency[i];
+            accuracy[count++] = t->at_accuracy[i];
+        }
+        k->has_runner_up = vp_pareto_best(latency, accuracy, count, s->budget, s->min_accuracy, &best) == VP_OK;
+        if (k->has_runner_up) k->runner_up = places[best];
+        share_within(r, t, s, k);
+    }
+    free(accuracy);
+    free(places);
+    return found;
+}
+static void shell_word(text_buffer *out, const char *word) {
+    int plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,@+=")];
+    if (!plain) text_add_string(out, "'");
+    for (const char *c = word; *c; c++) if (*c == '\'') text_add_string(out, "'\\''"); else text_add(out, c, 1);
+    if (!plain) text_add_string(out, "'");
+}
+/* Options of `run` that set a configuration; malloc'ed. */
+static char *options_text(const result_file *f) {
+    text_buffer out = {NULL, 0, 0};
+    char piece[96];
+    int is_first_n = 1;
+    text_add_string(&out, f->is_synthetic ? "--synthetic " : "--model ");
+    shell_word(&out, f->model ? f->model : "DIR");
+    if (f->tier) {
+        text_add_string(&out, " --tier ");
+        shell_word(&out, f->tier);
+    } else if (f->target_tokens > 0) {
+        snprintf(piece, sizeof piece, " --vision_tokens %lld", (long long)f->target_tokens);
+        text_add_string(&out, piece);
+    }
+    snprintf(piece, sizeof piece, " --top_k %lld", (long long)f->top_k);
+    text_add_string(&out, piece);
+    for (size_t i = 0; i < f->listed_blocks; i++) is_first_n &= f->blocks[i] == (int32_t)i;
+    if (is_first_n) snprintf(piece, sizeof piece, " --num_active_blocks %lld", (long long)f->block_count);
+    else snprintf(piece, sizeof piece, " --active_blocks ");
+    text_add_string(&out, piece);
+    for (size_t i = 0; !is_first_n && i < f->listed_blocks; i++) {
+        snprintf(piece, sizeof piece, "%s%d", i ? "," : "", (int)f->blocks[i]);
+        text_add_string(&out, piece);
+    }
+    if (f->weights && strcmp(f->weights, "bf16")) {
+        text_add_string(&out, " --weights ");
+        shell_word(&out, f->weights);
+    }
+    if (f->max_new_tokens > 0) {
+        snprintf(piece, sizeof piece, " --max_new_tokens %lld", (long long)f->max_new_tokens);
+        text_add_string(&out, piece);
+    }
+    if (f->ignore_eos > 0) text_add_string(&out, " --ignore_eos");
+    return out.data;
+}
+static void print_pick(const results *r, const tradeoff *t, const report_settings *s, const pick *k) {
+    const vp_bootstrap_point *p = &t->points[k->config], *second = &t->points[k->runner_up];
+    const char *of = percentile_text(s->percentile), *axis = METRIC_KEYS[s->axis];
+    char name[80], *words = options_text(&r->files[t->group->paired[k->config]]);
+    printf("%s: the best within %s ms (%s of %s) of %s\n", setting_text(&r->files[t->group->paired[k->config]], name), figure_x(s->budget).text, of,
+           axis,
+           r->files[t->group->first].task);
+    printf("  accuracy    %s\n", figure_estimate(1, p->accuracy, p->accuracy_low, p->accuracy_high).text);
+    printf("  %-4s        %s ms\n", of, figure_estimate(1, p->latency, p->latency_low, p->latency_high).text);
+    printf("  budget      %s %% of %zu %s within it [%s, %s]", figure_percent(k->within).text, k->within_of,
+           k->within_of == t->sample_count ? "requests" : "timed requests", figure_percent(k->within_low).text, figure_percent(k->within_high).text);
+    if (t->is_corpus) printf("\n");
+    else printf("; held by the %s in %s %% of %zu draws; the best in %s %%\n", of, figure_percent(p->within_budget).text, s->resamples,
+                figure_percent(p->best).text);
+    if (k->has_runner_up)
+        printf("  runner-up   %s: accuracy %s, %s %s ms\n", setting_text(&r->files[t->group->paired[k->runner_up]], name),
+               figure_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
+               figure_estimate(1, second->latency, second->latency_low, second->latency_high).text);
+    else printf("  runner-up   none: no other configuration holds it\n");
+    printf("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
+    free(words);
+}
+static void put_picked(vp_json_writer *w, const results *r, const tradeoff *t, size_t config) {
+    const vp_bootstrap_point *b = &t->points[config];
+    char *words = options_text(&r->files[t->group->paired[config]]);
+    vp_json_begin_object(w);
+    put_setting_of(w, &r->files[t->group->paired[config]]);
+    put_double(w, "accuracy", b->accuracy);
+    put_range(w, "accuracy_interval", b->accuracy_low, b->accuracy_high);
+    put_double(w, "latency_ms", b->latency);
+    put_range(w, "latency_interval", b->latency_low, b->latency_high);
+    put_double(w, "probability_within_budget", b->within_budget);
+    put_double(w, "probability_best", b->best);
+    put_text(w, "options", words);
+    vp_json_end_object(w);
+    free(words);
+}
+static int put_pick(const results *r, const tradeoff *t, const report_settings *s, const pick *k) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
+    vp_json_begin_object(&w);
+    put_text(&w, "schema", "vlmprof-report-best-1");
+    put_text(&w, "latency", METRIC_KEYS[s->axis]);
+    put_text(&w, "percentile", percentile_text(s->percentile));
+    put_double(&w, "budget_ms", s->budget);
+    put_double(&w, "min_accuracy", s->min_accuracy);
+    put_int(&w, "num_samples", (int64_t)t->sample_count);
+    vp_json_key(&w, "best");
+    put_picked(&w, r, t, k->config);
+    put_double(&w, "requests_within_budget", k->within);
+    put_range(&w, "requests_within_budget_interval", k->within_low, k->within_high);
+    put_int(&w, "requests", (int64_t)k->within_of);
+    vp_json_key(&w, "runner_up");
+    if (k->has_runner_up) put_picked(&w, r, t, k->runner_up); else vp_json_null(&w);
+    vp_json_end_object(&w);
+    if (vp_json_finish(&w) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    putchar('\n');
+    return 0;
+}
+static int none_holds(const results *r, const tradeoff *t, const report_settings *s) {
+    size_t fastest = 0;
+    char name[80], more[64] = "";
+    for (size_t i = 1; i < t->config_count; i++) if (t->at_latency[i] < t->at_latency[fastest]) fastest = i;
+    if (isfinite(s->min_accuracy)) snprintf(more, sizeof more, " with an accuracy of %.4g", s->min_accuracy);
+    return complain(EXIT_WORK, "best: none of %zu configurations holds %s ms at the %s of %s%s; the fastest is %s: %s ms, accuracy %.4g",
+                    t->config_count,
+                    figure_x(s->budget).text, percentile_text(s->percentile), METRIC_KEYS[s->axis], more,
+                    setting_text(&r->files[t->group->paired[fastest]], name), figure_number(t->at_latency[fastest]).text, t->at_accuracy[fastest]);
+}
+static int command_best(const options *o) {
+    report_settings s = settings_of(o);
+    const result_group *g;
+    results r;
+    tradeoff t;
+    pick k;
+    int code;
+    if (!o->operand_count) return complain(EXIT_USAGE, "best: give a folder of result files; see vlmprof best --help");
+    if (!given(o, "budget_ms")) return complain(EXIT_USAGE, "best: --budget_ms MS is needed");
+    s.budget = opt(o, "budget_ms")->real;
+    if (given(o, "min_accuracy")) s.min_accuracy = opt(o, "min_accuracy")->real;
+    if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
+    memset(&t, 0, sizeof t);
+    g = group_of(&r, text_of(o, "dataset_name"), &code);
+    if (!code) {
+        trade_off(&t, &r, g, &s);
+        if (t.reason[0]) code = complain(EXIT_INPUT, "best: %s", t.reason);
+        else if (!pick_best(&r, &t, &s, &k)) code = none_holds(&r, &t, &s);
+        else {
+            for (size_t i = 0; i < r.notes.count; i++) fprintf(stderr, "vlmprof: %s\n", r.notes.items[i]);
+            if (r.files[g->first].is_synthetic) fprintf(stderr, "vlmprof: synthetic weights: latency is real, accuracy is not\n");
+            if (given(o, "json")) code = put_pick(&r, &t, &s, &k); else print_pick(&r, &t, &s, &k);
+        }
+    }
+    tradeoff_free(&t);
+    results_free(&r);
+    return code;
+}
+
+/* ---- compare */
+enum { COMPARED = 7 }; /* the last is accuracy */
+static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL, METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN,
+                                               COLUMN_ACCURACY};
+static const char *compared_name(int which) { return which + 1 < COMPARED ? METRIC_KEYS[COMPARED_COLUMNS[which]] : "accuracy"; }
+typedef struct result_pair { const result_file *a, *b; } result_pair;
+typedef struct compared_row { /* one comparison */
+    const result_pair *pair;  /* NULL: over all configurations of a task */
+    const char *task;
+    int which;
+    double mean_a, mean_b, deviation; /* of the differences on the scale */
+    int is_mcnemar;
+    size_t needed;            /* samples; 0: not known */
+} compared_row;
+typedef struct comparison_job {
+    const options *o;
+    results a, b;
+    result_pair *pairs; size_t pair_count;
+    compared_row *rows; vp_comparison *verdicts; size_t count;
+    text_list warnings;
+    double margin, accuracy_margin, effect;
+} comparison_job;
+#define COMPARE_ALPHA 0.05
+
+/* What must be alike; the words are those of --force. */
+static const char *const ALIKE[] = {"configuration", "device", "clocks", "model", "weights", "data", "seed", "runs", "timing", "metric",
+                                    "max_new_tokens",
+                                    "blocks"};
+enum { ALIKE_COUNT = sizeof ALIKE / sizeof ALIKE[0] };
+static int texts_differ(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") != 0; }
+static double throttled_share(const result_file *f) {
+    return f->throttled_runs > 0 && f->run_at[f->count] ? (double)f->throttled_runs / (double)f->run_at[f->count] : 0;
+}
+static int differs(const result_file *a, const result_file *b, int what, char out[2][80]) {
+    const char *texts[2] = {NULL, NULL};
+    int64_t numbers[2] = {-1, -1};
+    out[0][0] = out[1][0] = 0;
+    switch (what) {
+    case 0: setting_text(a, out[0]); setting_text(b, out[1]); return texts_differ(out[0], out[1]);
+    case 1: texts[0] = a->device; texts[1] = b->device; break;
+    case 2:
+        snprintf(out[0], 80, "%.0f %% throttled", 100 * throttled_share(a));
+        snprintf(out[1], 80, "%.0f %% throttled", 100 * throttled_share(b));
+        return fabs(throttled_share(a) - throttled_share(b)) > 0.05;
+    case 3: texts[0] = a->model; texts[1] = b->model; break;
+    case 4: texts[0] = a->weights; texts[1] = b->weights; break;
+    case 5: texts[0] = a->data_hash ? a->data_hash : a->data; texts[1] = b->data_hash ? b->data_hash : b->data; break;
+    case 6: numbers[0] = a->seed; numbers[1] = b->seed; break;
+    case 7: numbers[0] = a->runs_per_sample; numbers[1] = b->runs_per_sample; break;
+    case 8: texts[0] = a->timing; texts[1] = b->timing; break;
+    case 9: texts[0] = a->metric; texts[1] = b->metric; break;
+    case 10: numbers[0] = a->max_new_tokens; numbers[1] = b->max_new_tokens; break;
+    default:
+        snprintf(out[0], 80, "%zu blocks", a->listed_blocks);
+        snprintf(out[1], 80, "%zu others", b->listed_blocks);
+        return a->listed_blocks && b->listed_blocks
+            && (a->listed_blocks != b->listed_blocks || memcmp(a->blocks, b->blocks, a->listed_blocks * sizeof *a->blocks));
+    }
+    for (int i = 0; i < 2; i++) {
+        if (texts[i] || numbers[i] < 0) snprintf(out[i], 80, "%.60s", texts[i] ? texts[i] : "not said");
+        else snprintf(out[i], 80, "%lld", (long long)numbers[i]);
+    }
+    return texts_differ(texts[0], texts[1]) || numbers[0] != numbers[1];
+}
+static int is_forced(const options *o, const char *what) {
+    const option_value *v = opt(o, "force");
+    for (size_t i = 0; i < v->count; i++) if (!strcmp(v->items[i], what) || !strcmp(v->items[i], "all")) return 1;
+    return 0;
+}
+static int check_alike(comparison_job *j) {
+    text_buffer refused = {NULL, 0, 0}, words = {NULL, 0, 0};
+    int code = 0;
+    for (int what = 0; what < ALIKE_COUNT; what++) {
+        char values[2][80], line[240];
+        size_t i = 0;
+        while (i < j->pair_count && !differs(j->pairs[i].a, j->pairs[i].b, what, values)) i++;
+        if (i == j->pair_count) continue;
+        snprintf(line, sizeof line, "%s (%s / %s)", ALIKE[what], values[0], values[1]);
+        if (is_forced(j->o, ALIKE[what])) text_list_add(&j->warnings, "they differ in %s: compared all the same", line);
+        else {
+            text_add_string(&refused, refused.bytes ? ", " : "");
+            text_add_string(&refused, line);
+            text_add_string(&words, " ");
+            text_add_string(&words, ALIKE[what]);
+        }
+    }
+    if (refused.bytes)
+        code = complain(EXIT_USAGE, "compare: not comparable: %.600s; --force%.200s compares them all the same", refused.data, words.data);
+    free(refused.data);
+    free(words.data);
+    return code;
+}
+/* A's configurations with B's; 0 or an exit code. */
+static int pair_files(comparison_job *j) {
+    size_t only_a = 0;
+    j->pairs = (result_pair *)zeroed(j->a.count, sizeof *j->pairs);
+    for (size_t i = 0; i < j->a.count; i++) {
+        const result_file *a = &j->a.files[i];
+        size_t k = 0;
+        while (k < j->b.count && compare_settings(a, &j->b.files[k])) k++;
+        if (k == j->b.count && (j->a.count > 1 || j->b.count > 1)) { only_a++; continue; }
+        j->pairs[j->pair_count].a = a;
+        j->pairs[j->pair_count++].b = &j->b.files[k < j->b.count ? k : 0]; /* a file against a file: whatever they are */
+    }
+    if (!j->pair_count) return complain(EXIT_USAGE, "compare: %s and %s have no configuration in common", j->o->operands[0], j->o->operands[1]);
+    if (only_a) text_list_add(&j->warnings, "%zu configurations are only in %s", only_a, j->o->operands[0]);
+    if (j->b.count > j->pair_count) text_list_add(&j->warnings, "%zu configurations are only in %s", j->b.count - j->pair_count, j->o->operands[1]);
+    return 0;
+}
+
+/* Values of one column of a pair, sample by sample; latencies of 0 are of stages that did not run. */
+static size_t pair_values(const result_pair *p, int which, double *x, double *y, int64_t *ids) {
+    int is_latency = which + 1 < COMPARED, c = COMPARED_COLUMNS[which];
+    size_t count = 0;
+    for (size_t i = 0, k = 0; i < p->a->count && k < p->b->count;) {
+        if (p->a->ids[i] != p->b->ids[k]) { if (p->a->ids[i] < p->b->ids[k]) i++; else k++; continue; }
+        x[count] = result_at(p->a, c, i);
+        y[count] = result_at(p->b, c, k);
+        if (ids) ids[count] = p->a->ids[i];
+        count += isfinite(x[count]) && isfinite(y[count]) && (!is_latency || (x[count] > 0 && y[count] > 0));
+        i++;
+        k++;
+    }
+    return count;
+}
+static void add_comparison(comparison_job *j, const compared_row *row, const double *x, const double *y, size_t count) {
+    int is_latency = row->which + 1 < COMPARED, is_binary = 1;
+    double margin = is_latency ? j->margin : j->accuracy_margin, *d;
+    vp_comparison c;
+    compared_row r = *row;
+    uint64_t only_x = 0, only_y = 0;
+    if (vp_compare_paired(x, y, count, is_latency ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE, margin, COMPARE_ALPHA, &c) != VP_OK) return; /* too few */
+    d = (double *)resize(NULL, count, sizeof *d);
+    for (size_t i = 0; i < count; i++) {
+        d[i] = is_latency ? log(y[i] / x[i]) : y[i] - x[i];
+        is_binary &= (!(x[i] > 0) || !(x[i] < 1)) && (!(y[i] > 0) || !(y[i] < 1)) && x[i] >= 0 && x[i] <= 1 && y[i] >= 0 && y[i] <= 1;
+        only_x += x[i] > y[i];
+        only_y += y[i] > x[i];
+    }
+    r.deviation = vp_statistics_std(d, count) * sqrt((double)count / ((double)count - 1));
+    r.mean_a = vp_statistics_mean(x, count);
+    r.mean_b = vp_statistics_mean(y, count);
+    if (!is_latency && is_binary) {
+        r.is_mcnemar = 1;
+        c.p_difference = vp_mcnemar(only_x, only_y);
+    }
+    free(d);
+    j->rows = (compared_row *)resize(j->rows, j->count + 1, sizeof *j->rows);
+    j->verdicts = (vp_comparison *)resize(j->verdicts, j->count + 1, sizeof *j->verdicts);
+    j->rows[j->count] = r;
+    j->verdicts[j->count++] = c;
+}
+/* All configurations of a task together: a sample counts once, with the mean of its logarithms of B / A, or of its differences. */
+static void compare_overall(comparison_job *j, size_t first, size_t last, int which) {
+    int is_latency = which + 1 < COMPARED;
+    size_t most = 0, filled = 0, count = 0;
+    double *x, *y, *sum_x, *sum_y;
+    int64_t *ids;
+    row_order *order;
+    compared_row row;
+    for (size_t p = first; p < last; p++) most += j->pairs[p].a->count;
+    x = (double *)resize(NULL, most, 4 * sizeof *x);
+    y = x + most; sum_x = y + most; sum_y = sum_x + most;
+    ids = (int64_t *)resize(NULL, most, sizeof *ids);
+    order = (row_order *)resize(NULL, most, sizeof *order);
+    for (size_t p = first; p < last; p++) filled += pair_values(&j->pairs[p], which, x + filled, y + filled, ids + filled);
+    for (size_t i = 0; i < filled; i++) { order[i].id = ids[i]; order[i].at = i; }
+    qsort(order, filled, sizeof *order, by_row_id);
+    for (size_t i = 0, n; i < filled; i += n) {
+        double a = 0, b = 0;
+        for (n = 0; i + n < filled && order[i + n].id == order[i].id; n++) {
+            a += is_latency ? log(x[order[i + n].at]) : x[order[i + n].at];
+            b += is_latency ? log(y[order[i + n].at]) : y[order[i + n].at];
+        }
+        sum_x[count] = is_latency ? exp(a / (double)n) : a / (double)n;
+        sum_y[count++] = is_latency ? exp(b / (double)n) : b / (double)n;
+    }
+    memset(&row, 0, sizeof row);
+    row.task = j->pairs[first].a->task;
+    row.which = which;
+    add_comparison(j, &row, sum_x, sum_y, count);
+    free(x);
+    free(ids);
+    free(order);
+}
+static void compare_pair(comparison_job *j, const result_pair *p) {
+    size_t most = p->a->count < p->b->count ? p->a->count : p->b->count;
+    double *x = (double *)resize(NULL, most + 1, 2 * sizeof *x), *y = x + most + 1;
+    for (int which = 0; which < COMPARED; which++) {
+        compared_row row;
+        memset(&row, 0, sizeof row);
+        row.pair = p;
+        row.task = p->a->task;
+        row.which = which;
+        add_comparison(j, &row, x, y, pair_values(p, which, x, y, NULL));
+    }
+    free(x);
+}
+static void warn_of_pairs(comparison_job *j) {
+    size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0;
+    for (size_t p = 0; p < j->pair_count; p++) {
+        const result_file *a = j->pairs[p].a, *b = j->pairs[p].b;
+        size_t both = 0;
+        for (size_t i = 0; i < a->count; i++) {
+            size_t k = result_row(b, a->ids[i]);
+            double x = result_at(a, COLUMN_OUTPUT_TOKENS, i), y;
+            if (k == b->count) continue;
+            y = result_at(b, COLUMN_OUTPUT_TOKENS, k);
+            both++;
+            lengths += x < y || x > y;
+        }
+        pairs += both;
+        missing += a->count + b->count - 2 * both;
+        synthetic += a->is_synthetic || b->is_synthetic;
+    }
+    if (synthetic) text_list_add(&j->warnings, "synthetic weights: latency is real, accuracy is not");
+    if (missing) text_list_add(&j->warnings, "%zu samples are measured on one side only: left out; %zu pairs are compared", missing, pairs);
+    if (lengths) text_list_add(&j->warnings,
+                               "answers differ in length in %zu of %zu pairs: T_LLM_decode and T_total compare different work, see "
+                               "T_decode_per_token",
+                               lengths, pairs);
+}
+static int compare_all(comparison_job *j) {
+    uint32_t *order;
+    double *values;
+    for (size_t first = 0, last; first < j->pair_count; first = last) {
+        for (last = first + 1; last < j->pair_count && !strcmp(j->pairs[last].a->task, j->pairs[first].a->task);) last++;
+        for (int which = 0; which < COMPARED && last - first > 1; which++) compare_overall(j, first, last, which);
+        for (size_t p = first; p < last; p++) compare_pair(j, &j->pairs[p]);
+    }
+    if (!j->count) return complain(EXIT_USAGE, "compare: the two sides have fewer than 2 samples in common");
+    order = (uint32_t *)resize(NULL, j->count, sizeof *order);
+    values = (double *)resize(NULL, j->count, sizeof *values);
+    if (vp_compare_adjust(j->verdicts, j->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort(); /* made by vp_compare_paired */
+    for (size_t i = 0; i < j->count; i++) {
+        compared_row *r = &j->rows[i];
+        double margin = r->which + 1 < COMPARED ? j->margin : j->accuracy_margin, effect = r->which + 1 < COMPARED ? j->effect : 2 * margin;
+        if (vp_compare_plan(r->deviation, margin, effect, COMPARE_ALPHA / (double)j->count, 0.95, &r->needed) != VP_OK) r->needed = 0;
+    }
+    free(order);
+    free(values);
+    return 0;
+}
+/* FASTER is "the second is lower": of an accuracy that is worse. */
+static const char *verdict_text(const compared_row *r, const vp_comparison *c) {
+    if (r->which + 1 < COMPARED || c->verdict == VP_VERDICT_SAME || c->verdict == VP_VERDICT_UNSURE) return vp_verdict_name(c->verdict);
+    return c->verdict == VP_VERDICT_FASTER ? "LOWER" : "HIGHER";
+}
+static int is_worse(const compared_row *r, const vp_comparison *c) {
+    return c->verdict == (r->which + 1 < COMPARED ? VP_VERDICT_SLOWER : VP_VERDICT_FASTER);
+}
+static void write_comparison(document *d, const comparison_job *j) {
+    text_list *t;
+    document_text(d, BLOCK_HEADING, "B %s against A %s: %zu configurations", j->o->operands[1], j->o->operands[0], j->pair_count);
+    for (size_t i = 0; i < j->warnings.count; i++) document_text(d, BLOCK_LINE, "warning: %s", j->warnings.items[i]);
+    document_text(d, BLOCK_LINE,
+                  "differences paired by sample, B less A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy +-%.3g points",
+                  100 * j->margin,
+                  100 * j->accuracy_margin);
+    document_text(d, BLOCK_LINE, "verdicts hold for all %zu comparisons together (Holm, 5 %%); accuracy of 0/1 scores by McNemar's test", j->count);
+    t = document_table(d, "configuration|of|A|B|difference|unit|pairs|verdict");
+    for (size_t i = 0; i < j->count; i++) {
+        const compared_row *r = &j->rows[i];
+        const vp_comparison *c = &j->verdicts[i];
+        char name[80], full[160];
+        if (r->pair) setting_text(r->pair->a, name); else snprintf(name, sizeof name, "all");
+        if (j->a.group_count > 1) snprintf(full, sizeof full, "%.70s %s", r->task, name); else snprintf(full, sizeof full, "%s", name);
+        text_list_add(t, "%s", full);
+        text_list_add(t, "%s", compared_name(r->which));
+        text_list_add(t, "%s", figure_number(r->mean_a).text);
+        text_list_add(t, "%s", figure_number(r->mean_b).text);
+        text_list_add(t, "%+.2f [%+.2f, %+.2f]", 100 * c->estimate, 100 * c->low, 100 * c->high);
+        text_list_add(t, "%s", r->which + 1 < COMPARED ? "%" : "points");
+        text_list_add(t, "%zu", c->count);
+        text_list_add(t, "%s", verdict_text(r, c));
+    }
+}
+static void write_plan(document *d, const comparison_job *j) {
+    text_list *t;
+    document_text(d, BLOCK_HEADING, "samples that would do");
+    document_text(d, BLOCK_LINE,
+                  "so that, 95 times of 100, SAME is said when nothing changed and a change of %.3g %% (accuracy: %.3g points) is "
+                  "found,", 100 * j->effect,
+                  200 * j->accuracy_margin);
+    document_text(d, BLOCK_LINE, "by the spread of these differences, with as many comparisons");
+    t = document_table(d, "configuration|of|spread|needed|there are");
+    for (size_t i = 0; i < j->count; i++) {
+        const compared_row *r = &j->rows[i];
+        char name[80];
+        text_list_add(t, "%s", r->pair ? setting_text(r->pair->a, name) : "all");
+        text_list_add(t, "%s", compared_name(r->which));
+        text_list_add(t, "%.3f %s", 100 * r->deviation, r->which + 1 < COMPARED ? "%" : "points");
+        if (r->needed) text_list_add(t, "%zu", r->needed); else text_list_add(t, "-");
+        text_list_add(t, "%zu", j->verdicts[i].count);
+    }
+}
+static void put_comparisons(vp_json_writer *w, const comparison_job *j, int worse) {
+    vp_json_begin_object(w);
+    put_text(w, "schema", "vlmprof-report-compare-1");
+    put_text(w, "a", j->o->operands[0]);
+    put_text(w, "b", j->o->operands[1]);
+    put_list(w, "warnings", &j->warnings);
+    put_double(w, "margin", j->margin);
+    put_double(w, "accuracy_margin", j->accuracy_margin);
+    put_double(w, "alpha", COMPARE_ALPHA);
+    put_text(w, "adjustment", "holm");
+    put_bool(w, "worse", worse);
+    vp_json_key(w, "comparisons");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < j->count; i++) {
+        const compared_row *r = &j->rows[i];
+        const vp_comparison *c = &j->verdicts[i];
+        int is_latency = r->which + 1 < COMPARED;
+        vp_json_begin_object(w);
+        put_text(w, "dataset_name", r->task);
+        put_text(w, "of", compared_name(r->which));
+        vp_json_key(w, "configuration"); /* null: all together */
+        if (r->pair) {
+            vp_json_begin_object(w);
+            put_setting_of(w, r->pair->a);
+            vp_json_end_object(w);
+        } else vp_json_null(w);
+        put_text(w, "scale", is_latency ? "log" : "absolute");
+        put_text(w, "test", r->is_mcnemar ? "mcnemar" : "paired t");
+        put_double(w, "a", r->mean_a);
+        put_double(w, "b", r->mean_b);
+        put_int(w, "pairs", (int64_t)c->count);
+        put_double(w, "difference", c->estimate);
+        put_range(w, "difference_interval", c->low, c->high);
+        put_double(w, "p_difference", c->p_difference);
+        put_double(w, "p_equivalence", c->p_equivalence);
+        put_text(w, "verdict", verdict_text(r, c));
+        vp_json_key(w, "samples_needed");
+        if (r->needed) vp_json_int(w, (int64_t)r->needed); else vp_json_null(w);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+}
+static int tell_comparison(const comparison_job *j) {
+    text_buffer out = {NULL, 0, 0};
+    size_t worse = 0, unsure = 0;
+    int code;
+    for (size_t i = 0; i < j->count; i++) {
+        worse += (size_t)is_worse(&j->rows[i], &j->verdicts[i]);
+        unsure += j->verdicts[i].verdict == VP_VERDICT_UNSURE;
+    }
+    if (given(j->o, "json")) {
+        vp_json_writer w;
+        vp_json_writer_init_sink(&w, text_sink, &out, 1);
+        put_comparisons(&w, j, worse > 0);
+        if (vp_json_finish(&w) != VP_OK) abort();
+        text_add_string(&out, "\n");
+    } else {
+        document d = {NULL, 0};
+        write_comparison(&d, j);
+        if (given(j->o, "plan")) write_plan(&d, j);
+        document_text(&d, BLOCK_HEADING, "%s: %zu of %zu comparisons are worse, %zu are unsure", worse ? "WORSE" : "not worse", worse, j->count,
+                      unsure);
+        document_print(&d, 0, &out);
+        document_free(&d);
+    }
+    code = print_whole(&out);
+    free(out.data);
+    return code ? code : worse ? EXIT_WORK : 0;
+}
+static int check_force(const options *o) {
+    const option_value *v = opt(o, "force");
+    for (size_t i = 0; i < v->count; i++) {
+        int known = !strcmp(v->items[i], "all");
+        for (int k = 0; k < ALIKE_COUNT; k++) known |= !strcmp(v->items[i], ALIKE[k]);
+        if (known) continue;
+        return complain(EXIT_USAGE, "--force: \"%.60s\" is none of: all configuration device clocks model weights data seed runs timing metric "
+                        "max_new_tokens blocks", v->items[i]);
+    }
+    return 0;
+}
+static int command_compare(const options *o) {
+    comparison_job j;
+    int code;
+    if (o->operand_count != 2) return complain(EXIT_USAGE,
+                                               "compare: give two folders or files of results, before and after; see vlmprof compare --help");
+    if ((code = check_force(o)) != 0) return code;
+    memset(&j, 0, sizeof j);
+    j.o = o;
+    j.margin = opt(o, "margin")->real / 100;
+    j.accuracy_margin = opt(o, "accuracy_margin")->real / 100;
+    j.effect = opt(o, "effect")->real / 100;
+    if (!(j.margin > 0) || !(j.accuracy_margin > 0)) return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
+    if (!(j.effect > j.margin)) {
+        if (given(o, "effect") || given(o, "plan")) return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
+        j.effect = 1.5 * j.margin; /* of the JSON's samples_needed */
+    }
+    code = read_results(&j.a, o->operands, 1);
+    if (!code) code = read_results(&j.b, o->operands + 1, 1);
+    for (int side = 0; side < 2 && !code; side++) {
+        const results *r = side ? &j.b : &j.a;
+        for (size_t i = 0; i < r->notes.count; i++) text_list_add(&j.warnings, "%s", r->notes.items[i]);
+    }
+    if (!code) code = pair_files(&j);
+    if (!code) code = check_alike(&j);
+    if (!code) {
+        warn_of_pairs(&j);
+        code = compare_all(&j);
+    }
+    if (!code) code = tell_comparison(&j);
+    results_free(&j.a);
+    results_free(&j.b);
+    text_list_free(&j.warnings);
+    free(j.pairs);
+    free(j.rows);
+    free(j.verdicts);
     return code;
 }
 

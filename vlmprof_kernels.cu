@@ -78,7 +78,17 @@ typedef struct vk_queue {
     int32_t step;         /* what the records belong to */
 } vk_queue;
 /* the time before (end 0) and behind (1) record `index`: on the CPU taken, on a GPU an event that vk_backend.read_log asks later */
-static void vk_stamp_launch(vk_queue *queue, int64_t index, int end);
+#ifdef VK_CUDA
+static void vk_stamp_launch(vk_queue *queue, int64_t index, int end); /* >>cuda */
+#else
+static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
+    int64_t now = vp_clock_ns();
+    vp_launch *launch = &queue->log[index];
+    queue->stamps++;
+    if (end) launch->ns = now - launch->begin_ns;
+    else launch->begin_ns = now;
+}
+#endif
 static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes) {
     int64_t index = queue->log_count++;
     vp_launch *launch;
@@ -1220,7 +1230,7 @@ static void vk_cuda_copy(vk_queue *queue, void *to, const void *from, size_t byt
 }
 
 /* ---- products. cuBLAS thinks in columns: a row-major [m, n] is its column-major [n, m]. */
-/* what the caller's vk_begin began */
+/* ends what the caller's vk_begin began */
 static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type, const void *x, int ldx, int m, const vk_linear *w, float beta) {
     const float one = 1.0f;
     cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF;
@@ -2167,7 +2177,9 @@ static int vk_cpu_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
 static void vk_cpu_enter(vk_queue *queue) { (void)queue; }
 static void *vk_cpu_stage(vk_queue *queue, void *to, size_t bytes) { (void)queue; (void)bytes; return to; }
 static void vk_cpu_commit(vk_queue *queue, void *to, size_t bytes) { (void)queue; (void)to; (void)bytes; }
-static void vk_cpu_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) { if (!queue->dry) memcpy(host, from, bytes); }
+static void vk_cpu_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) {
+    if (!queue->dry) memcpy(host, from, bytes);
+}
 static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
     if (!vk_begin(queue, "copy", 0, 2 * (int64_t)bytes)) return;
     memcpy(to, from, bytes);
@@ -2219,13 +2231,6 @@ static int64_t vk_cpu_mark(vk_queue *queue, int slot, const int32_t *token) {
 static vp_result vk_cpu_wait(vk_queue *queue, int slot, vp_error *error) { (void)queue; (void)slot; (void)error; return VP_OK; }
 static int64_t vk_cpu_between(vk_queue *queue, int from, int to) { return vk_cpu_of(queue)->marks[to] - vk_cpu_of(queue)->marks[from]; }
 static int32_t vk_cpu_token(vk_queue *queue, int slot) { return vk_cpu_of(queue)->tokens[slot]; }
-static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
-    int64_t now = vp_clock_ns();
-    vp_launch *launch = &queue->log[index];
-    queue->stamps++;
-    if (end) launch->ns = now - launch->begin_ns;
-    else launch->begin_ns = now;
-}
 static int vk_cpu_reserve_log(vk_queue *queue, int64_t count) { (void)queue; (void)count; return 1; }
 static void vk_cpu_read_log(vk_queue *queue) {
     for (int64_t i = 0; i < queue->log_count; i++) queue->log[i].begin_ns -= vk_cpu_of(queue)->marks[0];
@@ -2302,7 +2307,8 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
     if (isnan(t.sm_clock_mhz)) vk_cpu_clock_of_cpuinfo(root, &t);
     vk_cpu_temperature(root, &t);
     if (isnan(t.sm_clock_mhz) && isnan(t.sm_clock_max_mhz) && isnan(t.temperature_c) && isnan(t.throttle_count))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry", "neither /sys nor /proc/cpuinfo tells a clock, a temperature or a throttle count");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry",
+                       "neither /sys nor /proc/cpuinfo tells a clock, a temperature or a throttle count");
     *out = t;
     return VP_OK;
 }
@@ -3144,10 +3150,11 @@ static vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *er
     }
     if (!weights.base && e->queue->error) return e->backend->wait(e->queue, 0, error);
     if (!weights.base) {
-        snprintf(text, sizeof text,
-                 "weights need %.2f GB and buffers %.2f GB, %.2f GB are free on %s; %ssmaller: fewer crops, a shorter prompt, fewer new tokens",
-                 (double)e->weights_bytes / 1e9, (double)buffers.used / 1e9, (double)free_bytes / 1e9,
-                 e->backend->host_memory ? "this machine" : "the GPU", e->wide ? "--weights bf16 halves it; " : "");
+        int hopeless = free_bytes && e->weights_bytes > free_bytes; /* whatever the request */
+        snprintf(text, sizeof text, "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), %.2f GB are free on %s; %s%s",
+                 (double)e->weights_bytes / 1e9, (double)buffers.used / 1e9, e->max_sequence, e->max_views, (double)free_bytes / 1e9,
+                 e->backend->host_memory ? "this machine" : "the GPU", e->wide ? "--weights bf16 halves it; " : "",
+                 hopeless ? "the weights alone do not fit" : "smaller: fewer crops, a shorter prompt, fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     if (!packed) buffers.base = weights.base + weights.used;
@@ -3335,7 +3342,8 @@ static void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage) {
     reply->times.ran[stage] = 1;
     e->since_ns = now_ns;
     e->counted = *now;
-    for (; e->queue->log && e->logged < e->queue->log_count && e->logged < e->queue->log_capacity; e->logged++) e->queue->log[e->logged].stage = stage;
+    for (; e->queue->log && e->logged < e->queue->log_count && e->logged < e->queue->log_capacity; e->logged++)
+        e->queue->log[e->logged].stage = stage;
 }
 static vp_result vk_not_numbers(vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, -1, "logits", "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");

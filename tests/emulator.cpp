@@ -945,7 +945,28 @@ static void test_library() {
     text = dlerror();
     CHECK(text && strstr(text, "libcublas.so.13: cannot open"));
     CHECK_INT(cuda_on_cpu_set("CUBLAS", nullptr), 1);
-    CHECK_INT(dlclose(blas) | dlclose(real), 0);
+    check_case("dlopen gives NVML, whose devices stand in another order");
+    void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW), *first = nullptr, *by_address = nullptr;
+    CHECK(nvml && dlsym(nvml, "nvmlInit_v2") && !dlsym(nvml, "nvmlNoSuchFunction"));
+    auto by_index = (int (*)(unsigned, void **))dlsym(nvml, "nvmlDeviceGetHandleByIndex_v2");
+    auto find = (int (*)(const char *, void **))dlsym(nvml, "nvmlDeviceGetHandleByPciBusId_v2");
+    char address[20] = "", cut[20] = "";
+    CHECK_INT(cuda_on_cpu_set("DEVICES", "3"), 1);
+    CHECK(ok(cudaDeviceGetPCIBusId(address, (int)sizeof address, 2)));
+    CHECK_TEXT(address, "0000:12:00.0");
+    CHECK(by_index(0, &first) == 0 && find(address, &by_address) == 0 && first == by_address);
+    CHECK(by_index(3, &first) != 0 && find("0000:13:00.0", &by_address) != 0 && find("nonsense", &by_address) != 0);
+    CHECK_INT(cudaDeviceGetPCIBusId(address, (int)sizeof address, 3), cudaErrorInvalidDevice);
+    CHECK_INT(cudaDeviceGetPCIBusId(cut, 12, 0), cudaErrorInvalidValue);
+    cudaGetLastError();
+    CHECK_INT(cuda_on_cpu_set("DEVICES", nullptr), 1);
+    CHECK_INT(cuda_on_cpu_set("NVML", "nvmlInit_v2=9,nvmlDeviceGetHandleByPciBusId_v2"), 1);
+    CHECK(!dlsym(nvml, "nvmlDeviceGetHandleByPciBusId_v2") && dlerror());
+    CHECK_INT(((int (*)())dlsym(nvml, "nvmlInit_v2"))(), 9);
+    CHECK_INT(cuda_on_cpu_set("NVML", "0"), 1);
+    CHECK(!dlopen("libnvidia-ml.so.1", RTLD_NOW) && dlerror());
+    CHECK_INT(cuda_on_cpu_set("NVML", nullptr), 1);
+    CHECK_INT(dlclose(blas) | dlclose(real) | dlclose(nvml), 0);
 }
 
 /* ================================================================================================ devices, launches */
@@ -1287,6 +1308,8 @@ static void test_fault_switches() {
     CHECK_INT(cudaGetLastError(), cudaErrorIllegalAddress);
     CHECK_INT(cudaGetLastError(), cudaErrorIllegalAddress);
     CHECK_INT(cuda_on_cpu_synchronize(), cudaErrorIllegalAddress);
+    CHECK(ok(cudaDeviceReset()));
+    CHECK(ok(cudaMemset(a.p, 0, 4)) && ok(cudaDeviceSynchronize()));
     cuda_on_cpu_reset(1);
     CHECK(ok(cudaMemset(a.p, 0, 4)));
     check_case("what was queued behind the launch that failed does not run");

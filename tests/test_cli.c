@@ -181,7 +181,7 @@ static void check_keys(const document *d, uint32_t object, const char *keys) { /
 
 /* ---------------------------------------------------------------------------------------------------------------- usage */
 static void test_usage(void) {
-    static const char *const commands[] = {"run", "tile", "sweep", "tokenize", "convert", "info", "selftest", "score", "rescore"};
+    static const char *const commands[] = {"run", "tile", "sweep", "tokenize", "convert", "info", "selftest", "score", "rescore", "merge"};
     check_case("usage");
     CHECK_INT(cli(""), 2);
     CHECK(last.out && !last.out_bytes && last.err && strstr(last.err, "usage: vlmprof"));
@@ -1013,10 +1013,14 @@ static int count_results(void) {
     if (d) closedir(d);
     return count;
 }
-static int count_rows(void) { /* whole lines with a row in the journal */
+static int count_rows(void) { /* whole lines that close a point in the journal */
     char *text = check_read(in_folder("out/journal.jsonl"), NULL);
     int count = 0;
-    for (const char *p = text; p && *p && strchr(p, '\n'); p = next_line(p)) count += !strncmp(p, "{\"config\"", 9);
+    for (const char *p = text, *end; p && *p && (end = strchr(p, '\n')) != NULL; p = end + 1) {
+        const char *prev = strncmp(p, "{\"config\"", 9) ? NULL : strstr(p, "\"prev\": ");
+        if (prev && prev < end) prev += strcspn(prev, ",");
+        count += prev && prev < end && (!strncmp(prev, ", \"done\": ", 10) || !strncmp(prev, ", \"failed\": ", 12));
+    }
     free(text);
     return count;
 }
@@ -1101,7 +1105,8 @@ static void test_sweep(void) {
     check_case("sweep: files and rows");
     make_data("{\"id\": \"three\", \"question\": \"Only words?\", \"answers\": []}\n");
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
-    CHECK(last.out && !last.out_bytes && last.err_lines <= 4 && strstr(last.err, "synthetic weights"));
+    CHECK(last.out && !last.out_bytes && last.err_lines == 6 && strstr(last.err, "synthetic weights")); /* a table of 4 rows */
+    CHECK(last.err && strstr(last.err, "TTFT      TPOT  tokens/s  accuracy\n") && strstr(last.err, "small-set_imgsizetier-low_crops1_topk1_blocks4 "));
     CHECK_INT(count_results(), 4);
     CHECK_INT(count_rows(), 12);
     for (int i = 0; i < 4; i++) check_result(i);
@@ -1235,7 +1240,7 @@ static void test_resume(void) {
     CHECK_INT(cli(command), 0);
     text = check_read(in_folder("out/journal.jsonl"), &bytes);
     for (int i = 0; i < 4; i++) unlink(result_path(i));
-    if (CHECK(text != NULL)) write_file(in_folder("out/journal.jsonl"), text, bytes - 10);
+    if (CHECK(text != NULL)) write_file(in_folder("out/journal.jsonl"), text, bytes - 30); /* the last point's too */
     free(text);
     CHECK_INT(cli(command), 0);
     CHECK(last.err && strstr(last.err, "(1 measured now"));
@@ -1647,13 +1652,13 @@ static void test_emulated(void) {
     check_case("emulated: a GPU that fails in selftest is a failed check");
     setenv("CUDA_ON_CPU_FAIL", "illegal:3", 1);
     CHECK_INT(cli("selftest --device cuda"), 1);
-    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "1 passed, 2 failed, 0 skipped"));
+    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "2 passed, 1 failed, 0 skipped"));
     unsetenv("CUDA_ON_CPU_FAIL");
     check_case("emulated: a sweep on a GPU is not gone on with on the CPU");
     mkdir(in_folder("data"), 0777);
     write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 --num_runs_per_sample 1"), 0);
-    CHECK_INT(last.err_lines, 1); /* auto took the GPU: nothing to say */
+    CHECK(last.err_lines == 3 && !strstr(last.err, "device:")); /* auto took the GPU: nothing to say */
     setenv("CUDA_ON_CPU_DEVICES", "0", 1);
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 --num_runs_per_sample 1"), 4);
     CHECK(last.err && strstr(last.err, "no CUDA: ") && strstr(last.err, "were measured on cuda:0: ") && last.err_lines <= 4);
@@ -1667,8 +1672,51 @@ static void test_emulated(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------------- score and rescore */
-/* every row of a golden file by way of the program: the score, or null and a reason */
-static void check_scored(const char *metric, const char *file, const char *key) {
+/* the same value: numbers within the tolerance (relative, absolute below 1) */
+static int same_value(const document *a, uint32_t i, const document *b, uint32_t k, double tolerance) {
+    const vp_json_node *x, *y;
+    double p, q;
+    if (i == VP_JSON_NONE || k == VP_JSON_NONE) return 0;
+    x = &a->nodes[i];
+    y = &b->nodes[k];
+    if (x->type != y->type) return 0;
+    if (x->type == VP_JSON_NUMBER)
+        return vp_json_to_double(&a->json, i, &p) == VP_OK && vp_json_to_double(&b->json, k, &q) == VP_OK
+            && fabs(p - q) <= tolerance * (fabs(q) > 1 ? fabs(q) : 1);
+    if (x->type == VP_JSON_STRING) { /* unescaped; \u0000 too */
+        static char one[1 << 16], other[1 << 16];
+        size_t bytes = 0, more = 0;
+        return vp_json_text(&a->json, i, one, sizeof one, &bytes) == VP_OK && vp_json_text(&b->json, k, other, sizeof other, &more) == VP_OK
+            && bytes == more && !memcmp(one, other, bytes);
+    }
+    if (x->type == VP_JSON_ARRAY) {
+        if (x->count != y->count) return 0;
+        for (uint32_t n = 0; n < x->count; n++)
+            if (!same_value(a, vp_json_at(&a->json, i, n), b, vp_json_at(&b->json, k, n), tolerance)) return 0;
+        return 1;
+    }
+    return x->type != VP_JSON_OBJECT; /* the rows hold none */
+}
+/* Every column of a golden row that the row's reader did not get as input is in the program's row, with the same value. */
+static int check_columns(const document *got, uint32_t row, const document *want, uint32_t golden, double tolerance) {
+    static const char inputs[] = " ascii prediction references reference options option_names answer_index answer text question_type answer_type choices"
+        " precision dataset has_transparent_box abc_label error candidate ";
+    static const char free_columns[] = " score parsed each predicted_index "; /* where the reference stops or guesses */
+    int is_free = member(want, golden, "error") != VP_JSON_NONE, good = 1;
+    char key[64], word[72];
+    if (want->nodes[golden].count && member(want, golden, "unparsed") != VP_JSON_NONE)
+        is_free |= want->nodes[member(want, golden, "unparsed")].type == VP_JSON_TRUE;
+    for (uint32_t i = golden + 1; good && i < want->nodes[golden].end; i = want->nodes[i + 1].end) {
+        if (!CHECK(vp_json_text(&want->json, i, key, sizeof key, NULL) == VP_OK)) return 0;
+        snprintf(word, sizeof word, " %s ", key);
+        if (strstr(inputs, word) || (is_free && strstr(free_columns, word))) continue;
+        good = check_note(same_value(got, member(got, row, key), want, i + 1, tolerance), __FILE__, __LINE__, "id %g, column %s",
+                          number(want, golden, "id"), key);
+    }
+    return good;
+}
+/* every row and column of a golden file by way of the program: a score, or null and a reason */
+static void check_scored(const char *metric, const char *file) {
     char command[600];
     const char *path, *got, *want;
     char *text = NULL;
@@ -1677,22 +1725,15 @@ static void check_scored(const char *metric, const char *file, const char *key) 
     snprintf(command, sizeof command, "scores/%s.jsonl", file);
     path = check_golden(command);
     if (!path || (text = check_read(path, NULL)) == NULL) { check_skip(command, "golden file not found"); return; }
-    check_case("score --metric %s gives the scores of %s", metric, file);
+    check_case("score --metric %s gives the columns of %s", metric, file);
     snprintf(command, sizeof command, "score --metric %s %s", metric, path);
     CHECK_INT(cli(command), 0);
     CHECK_INT(last.err_lines, 1);
     CHECK(last.err && strstr(last.err, metric) && strstr(last.err, " rows") && strstr(last.err, "without a score"));
     for (got = last.out, want = text; got && *got && *want && good; rows++) {
         size_t got_bytes = strcspn(got, "\n"), want_bytes = strcspn(want, "\n");
-        double a, b;
-        good = CHECK(parse(&g, got, got_bytes)) && CHECK(parse(&w, want, want_bytes));
-        if (good) {
-            a = number(&g, 0, "score");
-            b = member(&w, 0, key) == VP_JSON_NONE ? (double)NAN : number(&w, 0, key);
-            good = check_note(number(&g, 0, "id") == number(&w, 0, "id") && ((isnan(a) && isnan(b)) || fabs(a - b) <= 1e-12), __FILE__, __LINE__,
-                              "row %d: score %.17g, expected %.17g", rows, a, b);
-            if (isnan(a)) CHECK(is_null(&g, 0, "score") && member(&g, 0, "reason") != VP_JSON_NONE && !is_null(&g, 0, "reason"));
-        }
+        good = CHECK(parse(&g, got, got_bytes)) && CHECK(parse(&w, want, want_bytes)) && check_columns(&g, 0, &w, 0, 1e-12)
+            && CHECK(member(&g, 0, "score") != VP_JSON_NONE && !is_null(&g, 0, "score") == (member(&g, 0, "reason") == VP_JSON_NONE));
         free(g.nodes);
         free(w.nodes);
         got += got_bytes + (got[got_bytes] == '\n');
@@ -1702,28 +1743,73 @@ static void check_scored(const char *metric, const char *file, const char *key) 
     free(text);
 }
 
+/* captions.json: one line a set, each with its images' and its corpus' scores */
+static void test_caption_scores(void) {
+    const char *path = check_golden("scores/captions.json"), *got;
+    char command[600];
+    document w, g;
+    uint32_t sets, i, k;
+    if (!path || !load(&w, path)) { check_skip("scores/captions.json", "golden file not found"); return; }
+    check_case("score --metric captions gives the columns of captions.json");
+    snprintf(command, sizeof command, "score --metric captions %s", path);
+    CHECK_INT(cli(command), 0);
+    sets = member(&w, 0, "sets");
+    CHECK_INT(last.err_lines, w.nodes[sets].count);
+    CHECK(last.err && strstr(last.err, "built-in tokenizer"));
+    for (i = 0, got = last.out; got && *got && i < w.nodes[sets].count; i++, got += strcspn(got, "\n") + 1) {
+        uint32_t set = vp_json_at(&w.json, sets, i), golden = member(&w, set, "images"), images;
+        if (!CHECK(parse(&g, got, strcspn(got, "\n")))) break;
+        images = member(&g, 0, "images");
+        CHECK(same_value(&g, member(&g, 0, "name"), &w, member(&w, set, "name"), 0));
+        CHECK_INT(g.nodes[images].count, w.nodes[golden].count);
+        for (k = 0; k < w.nodes[golden].count && k < g.nodes[images].count; k++)
+            check_columns(&g, vp_json_at(&g.json, images, k), &w, vp_json_at(&w.json, golden, k), 1e-10);
+        check_columns(&g, member(&g, 0, "corpus"), &w, member(&w, set, "corpus"), 1e-10);
+        CHECK_NEAR(number(&g, 0, "score"), number(&w, member(&w, set, "corpus"), "cider_d"), 1e-10);
+        free(g.nodes);
+    }
+    CHECK(got && !*got && i == w.nodes[sets].count);
+    unload(&w);
+    check_case("score: captions as lines; a row without a score is left out of the corpus, the last row has the corpus");
+    CHECK_INT(cli_with("score --metric BLEU-1", "{\"id\": \"a\", \"prediction\": \"A Dog.\", \"references\": [\"a dog\"]}\n{\"id\": 2, \"prediction\": \"x\"}\n"
+                       "{\"image_id\": 3, \"caption\": \"two cats\", \"captions\": [\"Two cats!\", \"cats\"]}\n", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "{\"id\": \"a\", \"bleu\": [") && strstr(last.out, "{\"id\": 2, \"bleu\": null, \"cider_d\": null, \"rouge_l\": null, "
+          "\"score\": null, \"reason\": \"the row has no references to compare with\"}\n{\"image_id\": 3, "));
+    CHECK(last.out && strstr(last.out, "\"corpus\": {") && strstr(last.out, "\"images\": 2, \"tokenizer\": \"built-in tokenizer\"}}\n"));
+    CHECK_INT(cli_with("score --metric bleu_1 --clean none", "[{\"prediction\": \"A Dog.\", \"references\": [\"a dog\"]}, 3]", in_folder("stdout"), 0), 3);
+    CHECK(last.out && strstr(last.out, "\"tokenizer\": null") && strstr(last.out, "line 2: want one JSON object of an image"));
+    CHECK_INT(cli_with("score --metric rouge_l", "{\"images\": []}\nx\n{\"images\": [1, {\"candidate\": \"a\", \"references\": [\"a\"]}]}", in_folder("stdout"), 0), 3);
+    CHECK(last.out && strstr(last.out, "no image of the set") && strstr(last.out, "line 2: ") && strstr(last.out, "\"score\": 1.0}\n"));
+    REFUSED("score --metric cider --clean run %F/none", 3, "none");
+    write_text(in_folder("rows.jsonl"), "{}\n");
+    REFUSED("score --metric cider --clean run %F/rows.jsonl", 2, "built-in tokenizer");
+    REFUSED("sweep --synthetic tiny --data x --output_dir %F/x --metric CIDEr-D", 2, "rescore RESULT.json --metric cider");
+}
+
 static void test_score(void) {
-    check_scored("vqa_seed", "vqa_seed", "score");
-    check_scored("vqa_official", "vqa_official", "score");
-    check_scored("em", "em", "score");
-    check_scored("anls", "anls", "score");
-    check_scored("relaxed", "relaxed_correctness", "score");
-    check_scored("relaxed_correctness", "relaxed_correctness", "score");
-    check_scored("mc", "mc", "score");
-    check_scored("mc_ai2d", "mc_ai2d", "score_mc");
-    check_scored("mmmu", "mmmu_multiple_choice", "score");
-    check_scored("mmmu", "mmmu_open", "score");
-    check_scored("mmmu_open", "mmmu_open", "score");
-    check_scored("a_okvqa", "a_okvqa_score", "score");
-    check_scored("real_world_qa", "real_world_qa", "score");
-    check_scored("seed_bench", "seed_bench", "score");
-    check_scored("math_vista_local", "math_vista_local", "score");
-    check_scored("caption_jaccard", "caption_jaccard", "score");
-    check_scored("end_to_end", "end_to_end", "score");
-    check_scored("vqa_normalise", "vqa_normalise", "score"); /* rules on texts have none */
-    check_scored("prediction_cleaning", "prediction_cleaning", "score");
-    check_scored("mmmu_numbers", "mmmu_numbers", "score");
-    check_scored("select_option", "select_option", "score");
+    check_scored("vqa_seed", "vqa_seed");
+    check_scored("vqa_official", "vqa_official");
+    check_scored("em", "em");
+    check_scored("anls", "anls");
+    check_scored("relaxed", "relaxed_correctness");
+    check_scored("relaxed_correctness", "relaxed_correctness");
+    check_scored("mc", "mc");
+    check_scored("mc_ai2d", "mc_ai2d");
+    check_scored("mmmu", "mmmu_multiple_choice");
+    check_scored("mmmu", "mmmu_open");
+    check_scored("mmmu_open", "mmmu_open");
+    check_scored("a_okvqa", "a_okvqa_score");
+    check_scored("real_world_qa", "real_world_qa");
+    check_scored("seed_bench", "seed_bench");
+    check_scored("math_vista_local", "math_vista_local");
+    check_scored("caption_jaccard", "caption_jaccard");
+    check_scored("end_to_end", "end_to_end");
+    check_scored("vqa_normalise", "vqa_normalise"); /* rules on texts have none */
+    check_scored("prediction_cleaning", "prediction_cleaning");
+    check_scored("mmmu_numbers", "mmmu_numbers");
+    check_scored("select_option", "select_option");
+    check_scored("ptb_tokens", "ptb_tokens");
+    test_caption_scores();
     check_case("score: rows from stdin, what each rule shows, and a summary");
     CHECK_INT(cli_with("score --metric mmmu", "{\"id\": \"x\", \"prediction\": \"no idea\", \"options\": [\"a\", \"b\"], \"answer\": \"A\"}\n\n"
                        "{\"prediction\": \"It is (B).\", \"options\": [\"a\", \"b\"], \"answer\": 1}", in_folder("stdout"), 0), 0);
@@ -1816,6 +1902,10 @@ static void test_sweep_metrics(void) {
     CHECK(last.err && strstr(last.err, "1 of 3 stored accuracies differ"));
     snprintf(line, sizeof line, "rescore %s --metric em", path); /* another rule: nothing to compare with */
     CHECK_INT(cli(line), 0);
+    snprintf(line, sizeof line, "rescore %s --metric cider", path);
+    CHECK_INT(cli(line), 0);
+    CHECK(last.out && strstr(last.out, "{\"sample_id\": 0, ") && strstr(last.out, "\"corpus\": {\"bleu\": ["));
+    CHECK(last.err && strstr(last.err, "vlmprof: cider: 3 rows, corpus of "));
     remove_folder(in_folder("out"));
     check_case("sweep: --metric goes before the data set's name; unparsed answers count as 0, and are counted");
     snprintf(line, sizeof line, "%s--dataset_name science_qa_img --metric mmmu_score", command);

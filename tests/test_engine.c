@@ -221,7 +221,12 @@ static void test_run_errors(vp_engine *engine) {
     REFUSE(r.ids[7] = -1, r.ids[7] = good.ids[7], "a negative id", "input_ids", 7);
     REFUSE(r.ids[39] = 720, r.ids[39] = good.ids[39], "an id without embedding", "input_ids", 39);
     REFUSE(r.index[143] = PROMPT, r.index[143] = -100, "an image position behind the prompt", "image_input_idx", 143);
+    REFUSE(r.request.timing = (vp_timing)3, r.request.timing = VP_TIMING_STAGE, "timing 3", "timing", -1);
+    REFUSE(r.request.timing = (vp_timing)-1, r.request.timing = VP_TIMING_STAGE, "timing -1", "timing", -1);
+    REFUSE(r.request.launch_capacity = -1, r.request.launch_capacity = 0, "a negative room for launches", "launches", -1);
+    REFUSE(r.request.launch_capacity = 1, r.request.launch_capacity = 0, "room for launches that is not there", "launches", -1);
     check_case("run after refusals");
+    CHECK_INT(vp_engine_broken(engine), 0);
     run_on(engine, &r);
     CHECK(same_output(&r, &good));
     r.request.max_new_tokens = NEW + 1; /* the last position of the engine is usable */
@@ -334,6 +339,199 @@ static void test_times(vp_engine *engine) {
         CHECK(sum > total / 2 && sum <= total);
         CHECK(steps > 0 && steps == r.reply.times.device_ns[VP_STAGE_DECODE]);
         run_free(&r);
+    }
+}
+/* how a request is timed changes no bit of its reply, and each mode tells what it promises and nothing else */
+static void test_timing_off(vp_engine *engine, const run *stage, run *r) {
+    const vp_stage_times *t = &r->reply.times, *other = &stage->reply.times;
+    r->request.timing = VP_TIMING_OFF;
+    run_on(engine, r);
+    CHECK(same_output(r, stage));
+    CHECK_INT(t->stamps, 0);
+    CHECK_INT(t->has_kernels, 0);
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        CHECK(t->wall_ns[s] == 0 && t->device_ns[s] == 0 && t->kernel_ns[s] == 0);
+        CHECK_INT(t->ran[s], other->ran[s]);
+        CHECK(t->launches[s] == other->launches[s] && t->flops[s] == other->flops[s] && t->bytes[s] == other->bytes[s]);
+    }
+    for (int i = 0; i < NEW - 1; i++) CHECK_INT(r->step_ns[i], 0);
+}
+static void check_launches(const run *r, const vp_launch *launches) {
+    const vp_stage_times *t = &r->reply.times;
+    int64_t sum[VP_STAGE_COUNT], count[VP_STAGE_COUNT], end = 0;
+    uint64_t flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
+    int step = 0;
+    memset(sum, 0, sizeof sum);
+    memset(count, 0, sizeof count);
+    memset(flops, 0, sizeof flops);
+    memset(bytes, 0, sizeof bytes);
+    for (int64_t i = 0; i < r->reply.launch_count; i++) {
+        const vp_launch *l = &launches[i];
+        CHECK(l->name && l->name[0] && l->ns >= 0 && l->begin_ns >= end);
+        if (!CHECK(l->stage > VP_STAGE_PREPROCESS && l->stage <= VP_STAGE_DECODE)) return;
+        CHECK(l->stage == VP_STAGE_DECODE ? l->step == step || l->step == step + 1 : l->step == 0 && step == 0);
+        step = l->step;
+        end = l->begin_ns + l->ns;
+        sum[l->stage] += l->ns;
+        count[l->stage]++;
+        flops[l->stage] += l->flops;
+        bytes[l->stage] += l->bytes;
+    }
+    CHECK_INT(step, r->reply.token_count - 1);
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        CHECK_INT(sum[s], t->kernel_ns[s]);
+        CHECK_INT(count[s], t->launches[s]);
+        CHECK(flops[s] == (uint64_t)t->flops[s] && bytes[s] == (uint64_t)t->bytes[s]);
+        CHECK(t->kernel_ns[s] <= t->device_ns[s]);
+        if (count[s] > 2) CHECK(t->kernel_ns[s] > 0);
+    }
+}
+static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
+    enum { ROOM = 8192, FEW = 5 };
+    vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches), few[FEW + 1], untouched;
+    int64_t all;
+    r->request.timing = VP_TIMING_KERNEL;
+    r->request.launches = launches;
+    r->request.launch_capacity = ROOM;
+    run_on(engine, r);
+    all = r->reply.launch_count;
+    CHECK(same_output(r, stage));
+    CHECK(!memcmp(r->features, stage->features, WINDOWS * 128 * sizeof(float)) || !r->request.views);
+    CHECK(!memcmp(r->block_mean, stage->block_mean, BLOCKS * 128 * sizeof(float)));
+    CHECK_INT(r->reply.times.has_kernels, 1);
+    if (!CHECK(all > 0 && all <= ROOM)) return;
+    check_launches(r, launches);
+    CHECK_INT(r->reply.times.stamps, stage->reply.times.stamps + 2 * all);
+    for (int s = 0; s < VP_STAGE_COUNT; s++)
+        CHECK(r->reply.times.launches[s] == stage->reply.times.launches[s] && r->reply.times.flops[s] == stage->reply.times.flops[s]);
+    memset(&untouched, 0x5a, sizeof untouched);
+    few[FEW] = untouched;
+    r->request.launches = few;
+    r->request.launch_capacity = FEW;
+    run_on(engine, r);
+    CHECK_INT(r->reply.launch_count, all);
+    CHECK(!memcmp(&few[FEW], &untouched, sizeof untouched));
+    for (int i = 0; i < FEW; i++) CHECK(few[i].name == launches[i].name && few[i].flops == launches[i].flops && few[i].stage == launches[i].stage);
+    r->request.launches = launches;
+    r->request.launch_capacity = ROOM;
+    r->request.ignore_eos = 0;
+    r->request.eos_id = stage->tokens[1];
+    run_on(engine, r);
+    CHECK(r->reply.token_count <= 2 && r->reply.launch_count < all);
+    check_launches(r, launches);
+    r->request.timing = VP_TIMING_STAGE; /* and nothing of it is left */
+    r->request.ignore_eos = 1;
+    few[0] = launches[0] = untouched;
+    run_on(engine, r);
+    CHECK(same_output(r, stage));
+    CHECK(r->reply.launch_count == 0 && r->reply.times.has_kernels == 0 && r->reply.times.kernel_ns[VP_STAGE_PREFILL] == 0);
+    CHECK(!memcmp(&launches[0], &untouched, sizeof untouched));
+    free(launches);
+}
+static void test_timing(vp_engine *engine) {
+    for (int views = 0; views < 2; views++) {
+        run stage, other;
+        int64_t start, total, ran = 0, cost;
+        run_new(&stage, views);
+        check_case("timing by stages, views %d", views);
+        start = vp_clock_ns();
+        run_on(engine, &stage);
+        total = vp_clock_ns() - start;
+        for (int s = 0; s < VP_STAGE_COUNT; s++) {
+            ran += stage.reply.times.ran[s];
+            CHECK(s == VP_STAGE_DECODE || stage.reply.times.wall_ns[s] == stage.reply.times.device_ns[s]);
+        }
+        CHECK_INT(stage.reply.times.stamps, 1 + ran + NEW - 1); /* the beginning, the end of each stage, each decoded token */
+        CHECK_INT(stage.reply.times.has_kernels, 0);
+        CHECK_INT(stage.reply.launch_count, 0);
+        cost = vp_engine_stamp_cost_ns(engine);
+        CHECK(cost >= 0 && cost < 20000);
+        CHECK(cost * stage.reply.times.stamps * 1000 <= total);
+        if (getenv("VERBOSE")) printf("%lld stamps of %lld ns in %lld ns\n", (long long)stage.reply.times.stamps, (long long)cost, (long long)total);
+        check_case("timing off, views %d", views);
+        run_new(&other, views);
+        test_timing_off(engine, &stage, &other);
+        check_case("timing by kernels, views %d", views);
+        test_timing_kernel(engine, &stage, &other);
+        CHECK_INT(vp_engine_broken(engine), 0);
+        run_free(&stage);
+        run_free(&other);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ telemetry */
+static void put(const char *root, const char *path, const char *text) {
+    char name[512];
+    FILE *f;
+    snprintf(name, sizeof name, "%s%s", root, path);
+    for (char *slash = strchr(name + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        (void)mkdir(name, 0755);
+        *slash = '/';
+    }
+    f = fopen(name, "w");
+    if (!CHECK(f)) return;
+    CHECK(fputs(text, f) >= 0);
+    CHECK(fclose(f) == 0);
+}
+/* a made-up /sys and /proc: what is told is read, what is not told or makes no sense is NaN, never 0 */
+static void test_telemetry(void) {
+    static const char root[] = "build/telemetry-test";
+    vp_telemetry t, untouched;
+    vp_error error;
+    check_case("telemetry of a CPU that tells all");
+    CHECK_INT(system("rm -rf build/telemetry-test"), 0);
+    put(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n");
+    put(root, "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n");
+    put(root, "/sys/devices/system/cpu/cpu2/online", "0\n"); /* off: no clock */
+    put(root, "/sys/devices/system/cpu/cpu3/cpufreq/scaling_cur_freq", "<unknown>\n");
+    put(root, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3900000\n");
+    put(root, "/sys/devices/system/cpu/cpu3/cpufreq/cpuinfo_max_freq", "3500000\n");
+    put(root, "/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "7\n");
+    put(root, "/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "5\n");
+    put(root, "/sys/class/thermal/thermal_zone0/type", "acpitz\n");
+    put(root, "/sys/class/thermal/thermal_zone0/temp", "99000\n");
+    put(root, "/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
+    put(root, "/sys/class/thermal/thermal_zone1/temp", "61500\n");
+    put(root, "/sys/class/thermal/thermal_zone2/type", "cpu-thermal\n");
+    put(root, "/sys/class/thermal/thermal_zone2/temp", "45000\n");
+    put(root, "/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 1000.500\nprocessor\t: 1\ncpu MHz\t\t: 1200.000\n");
+    CHECK_INT(vk_cpu_telemetry(root, &t, &error), VP_OK);
+    CHECK_NEAR(t.sm_clock_mhz, 2500, 1e-9);
+    CHECK_NEAR(t.sm_clock_max_mhz, 3900, 1e-9);
+    CHECK_NEAR(t.temperature_c, 61.5, 1e-9);
+    CHECK_NEAR(t.throttle_count, 12, 0);
+    CHECK(isnan(t.memory_clock_mhz) && isnan(t.memory_clock_max_mhz) && isnan(t.power_w) && isnan(t.power_limit_w) && isnan(t.utilisation_percent));
+    CHECK_INT(t.has_throttle_reasons, 0);
+    check_case("telemetry of a CPU that tells its clock in /proc/cpuinfo alone");
+    CHECK_INT(system("rm -rf build/telemetry-test/sys"), 0);
+    CHECK_INT(vk_cpu_telemetry(root, &t, &error), VP_OK);
+    CHECK_NEAR(t.sm_clock_mhz, 1100, 1e-9);
+    CHECK(isnan(t.sm_clock_max_mhz) && isnan(t.temperature_c) && isnan(t.throttle_count));
+    check_case("telemetry of a CPU that tells nothing");
+    put(root, "/proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50.00\ncpu MHz\t\t: none\ncpu MHz without a colon\n");
+    put(root, "/sys/class/thermal/thermal_zone0/type", "cpu-thermal\n");
+    put(root, "/sys/class/thermal/thermal_zone0/temp", "-274000\n");
+    memset(&untouched, 0x5a, sizeof untouched);
+    t = untouched;
+    CHECK_INT(vk_cpu_telemetry(root, &t, &error), VP_ERR_UNSUPPORTED);
+    CHECK(!memcmp(&t, &untouched, sizeof t) && error.text[0]);
+    CHECK_INT(system("rm -rf build/telemetry-test"), 0);
+    check_case("telemetry of this machine, and of a GPU that is not there");
+    if (vp_device_telemetry(-1, &t, &error) == VP_OK)
+        CHECK((isnan(t.sm_clock_mhz) || t.sm_clock_mhz > 0) && (isnan(t.temperature_c) || t.temperature_c > -100));
+    t = untouched;
+    CHECK_INT(vp_device_telemetry(0, &t, &error), VP_ERR_DEVICE);
+    CHECK_INT(vp_device_telemetry(-2, &t, NULL), VP_ERR_DEVICE);
+    CHECK(!memcmp(&t, &untouched, sizeof t));
+    check_case("names of throttle reasons");
+    CHECK_TEXT(vp_telemetry_throttle_name(0), "gpu_idle");
+    CHECK_TEXT(vp_telemetry_throttle_name(6), "hw_thermal_slowdown");
+    CHECK_TEXT(vp_telemetry_throttle_name(8), "display_clock_setting");
+    CHECK(!vp_telemetry_throttle_name(9) && !vp_telemetry_throttle_name(-1));
+    for (int bit = 0; bit < 9; bit++) { /* "slow.." and what slows are the same bits */
+        const char *name = vp_telemetry_throttle_name(bit);
+        CHECK_INT(VP_THROTTLE_SLOWED >> bit & 1u, strstr(name, "slow") || strstr(name, "cap"));
     }
 }
 /* a block that is off is the identity: NaN in all of its weights changes no bit; with the block on they show */
@@ -471,6 +669,7 @@ int main(void) {
     }
     test_open_errors();
     test_open();
+    test_telemetry();
     for (int i = 0; i < 2; i++) {
         vp_weights weights = i ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
         vp_engine_options o = options_of(weights, NULL, 2);
@@ -483,6 +682,7 @@ int main(void) {
         }
         test_eos(engine);
         test_times(engine);
+        test_timing(engine);
         test_history(engine);
         test_masked_block(engine);
         vp_engine_close(engine);

@@ -1,6 +1,7 @@
-/* test_faults.c - every call of the GPU runtime and of cuBLAS that a request makes fails once: the engine must say so with the right code, hold
- * nothing afterwards, and work again in a new engine. Runs on the emulated GPU (tests/cuda_on_cpu.h), whose n-th call of a kind can be made to
- * fail; with it machines without a GPU, with an old driver, an old or small GPU, or without cuBLAS.
+/* test_faults.c - every call of the GPU runtime and of cuBLAS that a request makes fails once: the engine must say so with the right code, serve
+ * the next request or say that it is broken, hold nothing afterwards, and work again in a new engine. Runs on the emulated GPU
+ * (tests/cuda_on_cpu.h), whose n-th call of a kind can be made to fail; with it machines without a GPU, with an old driver, an old or small GPU,
+ * without cuBLAS, or with another NVML. And what only a GPU has: timing by events of its own kinds, on a clock that tells each kernel exactly.
  * links: engine */
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
@@ -13,7 +14,7 @@ void cuda_on_cpu_fail(const char *what, int n);
 int cuda_on_cpu_live(void);
 long cuda_on_cpu_calls(const char *what);
 
-enum { NEW_TOKENS = 4, TEXT_TOKENS = 9, MOST_OF_A_KIND = 12 };
+enum { NEW_TOKENS = 4, TEXT_TOKENS = 9, MOST_OF_A_KIND = 9 };
 static vp_model_config config;
 static float *pixels, *masks;
 static int32_t ids[512], index_of[144], all_blocks[64];
@@ -36,84 +37,299 @@ static void make_request(void) {
     for (int i = 0; i < 144; i++) index_of[i] = i;
     for (int i = 0; i < config.block_count; i++) all_blocks[i] = i;
 }
-static vp_result open_engine(vp_engine **engine, vp_error *error) {
+static vp_result open_engine(vp_engine **engine, int32_t max_sequence, vp_error *error) {
     vp_engine_options options = vp_engine_options_default();
     options.config = &config;
     options.device = "cuda";
     options.threads = 1;
-    options.max_sequence = 320;
+    options.max_sequence = max_sequence;
     options.max_views = 1;
     return vp_engine_open(&options, engine, error);
 }
-static vp_result run_request(vp_engine *engine, int32_t *tokens, vp_error *error) {
+typedef struct answer { vp_reply reply; int32_t tokens[NEW_TOKENS]; int64_t step_ns[NEW_TOKENS]; } answer;
+static answer healthy;
+static vp_request request_of(vp_timing timing) {
     vp_request r;
-    vp_reply reply;
-    int64_t step_ns[NEW_TOKENS];
     memset(&r, 0, sizeof r);
-    memset(&reply, 0, sizeof reply);
     r.input_ids = ids; r.input_count = input_count;
     r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index_of; r.views = 1;
     r.top_k = 2; r.active_blocks = all_blocks; r.active_block_count = config.block_count;
     r.max_new_tokens = NEW_TOKENS; r.ignore_eos = 1; r.eos_id = -1;
-    reply.tokens = tokens; reply.step_ns = step_ns;
-    return vp_engine_run(engine, &r, &reply, error);
+    r.timing = timing;
+    return r;
 }
-/* a whole life of an engine: the first thing that goes wrong, and whether its error is told */
-static vp_result live(int32_t *tokens, vp_error *error) {
+static vp_result run_request(vp_engine *engine, const vp_request *r, answer *a, vp_error *error) {
+    memset(a, 0, sizeof *a);
+    a->reply.tokens = a->tokens;
+    a->reply.step_ns = a->step_ns;
+    return vp_engine_run(engine, r, &a->reply, error);
+}
+static int is_healthy(const answer *a) { return memcmp(a->tokens, healthy.tokens, sizeof healthy.tokens) == 0; }
+
+typedef struct life { answer a; int opened, broken, served_again, noted; } life;
+/* a whole life of an engine: the first thing that goes wrong, whether its error is told, and what the engine is good for then */
+static vp_result live(vp_timing timing, life *l, vp_error *error) {
     vp_engine *engine = NULL;
     vp_result result;
+    vp_request r = request_of(timing);
     memset(error, 0, sizeof *error);
-    result = open_engine(&engine, error);
-    if (result == VP_OK) result = run_request(engine, tokens, error);
-    if (result != VP_OK && engine) { /* a failed device stays failed: nothing later may look like a success */
-        int32_t again[NEW_TOKENS];
-        vp_error unused;
-        CHECK(run_request(engine, again, &unused) != VP_OK);
+    memset(l, 0, sizeof *l);
+    result = open_engine(&engine, 320, error);
+    l->opened = result == VP_OK;
+    if (result == VP_OK) result = run_request(engine, &r, &l->a, error);
+    if (l->opened) {
+        l->broken = vp_engine_broken(engine);
+        l->noted = vp_engine_device_note(engine)[0] != 0;
+    }
+    if (result != VP_OK && engine) {
+        answer again;
+        vp_error told;
+        vp_result second = run_request(engine, &r, &again, &told);
+        l->served_again = second == VP_OK && is_healthy(&again);
+        CHECK_INT(second, l->broken ? VP_ERR_DEVICE : VP_OK);
+        CHECK_INT(vp_engine_broken(engine), l->broken);
+        CHECK(vp_engine_stamp_cost_ns(engine) == -1 || !l->broken);
+        vp_engine_settle(engine);
     }
     vp_engine_close(engine);
     return result;
 }
 
-/* the n-th call of a kind fails, for each n of a healthy life (every one when they are few, else spread over it) */
-static void test_kind(const char *kind, const int32_t *healthy) {
+/* the n-th call of a kind fails, for each n of a healthy life (every one when they are few, else spread over it). Errors of some kinds break
+ * the device for good, and only those. */
+static void test_kind(const char *kind, vp_timing timing) {
+    int sticky = !strcmp(kind, "sync") || !strcmp(kind, "illegal"), recorded = !strcmp(kind, "graph") || !strcmp(kind, "launch") || !strcmp(kind, "gemm");
     vp_error error;
-    int32_t tokens[NEW_TOKENS];
+    life l;
     long calls, step;
-    int wrong_code = 0, silent = 0, leaked = 0;
-    check_case("failing %s", kind);
+    check_case("failing %s%s", kind, timing == VP_TIMING_KERNEL ? ", timing by kernels" : timing == VP_TIMING_OFF ? ", timing off" : "");
     cuda_on_cpu_reset(1);
-    if (!CHECK_INT(live(tokens, &error), VP_OK)) return;
+    if (!CHECK_INT(live(timing, &l, &error), VP_OK) || !CHECK(is_healthy(&l.a))) return;
     calls = cuda_on_cpu_calls(kind);
     if (!CHECK(calls > 0)) return;
     step = calls / MOST_OF_A_KIND + 1;
     for (long n = 1; n <= calls; n += step) {
         vp_result result;
+        int survived;
         cuda_on_cpu_reset((uint64_t)n);
         cuda_on_cpu_fail(kind, (int)n);
-        result = live(tokens, &error);
-        wrong_code += result != VP_ERR_DEVICE && result != VP_ERR_MEMORY;
-        silent += result != VP_OK && (error.where[0] == 0 || error.text[0] == 0);
-        leaked += cuda_on_cpu_live() != 0;
-        if (!check_note(result == VP_ERR_DEVICE || result == VP_ERR_MEMORY, __FILE__, __LINE__, "call %ld of %ld gave %d", n, calls, (int)result)) break;
+        result = live(timing, &l, &error);
+        survived = recorded && result == VP_OK && l.noted && is_healthy(&l.a); /* recording failed: the request did not need it */
+        if (!check_note(survived || result == VP_ERR_DEVICE || result == VP_ERR_MEMORY, __FILE__, __LINE__, "call %ld of %ld gave %d", n, calls,
+                        (int)result)) break;
+        CHECK(survived || (error.where[0] && error.text[0]));
+        CHECK(result != VP_ERR_MEMORY || !strcmp(kind, "alloc") || !strcmp(kind, "host"));
+        CHECK(result == VP_ERR_MEMORY || (strcmp(kind, "alloc") && strcmp(kind, "host")));
+        if (l.opened && !survived)
+            check_note(l.broken == sticky && l.served_again == !sticky, __FILE__, __LINE__, "call %ld of %ld: broken %d, served again %d", n, calls,
+                       l.broken, l.served_again);
         if (!check_note(cuda_on_cpu_live() == 0, __FILE__, __LINE__, "call %ld of %ld left %d behind", n, calls, cuda_on_cpu_live())) break;
+        if (n + step > calls) { /* a new engine of the same process starts clean; the last one is the hardest */
+            CHECK_INT(live(timing, &l, &error), VP_OK);
+            CHECK(is_healthy(&l.a) && !l.noted);
+        }
     }
-    CHECK_INT(wrong_code, 0);
-    CHECK_INT(silent, 0);
-    CHECK_INT(leaked, 0);
-    cuda_on_cpu_reset(1);
-    CHECK_INT(live(tokens, &error), VP_OK); /* the next engine starts clean */
-    CHECK(memcmp(tokens, healthy, sizeof tokens) == 0);
     CHECK_INT(cuda_on_cpu_live(), 0);
+}
+/* a decode step cannot be recorded, at any of the three calls that it takes: told by a note, and no request fails then or later */
+static void test_no_recording(void) {
+    for (int n = 1; n <= 3; n++) {
+        vp_engine *engine = NULL;
+        vp_error error;
+        answer a;
+        vp_request r = request_of(VP_TIMING_STAGE);
+        check_case("recording fails at call %d", n);
+        cuda_on_cpu_reset(1);
+        cuda_on_cpu_fail("graph", n);
+        if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
+        for (int i = 0; i < 2; i++) {
+            CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+            CHECK(is_healthy(&a));
+            CHECK_INT(a.reply.times.launches[VP_STAGE_DECODE], healthy.reply.times.launches[VP_STAGE_DECODE]);
+        }
+        CHECK_INT(cuda_on_cpu_calls("graph"), n); /* and it is not tried again */
+        CHECK(strstr(vp_engine_device_note(engine), "not replayed as a graph: cuda") != NULL);
+        CHECK_INT(vp_engine_broken(engine), 0);
+        vp_engine_close(engine);
+        CHECK_INT(cuda_on_cpu_live(), 0);
+    }
+}
+
+/* The emulated clock gives each operation its time, so kernels that follow each other without the host waiting fill their stage exactly. */
+static void test_timing(void) {
+    enum { ROOM = 4096 };
+    vp_engine *engine = NULL;
+    vp_error error;
+    answer stage, other;
+    vp_request r = request_of(VP_TIMING_STAGE);
+    vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches);
+    long events, before;
+    int64_t all;
+    check_case("timing by stages");
+    cuda_on_cpu_reset(1);
+    if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
+    CHECK_INT(run_request(engine, &r, &stage, &error), VP_OK); /* records the step */
+    before = cuda_on_cpu_calls("event");
+    CHECK_INT(run_request(engine, &r, &stage, &error), VP_OK);
+    events = cuda_on_cpu_calls("event") - before;
+    CHECK(is_healthy(&stage));
+    CHECK_INT(stage.reply.times.stamps, 1 + 7 + NEW_TOKENS - 1 + 1); /* begin, stages up to sample, steps, the host's end of decode */
+    CHECK_INT(stage.reply.times.has_kernels, 0);
+    for (int s = VP_STAGE_H2D; s <= VP_STAGE_DECODE; s++) CHECK(stage.reply.times.device_ns[s] > 0 && stage.reply.times.wall_ns[s] > 0);
+    check_case("timing off");
+    r.timing = VP_TIMING_OFF;
+    before = cuda_on_cpu_calls("event");
+    CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
+    CHECK(is_healthy(&other));
+    CHECK_INT(other.reply.times.stamps, 0);
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        CHECK(other.reply.times.device_ns[s] == 0 && other.reply.times.wall_ns[s] == 0);
+        CHECK(other.reply.times.ran[s] == stage.reply.times.ran[s] && other.reply.times.launches[s] == stage.reply.times.launches[s]);
+    }
+    for (int i = 0; i < NEW_TOKENS; i++) CHECK_INT(other.step_ns[i], 0);
+    /* what is left: an event for each token, and those of the copies; none is asked for its time */
+    CHECK_INT(events - (cuda_on_cpu_calls("event") - before), 1 + 7 - 1 + 7 + (NEW_TOKENS - 1) + 1);
+    check_case("timing by kernels");
+    r.timing = VP_TIMING_KERNEL;
+    r.launches = launches;
+    r.launch_capacity = ROOM;
+    before = cuda_on_cpu_calls("graph");
+    CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
+    CHECK_INT(cuda_on_cpu_calls("graph"), before);
+    CHECK(is_healthy(&other));
+    all = other.reply.launch_count;
+    CHECK(all > 100 && all <= ROOM);
+    CHECK_INT(other.reply.times.stamps, stage.reply.times.stamps + 2 * all);
+    CHECK_INT(other.reply.times.has_kernels, 1);
+    for (int64_t i = 0, sum = 0; i < all && i < ROOM; i++) {
+        CHECK(launches[i].name && launches[i].ns > 0 && (!i || launches[i].begin_ns + 100 >= launches[i - 1].begin_ns + launches[i - 1].ns));
+        sum += launches[i].ns;
+        if (i == all - 1) {
+            for (int s = 0; s < VP_STAGE_COUNT; s++) sum -= other.reply.times.kernel_ns[s];
+            CHECK_INT(sum, 0);
+        }
+    }
+    for (int s = VP_STAGE_H2D; s <= VP_STAGE_DECODE; s++) {
+        double device = (double)other.reply.times.device_ns[s], tokens = s == VP_STAGE_DECODE ? NEW_TOKENS - 1 : s == VP_STAGE_SAMPLE;
+        CHECK_INT(other.reply.times.launches[s], stage.reply.times.launches[s]);
+        device -= tokens * 2000; /* what is no launch: the copy of a token to the host */
+        if (s == VP_STAGE_PREFILL || s == VP_STAGE_DECODE) CHECK(other.reply.times.kernel_ns[s] <= other.reply.times.device_ns[s]);
+        else CHECK_NEAR((double)other.reply.times.kernel_ns[s], device, 0.001 * device + 200);
+    }
+    check_case("timing by kernels, ended by EOS while the next step is under way");
+    r.ignore_eos = 0;
+    r.eos_id = healthy.tokens[1];
+    CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
+    CHECK(other.reply.token_count <= 2 && other.reply.ended_by_eos);
+    CHECK(other.reply.launch_count < all);
+    for (int s = 0; s < VP_STAGE_COUNT; s++) other.reply.launch_count -= other.reply.times.launches[s];
+    CHECK_INT(other.reply.launch_count, 0);
+    check_case("what a stamp costs");
+    vp_engine_settle(engine);
+    CHECK(vp_engine_stamp_cost_ns(engine) > 0);
+    CHECK_INT(vp_engine_broken(engine), 0);
+    vp_engine_close(engine);
+    CHECK_INT(cuda_on_cpu_live(), 0);
+    free(launches);
+}
+/* a GPU too small for the longest request: the numbers are told, and a shorter one then opens and is served */
+static void test_memory(void) {
+    vp_engine *engine = NULL;
+    vp_error error;
+    answer a;
+    char bytes[32];
+    uint64_t needed;
+    vp_request r = request_of(VP_TIMING_STAGE);
+    check_case("memory of a GPU");
+    cuda_on_cpu_reset(1);
+    if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
+    needed = vp_engine_bytes(engine);
+    vp_engine_close(engine);
+    snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)needed - 1);
+    setenv("CUDA_ON_CPU_MEMORY", bytes, 1);
+    cuda_on_cpu_reset(1);
+    engine = NULL;
+    CHECK_INT(open_engine(&engine, 320, &error), VP_ERR_MEMORY);
+    CHECK(!engine);
+    CHECK_TEXT(error.where, "engine memory");
+    if (!CHECK(strstr(error.text, "weights need ") && strstr(error.text, "buffers ") && strstr(error.text, "(320 positions, 1 views)") &&
+               strstr(error.text, "are free on the GPU; smaller: fewer crops"))) printf("  said: %s\n", error.text);
+    CHECK_INT(cuda_on_cpu_live(), 0);
+    if (!CHECK_INT(open_engine(&engine, input_count + NEW_TOKENS, &error), VP_OK)) return;
+    CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+    CHECK(is_healthy(&a));
+    vp_engine_close(engine);
+    setenv("CUDA_ON_CPU_MEMORY", "100000", 1);
+    cuda_on_cpu_reset(1);
+    CHECK_INT(open_engine(&engine, 1, &error), VP_ERR_MEMORY);
+    CHECK(strstr(error.text, "the weights alone do not fit") != NULL);
+    unsetenv("CUDA_ON_CPU_MEMORY");
+    cuda_on_cpu_reset(1);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ telemetry */
+static void nvml(const char *setting) {
+    setenv("CUDA_ON_CPU_NVML", setting, 1);
+    cuda_on_cpu_reset(1);
+}
+static void refuse_telemetry(const char *setting, int32_t device, vp_result code, const char *reason) {
+    vp_telemetry t, untouched;
+    vp_error error;
+    check_case("telemetry, NVML=%s, device %d", setting, (int)device);
+    memset(&untouched, 0x5a, sizeof untouched);
+    t = untouched;
+    nvml(setting);
+    CHECK_INT(vp_device_telemetry(device, &t, &error), code);
+    CHECK(!memcmp(&t, &untouched, sizeof t));
+    if (!CHECK(strstr(error.text, reason) != NULL)) printf("  said: %s: %s\n", error.where, error.text);
+}
+static void test_telemetry(void) {
+    vp_telemetry t;
+    vp_error error;
+    check_case("telemetry of two devices that NVML has in another order");
+    setenv("CUDA_ON_CPU_DEVICES", "2", 1);
+    setenv("CUDA_ON_CPU_THROTTLE", "0x44", 1);
+    for (int i = 0; i < 2; i++) {
+        nvml("");
+        CHECK_INT(vp_device_telemetry(i, &t, &error), VP_OK);
+        CHECK(t.sm_clock_mhz == 1500 + i && t.sm_clock_max_mhz == 1980 + i && t.memory_clock_mhz == 2600 + i && t.memory_clock_max_mhz == 2619 + i);
+        CHECK_NEAR(t.power_w, 350.5 + i, 1e-9);
+        CHECK_NEAR(t.power_limit_w, 700.0 + i, 1e-9);
+        CHECK(t.temperature_c == 41 + i && t.utilisation_percent == 73 + i && isnan(t.throttle_count));
+        CHECK(t.has_throttle_reasons == 1 && t.throttle_reasons == 0x44 && (t.throttle_reasons & VP_THROTTLE_SLOWED));
+    }
+    unsetenv("CUDA_ON_CPU_THROTTLE");
+    refuse_telemetry("", 2, VP_ERR_DEVICE, "there is no device 2");
+    unsetenv("CUDA_ON_CPU_DEVICES");
+    check_case("telemetry of a driver that tells less");
+    nvml("nvmlDeviceGetPowerUsage,nvmlDeviceGetClockInfo=3,nvmlDeviceGetTemperature=15,nvmlDeviceGetCurrentClocksEventReasons=3");
+    CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
+    CHECK(isnan(t.power_w) && isnan(t.sm_clock_mhz) && isnan(t.memory_clock_mhz) && isnan(t.temperature_c) && !t.has_throttle_reasons);
+    CHECK(t.sm_clock_max_mhz == 1980 && t.power_limit_w > 0 && t.utilisation_percent == 73);
+    check_case("telemetry of a driver with the old name of throttle reasons");
+    nvml("nvmlDeviceGetCurrentClocksEventReasons");
+    CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
+    CHECK(t.has_throttle_reasons == 1 && t.throttle_reasons == 0);
+    nvml("nvmlDeviceGetCurrentClocksEventReasons,nvmlDeviceGetCurrentClocksThrottleReasons");
+    CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
+    CHECK_INT(t.has_throttle_reasons, 0);
+    refuse_telemetry("0", 0, VP_ERR_UNSUPPORTED, "libnvidia-ml.so.1");
+    refuse_telemetry("nvmlInit_v2", 0, VP_ERR_UNSUPPORTED, "lacks a function");
+    refuse_telemetry("nvmlInit_v2=15", 0, VP_ERR_UNSUPPORTED, "cannot start: GPU is lost (status 15)");
+    refuse_telemetry("nvmlInit_v2=15,nvmlErrorString", 0, VP_ERR_UNSUPPORTED, "status 15");
+    refuse_telemetry("nvmlDeviceGetHandleByPciBusId_v2=6", 0, VP_ERR_UNSUPPORTED, "does not know the device at 0000:10:00.0");
+    unsetenv("CUDA_ON_CPU_NVML");
+    cuda_on_cpu_reset(1);
 }
 
 /* a machine described by environment variables refuses with one reason, by the code, and holds nothing */
 static void test_machine(const char *name, const char *value, vp_result code, const char *reason) {
     vp_error error;
-    int32_t tokens[NEW_TOKENS];
+    life l;
     check_case("%s=%s", name, value);
     setenv(name, value, 1);
     cuda_on_cpu_reset(1);
-    CHECK_INT(live(tokens, &error), code);
+    CHECK_INT(live(VP_TIMING_STAGE, &l, &error), code);
     if (!CHECK(strstr(error.text, reason) != NULL || strstr(error.where, reason) != NULL)) printf("  said: %s: %s\n", error.where, error.text);
     CHECK_INT(cuda_on_cpu_live(), 0);
     unsetenv(name);
@@ -121,21 +337,28 @@ static void test_machine(const char *name, const char *value, vp_result code, co
 }
 
 int main(void) {
-    static const char *const kinds[] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas" };
+    static const char *const kinds[] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas", "illegal" };
     vp_error error;
-    int32_t healthy[NEW_TOKENS], tokens[NEW_TOKENS];
+    life l;
     make_request();
     check_case("a healthy life, under several schedules");
     cuda_on_cpu_reset(1);
-    CHECK_INT(live(healthy, &error), VP_OK);
+    CHECK_INT(live(VP_TIMING_STAGE, &l, &error), VP_OK);
+    healthy = l.a;
     CHECK_INT(cuda_on_cpu_live(), 0);
     for (uint64_t seed = 2; seed <= 5; seed++) {
         cuda_on_cpu_reset(seed);
-        CHECK_INT(live(tokens, &error), VP_OK);
-        CHECK(memcmp(tokens, healthy, sizeof tokens) == 0);
+        CHECK_INT(live(seed % 2 ? VP_TIMING_OFF : VP_TIMING_KERNEL, &l, &error), VP_OK);
+        CHECK(is_healthy(&l.a));
         CHECK_INT(cuda_on_cpu_live(), 0);
     }
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) test_kind(kinds[i], healthy);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) test_kind(kinds[i], VP_TIMING_STAGE);
+    test_kind("event", VP_TIMING_KERNEL);
+    test_kind("event", VP_TIMING_OFF);
+    test_no_recording();
+    test_timing();
+    test_memory();
+    test_telemetry();
     test_machine("CUDA_ON_CPU_DEVICES", "0", VP_ERR_DEVICE, "no NVIDIA GPU");
     test_machine("CUDA_ON_CPU_DRIVER", "0", VP_ERR_DEVICE, "no NVIDIA driver");
     test_machine("CUDA_ON_CPU_DRIVER", "11040", VP_ERR_DEVICE, "too old: it serves CUDA 11.4");

@@ -654,6 +654,7 @@ static void test_rank(void) {
         {SLURM " SLURM_STEP_ID=0 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", "torchrun", "Slurm", 1, 2, 1, 2},
         {OMPI " " SLURM " SLURM_STEP_ID=3", "Open MPI", "Slurm", 3, 4, 1, 2},
         {OMPI " PMI_RANK=x", "Open MPI", "PMI", 3, 4, 1, 2},
+        {"RANK=0 WORLD_SIZE=2 PMI_RANK=x", "torchrun", "PMI", 0, 2, -1, -1},
         {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 " OMPI " " SLURM " SLURM_STEP_ID=0", "torchrun", "Open MPI", 0, 2, 0, -1},
         /* srun --mpi=pmi2: the local rank is Slurm's, when it speaks of the same ranks */
         {"PMI_RANK=5 PMI_SIZE=8 " SLURM " SLURM_STEP_ID=0", "PMI", "Slurm", 5, 8, 1, -1},

@@ -425,13 +425,22 @@ static void check_wilson(void) {
 
 /* what goldens have no row for */
 static void check_edges(void) {
-    static const char *const two[] = {"Cat", " cat "}, *const none[] = {""}, *const sigma[] = {"\xCE\xB1\xCF\x82"};
+    static const char *const two[] = {"Cat", " cat "}, *const none[] = {""}, *const sigma[] = {"\xCE\xB1\xCF\x82"},
+        *const late[] = {"\xCE\xB1\xCF\x83\xCE\xB1", "\xCE\xB1\xCF\x83\xCE\xB1", "x"};
     static char small[32], lines[40000];
     vp_score_sample s = vp_score_sample_default();
     vp_score_outcome o;
     int32_t index = 7;
     size_t distance = 7;
     double score = 7;
+    check_case("the VQA v2 evaluator lower-cases last: behind a deleted hyphen a capital sigma is not final");
+    CHECK_INT(vp_score_vqa_normalise("\xCE\xB1\xCE\xA3-\xCE\xB1 -", small, sizeof small, NULL), VP_OK);
+    CHECK_TEXT(small, "\xCE\xB1\xCF\x82\xCE\xB1");
+    CHECK_INT(vp_score_vqa_normalise_official("\xCE\xB1\xCE\xA3-\xCE\xB1 -", small, sizeof small, NULL), VP_OK);
+    CHECK_TEXT(small, "\xCE\xB1\xCF\x83\xCE\xB1");
+    CHECK_INT(vp_score_vqa_official("\xCE\xB1\xCE\xA3-\xCE\xB1 -", late, 3, hold.scratch, sizeof hold.scratch, &score), VP_OK);
+    CHECK_NEAR(score, (1.0 / 3 + 1.0 / 3 + 2.0 / 3) / 3, 1e-12);
+    score = 7;
     check_case("no score is a reason, not an error, and not a number");
     s.prediction = "x";
     CHECK_INT(vp_score_compute(VP_SCORE_EM, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);

@@ -210,6 +210,8 @@ static void test_percentile_interval(void) {
     CHECK_INT(vp_statistics_percentile_needs(95, 0.95), 72);
     CHECK_INT(vp_statistics_percentile_needs(99, 0.95), 368);
     CHECK_INT(vp_statistics_percentile_needs(1, 0.95), 368);
+    CHECK(vp_statistics_percentile_needs(1e-300, 0.95) == SIZE_MAX && vp_statistics_percentile_needs(1e-12, 0.95) > 300000000000000);
+    CHECK_INT(vp_statistics_percentile_needs(50, 1e-300), 1);
     check_case("intervals of percentiles: bad arguments, outputs untouched");
     low = high = -7;
     CHECK_INT(vp_statistics_percentile_interval(values, 100, 0, 0.95, &low, &high), VP_ERR_RANGE);

@@ -1,5 +1,7 @@
-/* bench_dataset.c: time and memory of a sweep over question and annotation files of VQA v2's validation size (214,354 questions, made up, 190 MB in
- * a temporary folder), 1000 samples and all of them. The images are missing, so that each point is a failed row: what is measured is the reading.
+/* bench_dataset.c: time and memory of planning and resuming. JSONL of 100,000 rows of 0.2 to 2 KB without images: sweep --plan of 1,000, 10,000
+ * and all of them, in 1 and in 9 configurations. Question and annotation files of VQA v2's validation size (214,354 questions, made up, 190 MB):
+ * 1,000 samples and all of them, whose images are missing, so that each point is a failed row and what is measured is the reading; then again, when
+ * all points are in the journal. Files lie in a temporary folder.
  * Runs $PROGRAM (default ./vlmprof). Build: cc -O2 tests/bench/bench_dataset.c */
 #define _DEFAULT_SOURCE
 #include <stdio.h>
@@ -10,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUESTIONS = 214354 };
+enum { QUESTIONS = 214354, ROWS = 100000 };
 static char folder[300];
 
 static FILE *create(const char *name) {
@@ -20,6 +22,15 @@ static FILE *create(const char *name) {
     f = fopen(path, "w");
     if (!f) { perror(path); exit(1); }
     return f;
+}
+static void make_rows(void) {
+    static const int pads[] = {60, 100, 400, 900, 1800};
+    FILE *f = create("rows.jsonl");
+    int i;
+    for (i = 0; i < ROWS; i++)
+        fprintf(f, "{\"id\": \"r%d\", \"question\": \"What stands beside number %d of the red umbrellas?\", \"answers\": [\"a bus\"], \"context\": \"%0*d\"}\n", i, i,
+                pads[i * 7 % 5], i);
+    if (fclose(f)) { perror(folder); exit(1); }
 }
 static void make_files(void) {
     static const char *const answers[] = {"yes", "no", "2", "red", "on the street"}, *const types[] = {"yes/no", "yes/no", "number", "other", "other"};
@@ -46,40 +57,57 @@ static double seconds_now(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
-static int bench(const char *name, const char *samples, const char *option, const char *value) {
-    const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
+/* want: the exit code; 1: all points failed, as they must without images */
+static int bench(const char *name, int want, const char *file, const char *samples, const char *const *more) {
+    const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof", *args[40];
     char data[400], out[400];
     struct rusage use;
     double start = seconds_now();
-    int status = 0;
+    int status = 0, count = 0;
     pid_t child;
-    snprintf(data, sizeof data, "%s/v2_OpenEnded_mscoco_val2014_questions.json", folder);
-    snprintf(out, sizeof out, "%s/out-%s-%s", folder, samples, option ? "strata" : "plain");
+    snprintf(data, sizeof data, "%s/%s", folder, file);
+    snprintf(out, sizeof out, "%s/out-%s", folder, samples);
+    args[count++] = program; args[count++] = "sweep"; args[count++] = "--synthetic"; args[count++] = "tiny"; args[count++] = "--data";
+    args[count++] = data; args[count++] = "--output_dir"; args[count++] = out; args[count++] = "--num_runs_per_sample"; args[count++] = "1";
+    args[count++] = "--num_samples"; args[count++] = samples;
+    while (*more) args[count++] = *more++;
+    args[count] = NULL;
     child = fork();
     if (child == 0) {
-        if (!freopen("/dev/null", "w", stderr)) _exit(127);
-        execl(program, program, "sweep", "--synthetic", "tiny", "--data", data, "--output_dir", out, "--tier_list", "low", "--top_k_list", "1",
-              "--num_runs_per_sample", "1", "--num_samples", samples, option, value, (char *)NULL);
+        if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(127);
+        execv(program, (char *const *)(size_t)args);
         _exit(127);
     }
-    if (wait4(child, &status, 0, &use) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 1) { /* 1: all points failed, as they must */
+    if (wait4(child, &status, 0, &use) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != want) {
         printf("%s: %s did not run: status %d\n", name, program, status);
         return 1;
     }
-    printf("%-44s %6.2f s, %6.1f MB at most (%d questions in the files)\n", name, seconds_now() - start, (double)use.ru_maxrss * 1024 / 1e6, QUESTIONS);
+    printf("%-56s %6.2f s, %6.1f MB at most\n", name, seconds_now() - start, (double)use.ru_maxrss * 1024 / 1e6);
+    fflush(stdout);
     return 0;
 }
 
 int main(void) {
+#define ONE "--tier_list", "low", "--top_k_list", "1"
+    static const char *const one[] = {ONE, NULL}, *const plan_one[] = {ONE, "--plan", NULL}, *const strata[] = {ONE, "--stratify_by", "answer_type", NULL},
+                      *const plan_nine[] = {"--top_k_list", "1", "2", "4", "--plan", NULL};
+    static const char vqa[] = "v2_OpenEnded_mscoco_val2014_questions.json";
     const char *base = getenv("TMPDIR");
     char command[400];
     int failed;
     snprintf(folder, sizeof folder, "%s/vlmprof-bench-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
     if (!mkdtemp(folder)) { perror(folder); return 1; }
+    make_rows();
     make_files();
-    failed = bench("VQA v2 val, 1000 samples", "1000", NULL, NULL);
-    failed |= bench("VQA v2 val, 1000 samples by answer_type", "1000", "--stratify_by", "answer_type");
-    failed |= bench("VQA v2 val, all samples and their rows", "214354", NULL, NULL);
+    failed = bench("JSONL, plan of 1,000 samples, 1 configuration", 0, "rows.jsonl", "1000", plan_one);
+    failed |= bench("JSONL, plan of 10,000 samples, 1 configuration", 0, "rows.jsonl", "10000", plan_one);
+    failed |= bench("JSONL, plan of 100,000 samples, 1 configuration", 0, "rows.jsonl", "100000", plan_one);
+    failed |= bench("JSONL, plan of 1,000 samples, 9 configurations", 0, "rows.jsonl", "1000", plan_nine);
+    failed |= bench("JSONL, plan of 100,000 samples, 9 configurations", 0, "rows.jsonl", "100000", plan_nine);
+    failed |= bench("VQA v2 val, plan of all 214,354 samples", 0, vqa, "214354", plan_one);
+    failed |= bench("VQA v2 val, 1,000 samples by answer_type and their rows", 1, vqa, "1000", strata);
+    failed |= bench("VQA v2 val, all samples and their rows", 1, vqa, "214354", one);
+    failed |= bench("VQA v2 val, all samples again: they are in the journal", 1, vqa, "214354", one);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command) != 0 || failed;
 }

@@ -1,0 +1,618 @@
+/* test_families.c: token counts of other model families (>>families). Every golden file is checked row by row and column by column; the rest are
+ * vectors of documents, properties, and one case per trap that ports of these rules fall into. */
+#define _DEFAULT_SOURCE 1 /* popen */
+#define VLMPROF_CORE
+#define VLMPROF_FAMILIES
+#define VLMPROF_IMPLEMENTATION
+#include "../vlmprof.h"
+#include "check.h"
+
+/* ------------------------------------------------------------------------------------------------------------- golden data */
+enum { FIELDS_MOST = 24 };
+/* cuts a line at its commas; returns the number of fields */
+static int cut(char *line, char **fields) {
+    int count = 0;
+    for (;;) {
+        char *comma = line + strcspn(line, ",\r\n");
+        const char end = *comma;
+        if (count < FIELDS_MOST) fields[count++] = line;
+        *comma = 0;
+        if (end != ',') return count;
+        line = comma + 1;
+    }
+}
+static int64_t number_or_none(const char *text) { return *text ? strtoll(text, NULL, 10) : -1; }
+
+static void check_row(const vp_family *family, char **field, int first, int line) {
+    vp_vision_count c;
+    const int refused = *field[first + 9] != 0;
+    vp_result result;
+    memset(&c, 0x5a, sizeof c);
+    result = vp_family_count(family, atoi(field[0]), atoi(field[1]), &c, NULL);
+    check_note((result != VP_OK) == refused, __FILE__, line, "line %d, %sx%s: result %d, golden error \"%s\"", line, field[0], field[1], (int)result, field[first + 9]);
+    if (refused || result != VP_OK) return;
+    {
+        const int64_t got[9] = {c.resized_width_px, c.resized_height_px, c.rows, c.cols, c.views, c.feature_tokens, c.separator_tokens, c.marker_tokens, c.total_tokens};
+        static const char *const names[9] = {"resized_width", "resized_height", "rows", "cols", "views", "features", "separators", "markers", "total"};
+        for (int i = 0; i < 9; i++)
+            check_note(got[i] == number_or_none(field[first + i]), __FILE__, line, "line %d, %sx%s: %s is %lld, expected %s", line, field[0], field[1], names[i],
+                       (long long)got[i], field[first + i]);
+    }
+}
+static int golden_rows, golden_bad;
+static void golden_file(const char *name) {
+    static vp_family family;
+    char relative[128], *header[FIELDS_MOST], *field[FIELDS_MOST], *text, *line, *next;
+    int fields, first, number = 1;
+    snprintf(relative, sizeof relative, "../shared/goldens/families/%s.csv", name); /* all rows; the copy has every sixth */
+    text = check_read(relative, NULL);
+    snprintf(relative, sizeof relative, "families/%s.csv", name);
+    if (!text) text = check_read(check_golden(relative), NULL);
+    if (!text) { check_skip(relative, "golden data not here"); return; }
+    check_case("golden %s", name);
+    next = text + strcspn(text, "\n");
+    *next++ = 0;
+    fields = cut(text, header);
+    first = fields - 10;
+    CHECK_TEXT(header[first], "resized_width");
+    for (line = next; *line; line = next) {
+        const vp_family_preset *preset = vp_family_find(name);
+        const int before = check_state.case_failed;
+        next = line + strcspn(line, "\n");
+        if (*next) *next++ = 0;
+        number++;
+        if (!CHECK_INT(cut(line, field), fields)) break;
+        if (!strcmp(header[2], "family")) preset = vp_family_find(field[2]);
+        if (!CHECK(preset != NULL)) break;
+        vp_family_default(preset, &family);
+        for (int i = 2; i < first; i++)
+            if (strcmp(header[i], "family")) {
+                CHECK_INT(vp_family_set(&family, header[i], field[i], NULL), VP_OK);
+                CHECK_TEXT(preset->keys[i - 2].name, header[i]);
+            }
+        if (strcmp(header[2], "family")) CHECK_INT(preset->column_count, first - 2);
+        check_row(&family, field, first, number);
+        golden_rows++;
+        golden_bad += check_state.case_failed != before;
+    }
+    CHECK(number > 40);
+    if (check_state.case_failed) printf("  %s: %d failing checks\n", name, check_state.case_failed);
+    free(text);
+}
+static const char *const golden_files[] = {
+    "qwen2_vl_hf", "qwen2_5_vl_hf", "qwen3_vl_hf", "qwen_vl_utils", "glm4v", "glm46v", "ernie4_5_vl", "paddleocr_vl", "minimax_m3_vl", "hunyuan_vl", "video_llama_3",
+    "kimi_k25", "gemma3", "gemma4", "internvl", "got_ocr2", "cohere2_vision", "aya_vision", "pixtral_hf", "mistral_common", "llama4", "mllama", "llava_next_hf",
+    "llava_next_original", "llava_onevision_hf", "idefics3_smolvlm", "molmo2", "phi4_multimodal", "ovis2_hf", "ovis2_original", "lfm2_vl", "minicpm_v_2_6",
+    "minicpm_v_4_6", "deepseek_vl2", "deepseek_ocr_unlimited_ocr", "deepseek_ocr2", "aria", "step3p7", "nemotron_h_omni", "perception_lm", "glm5_next",
+    "muse_glimmer", "granite_docling", "constant_families"};
+static void test_golden(void) {
+    for (size_t i = 0; i < sizeof golden_files / sizeof *golden_files; i++) golden_file(golden_files[i]);
+    printf("golden rows: %d, differing: %d\n", golden_rows, golden_bad);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- vectors */
+/* keys: "a=1 b=2" */
+static int open_family(vp_family *family, const char *name, const char *keys) {
+    const vp_family_preset *preset = vp_family_find(name);
+    char copy[256], *p = copy;
+    if (!CHECK(preset != NULL)) return 0;
+    vp_family_default(preset, family);
+    snprintf(copy, sizeof copy, "%s", keys);
+    while (*p) {
+        char *key = p, *value = strchr(p, '='), *end = p + strcspn(p, " ");
+        p = *end ? end + 1 : end;
+        *end = 0;
+        *value++ = 0;
+        if (!CHECK_INT(vp_family_set(family, key, value, NULL), VP_OK)) return 0;
+    }
+    return 1;
+}
+static vp_vision_count counted(const char *name, const char *keys, int32_t width, int32_t height) {
+    static vp_family family;
+    vp_vision_count c;
+    memset(&c, 0xff, sizeof c);
+    if (open_family(&family, name, keys)) vp_family_count(&family, width, height, &c, NULL);
+    return c;
+}
+static int64_t total(const char *name, const char *keys, int32_t width, int32_t height) { return counted(name, keys, width, height).total_tokens; }
+static int refused(const char *name, const char *keys, int32_t width, int32_t height) {
+    static vp_family family;
+    vp_vision_count c, before;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    memset(&c, 0x33, sizeof c);
+    before = c;
+    if (!open_family(&family, name, keys)) return 0;
+    result = vp_family_count(&family, width, height, &c, &error);
+    return result != VP_OK && !memcmp(&c, &before, sizeof c) && error.code == result && error.text[0];
+}
+
+typedef struct vector { const char *family, *keys; int32_t width, height; int64_t tokens; } vector;
+static const vector vectors[] = { /* of official tests, user reports, documentation */
+    {"molmo", "", 640, 480, 740}, {"molmo", "", 4032, 3024, 1196}, {"molmo", "", 1080, 1920, 1204}, {"molmo", "max_crops=36", 1920, 1080, 2644}, {"molmo", "", 336, 336,
+        316},
+    {"molmo2", "", 300, 300, 410}, {"molmo2", "", 2000, 1500, 982}, {"molmo2", "", 1920, 1080, 1189}, {"llava-next", "", 161, 184, 1128}, {"llava-next", "", 640, 480,
+        2340},
+    {"llava-onevision", "", 640, 480, 2929}, {"llava-onevision", "", 1920, 1080, 7269}, {"internvl3", "", 640, 480, 3330}, {"internvl3", "", 633, 633, 258},
+    {"internvl3", "", 634, 634, 1282}, {"qwen2-vl", "", 1300, 876, 1426}, {"qwen2-vl", "min_pixels=4096 max_pixels=262144", 1300, 876, 330}, {"qwen3.5", "", 4032, 3024,
+        11844},
+    {"qwen3.5", "max_pixels=1048576", 4032, 3024, 972}, {"qwen3-vl", "", 1481, 874, 1242}, {"qwen-vl-utils", "image_patch_size=16", 100, 100, 9}, {"glm-4.5v", "", 20,
+        20, 9},
+    {"glm-4.5v", "", 10, 300, 30}, {"glm-4.5v", "", 4000, 3000, 6030}, {"smolvlm", "", 512, 384, 862}, {"idefics3", "", 640, 480, 2227}, {"smolvlm2-2.2b", "", 500, 500,
+        1377 + 39},
+    {"gemma3", "do_pan_and_scan=1", 2500, 1000, 4 * 258}, {"gemma4", "", 900, 3, 282}, {"gemma4", "max_soft_tokens=1120", 1920, 1080, 1102}, {"mllama", "", 1920, 1080,
+        1},
+    {"llama4", "", 1920, 1080, 2322}, {"llama4", "", 1344, 1344, 2467}, {"phi-3.5-vision", "", 1300, 876, 757}, {"phi-3.5-vision", "num_crops=16", 1300, 876, 1921},
+    {"phi-3.5-vision", "", 2000, 300, 745}, {"phi-3.5-vision", "num_crops=16", 1080, 1920, 2377}, {"phi-3.5-vision", "num_crops=16", 1920, 1080, 2353},
+    {"phi-4-multimodal", "dynamic_hd=4", 3136, 3136, 1329}, {"phi-4-multimodal", "dynamic_hd=16", 3136, 3136, 4433}, {"phi-4-multimodal", "", 3136, 3136, 9585},
+    {"deepseek-vl2", "", 3000, 500, 1401}, {"deepseek-ocr", "", 1000, 1400, 903}, {"deepseek-ocr", "", 641, 640, 693}, {"pixtral", "", 1000, 700, 2816},
+    {"mistral-small-3.1", "", 4032, 3024, 2352}, {"minicpm-v-2.6", "", 2000, 500, 333}, {"minicpm-v-2.6", "", 500, 2000, 336}, {"minicpm-v-4.6", "", 1024, 1024, 442},
+    {"kimi-vl", "", 300, 200, 88}, {"kimi-vl", "", 4000, 3000, 1036}, {"kimi-k2.5", "", 4000, 3000, 4200}, {"ovis2", "", 1600, 800, 2314}, {"lfm2-vl", "", 571, 918, -1},
+    {"claude", "", 200, 200, 64}, {"claude", "", 1000, 1000, 1296}, {"claude", "", 1092, 1092, 1521}, {"claude", "", 1920, 1080, 1560}, {"claude", "", 4032, 3024, 1564},
+    {"claude", "", 3840, 2160, 1560}, {"claude-hi-res", "", 1920, 1080, 2691}, {"claude-hi-res", "", 3840, 2160, 4784}, {"claude-hi-res", "", 4032, 3024, 4740},
+    {"gpt-4o", "", 1024, 1024, 765}, {"gpt-4o", "", 2048, 4096, 1105}, {"gpt-4o", "", 640, 480, 425}, {"gpt-4o", "", 4032, 3024, 765}, {"openai_patches", "", 1024,
+        1024, 1024},
+    {"openai_patches", "", 1800, 2400, 1452}, {"openai_patches", "", 1920, 1080, 1508}, {"openai_patches", "patch_budget=2500 multiplier=1.2", 4032, 3024, 2942},
+    {"openai_patches", "patch_budget=10000 max_side=6000 multiplier=1.2", 4032, 3024, 11868}, {"gemini_2", "", 384, 384, 258}, {"gemini-3", "", 1920, 1080, 1101},
+    {"gemini-3", "", 4032, 3024, 1065}, {"gemini-3", "", 512, 512, 1090}, {"llava", "", 5, 9000, 576}, {"paligemma2", "", 5, 9000, 256}, {"aria", "", 3000, 10, 256}};
+static void test_vectors(void) {
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        const vector *v = &vectors[i];
+        check_case("vector %s %s %dx%d", v->family, v->keys, v->width, v->height);
+        if (v->tokens >= 0) CHECK_INT(total(v->family, v->keys, v->width, v->height), v->tokens);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- traps */
+static void check_grid(const char *family, const char *keys, int32_t width, int32_t height, int64_t rows, int64_t cols) {
+    const vp_vision_count c = counted(family, keys, width, height);
+    check_note(c.rows == rows && c.cols == cols, __FILE__, __LINE__, "%s %dx%d: %lld,%lld, expected %lld,%lld", family, width, height, (long long)c.rows,
+        (long long)c.cols,
+               (long long)rows, (long long)cols);
+}
+static void check_size(const char *family, const char *keys, int32_t width, int32_t height, int64_t resized_width, int64_t resized_height) {
+    const vp_vision_count c = counted(family, keys, width, height);
+    check_note(c.resized_width_px == resized_width && c.resized_height_px == resized_height, __FILE__, __LINE__, "%s %dx%d: %lldx%lld, expected %lldx%lld", family,
+               width, height, (long long)c.resized_width_px, (long long)c.resized_height_px, (long long)resized_width, (long long)resized_height);
+}
+static void test_traps(void) {
+    check_case("rounding half to even: 3024 / 32 = 94.5 is 94, 70 / 28 = 2.5 is 2");
+    check_size("qwen3-vl", "", 4032, 3024, 4032, 3008);
+    check_size("qwen2-vl", "", 70, 84, 56, 84);
+    check_case("double floor at the cap: a square of 3621 gives 127 x 127 units, one of 3622 all 128");
+    CHECK_INT(total("qwen2-vl", "", 3621, 3621), 16129);
+    CHECK_INT(total("qwen2-vl", "", 3622, 3622), 16384);
+    check_case("tiny sides: transformers rounds to 0 and enlarges, qwen-vl-utils clamps first");
+    check_size("qwen2-vl", "", 10, 2000, 28, 812);
+    check_size("qwen-vl-utils", "", 10, 2000, 28, 1988);
+    check_case("an aspect ratio over 200 is an error, 200 is none");
+    CHECK(refused("qwen2-vl", "", 1, 201) && refused("glm-4.5v", "", 14, 5700) && !refused("qwen2-vl", "", 1, 200));
+    check_case("class defaults are not checkpoint values");
+    CHECK_INT(total("qwen2-vl", "max_pixels=1003520", 4032, 3024), 1230);
+    CHECK_INT(total("qwen2-vl", "", 4032, 3024), 15552);
+    check_case("qwen-vl-utils: limits follow the patch unless they are set");
+    CHECK_INT(total("qwen-vl-utils", "image_patch_size=16", 50, 50), 4);
+    CHECK_INT(total("qwen-vl-utils", "image_patch_size=16 min_pixels=65536", 50, 50), 64);
+    CHECK(refused("qwen-vl-utils", "min_pixels=5000 max_pixels=4000", 100, 100));
+    check_case("GLM counts two frames: the limit is half the number");
+    CHECK(total("glm-4.5v", "", 6000, 6000) <= 6144 && total("glm-4.5v", "", 6000, 6000) > 6000);
+    check_case("Molmo: below the margin 1x1, at it the other side decides");
+    check_grid("molmo", "", 100, 2000, 1, 1);
+    check_grid("molmo", "", 113, 2000, 9, 1);
+    check_grid("molmo", "", 112, 500, 2, 1);
+    check_grid("molmo2", "", 100, 2000, 1, 1);
+    check_grid("molmo2", "", 112, 112, 1, 1);
+    check_case("Molmo: float32 decides the resized size");
+    CHECK_INT(counted("molmo", "max_crops=1", 640, 480).resized_height_px, 251);
+    check_case("Molmo: the language model does not see the overlap");
+    CHECK_INT(counted("molmo", "", 800, 600).feature_tokens, 1152);
+    check_case("InternVL: equal distances are decided in double");
+    check_grid("internvl3", "", 11, 60, 6, 1);
+    check_case("InternVL: the area rule is strict and of the candidate");
+    check_grid("internvl3", "", 633, 633, 1, 1);
+    check_grid("internvl3", "", 634, 634, 2, 2);
+    check_grid("internvl3", "", 1920, 1080, 2, 4);
+    check_case("LLaVA-NeXT: the original reads width first, transformers height first");
+    CHECK_INT(total("llava-next", "", 300, 200), 1464);
+    CHECK_INT(total("llava_next_original", "", 300, 200), 976);
+    CHECK_INT(total("llava-next", "", 160, 320), 888);
+    CHECK_INT(total("llava_next_original", "", 160, 320), 1776);
+    check_case("LLaVA-NeXT: canvases differ, too, where the short side truncates to 0");
+    CHECK_INT(total("llava-next", "", 1, 5000), 600);
+    CHECK_INT(total("llava_next_original", "", 1, 5000), 624);
+    check_case("LLaVA-NeXT: the original truncates without rounding to 7 places");
+    CHECK_INT(total("llava-next", "", 704, 396), 1948);
+    CHECK_INT(total("llava_next_original", "", 704, 396), 1850);
+    CHECK_INT(total("llava-next", "", 352, 110), 1360);
+    CHECK_INT(total("llava_next_original", "", 352, 110), 1262);
+    CHECK_INT(total("llava-next", "", 55, 88), 984);
+    CHECK_INT(total("llava_next_original", "", 55, 88), 1526);
+    check_case("select_best_resolution truncates products of doubles");
+    check_grid("llava-next", "", 2291, 1145, 1, 2);
+    check_grid("deepseek-vl2", "", 1606, 1070, 2, 3);
+    check_case("OneVision: Python's // of floats is not floor of the quotient");
+    CHECK_INT(total("llava-onevision", "", 585, 1929), 7254);
+    for (int i = 0; i < 200000; i++) { /* the remainder is the library's */
+        const double y = 1.1 + (double)(i * 7919 % 100003) / 30011.0, x = (double)(1 + i % 5000);
+        if (!CHECK(vp_impl_remainder(x, y) == fmod(x, y))) break;
+    }
+    check_case("unpadding is symmetrical: an odd leftover row stays");
+    CHECK_INT(counted("llava-next", "", 161, 184).separator_tokens, 24);
+    check_case("Idefics3 enlarges; the real code computes the other side again");
+    check_grid("idefics3", "", 100, 100, 4, 4);
+    check_grid("idefics3", "longest_edge=1000", 177, 119, 3, 3);
+    CHECK_INT(counted("idefics3", "longest_edge=728", 500, 500).views, 5);
+    check_case("Gemma 3 rounds half up, and only with pan and scan");
+    check_grid("gemma3", "do_pan_and_scan=1", 2500, 1000, 1, 3);
+    check_grid("gemma3", "", 2500, 1000, 0, 0);
+    check_grid("gemma3", "do_pan_and_scan=1", 1000, 833, 1, 2);
+    check_grid("gemma3", "do_pan_and_scan=1", 999, 833, 0, 0);
+    check_case("Gemma 4: a ratio over 280 is capped, not refused; rows of zero");
+    CHECK_INT(counted("gemma4", "", 5000, 1).feature_tokens, 280);
+    CHECK_INT(counted("gemma4", "", 3, 900).feature_tokens, 280);
+    check_case("Llama 3.2: one token in the sequence, keys for every tile");
+    CHECK_INT(counted("mllama", "", 1920, 1080).feature_tokens, 6404);
+    check_grid("mllama", "", 561, 560, 1, 2);
+    check_grid("mllama", "", 1700, 500, 1, 4);
+    check_case("Llama 4: no global tile for one tile");
+    CHECK_INT(total("llama4", "", 336, 336), 147);
+    CHECK_INT(total("llama4", "", 337, 336), 437);
+    check_case("Phi-4 refuses a side below 10 pixels");
+    CHECK(refused("phi-4-multimodal", "", 5000, 1));
+    check_case("Pixtral: transformers floors, mistral-common rounds half to even; a side of 0 is an error there, 1 here");
+    CHECK_INT(total("pixtral", "", 1744, 328), 780);
+    CHECK_INT(total("mistral_common", "", 1744, 328), 845);
+    CHECK_INT(total("pixtral", "", 1946, 1765), 3770);
+    CHECK_INT(total("mistral_common", "", 1946, 1765), 3835);
+    CHECK(refused("pixtral", "", 1, 5000));
+    CHECK_INT(counted("mistral_common", "", 1, 5000).cols, 1);
+    CHECK_INT(total("pixtral", "", 700, 3), 45);
+    check_case("MiniCPM-V: squares are decided by the last bit of a logarithm");
+    check_grid("minicpm-v-2.6", "", 1024, 1024, 2, 3);
+    check_grid("minicpm-v-2.6", "", 633, 633, 2, 1);
+    check_case("Kimi: padding comes after the limit; the first generation refuses long sides");
+    CHECK_INT(total("kimi-vl", "", 1800, 1800), 1089);
+    CHECK(refused("kimi-vl", "", 20, 8000) && !refused("kimi-k2.5", "", 20, 8000));
+    check_case("Ovis2: transformers transposes the tiles, the count stays");
+    check_grid("ovis2", "", 1600, 800, 4, 2);
+    check_grid("ovis2_original", "", 1600, 800, 2, 4);
+    CHECK_INT(total("ovis2", "", 1600, 800), total("ovis2_original", "", 1600, 800));
+    check_case("LFM2-VL: the split test uses rounded sides");
+    check_grid("lfm2-vl", "", 571, 918, 3, 2);
+    check_grid("lfm2-vl", "", 749, 702, 1, 1);
+    check_case("LFM2-VL: CPython's set order decides between equal grids");
+    check_grid("lfm2-vl", "min_tiles=4 max_tiles=4 max_image_tokens=128", 1050, 420, 1, 4);
+    check_case("Muse: CPython's set order decides for squares");
+    CHECK_INT(counted("muse_glimmer", "", 70, 70).feature_tokens, 9);
+    CHECK_INT(counted("muse_glimmer", "", 42, 42).feature_tokens, 1);
+    check_case("Aria: a canvas from the list, no global view");
+    CHECK_INT(counted("aria", "split_image=1 max_image_size=490", 1920, 1080).views, 8);
+    CHECK_INT(counted("aria", "", 1920, 1080).rows, -1);
+    check_case("DeepSeek-OCR: tiles above 640; an image that rounds to nothing is an error");
+    check_grid("deepseek-ocr", "", 640, 640, 1, 1);
+    check_grid("deepseek-ocr", "", 641, 640, 2, 2);
+    CHECK(refused("deepseek-ocr", "", 1, 5000));
+    check_case("DeepSeek-VL2 without cropping still has a local view");
+    CHECK_INT(total("deepseek-vl2", "cropping=0", 3000, 500), 421);
+    check_case("unpublished rules are errors, with a code of their own");
+    {
+        static vp_family family;
+        vp_vision_count c;
+        if (open_family(&family, "gemini_2", "")) CHECK_INT(vp_family_count(&family, 385, 10, &c, NULL), VP_ERR_UNSUPPORTED);
+        if (open_family(&family, "openai_patches", "")) CHECK_INT(vp_family_count(&family, 4000, 32, &c, NULL), VP_ERR_UNSUPPORTED);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- keys */
+static void test_keys(void) {
+    static vp_family family, before;
+    vp_error error = {VP_OK, -1, "", ""};
+    check_case("names: every preset finds itself, aliases are unique, case and - _ . do not matter");
+    for (int32_t i = 0; vp_family_at(i); i++) {
+        char words[200], *word;
+        CHECK(vp_family_find(vp_family_at(i)->name) == vp_family_at(i));
+        snprintf(words, sizeof words, "%s", vp_family_at(i)->aliases);
+        for (word = strtok(words, " "); word; word = strtok(NULL, " "))
+            check_note(vp_family_find(word) == vp_family_at(i), __FILE__, __LINE__, "alias %s of %s finds another", word, vp_family_at(i)->name);
+        CHECK_TEXT(vp_certainty_text(vp_family_at(i)->certainty), vp_family_at(i)->certainty == VP_CERTAINTY_EXECUTED ? "executed"
+                   : vp_family_at(i)->certainty == VP_CERTAINTY_NUMBERS ? "numbers" : vp_family_at(i)->certainty == VP_CERTAINTY_READ ? "read" : "documented");
+    }
+    CHECK(vp_family_find("Qwen2.5-VL") == vp_family_find("qwen2_5_vl") && vp_family_find("InternVL3") == vp_family_find("internvl"));
+    CHECK(!vp_family_find("") && !vp_family_find("qwen") && !vp_family_find("internvl3 internvl") && !vp_family_find("-") && !vp_family_at(-1));
+    check_case("an unknown key names the nearest and changes nothing");
+    vp_family_default(vp_family_find("internvl"), &family);
+    before = family;
+    CHECK_INT(vp_family_set(&family, "max_patch", "3", &error), VP_ERR_NOT_FOUND);
+    CHECK(strstr(error.text, "max_patches") != NULL);
+    check_case("bad values are refused and change nothing");
+    {
+        static const char *const bad[] = {"", "0", "-1", "1.5", "257", "x", "1x", "1e3", " 5", "99999999999999999999", "nan", "5."};
+        for (size_t i = 0; i < sizeof bad / sizeof *bad - 1; i++)
+            check_note(vp_family_set(&family, "max_patches", bad[i], NULL) == VP_ERR_RANGE, __FILE__, __LINE__, "\"%s\" was taken", bad[i]);
+        CHECK_INT(vp_family_set_number(&family, "max_patches", NAN, NULL), VP_ERR_RANGE);
+        CHECK(!memcmp(&family, &before, sizeof family));
+    }
+    vp_family_default(vp_family_find("gemma4"), &family);
+    CHECK_INT(vp_family_set(&family, "max_soft_tokens", "281", NULL), VP_ERR_RANGE);
+    vp_family_default(vp_family_find("aria"), &family);
+    CHECK_INT(vp_family_set(&family, "max_image_size", "491", NULL), VP_ERR_RANGE);
+    vp_family_default(vp_family_find("llava-next"), &family);
+    CHECK_INT(vp_family_set(&family, "preset", "llava", &error), VP_ERR_RANGE);
+    CHECK_INT(vp_family_set(&family, "preset", "granite_vision", NULL), VP_OK);
+    CHECK_INT(family.value[VP_SLOT_TILE], 384);
+    check_case("switches take 0, 1, false and true");
+    vp_family_default(vp_family_find("gemma3"), &family);
+    CHECK(vp_family_set(&family, "do_pan_and_scan", "true", NULL) == VP_OK && family.value[VP_SLOT_SPLIT] == 1);
+    CHECK(vp_family_set(&family, "do_pan_and_scan", "0", NULL) == VP_OK && family.value[VP_SLOT_SPLIT] == 0);
+    CHECK_INT(vp_family_set(&family, "do_pan_and_scan", "2", NULL), VP_ERR_RANGE);
+    CHECK(vp_family_set(&family, "min_ratio_to_activate", "1.2", NULL) == VP_OK && family.ratio == 1.2);
+    check_case("the caller's canvases");
+    {
+        static const int32_t one[1][2] = {{1, 1}}, bad[1][2] = {{1, 17}};
+        vp_family_default(vp_family_find("llava-next"), &family);
+        CHECK_INT(vp_family_set_canvases(&family, bad, 1, NULL), VP_ERR_RANGE);
+        CHECK_INT(vp_family_set_canvases(&family, one, 0, NULL), VP_ERR_RANGE);
+        CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_OK);
+        CHECK_INT(vp_family_set(&family, "size", "336", NULL), VP_OK); /* the list stays */
+        CHECK_INT(family.grid_count, 1);
+        vp_family_default(vp_family_find("internvl"), &family);
+        CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_ERR_UNSUPPORTED);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- properties */
+static uint64_t state = 20261121; /* the seed */
+static int32_t below(int32_t n) {
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int32_t)((state >> 33) % (uint64_t)n);
+}
+static int32_t any_side(void) { return 1 + below(1 << (1 + below(24))); }
+static void check_bounds(const vp_family *family, int32_t width, int32_t height) {
+    vp_vision_count c;
+    const char *name = family->preset->name;
+    if (vp_family_count(family, width, height, &c, NULL) != VP_OK) return;
+    check_note(c.feature_tokens > 0 && c.separator_tokens >= 0 && c.marker_tokens >= 0 && c.total_tokens > 0, __FILE__, __LINE__, "%s %dx%d: counts", name, width,
+        height);
+    check_note(c.total_tokens == c.feature_tokens + c.separator_tokens + c.marker_tokens || !strcmp(name, "mllama"), __FILE__, __LINE__, "%s %dx%d: sum", name, width,
+        height);
+    check_note(c.resized_width_px != 0 && c.resized_height_px != 0 && c.rows >= -1 && c.cols >= -1 && c.views != 0, __FILE__, __LINE__, "%s %dx%d: zero", name, width,
+        height);
+    if (!strcmp(family->preset->rule, "smart") && !strcmp(name, "qwen2_vl_hf"))
+        check_note(c.resized_width_px * c.resized_height_px <= family->value[VP_SLOT_MAX] || c.rows == 2 || c.cols == 2, __FILE__, __LINE__, "%s %dx%d: over the limit",
+            name, width, height);
+    if (!strcmp(family->preset->rule, "closest")) check_note(c.rows * c.cols <= family->value[VP_SLOT_MAX], __FILE__, __LINE__, "%s %dx%d: tiles", name, width, height);
+}
+static void test_properties(void) {
+    static vp_family family;
+    static const char *const turned[] = {"qwen2_vl_hf", "qwen3_vl_hf", "glm4v", "kimi_k25", "gemma4", "pixtral_hf", "mistral_common", "llama4", "mllama", "claude",
+        "openai_tiles",
+                                         "molmo", "molmo2", "nemotron_h_omni"};
+    check_case("extreme sizes: no overflow, no zero, sums hold (seed 20261121)");
+    for (int32_t i = 0; vp_family_at(i); i++) {
+        static const int32_t sides[] = {1, 2, 3, 27, 28, 111, 112, 113, 4096, 32768, 1048576, 16777215, 16777216};
+        const int count = (int)(sizeof sides / sizeof *sides);
+        vp_family_default(vp_family_at(i), &family);
+        for (int k = 0; k < count * count; k++) check_bounds(&family, sides[k / count], sides[k % count]);
+        for (int k = 0; k < 3000; k++) check_bounds(&family, any_side(), any_side());
+        CHECK(refused(vp_family_at(i)->name, "", 0, 5) && refused(vp_family_at(i)->name, "", 5, -1) && refused(vp_family_at(i)->name, "", 16777217, 5));
+    }
+    check_case("keys at their ends");
+    for (int32_t i = 0; vp_family_at(i); i++) {
+        for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++) {
+            static const double numbers[] = {0, 1, 2, 3, 13, 63, 256, 4096, 65535, 65536, 1e6, 16777216, 1099511627776.0};
+            for (size_t n = 0; n < sizeof numbers / sizeof *numbers && vp_family_at(i)->keys[k].name; n++) {
+                vp_family_default(vp_family_at(i), &family);
+                if (vp_family_set_number(&family, vp_family_at(i)->keys[k].name, numbers[n], NULL) != VP_OK) continue;
+                for (int turn = 0; turn < 40; turn++) {
+                    vp_vision_count c;
+                    vp_family_count(&family, any_side(), any_side(), &c, NULL);
+                }
+            }
+        }
+    }
+    check_case("turned images: the turned grid where the rule is symmetric");
+    for (size_t i = 0; i < sizeof turned / sizeof *turned; i++) {
+        vp_family_default(vp_family_find(turned[i]), &family);
+        for (int k = 0; k < 5000; k++) {
+            const int32_t w = 1 + below(4000), h = 1 + below(4000);
+            vp_vision_count a, b;
+            const vp_result first = vp_family_count(&family, w, h, &a, NULL), second = vp_family_count(&family, h, w, &b, NULL);
+            if (!strcmp(turned[i], "nemotron_h_omni") && (a.rows == b.cols ? 0 : a.rows * a.cols == b.rows * b.cols)) continue; /* evens its height first */
+            check_note(first == second && (first != VP_OK || strcmp(turned[i], "nemotron_h_omni") == 0 || (a.rows == b.cols && a.cols == b.rows && a.feature_tokens
+                == b.feature_tokens)),
+                       __FILE__, __LINE__, "%s %dx%d and turned", turned[i], w, h);
+        }
+    }
+    check_case("more tokens allowed never means fewer");
+    {
+        static const char *const grows[] = {"qwen2_vl_hf", "qwen3_vl_hf", "qwen_vl_utils", "glm4v", "ernie4_5_vl", "internvl", "kimi_k25", "glm5_next", "molmo",
+            "cohere2_vision", "claude"};
+        for (size_t i = 0; i < sizeof grows / sizeof *grows; i++) {
+            for (int k = 0; k < 300; k++) {
+                const int32_t w = 200 + below(3000), h = 200 + below(3000);
+                int64_t last = 0;
+                vp_family_default(vp_family_find(grows[i]), &family);
+                for (double limit = family.value[VP_SLOT_MAX] > 300 ? 1024 : 1; limit <= (double)vp_family_knob(&family)->fallback;
+                    limit *= family.value[VP_SLOT_MAX] > 300 ? 1.37 : 2) {
+                    vp_vision_count c;
+                    CHECK_INT(vp_family_set_number(&family, vp_family_knob(&family)->name, floor(limit), NULL), VP_OK);
+                    if (vp_family_set_number(&family, "min_pixels", 1, NULL) == VP_OK) {}
+                    if (vp_family_count(&family, w, h, &c, NULL) != VP_OK) continue;
+                    check_note(c.total_tokens >= last, __FILE__, __LINE__, "%s %dx%d at %.0f: %lld after %lld", grows[i], w, h, floor(limit), (long long)c.total_tokens,
+                        (long long)last);
+                    last = c.total_tokens;
+                }
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the other way */
+static void test_largest(void) {
+    static vp_family family;
+    static const int32_t photo[1][2] = {{4032, 3024}}, many[4][2] = {{100, 100}, {640, 480}, {1920, 1080}, {4032, 3024}};
+    static const struct { const char *name; int64_t tokens; } cases[] = {{"qwen3-vl", 1000}, {"qwen2-vl", 500}, {"internvl", 1800}, {"smolvlm", 500}, {"kimi-k2.5",
+        2000}, {"gemma4", 600},
+                                                                     {"pixtral", 1000}, {"phi-4-multimodal", 2000}, {"molmo", 800}, {"glm5_next", 1234}, {"claude", 700}};
+    int64_t value = 0;
+    int unlimited = -1;
+    vp_vision_count c;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        check_case("the largest limit of %s under %d tokens", cases[i].name, (int)cases[i].tokens);
+        vp_family_default(vp_family_find(cases[i].name), &family);
+        if (!CHECK_INT(vp_family_largest(&family, photo, 1, 1.0, cases[i].tokens, &value, &unlimited, NULL), VP_OK)) continue;
+        CHECK_INT(unlimited, 0);
+        CHECK_INT(vp_family_set_number(&family, vp_family_knob(&family)->name, (double)value, NULL), VP_OK);
+        CHECK(vp_family_count(&family, 4032, 3024, &c, NULL) == VP_OK && c.total_tokens <= cases[i].tokens);
+        if (strcmp(cases[i].name, "gemma4")) { /* whose next value is 1120 */
+            CHECK_INT(vp_family_set_number(&family, vp_family_knob(&family)->name, (double)value + 1, NULL), VP_OK);
+            CHECK(vp_family_count(&family, 4032, 3024, &c, NULL) != VP_OK || c.total_tokens > cases[i].tokens);
+        } else CHECK_INT(value, 560);
+    }
+    check_case("a share of several images; no value; no knob");
+    vp_family_default(vp_family_find("qwen3-vl"), &family);
+    CHECK_INT(vp_family_largest(&family, many, 4, 0.75, 2040, &value, &unlimited, NULL), VP_OK);
+    CHECK_INT(unlimited, 1);
+    CHECK_INT(vp_family_largest(&family, many, 4, 0.76, 2040, &value, &unlimited, NULL), VP_OK);
+    CHECK_INT(unlimited, 0);
+    CHECK_INT(vp_family_largest(&family, many, 4, NAN, 10, &value, &unlimited, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_family_largest(&family, many, 0, 1.0, 10, &value, &unlimited, NULL), VP_ERR_RANGE);
+    vp_family_default(vp_family_find("smolvlm"), &family); /* a view is 64 */
+    CHECK_INT(vp_family_largest(&family, many, 4, 1.0, 10, &value, &unlimited, NULL), VP_ERR_NOT_FOUND);
+    vp_family_default(vp_family_find("llava-1.5"), &family);
+    CHECK_INT(vp_family_largest(&family, many, 4, 1.0, 10, &value, &unlimited, NULL), VP_ERR_NOT_FOUND);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- checkpoints */
+static vp_result from_texts(vp_family *family, const char *preprocessor, const char *config, vp_error *error) {
+    static vp_json_node nodes[2][400];
+    static vp_json json[2];
+    const vp_json *files[3] = {NULL, NULL, NULL};
+    if (preprocessor && CHECK_INT(vp_json_parse(preprocessor, strlen(preprocessor), nodes[0], 400, &json[0], NULL, NULL), VP_OK)) files[0] = &json[0];
+    if (config && CHECK_INT(vp_json_parse(config, strlen(config), nodes[1], 400, &json[1], NULL, NULL), VP_OK)) files[2] = &json[1];
+    return vp_family_from_config(family, files, error);
+}
+static void test_config(void) {
+    static vp_family family;
+    static const struct { const char *preprocessor, *config, *name, *key; int64_t value; } good[] = {
+        {"{\"image_processor_type\": \"Qwen2VLImageProcessorFast\", \"size\": {\"shortest_edge\": 65536, \"longest_edge\": 1000000}, \"patch_size\": 16}",
+            "{\"model_type\": \"qwen3_vl_moe\"}",
+         "qwen3_vl_hf", "max_pixels", 1000000},
+        {"{\"image_processor_type\": \"Qwen2VLImageProcessor\", \"min_pixels\": 3136, \"max_pixels\": 12845056}", NULL, "qwen2_vl_hf", "max_pixels", 12845056},
+        {"{\"image_processor_type\": \"GotOcr2ImageProcessorFast\", \"max_patches\": 6, \"crop_to_patches\": true, \"size\": {\"height\": 448, \"width\": 448}}",
+            "{\"model_type\": \"internvl\"}",
+         "internvl", "max_patches", 6},
+        {NULL, "{\"model_type\": \"internvl_chat\", \"max_dynamic_patch\": 24, \"force_image_size\": 448}", "internvl", "max_patches", 24},
+        {"{\"image_processor_type\": \"PixtralImageProcessor\", \"size\": {\"longest_edge\": 1540}, \"patch_size\": {\"height\": 14, \"width\": 14}}",
+         "{\"model_type\": \"mistral3\", \"spatial_merge_size\": 2}", "mistral3_hf", "spatial_merge_size", 2},
+        {"{\"image_processor_type\": \"PixtralImageProcessor\"}", "{\"model_type\": \"llava\"}", "pixtral_hf", "longest_edge", 1024},
+        {"{\"image_processor_type\": \"Idefics3ImageProcessor\", "
+         "\"size\": {\"longest_edge\": 2048}, \"max_image_size\": {\"longest_edge\": 512}, \"do_image_splitting\": true}",
+         "{\"model_type\": \"idefics3\"}", "idefics3_smolvlm", "tile_size", 512},
+        {"{\"image_processor_type\": \"Gemma3ImageProcessor\", \"do_pan_and_scan\": null, \"pan_and_scan_max_num_crops\": 6}", "{\"model_type\": \"gemma3\"}", "gemma3",
+            "max_num_crops", 6},
+        {"{\"image_processor_type\": \"LlavaOnevisionImageProcessor\"}", "{\"model_type\": \"llava_onevision\", \"vision_aspect_ratio\": \"anyres_max_4\"}",
+            "llava_onevision_hf", "anyres_max", 4},
+        {"{\"image_processor_type\": \"Kimi_K25ImageProcessor\", \"media_proc_cfg\": {\"in_patch_limit\": 65536}}", "{\"model_type\": \"kimi_k25\"}", "kimi_k25",
+            "max_patches", 65536},
+        {NULL, "{\"model_type\": \"paligemma\", \"vision_config\": {\"image_size\": 448, \"patch_size\": 14}}", "paligemma_448", NULL, 1024},
+        {NULL, "{\"model_type\": \"llava\", \"vision_config\": {\"image_size\": 336, \"patch_size\": 14}}", "llava_1_5", NULL, 576}};
+    static const struct { const char *preprocessor, *config; vp_result result; } bad[] = {
+        {"{\"image_processor_type\": \"NoSuchImageProcessor\"}", "{\"model_type\": \"nosuch\"}", VP_ERR_NOT_FOUND}, {"{}", NULL, VP_ERR_NOT_FOUND},
+        {"{\"image_processor_type\": [1]}", "{\"model_type\": {}}", VP_ERR_NOT_FOUND},
+        {"{\"max_patches\": 1000000}", "{\"model_type\": \"internvl\"}", VP_ERR_RANGE}, {"{\"max_patches\": \"many\"}", "{\"model_type\": \"internvl\"}", VP_ERR_RANGE},
+        {"{\"size\": {\"height\": 224}}", "{\"model_type\": \"internvl\"}", VP_ERR_UNSUPPORTED}, {"{\"use_thumbnail\": false}", "{\"model_type\": \"internvl\"}",
+            VP_ERR_UNSUPPORTED},
+        {"{\"do_resize\": false}", "{\"model_type\": \"qwen2_vl\"}", VP_ERR_UNSUPPORTED}, {"{\"do_image_splitting\": false}", "{\"model_type\": \"smolvlm\"}",
+            VP_ERR_UNSUPPORTED},
+        {NULL, "{\"model_type\": \"llava\", \"vision_config\": {\"image_size\": 224, \"patch_size\": 14}}", VP_ERR_UNSUPPORTED},
+        {"{\"image_grid_pinpoints\": [[336, 100]]}", "{\"model_type\": \"llava_next\"}", VP_ERR_UNSUPPORTED}, {"{\"image_grid_pinpoints\": [336]}",
+            "{\"model_type\": \"llava_next\"}", VP_ERR_UNSUPPORTED},
+        {"{\"image_grid_pinpoints\": []}", "{\"model_type\": \"llava_next\"}", VP_ERR_RANGE}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        vp_error error = {VP_OK, -1, "", ""};
+        check_case("checkpoint of %s", good[i].name);
+        if (!check_note(from_texts(&family, good[i].preprocessor, good[i].config, &error) == VP_OK, __FILE__, __LINE__, "%s: %s", error.where, error.text)) continue;
+        CHECK_TEXT(family.preset->name, good[i].name);
+        if (!good[i].key) CHECK_INT(family.value[VP_SLOT_TOKENS], good[i].value);
+        for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++)
+            if (good[i].key && family.preset->keys[k].name && !strcmp(family.preset->keys[k].name, good[i].key)) CHECK_INT(family.value[family.preset->keys[k].slot],
+                good[i].value);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        check_case("checkpoint that must be refused: %s %s", bad[i].preprocessor ? bad[i].preprocessor : "", bad[i].config ? bad[i].config : "");
+        CHECK_INT(from_texts(&family, bad[i].preprocessor, bad[i].config, NULL), bad[i].result);
+    }
+    check_case("a checkpoint's own canvases; tiling switched off");
+    CHECK_INT(from_texts(&family, "{\"image_grid_pinpoints\": [[384, 768], [768, 384]], \"size\": {\"shortest_edge\": 384}, \"patches_per_side\": 27}",
+        "{\"model_type\": \"llava_next\"}", NULL), VP_OK);
+    CHECK(family.grid_count == 2 && family.value[VP_SLOT_TILE] == 384);
+    CHECK_INT(from_texts(&family, "{\"crop_to_patches\": false}", "{\"model_type\": \"got_ocr2\"}", NULL), VP_OK);
+    {
+        vp_vision_count c;
+        CHECK(vp_family_count(&family, 3000, 2000, &c, NULL) == VP_OK && c.total_tokens == 256);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- the command */
+static char cli_output[1 << 16];
+/* runs `vlmprof tile ARGUMENTS`; returns the exit code; stdout and stderr go to cli_output */
+static int tile(const char *arguments) {
+    const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
+    char command[1024];
+    size_t bytes = 0;
+    FILE *f;
+    int status;
+    snprintf(command, sizeof command, "%s tile %s 2>&1", program, arguments);
+    f = popen(command, "r");
+    if (!f) return -1;
+    bytes = fread(cli_output, 1, sizeof cli_output - 1, f);
+    cli_output[bytes] = 0;
+    status = pclose(f);
+    return status >= 0 && (status & 127) == 0 ? status >> 8 : -1;
+}
+static void test_command(void) {
+    static const struct { const char *arguments; int code; const char *wanted; } cases[] = {
+        {"--family internvl3 640x480 --csv", 0, "640,480,1,12,1792,1344,3,4,13,3328,0,2,3330,\n"},
+        {"--family gemma3 --do_pan_and_scan 1 --min_ratio_to_activate=1.1 1000x700 --csv", 0, "1000,700,1,256,4,1.1,,,1,2,3,768,0,6,774,\n"},
+        {"--family minicpm_v_4_6 --downsample_mode 4x 1080x1920 --csv", 0, "1080,1920,9,4x,336,588,4,2,9,2292,3,21,2316,\n"},
+        {"--family molmo2 --max_crops 24 --low_res_col_tokens 0 1080x1920 --csv", 0, "1080,1920,24,0,1176,1708,6,4,25,2758,61,4,2823,\n"},
+        {"--family llava_1_5 1920x1080 --csv", 0, "1920,1080,llava_1_5,,,,,1,576,0,0,576,\n"},
+        {"--family mllama 1920x1080 --json", 0, "\"total_tokens\": 1"}, {"--family aria 5x5 --json", 0, "\"rows\": null"},
+        {"--family qwen2-vl 1x5000", 2, "more than a factor of 200"}, {"--family qwen2-vl 1x5000 100x100 --csv", 3,
+            "1,5000,3136,12845056,,,,,,,,,,qwen2_vl_hf: 1x5000: the sides"},
+        {"--family qwen2-vl 1x5000 100x100 --csv", 3, "100,100,3136,12845056,112,112,8,8,,16,0,0,16,\n"}, {"--family qwen2-vl 12x", 2, "WIDTHxHEIGHT"},
+        {"--family qwen2-vl 0x5", 2, "sides must be"}, {"--family qwen2-vl nosuch.jpg", 3, "nosuch.jpg"}, {"--family qwen2-vl", 2, "tile needs sizes"},
+        {"--family intervl 5x5", 2, "the nearest is internvl"}, {"--family internvl --max_patch 6 5x5", 2, "the nearest is max_patches"},
+        {"--family internvl --max_patches", 2, "needs a value"}, {"--family internvl --max_patches 0 5x5", 2, "out of range"},
+        {"--family internvl --max_patches 6 --max_patches 7 5x5", 2, "given twice"}, {"--family internvl --tier low 5x5", 2, "--tier is for Molmo"},
+        {"--family internvl --compare qwen2-vl 5x5", 2, "exclude each other"}, {"--family internvl --csv --json 5x5", 2, "exclude each other"},
+        {"--maxcrops 3 5x5", 2, "the nearest is --max_crops"}, {"--max_tokens 5 5x5", 2, "goes with --family"}, {"--draw x.png 5x5", 2, "goes with --family"},
+        {"--compare qwen3-vl,smolvlm 1920x1080 --csv", 0, "1920,1080,smolvlm,2048,1536,3,4,13,832,27,3,862,\n"},
+        {"--list_families", 0, "internvl                    closest         executed   min_patches=1 max_patches=12"}, {"--list_families --json", 0,
+            "\"certainty\": \"documented\""},
+        {"--family qwen3-vl --max_tokens 972 4032x3024 --csv", 0, "qwen3_vl_hf,max_pixels,1"}, {"--family aria --max_tokens 9 5x5", 1, "no key that limits"},
+        {"--family smolvlm --max_tokens 9 5x5", 1, "under so few"}, {"--family qwen2-vl --max_tokens 100 samples", 0, "95 % of 10 images"},
+        {"--checkpoint nosuch 5x5", 3, "neither preprocessor_config.json"}, {"--checkpoint tests 5x5", 3, "neither preprocessor_config.json"},
+        {"--family internvl --draw /nosuch/x.png 5x5", 5, "cannot be written"}, {"--compare internvl,aria --draw x.png 5x5", 2, "one family"}};
+    FILE *f = fopen(getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof", "rb");
+    if (!f) { check_skip("vlmprof tile --family", "the program is not built"); return; }
+    fclose(f);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        check_case("tile %s", cases[i].arguments);
+        CHECK_INT(tile(cases[i].arguments), cases[i].code);
+        check_note(strstr(cli_output, cases[i].wanted) != NULL, __FILE__, __LINE__, "\"%s\" is not in: %.300s", cases[i].wanted, cli_output);
+    }
+}
+
+int main(void) {
+    test_golden();
+    test_vectors();
+    test_traps();
+    test_keys();
+    test_properties();
+    test_largest();
+    test_config();
+    test_command();
+    return check_done("test_families");
+}

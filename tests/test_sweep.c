@@ -1,0 +1,653 @@
+/* test_sweep.c: a sweep's numbers can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and
+ * ftruncate, resumed until done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and memory that does
+ * not suffice on the emulated GPU; closure with a planted pause; the stop rule; the tool's own cost.
+ * Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files lie in a temporary folder.
+ * SWEEP_KILLS=N kills N times (default 8), SWEEP_SEED seeds the moments. */
+#define _GNU_SOURCE 1
+#define VLMPROF_CORE
+#define VLMPROF_IMPLEMENTATION
+#include "../vlmprof.h"
+#include "check.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char folder[256], program[512], build_folder[256];
+static struct { int code; char *out, *err; } last;
+
+static const char *in_folder(const char *name) {
+    static char paths[8][512];
+    static int turn;
+    char *p = paths[turn++ & 7];
+    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
+    return p;
+}
+static void write_file(const char *path, const char *data, size_t bytes) {
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, bytes, f) != bytes) CHECK(!"a test file can be written");
+    if (f) fclose(f);
+}
+static void remove_folder(const char *path) {
+    DIR *d = opendir(path);
+    struct dirent *e;
+    char name[1024];
+    while (d && (e = readdir(d)) != NULL) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
+        if (unlink(name)) remove_folder(name);
+    }
+    if (d) closedir(d);
+    rmdir(path);
+}
+
+/* ---- running: a command is one line for the shell's eyes; %F is the test folder; NAME=VALUE words before it go into the environment */
+static pid_t start(const char *command, const char *name) {
+    static char room[8192];
+    char *argv[80], *to = room, out[600], err[600];
+    int count = 0, environment = 0;
+    pid_t child;
+    snprintf(out, sizeof out, "%s/%s.out", folder, name);
+    snprintf(err, sizeof err, "%s/%s.err", folder, name);
+    argv[count++] = program;
+    while (*command && count < 79) {
+        command += strspn(command, " ");
+        if (!*command) break;
+        argv[count++] = to;
+        for (; *command && *command != ' '; command++) {
+            if (!strncmp(command, "%F", 2)) { to += snprintf(to, 300, "%s", folder); command++; } else *to++ = *command;
+        }
+        *to++ = 0;
+    }
+    argv[count] = NULL;
+    while (argv[environment + 1] && strchr(argv[environment + 1], '=') && argv[environment + 1][0] != '-') environment++;
+    child = fork();
+    if (child == 0) {
+        int null = open("/dev/null", O_RDONLY), o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0666), e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        if (null < 0 || o < 0 || e < 0 || dup2(null, 0) < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0) _exit(126);
+        for (int i = 1; i <= environment; i++) putenv(argv[i]);
+        argv[environment] = program;
+        alarm(200);
+        execv(program, argv + environment);
+        _exit(127);
+    }
+    return child;
+}
+static int finish(pid_t child, const char *name) {
+    char path[600];
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0) { }
+    free(last.out);
+    free(last.err);
+    snprintf(path, sizeof path, "%s/%s.out", folder, name);
+    last.out = check_read(path, NULL);
+    snprintf(path, sizeof path, "%s/%s.err", folder, name);
+    last.err = check_read(path, NULL);
+    return last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+static int cli(const char *command) { return finish(start(command, "run"), "run"); }
+#define SAYS(words) check_note(last.err && strstr(last.err, words), __FILE__, __LINE__, "stderr lacks \"%s\": %s", words, last.err ? last.err : "")
+#define RUNS(want, command) runs_at(__FILE__, __LINE__, want, command)
+static int runs_at(const char *file, int line, int want, const char *command) {
+    return check_note(cli(command) == want, file, line, "%s: exit %d, expected %d: %s", command, last.code, want, last.err ? last.err : "");
+}
+static const char *text(const char *format, ...) {
+    static char room[4][2000];
+    static int turn;
+    char *p = room[turn++ & 3];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(p, sizeof room[0], format, list);
+    va_end(list);
+    return p;
+}
+
+/* ---- result files: what must be equal between an unbroken sweep and any other one of the same plan */
+typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
+static int load(document *d, const char *path) {
+    size_t bytes = 0, needed = 0;
+    d->text = check_read(path, &bytes);
+    d->nodes = NULL;
+    if (!d->text) return 0;
+    vp_json_parse(d->text, bytes, NULL, 0, NULL, &needed, NULL);
+    d->nodes = (vp_json_node *)calloc(needed + 1, sizeof *d->nodes);
+    return vp_json_parse(d->text, bytes, d->nodes, needed, &d->json, NULL, NULL) == VP_OK;
+}
+static void unload(document *d) {
+    free(d->text);
+    free(d->nodes);
+}
+static uint32_t member(const document *d, uint32_t object, const char *key) { return vp_json_get(&d->json, object, key); }
+static double number(const document *d, uint32_t object, const char *key) {
+    double value = 0;
+    return vp_json_to_double(&d->json, member(d, object, key), &value) == VP_OK ? value : (double)NAN;
+}
+static int is_text(const document *d, uint32_t object, const char *key, const char *text) { return vp_json_equals(&d->json, member(d, object, key), text); }
+
+/* Values that differ from run to run: times, and where and when they were taken. Everything else must be the same, keys and order too. */
+static int is_time(const char *key) {
+    static const char *const whole[] = {"stages", "stage_detail", "T_decode_per_step", "runs", "run_flags", "aggregate_stats", "latency_stats", "statistics",
+        "provenance", "session_list", "sessions", "tool_cost", "config", "measured_from", "measured_to", "unaccounted", "closure", "TTFT", "tokens_per_s",
+        "slow_first_run", "num_outlier_runs", "num_throttled_runs", "data", "kernel_pass", "num_retries", "stop", "stops"};
+    if (!strncmp(key, "T_", 2)) return 1;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) if (!strcmp(key, whole[i])) return 1;
+    return 0;
+}
+static void key_text(const document *d, uint32_t node, char *out, size_t capacity) {
+    snprintf(out, capacity, "%.*s", (int)d->nodes[node].bytes, d->text + d->nodes[node].start);
+}
+static int same_value(const document *a, uint32_t x, const document *b, uint32_t y, char *where, size_t capacity) {
+    const vp_json_node *m = &a->nodes[x], *n = &b->nodes[y];
+    int is_object = m->type == VP_JSON_OBJECT;
+    uint32_t i = x + 1, k = y + 1;
+    if (m->type != n->type || m->count != n->count) return 0;
+    if (!is_object && m->type != VP_JSON_ARRAY) return m->bytes == n->bytes && !memcmp(a->text + m->start, b->text + n->start, (size_t)m->bytes);
+    for (uint32_t item = 0; item < m->count; item++) {
+        char key[128] = "", other[128] = "";
+        if (is_object) {
+            key_text(a, i++, key, sizeof key);
+            key_text(b, k++, other, sizeof other);
+            snprintf(where, capacity, "%s (%s)", key, other);
+            if (strcmp(key, other)) return 0;
+        }
+        if (!is_time(key) && !same_value(a, i, b, k, where, capacity)) return 0;
+        i = a->nodes[i].end;
+        k = b->nodes[k].end;
+    }
+    return 1;
+}
+/* Every result file of one folder is in the other one too, and says the same but for times. */
+static int same_results(const char *one, const char *two) {
+    DIR *d = opendir(one);
+    struct dirent *e;
+    int count = 0, good = 1;
+    while (d && (e = readdir(d)) != NULL) {
+        char path[1024], other[1024], where[300] = "";
+        document a, b;
+        if (!strstr(e->d_name, "_imgsize")) continue;
+        count++;
+        snprintf(path, sizeof path, "%s/%s", one, e->d_name);
+        snprintf(other, sizeof other, "%s/%s", two, e->d_name);
+        good &= check_note(load(&a, path), __FILE__, __LINE__, "%s is no JSON", path);
+        good &= check_note(load(&b, other), __FILE__, __LINE__, "%s is no JSON", other);
+        if (a.nodes && b.nodes) good &= check_note(same_value(&a, 0, &b, 0, where, sizeof where), __FILE__, __LINE__, "%s differs near %s", other, where);
+        unload(&a);
+        unload(&b);
+    }
+    if (d) closedir(d);
+    return good & check_note(count > 0, __FILE__, __LINE__, "no result files in %s", one);
+}
+static int count_results(const char *name) {
+    DIR *d = opendir(in_folder(name));
+    struct dirent *e;
+    int count = 0;
+    while (d && (e = readdir(d)) != NULL) count += strstr(e->d_name, "_imgsize") != NULL;
+    if (d) closedir(d);
+    return count;
+}
+/* Each (configuration, sample, run) stands in the journals of a folder once, and each point is closed once. */
+static int count_lines(const char *path, const char *kind, int *twice) {
+    char *lines = check_read(path, NULL), *seen[4096];
+    int count = 0;
+    for (char *p = lines, *end; p && *p && (end = strchr(p, '\n')) != NULL; p = end + 1) {
+        char *at = strncmp(p, "{\"config\"", 9) ? NULL : strstr(p, "\"prev\": ");
+        *end = 0;
+        if (!at || !(at = strchr(at, ',')) || strncmp(at + 2, kind, strlen(kind))) continue;
+        at[2 + strlen(kind) + strspn(at + 2 + strlen(kind), "\": 0123456789")] = 0;
+        { char *prev = strstr(p, "\"prev\": "); memset(prev, ' ', (size_t)(at - prev)); }
+        for (int i = 0; i < count; i++) *twice += !strcmp(seen[i], p);
+        if (count < 4096) seen[count++] = p;
+    }
+    free(lines);
+    return count;
+}
+static void check_journal(const char *name, int runs, int points) {
+    char path[600];
+    int twice = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    CHECK_INT(count_lines(path, "\"run\"", &twice), runs);
+    CHECK_INT(count_lines(path, "\"done\"", &twice), points);
+    CHECK_INT(twice, 0);
+}
+
+/* ---- the sweep that is broken in all ways: 4 samples (one of them text), 2 configurations, 2 runs */
+#define GRID \
+    "sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 --max_new_tokens 2 --bare_every 3 --quiet "
+enum { RUNS = 16, POINTS = 8 };
+static void make_data(void) {
+    char lines[2000], here[512] = "";
+    CHECK(getcwd(here, sizeof here) != NULL);
+    mkdir(in_folder("data"), 0777);
+    snprintf(lines, sizeof lines,
+             "{\"id\": 1, \"image\": \"%s/%s\", \"question\": \"What?\", \"answers\": [\"bus\", \"bus\", \"car\"]}\n"
+             "{\"id\": 2, \"question\": \"Only words?\", \"answers\": []}\n"
+             "{\"id\": 3, \"question\": \"More words, \\\"done\\\": 1\"}\n"
+             "{\"id\": 4, \"question\": \"And more?\", \"options\": [\"red\", \"blue\"], \"answer\": 1}\n", here, check_golden("images/img-200x150.png"));
+    write_file(in_folder("data/set.jsonl"), lines, strlen(lines));
+    snprintf(lines, sizeof lines, "{\"question\": \"Only words?\"}\n");
+    write_file(in_folder("data/words.jsonl"), lines, strlen(lines));
+    snprintf(lines, sizeof lines, "{\"image\": \"%s/%s\", \"question\": \"?\"}\n", here, check_golden("images/img-200x150.png"));
+    write_file(in_folder("data/one.jsonl"), lines, strlen(lines));
+}
+static uint64_t random_state;
+static uint32_t random_below(uint32_t limit) {
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(random_state >> 33) % limit;
+}
+static void pause_us(long us) {
+    struct timespec t;
+    t.tv_sec = us / 1000000;
+    t.tv_nsec = us % 1000000 * 1000;
+    nanosleep(&t, NULL);
+}
+
+static void test_kills(void) {
+    int kills = getenv("SWEEP_KILLS") ? atoi(getenv("SWEEP_KILLS")) : 8, done = 0, sweeps = 0, failed_before;
+    int64_t begun = vp_clock_ns(), span_us;
+    random_state = getenv("SWEEP_SEED") ? strtoull(getenv("SWEEP_SEED"), NULL, 10) : 1;
+    check_case("the unbroken sweep");
+    RUNS(0, GRID "--output_dir %F/whole");
+    span_us = (vp_clock_ns() - begun) / 1000;
+    CHECK_INT(count_results("whole"), 2);
+    check_journal("whole/journal.jsonl", RUNS, POINTS);
+    check_case("killed at %d random moments (SWEEP_SEED=%llu), resumed: the same results, nothing measured twice", kills,
+               (unsigned long long)random_state);
+    while (done < kills && sweeps < 10 * kills) {
+        sweeps++;
+        failed_before = check_state.case_failed;
+        for (int i = 0; i < 40; i++) { /* one sweep is killed again and again until it ends */
+            pid_t child = start(GRID "--output_dir %F/killed", "run");
+            pause_us((long)random_below((uint32_t)span_us));
+            if (done < kills) kill(child, SIGKILL);
+            finish(child, "run");
+            if (last.code == -SIGKILL) { done++; continue; }
+            CHECK_INT(last.code, 0);
+            break;
+        }
+        if (last.code) RUNS(0, GRID "--output_dir %F/killed");
+        same_results(in_folder("whole"), in_folder("killed"));
+        check_journal("killed/journal.jsonl", RUNS, POINTS);
+        if (check_state.case_failed > failed_before) printf("  sweep %d, kill %d\n", sweeps, done);
+        remove_folder(in_folder("killed"));
+    }
+    CHECK_INT(done, kills);
+    if (getenv("SWEEP_KILLS")) printf("%d kills of %d sweeps\n", done, sweeps);
+}
+
+/* ---- faults of the file system: a library that stands before libc makes the n-th call fail; n goes up until no call is left to fail */
+static const char FAULTS[] =
+    "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+    "#include <unistd.h>\n"
+    "static int fires(const char *what) {\n"
+    "    static int counts[16];\n    const char *names[] = {\"write\", \"pwrite\", \"short\", \"fsync\", \"ftruncate\", \"rename\", \"pread\"};\n"
+    "    const char *plan = getenv(\"FAULT\");\n    char key[32];\n    int which = 0, fd;\n"
+    "    while (strcmp(names[which], what)) which++;\n    snprintf(key, sizeof key, \"%s:%d,\", what, ++counts[which]);\n"
+    "    if (!plan || !strstr(plan, key)) return 0;\n"
+    "    fd = open(getenv(\"FAULT_FIRED\"), O_WRONLY | O_CREAT, 0666);\n    if (fd >= 0) close(fd);\n    errno = atoi(getenv(\"FAULT_ERRNO\"));\n    return 1;\n}\n"
+    "#define NEXT(type, name, ...) ((type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name))\n"
+    "ssize_t write(int fd, const void *p, size_t n) { return fires(\"write\") ? -1 : NEXT(ssize_t, \"write\", int, const void *, size_t)(fd, p, n); }\n"
+    "ssize_t pwrite(int fd, const void *p, size_t n, off_t at) {\n"
+    "    if (fires(\"pwrite\")) return -1;\n    if (fires(\"short\") && n > 1) n /= 2;\n"
+    "    return NEXT(ssize_t, \"pwrite\", int, const void *, size_t, off_t)(fd, p, n, at);\n}\n"
+    "ssize_t pwrite64(int fd, const void *p, size_t n, off_t at) { return pwrite(fd, p, n, at); }\n"
+    "ssize_t pread(int fd, void *p, size_t n, off_t at) { return fires(\"pread\") ? -1 : NEXT(ssize_t, \"pread\", int, void *, size_t, off_t)(fd, p, n, at); }\n"
+    "int fsync(int fd) { return fires(\"fsync\") ? -1 : NEXT(int, \"fsync\", int)(fd); }\n"
+    "int ftruncate(int fd, off_t n) { return fires(\"ftruncate\") ? -1 : NEXT(int, \"ftruncate\", int, off_t)(fd, n); }\n"
+    "int rename(const char *a, const char *b) { return fires(\"rename\") ? -1 : NEXT(int, \"rename\", const char *, const char *)(a, b); }\n";
+
+static int build_faults(void) {
+    char command[1200];
+    write_file(in_folder("faults.c"), FAULTS, sizeof FAULTS - 1);
+    snprintf(command, sizeof command, "%s -shared -fPIC -w -o %s/faults.so %s/faults.c -ldl", getenv("CC") ? getenv("CC") : "cc", folder, folder);
+    return system(command) == 0;
+}
+#define SMALL "sweep --synthetic tiny --data %F/data/words.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 2 --bare_every 0 --quiet "
+/* One fault in a fresh sweep, or in a second one that only reads what a first one left; afterwards it must end as if there had been none. */
+static int one_fault(const char *fault, int error, int again) {
+    const char *preload = text("LD_PRELOAD=%s/faults.so FAULT=%s FAULT_ERRNO=%d FAULT_FIRED=%s/fired %s", folder, fault, error, folder,
+                               SMALL "--output_dir %F/faulty");
+    int fired;
+    remove_folder(in_folder("faulty"));
+    unlink(in_folder("fired"));
+    if (again) RUNS(0, SMALL "--output_dir %F/faulty");
+    cli(preload);
+    fired = access(in_folder("fired"), F_OK) == 0;
+    if (fired) {
+        if (again) check_note(last.code == 5 || last.code == 3 || last.code == 0, __FILE__, __LINE__, "%s: exit %d: %s", fault, last.code, last.err);
+        else check_note(last.code == 5 && last.err && strlen(last.err), __FILE__, __LINE__, "%s: exit %d: %s", fault, last.code, last.err);
+        RUNS(0, SMALL "--output_dir %F/faulty");
+    } else check_note(last.code == 0, __FILE__, __LINE__, "%s did not fire: exit %d: %s", fault, last.code, last.err);
+    same_results(in_folder("small"), in_folder("faulty"));
+    check_journal("faulty/journal.jsonl", 1, 1);
+    return fired;
+}
+static void test_faults(void) {
+    static const struct { const char *name; int error, least, again; } kinds[] = {
+        {"pwrite", ENOSPC, 6, 0}, {"write", EIO, 1, 0}, {"fsync", EIO, 4, 0}, {"rename", EACCES, 1, 0}, {"ftruncate", EIO, 1, 0}, {"pread", EIO, 2, 1}};
+    if (!build_faults()) { check_skip("faults of the file system", "no shared object could be built"); return; }
+    RUNS(0, SMALL "--output_dir %F/small");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        int n = 1;
+        check_case("the n-th %s fails: one line, exit 5, and the next start goes on", kinds[i].name);
+        while (n < 60 && one_fault(text("%s:%d,", kinds[i].name, n), kinds[i].error, kinds[i].again)) n++;
+        CHECK(n > kinds[i].least);
+    }
+    check_case("a line is written in part and cannot be taken back: the next start drops it");
+    for (int n = 2; n < 6; n++) CHECK(one_fault(text("short:%d,pwrite:%d,ftruncate:2,", n, n + 1), ENOSPC, 0));
+    check_case("a folder that cannot be written");
+    CHECK_INT(cli(SMALL "--output_dir /proc/vlmprof"), 5);
+    SAYS("/proc/vlmprof");
+}
+
+/* ---- damage */
+static void test_damage(void) {
+    size_t bytes = 0;
+    char *journal, *at;
+    check_case("a damaged line in the middle is named, and what it held is measured again");
+    RUNS(0, GRID "--output_dir %F/out");
+    journal = check_read(in_folder("out/journal.jsonl"), &bytes);
+    at = journal ? strstr(journal, "\"run\": 0") : NULL;
+    if (CHECK(at != NULL)) {
+        at[-1] = '\x01';
+        write_file(in_folder("out/journal.jsonl"), journal, bytes);
+    }
+    RUNS(0, GRID "--output_dir %F/out");
+    SAYS("is damaged and left out");
+    SAYS("out/journal.jsonl: line ");
+    same_results(in_folder("whole"), in_folder("out"));
+    CHECK_INT(cli("merge %F/out --quiet"), 0);
+    same_results(in_folder("whole"), in_folder("out"));
+    free(journal);
+    check_case("merge does not leave out points in silence");
+    journal = check_read(in_folder("out/journal.jsonl"), &bytes);
+    at = journal;
+    for (char *p = journal; p && (p = strstr(p, "\"done\": 2")) != NULL; p++) at = p; /* the last one: an earlier one may be void */
+    if (CHECK(at != NULL)) {
+        at[-1] = '\x01';
+        write_file(in_folder("out/journal.jsonl"), journal, bytes);
+    }
+    free(journal);
+    CHECK_INT(cli("merge %F/out --quiet"), 1);
+    SAYS("1 points are missing");
+    RUNS(0, GRID "--output_dir %F/out");
+    same_results(in_folder("whole"), in_folder("out"));
+    remove_folder(in_folder("out"));
+}
+
+/* ---- an image vanishes under the sweep */
+static void test_vanished_image(void) {
+    char lines[1200];
+    size_t bytes = 0;
+    char *image = check_read(check_golden("images/img-200x150.png"), &bytes);
+    pid_t child;
+    document d;
+    check_case("an image vanishes while the sweep runs: a failed row, the rest is measured");
+    if (!CHECK(image != NULL)) return;
+    write_file(in_folder("data/a.png"), image, bytes);
+    write_file(in_folder("data/b.png"), image, bytes);
+    snprintf(lines, sizeof lines, "{\"image\": \"a.png\", \"question\": \"?\"}\n{\"image\": \"b.png\", \"question\": \"?\"}\n{\"question\": \"?\"}\n");
+    write_file(in_folder("data/pair.jsonl"), lines, strlen(lines));
+    child = start("sweep --synthetic tiny --data %F/data/pair.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 40 --max_new_tokens 2 "
+                  "--output_dir %F/out", "run");
+    for (int i = 0; i < 2000; i++) {
+        char *journal = check_read(in_folder("out/journal.jsonl"), NULL);
+        int begun = journal && strstr(journal, "\"run\": 0");
+        free(journal);
+        if (begun) break;
+        pause_us(5000);
+    }
+    unlink(in_folder("data/b.png"));
+    CHECK_INT(finish(child, "run"), 1);
+    SAYS("1 failed");
+    if (CHECK(load(&d, in_folder("out/pair_imgsizetier-low_crops1_topk1_blocks4.json")))) {
+        CHECK_INT(number(&d, 0, "num_ok"), 2);
+        CHECK_INT(number(&d, 0, "num_failed"), 1);
+    }
+    unload(&d);
+    check_case("it is back: --retry_failed measures the point");
+    write_file(in_folder("data/b.png"), image, bytes);
+    RUNS(0, "sweep --synthetic tiny --data %F/data/pair.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 40 --max_new_tokens 2 "
+            "--output_dir %F/out --retry_failed");
+    SAYS("(1 measured now, 0 failed)");
+    remove_folder(in_folder("out"));
+    free(image);
+}
+
+/* ---- ranks */
+#define RANK2(r) "RANK=" #r " WORLD_SIZE=2 LOCAL_RANK=" #r " "
+static void test_ranks(void) {
+    pid_t first, second;
+    size_t bytes = 0, again_bytes = 0;
+    char *before, *after, *err;
+    check_case("two ranks, merged once, equal one process");
+    first = start(RANK2(0) GRID "--output_dir %F/ranks", "rank0");
+    second = start(RANK2(1) GRID "--output_dir %F/ranks --json", "rank1");
+    CHECK_INT(finish(first, "rank0"), 0);
+    CHECK_INT(finish(second, "rank1"), 0);
+    CHECK(last.out && strstr(last.out, "\"world_size\": 2"));
+    CHECK_INT(count_results("ranks"), 2);
+    same_results(in_folder("whole"), in_folder("ranks"));
+    check_journal("ranks/journal_rank0of2.jsonl", RUNS / 2, POINTS / 2);
+    check_journal("ranks/journal_rank1of2.jsonl", RUNS / 2, POINTS / 2);
+    check_case("merge by hand gives the same bytes, again and again");
+    before = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &bytes);
+    RUNS(0, "merge %F/ranks --quiet");
+    after = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &again_bytes);
+    CHECK(before && after && bytes == again_bytes && !memcmp(before, after, bytes));
+    free(before);
+    free(after);
+    check_case("merge refuses what does not belong together");
+    CHECK_INT(cli("merge %F/ranks %F/ranks --output_dir %F/merged"), 2);
+    SAYS("overlap");
+    CHECK_INT(cli("merge %F/ranks %F/whole --output_dir %F/merged"), 2);
+    SAYS("no parts of one sweep");
+    CHECK_INT(cli("merge %F/ranks %F/small --output_dir %F/merged"), 2);
+    SAYS("another plan");
+    CHECK_INT(cli("merge %F/data --output_dir %F/merged"), 3);
+    CHECK_INT(cli("merge"), 2);
+    CHECK_INT(cli("RANK=0 WORLD_SIZE=3 " GRID "--output_dir %F/ranks"), 2);
+    SAYS("with 2 processes, this one has 3");
+    CHECK_INT(cli("RANK=3 WORLD_SIZE=2 " GRID "--output_dir %F/ranks"), 2);
+    remove_folder(in_folder("ranks"));
+    check_case("a rank is killed: the other one says so, merge names it, its part is run alone");
+    second = start(RANK2(1) GRID "--output_dir %F/ranks", "rank1");
+    for (int i = 0; i < 2000; i++) { /* in the midst of its points */
+        char *journal = check_read(in_folder("ranks/journal_rank1of2.jsonl"), NULL);
+        int begun = journal && strstr(journal, "\"run\": 0");
+        free(journal);
+        if (begun) break;
+        pause_us(2000);
+    }
+    kill(second, SIGKILL);
+    CHECK_INT(finish(second, "rank1"), -SIGKILL);
+    first = start("RANK=0 WORLD_SIZE=2 sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 "
+                  "--max_new_tokens 2 --bare_every 3 --output_dir %F/ranks", "rank0");
+    CHECK_INT(finish(first, "rank0"), 0);
+    SAYS("not finished: rank 1 (stopped)");
+    SAYS("RANK=R, the same WORLD_SIZE");
+    CHECK_INT(count_results("ranks"), 0);
+    CHECK_INT(cli("merge %F/ranks"), 1);
+    SAYS("rank 1 (stopped)");
+    CHECK_INT(cli("merge %F/ranks --partial --quiet"), 1);
+    CHECK_INT(count_results("ranks"), 2);
+    err = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), NULL);
+    CHECK(err && strstr(err, "\"status\": \"partial\"") && !strstr(err, "\"num_missing\": 0"));
+    free(err);
+    RUNS(0, "RANK=1 WORLD_SIZE=2 " GRID "--output_dir %F/ranks");
+    same_results(in_folder("whole"), in_folder("ranks"));
+    check_journal("ranks/journal_rank1of2.jsonl", RUNS / 2, POINTS / 2);
+    remove_folder(in_folder("ranks"));
+    remove_folder(in_folder("merged"));
+}
+
+/* ---- numbers */
+static double p50_of(const document *d, const char *set, const char *metric) {
+    return number(d, member(d, member(d, member(d, 0, "statistics"), set), metric), "p50");
+}
+static void test_numbers(void) {
+    document d;
+    check_case("closure on the CPU, and what the tool itself costs");
+    RUNS(0, "sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --top_k_list 2 --num_runs_per_sample 6 --max_new_tokens 4 --ignore_eos "
+            "--bare_every 1 --output_dir %F/out");
+    if (CHECK(load(&d, in_folder("out/set_imgsizetier-low_crops1_topk2_blocks4.json")))) {
+        uint32_t cost = member(&d, 0, "tool_cost"), all = member(&d, member(&d, 0, "statistics"), "over_runs"), total = member(&d, all, "T_total");
+        uint32_t row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 1), flags = member(&d, row, "run_flags");
+        CHECK(p50_of(&d, "over_samples", "closure") >= 0.995);
+        CHECK(p50_of(&d, "over_runs", "closure") >= 0.995);
+        CHECK(number(&d, cost, "stamps_share") <= 0.001 && number(&d, cost, "stamps_per_request") > 8 && number(&d, cost, "stamp_cost_ns") >= 0);
+        CHECK_INT(number(&d, cost, "bare_pairs"), 4);
+        CHECK_INT(d.nodes[member(&d, cost, "bare_difference_share_interval")].count, 2);
+        CHECK_INT(number(&d, total, "count"), 24);
+        CHECK_INT(number(&d, member(&d, member(&d, member(&d, 0, "statistics"), "over_samples"), "T_total"), "count"), 4);
+        CHECK_INT(d.nodes[member(&d, total, "p50_interval")].count, 2);
+        CHECK_INT(d.nodes[member(&d, total, "unsupported")].count, 2); /* P95 needs 60 values, P99 300 */
+        CHECK(is_text(&d, row, "stop", "runs") && number(&d, row, "num_runs") == 6 && number(&d, row, "tokens_per_s") > 0);
+        CHECK_INT(d.nodes[member(&d, row, "T_total_p50_interval")].count, 2);
+        CHECK_INT(d.nodes[member(&d, flags, "outlier")].count, 6);
+        CHECK_INT(d.nodes[member(&d, flags, "throttled")].count, 6);
+        CHECK(number(&d, row, "T_total_bare") > 0 && number(&d, row, "T_total_staged") > 0);
+        CHECK(member(&d, member(&d, 0, "provenance"), "kernel") != VP_JSON_NONE && member(&d, 0, "data_hash") != VP_JSON_NONE);
+    }
+    unload(&d);
+    remove_folder(in_folder("out"));
+    check_case("a pause of 5 ms between stages is unaccounted");
+    snprintf(program, sizeof program, "%s/tests/vlmprof-hooks", build_folder);
+    RUNS(0, "VLMPROF_TEST_PAUSE_NS=5000000 " SMALL "--output_dir %F/out");
+    if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
+        CHECK(p50_of(&d, "over_runs", "unaccounted") >= 5);
+        CHECK(p50_of(&d, "over_runs", "unaccounted") <= p50_of(&d, "over_runs", "T_total"));
+        CHECK(p50_of(&d, "over_runs", "closure") < 0.995);
+    }
+    unload(&d);
+    remove_folder(in_folder("out"));
+    snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
+    check_case("--timing off: the total alone, and nothing that was not measured");
+    RUNS(0, SMALL "--timing off --output_dir %F/out");
+    if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
+        uint32_t row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
+        CHECK(number(&d, row, "T_total") > 0 && isnan(number(&d, row, "T_LLM_prefill")) && isnan(number(&d, row, "closure")));
+        CHECK(is_text(&d, 0, "timing", "off"));
+    }
+    unload(&d);
+    CHECK_INT(cli(SMALL "--output_dir %F/out"), 2); /* never mixed in one folder */
+    SAYS("another plan");
+    remove_folder(in_folder("out"));
+}
+static void test_stop_rule(void) {
+    document d;
+    check_case("a stop rule: as many runs as the interval needs, or are allowed");
+    RUNS(0, SMALL "--stop_half_width 90 --max_runs 30 --output_dir %F/out");
+    if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
+        uint32_t row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
+        CHECK(number(&d, row, "num_runs") >= 6 && (is_text(&d, row, "stop", "interval") || is_text(&d, row, "stop", "max")));
+    }
+    unload(&d);
+    remove_folder(in_folder("out"));
+    RUNS(0, SMALL "--stop_half_width 0.0001 --max_runs 7 --output_dir %F/out");
+    if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
+        uint32_t row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
+        CHECK(number(&d, row, "num_runs") == 7 && is_text(&d, row, "stop", "max"));
+        CHECK_INT(number(&d, member(&d, 0, "stops"), "max"), 1);
+    }
+    unload(&d);
+    remove_folder(in_folder("out"));
+    RUNS(0, SMALL "--stop_half_width 0.0001 --time_box_s 0.0001 --output_dir %F/out");
+    if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json"))))
+        CHECK(is_text(&d, vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0), "stop", "box"));
+    unload(&d);
+    remove_folder(in_folder("out"));
+    CHECK_INT(cli(SMALL "--max_runs 7 --output_dir %F/out"), 2);
+    CHECK_INT(cli(SMALL "--stop_half_width 1 --num_runs_per_sample 9 --max_runs 7 --output_dir %F/out"), 2);
+    CHECK_INT(cli(SMALL "--stop_half_width -1 --output_dir %F/out"), 2);
+    CHECK_INT(cli(SMALL "--stop_half_width 1e1 --output_dir %F/out"), 2);
+}
+
+/* ---- a device that fails (the emulated GPU's n-th call) */
+#define GPU "sweep --synthetic tiny --data %F/data/words.jsonl --device cuda --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 --max_new_tokens 2 --quiet "
+static void test_device(void) {
+    static const char *const kinds[] = {"launch", "gemm", "copy", "sync", "illegal", "event"};
+    document d;
+    int fired = 0;
+    snprintf(program, sizeof program, "%s/emulated/vlmprof", build_folder);
+    check_case("emulated: the unbroken sweep, with kernels timed one by one");
+    RUNS(0, GPU "--output_dir %F/gpu --kernel_pass");
+    if (CHECK(load(&d, in_folder("gpu/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
+        uint32_t pass = vp_json_at(&d.json, member(&d, 0, "kernel_pass"), 0), stage = member(&d, member(&d, pass, "stages"), "prefill");
+        CHECK_INT(d.nodes[member(&d, 0, "kernel_pass")].count, 1);
+        CHECK(number(&d, stage, "kernel_ms") > 0 && number(&d, stage, "kernel_ms") <= number(&d, stage, "device_ms"));
+    }
+    unload(&d);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        check_case("emulated: a %s that fails is tried again", kinds[i]);
+        for (int n = 30; n <= 470; n += 110) {
+            cli(text("CUDA_ON_CPU_FAIL=%s:%d %s", kinds[i], n, GPU "--output_dir %F/out"));
+            if (last.code == 4) { /* while the engine opened for the first time: nothing was measured */
+                RUNS(0, GPU "--output_dir %F/out");
+            } else check_note(last.code == 0, __FILE__, __LINE__, "%s:%d: exit %d: %s", kinds[i], n, last.code, last.err);
+            same_results(in_folder("gpu"), in_folder("out"));
+            if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk2_blocks4.json")))) fired += number(&d, 0, "num_retries") > 0;
+            unload(&d);
+            remove_folder(in_folder("out"));
+        }
+    }
+    CHECK(fired >= 2);
+    check_case("emulated: without retries the point fails, with its reason, and the sweep goes on");
+    CHECK_INT(cli("CUDA_ON_CPU_FAIL=launch:250 " GPU "--max_retries 0 --output_dir %F/out"), 1);
+    RUNS(0, GPU "--max_retries 0 --retry_failed --output_dir %F/out");
+    same_results(in_folder("gpu"), in_folder("out"));
+    remove_folder(in_folder("out"));
+    check_case("emulated: what does not fit fails by configuration, the others are measured");
+    CHECK_INT(cli("CUDA_ON_CPU_MEMORY=100000000 sweep --synthetic tiny --data %F/data/one.jsonl --device cuda --tier_list low high "
+                  "--top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --bare_every 0 --output_dir %F/out"), 1);
+    SAYS("crops12_topk1_blocks4.json does not fit: ");
+    SAYS("(2 measured now, 1 failed)");
+    remove_folder(in_folder("out"));
+    remove_folder(in_folder("gpu"));
+    snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
+}
+
+static void test_interrupts(void) {
+    pid_t child;
+    check_case("Ctrl-C ends the current run and says how to go on; --quiet says nothing else");
+    child = start(GRID "--num_runs_per_sample 2 --output_dir %F/out", "run");
+    CHECK_INT(finish(child, "run"), 2); /* given twice */
+    child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");
+    pause_us(700000);
+    kill(child, SIGINT);
+    CHECK_INT(finish(child, "run"), 130);
+    SAYS("run the same command again to go on");
+    check_case("a second Ctrl-C ends at once");
+    child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");
+    pause_us(300000);
+    kill(child, SIGINT);
+    pause_us(1000);
+    kill(child, SIGINT);
+    CHECK_INT(finish(child, "run"), 130);
+    remove_folder(in_folder("out"));
+}
+
+int main(void) {
+    char template[] = "/tmp/vlmprof-sweep-XXXXXX";
+    setenv("OMP_WAIT_POLICY", "passive", 0);
+    setenv("GOMP_SPINCOUNT", "1000", 0);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    if (!mkdtemp(template)) return 1;
+    snprintf(folder, sizeof folder, "%s", template);
+    snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
+    snprintf(build_folder, sizeof build_folder, "%s", getenv("B") ? getenv("B") : "build");
+    make_data();
+    test_kills();
+    test_faults();
+    test_damage();
+    test_vanished_image();
+    test_ranks();
+    test_numbers();
+    test_stop_rule();
+    test_interrupts();
+    test_device();
+    remove_folder(folder);
+    return check_done("test_sweep");
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the fuzzers into tests/fuzz/corpus: small files, each for a part of a reader or a way to be wrong. The JPEG files, mini.json
+and text.bin there are older and are kept. What a fuzzer found once is kept beside them as found-*, and as
+reached-* some of the small inputs that reach code which no seed reaches. Run in the repository's root."""
+import json
+import os
+import struct
+import zlib
+
+root = 'tests/fuzz/corpus/'
+
+
+def write(name, data):
+    os.makedirs(os.path.dirname(root + name), exist_ok=True)
+    with open(root + name, 'wb') as file:
+        file.write(data if isinstance(data, bytes) else data.encode())
+
+
+def compact(value):
+    return json.dumps(value, separators=(',', ':'), ensure_ascii=False)
+
+
+# ---- json: the grammar, lines of data sets, VQA's official files
+write('json/values.json', '[null,true,false,0,-0,1,-1.5,1e5,1E-5,0.1,123456789012345678,-9223372036854775808,1.7976931348623157e308,5e-324,1e-400,1e400]')
+write('json/strings.json', r'{"":"","\u0041\ud83d\ude00":"\"\\\/\b\f\n\r\t","é漢😀":"\u0000\u001f","a":"'+'x'*70+'"}')
+write('json/nested.json', '['*60+'{"a":[]}'+']'*60)
+write('json/too-deep.json', '['*70+']'*70)
+write('json/duplicates.json', '{"a":1,"b":{"a":2},"a":3}')
+write('json/blanks.json', ' \t\r\n{ "a" : [ 1 , 2 ] , "b" : { } }\n ')
+write('json/row.json', compact({'id': 'x/1', 'image': 'cat.jpg', 'question': 'What is it?', 'answers': ['cat', 'a cat'], 'style': 'vqa2'}))
+write('json/options.json', compact({'id': 7, 'question': 'Which?', 'options': ['red', 'blue'], 'answer': 1, 'hint': 'é', 'question_type': None}))
+write('json/vqa-questions.json', compact({'info': {'year': 2017}, 'license': {'url': ''}, 'task_type': 'Open-Ended', 'data_subtype': 'val2014', 'questions': [
+    {'image_id': 262148, 'question': 'Where is he looking?', 'question_id': 262148000}, {'image_id': 1, 'question': '', 'question_id': 1}]}))
+write('json/vqa-annotations.json', compact({'annotations': [{'question_type': 'none of the above', 'multiple_choice_answer': 'down', 'answers': [
+    {'answer': 'down', 'answer_confidence': 'yes', 'answer_id': 1}, {'answer': 'at table', 'answer_confidence': 'maybe', 'answer_id': 2}],
+    'image_id': 262148, 'answer_type': 'other', 'question_id': 262148000}]}))
+for name, text in (('bad-comma', '[1,]'), ('bad-zero', '[01]'), ('bad-escape', r'["\x"]'), ('bad-surrogate', r'["\ud800"]'), ('bad-end', '{"a":'), ('bad-tail', '{} x'),
+                   ('bad-nan', '[NaN]'), ('bad-sign', '[+1,.5,1.,-]'), ('bad-control', '["\x01"]')):
+    write('json/%s.json' % name, text)
+write('json/bad-utf8.json', b'["\xff\xc0\x80\xed\xa0\x80"]')
+write('json/nul.json', b'{"a\\u0000b":1}\0')
+
+# ---- tokenizer: an odd first byte is a tokenizer.json ('{' is odd), an even one a text
+with open(root + 'tokenizer/mini.json', encoding='utf-8') as file:
+    mini = json.load(file)
+
+
+def changed(name, change):
+    copy = json.loads(json.dumps(mini))
+    change(copy)
+    write('tokenizer/%s.json' % name, compact(copy))
+
+
+changed('no-normaliser', lambda t: t.update(normalizer=None, post_processor=None))
+changed('unknown-option', lambda t: t['pre_tokenizer'].update(use_regex=False))
+changed('merges-in-pairs', lambda t: t['model'].update(merges=[m.split(' ', 1) if isinstance(m, str) else ' '.join(m) for m in t['model']['merges']]))
+changed('merge-unknown', lambda t: t['model']['merges'].append('x qq'))
+changed('byte-fallback', lambda t: t['model'].update(byte_fallback=True))
+changed('id-twice', lambda t: t['added_tokens'][1].update(id=0))
+changed('id-far', lambda t: t['added_tokens'][1].update(id=1 << 22))
+changed('stripping', lambda t: t['added_tokens'][1].update(lstrip=True, rstrip=True, single_word=True))
+changed('truncation', lambda t: t.update(truncation={'max_length': 3, 'strategy': 'LongestFirst', 'stride': 0, 'direction': 'Right'}))
+changed('vocabulary-empty', lambda t: t['model'].update(vocab={}, merges=[]))
+changed('not-byte-level', lambda t: t['decoder'].update(type='Metaspace'))
+write('tokenizer/compose.bin', b'\0' + 'e\u0301 a\u0323\u0307 \u1100\u1161\u11a8 \u0f71\u0f72 \u2126 \u0958 \ufb1d'.encode())
+write('tokenizer/words.bin', b'\0' + "I'll we've\n\n  x\u00a0\u3000y 12٣Ⅷ½ <|endoftext|> <|endoftext <|| '".encode())
+write('tokenizer/one-word.bin', b'\0' + b'abab' * 80)
+write('tokenizer/not-utf8.bin', b'\0a\xff\xed\xa0\x80')
+
+# ---- checkpoint: the first byte picks config.json, preprocessor_config.json, safetensors, index or score texts
+config = {'block_type': 'moe', 'attention_layer_norm': True, 'image_padding_embed': 'pad_and_partial_pad', 'image_pooling_2d': 'attention-meanq',
+          'include_bias': False, 'layer_norm_type': 'rms', 'rope': True, 'rope_impl': 'llama', 'weight_tying': False, 'd_model': 128, 'n_heads': 4,
+          'n_layers': 4, 'moe_num_experts': 8, 'moe_top_k': 2, 'vocab_size': 655, 'embedding_size': 704, 'additional_vocab_size': 16, 'mlp_ratio': 1,
+          'vit_layers': [-2, -4], 'vision_backbone': {'image_mlp_activations': 'quick_gelu', 'image_emb_dim': 64, 'image_num_heads': 4, 'image_head_dim': 16,
+                                                      'image_mlp_dim': 256, 'image_num_key_value_heads': 4, 'image_num_layers': 5}}
+write('checkpoint/config.bin', b'\0' + compact(config).encode())
+for key, value in (('block_type', 'llama'), ('d_model', 0), ('d_model', 2 ** 31), ('n_heads', 3), ('vit_layers', [-9]), ('moe_top_k', 9), ('rope_theta', 'NaN'), ('mlp_ratio', 1e308)):
+    write('checkpoint/config-%s-%s.bin' % (key.replace('_', '-'), str(value).strip('[]')), b'\0' + compact(dict(config, **{key: value})).encode())
+preprocessor = {'base_image_input_size': [336, 336], 'image_mean': [0.48, 0.45, 0.4], 'image_std': [0.2, 0.2, 0.2], 'max_crops': 12, 'overlap_margins': [4, 4]}
+write('checkpoint/preprocessor.bin', b'\1' + compact(preprocessor).encode())
+write('checkpoint/preprocessor-zero.bin', b'\1' + compact(dict(preprocessor, image_std=[0.2, 0, 0.2], overlap_margins=[24, 24])).encode())
+
+
+def tensors(name, header, data=b'01234567'):
+    write('checkpoint/tensors-%s.bin' % name, b'\2' + (header if isinstance(header, str) else compact(header)).encode() + data)
+
+
+def f32(shape, first, last, dtype='F32'):
+    return {'dtype': dtype, 'shape': shape, 'data_offsets': [first, last]}
+
+
+tensors('good', {'__metadata__': {'format': 'pt'}, 'a': f32([1, 2], 0, 8), 'b': f32([0], 8, 8, 'U8')})
+tensors('overlap', {'a': f32([1], 0, 4), 'b': f32([1], 2, 6)})
+tensors('gap', {'a': f32([1], 0, 4), 'b': f32([1], 5, 9)})
+tensors('past-the-end', {'a': f32([4], 0, 16)})
+tensors('backwards', {'a': f32([1], 8, 4)})
+tensors('product', {'a': f32([2 ** 32, 2 ** 32, 2 ** 32], 0, 8)})
+tensors('wrong-bytes', {'a': f32([3], 0, 8)})
+tensors('unknown-type', {'a': f32([1], 0, 8, 'F7')})
+tensors('twice', '{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}')
+tensors('negative', '{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}')
+tensors('fraction', '{"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}}')
+tensors('metadata', '{"__metadata__":{"a":1}}')
+tensors('empty', '{}', b'')
+tensors('trailing', {'a': f32([1], 0, 4)})
+for name, text in (('good', {'metadata': {'total_size': 0}, 'weight_map': {'x': 'a', 'y': 'b'}}), ('outside', {'weight_map': {'x': '../a'}}), ('missing', {'weight_map': {'x': 'none'}}),
+                   ('number', {'weight_map': {'x': 1}}), ('empty', {'weight_map': {}}), ('absolute', {'weight_map': {'x': '/etc/passwd'}})):
+    write('checkpoint/index-%s.bin' % name, b'\3' + compact(text).encode())
+write('checkpoint/scores.bin', b'\4' + "Answer: the U.S. dont, 1,000 - İ Σ.\n none Answer: x\n\n (A) 5% 1e3 \u0663 ' 'twas".encode())
+
+# packed files: how (see the fuzzer), then hash, bytes of weights and columns of a panel
+for name, how, change, weights in (('good', 2 | 8, b'', b'w' * 24), ('for-config', 2 | 4 | 8, b'', b'w' * 24), ('another-config', 2 | 4, b'', b'w'), ('empty', 2, b'', b''),
+                                   ('length', 0, b'', b'w' * 24), ('magic', 2 | 16, b'\0\0\1', b'w'), ('order', 2 | 16, b'\x08\0\5', b'w'), ('version', 2 | 16, b'\x0c\0\2', b'w'),
+                                   ('sum', 2 | 16, b'\xff\x0f\1', b'w'), ('zeros', 2 | 16, b'\0\2\1', b'w')):
+    write('checkpoint/packed-%s.bin' % name, b'\5' + bytes([how]) + struct.pack('<QQI', 1, 24 + len(change), 32) + change + weights)
+write('checkpoint/packed-short.bin', b'\5\1VLMPACK\0' + b'\4\3\2\1\1')
+write('checkpoint/packed-no-magic.bin', b'\5\1hello, this is text')
+
+
+# ---- images: one file each of the kinds that the reader tells apart, and headers that lie
+def chunk(kind, data):
+    return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+
+
+def png(width, height, bits, color, rows, extra=b'', interlace=0, said=None):
+    header = struct.pack('>IIBBBBB', *(said or (width, height)), bits, color, 0, 0, interlace)
+    return b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', header) + extra + chunk(b'IDAT', zlib.compress(rows, 9)) + chunk(b'IEND', b'')
+
+
+def rows(height, row_bytes):
+    return b''.join(bytes([i % 5]) + bytes((i * 37 + k * 11) & 255 for k in range(row_bytes)) for i in range(height))
+
+
+write('image/rgb.png', png(9, 7, 8, 2, rows(7, 27)))
+write('image/rgba16.png', png(5, 4, 16, 6, rows(4, 40)))
+write('image/grey-alpha.png', png(6, 5, 8, 4, rows(5, 12)))
+write('image/interlaced.png', png(8, 8, 8, 0, rows(1, 1) + rows(1, 1) + rows(1, 2) + rows(2, 2) + rows(2, 4) + rows(4, 4) + rows(4, 8), interlace=1))
+write('image/said-huge.png', png(9, 7, 8, 2, rows(7, 27), said=(65535, 65535)))
+write('image/said-zero.png', png(9, 7, 8, 2, rows(7, 27), said=(0, 7)))
+write('image/said-larger.png', png(9, 7, 8, 2, rows(7, 27), said=(9, 8)))
+write('image/no-palette.png', png(4, 4, 8, 3, rows(4, 4)))
+write('image/short-palette.png', png(4, 4, 8, 3, rows(4, 4), extra=chunk(b'PLTE', b'\1\2\3')))
+write('image/exif.png', png(9, 7, 8, 2, rows(7, 27), extra=chunk(b'eXIf', b'MM\0*\0\0\0\x08\0\1\x01\x12\0\3\0\0\0\1\0\6\0\0\0\0\0\0')))
+with open(root + 'image/grey.jpg', 'rb') as file:
+    grey = file.read()
+
+
+def exif(order, orientation, offset=8):
+    form = '<' if order == b'II' else '>'
+    tiff = order + struct.pack(form + 'HI', 42, offset) + struct.pack(form + 'HHHIHHI', 1, 0x112, 3, 1, orientation, 0, 0)
+    body = b'Exif\0\0' + tiff
+    return grey[:2] + b'\xff\xe1' + struct.pack('>H', len(body) + 2) + body + grey[2:]
+
+
+write('image/exif-6.jpg', exif(b'MM', 6))
+write('image/exif-3-little.jpg', exif(b'II', 3))
+write('image/exif-0.jpg', exif(b'II', 0))
+write('image/exif-far.jpg', exif(b'MM', 6, 0xFFFFFFF0)[:200])
+write('image/cut.jpg', grey[:len(grey) // 2])
+frame = grey.index(b'\xff\xc0')
+write('image/said-huge.jpg', grey[:frame + 5] + b'\xff\xff\xff\xff' + grey[frame + 9:frame + 400])
+write('image/said-zero.jpg', grey[:frame + 5] + b'\0\0\0\1' + grey[frame + 9:frame + 400])
+write('image/only-start.jpg', b'\xff\xd8\xff')
+write('image/markers.jpg', b'\xff\xd8' + b'\xff\xfe\0\2' * 20 + b'\xff\xda\0\2')
+write('image/gif.gif', b'GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;')
+write('image/bmp.bmp', b'BM' + struct.pack('<IHHIIiiHHIIiiII', 58, 0, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + b'\1\2\3\0')
+
+# ---- caption: the first byte picks raw (odd) or tokenised texts; 0xFF parts texts, 0xFE images
+write('caption/two-images.bin', b'\0a dog runs\xffa dog runs fast\xffthe dog is running\xfetwo cats sit\xffcats on a mat\xfftwo cats')
+write('caption/raw.bin', b"\1A man's hat (black & white) isn't on the table.\xffThe U.S. flag, it's 3.5 m high...\xfe'Hello' says the sign, \"closed\" 10:30 a.m.\xff"
+      b"$5,000 1/2 AT&T t-shirt")
+write('caption/rules.bin', b'\1' + "cannot gonna 'tis y'all d'you n't 'em '90s No. 5 B. The fig., (650) 555-1234 12/25/2014 2 1/2 :) ^_^ <a href=\"x\"> <!-- x --> http://x.y/z "
+      "www.a.com a@b.c 1.jpg him/her/x A+B C++ US$5 #tag @me &amp; &#39; \\* a--b …… “” ½ € 漢字 İΣ".encode())
+write('caption/empty-texts.bin', b'\0\xff\xff \xfe\xff')
+write('caption/no-references.bin', b'\0a\xfeb\xffc')
+write('caption/not-utf8.bin', b'\1a\0\1\xc3(\xe2\x80 \xf0\x9f\x98\x80<!\xf5>\xffb\x80 \xf4\x90\x80\x80')
