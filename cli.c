@@ -24,6 +24,7 @@
  * >>family    token counts of other model families; the knob that keeps under a count; drawings
  * >>results   result files -> arrays: what reports, estimates and comparisons are made of
  * >>report    where the time goes (E1), what it buys (E2)
+ * >>estimate  what a request will cost (E3): fit, predict
  * >>html      the report as one page with plots
  * >>compare   the best configuration within a budget; whether a change made it slower or worse
  * >>info      this build, this machine, a checkpoint
@@ -185,7 +186,7 @@ static int sync_folder(const char *folder) {
 
 /* ======================================================================================== options >>options */
 enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256, MERGE = 512, REPORT = 1024,
-       BEST = 2048, COMPARE = 4096 };
+       BEST = 2048, COMPARE = 4096, FIT = 8192, PREDICT = 16384 };
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS } option_kind; /* MAYBE: a text, only as --name=TEXT */
 typedef struct option_spec {
     const char *name;
@@ -214,12 +215,15 @@ static const option_spec OPTIONS[] = {
     {"style", TEXT, "S", NULL, 0, 0, NULL, SWEEP, "prompt style of records without one (default: the data set's)"},
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "tokenize TEXT as it is"},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "print the prompt's text and ids as JSON and end; the model does not run"},
-    {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", RUN | TILE,
+    {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", RUN | TILE | PREDICT,
      "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"},
-    {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", RUN | TILE, "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"},
-    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, RUN | TILE, "most crops of adaptive tiling, without the global view; run: the checkpoint's"},
-    {"crops", COUNT, "N", NULL, 1, 1024, NULL, RUN | TILE, "exactly N crops, in the factorisation nearest to the image's shape"},
+    {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", RUN | TILE | PREDICT,
+     "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"},
+    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, RUN | TILE | PREDICT,
+     "most crops of adaptive tiling, without the global view; run: the checkpoint's"},
+    {"crops", COUNT, "N", NULL, 1, 1024, NULL, RUN | TILE | PREDICT, "exactly N crops, in the factorisation nearest to the image's shape"},
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, RUN | TILE, "target number of vision tokens: N / 144 - 1 crops"},
+    {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL, PREDICT, "of a size: the target number; with --views: those the language model sees"},
     {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, TILE, "file with one WxH a line (- is stdin)"},
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, TILE, "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N"},
     {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL, TILE, "family and limits from the config files of a folder (no weights are read)"},
@@ -294,6 +298,24 @@ static const option_spec OPTIONS[] = {
     {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, REPORT, "... and in points of accuracy (1 is 0.01)"},
     {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL, REPORT, "the device's TFLOP/s (default: the best that any stage here reaches)"},
     {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL, REPORT, "the device's GB/s (default: the best that any stage here reaches)"},
+    {"features", CHOICE, "KIND", "physical", 0, 0, "physical seed mean", FIT,
+     "of the model that is written: what the hardware does, the experiments' inputs, or none"},
+    {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, FIT, "experts of the model, where the files do not say it"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, FIT, "write the model there (short: -o)"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, FIT, "write e3_latency_estimator.json there: the same model and errors"},
+    {"views", COUNT, "N", NULL, 0, 100000, NULL, PREDICT,
+     "a request by its counts: passes of the vision encoder, crops and global view; 0: text only"},
+    {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, PREDICT, "prompt positions: BOS, image and text"},
+    {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, PREDICT, "tokens of the prompt's text (default: the data's median)"},
+    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, PREDICT, "experts a token uses (default: the data's median)"},
+    {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, PREDICT, "decoder blocks that run (default: the data's median)"},
+    {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, PREDICT, "tokens of the answer (default: the data's median)"},
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, PREDICT, "does a request hold this many ms, and how likely"},
+    {"data", TEXT, "DIR", NULL, 0, 0, NULL, PREDICT, "compare predictions with the result files of a folder"},
+    {"recalibrate", TEXT, "DIR", NULL, 0, 0, NULL, PREDICT, "fit the model to the device of these result files, by a line a stage"},
+    {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL, PREDICT, "with --recalibrate: how many of them it may use (short: -n)"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, PREDICT, "with --recalibrate: the new model (short: -o)"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, PREDICT, "with --recalibrate: of the choice of measurements"},
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, BEST, "most ms that the latency may take"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, BEST, "least accuracy, 0.6 for example"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, BEST, "which data set, where the files are of several"},
@@ -311,11 +333,11 @@ static const option_spec OPTIONS[] = {
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, REPORT | BEST, "of the bootstrap"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
      "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST | REPORT | BEST | COMPARE, "JSON on stdout instead of text"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST | REPORT | BEST | COMPARE | FIT | PREDICT, "JSON on stdout instead of text"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout: files, P50s, accuracies; with --plan the plan"},
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "no progress and no table on stderr, errors only"},
     {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE | REPORT
-     | BEST | COMPARE, "this text"},
+     | BEST | COMPARE | FIT | PREDICT, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
 
@@ -351,6 +373,8 @@ static int command_rescore(const options *o);
 static int command_merge(const options *o);
 static int command_convert(const options *o);
 static int command_report(const options *o);
+static int command_fit(const options *o);
+static int command_predict(const options *o);
 static int command_best(const options *o);
 static int command_compare(const options *o);
 static int command_info(const options *o);
@@ -386,6 +410,12 @@ static const command COMMANDS[] = {
     {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys",
      "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
      "  vlmprof report results --html=report.html", SIZE_MAX, command_report},
+    {"fit", FIT, "DIR... [-o MODEL.json]", "a model of each stage's latency from result files, and how far it is off on configurations it never saw",
+     "vlmprof fit results -o model.json", SIZE_MAX, command_fit},
+    {"predict", PREDICT, "MODEL.json (WxH... | --views N | --data DIR | --recalibrate DIR)",
+     "milliseconds of requests that were not measured, with intervals; errors on other files; another device",
+     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
+     "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json", SIZE_MAX, command_predict},
     {"best", BEST, "DIR... --budget_ms MS", "the most accurate configuration within a latency budget, and how surely it holds it",
      "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 --min_accuracy 0.6 --json",
      SIZE_MAX, command_best},
@@ -457,7 +487,8 @@ static int option_store(options *o, int index, const char *word) {
     option_value *v = &o->values[index];
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
-        && !has_word("model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir", s->name))
+        && !has_word("model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir output recalibrate",
+                     s->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", s->name);
     if (s->kind == COUNT || s->kind == COUNTS) {
         if (!parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", s->name, word);
@@ -541,6 +572,8 @@ static int option_parse(options *o, int first, int *next) {
     int index, code, i = first + 1;
     if (!strcmp(a, "-p")) name = "prompt";
     else if (!strcmp(a, "-h")) name = "help";
+    else if (!strcmp(a, "-o")) name = "output";
+    else if (!strcmp(a, "-n")) name = "measurements";
     else if (a[1] != '-') return complain(EXIT_USAGE, "unknown option %s; long options have two hyphens; see vlmprof %s --help", a, o->command_name);
     else equal = strchr(name, '=');
     bytes = equal ? (size_t)(equal - name) : strlen(name);
@@ -8710,7 +8743,7 @@ static void read_result(result_file *f, parsed *scratch) {
     } else {
         schema = result_text(j, 0, "schema");
         rows = vp_json_get(j, 0, "per_sample_results");
-        if (schema && !strncmp(schema, "vlmprof-report", 14)) f->is_other = 2;
+        if (schema && (!strncmp(schema, "vlmprof-report", 14) || !strncmp(schema, "vlmprof-estimator", 17))) f->is_other = 2;
         else if (!node_is(j, rows, VP_JSON_ARRAY) || (schema && strncmp(schema, "vlmprof-sweep-", 14))) f->is_other = 1;
         else if (read_head(f, j) && read_rows(f, j, rows) && !f->count && !f->failed_count)
             snprintf(f->error, sizeof f->error, "%.500s: per_sample_results is empty", f->path);
@@ -10577,6 +10610,1404 @@ static int command_report(const options *o) {
                 text_of(o, "output_dir"));
     report_free(&p);
     results_free(&r);
+    return code;
+}
+
+/* ========================================================================================= estimate >>estimate
+ * E3: what a request will cost. fit: result files -> a model for each stage, with its errors on configurations that it never saw. predict: that
+ * model -> milliseconds with intervals; its errors on other result files; its recalibration to another device. Mathematics: vp_latency_*. */
+#define ESTIMATOR_SCHEMA "vlmprof-estimator-1"
+#define ESTIMATE_LEVEL 0.95
+enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1, ESTIMATOR_BYTES_MOST = 1 << 24 };
+enum { SPLIT_NONE, SPLIT_CONFIG, SPLIT_SIZE, SPLIT_COUNT };
+static const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KINDS] = {"physical", "seed", "mean"};
+static const char *const SPLIT_KEYS[SPLIT_COUNT] = {"in_sample", "leave_one_configuration_out", "leave_one_image_size_out"};
+static const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left out", "image size left out"};
+static const char *const LINEAR_STATE_KEYS[] = {"used", "at zero", "dropped"};
+static const double BUDGET_SHARES[] = {0.5, 0.7, 0.85, 1.0}; /* of the reference latency, as the experiments have them */
+enum { BUDGET_COUNT = sizeof BUDGET_SHARES / sizeof BUDGET_SHARES[0] };
+#define BUDGET_TOLERANCE 1.1 /* a violation is worse than this times the budget */
+static const size_t CURVE_POINTS[] = {10, 25, 50, 100};
+enum { CURVE_COUNT = sizeof CURVE_POINTS / sizeof CURVE_POINTS[0], CURVE_DRAWS = 200 };
+
+#define REQUEST(member) offsetof(vp_latency_request, member)
+static const column ESTIMATE_KNOBS[] = {
+    {"views", REQUEST(views)}, {"vision_tokens", REQUEST(vision_tokens)}, {"text_tokens", REQUEST(text_tokens)}, {"sequence", REQUEST(sequence)},
+    {"output_tokens", REQUEST(output_tokens)}, {"tier_index", REQUEST(tier_index)}, {"top_k", REQUEST(top_k)},
+    {"num_active_blocks", REQUEST(active_blocks)}};
+enum { ESTIMATE_KNOB_COUNT = sizeof ESTIMATE_KNOBS / sizeof ESTIMATE_KNOBS[0], KNOB_TEXT = 2, KNOB_OUTPUT = 4, KNOB_TIER, KNOB_EXPERTS, KNOB_ACTIVE };
+static int32_t knob_at(const vp_latency_request *q, int knob) {
+    int32_t value;
+    memcpy(&value, (const char *)q + ESTIMATE_KNOBS[knob].offset, sizeof value);
+    return value;
+}
+static const char *part_name(int part) { return part == ESTIMATE_TOTAL ? "total" : vp_latency_stage_name((vp_latency_stage)part); }
+static int stage_runs(int stage, const vp_latency_request *q) {
+    return stage == VP_LATENCY_VISION ? q->views > 0 : stage != VP_LATENCY_DECODE || q->output_tokens > 1;
+}
+
+/* ---- result files -> rows: one a sample and configuration */
+typedef struct measurements {
+    vp_latency_request *requests;
+    double *measured, *total;     /* ms [count, VP_LATENCY_STAGE_COUNT], NaN: not measured; [count] */
+    uint32_t *configs, *sizes;    /* which file, which image size */
+    size_t count, config_count, size_count;
+    size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
+    double noise; size_t noise_count; /* sum of what is not known of each sample's own T_total, as a share; samples with two runs or more */
+    const char *device, *model;
+} measurements;
+static void measurements_free(measurements *m) {
+    free(m->requests);
+    free(m->measured);
+    free(m->total);
+    free(m->configs);
+    free(m->sizes);
+}
+static int32_t tier_index_of(const result_file *f) {
+    for (int32_t i = 0; f->tier && vp_tier_at(i); i++) if (!strcmp(f->tier, vp_tier_at(i)->name)) return i;
+    return 0;
+}
+/* The request of a sample; 0: something about it is not known. */
+static int request_of(const result_file *f, size_t row, int32_t expert_count, vp_latency_request *q) {
+    static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS};
+    int32_t counts[5];
+    for (int i = 0; i < 5; i++) {
+        double value = result_at(f, columns[i], row);
+        if (!(value >= (i < 3 ? 0 : 1) && value <= 1e9)) return 0;
+        counts[i] = (int32_t)value;
+    }
+    q->views = counts[0];
+    q->vision_tokens = counts[1];
+    q->text_tokens = counts[2];
+    q->sequence = counts[3];
+    q->output_tokens = counts[4];
+    q->tier_index = tier_index_of(f);
+    q->top_k = (int32_t)f->top_k;
+    q->expert_count = expert_count;
+    q->active_blocks = (int32_t)f->block_count;
+    return 1;
+}
+/* The mean of few runs is off itself: by its standard error, times what |error| is of that on average. */
+static void measure_noise(measurements *m, const result_file *f, size_t row) {
+    size_t first = f->run_at ? f->run_at[row] : 0, count = f->run_at ? f->run_at[row + 1] - first : 0;
+    double mean, sum = 0;
+    if (count < 2) return;
+    mean = vp_statistics_mean(f->run_total + first, count);
+    for (size_t i = 0; i < count; i++) sum += (f->run_total[first + i] - mean) * (f->run_total[first + i] - mean);
+    if (!(mean > 0)) return;
+    m->noise += 0.79788456080286536 * sqrt(sum / (double)(count - 1) / (double)count) / mean; /* sqrt(2 / pi) */
+    m->noise_count++;
+}
+static void measure_row(measurements *m, const result_file *f, size_t row, int32_t expert_count) {
+    static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE};
+    double *stages = m->measured + m->count * VP_LATENCY_STAGE_COUNT;
+    vp_latency_request *q = &m->requests[m->count];
+    if (!request_of(f, row, expert_count, q) || !(result_at(f, METRIC_PREFILL, row) > 0)) { m->incomplete++; return; }
+    m->total[m->count] = stages[VP_LATENCY_OTHER] = result_at(f, METRIC_TOTAL, row);
+    for (int s = 0; s < VP_LATENCY_OTHER; s++) {
+        stages[s] = (double)NAN;
+        if (!stage_runs(s, q)) continue;
+        stages[s] = result_at(f, columns[s], row);
+        stages[VP_LATENCY_OTHER] -= stages[s];
+    }
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        if (!stage_runs(s, q) || stages[s] > 0) continue;
+        m->not_positive += stages[s] <= 0;
+        stages[s] = (double)NAN;
+    }
+    measure_noise(m, f, row);
+    m->count++;
+}
+static int number_experts(const options *o, const results *r, int64_t *experts, text_list *warnings) {
+    int64_t said = -1;
+    for (size_t i = 0; i < r->count; i++) {
+        const result_file *f = &r->files[i];
+        if (f->expert_count > 0 && said > 0 && f->expert_count != said)
+            return complain(EXIT_USAGE, "%s is of a model with %lld experts, others of one with %lld: fit them apart", f->path,
+                            (long long)f->expert_count, (long long)said);
+        if (f->expert_count > 0) said = f->expert_count;
+    }
+    if (o->command == FIT && given(o, "num_experts")) said = number_of(o, "num_experts");
+    else if (said < 0 && *experts > 0) said = *experts;
+    else if (said < 0) {
+        said = 64;
+        text_list_add(warnings, "the files do not say how many experts the model has: 64 assumed, as MolmoE-1B has; --num_experts N says it");
+    }
+    for (size_t i = 0; i < r->count; i++)
+        if (r->files[i].top_k > said)
+            return complain(EXIT_INPUT, "%s: top_k %lld is more than the model's %lld experts", r->files[i].path, (long long)r->files[i].top_k,
+                            (long long)said);
+    *experts = said;
+    return 0;
+}
+/* What must be one and the same in all files: a model of two devices would be one of neither. */
+static int check_same(const results *r) {
+    static const struct { const char *name; size_t offset; } texts[] = {{"device", offsetof(result_file, device)},
+        {"model", offsetof(result_file, model)}, {"weights", offsetof(result_file, weights)}};
+    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++)
+        for (size_t i = 1; i < r->count; i++) {
+            const char *first = *(char *const *)(const void *)((const char *)&r->files[0] + texts[t].offset);
+            const char *other = *(char *const *)(const void *)((const char *)&r->files[i] + texts[t].offset);
+            if (strcmp(first ? first : "not said", other ? other : "not said"))
+                return complain(EXIT_USAGE, "%.300s and %.300s differ in their %s (%.100s, %.100s): fit them apart", r->files[0].path,
+                                r->files[i].path, texts[t].name, first ? first : "not said", other ? other : "not said");
+        }
+    return 0;
+}
+static void warn_of_measurements(const measurements *m, const results *r, text_list *warnings) {
+    int64_t failed = 0, missing = 0, throttled = 0, synthetic = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const result_file *f = &r->files[i];
+        synthetic += f->is_synthetic;
+        failed += f->failed_count;
+        missing += f->missing_count > 0 ? f->missing_count : 0;
+        throttled += f->throttled_runs > 0 ? f->throttled_runs : 0;
+    }
+    if (synthetic) text_list_add(warnings, "synthetic weights: latency is real, but random experts are chosen more evenly than trained ones");
+    if (m->count < 30) text_list_add(warnings, "%zu measurements are few: errors and intervals say little", m->count);
+    if (failed || missing) text_list_add(warnings, "%lld points failed, %lld are missing", (long long)failed, (long long)missing);
+    if (throttled) text_list_add(warnings, "%lld runs were throttled: the clocks were below their own", (long long)throttled);
+    if (m->incomplete)
+        text_list_add(warnings, "%zu samples left out: a token count or the time of their prefill is not in the file", m->incomplete);
+    if (m->not_positive) text_list_add(warnings, "%zu stage times of 0 ms or less left out", m->not_positive);
+    for (size_t i = 0; i < r->notes.count; i++) text_list_add(warnings, "%s", r->notes.items[i]);
+}
+/* *experts: 0, or what a model says. 0 or an exit code. */
+static int measurements_make(const options *o, const results *r, int64_t *experts, measurements *m, text_list *warnings) {
+    size_t rows = 0;
+    int code;
+    memset(m, 0, sizeof *m);
+    if ((code = check_same(r)) != 0 || (code = number_experts(o, r, experts, warnings)) != 0) return code;
+    for (size_t i = 0; i < r->count; i++) rows += r->files[i].count;
+    m->requests = (vp_latency_request *)zeroed(rows, sizeof *m->requests);
+    m->measured = (double *)resize(NULL, rows, VP_LATENCY_STAGE_COUNT * sizeof *m->measured);
+    m->total = (double *)resize(NULL, rows, sizeof *m->total);
+    m->configs = (uint32_t *)resize(NULL, rows, sizeof *m->configs);
+    m->sizes = (uint32_t *)resize(NULL, rows, sizeof *m->sizes);
+    m->config_count = r->count;
+    m->device = r->files[0].device ? r->files[0].device : "not said";
+    m->model = r->files[0].model ? r->files[0].model : "not said";
+    for (size_t i = 0; i < r->count; i++) {
+        size_t first = m->count, other = 0;
+        while (other < i && !same_size(&r->files[other], &r->files[i])) other++;
+        if (other == i) m->size_count++;
+        for (size_t k = 0; k < r->files[i].count; k++) measure_row(m, &r->files[i], k, (int32_t)*experts);
+        for (size_t k = first; k < m->count; k++) { m->configs[k] = (uint32_t)i; m->sizes[k] = (uint32_t)other; }
+    }
+    if (!m->count)
+        return complain(EXIT_INPUT, "%s: no sample has the times of its stages and its token counts (was it measured with --timing off?)",
+                        r->files[0].path);
+    warn_of_measurements(m, r, warnings);
+    return 0;
+}
+
+/* ---- errors */
+typedef struct evaluation {
+    vp_linear_errors errors[ESTIMATE_KINDS][SPLIT_COUNT][ESTIMATE_PARTS]; /* count 0: none */
+    vp_guardrail guardrails[BUDGET_COUNT + 1];
+    double noise; /* share by which the mean over a sample's runs is off, on average: no model's MAPE is below it; NaN: single runs */
+    int guardrail_count, guardrail_split;
+    double reference_ms;  /* P95 of measured totals; budgets are shares of it */
+    double own_budget_ms; /* one more that was asked for; 0: none */
+} evaluation;
+/* What a fit of all rows says of each: [ESTIMATE_PARTS, count]; NaN where there is nothing to compare. */
+static void predict_rows(const vp_latency_model *fits, const measurements *m, double *predicted) {
+    for (size_t i = 0; i < m->count; i++) {
+        vp_latency_prediction p;
+        int good = vp_latency_predict(fits, &m->requests[i], &p) == VP_OK;
+        for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++)
+            predicted[(size_t)s * m->count + i] = good && isfinite(m->measured[i * VP_LATENCY_STAGE_COUNT + (size_t)s]) ? p.stage[s] : (double)NAN;
+    }
+}
+static void predict_left_out(vp_latency_features kind, const measurements *m, int split, double *predicted) {
+    const uint32_t *groups = split == SPLIT_CONFIG ? m->configs : m->sizes;
+    size_t bytes = vp_latency_leave_out_scratch_bytes(m->config_count);
+    double *values = (double *)resize(NULL, m->count, sizeof *values);
+    void *scratch = resize(NULL, bytes, 1);
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        double *out = predicted + (size_t)s * m->count;
+        for (size_t i = 0; i < m->count; i++) values[i] = m->measured[i * VP_LATENCY_STAGE_COUNT + (size_t)s];
+        if ((split == SPLIT_CONFIG ? m->config_count : m->size_count) > 1
+            && vp_latency_leave_out(kind, (vp_latency_stage)s, m->requests, values, groups, m->count, m->config_count, scratch, bytes, out,
+                                    NULL) == VP_OK)
+            continue;
+        for (size_t i = 0; i < m->count; i++) out[i] = (double)NAN; /* one group alone, or too few rows without it */
+    }
+    free(scratch);
+    free(values);
+}
+/* The total of a row is the sum of the stages that run; one that has no prediction leaves none. */
+static void add_totals(const measurements *m, double *predicted) {
+    for (size_t i = 0; i < m->count; i++) {
+        double sum = 0;
+        for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) if (stage_runs(s, &m->requests[i])) sum += predicted[(size_t)s * m->count + i];
+        predicted[ESTIMATE_TOTAL * m->count + i] = sum;
+    }
+}
+static double measured_part(const measurements *m, int part, size_t row) {
+    return part == ESTIMATE_TOTAL ? m->total[row] : m->measured[row * VP_LATENCY_STAGE_COUNT + (size_t)part];
+}
+/* Rows of a part that have both numbers; pairs: double [2, count], first the measured ones. */
+static size_t pair_rows(const measurements *m, const double *predicted, int part, double *pairs) {
+    size_t n = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        double p = predicted[(size_t)part * m->count + i], y = measured_part(m, part, i);
+        if (!isfinite(p) || !isfinite(y)) continue;
+        pairs[n] = y;
+        pairs[m->count + n++] = p;
+    }
+    return n;
+}
+static void errors_of(const measurements *m, const double *predicted, vp_linear_errors errors[ESTIMATE_PARTS]) {
+    double *pairs = (double *)resize(NULL, m->count, 3 * sizeof *pairs);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        size_t n = pair_rows(m, predicted, part, pairs);
+        memset(&errors[part], 0, sizeof errors[part]);
+        if (n) vp_linear_errors_compute(pairs, pairs + m->count, n, pairs + 2 * m->count, &errors[part]);
+    }
+    free(pairs);
+}
+/* Which requests a budget lets through, by predictions of totals; budgets are shares of the P95 that was measured. */
+static void guard_budgets(const measurements *m, const double *predicted, evaluation *e) {
+    double *pairs = (double *)resize(NULL, m->count, 3 * sizeof *pairs);
+    size_t n = pair_rows(m, predicted, ESTIMATE_TOTAL, pairs);
+    vp_statistics s;
+    if (n && vp_statistics_compute(pairs, n, pairs + 2 * m->count, &s) == VP_OK) {
+        e->reference_ms = s.p95;
+        e->guardrail_count = BUDGET_COUNT + (e->own_budget_ms > 0);
+        for (int b = 0; b < e->guardrail_count; b++)
+            vp_guardrail_compute(pairs + m->count, pairs, n, b < BUDGET_COUNT ? e->reference_ms * BUDGET_SHARES[b] : e->own_budget_ms, 1,
+                                 BUDGET_TOLERANCE, &e->guardrails[b]);
+    }
+    free(pairs);
+}
+static int evaluate(const measurements *m, vp_latency_features chosen, evaluation *e) {
+    double *predicted = (double *)resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
+    vp_latency_model *fits = (vp_latency_model *)zeroed(1, sizeof *fits);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r = VP_OK;
+    memset(e, 0, sizeof *e);
+    e->noise = m->noise_count ? m->noise / (double)m->noise_count : (double)NAN;
+    for (int kind = 0; kind < ESTIMATE_KINDS && r == VP_OK; kind++) {
+        r = vp_latency_fit((vp_latency_features)kind, m->requests, m->measured, m->count, fits, &error);
+        for (int split = 0; split < SPLIT_COUNT && r == VP_OK; split++) {
+            if (split == SPLIT_NONE) predict_rows(fits, m, predicted);
+            else predict_left_out((vp_latency_features)kind, m, split, predicted);
+            add_totals(m, predicted);
+            errors_of(m, predicted, e->errors[kind][split]);
+            if (kind != (int)chosen || split == SPLIT_SIZE || !e->errors[kind][split][ESTIMATE_TOTAL].count) continue;
+            e->guardrail_split = split;
+            guard_budgets(m, predicted, e);
+        }
+    }
+    free(fits);
+    free(predicted);
+    return r == VP_OK ? 0 : complain_result(exit_code_of(r), "fit", r, &error);
+}
+
+/* ---- the model and its file */
+typedef struct knob_range { int32_t least, median, most; } knob_range;
+typedef struct estimator {
+    vp_latency_model model;
+    double correlation[VP_LATENCY_STAGE_COUNT][VP_LATENCY_STAGE_COUNT]; /* of what the stages' models miss: for intervals of totals */
+    knob_range ranges[ESTIMATE_KNOB_COUNT];                             /* of the data */
+    int64_t expert_count;
+    char *model_name, *device;
+    int is_synthetic;
+    char *provenance, *recalibration; /* JSON; the latter NULL: as fitted */
+    text_list warnings;
+} estimator;
+static void estimator_free(estimator *e) {
+    free(e->model_name);
+    free(e->device);
+    free(e->provenance);
+    free(e->recalibration);
+    text_list_free(&e->warnings);
+    free(e);
+}
+static int by_count(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return x < y ? -1 : x > y;
+}
+static void find_ranges(const measurements *m, estimator *e) {
+    int32_t *values = (int32_t *)resize(NULL, m->count, sizeof *values);
+    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
+        for (size_t i = 0; i < m->count; i++) values[i] = knob_at(&m->requests[i], k);
+        qsort(values, m->count, sizeof *values, by_count);
+        e->ranges[k].least = values[0];
+        e->ranges[k].median = values[(m->count - 1) / 2];
+        e->ranges[k].most = values[m->count - 1];
+    }
+    free(values);
+}
+/* Correlation of two stages' residuals, weighted as the fit weighs them, over the rows that have both. */
+static double residual_correlation(const measurements *m, const double *predicted, int a, int b, int is_relative) {
+    double x = 0, y = 0, xx = 0, yy = 0, both = 0, n = 0, spread;
+    for (int turn = 0; turn < 2; turn++) {
+        for (size_t i = 0; i < m->count; i++) {
+            double p = predicted[(size_t)a * m->count + i], q = predicted[(size_t)b * m->count + i], u, v;
+            if (!isfinite(p) || !isfinite(q)) continue;
+            u = measured_part(m, a, i);
+            v = measured_part(m, b, i);
+            u = is_relative ? (u - p) / u : u - p;
+            v = is_relative ? (v - q) / v : v - q;
+            if (!turn) { x += u; y += v; n++; continue; }
+            xx += (u - x / n) * (u - x / n);
+            yy += (v - y / n) * (v - y / n);
+            both += (u - x / n) * (v - y / n);
+        }
+    }
+    spread = sqrt(xx) * sqrt(yy);
+    return spread > 0 ? fmax(-1, fmin(1, both / spread)) : 0; /* rounding alone takes it past 1 */
+}
+static void find_correlations(const measurements *m, estimator *e) {
+    double *predicted = (double *)resize(NULL, m->count, VP_LATENCY_STAGE_COUNT * sizeof *predicted);
+    predict_rows(&e->model, m, predicted);
+    for (int a = 0; a < VP_LATENCY_STAGE_COUNT; a++)
+        for (int b = 0; b < VP_LATENCY_STAGE_COUNT; b++)
+            e->correlation[a][b] = a == b ? 1
+                : residual_correlation(m, predicted, a < b ? a : b, a < b ? b : a, e->model.features == VP_LATENCY_PHYSICAL);
+    free(predicted);
+}
+static void warn_of_fit(estimator *e, const measurements *m) {
+    if (m->config_count < 2) text_list_add(&e->warnings, "one configuration alone: no error on configurations that were not seen can be told");
+    if (m->size_count < 2) text_list_add(&e->warnings, "one image size alone: no error on image sizes that were not seen can be told");
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        const vp_linear *fit = &e->model.fit[s];
+        text_buffer features = {NULL, 0, 0};
+        if (!e->model.fitted[s]) {
+            text_list_add(&e->warnings, "%s: nothing was measured of this stage: it is not in the model", part_name(s));
+            continue;
+        }
+        for (int c = 0; c < fit->columns; c++) {
+            if (fit->state[c] != VP_LINEAR_DROPPED) continue;
+            if (features.bytes) text_add_string(&features, ", ");
+            text_add_string(&features, vp_latency_column_name(e->model.features, (vp_latency_stage)s, c));
+        }
+        if (features.bytes)
+            text_list_add(&e->warnings, "%s: these data cannot tell %s from the features before: left out, what they cost lies in the others",
+                          part_name(s), features.data);
+        if (fit->degrees < 10) text_list_add(&e->warnings, "%s: %.0f degrees of freedom are few", part_name(s), fit->degrees);
+        free(features.data);
+    }
+}
+static void put_data_sets(vp_json_writer *w, const results *r) {
+    vp_json_key(w, "data_sets");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < r->group_count; i++) {
+        const result_file *f = &r->files[r->groups[i].first];
+        vp_json_begin_object(w);
+        put_text(w, "dataset_name", f->task);
+        put_text(w, "data", f->data);
+        put_text(w, "data_hash", f->data_hash);
+        put_int(w, "configurations", (int64_t)r->groups[i].count);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+/* What a model was made of, as JSON text; malloc'ed. */
+static char *provenance_of(const results *r, const measurements *m) {
+    text_buffer out = {NULL, 0, 0};
+    const result_file *f = &r->files[0];
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, text_sink, &out, 1);
+    vp_json_begin_object(&w);
+    put_text(&w, "device", m->device);
+    put_text(&w, "host", f->host);
+    put_text(&w, "model", m->model);
+    put_bool(&w, "synthetic", f->is_synthetic);
+    put_text(&w, "weights", f->weights);
+    put_text(&w, "timing", f->timing);
+    put_text(&w, "measured_by", f->version);
+    put_text(&w, "measured_from", f->measured_from);
+    put_text(&w, "measured_to", f->measured_to);
+    put_data_sets(&w, r);
+    put_int(&w, "configurations", (int64_t)m->config_count);
+    put_int(&w, "image_sizes", (int64_t)m->size_count);
+    put_int(&w, "rows", (int64_t)m->count);
+    put_int(&w, "rows_left_out", (int64_t)m->incomplete);
+    vp_json_end_object(&w);
+    if (vp_json_finish(&w) != VP_OK) abort(); /* memory ends the program before */
+    return out.data;
+}
+static int estimator_make(const measurements *m, const results *r, vp_latency_features kind, int64_t experts, estimator *e) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = vp_latency_fit(kind, m->requests, m->measured, m->count, &e->model, &error);
+    if (result != VP_OK) return complain_result(exit_code_of(result), "fit", result, &error);
+    e->expert_count = experts;
+    e->is_synthetic = r->files[0].is_synthetic;
+    e->model_name = copy_text(m->model, strlen(m->model));
+    e->device = copy_text(m->device, strlen(m->device));
+    e->provenance = provenance_of(r, m);
+    find_ranges(m, e);
+    find_correlations(m, e);
+    warn_of_fit(e, m);
+    return 0;
+}
+
+static void put_errors(vp_json_writer *w, const vp_linear_errors *e) {
+    if (!e->count) { vp_json_null(w); return; }
+    vp_json_begin_object(w);
+    put_int(w, "rows", (int64_t)e->count);
+    put_double(w, "mae_ms", e->mae);
+    put_double(w, "rmse_ms", e->rmse);
+    put_double(w, "mape_percent", 100 * e->mape);
+    put_double(w, "r2", e->r2);
+    put_double(w, "p95_absolute_ms", e->p95_absolute);
+    put_double(w, "max_absolute_ms", e->max_absolute);
+    put_double(w, "bias_ms", e->bias);
+    vp_json_end_object(w);
+}
+static void put_parts(vp_json_writer *w, const vp_linear_errors errors[ESTIMATE_PARTS]) {
+    vp_json_begin_object(w);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        vp_json_key(w, part_name(part));
+        put_errors(w, &errors[part]);
+    }
+    vp_json_end_object(w);
+}
+static void put_guardrail(vp_json_writer *w, const vp_guardrail *g) {
+    vp_json_begin_object(w);
+    put_double(w, "budget_ms", g->budget);
+    put_int(w, "requests", (int64_t)g->count);
+    put_int(w, "accepted", (int64_t)g->accepted);
+    put_int(w, "over_budget", (int64_t)g->over_budget);
+    put_int(w, "violations", (int64_t)g->violations);
+    put_int(w, "false_accepts", (int64_t)g->false_accepts);
+    put_int(w, "false_rejects", (int64_t)g->false_rejects);
+    put_double(w, "violation_rate", g->violation_rate);
+    put_double(w, "false_accept_rate", g->false_accept_rate);
+    put_double(w, "false_reject_rate", g->false_reject_rate);
+    vp_json_end_object(w);
+}
+static void put_guardrails(vp_json_writer *w, const evaluation *e, const char *predictions) {
+    vp_json_key(w, "guardrail");
+    vp_json_begin_object(w);
+    put_text(w, "predictions", predictions);
+    put_double(w, "reference_ms", e->reference_ms);
+    put_text(w, "reference", "P95 of T_total over the rows");
+    put_double(w, "violation_tolerance", BUDGET_TOLERANCE);
+    vp_json_key(w, "budgets");
+    vp_json_begin_array(w);
+    for (int b = 0; b < e->guardrail_count; b++) put_guardrail(w, &e->guardrails[b]);
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+}
+static void put_evaluation(vp_json_writer *w, const evaluation *e) {
+    vp_json_key(w, "evaluation");
+    vp_json_begin_object(w);
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
+        vp_json_key(w, ESTIMATE_KIND_KEYS[kind]);
+        vp_json_begin_object(w);
+        for (int split = 0; split < SPLIT_COUNT; split++) {
+            vp_json_key(w, SPLIT_KEYS[split]);
+            put_parts(w, e->errors[kind][split]);
+        }
+        vp_json_end_object(w);
+    }
+    put_double(w, "run_noise_mape_percent", 100 * e->noise);
+    put_guardrails(w, e, SPLIT_KEYS[e->guardrail_split]);
+    vp_json_end_object(w);
+}
+/* "ms" for the constant, "ms per views" for others */
+static const char *unit_text(const char *name, char out[64]) {
+    if (strcmp(name, "1")) snprintf(out, 64, "ms / (%.40s)", name); else snprintf(out, 64, "ms");
+    return out;
+}
+static void put_stage_model(vp_json_writer *w, const estimator *e, int s) {
+    const vp_linear *fit = &e->model.fit[s];
+    const vp_affine *line = &e->model.affine[s];
+    char unit[64];
+    if (!e->model.fitted[s]) { vp_json_null(w); return; }
+    vp_json_begin_object(w);
+    put_int(w, "rows", (int64_t)fit->rows);
+    put_double(w, "degrees_of_freedom", fit->degrees);
+    put_double(w, "sigma", fit->sigma);
+    put_double(w, "condition", fit->condition);
+    vp_json_key(w, "columns");
+    vp_json_begin_array(w);
+    for (int c = 0; c < fit->columns; c++) {
+        const char *name = vp_latency_column_name(e->model.features, (vp_latency_stage)s, c);
+        double low = (double)NAN, high = (double)NAN;
+        int known = vp_linear_coefficient(fit, c, ESTIMATE_LEVEL, &low, &high) == VP_OK;
+        vp_json_begin_object(w);
+        put_text(w, "name", name);
+        put_text(w, "unit", unit_text(name, unit));
+        put_text(w, "state", LINEAR_STATE_KEYS[fit->state[c]]);
+        put_double(w, "coefficient", fit->coefficient[c]);
+        put_double(w, "standard_error", fit->error[c]);
+        put_interval(w, "interval", known, low, high);
+        vp_json_key(w, "root");
+        vp_json_begin_array(w);
+        for (int k = 0; k < fit->columns; k++) vp_json_double(w, fit->root[c * fit->columns + k]);
+        vp_json_end_array(w);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    vp_json_key(w, "affine");
+    vp_json_begin_object(w);
+    put_double(w, "slope", line->slope);
+    put_double(w, "offset_ms", line->offset);
+    put_double(w, "condition", line->condition);
+    put_int(w, "measurements", (int64_t)line->count);
+    vp_json_end_object(w);
+    vp_json_end_object(w);
+}
+static void put_ranges(vp_json_writer *w, const estimator *e) {
+    vp_json_key(w, "ranges");
+    vp_json_begin_object(w);
+    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
+        vp_json_key(w, ESTIMATE_KNOBS[k].name);
+        vp_json_begin_object(w);
+        put_int(w, "least", e->ranges[k].least);
+        put_int(w, "median", e->ranges[k].median);
+        put_int(w, "most", e->ranges[k].most);
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+}
+/* The file: {"schema": "vlmprof-estimator-1", ...}. evaluation may be NULL. */
+static vp_result put_estimator(vp_json_writer *w, const estimator *e, const evaluation *evaluated) {
+    vp_json_begin_object(w);
+    put_text(w, "schema", ESTIMATOR_SCHEMA);
+    put_text(w, "version", VLMPROF_VERSION);
+    put_list(w, "warnings", &e->warnings);
+    put_text(w, "features", ESTIMATE_KIND_KEYS[e->model.features]);
+    put_text(w, "model", e->model_name);
+    put_bool(w, "synthetic", e->is_synthetic);
+    put_text(w, "device", e->device);
+    put_int(w, "num_experts", e->expert_count);
+    put_double(w, "level", ESTIMATE_LEVEL);
+    vp_json_key(w, "provenance");
+    vp_json_raw(w, e->provenance, strlen(e->provenance));
+    if (e->recalibration) {
+        vp_json_key(w, "recalibration");
+        vp_json_raw(w, e->recalibration, strlen(e->recalibration));
+    }
+    put_ranges(w, e);
+    vp_json_key(w, "stages");
+    vp_json_begin_object(w);
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        vp_json_key(w, part_name(s));
+        put_stage_model(w, e, s);
+    }
+    vp_json_end_object(w);
+    vp_json_key(w, "residual_correlation");
+    vp_json_begin_array(w);
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        vp_json_begin_array(w);
+        for (int k = 0; k < VP_LATENCY_STAGE_COUNT; k++) vp_json_double(w, e->correlation[s][k]);
+        vp_json_end_array(w);
+    }
+    vp_json_end_array(w);
+    if (evaluated) put_evaluation(w, evaluated);
+    vp_json_end_object(w);
+    return vp_json_finish(w);
+}
+static int write_estimator(const char *path, const estimator *e, const evaluation *evaluated) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : copy_text(".", 1);
+    text_buffer out = {NULL, 0, 0};
+    vp_json_writer w;
+    vp_result r;
+    int code;
+    vp_json_writer_init_sink(&w, text_sink, &out, 1);
+    r = put_estimator(&w, e, evaluated);
+    text_add_string(&out, "\n");
+    code = r == VP_OK ? write_whole(folder, slash ? slash + 1 : path, out.data, out.bytes) : complain(EXIT_WORK, "%s: %s", path, vp_result_text(r));
+    free(out.data);
+    free(folder);
+    return code;
+}
+
+/* ---- reading it back: every byte may be wrong */
+typedef struct estimator_reader { const char *path; parsed p; int code; char where[128]; } estimator_reader;
+/* The first thing that is wrong is told, at `where`.key; returns a node that is none. */
+static uint32_t estimator_fail(estimator_reader *r, uint32_t node, const char *key, const char *what) {
+    if (!r->code)
+        r->code = complain(EXIT_INPUT, "%s: byte %llu: %s%s%s %s", r->path,
+                           (unsigned long long)(node < r->p.json.node_count ? r->p.json.nodes[node].start : 0), r->where, r->where[0] ? "." : "",
+                           key, what);
+    return VP_JSON_NONE;
+}
+static uint32_t estimator_member(estimator_reader *r, uint32_t object, const char *key, vp_json_type type) {
+    uint32_t node = vp_json_get(&r->p.json, object, key);
+    static const char *const kinds[] = {"is missing", "is not of the right type"};
+    return node_is(&r->p.json, node, type) ? node : estimator_fail(r, node == VP_JSON_NONE ? object : node, key, kinds[node != VP_JSON_NONE]);
+}
+static double estimator_node(estimator_reader *r, uint32_t node, const char *key, double least, double most) {
+    double value = node_number(&r->p.json, node);
+    if (!(value >= least && value <= most)) estimator_fail(r, node, key, "is out of range");
+    return value;
+}
+static double estimator_number(estimator_reader *r, uint32_t object, const char *key, double least, double most) {
+    uint32_t node = estimator_member(r, object, key, VP_JSON_NUMBER);
+    return node == VP_JSON_NONE ? (double)NAN : estimator_node(r, node, key, least, most);
+}
+/* null stands for what is not known: NaN */
+static double estimator_optional(estimator_reader *r, uint32_t object, const char *key, double least, double most) {
+    return node_is(&r->p.json, vp_json_get(&r->p.json, object, key), VP_JSON_NULL) ? (double)NAN : estimator_number(r, object, key, least, most);
+}
+static int64_t estimator_count(estimator_reader *r, uint32_t object, const char *key, int64_t least, int64_t most) {
+    uint32_t node = estimator_member(r, object, key, VP_JSON_NUMBER);
+    int64_t value = least;
+    if (node != VP_JSON_NONE && (vp_json_to_int(&r->p.json, node, &value) != VP_OK || value < least || value > most))
+        estimator_fail(r, node, key, "is no count that makes sense");
+    return r->code ? least : value;
+}
+static char *estimator_text(estimator_reader *r, uint32_t object, const char *key) {
+    uint32_t node = estimator_member(r, object, key, VP_JSON_STRING);
+    char *text = node == VP_JSON_NONE ? NULL : result_text(&r->p.json, object, key);
+    if (node != VP_JSON_NONE && !text) estimator_fail(r, node, key, "is no text");
+    return text ? text : copy_text("", 0);
+}
+/* An object's member, by a list of words: its place in the list. */
+static int estimator_word(estimator_reader *r, uint32_t object, const char *key, const char *const *words, int count) {
+    uint32_t node = estimator_member(r, object, key, VP_JSON_STRING);
+    for (int i = 0; node != VP_JSON_NONE && i < count; i++) if (vp_json_equals(&r->p.json, node, words[i])) return i;
+    if (node != VP_JSON_NONE) estimator_fail(r, node, key, "is no word that is known");
+    return 0;
+}
+static void read_stage_column(estimator_reader *r, uint32_t node, estimator *e, int s, int c) {
+    const char *name = vp_latency_column_name(e->model.features, (vp_latency_stage)s, c);
+    vp_linear *fit = &e->model.fit[s];
+    uint32_t named, root, item;
+    snprintf(r->where, sizeof r->where, "stages.%s.columns[%d]", part_name(s), c);
+    if (!node_is(&r->p.json, node, VP_JSON_OBJECT)) { estimator_fail(r, node, "name", "is missing"); return; }
+    named = estimator_member(r, node, "name", VP_JSON_STRING);
+    if (named != VP_JSON_NONE && !vp_json_equals(&r->p.json, named, name))
+        estimator_fail(r, named, "name", "is not the one that this version computes");
+    fit->state[c] = (unsigned char)estimator_word(r, node, "state", LINEAR_STATE_KEYS, 3);
+    fit->coefficient[c] = estimator_number(r, node, "coefficient", e->model.features == VP_LATENCY_PHYSICAL ? 0 : -1e30, 1e30);
+    fit->error[c] = estimator_optional(r, node, "standard_error", 0, 1e30);
+    if (fit->state[c] != VP_LINEAR_USED && !(fit->coefficient[c] <= 0 && fit->coefficient[c] >= 0))
+        estimator_fail(r, node, "coefficient", "is not 0 though the column is not used");
+    fit->used_columns += fit->state[c] == VP_LINEAR_USED;
+    root = estimator_member(r, node, "root", VP_JSON_ARRAY);
+    if (root == VP_JSON_NONE) return;
+    if (r->p.json.nodes[root].count != (uint32_t)fit->columns) { estimator_fail(r, root, "root", "has not one number a column"); return; }
+    item = root + 1;
+    for (int k = 0; k < fit->columns; k++, item = r->p.json.nodes[item].end)
+        fit->root[c * fit->columns + k] = estimator_node(r, item, "root", -1e30, 1e30);
+}
+static void read_stage_model(estimator_reader *r, uint32_t object, estimator *e, int s) {
+    vp_linear *fit = &e->model.fit[s];
+    vp_affine *line = &e->model.affine[s];
+    uint32_t columns, affine, item;
+    int count = 0;
+    while (vp_latency_column_name(e->model.features, (vp_latency_stage)s, count)) count++;
+    line->slope = line->condition = 1;
+    if (node_is(&r->p.json, vp_json_get(&r->p.json, object, part_name(s)), VP_JSON_NULL)) return;
+    object = estimator_member(r, object, part_name(s), VP_JSON_OBJECT);
+    if (r->code) return;
+    snprintf(r->where, sizeof r->where, "stages.%s", part_name(s));
+    e->model.fitted[s] = 1;
+    fit->rows = (uint64_t)estimator_count(r, object, "rows", 1, INT64_C(1) << 53);
+    fit->degrees = estimator_number(r, object, "degrees_of_freedom", 0, 1e16);
+    fit->sigma = estimator_optional(r, object, "sigma", 0, 1e30);
+    fit->condition = estimator_optional(r, object, "condition", 1 - 1e-9, 1e300);
+    fit->columns = count;
+    columns = estimator_member(r, object, "columns", VP_JSON_ARRAY);
+    affine = estimator_member(r, object, "affine", VP_JSON_OBJECT);
+    if (!r->code && r->p.json.nodes[columns].count != (uint32_t)count) estimator_fail(r, columns, "columns", "has another number of columns");
+    if (r->code) return;
+    item = columns + 1;
+    for (int c = 0; c < count; c++, item = r->p.json.nodes[item].end) read_stage_column(r, item, e, s, c);
+    snprintf(r->where, sizeof r->where, "stages.%s", part_name(s));
+    if (!(fabs(fit->degrees - ((double)fit->rows - fit->used_columns)) <= 0))
+        estimator_fail(r, object, "degrees_of_freedom", "is not rows - used columns");
+    snprintf(r->where, sizeof r->where, "stages.%s.affine", part_name(s));
+    line->slope = estimator_number(r, affine, "slope", -1e12, 1e12);
+    line->offset = estimator_number(r, affine, "offset_ms", -MS_MOST, MS_MOST);
+    line->condition = estimator_optional(r, affine, "condition", 1 - 1e-9, 1e300);
+    line->count = (size_t)estimator_count(r, affine, "measurements", 0, INT64_C(1) << 40);
+}
+static void read_ranges(estimator_reader *r, uint32_t object, estimator *e) {
+    for (int k = 0; k < ESTIMATE_KNOB_COUNT && !r->code; k++) {
+        uint32_t range;
+        snprintf(r->where, sizeof r->where, "ranges");
+        range = estimator_member(r, object, ESTIMATE_KNOBS[k].name, VP_JSON_OBJECT);
+        snprintf(r->where, sizeof r->where, "ranges.%s", ESTIMATE_KNOBS[k].name);
+        if (r->code) return;
+        e->ranges[k].least = (int32_t)estimator_count(r, range, "least", 0, 1000000000);
+        e->ranges[k].median = (int32_t)estimator_count(r, range, "median", e->ranges[k].least, 1000000000);
+        e->ranges[k].most = (int32_t)estimator_count(r, range, "most", e->ranges[k].median, 1000000000);
+    }
+}
+static void read_correlations(estimator_reader *r, uint32_t rows, estimator *e) {
+    r->where[0] = 0;
+    for (uint32_t s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        uint32_t row = vp_json_at(&r->p.json, rows, s);
+        for (uint32_t k = 0; k < VP_LATENCY_STAGE_COUNT && !r->code; k++)
+            e->correlation[s][k] = estimator_node(r, vp_json_at(&r->p.json, row, k), "residual_correlation", s == k ? 1 : -1, 1);
+        for (uint32_t k = 0; k < s && !r->code; k++)
+            if (!(fabs(e->correlation[s][k] - e->correlation[k][s]) <= 0)) estimator_fail(r, row, "residual_correlation", "is not symmetric");
+    }
+}
+static void check_duplicates(estimator_reader *r) {
+    const vp_json *j = &r->p.json;
+    uint32_t *scratch = (uint32_t *)resize(NULL, j->node_count, sizeof *scratch), duplicate;
+    for (uint32_t i = 0; i < j->node_count && !r->code; i++)
+        if (node_is(j, i, VP_JSON_OBJECT) && vp_json_has_duplicates(j, i, scratch, j->node_count, &duplicate) == VP_OK && duplicate != VP_JSON_NONE)
+            estimator_fail(r, duplicate, "a key", "stands twice");
+    free(scratch);
+}
+static char *estimator_raw(const vp_json *j, uint32_t node) { return copy_text(j->text + j->nodes[node].start, j->nodes[node].bytes); }
+static void read_estimator_nodes(estimator_reader *r, estimator *e) {
+    const vp_json *j = &r->p.json;
+    uint32_t stages, ranges, correlations, provenance, warnings, item, synthetic = vp_json_get(j, 0, "synthetic");
+    check_duplicates(r);
+    e->model.features = (vp_latency_features)estimator_word(r, 0, "features", ESTIMATE_KIND_KEYS, ESTIMATE_KINDS);
+    e->model_name = estimator_text(r, 0, "model");
+    e->device = estimator_text(r, 0, "device");
+    e->is_synthetic = node_is(j, synthetic, VP_JSON_TRUE);
+    if (!e->is_synthetic && !node_is(j, synthetic, VP_JSON_FALSE)) estimator_fail(r, synthetic, "synthetic", "is neither true nor false");
+    e->expert_count = estimator_count(r, 0, "num_experts", 1, 1000000);
+    provenance = estimator_member(r, 0, "provenance", VP_JSON_OBJECT);
+    warnings = estimator_member(r, 0, "warnings", VP_JSON_ARRAY);
+    ranges = estimator_member(r, 0, "ranges", VP_JSON_OBJECT);
+    stages = estimator_member(r, 0, "stages", VP_JSON_OBJECT);
+    correlations = estimator_member(r, 0, "residual_correlation", VP_JSON_ARRAY);
+    if (r->code) return;
+    e->provenance = estimator_raw(j, provenance);
+    item = warnings + 1;
+    for (uint32_t i = 0; i < j->nodes[warnings].count && !r->code; i++, item = j->nodes[item].end) {
+        char *text = node_text(j, item);
+        if (text) text_list_add(&e->warnings, "%s", text); else estimator_fail(r, item, "warnings", "holds what is no text");
+        free(text);
+    }
+    read_ranges(r, ranges, e);
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT && !r->code; s++) {
+        snprintf(r->where, sizeof r->where, "stages");
+        read_stage_model(r, stages, e, s);
+    }
+    if (!r->code) read_correlations(r, correlations, e);
+}
+/* 0 or an exit code; *out is malloc'ed on success. */
+static int read_estimator(const char *path, estimator **out) {
+    estimator_reader *r = (estimator_reader *)zeroed(1, sizeof *r);
+    estimator *e = (estimator *)zeroed(1, sizeof *e);
+    vp_error error = {VP_OK, -1, "", ""};
+    char *text = NULL;
+    size_t bytes = 0;
+    vp_result result = vp_file_read(path, ESTIMATOR_BYTES_MOST, &text, &bytes, &error);
+    int code;
+    r->path = path;
+    if (result != VP_OK) r->code = complain_result(EXIT_INPUT, path, result, &error);
+    else if ((result = parse_json(&r->p, text, bytes, &error)) != VP_OK)
+        r->code = complain(EXIT_INPUT, "%s: byte %lld: %s", path, (long long)error.offset, error.text[0] ? error.text : vp_result_text(result));
+    else if (!node_is(&r->p.json, 0, VP_JSON_OBJECT) || !vp_json_equals(&r->p.json, vp_json_get(&r->p.json, 0, "schema"), ESTIMATOR_SCHEMA))
+        r->code = complain(EXIT_INPUT, "%s is no model of vlmprof fit: its schema is not %s", path, ESTIMATOR_SCHEMA);
+    else read_estimator_nodes(r, e);
+    code = r->code;
+    if (code) estimator_free(e); else *out = e;
+    free(r->p.nodes);
+    free(r);
+    free(text);
+    return code;
+}
+
+/* ---- fit */
+static void error_row(text_list *table, const char *first, const char *second, const vp_linear_errors *e) {
+    text_list_add(table, "%s", first);
+    if (second) text_list_add(table, "%s", second);
+    text_list_add(table, "%s", e->count ? figure_number(e->mae).text : "-");
+    text_list_add(table, "%s", e->count ? figure_of("%.2f", 100 * e->mape).text : "-");
+    text_list_add(table, "%s", e->count ? figure_of("%.4f", e->r2).text : "-");
+    text_list_add(table, "%s", e->count ? figure_number(e->p95_absolute).text : "-");
+    text_list_add(table, "%s", e->count ? figure_of("%.3f", e->bias).text : "-");
+    text_list_add(table, "%zu", e->count);
+}
+static void write_guardrails(document *d, const evaluation *e, const char *predictions) {
+    text_list *table;
+    document_text(d, BLOCK_HEADING, "Guardrail: only requests predicted to hold a budget are let through (%s)", predictions);
+    document_text(d, BLOCK_LINE, "budgets are shares of %.3f ms, the P95 of T_total; a violation takes more than %.1f times the budget",
+                  e->reference_ms, BUDGET_TOLERANCE);
+    table = document_table(d, "share|budget ms|let through|violations %|false accepts %|false rejects %");
+    for (int b = 0; b < e->guardrail_count; b++) {
+        const vp_guardrail *g = &e->guardrails[b];
+        text_list_add(table, "%s", b < BUDGET_COUNT ? figure_of("%.2f", BUDGET_SHARES[b]).text : "given");
+        text_list_add(table, "%s", figure_number(g->budget).text);
+        text_list_add(table, "%zu of %zu", g->accepted, g->count);
+        text_list_add(table, "%s", figure_percent(g->violation_rate).text);
+        text_list_add(table, "%s", figure_percent(g->false_accept_rate).text);
+        text_list_add(table, "%s", figure_percent(g->false_reject_rate).text);
+    }
+    document_text(d, BLOCK_LINE, "violations: of those let through; false accepts: of those over the budget; false rejects: of those within it");
+}
+static void write_coefficients(document *d, const estimator *e) {
+    text_list *table;
+    document_text(d, BLOCK_HEADING, "Coefficients (%s features, 95 %% intervals)", ESTIMATE_KIND_KEYS[e->model.features]);
+    table = document_table(d, "stage|feature|coefficient|interval|unit|state");
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++)
+        for (int c = 0; e->model.fitted[s] && c < e->model.fit[s].columns; c++) {
+            const char *name = vp_latency_column_name(e->model.features, (vp_latency_stage)s, c);
+            double low = (double)NAN, high = (double)NAN;
+            char unit[64];
+            vp_linear_coefficient(&e->model.fit[s], c, ESTIMATE_LEVEL, &low, &high);
+            text_list_add(table, "%s", part_name(s));
+            text_list_add(table, "%s", name);
+            text_list_add(table, "%.4g", e->model.fit[s].coefficient[c]);
+            if (e->model.fit[s].state[c] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
+            else text_list_add(table, "-");
+            text_list_add(table, "%s", unit_text(name, unit));
+            text_list_add(table, "%s", LINEAR_STATE_KEYS[e->model.fit[s].state[c]]);
+        }
+}
+static void write_fit(document *d, const estimator *e, const evaluation *v, const measurements *m) {
+    if (e->warnings.count) document_text(d, BLOCK_HEADING, "Warnings");
+    for (size_t i = 0; i < e->warnings.count; i++) document_text(d, BLOCK_LINE, "%s", e->warnings.items[i]);
+    document_text(d, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes", m->count, m->config_count, m->size_count);
+    document_text(d, BLOCK_LINE, "model %s, %s", e->model_name, e->device);
+    if (isfinite(v->noise))
+        document_text(d, BLOCK_LINE, "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average; "
+                      "no MAPE of the total can be below that, and a load that drifts from sample to sample comes on top", 100 * v->noise);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        text_list *table;
+        document_text(d, BLOCK_HEADING, "Errors of %s", part_name(part));
+        table = document_table(d, "features|rows predicted|MAE ms|MAPE %|R2|P95 error ms|bias ms|rows");
+        for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
+            for (int split = 0; split < SPLIT_COUNT; split++)
+                error_row(table, split ? "" : ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split], &v->errors[kind][split][part]);
+    }
+    write_coefficients(d, e);
+    if (v->reference_ms > 0) write_guardrails(d, v, SPLIT_NAMES[v->guardrail_split]);
+}
+static int print_document(const document *d) {
+    text_buffer out = {NULL, 0, 0};
+    int code;
+    document_print(d, 0, &out);
+    code = print_whole(&out);
+    free(out.data);
+    return code;
+}
+static int print_estimator(const estimator *e, const evaluation *v) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 2);
+    if (put_estimator(&w, e, v) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    putchar('\n');
+    return 0;
+}
+static int command_fit(const options *o) {
+    const char *path = text_of(o, "output"), *folder = text_of(o, "output_dir");
+    estimator *e;
+    evaluation v;
+    measurements m;
+    results r;
+    int64_t experts = 0;
+    int kind = 0, code;
+    if (!o->operand_count) return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
+    if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
+    while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(o, "features"))) kind++;
+    e = (estimator *)zeroed(1, sizeof *e);
+    if ((code = measurements_make(o, &r, &experts, &m, &e->warnings)) == 0)
+        code = estimator_make(&m, &r, (vp_latency_features)kind, experts, e);
+    if (!code) code = evaluate(&m, e->model.features, &v);
+    if (!code && path) code = write_estimator(path, e, &v);
+    if (!code && folder && (code = make_folder(folder)) == 0) {
+        char *file = join_path(folder, "e3_latency_estimator.json");
+        code = write_estimator(file, e, &v);
+        free(file);
+    }
+    if (!code && given(o, "json")) code = print_estimator(e, &v);
+    else if (!code) {
+        document d = {NULL, 0};
+        write_fit(&d, e, &v, &m);
+        code = print_document(&d);
+        document_free(&d);
+    }
+    measurements_free(&m);
+    estimator_free(e);
+    results_free(&r);
+    return code;
+}
+
+/* ---- predict: one request */
+typedef struct prediction {
+    char name[48];                     /* "640x480"; empty: counts were given */
+    vp_latency_request request;
+    double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS]; /* ms; NaN: the stage is not in the model, or no interval is known */
+    double within;                     /* probability to hold the budget; NaN: none given */
+} prediction;
+/* The interval of a sum: half-widths add as their residuals are correlated. */
+static void predict_total_interval(const estimator *e, prediction *p) {
+    double half[VP_LATENCY_STAGE_COUNT], sum = 0, widest = 0;
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        half[s] = stage_runs(s, &p->request) && e->model.fitted[s] ? (p->high[s] - p->low[s]) / 2 : 0;
+        widest = half[s] <= widest ? widest : half[s]; /* NaN stays */
+    }
+    for (int a = 0; a < VP_LATENCY_STAGE_COUNT; a++) for (int b = 0; b < VP_LATENCY_STAGE_COUNT; b++) sum += e->correlation[a][b] * half[a] * half[b];
+    sum = sum >= widest * widest ? sqrt(sum) : widest; /* what cancels out in these rows need not do so in a new one */
+    p->low[ESTIMATE_TOTAL] = p->value[ESTIMATE_TOTAL] - sum;
+    p->high[ESTIMATE_TOTAL] = p->value[ESTIMATE_TOTAL] + sum;
+}
+/* 0: a count of the request is out of range */
+static int predict_request(const estimator *e, double budget, prediction *p) {
+    const double z = vp_normal_quantile(0.5 + ESTIMATE_LEVEL / 2);
+    vp_latency_prediction made;
+    if (vp_latency_predict(&e->model, &p->request, &made) != VP_OK) return 0;
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        vp_linear_range range;
+        p->value[s] = p->low[s] = p->high[s] = made.stage[s];
+        if (!e->model.fitted[s] || !stage_runs(s, &p->request)) continue;
+        p->low[s] = p->high[s] = (double)NAN;
+        if (vp_latency_interval(&e->model, (vp_latency_stage)s, &p->request, ESTIMATE_LEVEL, &range) != VP_OK) continue;
+        p->low[s] = range.low;
+        p->high[s] = range.high;
+    }
+    p->value[ESTIMATE_TOTAL] = made.total;
+    predict_total_interval(e, p);
+    p->within = 1 - vp_normal_tail((budget - made.total) / ((p->high[ESTIMATE_TOTAL] - made.total) / z));
+    return 1;
+}
+/* A knob outside of what was measured, once for all requests that share it. */
+static void warn_of_ranges(const estimator *e, const prediction *p, size_t count, text_list *warnings) {
+    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
+        const knob_range *range = &e->ranges[k];
+        size_t outside = 0;
+        int32_t value = 0;
+        if ((k == KNOB_TEXT || k == KNOB_TIER) && e->model.features != VP_LATENCY_SEED) continue; /* no feature of it */
+        for (size_t i = 0; i < count; i++) {
+            int32_t at = knob_at(&p[i].request, k);
+            if ((at < range->least || at > range->most) && !outside++) value = at;
+        }
+        if (outside)
+            text_list_add(warnings, "extrapolation: %s %d is outside of %d..%d, the data of the model (%zu of %zu requests)",
+                          ESTIMATE_KNOBS[k].name, value, range->least, range->most, outside, count);
+    }
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++)
+        if (!e->model.fitted[s]) text_list_add(warnings, "%s is not in the model: the total is without it", part_name(s));
+}
+static const char *verdict_of(const prediction *p, double budget) {
+    return p->high[ESTIMATE_TOTAL] <= budget ? "holds" : p->low[ESTIMATE_TOTAL] > budget ? "exceeds" : "unsure";
+}
+static void write_prediction(document *d, const estimator *e, const prediction *p, double budget) {
+    const vp_latency_request *q = &p->request;
+    text_list *table;
+    document_text(d, BLOCK_HEADING,
+                  "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, top_k %d of %d, %d blocks, %d output tokens",
+                  p->name, p->name[0] ? ": " : "", q->views, q->vision_tokens, q->text_tokens, q->sequence, q->top_k, q->expert_count, q->active_blocks,
+                  q->output_tokens);
+    table = document_table(d, "stage|ms|95 % interval");
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        int runs = part == ESTIMATE_TOTAL || stage_runs(part, q);
+        text_list_add(table, "%s", part_name(part));
+        text_list_add(table, "%s", !runs ? "does not run" : figure_of("%.3f", p->value[part]).text);
+        if (runs && isfinite(p->low[part])) text_list_add(table, "[%.3f, %.3f]", p->low[part], p->high[part]);
+        else text_list_add(table, "-");
+    }
+    if (isfinite(budget))
+        document_text(d, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget, verdict_of(p, budget), figure_of("%.3f", p->within).text);
+    if (e->model.features != VP_LATENCY_PHYSICAL && p->low[ESTIMATE_TOTAL] < 0)
+        document_text(d, BLOCK_LINE, "an interval below 0 ms: these features allow what no machine does");
+}
+static void put_prediction(vp_json_writer *w, const prediction *p, double budget) {
+    vp_json_begin_object(w);
+    put_text(w, "size", p->name[0] ? p->name : NULL);
+    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) put_int(w, ESTIMATE_KNOBS[k].name, knob_at(&p->request, k));
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        int runs = part == ESTIMATE_TOTAL || stage_runs(part, &p->request);
+        vp_json_key(w, part_name(part));
+        if (!runs || !isfinite(p->value[part])) { vp_json_null(w); continue; }
+        vp_json_begin_object(w);
+        put_double(w, "ms", p->value[part]);
+        put_range(w, "interval_ms", p->low[part], p->high[part]);
+        vp_json_end_object(w);
+    }
+    if (isfinite(budget)) {
+        put_double(w, "budget_ms", budget);
+        put_text(w, "verdict", verdict_of(p, budget));
+        put_double(w, "probability_within_budget", p->within);
+    }
+    vp_json_end_object(w);
+}
+static int print_predictions(const options *o, const estimator *e, const prediction *p, size_t count, double budget, const text_list *warnings) {
+    if (given(o, "json")) {
+        vp_json_writer w;
+        vp_json_writer_init_sink(&w, file_sink, stdout, 2);
+        vp_json_begin_object(&w);
+        put_text(&w, "schema", "vlmprof-prediction-1");
+        put_text(&w, "model", e->model_name);
+        put_text(&w, "device", e->device);
+        put_list(&w, "warnings", warnings);
+        vp_json_key(&w, "predictions");
+        vp_json_begin_array(&w);
+        for (size_t i = 0; i < count; i++) put_prediction(&w, &p[i], budget);
+        vp_json_end_array(&w);
+        vp_json_end_object(&w);
+        if (vp_json_finish(&w) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+        putchar('\n');
+        return 0;
+    }
+    document d = {NULL, 0};
+    int code;
+    if (warnings->count) document_text(&d, BLOCK_HEADING, "Warnings");
+    for (size_t i = 0; i < warnings->count; i++) document_text(&d, BLOCK_LINE, "%s", warnings->items[i]);
+    for (size_t i = 0; i < count; i++) write_prediction(&d, e, &p[i], budget);
+    code = print_document(&d);
+    document_free(&d);
+    return code;
+}
+/* A count of the command line, or the data's median. */
+static int32_t knob_of(const options *o, const estimator *e, int knob) {
+    return given(o, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(o, ESTIMATE_KNOBS[knob].name) : e->ranges[knob].median;
+}
+static int predict_size(const options *o, const vp_tile_options *tiles, const char *text, prediction *p) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_geometry geometry = vp_geometry_default();
+    int64_t width = 0, height = 0;
+    vp_layout l;
+    vp_result r;
+    if (!parse_size(text, "x", &width, &height) || width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
+        return complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
+    if ((r = vp_layout_compute(&geometry, tiles, (int32_t)width, (int32_t)height, &l, &error)) != VP_OK)
+        return complain_result(EXIT_USAGE, text, r, &error);
+    snprintf(p->name, sizeof p->name, "%lldx%lld%s%s", (long long)width, (long long)height, tiles->rule == VP_TILE_TIER ? " " : "",
+             tiles->rule == VP_TILE_TIER ? tiles->tier->name : "");
+    for (int32_t i = 0; text_of(o, "tier") && vp_tier_at(i); i++) if (!strcmp(vp_tier_at(i)->name, text_of(o, "tier"))) p->request.tier_index = i;
+    p->request.views = l.views;
+    p->request.vision_tokens = l.feature_tokens;
+    p->request.sequence = 1 + l.image_tokens + p->request.text_tokens;
+    return 0;
+}
+/* --views, --vision_tokens, --sequence: counts as they are */
+static int predict_counts(const options *o, prediction *p) {
+    vp_latency_request *q = &p->request;
+    q->views = (int32_t)number_of(o, "views");
+    q->vision_tokens = given(o, "vision_tokens") ? (int32_t)number_of(o, "vision_tokens") : 0;
+    if (!given(o, "views")) return complain(EXIT_USAGE, "predict: say what the request is: sizes like 640x480, or --views N (0: text only)");
+    if (given(o, "tier") || given(o, "crops") || given(o, "max_crops") || given(o, "preprocess"))
+        return complain(EXIT_USAGE, "predict: --tier, --crops, --max_crops and --preprocess are for sizes like 640x480");
+    if (q->views && !(given(o, "vision_tokens") && given(o, "sequence")))
+        return complain(EXIT_USAGE, "predict: --views %d needs --vision_tokens and --sequence; or give sizes like 640x480", q->views);
+    if (!q->views && q->vision_tokens) return complain(EXIT_USAGE, "predict: --vision_tokens %d without --views", q->vision_tokens);
+    q->sequence = given(o, "sequence") ? (int32_t)number_of(o, "sequence") : 1 + q->text_tokens;
+    if (q->vision_tokens >= q->sequence)
+        return complain(EXIT_USAGE, "predict: %d vision tokens do not fit into a sequence of %d", q->vision_tokens, q->sequence);
+    return 0;
+}
+static int predict_requests(const options *o, const estimator *e) {
+    size_t count = o->operand_count > 1 ? o->operand_count - 1 : 1;
+    double budget = given(o, "budget_ms") ? opt(o, "budget_ms")->real : (double)NAN;
+    prediction *p = (prediction *)zeroed(count, sizeof *p);
+    text_list warnings = {NULL, 0};
+    vp_tile_options tiles;
+    int code = 0;
+    if (o->operand_count > 1 && (given(o, "views") || given(o, "sequence")))
+        code = complain(EXIT_USAGE, "predict: --views and --sequence are for requests without a size");
+    if (!code && o->operand_count > 1) code = tile_options_of(o, &tiles);
+    for (size_t i = 0; i < count && !code; i++) {
+        vp_latency_request *q = &p[i].request;
+        q->text_tokens = knob_of(o, e, KNOB_TEXT);
+        q->output_tokens = knob_of(o, e, KNOB_OUTPUT);
+        q->top_k = knob_of(o, e, KNOB_EXPERTS);
+        q->active_blocks = knob_of(o, e, KNOB_ACTIVE);
+        q->expert_count = (int32_t)e->expert_count;
+        if (q->top_k > q->expert_count) code = complain(EXIT_USAGE, "--top_k: %d is more than the model's %d experts", q->top_k, q->expert_count);
+        if (!code) code = o->operand_count > 1 ? predict_size(o, &tiles, o->operands[i + 1], &p[i]) : predict_counts(o, &p[i]);
+        if (!code && !predict_request(e, budget, &p[i])) code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
+    }
+    if (!code) {
+        warn_of_ranges(e, p, count, &warnings);
+        code = print_predictions(o, e, p, count, budget, &warnings);
+    }
+    text_list_free(&warnings);
+    free(p);
+    return code;
+}
+
+/* ---- predict --data: how far it is off; --recalibrate: another device */
+typedef struct trial_errors { vp_linear_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; } trial_errors; /* share within the intervals */
+static void try_model(const estimator *e, const measurements *m, trial_errors *t, evaluation *v) {
+    double *predicted = (double *)resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
+    size_t inside[ESTIMATE_PARTS] = {0};
+    predict_rows(&e->model, m, predicted);
+    add_totals(m, predicted);
+    errors_of(m, predicted, t->errors);
+    for (size_t i = 0; i < m->count; i++) {
+        prediction p;
+        memset(&p, 0, sizeof p);
+        p.request = m->requests[i];
+        if (!predict_request(e, (double)NAN, &p)) continue;
+        for (int part = 0; part < ESTIMATE_PARTS; part++) {
+            double y = measured_part(m, part, i);
+            inside[part] += isfinite(predicted[(size_t)part * m->count + i]) && y >= p.low[part] && y <= p.high[part];
+        }
+    }
+    for (int part = 0; part < ESTIMATE_PARTS; part++)
+        t->inside[part] = t->errors[part].count ? (double)inside[part] / (double)t->errors[part].count : (double)NAN;
+    if (v) guard_budgets(m, predicted, v);
+    free(predicted);
+}
+static void write_trial(document *d, const char *heading, const trial_errors *t) {
+    text_list *table;
+    document_text(d, BLOCK_HEADING, "%s", heading);
+    table = document_table(d, "stage|MAE ms|MAPE %|R2|P95 error ms|bias ms|rows|within 95 % interval %");
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        error_row(table, part_name(part), NULL, &t->errors[part]);
+        text_list_add(table, "%s", figure_percent(t->inside[part]).text);
+    }
+}
+static void put_trial(vp_json_writer *w, const char *key, const trial_errors *t) {
+    vp_json_key(w, key);
+    vp_json_begin_object(w);
+    vp_json_key(w, "errors");
+    put_parts(w, t->errors);
+    vp_json_key(w, "share_within_intervals");
+    vp_json_begin_object(w);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) put_double(w, part_name(part), t->inside[part]);
+    vp_json_end_object(w);
+    vp_json_end_object(w);
+}
+static void warn_of_target(const estimator *e, const measurements *m, text_list *warnings) {
+    prediction *p = (prediction *)zeroed(m->count, sizeof *p);
+    if (strcmp(e->device, m->device)) text_list_add(warnings, "the model is of %s, these files of %s", e->device, m->device);
+    if (strcmp(e->model_name, m->model))
+        text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes", e->model_name, m->model);
+    for (size_t i = 0; i < m->count; i++) p[i].request = m->requests[i];
+    warn_of_ranges(e, p, m->count, warnings);
+    free(p);
+}
+static int predict_files(const options *o, const estimator *e, const measurements *m, const text_list *warnings) {
+    trial_errors t;
+    evaluation v;
+    document d = {NULL, 0};
+    int code = 0;
+    memset(&v, 0, sizeof v);
+    if (given(o, "budget_ms")) v.own_budget_ms = opt(o, "budget_ms")->real;
+    try_model(e, m, &t, &v);
+    if (given(o, "json")) {
+        vp_json_writer w;
+        vp_json_writer_init_sink(&w, file_sink, stdout, 2);
+        vp_json_begin_object(&w);
+        put_text(&w, "schema", "vlmprof-prediction-1");
+        put_text(&w, "model", e->model_name);
+        put_text(&w, "device", e->device);
+        put_text(&w, "measured_on", m->device);
+        put_list(&w, "warnings", warnings);
+        put_trial(&w, "measured", &t);
+        if (v.reference_ms > 0) put_guardrails(&w, &v, "of this model");
+        vp_json_end_object(&w);
+        if (vp_json_finish(&w) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+        putchar('\n');
+        return 0;
+    }
+    if (warnings->count) document_text(&d, BLOCK_HEADING, "Warnings");
+    for (size_t i = 0; i < warnings->count; i++) document_text(&d, BLOCK_LINE, "%s", warnings->items[i]);
+    write_trial(&d, "Predictions against measurements", &t);
+    if (v.reference_ms > 0) write_guardrails(&d, &v, "this model");
+    code = print_document(&d);
+    document_free(&d);
+    return code;
+}
+
+typedef struct recalibration {
+    size_t wanted;                        /* measurements that the lines are made of */
+    uint32_t seed;
+    vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* draws 0: none */
+    trial_errors before, after;           /* over the measurements that were not drawn */
+    size_t left;
+} recalibration;
+static measurements pick_rows(const measurements *m, const int64_t *order, size_t count) { /* its texts and groups are m's own */
+    measurements p = *m;
+    p.requests = (vp_latency_request *)resize(NULL, count, sizeof *p.requests);
+    p.measured = (double *)resize(NULL, count, VP_LATENCY_STAGE_COUNT * sizeof *p.measured);
+    p.total = (double *)resize(NULL, count, sizeof *p.total);
+    p.configs = p.sizes = NULL;
+    p.count = count;
+    for (size_t i = 0; i < count; i++) {
+        p.requests[i] = m->requests[order[i]];
+        p.total[i] = m->total[order[i]];
+        memcpy(p.measured + i * VP_LATENCY_STAGE_COUNT, m->measured + (size_t)order[i] * VP_LATENCY_STAGE_COUNT,
+               VP_LATENCY_STAGE_COUNT * sizeof *p.measured);
+    }
+    return p;
+}
+/* What N measurements do for all others, by stage; the total's line is drawn through totals. */
+static void find_curves(const estimator *e, const measurements *m, recalibration *c) {
+    double *predicted = (double *)resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
+    double *pairs = (double *)resize(NULL, m->count, 2 * sizeof *pairs);
+    vp_latency_model *plain = (vp_latency_model *)resize(NULL, 1, sizeof *plain);
+    *plain = e->model;
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        memset(&plain->affine[s], 0, sizeof plain->affine[s]);
+        plain->affine[s].slope = plain->affine[s].condition = 1;
+    }
+    predict_rows(plain, m, predicted);
+    add_totals(m, predicted);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        size_t n = pair_rows(m, predicted, part, pairs), bytes = vp_affine_curve_scratch_bytes(n, CURVE_DRAWS);
+        void *scratch = resize(NULL, bytes, 1);
+        for (int k = 0; k < CURVE_COUNT; k++)
+            if (vp_affine_learning(pairs + m->count, pairs, n, CURVE_POINTS[k], CURVE_DRAWS, c->seed, scratch, bytes, &c->curves[part][k]) != VP_OK)
+                memset(&c->curves[part][k], 0, sizeof c->curves[part][k]);
+        free(scratch);
+    }
+    free(plain);
+    free(pairs);
+    free(predicted);
+}
+static void write_recalibration(document *d, const estimator *e, const recalibration *c, const measurements *m) {
+    text_list *table;
+    document_text(d, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %u", m->device, c->wanted, m->count, c->seed);
+    table = document_table(d, "stage|slope|offset ms|measurements|condition");
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        const vp_affine *line = &e->model.affine[s];
+        text_list_add(table, "%s", part_name(s));
+        text_list_add(table, "%s", figure_number(line->count ? line->slope : (double)NAN).text);
+        text_list_add(table, "%s", figure_number(line->count ? line->offset : (double)NAN).text);
+        text_list_add(table, "%zu", line->count);
+        text_list_add(table, "%s", figure_number(line->count ? line->condition : (double)NAN).text);
+    }
+    if (c->left) {
+        write_trial(d, "Before, on the measurements that were not drawn", &c->before);
+        write_trial(d, "After, on the same", &c->after);
+    }
+    document_text(d, BLOCK_HEADING, "Learning curve: MAPE %% of the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
+    table = document_table(d, "stage|before|10|25|50|100|lines refused");
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        double before = (double)NAN;
+        size_t refused = 0;
+        for (int k = 0; k < CURVE_COUNT; k++) {
+            if (c->curves[part][k].draws) before = c->curves[part][k].before;
+            refused += c->curves[part][k].refused;
+        }
+        text_list_add(table, "%s", part_name(part));
+        text_list_add(table, "%s", figure_percent(before).text);
+        for (int k = 0; k < CURVE_COUNT; k++) {
+            const vp_affine_curve *learned = &c->curves[part][k];
+            text_list_add(table, "%s", learned->draws ? figure_estimate(100, learned->mean, learned->low, learned->high).text : "-");
+        }
+        text_list_add(table, "%zu", refused);
+    }
+}
+static void put_recalibration(vp_json_writer *w, const recalibration *c, const measurements *m, const char *folder) {
+    vp_json_begin_object(w);
+    put_text(w, "device", m->device);
+    put_text(w, "data", folder);
+    put_int(w, "measurements", (int64_t)c->wanted);
+    put_int(w, "of", (int64_t)m->count);
+    put_int(w, "seed", c->seed);
+    if (c->left) put_trial(w, "before", &c->before);
+    if (c->left) put_trial(w, "after", &c->after);
+    vp_json_key(w, "learning_curve");
+    vp_json_begin_object(w);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        vp_json_key(w, part_name(part));
+        vp_json_begin_array(w);
+        for (int k = 0; k < CURVE_COUNT; k++) {
+            const vp_affine_curve *learned = &c->curves[part][k];
+            if (!learned->draws) continue;
+            vp_json_begin_object(w);
+            put_int(w, "measurements", (int64_t)learned->points);
+            put_int(w, "draws", (int64_t)learned->draws);
+            put_int(w, "refused", (int64_t)learned->refused);
+            put_double(w, "mape_percent_before", 100 * learned->before);
+            put_double(w, "mape_percent", 100 * learned->mean);
+            put_range(w, "mape_percent_p5_p95", 100 * learned->low, 100 * learned->high);
+            vp_json_end_object(w);
+        }
+        vp_json_end_array(w);
+    }
+    vp_json_end_object(w);
+    vp_json_end_object(w);
+}
+/* Lines through `wanted` drawn rows; what they do for the others. 0 or an exit code. */
+static int recalibrate(estimator *e, const measurements *m, recalibration *c) {
+    int64_t *order = (int64_t *)resize(NULL, m->count, sizeof *order);
+    double *scratch = (double *)resize(NULL, c->wanted, 2 * sizeof *scratch);
+    measurements drawn, rest;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_random random;
+    vp_result r;
+    for (size_t i = 0; i < m->count; i++) order[i] = (int64_t)i;
+    vp_random_seed(&random, c->seed);
+    vp_random_permutation(&random, order, m->count);
+    drawn = pick_rows(m, order, c->wanted);
+    c->left = m->count - c->wanted;
+    rest = pick_rows(m, order + c->wanted, c->left);
+    find_curves(e, m, c);
+    if (c->left) try_model(e, &rest, &c->before, NULL);
+    /* a stage that is not measured here keeps its line, which is not of these */
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) e->model.affine[s].count = 0;
+    r = vp_latency_recalibrate(&e->model, drawn.requests, drawn.measured, drawn.count, 0, scratch, &error);
+    if (r == VP_OK && c->left) try_model(e, &rest, &c->after, NULL);
+    measurements_free(&drawn);
+    measurements_free(&rest);
+    free(scratch);
+    free(order);
+    return r == VP_OK ? 0 : complain_result(exit_code_of(r), "recalibration refused", r, &error);
+}
+static int predict_recalibrate(const options *o, estimator *e, const measurements *m, const text_list *warnings) {
+    const char *path = text_of(o, "output");
+    recalibration *c = (recalibration *)zeroed(1, sizeof *c);
+    text_buffer out = {NULL, 0, 0};
+    vp_json_writer w;
+    int code = 0;
+    c->wanted = (size_t)number_of(o, "measurements");
+    c->seed = (uint32_t)number_of(o, "seed");
+    if (c->wanted > m->count)
+        code = complain(EXIT_USAGE, "-n %zu: %s holds %zu measurements", c->wanted, text_of(o, "recalibrate"), m->count);
+    if (!code) code = recalibrate(e, m, c);
+    if (!code) {
+        vp_json_writer_init_sink(&w, text_sink, &out, 1);
+        put_recalibration(&w, c, m, text_of(o, "recalibrate"));
+        if (vp_json_finish(&w) != VP_OK) abort(); /* memory ends the program before */
+        free(e->recalibration);
+        free(e->device);
+        e->recalibration = out.data;
+        e->device = copy_text(m->device, strlen(m->device));
+        code = write_estimator(path, e, NULL);
+    }
+    if (!code && given(o, "json")) code = print_estimator(e, NULL);
+    else if (!code) {
+        document d = {NULL, 0};
+        if (warnings->count) document_text(&d, BLOCK_HEADING, "Warnings");
+        for (size_t i = 0; i < warnings->count; i++) document_text(&d, BLOCK_LINE, "%s", warnings->items[i]);
+        write_recalibration(&d, e, c, m);
+        code = print_document(&d);
+        document_free(&d);
+    }
+    free(c);
+    return code;
+}
+/* Options that do not go together, before anything is read. */
+static int check_predict_options(const options *o) {
+    static const char *const of_request[] = {"tier", "crops", "max_crops", "preprocess", "views", "vision_tokens", "text_tokens", "sequence", "top_k",
+                                             "num_active_blocks", "output_tokens"};
+    int by_files = given(o, "data") || given(o, "recalibrate");
+    if (!o->operand_count) return complain(EXIT_USAGE, "predict: give a model of vlmprof fit; see vlmprof predict --help");
+    if (given(o, "data") && given(o, "recalibrate")) return complain(EXIT_USAGE, "predict: --data and --recalibrate exclude each other");
+    if (given(o, "recalibrate") && !given(o, "output")) return complain(EXIT_USAGE, "predict: --recalibrate needs -o FILE for the new model");
+    if (!given(o, "recalibrate") && (given(o, "output") || given(o, "measurements") || given(o, "seed")))
+        return complain(EXIT_USAGE, "predict: -o, -n and --seed go with --recalibrate DIR");
+    if (given(o, "recalibrate") && given(o, "budget_ms")) return complain(EXIT_USAGE, "predict: --budget_ms goes with requests and --data");
+    if (by_files && o->operand_count > 1) return complain(EXIT_USAGE, "predict: sizes and --data or --recalibrate exclude each other");
+    for (size_t i = 0; i < sizeof of_request / sizeof of_request[0] && by_files; i++)
+        if (given(o, of_request[i]))
+            return complain(EXIT_USAGE, "predict: --%s is for a request; with --data and --recalibrate the files say it", of_request[i]);
+    return 0;
+}
+static int command_predict(const options *o) {
+    estimator *e = NULL;
+    measurements m;
+    results r;
+    text_list warnings = {NULL, 0};
+    const char *folder = text_of(o, "data") ? text_of(o, "data") : text_of(o, "recalibrate");
+    int code;
+    if ((code = check_predict_options(o)) != 0 || (code = read_estimator(o->operands[0], &e)) != 0) return code;
+    if (!folder) code = predict_requests(o, e);
+    else if ((code = read_results(&r, &folder, 1)) == 0) {
+        int64_t experts = e->expert_count;
+        if ((code = measurements_make(o, &r, &experts, &m, &warnings)) == 0) {
+            warn_of_target(e, &m, &warnings);
+            code = (given(o, "data") ? predict_files(o, e, &m, &warnings) : predict_recalibrate(o, e, &m, &warnings));
+        }
+        measurements_free(&m);
+        results_free(&r);
+    }
+    text_list_free(&warnings);
+    estimator_free(e);
     return code;
 }
 
