@@ -10772,12 +10772,10 @@ static void warn_of_measurements(const measurements *m, const results *r, text_l
     if (m->not_positive) text_list_add(warnings, "%zu stage times of 0 ms or less left out", m->not_positive);
     for (size_t i = 0; i < r->notes.count; i++) text_list_add(warnings, "%s", r->notes.items[i]);
 }
-/* *experts: 0, or what a model says. 0 or an exit code. */
-static int measurements_make(const options *o, const results *r, int64_t *experts, measurements *m, text_list *warnings) {
+/* Every row that is whole, of all files as they are. */
+static void measurements_read(measurements *m, const results *r, int64_t experts) {
     size_t rows = 0;
-    int code;
     memset(m, 0, sizeof *m);
-    if ((code = check_same(r)) != 0 || (code = number_experts(o, r, experts, warnings)) != 0) return code;
     for (size_t i = 0; i < r->count; i++) rows += r->files[i].count;
     m->requests = (vp_latency_request *)zeroed(rows, sizeof *m->requests);
     m->measured = (double *)resize(NULL, rows, VP_LATENCY_STAGE_COUNT * sizeof *m->measured);
@@ -10791,9 +10789,16 @@ static int measurements_make(const options *o, const results *r, int64_t *expert
         size_t first = m->count, other = 0;
         while (other < i && !same_size(&r->files[other], &r->files[i])) other++;
         if (other == i) m->size_count++;
-        for (size_t k = 0; k < r->files[i].count; k++) measure_row(m, &r->files[i], k, (int32_t)*experts);
+        for (size_t k = 0; k < r->files[i].count; k++) measure_row(m, &r->files[i], k, (int32_t)experts);
         for (size_t k = first; k < m->count; k++) { m->configs[k] = (uint32_t)i; m->sizes[k] = (uint32_t)other; }
     }
+}
+/* *experts: 0, or what a model says. 0 or an exit code. */
+static int measurements_make(const options *o, const results *r, int64_t *experts, measurements *m, text_list *warnings) {
+    int code;
+    memset(m, 0, sizeof *m);
+    if ((code = check_same(r)) != 0 || (code = number_experts(o, r, experts, warnings)) != 0) return code;
+    measurements_read(m, r, *experts);
     if (!m->count)
         return complain(EXIT_INPUT, "%s: no sample has the times of its stages and its token counts (was it measured with --timing off?)",
                         r->files[0].path);
@@ -12877,80 +12882,21 @@ static void page_coupling(text_buffer *out, const report *p, const tradeoff *t) 
 }
 
 /* ---- E3: predicted against measured, by models that never saw the configuration */
-enum { HELD_PARTS = VP_LATENCY_OTHER, HELD_DOTS = 1500, EXPERTS_ASSUMED = 64 };
-typedef struct held_out {
-    vp_latency_request *requests;
-    double *measured, *predicted; /* ms [HELD_PARTS, capacity]; NaN: none */
-    uint32_t *files;
-    size_t count, capacity;
-} held_out;
+enum { HELD_DOTS = 1500, EXPERTS_ASSUMED = 64 };
 static int64_t experts_said(const results *r) {
     int64_t said = -1;
     for (size_t i = 0; i < r->count; i++) if (r->files[i].expert_count > said) said = r->files[i].expert_count;
     return said;
 }
-static void held_out_row(held_out *h, const result_file *f, size_t file, size_t row, int64_t experts) {
-    static const int metrics[HELD_PARTS] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE};
-    static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS};
-    vp_latency_request *q = &h->requests[h->count];
-    int32_t counts[5];
-    for (int i = 0; i < 5; i++) {
-        double value = result_at(f, columns[i], row);
-        if (!(value >= (i < 3 ? 0 : 1) && value <= 1e9)) return;
-        counts[i] = (int32_t)value;
-    }
-    if (f->top_k > experts) return;
-    q->views = counts[0];
-    q->vision_tokens = counts[1];
-    q->text_tokens = counts[2];
-    q->sequence = counts[3];
-    q->output_tokens = counts[4];
-    q->tier_index = f->tier ? (int32_t)size_rank(f) : 0;
-    q->top_k = (int32_t)f->top_k;
-    q->expert_count = (int32_t)experts;
-    q->active_blocks = (int32_t)f->block_count;
-    for (int s = 0; s < HELD_PARTS; s++) {
-        double ms = result_at(f, metrics[s], row);
-        int runs = s == VP_LATENCY_VISION ? q->views > 0 : s != VP_LATENCY_DECODE || q->output_tokens > 1;
-        h->measured[(size_t)s * h->capacity + h->count] = runs && ms > 0 ? ms : (double)NAN;
-    }
-    h->files[h->count++] = (uint32_t)file;
-}
-static void held_out_make(held_out *h, const results *r) {
-    size_t bytes = vp_latency_leave_out_scratch_bytes(r->count);
-    int64_t experts = experts_said(r) > 0 ? experts_said(r) : (int64_t)EXPERTS_ASSUMED;
-    void *scratch = resize(NULL, bytes, 1);
-    memset(h, 0, sizeof *h);
-    for (size_t i = 0; i < r->count; i++) h->capacity += r->files[i].count;
-    h->requests = (vp_latency_request *)zeroed(h->capacity, sizeof *h->requests);
-    h->measured = (double *)resize(NULL, h->capacity, HELD_PARTS * sizeof(double));
-    h->predicted = (double *)resize(NULL, h->capacity, HELD_PARTS * sizeof(double));
-    h->files = (uint32_t *)zeroed(h->capacity, sizeof *h->files);
-    for (size_t i = 0; i < r->count; i++) for (size_t k = 0; k < r->files[i].count; k++) held_out_row(h, &r->files[i], i, k, experts);
-    for (int s = 0; s < HELD_PARTS; s++) {
-        double *out = h->predicted + (size_t)s * h->capacity;
-        if (r->count < 2 || !h->count || vp_latency_leave_out(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, h->requests,
-                                                              h->measured + (size_t)s * h->capacity,
-                                                              h->files, h->count, r->count, scratch, bytes, out, NULL) != VP_OK)
-            for (size_t i = 0; i < h->count; i++) out[i] = (double)NAN;
-    }
-    free(scratch);
-}
-static void held_out_free(held_out *h) {
-    free(h->requests);
-    free(h->measured);
-    free(h->predicted);
-    free(h->files);
-}
-/* The rows that have both, to the front of pairs: double [2, capacity], files [capacity]. */
-static size_t held_pairs(const held_out *h, int part, double *pairs, uint32_t *files) {
+/* As pair_rows, where a logarithm can be taken, with each row's file. */
+static size_t held_pairs(const measurements *m, const double *predicted, int part, double *pairs, uint32_t *files) {
     size_t count = 0;
-    for (size_t i = 0; i < h->count; i++) {
-        double y = h->measured[(size_t)part * h->capacity + i], x = h->predicted[(size_t)part * h->capacity + i];
-        if (!isfinite(y) || !isfinite(x) || !(x > 0)) continue;
+    for (size_t i = 0; i < m->count; i++) {
+        double y = measured_part(m, part, i), x = predicted[(size_t)part * m->count + i];
+        if (!(isfinite(y) && y > 0) || !(isfinite(x) && x > 0)) continue;
         pairs[count] = y;
-        pairs[h->capacity + count] = x;
-        files[count++] = h->files[i];
+        pairs[m->count + count] = x;
+        files[count++] = m->configs[i];
     }
     return count;
 }
@@ -12977,27 +12923,27 @@ static void held_marks(plot *q, const report *p, const double *real, const doubl
         plot_mark(q->out, 0, scale_place(&q->x, y / n), scale_place(&q->y, x / n), 3.4, 1, title);
     }
 }
-static void page_held_out(text_buffer *out, const report *p, const held_out *h, int part) {
-    double *pairs = (double *)resize(NULL, h->capacity, 3 * sizeof *pairs);
-    uint32_t *files = (uint32_t *)resize(NULL, h->capacity, sizeof *files);
-    size_t count = held_pairs(h, part, pairs, files);
+static void page_held_out(text_buffer *out, const report *p, const measurements *m, const double *predicted, int part) {
+    double *pairs = (double *)resize(NULL, m->count, 3 * sizeof *pairs);
+    uint32_t *files = (uint32_t *)resize(NULL, m->count, sizeof *files);
+    size_t count = held_pairs(m, predicted, part, pairs, files);
     vp_linear_errors e;
     span s = span_none();
     char caption[320];
     plot q;
-    if (count > 1 && vp_linear_errors_compute(pairs, pairs + h->capacity, count, pairs + 2 * h->capacity, &e) == VP_OK) {
-        for (size_t i = 0; i < count; i++) { span_add(&s, pairs[i]); span_add(&s, pairs[h->capacity + i]); }
-        snprintf(caption, sizeof caption, "%s: mean error %.2f %%", vp_latency_stage_name((vp_latency_stage)part), 100 * e.mape);
+    if (count > 1 && vp_linear_errors_compute(pairs, pairs + m->count, count, pairs + 2 * m->count, &e) == VP_OK) {
+        for (size_t i = 0; i < count; i++) { span_add(&s, pairs[i]); span_add(&s, pairs[m->count + i]); }
+        snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * e.mape);
         figure_open(out, caption, 0);
         page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %+.3f ms; R2 %s; %zu samples</p>", figure_number(e.mae).text,
                  figure_number(e.p95_absolute).text, e.bias, figure_of("%.4f", e.r2).text, count);
-        plot_open(&q, out, caption, 400, 340);
+        plot_open(&q, out, caption, 520, 340);
         if (!needs_log(s)) span_add(&s, 0);
         plot_frame(&q, s, needs_log(s), s, needs_log(s), "measured, ms", "predicted, ms");
         plot_segment(&q, "r", scale_place(&q.x, q.x.low), scale_place(&q.y, q.x.low), scale_place(&q.x, q.x.high), scale_place(&q.y, q.x.high));
-        colour_open(out, COLOUR_SERIES, part == VP_LATENCY_VISION ? 0 : part == VP_LATENCY_PREFILL ? 3 : 1, 0);
-        held_dots(&q, pairs, pairs + h->capacity, count);
-        held_marks(&q, p, pairs, pairs + h->capacity, files, count);
+        colour_open(out, COLOUR_SERIES, part == VP_LATENCY_VISION ? 0 : part == VP_LATENCY_PREFILL ? 3 : part == VP_LATENCY_DECODE ? 1 : 2, 0);
+        held_dots(&q, pairs, pairs + m->count, count);
+        held_marks(&q, p, pairs, pairs + m->count, files, count);
         text_add_string(out, "</g>\n");
         plot_close(&q);
     }
@@ -13005,21 +12951,29 @@ static void page_held_out(text_buffer *out, const report *p, const held_out *h, 
     free(files);
 }
 static void page_estimates(text_buffer *out, const report *p) {
-    held_out h;
+    static const int parts[] = {ESTIMATE_TOTAL, VP_LATENCY_VISION, VP_LATENCY_PREFILL, VP_LATENCY_DECODE};
+    int64_t experts = experts_said(p->r);
+    measurements m;
+    double *predicted;
     size_t before;
-    held_out_make(&h, p->r);
+    measurements_read(&m, p->r, experts > 0 ? experts : (int64_t)EXPERTS_ASSUMED);
+    predicted = (double *)resize(NULL, m.count, ESTIMATE_PARTS * sizeof *predicted);
+    predict_left_out(VP_LATENCY_PHYSICAL, &m, SPLIT_CONFIG, predicted);
+    add_totals(&m, predicted);
     text_add_string(out,
-                    "<section id=\"e3\"><h2>Predicted against measured</h2>\n<p>Each configuration is predicted by a model of all others: linear in "
-                         "physical features, no coefficient below 0. Large marks: means of configurations; dots: samples; dashed: equal.");
-    if (experts_said(p->r) < 0) page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
-    text_add_string(out, "</p>\n<div class=\"grid three\">");
+                    "<section id=\"e3\"><h2>Predicted against measured</h2>\n<p class=\"soft\">Each configuration is predicted by a model of all "
+                         "others: linear in physical features, no coefficient below 0. Large marks: means of configurations; dots: samples; "
+                         "dashed: equal.");
+    if (experts < 0) page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
+    text_add_string(out, "</p>\n<div class=\"grid\">");
     before = out->bytes;
-    for (int part = 0; part < HELD_PARTS; part++) page_held_out(out, p, &h, part);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) page_held_out(out, p, &m, predicted, parts[i]);
     text_add_string(out, "</div>");
     if (out->bytes == before + 6) text_add_string(out,
                                                   "<p>Nothing can be predicted: one configuration alone, or no token counts and stage times.</p>");
     text_add_string(out, "</section>\n");
-    held_out_free(&h);
+    measurements_free(&m);
+    free(predicted);
 }
 
 /* ---- words and tables */
@@ -13166,8 +13120,8 @@ static void page_style(text_buffer *out) {
         "grid-template-columns:max-content 1fr max-content 1fr}}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}\n");
     text_add_string(out,
         ".grid .wide{grid-column:1/-1}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem}figure{"
-        "margin:0;padding:.8rem;background:var(--box);border-radius:6px;break-inside:avoid;min-width:0}.grid.three{"
-        "grid-template-columns:repeat(auto-fit,minmax(min(100%,320px),1fr))}figcaption{font-weight:600;font-size:.9rem;margin-bottom:.3rem}\n"
+        "margin:0;padding:.8rem;background:var(--box);border-radius:6px;break-inside:avoid;min-width:0}"
+        "figcaption{font-weight:600;font-size:.9rem;margin-bottom:.3rem}\n"
         "svg{display:block;width:100%;height:auto;overflow:visible;font:11px system-ui,sans-serif;fill:var(--fg)}\n"
         ".legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.2rem 0 .5rem}.legend span{display:inline-flex;"
         "align-items:center;gap:.35rem}.legend svg{width:14px;height:12px;flex:none}\n"
