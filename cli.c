@@ -12935,8 +12935,8 @@ static void page_held_out(text_buffer *out, const report *p, const measurements 
         for (size_t i = 0; i < count; i++) { span_add(&s, pairs[i]); span_add(&s, pairs[m->count + i]); }
         snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * e.mape);
         figure_open(out, caption, 0);
-        page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %+.3f ms; R2 %s; %zu samples</p>", figure_number(e.mae).text,
-                 figure_number(e.p95_absolute).text, e.bias, figure_of("%.4f", e.r2).text, count);
+        page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %s ms; R2 %s; %zu samples</p>", figure_number(e.mae).text,
+                 figure_number(e.p95_absolute).text, figure_number(e.bias).text, figure_of("%.4f", e.r2).text, count);
         plot_open(&q, out, caption, 520, 340);
         if (!needs_log(s)) span_add(&s, 0);
         plot_frame(&q, s, needs_log(s), s, needs_log(s), "measured, ms", "predicted, ms");
@@ -13131,7 +13131,7 @@ static void page_style(text_buffer *out) {
         "stroke:var(--c);stroke-width:1.2;opacity:.8;fill:none}.b{fill:var(--c);stroke:var(--box);stroke-width:.5}.a{fill:var(--c)}.h{"
         "fill:transparent}.h:hover{fill:var(--fg);fill-opacity:.18}.g{stroke:var(--line);stroke-width:1}.t{stroke:var(--soft);"
         "stroke-width:.7;opacity:.35}.r{stroke:var(--soft);stroke-width:1.4;stroke-dasharray:5 4;fill:none}.d{stroke:var(--c);"
-        "stroke-width:2.2;stroke-linecap:round;opacity:.35}.n{fill:var(--soft)}.o{paint-order:stroke;stroke:var(--box);stroke-width:3px;"
+        "stroke-width:2.2;stroke-linecap:round;opacity:.55}.n{fill:var(--soft)}.o{paint-order:stroke;stroke:var(--box);stroke-width:3px;"
         "stroke-linejoin:round}.many .m{stroke-width:.25}.many .m:hover,.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
     text_add_string(out,
         ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.76rem;font-variant-numeric:tabular-nums;width:100%}td,th{"
