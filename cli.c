@@ -5690,15 +5690,15 @@ static point point_of(const book *b, const book_cell *c, const measured *m) {
     return p;
 }
 /* Flags of the runs whose total stands out: uint8 [count]; too few runs flag none. Returns their number. */
-static int64_t find_outliers(const measured *m, uint8_t *flags, vp_outliers *o) {
+static int find_outliers(const measured *m, uint8_t *flags, vp_outliers *o) {
     double *values = (double *)resize(NULL, (size_t)m->count * 2, sizeof *values);
-    int64_t count;
+    int known;
     for (int32_t i = 0; i < m->count; i++) values[i] = metric_of(&m->runs[i], METRIC_TOTAL);
     memset(flags, 0, (size_t)m->count);
     memset(o, 0, sizeof *o);
-    count = vp_statistics_outliers(values, (size_t)m->count, VP_OUTLIER_THRESHOLD, values + m->count, flags, o) == VP_OK ? (int64_t)o->count : 0;
+    known = vp_statistics_outliers(values, (size_t)m->count, VP_OUTLIER_THRESHOLD, values + m->count, flags, o) == VP_OK;
     free(values);
-    return count;
+    return known;
 }
 
 static void gather_layout(gathered *g, const vp_json *j) {
@@ -5718,7 +5718,7 @@ static void gather_runs(gathered *g, const measured *m, int32_t file) {
     uint8_t *flags = (uint8_t *)zeroed((size_t)m->count, 1);
     vp_outliers o;
     double total = metric_mean(m->runs, m->count, METRIC_TOTAL);
-    g->outlier_count += find_outliers(m, flags, &o);
+    if (find_outliers(m, flags, &o)) g->outlier_count += (int64_t)o.count;
     free(flags);
     for (int k = 0; k < METRIC_ALL; k++) {
         list_add(&g->lists[LIST_METRICS + k], metric_mean(m->runs, m->count, k));
@@ -5954,8 +5954,9 @@ static void put_run_marks(vp_json_writer *w, const measured *m, const gathered *
     put_interval(w, "T_total_p50_interval", known && vp_statistics_percentile_interval(sorted, (size_t)m->count, 50, 0.95, &low, &high) == VP_OK,
                  low, high);
     put_double(w, "tokens_per_s", ran ? m->runs[0].token_count / metric_mean(m->runs, m->count, METRIC_TOTAL) * 1e3 : (double)NAN);
-    find_outliers(m, flags, &o);
-    put_bool(w, "slow_first_run", ran && o.slow_first);
+    known = find_outliers(m, flags, &o);
+    if (known) put_bool(w, "slow_first_run", o.slow_first);
+    else put_null(w, "slow_first_run");
     vp_json_key(w, "run_flags"); /* of each run */
     vp_json_begin_object(w);
     for (int which = 0; which < 4; which++) {
@@ -5963,7 +5964,8 @@ static void put_run_marks(vp_json_writer *w, const measured *m, const gathered *
         vp_json_key(w, keys[which]);
         vp_json_begin_array(w);
         for (int32_t i = 0; ran && i < m->count; i++) {
-            if (which == 0) vp_json_bool(w, flags[i]);
+            if (which == 0 && !known) vp_json_null(w);
+            else if (which == 0) vp_json_bool(w, flags[i]);
             else if (which == 1) vp_json_bool(w, m->marks[i].is_throttled);
             else if (which == 2) vp_json_int(w, (int64_t)session_index(g, file, m->marks[i].session)); /* in session_list */
             else if (m->marks[i].telemetry) vp_json_raw(w, m->marks[i].telemetry, strlen(m->marks[i].telemetry));
