@@ -9724,21 +9724,28 @@ static figure figure_of(const char *format, double value) {
     if (isfinite(value)) snprintf(f.text, sizeof f.text, format, value); else snprintf(f.text, sizeof f.text, "-");
     return f;
 }
-/* four digits that matter, without an exponent where people do without */
-static figure figure_number(double value) {
-    double size = fabs(value);
-    return figure_of(size >= 1000 || !(size > 0) ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : size >= 0.01 ? "%.3f" : "%.2e", value);
+/* Four digits that matter of a value of this size, without an exponent where people do without. */
+static figure figure_sized(double value, double size) {
+    figure f = figure_of(size >= 1000 || !(size > 0) ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : size >= 0.01 ? "%.3f" : "%.2e", value);
+    if (f.text[0] == '-' && f.text[1] && !f.text[1 + strspn(f.text + 1, "0.")]) memmove(f.text, f.text + 1, strlen(f.text)); /* no "-0.000" */
+    return f;
 }
+static figure figure_number(double value) { return figure_sized(value, fabs(value)); }
 static figure figure_x(double x) { return x > -1e15 && x < 1e15 && !(fabs(x - floor(x)) > 0) ? figure_of("%.0f", x) : figure_number(x); }
 static figure figure_percent(double share) { return figure_of("%.1f", 100 * share); }
-static figure figure_range(double scale, double low, double high) { /* "[1.2, 3.4]" */
-    figure f, a = figure_number(low * scale), b = figure_number(high * scale);
+static double range_size(double low, double high) {
+    return isfinite(low) && isfinite(high) ? fmax(fabs(low), fabs(high)) : isfinite(low) ? fabs(low) : fabs(high);
+}
+static figure figure_range(double scale, double low, double high) { /* "[1.2, 3.4]", both with the decimals of the larger; empty: no interval */
+    double size = range_size(low, high) * scale;
+    figure f, a = figure_sized(low * scale, size), b = figure_sized(high * scale, size);
     if (isfinite(low) || isfinite(high)) snprintf(f.text, sizeof f.text, "[%.28s, %.28s]", a.text, b.text);
     else f.text[0] = 0;
     return f;
 }
 static figure figure_estimate(double scale, double value, double low, double high) { /* "2.3 [1.2, 3.4]" */
-    figure f, v = figure_number(value * scale), range = figure_range(scale, low, high);
+    double size = range_size(low, high) > fabs(value) ? range_size(low, high) : fabs(value);
+    figure f, v = figure_sized(value * scale, size * scale), range = figure_range(scale, low, high);
     snprintf(f.text, sizeof f.text, "%.24s%s%.36s", v.text, range.text[0] ? " " : "", range.text);
     return f;
 }
