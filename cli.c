@@ -307,13 +307,14 @@ static const option_spec OPTIONS[] = {
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, REPORT,
      "write report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, REPORT | BEST, "of the bootstrap"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE, "JSON on stdout instead of text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE, "this text"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
      "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST | REPORT | BEST | COMPARE, "JSON on stdout instead of text"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout at the end: files, P50s, accuracies; with --plan: the plan"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout: files, P50s, accuracies; with --plan the plan"},
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "no progress and no table on stderr, errors only"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE | REPORT
-     | BEST | COMPARE, "this text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
 
@@ -7187,7 +7188,6 @@ static int sweep_rules(sweep *x) {
 }
 static int check_sweep_options(const options *o) {
     vp_score_metric metric;
-    int code;
     if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
     if (!given(o, "output_dir") && !given(o, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
     if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK)
@@ -7198,7 +7198,7 @@ static int check_sweep_options(const options *o) {
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
     if (text_of(o, "annotations") && opt(o, "data")->count > 1)
         return complain(EXIT_USAGE, "--annotations goes with one --data file; several find theirs by their official names");
-    return (code = check_device(o)) != 0 ? code : check_gemm(o);
+    return 0;
 }
 /* The journal, what it holds already, and this process' share of the points. */
 static int sweep_open(sweep *x) {
@@ -7227,6 +7227,14 @@ static int sweep_open(sweep *x) {
     }
     x->done_before = x->done;
     return !code && !is_same_grid(x) ? write_head(x) : code;
+}
+/* All that can be known before anything is measured or written. */
+static int sweep_plan(sweep *x) {
+    const options *o = x->o;
+    int code;
+    if ((code = check_sweep_options(o)) != 0 || (code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
+    if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
+    return plan_make(o, &x->m, &x->p);
 }
 static int sweep_prepare(sweep *x) {
     int code = sweep_open(x);
@@ -7272,11 +7280,11 @@ static int command_sweep(const options *o) {
     x.o = o;
     x.j.fd = -1;
     sweep_runs = 1;
-    if ((code = check_sweep_options(o)) == 0 && (code = sweep_rules(&x)) == 0 && (code = sweep_rank(&x)) == 0
-        && (code = model_load(o, &x.m)) == 0) code = plan_make(o, &x.m, &x.p);
+    code = sweep_plan(&x);
     if (!code && given(o, "plan")) code = show_plan(o, &x.m, &x.p);
-    else if (!code && (code = sweep_prepare(&x)) == 0) {
-        if (!interrupted) code = sweep_loop(&x);
+    else if (!code) {
+        code = sweep_prepare(&x);
+        if (!code && !interrupted) code = sweep_loop(&x);
         if (!code && !interrupted) code = sweep_merge(&x);
         if (!code || code == EXIT_INTERRUPTED) code = sweep_report(&x);
     }
