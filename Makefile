@@ -78,7 +78,7 @@ $(PROBED_EMULATOR): $(PROBED)
 # ---- the program
 $(B)/cli.o: cli.c | $(PROBED)
 	@echo "cc  $<"
-	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
 $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(ENGINE_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@

@@ -22,6 +22,9 @@
  * >>sweep     the loop, alone or as one of several processes; merge
  * >>convert   a model in another form
  * >>family    token counts of other model families; the knob that keeps under a count; drawings
+ * >>results   result files -> arrays: what reports, estimates and comparisons are made of
+ * >>report    where the time goes (E1), what it buys (E2)
+ * >>compare   the best configuration within a budget; whether a change made it slower or worse
  * >>info      this build, this machine, a checkpoint
  * >>selftest  the same requests on every backend and arithmetic, compared
  * >>main */
@@ -180,7 +183,8 @@ static int sync_folder(const char *folder) {
 }
 
 /* ======================================================================================== options >>options */
-enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256, MERGE = 512 };
+enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256, MERGE = 512, REPORT = 1024,
+       BEST = 2048, COMPARE = 4096 };
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, CHOICE, COUNTS, TEXTS } option_kind;
 typedef struct option_spec {
     const char *name;
@@ -281,6 +285,30 @@ static const option_spec OPTIONS[] = {
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: leave special tokens out"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: no space before punctuation, as scoring does"},
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL, RUN, "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
+    {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", REPORT | BEST, "the latency that accuracy is held against"},
+    {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", REPORT, "percentile over samples of that latency"},
+    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", BEST, "percentile over samples that must hold the budget"},
+    {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, REPORT | BEST, "draws of the bootstrap over samples"},
+    {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL, REPORT, "steps of the front that count: ms, in percent of the median latency"},
+    {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, REPORT, "... and in points of accuracy (1 is 0.01)"},
+    {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL, REPORT, "the device's TFLOP/s (default: the best that any stage here reaches)"},
+    {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL, REPORT, "the device's GB/s (default: the best that any stage here reaches)"},
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, BEST, "most ms that the latency may take"},
+    {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, BEST, "least accuracy, 0.6 for example"},
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, BEST, "which data set, where the files are of several"},
+    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, COMPARE, "a latency that differs by less is the same"},
+    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, COMPARE, "an accuracy that differs by less is the same (1 is 0.01)"},
+    {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL, COMPARE,
+     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ..., all"},
+    {"plan", FLAG, NULL, NULL, 0, 0, NULL, COMPARE, "also tell how many samples would find a change of --effect"},
+    {"effect", REAL, "PERCENT", "3", 0, 100, NULL, COMPARE, "with --plan: the smallest change of a latency that must be found; more than --margin"},
+    {"markdown", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "Markdown on stdout instead of text"},
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "one row a configuration on stdout instead of text"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, REPORT,
+     "write report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, REPORT | BEST, "of the bootstrap"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE, "JSON on stdout instead of text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE, "this text"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
      "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
@@ -321,6 +349,9 @@ static int command_score(const options *o);
 static int command_rescore(const options *o);
 static int command_merge(const options *o);
 static int command_convert(const options *o);
+static int command_report(const options *o);
+static int command_best(const options *o);
+static int command_compare(const options *o);
 static int command_info(const options *o);
 static int command_selftest(const options *o);
 
@@ -351,6 +382,13 @@ static const command COMMANDS[] = {
      "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official", 1, command_rescore},
     {"convert", CONVERT, "(IN | --synthetic NAME) OUT", "write a model as a bf16 folder, or packed for the CPU so that it opens at once",
      "vlmprof convert checkpoint checkpoint-bf16\n  vlmprof convert checkpoint checkpoint-packed --layout packed", 2, command_convert},
+    {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys",
+     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers", SIZE_MAX, command_report},
+    {"best", BEST, "DIR... --budget_ms MS", "the most accurate configuration within a latency budget, and how surely it holds it",
+     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 --min_accuracy 0.6 --json",
+     SIZE_MAX, command_best},
+    {"compare", COMPARE, "A B", "did it become slower, or worse? B against A, paired by sample and configuration; exit 1 when it did",
+     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json", SIZE_MAX, command_compare},
     {"info", INFO, "[--model DIR | --synthetic NAME]",
      "this build, its processor, memory, kernels and GPUs; with --model, what a checkpoint holds and needs",
      "vlmprof info --model checkpoint --json", 0, command_info},
@@ -8262,6 +8300,2889 @@ static int family_command(const options *o) {
     for (size_t i = 0; i < job.size_count; i++) { free(job.sizes[i].file); free(job.sizes[i].error); }
     free(job.sizes);
     free(job.families);
+    return code;
+}
+
+/* ============================================================================================ results >>results
+ * Result files, ours and the experiments' own, -> flat arrays of what was measured. All that reports, estimates and comparisons are made of. */
+/* One array a number that a sample has: means over its runs, ms. The first are METRIC_*, from COLUMN_STAGE on those of the stages by DETAIL_*. */
+enum {
+    COLUMN_ACCURACY = METRIC_STAGE, COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS, COLUMN_STAGE,
+    COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
+};
+static int stage_column(int stage, int detail) { return COLUMN_STAGE + detail * VP_STAGE_COUNT + stage; }
+
+/* A configuration: its file. Texts are NULL and numbers -1 where a file does not say (the experiments' own say little). */
+typedef struct result_file {
+    char *path;
+    int is_foreign;                  /* of the experiments: no "schema" */
+    char *task, *tier;               /* tier NULL: by target tokens, or not said */
+    int64_t target_tokens, top_k, block_count, total_blocks, expert_count;
+    int32_t *blocks; size_t listed_blocks; /* active_block_indices */
+    char *status, *model, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version, *measured_from, *measured_to;
+    int is_synthetic;
+    int64_t seed, runs_per_sample, max_new_tokens, ignore_eos;
+    int64_t failed_count, missing_count, throttled_runs, outlier_runs;
+    double accuracy;                 /* of the file: a metric of a whole corpus has no other; NaN: none */
+    double cost_share, cost_low, cost_high; /* of stage times: staged less bare, as a share of T_total */
+    double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT]; /* sums over the shapes whose kernels were timed; NaN: none */
+    size_t count;                    /* samples that were measured, ascending by id */
+    int64_t *ids;
+    double *columns[COLUMN_COUNT];   /* [count]; NULL: nobody has it. NaN: this sample has not */
+    double *run_total; size_t *run_at; /* each run's T_total: of sample i from run_at[i] to run_at[i + 1] */
+    char error[LINE_BYTES];          /* why the file cannot be used; empty: it can */
+    int is_other;                    /* 1: JSON, but no result; 2: one of our own reports; 3: not even JSON */
+} result_file;
+
+/* Configurations of one data set, next to one another; the samples that all `paired` ones have, for paired statistics. */
+typedef struct result_group {
+    size_t first, count;
+    size_t *paired, paired_count;    /* places in files of those with at least half of the most samples */
+    int64_t *ids; size_t id_count;   /* common to all of them */
+    size_t uncommon_count;           /* ids that some of them lack */
+} result_group;
+typedef struct text_list { char **items; size_t count; } text_list;
+typedef struct results {
+    result_file *files; size_t count; /* by task, image size, top_k, blocks */
+    result_group *groups; size_t group_count;
+    text_list notes;                  /* what a reader must know: files left out, samples that are missing */
+} results;
+
+static void text_list_add(text_list *l, const char *format, ...) {
+    char line[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    l->items = (char **)resize(l->items, l->count + 1, sizeof *l->items);
+    l->items[l->count++] = copy_text(line, strlen(line));
+}
+static void text_list_free(text_list *l) {
+    for (size_t i = 0; i < l->count; i++) free(l->items[i]);
+    free(l->items);
+}
+static void result_file_free(result_file *f) {
+    char **texts[] = {&f->path, &f->task, &f->tier, &f->status, &f->model, &f->weights, &f->importance, &f->data, &f->data_hash, &f->metric,
+                      &f->timing, &f->device, &f->host, &f->version, &f->measured_from, &f->measured_to};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
+    for (int i = 0; i < COLUMN_COUNT; i++) free(f->columns[i]);
+    free(f->blocks);
+    free(f->ids);
+    free(f->run_total);
+    free(f->run_at);
+    memset(f, 0, sizeof *f);
+}
+static void results_free(results *r) {
+    for (size_t i = 0; i < r->count; i++) result_file_free(&r->files[i]);
+    for (size_t i = 0; i < r->group_count; i++) {
+        free(r->groups[i].paired);
+        free(r->groups[i].ids);
+    }
+    free(r->files);
+    free(r->groups);
+    text_list_free(&r->notes);
+    memset(r, 0, sizeof *r);
+}
+static double result_at(const result_file *f, int which, size_t row) { return f->columns[which] ? f->columns[which][row] : (double)NAN; }
+
+/* Place of a sample, or f->count. */
+static size_t result_row(const result_file *f, int64_t id) {
+    size_t low = 0, high = f->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (f->ids[middle] < id) low = middle + 1; else high = middle;
+    }
+    return low < f->count && f->ids[low] == id ? low : f->count;
+}
+
+/* ---- a file. What is wrong is written into f->error: files are read side by side. */
+#define MS_MOST 1e12 /* thirty years: sums and squares of such values are still finite */
+enum { RESULT_READERS = 4, RESULT_BYTES_MOST = 1 << 30 };
+static int result_fail(result_file *f, const vp_json *j, uint32_t node, size_t row, const char *key, const char *what) {
+    char row_text[96] = "";
+    if (row != SIZE_MAX) snprintf(row_text, sizeof row_text, "per_sample_results[%zu], ", row);
+    if (!f->error[0])
+        snprintf(f->error, sizeof f->error, "%.500s: %sbyte %llu: %.80s %.100s", f->path, row_text,
+                 (unsigned long long)(node == VP_JSON_NONE ? 0 : j->nodes[node].start), key, what);
+    return 0;
+}
+static int key_is(const vp_json *j, uint32_t key, const char *text, size_t bytes) {
+    return j->nodes[key].bytes == bytes && !memcmp(j->text + j->nodes[key].start, text, bytes);
+}
+/* A number within bounds, or NaN for null; 0: f->error says why not. */
+static int result_number(result_file *f, const vp_json *j, uint32_t node, size_t row, const char *key, double least, double most, double *value) {
+    *value = (double)NAN;
+    if (node_is(j, node, VP_JSON_NULL)) return 1;
+    if (!node_is(j, node, VP_JSON_NUMBER) || vp_json_to_double(j, node, value) != VP_OK) return result_fail(f, j, node, row, key, "is no number");
+    if (!(*value >= least && *value <= most)) return result_fail(f, j, node, row, key, "is out of range");
+    return 1;
+}
+/* A whole number of the head, or -1 where there is none. */
+static int result_count(result_file *f, const vp_json *j, uint32_t object, const char *key, int64_t most, int64_t *value) {
+    uint32_t node = vp_json_get(j, object, key);
+    *value = -1;
+    if (node == VP_JSON_NONE || node_is(j, node, VP_JSON_NULL)) return 1;
+    if (vp_json_to_int(j, node, value) != VP_OK || *value < 0 || *value > most)
+        return result_fail(f, j, node, SIZE_MAX, key, "is no count that makes sense");
+    return 1;
+}
+static char *result_text(const vp_json *j, uint32_t object, const char *key) {
+    char *text = node_text(j, vp_json_get(j, object, key));
+    for (char *p = text; p && *p; p++) if ((unsigned char)*p < 32 || *p == 127) *p = '?'; /* it will stand in tables */
+    return text;
+}
+static void result_put(result_file *f, size_t rows, int which, size_t row, double value) {
+    if (!isfinite(value)) return;
+    if (!f->columns[which]) {
+        f->columns[which] = (double *)resize(NULL, rows, sizeof(double));
+        for (size_t i = 0; i < rows; i++) f->columns[which][i] = (double)NAN;
+    }
+    f->columns[which][row] = value;
+}
+
+/* "stages" and "stage_detail": which stage a key names, or VP_STAGE_COUNT */
+static int stage_of_key(const vp_json *j, uint32_t key) {
+    int stage = 0;
+    while (stage < VP_STAGE_COUNT && !key_is(j, key, vp_stage_name((vp_stage)stage), strlen(vp_stage_name((vp_stage)stage)))) stage++;
+    return stage;
+}
+static int read_stage_times(result_file *f, const vp_json *j, uint32_t object, size_t rows, size_t row) {
+    uint32_t key = object + 1;
+    if (!node_is(j, object, VP_JSON_OBJECT)) return 1;
+    for (uint32_t m = 0; m < j->nodes[object].count; m++, key = j->nodes[key + 1].end) {
+        int stage = stage_of_key(j, key);
+        double value;
+        if (stage == VP_STAGE_COUNT) continue;
+        if (!result_number(f, j, key + 1, row, vp_stage_name((vp_stage)stage), 0, MS_MOST, &value)) return 0;
+        result_put(f, rows, stage_column(stage, 0), f->count, value);
+    }
+    return 1;
+}
+static int read_stage_details(result_file *f, const vp_json *j, uint32_t object, size_t rows, size_t row) {
+    uint32_t key = object + 1;
+    if (!node_is(j, object, VP_JSON_OBJECT)) return 1;
+    for (uint32_t m = 0; m < j->nodes[object].count; m++, key = j->nodes[key + 1].end) {
+        int stage = stage_of_key(j, key);
+        uint32_t item = key + 2;
+        if (stage == VP_STAGE_COUNT || !node_is(j, key + 1, VP_JSON_OBJECT)) continue;
+        for (uint32_t n = 0; n < j->nodes[key + 1].count; n++, item = j->nodes[item + 1].end) {
+            int d = DETAIL_WALL;
+            double value;
+            while (d < DETAIL_COUNT && !key_is(j, item, DETAIL_KEYS[d], strlen(DETAIL_KEYS[d]))) d++;
+            if (d == DETAIL_COUNT || d == DETAIL_DEVICE) continue; /* the device's time is what "stages" has: half of the time here is numbers */
+            if (!result_number(f, j, item + 1, row, DETAIL_KEYS[d], 0, 1e24, &value)) return 0;
+            result_put(f, rows, stage_column(stage, d), f->count, value);
+        }
+    }
+    return 1;
+}
+/* "runs": T_total of each run */
+static int read_runs(result_file *f, const vp_json *j, uint32_t object, size_t row, size_t *capacity) {
+    uint32_t array = vp_json_get(j, object, "T_total"), item = array + 1;
+    size_t at = f->run_at[f->count];
+    if (!node_is(j, array, VP_JSON_ARRAY)) return 1;
+    for (uint32_t i = 0; i < j->nodes[array].count; i++, item = j->nodes[item].end) {
+        double value;
+        if (!result_number(f, j, item, row, "runs.T_total", 0, MS_MOST, &value)) return 0;
+        if (!isfinite(value)) continue;
+        if (at == *capacity) {
+            *capacity = *capacity * 2 + 1024;
+            f->run_total = (double *)resize(f->run_total, *capacity, sizeof(double));
+        }
+        f->run_total[at++] = value;
+    }
+    f->run_at[f->count + 1] = at;
+    return 1;
+}
+
+typedef struct row_key { const char *name; int column; double least, most; } row_key;
+static const row_key ROW_KEYS[] = {
+    {"T_vision_total", METRIC_VISION, 0, MS_MOST}, {"T_LLM_prefill", METRIC_PREFILL, 0, MS_MOST}, {"T_LLM_decode", METRIC_DECODE, 0, MS_MOST},
+    {"T_total", METRIC_TOTAL, 0, MS_MOST}, {"T_decode_per_token", METRIC_PER_TOKEN, 0, MS_MOST}, {"TTFT", METRIC_TTFT, 0, MS_MOST},
+    {"unaccounted", METRIC_UNACCOUNTED, -MS_MOST, MS_MOST}, {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
+    {"actual_num_crops", COLUMN_VIEWS, 0, 1e6}, {"actual_vision_tokens", COLUMN_VISION_TOKENS, 0, 1e9},
+    {"input_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9}, {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
+    {"total_sequence_length", COLUMN_SEQUENCE, 0, 1e9}, {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, 1e9},
+};
+enum { ROW_KEY_COUNT = sizeof ROW_KEYS / sizeof ROW_KEYS[0] };
+enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_OTHER = -6 };
+static int row_member(const vp_json *j, uint32_t key, const row_key **found) {
+    static const struct { const char *name; int what; } others[] = {{"sample_id", ROW_ID}, {"status", ROW_STATUS}, {"stages", ROW_STAGES},
+                                                                    {"stage_detail", ROW_DETAIL}, {"runs", ROW_RUNS}};
+    for (int i = 0; i < ROW_KEY_COUNT; i++)
+        if (key_is(j, key, ROW_KEYS[i].name, strlen(ROW_KEYS[i].name))) { *found = &ROW_KEYS[i]; return ROW_KEYS[i].column; }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) if (key_is(j, key, others[i].name, strlen(others[i].name))) return others[i].what;
+    return ROW_OTHER;
+}
+/* What a row implies: views are crops and the global view; N tokens take N - 1 steps, where the experiments divided by N. */
+static void finish_row(result_file *f, size_t rows) {
+    double crops = result_at(f, COLUMN_VIEWS, f->count), tokens = result_at(f, COLUMN_OUTPUT_TOKENS, f->count), steps = tokens - 1;
+    if (isfinite(crops)) f->columns[COLUMN_VIEWS][f->count] = crops + 1;
+    else if (!f->is_foreign) {
+        result_put(f, rows, COLUMN_VIEWS, f->count, 0); /* a question without an image */
+        result_put(f, rows, COLUMN_VISION_TOKENS, f->count, 0);
+    }
+    if (f->is_foreign && f->columns[METRIC_PER_TOKEN])
+        f->columns[METRIC_PER_TOKEN][f->count] = steps > 0 ? result_at(f, METRIC_DECODE, f->count) / steps : (double)NAN;
+    result_put(f, rows, METRIC_CLOSURE, f->count, 1 - result_at(f, METRIC_UNACCOUNTED, f->count) / result_at(f, METRIC_TOTAL, f->count));
+    f->count++;
+}
+/* Reads one object of per_sample_results; failed ones are counted and leave nothing. */
+static int read_row(result_file *f, const vp_json *j, uint32_t object, size_t rows, size_t row, size_t *capacity) {
+    uint32_t key = object + 1;
+    int has_id = 0, failed = 0;
+    if (!node_is(j, object, VP_JSON_OBJECT)) return result_fail(f, j, object, row, "the row", "is no object");
+    f->run_at[f->count + 1] = f->run_at[f->count];
+    for (int i = 0; i < COLUMN_COUNT; i++) if (f->columns[i]) f->columns[i][f->count] = (double)NAN; /* a failed row may have left a number */
+    for (uint32_t m = 0; m < j->nodes[object].count; m++, key = j->nodes[key + 1].end) {
+        const row_key *k = NULL;
+        int what = row_member(j, key, &k);
+        double value;
+        if (what == ROW_ID) {
+            has_id = vp_json_to_int(j, key + 1, &f->ids[f->count]) == VP_OK && f->ids[f->count] >= 0;
+            if (!has_id) return result_fail(f, j, key + 1, row, "sample_id", "is no whole number from 0");
+        } else if (what == ROW_STATUS) failed = !vp_json_equals(j, key + 1, "ok");
+        else if (what == ROW_STAGES) { if (!read_stage_times(f, j, key + 1, rows, row)) return 0; }
+        else if (what == ROW_DETAIL) { if (!read_stage_details(f, j, key + 1, rows, row)) return 0; }
+        else if (what == ROW_RUNS) { if (!read_runs(f, j, key + 1, row, capacity)) return 0; }
+        else if (what != ROW_OTHER) {
+            if (!result_number(f, j, key + 1, row, k->name, k->least, k->most, &value)) return 0;
+            if (k->column != COLUMN_TEXT_TOKENS || isfinite(value)) result_put(f, rows, k->column, f->count, value);
+        }
+    }
+    if (!has_id) return result_fail(f, j, object, row, "sample_id", "is missing");
+    if (failed) { f->failed_count++; return 1; }
+    if (!(result_at(f, METRIC_TOTAL, f->count) > 0)) return result_fail(f, j, object, row, "T_total", "is missing or 0");
+    finish_row(f, rows);
+    return 1;
+}
+
+typedef struct row_order { int64_t id; size_t at; } row_order;
+static int by_row_id(const void *a, const void *b) {
+    const row_order *x = (const row_order *)a, *y = (const row_order *)b;
+    return x->id != y->id ? (x->id < y->id ? -1 : 1) : x->at < y->at ? -1 : x->at > y->at;
+}
+/* Rows ascending by id, as ours are written; a repeated id is an error. */
+static int sort_rows(result_file *f) {
+    row_order *order = (row_order *)resize(NULL, f->count, sizeof *order);
+    double *moved = (double *)resize(NULL, f->count, sizeof *moved), *runs;
+    size_t *at, filled = 0, sorted = 1;
+    for (size_t i = 0; i < f->count; i++) { order[i].id = f->ids[i]; order[i].at = i; }
+    while (sorted < f->count && f->ids[sorted - 1] < f->ids[sorted]) sorted++;
+    if (sorted < f->count) qsort(order, f->count, sizeof *order, by_row_id);
+    for (size_t i = 1; i < f->count && !f->error[0]; i++)
+        if (order[i].id == order[i - 1].id)
+            snprintf(f->error, sizeof f->error, "%.500s: sample_id %lld stands in two rows", f->path, (long long)order[i].id);
+    if (sorted < f->count) {
+        for (int c = 0; c < COLUMN_COUNT; c++) {
+            if (!f->columns[c]) continue;
+            for (size_t i = 0; i < f->count; i++) moved[i] = f->columns[c][order[i].at];
+            memcpy(f->columns[c], moved, f->count * sizeof *moved);
+        }
+        runs = (double *)resize(NULL, f->run_at[f->count], sizeof *runs);
+        at = (size_t *)zeroed(f->count + 1, sizeof *at);
+        for (size_t i = 0; i < f->count; i++) {
+            for (size_t r = f->run_at[order[i].at]; r < f->run_at[order[i].at + 1]; r++) runs[filled++] = f->run_total[r];
+            at[i + 1] = filled;
+            f->ids[i] = order[i].id;
+        }
+        free(f->run_total);
+        free(f->run_at);
+        f->run_total = runs;
+        f->run_at = at;
+    }
+    free(order);
+    free(moved);
+    return !f->error[0];
+}
+static int read_rows(result_file *f, const vp_json *j, uint32_t array) {
+    size_t rows = j->nodes[array].count, capacity = 0;
+    uint32_t item = array + 1;
+    f->ids = (int64_t *)zeroed(rows + 1, sizeof *f->ids); /* one more: the row behind the last is written to before it is known to be bad */
+    f->run_at = (size_t *)zeroed(rows + 2, sizeof *f->run_at);
+    for (size_t i = 0; i < rows; i++, item = j->nodes[item].end) if (!read_row(f, j, item, rows, i, &capacity)) return 0;
+    return sort_rows(f);
+}
+
+static int read_blocks(result_file *f, const vp_json *j, uint32_t array) {
+    uint32_t item = array + 1;
+    if (!node_is(j, array, VP_JSON_ARRAY)) return 1;
+    f->blocks = (int32_t *)zeroed((size_t)j->nodes[array].count + 1, sizeof *f->blocks);
+    for (uint32_t i = 0; i < j->nodes[array].count; i++, item = j->nodes[item].end) {
+        int64_t value;
+        if (vp_json_to_int(j, item, &value) != VP_OK || value < 0 || value > 1000000)
+            return result_fail(f, j, item, SIZE_MAX, "active_block_indices", "holds no block's number");
+        f->blocks[f->listed_blocks++] = (int32_t)value;
+    }
+    return 1;
+}
+static void read_kernel_pass(result_file *f, const vp_json *j, uint32_t array) {
+    uint32_t item = array + 1;
+    for (int s = 0; s < VP_STAGE_COUNT; s++) f->kernel_ms[s] = f->kernel_device_ms[s] = (double)NAN;
+    for (uint32_t i = 0; node_is(j, array, VP_JSON_ARRAY) && i < j->nodes[array].count; i++, item = j->nodes[item].end) {
+        uint32_t stages = vp_json_get(j, item, "stages");
+        for (int s = 0; s < VP_STAGE_COUNT; s++) {
+            uint32_t stage = vp_json_get(j, stages, vp_stage_name((vp_stage)s));
+            double device = node_number(j, vp_json_get(j, stage, "device_ms")), kernels = node_number(j, vp_json_get(j, stage, "kernel_ms"));
+            if (!(device >= 0 && device <= MS_MOST && kernels >= 0 && kernels <= MS_MOST)) continue;
+            f->kernel_device_ms[s] = (isfinite(f->kernel_device_ms[s]) ? f->kernel_device_ms[s] : 0) + device;
+            f->kernel_ms[s] = (isfinite(f->kernel_ms[s]) ? f->kernel_ms[s] : 0) + kernels;
+        }
+    }
+}
+/* <task>_imgsize...: what the file name says of the task */
+static char *task_of_path(const char *path) {
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *end = strstr(name, "_imgsize");
+    char *task = copy_text(name, end ? (size_t)(end - name) : strcspn(name, "."));
+    for (char *p = task; *p; p++) if ((unsigned char)*p < 32 || *p == 127) *p = '?';
+    return task;
+}
+static void read_provenance(result_file *f, const vp_json *j) {
+    uint32_t from = vp_json_get(j, 0, "provenance"), config = vp_json_get(j, 0, "config"), cost = vp_json_get(j, 0, "tool_cost");
+    uint32_t interval = vp_json_get(j, cost, "bare_difference_share_interval");
+    vp_model_config preset;
+    f->device = result_text(j, from, "device");
+    f->host = result_text(j, from, "host");
+    f->version = result_text(j, from, "version");
+    f->measured_from = result_text(j, 0, "measured_from");
+    f->measured_to = result_text(j, 0, "measured_to");
+    f->weights = result_text(j, config, "weights");
+    f->importance = result_text(j, config, "importance_scores_file");
+    f->seed = node_int(j, config, "seed", -1);
+    f->ignore_eos = vp_json_get(j, config, "ignore_eos") == VP_JSON_NONE ? -1 : node_is(j, vp_json_get(j, config, "ignore_eos"), VP_JSON_TRUE);
+    f->cost_share = node_number(j, vp_json_get(j, cost, "bare_difference_share"));
+    f->cost_low = node_number(j, vp_json_at(j, interval, 0));
+    f->cost_high = node_number(j, vp_json_at(j, interval, 1));
+    if (f->expert_count < 0 && f->is_synthetic && f->model && vp_model_config_preset(f->model, &preset) == VP_OK)
+        f->expert_count = preset.expert_count;
+}
+static int read_head(result_file *f, const vp_json *j) {
+    static const char *const stats[] = {"aggregate_stats", "latency_stats"};
+    uint32_t node;
+    f->is_foreign = vp_json_get(j, 0, "schema") == VP_JSON_NONE;
+    f->task = result_text(j, 0, "dataset_name");
+    if (!f->task) f->task = task_of_path(f->path);
+    f->tier = result_text(j, 0, "tier");
+    f->status = result_text(j, 0, "status");
+    f->model = result_text(j, 0, "model");
+    f->data = result_text(j, 0, "data");
+    f->data_hash = result_text(j, 0, "data_hash");
+    f->metric = result_text(j, 0, "accuracy_metric");
+    f->timing = result_text(j, 0, "timing");
+    f->is_synthetic = node_is(j, vp_json_get(j, 0, "synthetic"), VP_JSON_TRUE);
+    if (!result_count(f, j, 0, "target_vision_tokens", 1000000000, &f->target_tokens) || !result_count(f, j, 0, "top_k", 1000000, &f->top_k)
+        || !result_count(f, j, 0, "num_active_blocks", 1000000, &f->block_count)
+        || !result_count(f, j, 0, "num_total_blocks", 1000000, &f->total_blocks) || !result_count(f, j, 0, "num_experts", 1000000, &f->expert_count)
+        || !result_count(f, j, 0, "num_runs_per_sample", 1000000, &f->runs_per_sample)
+        || !result_count(f, j, 0, "max_new_tokens", 1000000000, &f->max_new_tokens)
+        || !result_count(f, j, 0, "num_missing", INT64_C(1) << 60, &f->missing_count)
+        || !result_count(f, j, 0, "num_throttled_runs", INT64_C(1) << 60, &f->throttled_runs)
+        || !result_count(f, j, 0, "num_outlier_runs", INT64_C(1) << 60, &f->outlier_runs)) return 0;
+    if (f->top_k < 1) return result_fail(f, j, vp_json_get(j, 0, "top_k"), SIZE_MAX, "top_k", "is missing or 0");
+    if (f->block_count < 1) return result_fail(f, j, vp_json_get(j, 0, "num_active_blocks"), SIZE_MAX, "num_active_blocks", "is missing or 0");
+    node = vp_json_get(j, 0, "accuracy");
+    f->accuracy = (double)NAN;
+    if (node != VP_JSON_NONE && !result_number(f, j, node, SIZE_MAX, "accuracy", -1e6, 1e6, &f->accuracy)) return 0;
+    for (int i = 0; i < 2; i++) { /* by one of its names; what it says is computed again from the rows */
+        node = vp_json_get(j, 0, stats[i]);
+        if (node != VP_JSON_NONE && !node_is(j, node, VP_JSON_OBJECT)) return result_fail(f, j, node, SIZE_MAX, stats[i], "is no object");
+    }
+    read_provenance(f, j);
+    read_kernel_pass(f, j, vp_json_get(j, 0, "kernel_pass"));
+    return read_blocks(f, j, vp_json_get(j, 0, "active_block_indices"));
+}
+/* Reads f->path into f; f->is_other or f->error where it is not to be used. */
+static void read_result(result_file *f, parsed *scratch) {
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_json *j = &scratch->json;
+    char *text = NULL, *schema;
+    size_t bytes = 0;
+    uint32_t rows;
+    vp_result r = vp_file_read(f->path, RESULT_BYTES_MOST, &text, &bytes, &error);
+    if (r == VP_OK && (r = parse_json(scratch, text, bytes, &error)) != VP_OK) {
+        f->is_other = 3;
+        snprintf(f->error, sizeof f->error, "%.500s: byte %lld: %.200s", f->path, (long long)error.offset,
+                 error.text[0] ? error.text : vp_result_text(r));
+    } else if (r != VP_OK) {
+        error_line(f->error, sizeof f->error, r, &error);
+        if (!strstr(f->error, f->path)) snprintf(f->error, sizeof f->error, "%.500s: %.200s", f->path, vp_result_text(r));
+    } else {
+        schema = result_text(j, 0, "schema");
+        rows = vp_json_get(j, 0, "per_sample_results");
+        if (schema && !strncmp(schema, "vlmprof-report", 14)) f->is_other = 2;
+        else if (!node_is(j, rows, VP_JSON_ARRAY) || (schema && strncmp(schema, "vlmprof-sweep-", 14))) f->is_other = 1;
+        else if (read_head(f, j) && read_rows(f, j, rows) && !f->count && !f->failed_count)
+            snprintf(f->error, sizeof f->error, "%.500s: per_sample_results is empty", f->path);
+        free(schema);
+    }
+    free(text);
+}
+
+/* ---- many files */
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int result_name_is_ours(const char *path) {
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    return strstr(name, "_imgsize") != NULL;
+}
+/* The *.json of a folder, or the file itself; 0 or an exit code. */
+static int list_results(text_list *paths, const char *operand) {
+    size_t first = paths->count;
+    DIR *d;
+    if (!is_folder(operand)) {
+        text_list_add(paths, "%s", operand);
+        return 0;
+    }
+    d = opendir(operand);
+    if (!d) return complain(EXIT_INPUT, "%s: the folder cannot be read: %s", operand, strerror(errno));
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        const char *dot = strrchr(e->d_name, '.');
+        char *path;
+        if (e->d_name[0] == '.' || !dot || strcmp(dot, ".json")) continue;
+        path = join_path(operand, e->d_name);
+        text_list_add(paths, "%s", path);
+        free(path);
+    }
+    closedir(d);
+    if (paths->count == first)
+        return complain(EXIT_INPUT, "%s: the folder holds no result files (*_imgsize*.json): run vlmprof sweep, or merge", operand);
+    qsort(paths->items + first, paths->count - first, sizeof *paths->items, by_text);
+    return 0;
+}
+/* Image sizes from small to large: tiers in their order, other names behind them, then target tokens. */
+static int64_t size_rank(const result_file *f) {
+    if (f->tier) {
+        for (int32_t i = 0; vp_tier_at(i); i++) if (!strcmp(f->tier, vp_tier_at(i)->name)) return i;
+        return 100;
+    }
+    return 1000 + f->target_tokens;
+}
+static int compare_settings(const result_file *x, const result_file *y) { /* 0: the same point of the grid */
+    int task = strcmp(x->task, y->task), tier = strcmp(x->tier ? x->tier : "", y->tier ? y->tier : "");
+    if (task) return task;
+    if (size_rank(x) != size_rank(y)) return size_rank(x) < size_rank(y) ? -1 : 1;
+    if (tier) return tier;
+    if (x->top_k != y->top_k) return x->top_k < y->top_k ? -1 : 1;
+    return x->block_count != y->block_count ? (x->block_count < y->block_count ? -1 : 1) : 0;
+}
+static int by_setting(const void *a, const void *b) {
+    const result_file *x = (const result_file *)a, *y = (const result_file *)b;
+    int order = compare_settings(x, y);
+    return order ? order : strcmp(x->path, y->path);
+}
+/* "medium k4 b12"; "576 tokens k4 b12" */
+static const char *setting_text(const result_file *f, char out[80]) {
+    if (f->tier) snprintf(out, 80, "%.30s k%lld b%lld", f->tier, (long long)f->top_k, (long long)f->block_count);
+    else if (f->target_tokens >= 0)
+        snprintf(out, 80, "%lld tokens k%lld b%lld", (long long)f->target_tokens, (long long)f->top_k, (long long)f->block_count);
+    else snprintf(out, 80, "k%lld b%lld", (long long)f->top_k, (long long)f->block_count);
+    return out;
+}
+
+/* Configurations that take part in paired statistics, and the samples that all of them have. */
+static void pair_group(results *r, result_group *g) {
+    size_t most = 0, *seen;
+    int64_t *all = NULL;
+    size_t all_count = 0;
+    for (size_t i = g->first; i < g->first + g->count; i++) if (r->files[i].count > most) most = r->files[i].count;
+    g->paired = (size_t *)zeroed(g->count, sizeof *g->paired);
+    for (size_t i = g->first; i < g->first + g->count; i++) {
+        char name[80];
+        if (r->files[i].count && r->files[i].count * 2 >= most) g->paired[g->paired_count++] = i;
+        else text_list_add(&r->notes, "%.60s %s: %zu of %zu samples are measured: left out of fronts and effects", r->files[i].task,
+                           setting_text(&r->files[i], name), r->files[i].count, most);
+    }
+    for (size_t p = 0; p < g->paired_count; p++) { /* the union, ascending: small next to the files */
+        const result_file *f = &r->files[g->paired[p]];
+        int64_t *both = (int64_t *)resize(NULL, all_count + f->count, sizeof *both);
+        size_t a = 0, b = 0, n = 0;
+        while (a < all_count || b < f->count) {
+            if (b == f->count || (a < all_count && all[a] < f->ids[b])) both[n++] = all[a++];
+            else {
+                if (a < all_count && all[a] == f->ids[b]) a++;
+                both[n++] = f->ids[b++];
+            }
+        }
+        free(all);
+        all = both;
+        all_count = n;
+    }
+    seen = (size_t *)zeroed(all_count, sizeof *seen);
+    for (size_t p = 0; p < g->paired_count; p++)
+        for (size_t a = 0, b = 0; b < r->files[g->paired[p]].count; a++)
+            if (all[a] == r->files[g->paired[p]].ids[b]) { seen[a]++; b++; }
+    for (size_t a = 0; a < all_count; a++) if (seen[a] == g->paired_count) all[g->id_count++] = all[a];
+    g->ids = all;
+    g->uncommon_count = all_count - g->id_count;
+    if (g->uncommon_count)
+        text_list_add(&r->notes, "%.60s: %zu of %zu samples are not measured in all configurations: left out of what is paired",
+                      r->files[g->first].task,
+                      g->uncommon_count, all_count);
+    free(seen);
+}
+static void group_results(results *r) {
+    size_t kept = 0;
+    qsort(r->files, r->count, sizeof *r->files, by_setting);
+    for (size_t i = 0; i < r->count; i++) {
+        if (kept && !compare_settings(&r->files[kept - 1], &r->files[i])) {
+            text_list_add(&r->notes, "%.300s is the same configuration as %.300s: left out", r->files[i].path, r->files[kept - 1].path);
+            result_file_free(&r->files[i]);
+        } else if (kept++ != i) r->files[kept - 1] = r->files[i];
+    }
+    r->count = kept;
+    for (size_t i = 0; i < r->count; i++) {
+        if (!i || strcmp(r->files[i].task, r->files[i - 1].task)) {
+            r->groups = (result_group *)resize(r->groups, r->group_count + 1, sizeof *r->groups);
+            memset(&r->groups[r->group_count], 0, sizeof *r->groups);
+            r->groups[r->group_count++].first = i;
+        }
+        r->groups[r->group_count - 1].count++;
+    }
+    for (size_t i = 0; i < r->group_count; i++) pair_group(r, &r->groups[i]);
+}
+/* Keeps the usable files; 0 or an exit code. A file that the caller named, or that is called as a result is, must be one. */
+static int keep_results(results *r, const text_list *paths, const unsigned char *is_named) {
+    size_t kept = 0, others = 0;
+    const char *first_other = NULL;
+    int code = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        result_file *f = &r->files[i];
+        int must = is_named[i] || result_name_is_ours(paths->items[i]);
+        if (f->is_other == 1 && must) snprintf(f->error, sizeof f->error, "%.500s is no result file: it has no per_sample_results", f->path);
+        if (!code && f->error[0] && (must || f->is_other != 3)) code = complain(EXIT_INPUT, "%s", f->error);
+        else if (!code && f->is_other == 2 && is_named[i]) code = complain(EXIT_INPUT, "%s is a report, no result file", f->path);
+        if (f->is_other & 1 && !others++) first_other = paths->items[i];
+        if (f->is_other || f->error[0]) result_file_free(f);
+        else if (kept++ != i) { r->files[kept - 1] = *f; memset(f, 0, sizeof *f); }
+    }
+    r->count = kept;
+    if (code) return code;
+    if (others)
+        text_list_add(&r->notes, "%.300s%s no result file%s: left out", first_other, others > 1 ? " and others are" : " is", others > 1 ? "s" : "");
+    return kept ? 0 : complain(EXIT_INPUT, "%s: no result file in it", paths->items[0]);
+}
+/* Reads folders and files, RESULT_READERS at a time: what stays in memory is arrays. 0 or an exit code. */
+static int read_results(results *r, const char *const *operands, size_t operand_count) {
+    text_list paths = {NULL, 0};
+    unsigned char *is_named = NULL;
+    int code = 0;
+    memset(r, 0, sizeof *r);
+    for (size_t i = 0; i < operand_count && !code; i++) {
+        size_t before = paths.count;
+        code = list_results(&paths, operands[i]);
+        is_named = (unsigned char *)resize(is_named, paths.count, 1);
+        for (size_t k = before; k < paths.count; k++) is_named[k] = !is_folder(operands[i]);
+    }
+    if (!code) {
+        r->files = (result_file *)zeroed(paths.count, sizeof *r->files);
+        r->count = paths.count;
+        for (size_t i = 0; i < paths.count; i++) r->files[i].path = copy_text(paths.items[i], strlen(paths.items[i]));
+#ifdef _OPENMP
+        #pragma omp parallel num_threads(RESULT_READERS)
+#endif
+        {
+            parsed scratch = {{NULL, NULL, 0}, NULL, 0};
+#ifdef _OPENMP
+            #pragma omp for schedule(dynamic)
+#endif
+            for (int64_t i = 0; i < (int64_t)paths.count; i++) read_result(&r->files[i], &scratch);
+            free(scratch.nodes);
+        }
+        code = keep_results(r, &paths, is_named);
+    }
+    if (!code) group_results(r);
+    else results_free(r);
+    text_list_free(&paths);
+    free(is_named);
+    return code;
+}
+/* The samples of a group that have all of some columns in all paired configurations: *ids is malloc'ed. Returns their number. */
+static size_t paired_ids(const results *r, const result_group *g, const int *columns, int column_count, int64_t **ids) {
+    unsigned char *good = (unsigned char *)resize(NULL, g->id_count, 1);
+    size_t count = 0;
+    memset(good, 1, g->id_count);
+    for (size_t p = 0; p < g->paired_count; p++) {
+        const result_file *f = &r->files[g->paired[p]];
+        for (size_t a = 0, b = 0; a < g->id_count; a++) {
+            while (f->ids[b] < g->ids[a]) b++; /* it is there: the id is common */
+            for (int i = 0; i < column_count; i++) good[a] &= isfinite(result_at(f, columns[i], b)) != 0;
+        }
+    }
+    *ids = (int64_t *)resize(NULL, g->id_count, sizeof **ids);
+    for (size_t a = 0; a < g->id_count; a++) if (good[a]) (*ids)[count++] = g->ids[a];
+    free(good);
+    return count;
+}
+/* double [paired_count, id_count] of a column, malloc'ed; ids as above */
+static double *paired_column(const results *r, const result_group *g, int which, const int64_t *ids, size_t id_count) {
+    double *values;
+    if (id_count && g->paired_count > SIZE_MAX / sizeof *values / id_count) id_count = SIZE_MAX; /* resize refuses it */
+    values = (double *)resize(NULL, id_count, g->paired_count * sizeof *values);
+    for (size_t p = 0; p < g->paired_count; p++) {
+        const result_file *f = &r->files[g->paired[p]];
+        for (size_t a = 0, b = 0; a < id_count; a++) {
+            while (f->ids[b] < ids[a]) b++;
+            values[p * id_count + a] = result_at(f, which, b);
+        }
+    }
+    return values;
+}
+
+/* ============================================================================================= report >>report
+ * E1: where the time of a request goes. E2: what accuracy it buys, and what the knobs do to both. Computed once into a `report`; text, Markdown,
+ * CSV, JSON and HTML only print it. Intervals are at 95 %. */
+enum { KNOB_SIZE, KNOB_TOP_K, KNOB_BLOCKS, KNOBS };
+static const char *const KNOB_NAMES[KNOBS] = {"image size", "top_k", "blocks"};
+static const char *const KNOB_KEYS[KNOBS] = {"image_size", "top_k", "num_active_blocks"};
+typedef struct report_settings {
+    int axis;             /* METRIC_*: the latency that accuracy is held against */
+    double percentile;    /* over samples; -1: the mean */
+    size_t resamples;
+    uint32_t seed;
+    double epsilon_share, epsilon_accuracy; /* of the median latency; absolute */
+    double peak_tflops, peak_gbs;           /* NaN: the best that these files reach */
+    double budget, min_accuracy;            /* infinite: none */
+} report_settings;
+
+typedef enum bound { BOUND_NONE, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LAUNCH } bound;
+static const char *const BOUND_NAMES[] = {"-", "compute", "memory", "launch"};
+typedef struct stage_cost {
+    vp_estimate p50;             /* ms over samples */
+    double mean, share;          /* ms; of the mean T_total */
+    double flops, bytes, launches, tflops, gbs; /* means a request; achieved; NaN: not counted */
+    double host_share;           /* wall / ms: on a GPU the share of the time in which the host was still sending work */
+    double idle_share;           /* of the device, where kernels were timed; NaN: not known */
+    bound limit;                 /* what holds it up */
+} stage_cost;
+typedef struct decomposition {   /* of one file */
+    const result_file *file;
+    vp_estimate p50[METRIC_STAGE];
+    double mean[METRIC_STAGE], p95[METRIC_STAGE], p99[METRIC_STAGE];
+    size_t counts[METRIC_STAGE]; /* samples that have it */
+    stage_cost stages[VP_STAGE_COUNT];
+    double closure, unaccounted_share, idle_share, run_spread; /* run_spread: median over samples of a sample's runs' std / mean */
+} decomposition;
+
+typedef struct curve_bin { double x; vp_estimate y; size_t count; } curve_bin;
+typedef struct curve { /* a latency against what it should grow with */
+    const char *name, *x_name, *y_name, *unit; /* unit of the slope */
+    char label[48];                            /* of which configurations */
+    curve_bin *bins; size_t bin_count;
+    vp_estimate slope; double intercept, r2; size_t count; /* NaN: x does not vary */
+} curve;
+
+typedef struct knob_front { int knob; int32_t level; uint32_t *front; size_t count; double area; } knob_front;
+typedef struct knob_gain { size_t from, to; int knob; vp_gain gain; } knob_gain;
+typedef struct tradeoff {        /* of one group; indices are places in group->paired */
+    const result_group *group;
+    char reason[160];            /* why there is none; empty: there is */
+    int is_corpus;               /* accuracy of whole files only: no intervals */
+    int64_t *ids; size_t config_count, sample_count;
+    double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */
+    vp_bootstrap_point *points;  /* [config_count]; NaN where not known */
+    double *at_latency, *at_accuracy; /* the points as two arrays */
+    uint32_t *front, *kept; size_t front_count, kept_count; /* kept: after epsilon */
+    double epsilon_latency, area, area_latency, area_accuracy;
+    int32_t *levels; vp_knobs knobs; int knob_of[KNOBS]; /* knobs that vary: KNOB_* of each column of levels */
+    size_t level_example[KNOBS][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, for its name */
+    vp_effect *effects[2]; size_t effect_count; double *shares[2]; int32_t order; /* of latency and accuracy, means over samples; 0: none */
+    knob_front *fronts; size_t knob_front_count;
+    knob_gain *gains; size_t gain_count;
+} tradeoff;
+typedef struct report {
+    const results *r;
+    report_settings settings;
+    text_list warnings, findings;
+    decomposition *items;        /* [r->count] */
+    double peak_tflops, peak_gbs;
+    int peaks_are_given;
+    curve *curves; size_t curve_count; size_t *curve_group; /* group of each */
+    tradeoff *tradeoffs;         /* [r->group_count] */
+} report;
+
+/* ---- E1 */
+static vp_estimate estimate_none(void) {
+    vp_estimate e = {(double)NAN, (double)NAN, (double)NAN};
+    return e;
+}
+/* Median with its interval; sorts the values. */
+static vp_estimate median_of(double *values, size_t count) {
+    vp_estimate e = estimate_none();
+    vp_statistics s;
+    if (!count || vp_statistics_compute(values, count, values, &s) != VP_OK) return e;
+    e.value = s.p50;
+    if (vp_statistics_percentile_interval(values, count, 50, 0.95, &e.low, &e.high) != VP_OK) e.low = e.high = (double)NAN;
+    return e;
+}
+/* The finite values of a column into out; their number. */
+static size_t column_values(const result_file *f, int which, double *out) {
+    size_t count = 0;
+    for (size_t i = 0; f->columns[which] && i < f->count; i++) if (isfinite(f->columns[which][i])) out[count++] = f->columns[which][i];
+    return count;
+}
+/* Mean with samples that lack it as 0: parts of a mean total that add up. */
+static double column_part(const result_file *f, int which, double *scratch) {
+    size_t count = column_values(f, which, scratch);
+    return count ? vp_statistics_sum(scratch, count) / (double)f->count : (double)NAN;
+}
+static double run_spread_of(const result_file *f, double *scratch) {
+    size_t count = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        size_t runs = f->run_at[i + 1] - f->run_at[i];
+        if (runs < 2) continue;
+        scratch[count++] = vp_statistics_std(f->run_total + f->run_at[i], runs) / vp_statistics_mean(f->run_total + f->run_at[i], runs)
+                         * sqrt((double)runs / (double)(runs - 1));
+    }
+    return median_of(scratch, count).value;
+}
+static void decompose_stage(decomposition *d, int stage, double total, double *scratch) {
+    const result_file *f = d->file;
+    stage_cost *s = &d->stages[stage];
+    double wall = column_part(f, stage_column(stage, DETAIL_WALL), scratch);
+    s->mean = column_part(f, stage_column(stage, 0), scratch);
+    s->share = s->mean / total;
+    s->p50 = median_of(scratch, column_values(f, stage_column(stage, 0), scratch));
+    s->flops = column_part(f, stage_column(stage, DETAIL_FLOPS), scratch);
+    s->bytes = column_part(f, stage_column(stage, DETAIL_BYTES), scratch);
+    s->launches = column_part(f, stage_column(stage, DETAIL_LAUNCHES), scratch);
+    s->tflops = s->mean > 0 ? s->flops / s->mean / 1e9 : (double)NAN;
+    s->gbs = s->mean > 0 ? s->bytes / s->mean / 1e6 : (double)NAN;
+    s->host_share = s->mean > 0 && !is_host_stage(stage) ? wall / s->mean : (double)NAN;
+    s->idle_share = f->kernel_device_ms[stage] > 0 ? 1 - f->kernel_ms[stage] / f->kernel_device_ms[stage] : (double)NAN;
+}
+static void decompose(decomposition *d, const result_file *f) {
+    double *scratch = (double *)resize(NULL, f->count, sizeof *scratch), device = 0, kernels = 0;
+    d->file = f;
+    for (int m = 0; m < METRIC_STAGE; m++) {
+        size_t count = d->counts[m] = column_values(f, m, scratch);
+        d->mean[m] = vp_statistics_mean(scratch, count);
+        d->p50[m] = median_of(scratch, count);
+        d->p95[m] = vp_statistics_percentile(scratch, count, 95);
+        d->p99[m] = vp_statistics_percentile(scratch, count, 99);
+    }
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        decompose_stage(d, s, d->mean[METRIC_TOTAL], scratch);
+        if (!(f->kernel_device_ms[s] >= 0)) continue;
+        device += f->kernel_device_ms[s];
+        kernels += f->kernel_ms[s];
+    }
+    d->idle_share = device > 0 ? 1 - kernels / device : (double)NAN;
+    d->unaccounted_share = d->mean[METRIC_UNACCOUNTED] / d->mean[METRIC_TOTAL];
+    d->closure = 1 - d->unaccounted_share;
+    d->run_spread = run_spread_of(f, scratch);
+    free(scratch);
+}
+/* The roofs: as given, else the best that a stage of at least a hundredth of a request reaches. */
+static void find_peaks(report *p) {
+    const double *given_tflops = &p->settings.peak_tflops, *given_gbs = &p->settings.peak_gbs;
+    for (size_t i = 0; i < p->r->count; i++) {
+        for (int s = 0; s < VP_STAGE_COUNT; s++) {
+            const stage_cost *c = &p->items[i].stages[s];
+            if (!(c->share >= 0.01)) continue;
+            if (c->tflops > p->peak_tflops) p->peak_tflops = c->tflops;
+            if (c->gbs > p->peak_gbs) p->peak_gbs = c->gbs;
+        }
+    }
+    if (isfinite(*given_tflops)) p->peak_tflops = *given_tflops;
+    if (isfinite(*given_gbs)) p->peak_gbs = *given_gbs;
+    p->peaks_are_given = isfinite(*given_tflops) && isfinite(*given_gbs);
+}
+/* A third of a roof is needed to call it the limit; below that starting work, waiting and small shapes take the time. */
+static bound bound_of(const report *p, const stage_cost *c) {
+    double compute = c->tflops / p->peak_tflops, memory = c->gbs / p->peak_gbs;
+    if (!(c->mean > 0) || !(c->flops > 0 || c->bytes > 0) || !(p->peak_tflops > 0) || !(p->peak_gbs > 0)) return BOUND_NONE;
+    if (c->idle_share > 0.5) return BOUND_LAUNCH;
+    if (!(compute >= 1.0 / 3 || memory >= 1.0 / 3)) return BOUND_LAUNCH;
+    return compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
+}
+
+/* ---- curves */
+typedef struct xy { double x, y; } xy;
+typedef struct xy_list { xy *items; size_t count, capacity; } xy_list;
+static void xy_add(xy_list *l, double x, double y) {
+    if (!isfinite(x) || !isfinite(y)) return;
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity * 2 + 256;
+        l->items = (xy *)resize(l->items, l->capacity, sizeof *l->items);
+    }
+    l->items[l->count].x = x;
+    l->items[l->count++].y = y;
+}
+static int by_x(const void *a, const void *b) {
+    const xy *p = (const xy *)a, *q = (const xy *)b;
+    return p->x < q->x ? -1 : p->x > q->x ? 1 : p->y < q->y ? -1 : p->y > q->y;
+}
+static void fit_curve(curve *c, const xy_list *l) {
+    double *x = (double *)resize(NULL, l->count, 2 * sizeof *x), *y = (double *)resize(NULL, l->count, 2 * sizeof *y), *fitted = y + l->count;
+    vp_linear_options o = vp_linear_options_default();
+    vp_linear_errors e;
+    vp_linear fit;
+    c->slope = estimate_none();
+    c->intercept = c->r2 = (double)NAN;
+    c->count = l->count;
+    for (size_t i = 0; i < l->count; i++) { x[2 * i] = 1; x[2 * i + 1] = l->items[i].x; y[i] = l->items[i].y; }
+    if (l->count > 2 && vp_linear_compute(x, y, l->count, 2, &o, &fit, NULL) == VP_OK) {
+        c->slope.value = fit.coefficient[1];
+        c->intercept = fit.coefficient[0];
+        if (vp_linear_coefficient(&fit, 1, 0.95, &c->slope.low, &c->slope.high) != VP_OK) c->slope.low = c->slope.high = (double)NAN;
+        for (size_t i = 0; i < l->count; i++) fitted[i] = vp_linear_value(&fit, x + 2 * i);
+        if (vp_linear_errors_compute(y, fitted, l->count, x, &e) == VP_OK) c->r2 = e.r2;
+    }
+    free(x);
+    free(y);
+}
+/* Medians over each x, or over tenths of the points where there are more than a dozen of them. */
+static void bin_curve(curve *c, xy_list *l) {
+    enum { BINS = 12 };
+    double *values = (double *)resize(NULL, l->count, sizeof *values);
+    size_t distinct = 0, start = 0;
+    qsort(l->items, l->count, sizeof *l->items, by_x);
+    for (size_t i = 0; i < l->count; i++) distinct += !i || l->items[i].x > l->items[i - 1].x;
+    c->bins = (curve_bin *)zeroed(BINS, sizeof *c->bins);
+    for (size_t i = 1; i <= l->count; i++) {
+        int is_end = i == l->count || (distinct <= BINS ? l->items[i].x > l->items[i - 1].x : i >= (c->bin_count + 1) * l->count / BINS);
+        curve_bin *b = &c->bins[c->bin_count];
+        if (!is_end) continue;
+        for (size_t k = start; k < i; k++) values[k - start] = l->items[k].y;
+        b->x = l->items[start + (i - start) / 2].x;
+        b->y = median_of(values, i - start);
+        b->count = i - start;
+        c->bin_count++;
+        start = i;
+    }
+    free(values);
+}
+static void add_curve(report *p, size_t group, const curve *kind, const char *label, xy_list *l) {
+    curve *c;
+    if (l->count) {
+        p->curves = (curve *)resize(p->curves, p->curve_count + 1, sizeof *p->curves);
+        p->curve_group = (size_t *)resize(p->curve_group, p->curve_count + 1, sizeof *p->curve_group);
+        p->curve_group[p->curve_count] = group;
+        c = &p->curves[p->curve_count++];
+        *c = *kind;
+        snprintf(c->label, sizeof c->label, "%s", label);
+        fit_curve(c, l);
+        bin_curve(c, l);
+    }
+    free(l->items);
+    memset(l, 0, sizeof *l);
+}
+static int same_size(const result_file *x, const result_file *y) {
+    return size_rank(x) == size_rank(y) && !strcmp(x->tier ? x->tier : "", y->tier ? y->tier : "");
+}
+/* The language model's knobs do nothing to vision: a sample counts once a size, with its mean over the configurations of that size. */
+static void vision_curve(report *p, size_t group) {
+    static const curve kind = {"vision", "views", "T_vision_total", "ms/view", "", NULL, 0, {0, 0, 0}, 0, 0, 0};
+    const result_group *g = &p->r->groups[group];
+    xy_list points = {NULL, 0, 0};
+    size_t end = g->first + g->count;
+    for (size_t first = g->first, next; first < end; first = next) {
+        const result_file *f = &p->r->files[first];
+        for (next = first + 1; next < end && same_size(f, &p->r->files[next]);) next++;
+        for (size_t i = 0; i < f->count; i++) {
+            double sum = 0, count = 0;
+            for (size_t k = first; k < next; k++) {
+                const result_file *other = &p->r->files[k];
+                size_t row = i < other->count && other->ids[i] == f->ids[i] ? i : result_row(other, f->ids[i]);
+                double ms = row < other->count ? result_at(other, METRIC_VISION, row) : (double)NAN;
+                if (isfinite(ms)) { sum += ms; count++; }
+            }
+            xy_add(&points, result_at(f, COLUMN_VIEWS, i), sum / count);
+        }
+    }
+    add_curve(p, group, &kind, "all", &points);
+}
+static void language_curves(report *p, size_t group) {
+    static const curve kinds[] = {
+        {"prefill", "total_sequence_length", "T_LLM_prefill", "ms/token", "", NULL, 0, {0, 0, 0}, 0, 0, 0},
+        {"decode", "decode steps", "T_LLM_decode", "ms/step", "", NULL, 0, {0, 0, 0}, 0, 0, 0},
+        {"decode context", "total_sequence_length", "T_decode_per_token", "ms/token", "", NULL, 0, {0, 0, 0}, 0, 0, 0}};
+    static const int xs[] = {COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS, COLUMN_SEQUENCE}, ys[] = {METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
+    const result_group *g = &p->r->groups[group];
+    unsigned char *done = (unsigned char *)zeroed(g->count, 1);
+    for (int which = 0; which < 3; which++) {
+        memset(done, 0, g->count);
+        for (size_t a = 0; a < g->count; a++) {
+            const result_file *f = &p->r->files[g->first + a];
+            xy_list points = {NULL, 0, 0};
+            char label[48];
+            if (done[a]) continue;
+            snprintf(label, sizeof label, "k%lld b%lld", (long long)f->top_k, (long long)f->block_count);
+            for (size_t b = a; b < g->count; b++) {
+                const result_file *other = &p->r->files[g->first + b];
+                if (other->top_k != f->top_k || other->block_count != f->block_count) continue;
+                done[b] = 1;
+                for (size_t i = 0; i < other->count; i++)
+                    if (which != 1) xy_add(&points, result_at(other, xs[which], i), result_at(other, ys[which], i));
+                    else if (result_at(other, COLUMN_OUTPUT_TOKENS, i) > 1)
+                        xy_add(&points, result_at(other, xs[which], i) - 1, result_at(other, ys[which], i));
+            }
+            add_curve(p, group, &kinds[which], label, &points);
+        }
+    }
+    free(done);
+}
+
+/* ---- E2 */
+static int compare_knob(const result_file *x, const result_file *y, int knob) {
+    if (knob == KNOB_TOP_K) return x->top_k != y->top_k ? (x->top_k < y->top_k ? -1 : 1) : 0;
+    if (knob == KNOB_BLOCKS) return x->block_count != y->block_count ? (x->block_count < y->block_count ? -1 : 1) : 0;
+    if (size_rank(x) != size_rank(y)) return size_rank(x) < size_rank(y) ? -1 : 1;
+    return strcmp(x->tier ? x->tier : "", y->tier ? y->tier : "");
+}
+/* Values of a knob, ascending: a configuration of each; VP_KNOB_LEVEL_LIMIT + 1: too many. */
+static int32_t find_levels(tradeoff *t, const results *r, int knob) {
+    size_t *examples = t->level_example[knob];
+    int32_t count = 0;
+    for (size_t i = 0; i < t->config_count; i++) {
+        const result_file *f = &r->files[t->group->paired[i]];
+        int32_t at = 0;
+        while (at < count && compare_knob(&r->files[t->group->paired[examples[at]]], f, knob) < 0) at++;
+        if (at < count && !compare_knob(&r->files[t->group->paired[examples[at]]], f, knob)) continue;
+        if (count == VP_KNOB_LEVEL_LIMIT) return count + 1;
+        memmove(examples + at + 1, examples + at, (size_t)(count - at) * sizeof *examples);
+        examples[at] = i;
+        count++;
+    }
+    return count;
+}
+/* Levels of the knobs that vary; 0 when none does, or one has too many. */
+static int find_knobs(tradeoff *t, const results *r) {
+    for (int k = 0; k < KNOBS; k++) {
+        int32_t count = find_levels(t, r, k);
+        if (count > VP_KNOB_LEVEL_LIMIT) return 0;
+        if (count < 2) continue;
+        t->knobs.level_counts[t->knobs.knob_count] = count;
+        t->knob_of[t->knobs.knob_count++] = k;
+    }
+    t->levels = (int32_t *)zeroed(t->config_count * KNOBS, sizeof *t->levels);
+    for (size_t i = 0; i < t->config_count; i++) {
+        for (int32_t k = 0; k < t->knobs.knob_count; k++) {
+            const size_t *examples = t->level_example[t->knob_of[k]];
+            int32_t *level = &t->levels[i * (size_t)t->knobs.knob_count + (size_t)k];
+            while (compare_knob(&r->files[t->group->paired[examples[*level]]], &r->files[t->group->paired[i]], t->knob_of[k])) ++*level;
+        }
+    }
+    t->knobs.levels = t->levels;
+    t->knobs.config_count = t->config_count;
+    return t->knobs.knob_count > 0;
+}
+static void find_effects(tradeoff *t) {
+    const double *values[2];
+    values[0] = t->latency;
+    values[1] = t->accuracy;
+    for (t->order = t->knobs.knob_count > 1 ? 2 : 1; t->order > 0; t->order--) {
+        size_t bytes = vp_effects_scratch_bytes(&t->knobs, t->order), terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
+        vp_result done = VP_OK;
+        void *scratch;
+        t->effect_count = vp_effect_count(&t->knobs, t->order);
+        if (!t->effect_count) continue;
+        scratch = resize(NULL, bytes, 1);
+        for (int v = 0; v < 2 && done == VP_OK && values[v]; v++) {
+            t->effects[v] = (vp_effect *)zeroed(t->effect_count, sizeof *t->effects[v]);
+            t->shares[v] = (double *)zeroed(terms, sizeof(double));
+            done = vp_effects(&t->knobs, values[v], t->sample_count, t->order, 0.95, scratch, bytes, t->effects[v], t->shares[v], NULL);
+        }
+        free(scratch);
+        if (done == VP_OK) return;
+        for (int v = 0; v < 2; v++) {
+            free(t->effects[v]);
+            free(t->shares[v]);
+            t->effects[v] = NULL;
+            t->shares[v] = NULL;
+        }
+    }
+    t->order = 0; /* holes of the grid, or a single sample: nothing can be told apart */
+    t->effect_count = 0;
+}
+static void find_knob_fronts(tradeoff *t) {
+    int32_t *keys = (int32_t *)resize(NULL, t->config_count, sizeof *keys);
+    for (int32_t k = 0; k < t->knobs.knob_count; k++) {
+        for (int32_t level = 0; level < t->knobs.level_counts[k]; level++) {
+            knob_front *f;
+            t->fronts = (knob_front *)resize(t->fronts, t->knob_front_count + 1, sizeof *t->fronts);
+            f = &t->fronts[t->knob_front_count++];
+            f->knob = t->knob_of[k];
+            f->level = level;
+            f->front = (uint32_t *)zeroed(t->config_count, sizeof *f->front);
+            f->count = 0;
+            for (size_t i = 0; i < t->config_count; i++) keys[i] = t->levels[i * (size_t)t->knobs.knob_count + (size_t)k];
+            if (vp_pareto_front_fixed(t->at_latency, t->at_accuracy, keys, level, t->config_count, f->front, &f->count) != VP_OK) f->count = 0;
+            f->area = vp_pareto_area(t->at_latency, t->at_accuracy, t->config_count, f->front, f->count, t->area_latency, t->area_accuracy);
+        }
+    }
+    free(keys);
+}
+static void find_gains(tradeoff *t) {
+    for (size_t i = 0; i < t->config_count && t->accuracy; i++) {
+        for (int32_t k = 0; k < t->knobs.knob_count; k++) {
+            knob_gain g;
+            g.from = i;
+            g.knob = t->knob_of[k];
+            if (vp_knob_next(&t->knobs, i, k, &g.to) != VP_OK) continue;
+            if (vp_gain_compute(t->latency + i * t->sample_count, t->accuracy + i * t->sample_count, t->latency + g.to * t->sample_count,
+                                t->accuracy + g.to * t->sample_count, t->sample_count, 0.95, &g.gain) != VP_OK) continue;
+            t->gains = (knob_gain *)resize(t->gains, t->gain_count + 1, sizeof *t->gains);
+            t->gains[t->gain_count++] = g;
+        }
+    }
+}
+static void find_front(tradeoff *t, const report_settings *s) {
+    vp_epsilon e;
+    double *sorted = (double *)resize(NULL, t->config_count, sizeof *sorted);
+    vp_statistics middle;
+    t->front = (uint32_t *)zeroed(t->config_count, sizeof *t->front);
+    t->kept = (uint32_t *)zeroed(t->config_count, sizeof *t->kept);
+    t->at_latency = (double *)resize(NULL, t->config_count, sizeof(double));
+    t->at_accuracy = (double *)resize(NULL, t->config_count, sizeof(double));
+    t->area_latency = 0;
+    t->area_accuracy = HUGE_VAL;
+    for (size_t i = 0; i < t->config_count; i++) {
+        t->at_latency[i] = t->points[i].latency;
+        t->at_accuracy[i] = t->points[i].accuracy;
+        if (t->at_latency[i] > t->area_latency) t->area_latency = t->at_latency[i];
+        if (t->at_accuracy[i] < t->area_accuracy) t->area_accuracy = t->at_accuracy[i];
+    }
+    vp_statistics_compute(t->at_latency, t->config_count, sorted, &middle);
+    free(sorted);
+    e.latency = t->epsilon_latency = s->epsilon_share * middle.p50;
+    e.accuracy = s->epsilon_accuracy;
+    e.relative = 0;
+    if (vp_pareto_front(t->at_latency, t->at_accuracy, t->config_count, VP_PARETO_FIRST, t->front, &t->front_count) != VP_OK) t->front_count = 0;
+    if (vp_pareto_epsilon(t->at_latency, t->at_accuracy, t->config_count, t->front, t->front_count, e, t->kept, &t->kept_count) != VP_OK)
+        t->kept_count = 0;
+    t->area = vp_pareto_area(t->at_latency, t->at_accuracy, t->config_count, t->front, t->front_count, t->area_latency, t->area_accuracy);
+}
+static size_t equal_points(const tradeoff *t, size_t config) { /* how many have this very latency and accuracy, itself included */
+    size_t count = 0;
+    for (size_t i = 0; i < t->config_count; i++)
+        count += !(t->at_latency[i] < t->at_latency[config] || t->at_latency[i] > t->at_latency[config])
+              && !(t->at_accuracy[i] < t->at_accuracy[config] || t->at_accuracy[i] > t->at_accuracy[config]);
+    return count;
+}
+static void bootstrap_points(tradeoff *t, const report_settings *s) {
+    vp_bootstrap_options o = vp_bootstrap_options_default();
+    size_t bytes = vp_bootstrap_scratch_bytes(t->config_count, t->sample_count, s->resamples);
+    void *scratch;
+    o.resamples = s->resamples;
+    o.seed = s->seed;
+    o.percentile = s->percentile;
+    o.budget = s->budget;
+    o.min_accuracy = s->min_accuracy;
+    scratch = resize(NULL, bytes, 1);
+    if (vp_bootstrap(t->latency, t->accuracy, t->config_count, t->sample_count, &o, scratch, bytes, t->points) != VP_OK)
+        snprintf(t->reason, sizeof t->reason, "the values are too large to be drawn from");
+    free(scratch);
+}
+/* The accuracy of a corpus metric belongs to a whole file: points without intervals. */
+static void corpus_points(tradeoff *t, const results *r, const report_settings *s) {
+    double *sorted = (double *)resize(NULL, t->sample_count, sizeof *sorted);
+    for (size_t i = 0; i < t->config_count; i++) {
+        vp_bootstrap_point *p = &t->points[i];
+        vp_statistics stats;
+        p->latency_low = p->latency_high = p->accuracy_low = p->accuracy_high = p->membership = p->within_budget = p->best = (double)NAN;
+        p->accuracy = r->files[t->group->paired[i]].accuracy;
+        vp_statistics_compute(t->latency + i * t->sample_count, t->sample_count, sorted, &stats);
+        p->latency = s->percentile < 0 ? stats.mean : vp_statistics_percentile(sorted, t->sample_count, s->percentile);
+        if (s->percentile >= 0) vp_statistics_percentile_interval(sorted, t->sample_count, s->percentile, 0.95, &p->latency_low, &p->latency_high);
+        else vp_statistics_mean_interval(sorted, t->sample_count, 0.95, &p->latency_low, &p->latency_high);
+    }
+    free(sorted);
+}
+static void trade_off(tradeoff *t, const results *r, const result_group *g, const report_settings *s) {
+    int columns[2], files_have = 1, rows_have = 1;
+    columns[0] = s->axis;
+    columns[1] = COLUMN_ACCURACY;
+    t->group = g;
+    t->config_count = g->paired_count;
+    for (size_t i = 0; i < g->paired_count; i++) {
+        files_have &= isfinite(r->files[g->paired[i]].accuracy) != 0;
+        rows_have &= r->files[g->paired[i]].columns[COLUMN_ACCURACY] != NULL;
+    }
+    t->is_corpus = files_have && !rows_have;
+    t->sample_count = paired_ids(r, g, columns, t->is_corpus ? 1 : 2, &t->ids);
+    if (!files_have && !rows_have) snprintf(t->reason, sizeof t->reason, "no accuracy: the data have no answers to compare with");
+    else if (t->sample_count < 2)
+        snprintf(t->reason, sizeof t->reason, "%zu samples have %s and an accuracy in all configurations: at least 2 are needed", t->sample_count,
+                 METRIC_KEYS[s->axis]);
+    if (t->reason[0]) return;
+    t->latency = paired_column(r, g, s->axis, t->ids, t->sample_count);
+    t->points = (vp_bootstrap_point *)zeroed(t->config_count, sizeof *t->points);
+    if (t->is_corpus) corpus_points(t, r, s);
+    else {
+        t->accuracy = paired_column(r, g, COLUMN_ACCURACY, t->ids, t->sample_count);
+        bootstrap_points(t, s);
+    }
+    if (t->reason[0]) return;
+    find_front(t, s);
+    if (!find_knobs(t, r)) return;
+    find_effects(t);
+    find_knob_fronts(t);
+    find_gains(t);
+}
+static void tradeoff_free(tradeoff *t) {
+    void *all[] = {t->ids, t->latency, t->accuracy, t->points, t->at_latency, t->at_accuracy, t->front, t->kept, t->levels, t->effects[0],
+                   t->effects[1],
+                   t->shares[0], t->shares[1], t->gains};
+    for (size_t i = 0; i < t->knob_front_count; i++) free(t->fronts[i].front);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
+    free(t->fronts);
+}
+/* "medium", "576 tokens", "4": a knob's level */
+static const char *level_text(const tradeoff *t, const results *r, int knob, int32_t level, char out[48]) {
+    const result_file *f = &r->files[t->group->paired[t->level_example[knob][level]]];
+    if (knob == KNOB_SIZE && f->tier) snprintf(out, 48, "%.40s", f->tier);
+    else if (knob == KNOB_SIZE) snprintf(out, 48, "%lld tokens", (long long)f->target_tokens);
+    else snprintf(out, 48, "%lld", (long long)(knob == KNOB_TOP_K ? f->top_k : f->block_count));
+    return out;
+}
+
+/* ---- what a reader must know first */
+static size_t differing_files(const results *r, size_t offset) { /* files whose text differs from the first's */
+    size_t count = 0;
+    for (size_t i = 1; i < r->count; i++) {
+        const char *a = *(char *const *)(const void *)((const char *)&r->files[0] + offset);
+        const char *b = *(char *const *)(const void *)((const char *)&r->files[i] + offset);
+        count += strcmp(a ? a : "", b ? b : "") != 0;
+    }
+    return count;
+}
+static void warn_of_files(report *p) {
+    static const struct { const char *name; size_t offset; } same[] = {{"device", offsetof(result_file, device)}, {"model", offsetof(result_file,
+                                                                                          model)},
+        {"weights", offsetof(result_file, weights)}, {"timing", offsetof(result_file, timing)}, {"version", offsetof(result_file, version)}};
+    const results *r = p->r;
+    int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const result_file *f = &r->files[i];
+        failed += f->failed_count;
+        missing += f->missing_count > 0 ? f->missing_count : 0;
+        throttled += f->throttled_runs > 0 ? f->throttled_runs : 0;
+        outliers += f->outlier_runs > 0 ? f->outlier_runs : 0;
+        runs += f->run_at ? (int64_t)f->run_at[f->count] : 0;
+        synthetic += f->is_synthetic;
+        foreign += f->is_foreign;
+        coarse += !f->columns[stage_column(VP_STAGE_PREFILL, 0)];
+    }
+    if (synthetic)
+        text_list_add(&p->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not", (long long)synthetic, r->count);
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        if (differing_files(r, same[i].offset))
+            text_list_add(&p->warnings, "the files differ in their %s: what lies between them is not the knobs alone", same[i].name);
+    if (failed) text_list_add(&p->warnings, "%lld points failed; they are in no number", (long long)failed);
+    if (missing) text_list_add(&p->warnings, "%lld points are not measured yet; they are in no number", (long long)missing);
+    if (throttled) text_list_add(&p->warnings, "%lld of %lld runs were measured while the device held its clocks down; they are kept",
+                                 (long long)throttled, (long long)runs);
+    if (outliers) text_list_add(&p->warnings, "%lld of %lld runs stand out by their total (modified z over 3.5); they are kept", (long long)outliers,
+                                (long long)runs);
+    if (foreign) text_list_add(&p->warnings, "%lld files are the experiments' own: no stages, no closure; ms a token is divided by N - 1 here",
+                               (long long)foreign);
+    else if (coarse) text_list_add(&p->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);
+}
+static void warn_of_samples(report *p) {
+    size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0;
+    double worst = 1, spread = 0;
+    for (size_t i = 0; i < p->r->count; i++) {
+        const decomposition *d = &p->items[i];
+        if (d->file->count < least) least = d->file->count;
+        p95 += !vp_statistics_percentile_supported(d->counts[METRIC_TOTAL], 95);
+        p99 += !vp_statistics_percentile_supported(d->counts[METRIC_TOTAL], 99);
+        open += d->closure < 0.99;
+        if (d->closure < worst) worst = d->closure;
+        if (d->run_spread > spread) spread = d->run_spread;
+    }
+    if (least < 500) text_list_add(&p->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts", least);
+    if (spread > 0.05)
+        text_list_add(&p->warnings, "runs of one request spread by up to %.1f %% (standard deviation): the machine was not quiet", 100 * spread);
+    if (p95)
+        text_list_add(&p->warnings, "P95 comes from fewer than 60 samples in %zu of %zu configurations: it is close to the largest value", p95,
+                      p->r->count);
+    if (p99)
+        text_list_add(&p->warnings, "P99 comes from fewer than 300 samples in %zu of %zu configurations: it is close to the largest value", p99,
+                      p->r->count);
+    if (open)
+        text_list_add(&p->warnings, "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)", open,
+                      p->r->count, 100 * worst);
+}
+
+/* ---- findings in words */
+static const char *const SHARE_NAMES[] = {"vision (vit + connector)", "prefill (embed to sample)", "decode"};
+static double main_share(const decomposition *d, int metric) {
+    double share = 0;
+    int first = metric == METRIC_VISION ? VP_STAGE_VIT : metric == METRIC_PREFILL ? VP_STAGE_EMBED : VP_STAGE_DECODE;
+    int last = metric == METRIC_VISION ? VP_STAGE_CONNECTOR : metric == METRIC_PREFILL ? VP_STAGE_SAMPLE : VP_STAGE_DECODE;
+    for (int s = first; s <= last; s++) if (isfinite(d->stages[s].share)) share += d->stages[s].share;
+    return share > 0 ? share : d->mean[metric] / d->mean[METRIC_TOTAL]; /* the experiments' files know the sums alone */
+}
+static void find_dominant(report *p) {
+    size_t wins[3] = {0, 0, 0};
+    for (int m = METRIC_VISION; m <= METRIC_DECODE; m++) {
+        for (size_t i = 0; i < p->r->count; i++) {
+            double share = main_share(&p->items[i], m);
+            int wins_all = share > 0;
+            for (int k = METRIC_VISION; k <= METRIC_DECODE; k++) wins_all &= k == m || !(main_share(&p->items[i], k) >= share);
+            wins[m] += (size_t)wins_all;
+        }
+    }
+    for (int m = METRIC_VISION; m <= METRIC_DECODE; m++) {
+        double low = HUGE_VAL, high = -HUGE_VAL;
+        for (size_t i = 0; i < p->r->count; i++) {
+            double share = main_share(&p->items[i], m);
+            if (share < low) low = share;
+            if (share > high) high = share;
+        }
+        if (high > 0)
+            text_list_add(&p->findings, "%s takes %.1f to %.1f %% of a request; it is the largest part in %zu of %zu configurations", SHARE_NAMES[m],
+                                    100 * low, 100 * high, wins[m], p->r->count);
+    }
+}
+/* The configuration that differs from one at a knob's lowest level by standing at its highest; config_count: not measured. */
+static size_t other_end(const tradeoff *t, size_t config, int32_t knob) {
+    size_t width = (size_t)t->knobs.knob_count, i = 0;
+    for (; i < t->config_count; i++) {
+        int same = t->levels[i * width + (size_t)knob] == t->knobs.level_counts[knob] - 1;
+        for (size_t k = 0; k < width; k++) same &= k == (size_t)knob || t->levels[i * width + k] == t->levels[config * width + k];
+        if (same) break;
+    }
+    return i;
+}
+/* What a knob does from its lowest to its highest value, all others alike; paired over the samples. */
+static void find_flat(report *p, const tradeoff *t) {
+    double *low = (double *)resize(NULL, t->sample_count, 2 * sizeof *low), *high = low + t->sample_count;
+    for (int32_t k = 0; k < t->knobs.knob_count; k++) {
+        size_t pairs = 0;
+        char a[48], b[48];
+        vp_mean_interval change;
+        double base;
+        memset(low, 0, t->sample_count * 2 * sizeof *low);
+        for (size_t i = 0; i < t->config_count; i++) {
+            size_t end = t->levels[i * (size_t)t->knobs.knob_count + (size_t)k] ? t->config_count : other_end(t, i, k);
+            if (end == t->config_count) continue;
+            pairs++;
+            for (size_t n = 0; n < t->sample_count; n++) {
+                low[n] += t->latency[i * t->sample_count + n];
+                high[n] += t->latency[end * t->sample_count + n];
+            }
+        }
+        base = vp_statistics_mean(low, t->sample_count) / 100;
+        if (!pairs || !(base > 0) || vp_paired_t(low, high, t->sample_count, 0.95, &change) != VP_OK) continue;
+        text_list_add(&p->findings, "%s from %s to %s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", KNOB_NAMES[t->knob_of[k]],
+                      level_text(t, p->r, t->knob_of[k], 0, a), level_text(t, p->r, t->knob_of[k], t->knobs.level_counts[k] - 1, b),
+                      METRIC_KEYS[p->settings.axis], change.mean / base, change.low / base, change.high / base,
+                      change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
+    }
+    free(low);
+}
+static void find_decode(report *p) {
+    double low = HUGE_VAL, high = -HUGE_VAL, least = HUGE_VAL, most = -HUGE_VAL;
+    size_t count = 0;
+    for (size_t i = 0; i < p->r->count; i++) {
+        const stage_cost *c = &p->items[i].stages[VP_STAGE_DECODE];
+        double step = p->items[i].mean[METRIC_PER_TOKEN], floor_ms = c->bytes / c->mean * step / p->peak_gbs / 1e6;
+        if (!(floor_ms > 0) || !(step > 0)) continue;
+        count++;
+        if (step < low) low = step;
+        if (step > high) high = step;
+        if (floor_ms / step < least) least = floor_ms / step;
+        if (floor_ms / step > most) most = floor_ms / step;
+    }
+    if (count)
+        text_list_add(&p->findings, "a decode step takes %.3g to %.3g ms; its bytes at %.4g GB/s would take %.0f to %.0f %% of that", low, high,
+                      p->peak_gbs,
+                             100 * least, 100 * most);
+}
+static void find_idle(report *p) {
+    double least = HUGE_VAL, most = -HUGE_VAL, host = 0;
+    size_t known = 0, bound_count = 0, sent = 0;
+    for (size_t i = 0; i < p->r->count; i++) {
+        const decomposition *d = &p->items[i];
+        if (d->file->device && !strncmp(d->file->device, "cuda", 4) && d->stages[VP_STAGE_DECODE].host_share > 0) {
+            sent++;
+            if (d->stages[VP_STAGE_DECODE].host_share > host) host = d->stages[VP_STAGE_DECODE].host_share;
+        }
+        if (!isfinite(d->idle_share)) continue;
+        known++;
+        bound_count += d->idle_share > 0.3;
+        if (d->idle_share < least) least = d->idle_share;
+        if (d->idle_share > most) most = d->idle_share;
+    }
+    if (known) text_list_add(&p->findings, "the device is idle %.1f to %.1f %% of a request%s", 100 * least, 100 * most,
+                             bound_count ? ": bound by the host, faster kernels would not help much" : ": not bound by the host");
+    else text_list_add(&p->findings, "how long the device is idle is not known: sweep with --kernel_pass tells");
+    if (sent && host > 0.9)
+        text_list_add(&p->findings, "sending the work of decode takes the host up to %.0f %% of its time on the device: bound by the host",
+                      100 * host);
+}
+
+/* ---- all of it */
+static void report_make(report *p, const results *r, const report_settings *s) {
+    memset(p, 0, sizeof *p);
+    p->r = r;
+    p->settings = *s;
+    p->items = (decomposition *)zeroed(r->count, sizeof *p->items);
+    p->tradeoffs = (tradeoff *)zeroed(r->group_count, sizeof *p->tradeoffs);
+    for (size_t i = 0; i < r->count; i++) decompose(&p->items[i], &r->files[i]);
+    find_peaks(p);
+    for (size_t i = 0; i < r->count; i++)
+        for (int k = 0; k < VP_STAGE_COUNT; k++) p->items[i].stages[k].limit = bound_of(p, &p->items[i].stages[k]);
+    warn_of_files(p);
+    warn_of_samples(p);
+    for (size_t i = 0; i < r->notes.count; i++) text_list_add(&p->warnings, "%s", r->notes.items[i]);
+    find_dominant(p);
+    find_decode(p);
+    find_idle(p);
+    for (size_t i = 0; i < r->group_count; i++) {
+        vision_curve(p, i);
+        language_curves(p, i);
+        trade_off(&p->tradeoffs[i], r, &r->groups[i], s);
+        if (!p->tradeoffs[i].reason[0]) find_flat(p, &p->tradeoffs[i]);
+    }
+}
+static void report_free(report *p) {
+    for (size_t i = 0; i < p->curve_count; i++) free(p->curves[i].bins);
+    for (size_t i = 0; p->tradeoffs && i < p->r->group_count; i++) tradeoff_free(&p->tradeoffs[i]);
+    text_list_free(&p->warnings);
+    text_list_free(&p->findings);
+    free(p->curves);
+    free(p->curve_group);
+    free(p->items);
+    free(p->tradeoffs);
+}
+
+/* ---- a document of headings, lines and tables; printed as text or as Markdown */
+typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_TABLE } block_kind;
+typedef struct text_block { block_kind kind; char *text; size_t columns; text_list cells; } text_block; /* of a table: first its heads */
+typedef struct document { text_block *blocks; size_t count; } document;
+
+static text_block *document_add(document *d, block_kind kind) {
+    d->blocks = (text_block *)resize(d->blocks, d->count + 1, sizeof *d->blocks);
+    memset(&d->blocks[d->count], 0, sizeof *d->blocks);
+    d->blocks[d->count].kind = kind;
+    return &d->blocks[d->count++];
+}
+static void document_text(document *d, block_kind kind, const char *format, ...) {
+    char line[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    document_add(d, kind)->text = copy_text(line, strlen(line));
+}
+/* heads: separated by |; cells follow by text_list_add(table->...) row by row, until the next block is added */
+static text_list *document_table(document *d, const char *heads) {
+    text_block *b = document_add(d, BLOCK_TABLE);
+    for (;;) {
+        size_t bytes = strcspn(heads, "|");
+        text_list_add(&b->cells, "%.*s", (int)bytes, heads);
+        b->columns++;
+        if (!heads[bytes]) return &b->cells;
+        heads += bytes + 1;
+    }
+}
+static void document_free(document *d) {
+    for (size_t i = 0; i < d->count; i++) {
+        free(d->blocks[i].text);
+        text_list_free(&d->blocks[i].cells);
+    }
+    free(d->blocks);
+}
+/* columns that a text takes on a screen: UTF-8's continuation bytes take none */
+static size_t text_width(const char *text) {
+    size_t width = 0;
+    for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+static void text_pad(text_buffer *out, size_t width, char with) { while (width--) text_add(out, &with, 1); }
+static void print_table(text_buffer *out, const text_block *b, int is_markdown) {
+    size_t *widths = (size_t *)zeroed(b->columns, sizeof *widths), rows = b->cells.count / b->columns;
+    for (size_t i = 0; i < rows * b->columns; i++)
+        if (text_width(b->cells.items[i]) > widths[i % b->columns]) widths[i % b->columns] = text_width(b->cells.items[i]);
+    for (size_t i = 0; i < rows * b->columns; i++) {
+        size_t at = i % b->columns, pad = widths[at] - text_width(b->cells.items[i]);
+        text_add_string(out, is_markdown ? (at ? " | " : "| ") : at ? "  " : "  ");
+        if (at) text_pad(out, pad, ' '); /* numbers to the right, names to the left */
+        text_add_string(out, b->cells.items[i]);
+        if (!at && b->columns > 1) text_pad(out, pad, ' ');
+        if (at + 1 < b->columns) continue;
+        text_add_string(out, is_markdown ? " |\n" : "\n");
+        for (size_t c = 0; is_markdown && i + 1 == b->columns && c < b->columns; c++) {
+            text_add_string(out, "|");
+            text_pad(out, widths[c] + 1, '-');
+            text_add_string(out, c ? ":" : "-");
+        }
+        if (is_markdown && i + 1 == b->columns) text_add_string(out, "|\n");
+    }
+    free(widths);
+}
+static void document_print(const document *d, int is_markdown, text_buffer *out) {
+    for (size_t i = 0; i < d->count; i++) {
+        const text_block *b = &d->blocks[i];
+        if (i && (b->kind != BLOCK_LINE || d->blocks[i - 1].kind != BLOCK_LINE)) text_add_string(out, "\n");
+        if (b->kind == BLOCK_TABLE) print_table(out, b, is_markdown);
+        else {
+            if (is_markdown) text_add_string(out, b->kind == BLOCK_HEADING ? "## " : "- ");
+            else if (b->kind == BLOCK_LINE) text_add_string(out, "  ");
+            text_add_string(out, b->text);
+            text_add_string(out, "\n");
+        }
+    }
+}
+
+/* ---- the report in words and tables */
+typedef struct figure { char text[64]; } figure;
+static figure figure_of(const char *format, double value) {
+    figure f;
+    if (isfinite(value)) snprintf(f.text, sizeof f.text, format, value); else snprintf(f.text, sizeof f.text, "-");
+    return f;
+}
+/* Four digits that matter of a value of this size, without an exponent where people do without. */
+static figure figure_sized(double value, double size) {
+    figure f = figure_of(size >= 1000 || !(size > 0) ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : size >= 0.01 ? "%.3f" : "%.2e", value);
+    if (f.text[0] == '-' && f.text[1] && !f.text[1 + strspn(f.text + 1, "0.")]) memmove(f.text, f.text + 1, strlen(f.text)); /* no "-0.000" */
+    return f;
+}
+static figure figure_number(double value) { return figure_sized(value, fabs(value)); }
+static figure figure_x(double x) { return x > -1e15 && x < 1e15 && !(fabs(x - floor(x)) > 0) ? figure_of("%.0f", x) : figure_number(x); }
+static figure figure_percent(double share) { return figure_of("%.1f", 100 * share); }
+static double range_size(double low, double high) {
+    return isfinite(low) && isfinite(high) ? fmax(fabs(low), fabs(high)) : isfinite(low) ? fabs(low) : fabs(high);
+}
+static figure figure_range(double scale, double low, double high) { /* "[1.2, 3.4]", both with the decimals of the larger; empty: no interval */
+    double size = range_size(low, high) * scale;
+    figure f, a = figure_sized(low * scale, size), b = figure_sized(high * scale, size);
+    if (isfinite(low) || isfinite(high)) snprintf(f.text, sizeof f.text, "[%.28s, %.28s]", a.text, b.text);
+    else f.text[0] = 0;
+    return f;
+}
+static figure figure_estimate(double scale, double value, double low, double high) { /* "2.3 [1.2, 3.4]" */
+    double size = range_size(low, high) > fabs(value) ? range_size(low, high) : fabs(value);
+    figure f, v = figure_sized(value * scale, size * scale), range = figure_range(scale, low, high);
+    snprintf(f.text, sizeof f.text, "%.24s%s%.36s", v.text, range.text[0] ? " " : "", range.text);
+    return f;
+}
+static figure figure_of_estimate(vp_estimate e) { return figure_estimate(1, e.value, e.low, e.high); }
+static const char *percentile_text(double percentile) {
+    return percentile < 0 ? "mean" : percentile < 60 ? "P50" : percentile < 97 ? "P95" : "P99";
+}
+static void write_summary(document *d, const report *p) {
+    const results *r = p->r;
+    const result_file *f = &r->files[0];
+    size_t least = SIZE_MAX, most = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->files[i].count < least) least = r->files[i].count;
+        if (r->files[i].count > most) most = r->files[i].count;
+    }
+    document_text(d, BLOCK_HEADING, "vlmprof report: %zu configuration%s", r->count, r->count == 1 ? "" : "s");
+    for (size_t i = 0; i < r->group_count; i++) {
+        const result_file *first = &r->files[r->groups[i].first];
+        document_text(d, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task, r->groups[i].count,
+                      r->groups[i].count == 1 ? "" : "s",
+                      first->metric ? first->metric : "a metric that is not said");
+    }
+    document_text(d, BLOCK_LINE, "model %s%s%s%s, %s", f->model ? f->model : "not said", f->is_synthetic ? " (synthetic weights)" : "",
+                  f->weights ? ", " : "",
+                  f->weights ? f->weights : "", f->device ? f->device : "device not said");
+    if (least == most) document_text(d, BLOCK_LINE, "%zu samples a configuration", most);
+    else document_text(d, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
+    if (f->runs_per_sample > 0)
+        document_text(d, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs", (long long)f->runs_per_sample,
+                                              f->runs_per_sample == 1 ? "" : "s");
+    if (f->measured_from && f->measured_to) document_text(d, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", f->measured_from,
+                                                          f->measured_to,
+                                                          f->version ? f->version : "?", f->host ? f->host : "?");
+    if (p->warnings.count) document_text(d, BLOCK_HEADING, "Warnings");
+    for (size_t i = 0; i < p->warnings.count; i++) document_text(d, BLOCK_LINE, "%s", p->warnings.items[i]);
+    if (p->findings.count) document_text(d, BLOCK_HEADING, "Findings");
+    for (size_t i = 0; i < p->findings.count; i++) document_text(d, BLOCK_LINE, "%s", p->findings.items[i]);
+}
+/* "low k4 b12", with the data set in front where there are several */
+static const char *full_name(const results *r, const result_file *f, char out[160]) {
+    char name[80];
+    setting_text(f, name);
+    if (r->group_count > 1) snprintf(out, 160, "%.70s %s", f->task, name); else snprintf(out, 160, "%s", name);
+    return out;
+}
+static void write_latencies(document *d, const report *p) {
+    text_list *t;
+    document_text(d, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
+    t = document_table(d, "configuration|T_total|P95|TTFT|vision|prefill|decode|ms/token|run spread %|closure %|idle %");
+    for (size_t i = 0; i < p->r->count; i++) {
+        static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
+        const decomposition *c = &p->items[i];
+        char name[160];
+        text_list_add(t, "%s", full_name(p->r, c->file, name));
+        text_list_add(t, "%s", figure_of_estimate(c->p50[METRIC_TOTAL]).text);
+        text_list_add(t, "%s", figure_number(c->p95[METRIC_TOTAL]).text);
+        for (int m = 0; m < 5; m++) text_list_add(t, "%s", figure_of_estimate(c->p50[metrics[m]]).text);
+        text_list_add(t, "%s", figure_percent(c->run_spread).text);
+        text_list_add(t, "%s", figure_of("%.2f", 100 * c->closure).text);
+        text_list_add(t, "%s", figure_percent(c->idle_share).text);
+    }
+}
+static int stage_is_known(const report *p, int stage) {
+    for (size_t i = 0; i < p->r->count; i++) if (isfinite(p->items[i].stages[stage].mean)) return 1;
+    return 0;
+}
+static void write_shares(document *d, const report *p) {
+    text_buffer heads = {NULL, 0, 0};
+    text_list *t;
+    text_add_string(&heads, "configuration");
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        if (!stage_is_known(p, s)) continue;
+        text_add_string(&heads, "|");
+        text_add_string(&heads, vp_stage_name((vp_stage)s));
+    }
+    if (heads.bytes > 13) {
+        text_add_string(&heads, "|unaccounted|sum");
+        document_text(d, BLOCK_HEADING, "E1: where the time goes, %% of T_total (means)");
+        t = document_table(d, heads.data);
+        for (size_t i = 0; i < p->r->count; i++) {
+            const decomposition *c = &p->items[i];
+            double sum = c->unaccounted_share;
+            char name[160];
+            text_list_add(t, "%s", full_name(p->r, c->file, name));
+            for (int s = 0; s < VP_STAGE_COUNT; s++) {
+                if (isfinite(c->stages[s].share)) sum += c->stages[s].share;
+                if (stage_is_known(p, s)) text_list_add(t, "%s", figure_of("%.2f", 100 * c->stages[s].share).text);
+            }
+            text_list_add(t, "%s", figure_of("%.4f", 100 * c->unaccounted_share).text);
+            text_list_add(t, "%s", figure_of("%.2f", 100 * sum).text);
+        }
+    }
+    free(heads.data);
+}
+static const char *limits_text(const report *p, int stage, char out[96]) { /* "memory 10, launch 2" */
+    size_t used = 0;
+    out[0] = 0;
+    for (int b = BOUND_COMPUTE; b <= BOUND_LAUNCH; b++) {
+        size_t count = 0;
+        for (size_t i = 0; i < p->r->count; i++) count += p->items[i].stages[stage].limit == (bound)b;
+        if (count == p->r->count) snprintf(out, 96, "%s", BOUND_NAMES[b]);
+        else if (count) used += (size_t)snprintf(out + used, 96 - used, "%s%s %zu", used ? ", " : "", BOUND_NAMES[b], count);
+    }
+    return out;
+}
+static void write_roofline(document *d, const report *p) {
+    text_list *t;
+    if (!(p->peak_tflops > 0) || !(p->peak_gbs > 0)) return;
+    document_text(d, BLOCK_HEADING, "E1: work against time, means over all configurations");
+    document_text(d, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third", figure_number(p->peak_tflops).text,
+                  figure_number(p->peak_gbs).text, p->peaks_are_given ? "as given" : "the best of stages that take 1 % of a request or more "
+                                                                                     "(--peak_tflops, --peak_gbs)");
+    t = document_table(d, "stage|GFLOP|MB|launches|ms|TFLOP/s|% of roof|GB/s|% of roof|idle %|bound");
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        double flops = 0, bytes = 0, launches = 0, ms = 0, idle = 0, count = 0, idle_count = 0;
+        char limits[96];
+        for (size_t i = 0; i < p->r->count; i++) {
+            const stage_cost *c = &p->items[i].stages[s];
+            if (!(c->flops > 0 || c->bytes > 0)) continue;
+            flops += c->flops;
+            bytes += c->bytes;
+            launches += c->launches;
+            ms += c->mean;
+            count++;
+            if (isfinite(c->idle_share)) { idle += c->idle_share; idle_count++; }
+        }
+        if (!(count > 0) || !(ms > 0)) continue;
+        text_list_add(t, "%s", vp_stage_name((vp_stage)s));
+        text_list_add(t, "%s", figure_number(flops / count / 1e9).text);
+        text_list_add(t, "%s", figure_number(bytes / count / 1e6).text);
+        text_list_add(t, "%s", figure_number(launches / count).text);
+        text_list_add(t, "%s", figure_number(ms / count).text);
+        text_list_add(t, "%s", figure_number(flops / ms / 1e9).text);
+        text_list_add(t, "%s", figure_percent(flops / ms / 1e9 / p->peak_tflops).text);
+        text_list_add(t, "%s", figure_number(bytes / ms / 1e6).text);
+        text_list_add(t, "%s", figure_percent(bytes / ms / 1e6 / p->peak_gbs).text);
+        text_list_add(t, "%s", figure_percent(idle / idle_count).text);
+        text_list_add(t, "%s", limits_text(p, s, limits));
+    }
+}
+static void write_curves(document *d, const report *p, size_t group) {
+    text_list *t = NULL;
+    for (size_t i = 0; i < p->curve_count; i++) {
+        const curve *c = &p->curves[i];
+        if (p->curve_group[i] != group) continue;
+        if (!t) {
+            document_text(d, BLOCK_HEADING, "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
+                          p->r->files[p->r->groups[group].first].task);
+            t = document_table(d, "latency|against|of|slope|unit|at 0, ms|R2|points");
+        }
+        text_list_add(t, "%s", c->y_name);
+        text_list_add(t, "%s", c->x_name);
+        text_list_add(t, "%s", c->label);
+        text_list_add(t, "%s", figure_of_estimate(c->slope).text);
+        text_list_add(t, "%s", c->unit);
+        text_list_add(t, "%s", figure_number(c->intercept).text);
+        text_list_add(t, "%s", figure_of("%.3f", c->r2).text);
+        text_list_add(t, "%zu", c->count);
+    }
+    for (size_t i = 0; i < p->curve_count; i++) { /* medians: of vision, and of the largest language model */
+        const curve *c = &p->curves[i];
+        int is_last = i + 1 == p->curve_count || p->curve_group[i + 1] != group || strcmp(p->curves[i + 1].name, c->name);
+        if (p->curve_group[i] != group || !is_last) continue;
+        document_text(d, BLOCK_LINE, "medians of %s over %s (%s)", c->y_name, c->x_name, c->label);
+        t = document_table(d, "at|ms|points");
+        for (size_t b = 0; b < c->bin_count; b++) {
+            text_list_add(t, "%s", figure_x(c->bins[b].x).text);
+            text_list_add(t, "%s", figure_of_estimate(c->bins[b].y).text);
+            text_list_add(t, "%zu", c->bins[b].count);
+        }
+    }
+}
+
+static int is_listed(const uint32_t *items, size_t count, size_t value) {
+    for (size_t i = 0; i < count; i++) if (items[i] == value) return 1;
+    return 0;
+}
+static void write_front(document *d, const report *p, const tradeoff *t) {
+    const char *axis = METRIC_KEYS[p->settings.axis], *percentile = percentile_text(p->settings.percentile);
+    text_list *table;
+    size_t near_count = 0;
+    document_text(d, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common", percentile, axis,
+                  p->r->files[t->group->first].task, t->sample_count);
+    if (t->is_corpus)
+        document_text(d, BLOCK_LINE,
+                      "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals of accuracy, no "
+                      "memberships, no effects on it", p->r->files[t->group->first].metric ? p->r->files[t->group->first].metric : "of these files");
+    else document_text(d, BLOCK_LINE,
+                       "member: share of %zu draws of the samples in which it is on the front; * steps of at least %s ms and %.3g points",
+                       p->settings.resamples, figure_number(t->epsilon_latency).text, 100 * p->settings.epsilon_accuracy);
+    if (!(t->area > 0))
+        document_text(d, BLOCK_LINE, "no configuration is more accurate than the fastest one: the front is a single point");
+    table = document_table(d, "configuration|ms|accuracy|member %|equal points|");
+    for (size_t i = 0; i < t->front_count; i++) {
+        const vp_bootstrap_point *b = &t->points[t->front[i]];
+        char name[80];
+        text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[t->front[i]]], name));
+        text_list_add(table, "%s", figure_estimate(1, b->latency, b->latency_low, b->latency_high).text);
+        text_list_add(table, "%s", figure_estimate(1, b->accuracy, b->accuracy_low, b->accuracy_high).text);
+        text_list_add(table, "%s", figure_percent(b->membership).text);
+        text_list_add(table, "%zu", equal_points(t, t->front[i]));
+        text_list_add(table, "%s", is_listed(t->kept, t->kept_count, t->front[i]) ? "*" : "");
+    }
+    for (size_t i = 0; i < t->config_count; i++) {
+        char name[80];
+        if (!(t->points[i].membership >= 0.05) || is_listed(t->front, t->front_count, i)) continue;
+        if (!near_count++) {
+            document_text(d, BLOCK_LINE, "not on it, but perhaps members");
+            table = document_table(d, "configuration|ms|accuracy|member %");
+        }
+        text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[i]], name));
+        text_list_add(table, "%s", figure_estimate(1, t->points[i].latency, t->points[i].latency_low, t->points[i].latency_high).text);
+        text_list_add(table, "%s", figure_estimate(1, t->points[i].accuracy, t->points[i].accuracy_low, t->points[i].accuracy_high).text);
+        text_list_add(table, "%s", figure_percent(t->points[i].membership).text);
+    }
+}
+static void effect_name(const tradeoff *t, const results *r, const vp_effect *e, char out[160]) {
+    char a[48], b[48];
+    if (e->kind == VP_EFFECT_MEAN) { snprintf(out, 160, "mean"); return; }
+    level_text(t, r, t->knob_of[e->knob_a], e->level_a, a);
+    if (e->kind != VP_EFFECT_PAIR) { snprintf(out, 160, "%s %s", KNOB_NAMES[t->knob_of[e->knob_a]], a); return; }
+    level_text(t, r, t->knob_of[e->knob_b], e->level_b, b);
+    snprintf(out, 160, "%s %s x %s %s", KNOB_NAMES[t->knob_of[e->knob_a]], a, KNOB_NAMES[t->knob_of[e->knob_b]], b);
+}
+static void write_share_row(text_list *table, const tradeoff *t, const char *name, int32_t term) {
+    text_list_add(table, "%s", name);
+    for (int v = 0; v < 2; v++) text_list_add(table, "%s", t->shares[v] ? figure_percent(t->shares[v][term]).text : "-");
+}
+static void write_effect_shares(document *d, const tradeoff *t) {
+    int32_t knobs = t->knobs.knob_count, term = knobs;
+    text_list *table;
+    document_text(d, BLOCK_LINE, "shares of the variance between the configurations' means, %%");
+    table = document_table(d, "term|latency|accuracy");
+    for (int32_t a = 0; a < knobs; a++) write_share_row(table, t, KNOB_NAMES[t->knob_of[a]], a);
+    for (int32_t a = 0; a < knobs && t->order == 2; a++) {
+        for (int32_t b = a + 1; b < knobs; b++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[t->knob_of[a]], KNOB_NAMES[t->knob_of[b]]);
+            write_share_row(table, t, name, term++);
+        }
+    }
+    write_share_row(table, t, "what is left", term);
+}
+static void write_effect(text_list *table, const vp_effect *e, double scale) {
+    text_list_add(table, "%s", e ? figure_estimate(scale, e->estimate, e->low, e->high).text : "-");
+}
+static void write_effects(document *d, const report *p, const tradeoff *t) {
+    text_list *table;
+    char name[160];
+    if (!t->order) {
+        document_text(d, BLOCK_LINE, "effects of knobs: %s", t->knobs.knob_count ? "this grid cannot tell them apart" : "no knob varies");
+        return;
+    }
+    document_text(d, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy [95 %% interval]", METRIC_KEYS[p->settings.axis]);
+    write_effect_shares(d, t);
+    document_text(d, BLOCK_LINE, "main effects: a level's mean less the mean of all; latency mean %s ms%s%s",
+                  figure_number(t->effects[0][0].estimate).text,
+                  t->effects[1] ? ", accuracy mean " : "", t->effects[1] ? figure_number(t->effects[1][0].estimate).text : "");
+    table = document_table(d, "level|latency, ms|accuracy, points");
+    for (size_t i = 0; i < t->effect_count; i++) {
+        if (t->effects[0][i].kind != VP_EFFECT_MAIN) continue;
+        effect_name(t, p->r, &t->effects[0][i], name);
+        text_list_add(table, "%s", name);
+        write_effect(table, &t->effects[0][i], 1);
+        write_effect(table, t->effects[1] ? &t->effects[1][i] : NULL, 100);
+    }
+}
+/* Pairs of levels whose effect together is not that of both: those that stand a test adjusted for their number, the largest first. */
+typedef struct found_pair { size_t at; double size; } found_pair;
+static int by_size(const void *a, const void *b) {
+    const found_pair *x = (const found_pair *)a, *y = (const found_pair *)b;
+    return x->size > y->size ? -1 : x->size < y->size ? 1 : x->at < y->at ? -1 : x->at > y->at;
+}
+static size_t find_pairs(const vp_effect *effects, size_t effect_count, found_pair *found) {
+    double *p = (double *)resize(NULL, effect_count, 2 * sizeof *p), *adjusted = p + effect_count;
+    size_t *at = (size_t *)resize(NULL, effect_count, sizeof *at), count = 0, kept = 0;
+    uint32_t *order = (uint32_t *)resize(NULL, effect_count, sizeof *order);
+    for (size_t i = 0; i < effect_count; i++) {
+        if (effects[i].kind != VP_EFFECT_PAIR || !(effects[i].p >= 0 && effects[i].p <= 1)) continue;
+        at[count] = i;
+        p[count++] = effects[i].p;
+    }
+    if (count && vp_adjust(p, count, VP_ADJUST_BENJAMINI_HOCHBERG, order, adjusted) == VP_OK) {
+        for (size_t i = 0; i < count; i++) {
+            if (!(adjusted[i] <= 0.05)) continue;
+            found[kept].at = at[i];
+            found[kept++].size = fabs(effects[at[i]].estimate);
+        }
+    }
+    qsort(found, kept, sizeof *found, by_size);
+    free(p);
+    free(at);
+    free(order);
+    return kept;
+}
+static void write_pairs(document *d, const report *p, const tradeoff *t) {
+    enum { SHOWN = 8 };
+    found_pair *found = (found_pair *)resize(NULL, t->effect_count, sizeof *found);
+    for (int v = 0; v < 2 && t->order == 2; v++) {
+        size_t count = t->effects[v] ? find_pairs(t->effects[v], t->effect_count, found) : 0;
+        text_list *table;
+        if (!t->effects[v]) continue;
+        document_text(d, BLOCK_LINE, "interactions in %s: %zu that stand (Benjamini-Hochberg, 5 %%)%s", v ? "accuracy" : "latency", count,
+                      count > SHOWN ? ", the largest 8" : "");
+        if (!count) continue;
+        table = document_table(d, v ? "levels together|points more than both alone" : "levels together|ms more than both alone");
+        for (size_t i = 0; i < count && i < SHOWN; i++) {
+            char name[160];
+            effect_name(t, p->r, &t->effects[v][found[i].at], name);
+            text_list_add(table, "%s", name);
+            write_effect(table, &t->effects[v][found[i].at], v ? 100 : 1);
+        }
+    }
+    free(found);
+}
+static void write_knob_fronts(document *d, const report *p, const tradeoff *t) {
+    text_list *table;
+    if (!t->knob_front_count) return;
+    document_text(d, BLOCK_HEADING, "E2: fronts with one knob held");
+    document_text(d, BLOCK_LINE, "area: what the front dominates up to the slowest and the least accurate configuration, %% of the whole front's");
+    table = document_table(d, "held|points|area %|fastest|most accurate");
+    for (size_t i = 0; i < t->knob_front_count; i++) {
+        const knob_front *f = &t->fronts[i];
+        char level[48], fast[80], best[80];
+        text_list_add(table, "%s %s", KNOB_NAMES[f->knob], level_text(t, p->r, f->knob, f->level, level));
+        text_list_add(table, "%zu", f->count);
+        text_list_add(table, "%s", figure_percent(f->area / t->area).text);
+        text_list_add(table, "%s", f->count ? setting_text(&p->r->files[t->group->paired[f->front[0]]], fast) : "-");
+        text_list_add(table, "%s", f->count ? setting_text(&p->r->files[t->group->paired[f->front[f->count - 1]]], best) : "-");
+    }
+}
+static void write_gains(document *d, const report *p, const tradeoff *t) {
+    text_list *table = NULL;
+    for (size_t i = 0; i < t->gain_count; i++) {
+        const knob_gain *g = &t->gains[i];
+        char from[80], level[48];
+        if (!is_listed(t->front, t->front_count, g->from)) continue;
+        if (!table) {
+            document_text(d, BLOCK_HEADING, "E2: what the next level of a knob buys, from the front's points; means over samples");
+            table = document_table(d, "from|to|ms more|points more|points per ms");
+        }
+        for (int32_t k = 0, level_index = 0; k < t->knobs.knob_count; k++) {
+            if (t->knob_of[k] != g->knob) continue;
+            level_index = t->levels[g->to * (size_t)t->knobs.knob_count + (size_t)k];
+            level_text(t, p->r, g->knob, level_index, level);
+        }
+        text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[g->from]], from));
+        text_list_add(table, "%s %s", KNOB_NAMES[g->knob], level);
+        text_list_add(table, "%s", figure_estimate(1, g->gain.latency.mean, g->gain.latency.low, g->gain.latency.high).text);
+        text_list_add(table, "%s", figure_estimate(100, g->gain.accuracy.mean, g->gain.accuracy.low, g->gain.accuracy.high).text);
+        if (isfinite(g->gain.low) && isfinite(g->gain.high))
+            text_list_add(table, "%s", figure_estimate(100, g->gain.gain, g->gain.low, g->gain.high).text);
+        else text_list_add(table, "unbounded"); /* the ms more may be none */
+    }
+}
+static void report_write(document *d, const report *p) {
+    write_summary(d, p);
+    write_latencies(d, p);
+    write_shares(d, p);
+    write_roofline(d, p);
+    for (size_t i = 0; i < p->r->group_count; i++) write_curves(d, p, i);
+    for (size_t i = 0; i < p->r->group_count; i++) {
+        const tradeoff *t = &p->tradeoffs[i];
+        if (t->reason[0]) {
+            document_text(d, BLOCK_HEADING, "E2: %s", p->r->files[t->group->first].task);
+            document_text(d, BLOCK_LINE, "no front: %s", t->reason);
+            continue;
+        }
+        write_front(d, p, t);
+        write_effects(d, p, t);
+        write_pairs(d, p, t);
+        write_knob_fronts(d, p, t);
+        write_gains(d, p, t);
+    }
+}
+
+/* ---- the report as CSV: a row a configuration */
+static void csv_text(text_buffer *out, const char *text) {
+    int quoted = text[strcspn(text, ",\"\n\r")] != 0;
+    if (quoted) text_add_string(out, "\"");
+    for (const char *c = text; *c; c++) text_add(out, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
+    if (quoted) text_add_string(out, "\"");
+}
+static void csv_number(text_buffer *out, double value) { /* empty: none */
+    char text[26];
+    vp_number_format(value, text);
+    text_add_string(out, ",");
+    text_add_string(out, text);
+}
+static void csv_heads(text_buffer *out) {
+    text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
+    for (int m = 0; m < METRIC_STAGE; m++) {
+        static const char *const suffixes[] = {"mean", "p50", "p50_low", "p50_high", "p95", "p99"};
+        for (int k = 0; k < 6; k++) {
+            char head[64];
+            snprintf(head, sizeof head, ",%s_%s", METRIC_KEYS[m], suffixes[k]);
+            text_add_string(out, head);
+        }
+    }
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        static const char *const suffixes[] = {"ms", "share", "tflops", "gbs"};
+        for (int k = 0; k < 4; k++) {
+            char head[64];
+            snprintf(head, sizeof head, ",%s_%s", vp_stage_name((vp_stage)s), suffixes[k]);
+            text_add_string(out, head);
+        }
+    }
+    text_add_string(out, ",idle_share,accuracy,accuracy_low,accuracy_high,latency,latency_low,latency_high,front,membership,path\n");
+}
+static void csv_row(text_buffer *out, const report *p, size_t file) {
+    const decomposition *c = &p->items[file];
+    const result_file *f = c->file;
+    const tradeoff *t = p->tradeoffs;
+    size_t config = 0;
+    while (file >= t->group->first + t->group->count) t++;
+    while (config < t->config_count && t->group->paired[config] != file) config++;
+    csv_text(out, f->task);
+    text_add_string(out, ",");
+    csv_text(out, f->tier ? f->tier : "");
+    csv_number(out, f->target_tokens >= 0 ? (double)f->target_tokens : (double)NAN);
+    csv_number(out, (double)f->top_k);
+    csv_number(out, (double)f->block_count);
+    csv_number(out, (double)f->count);
+    for (int m = 0; m < METRIC_STAGE; m++) {
+        double values[6];
+        values[0] = c->mean[m]; values[1] = c->p50[m].value; values[2] = c->p50[m].low; values[3] = c->p50[m].high; values[4] = c->p95[m];
+        values[5] = c->p99[m];
+        for (int k = 0; k < 6; k++) csv_number(out, values[k]);
+    }
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        csv_number(out, c->stages[s].mean);
+        csv_number(out, c->stages[s].share);
+        csv_number(out, c->stages[s].tflops);
+        csv_number(out, c->stages[s].gbs);
+    }
+    csv_number(out, c->idle_share);
+    if (config == t->config_count || t->reason[0]) {
+        csv_number(out, f->accuracy);
+        text_add_string(out, ",,,,,,,");
+    } else {
+        const vp_bootstrap_point *b = &t->points[config];
+        csv_number(out, b->accuracy);
+        csv_number(out, b->accuracy_low);
+        csv_number(out, b->accuracy_high);
+        csv_number(out, b->latency);
+        csv_number(out, b->latency_low);
+        csv_number(out, b->latency_high);
+        csv_number(out, is_listed(t->front, t->front_count, config));
+        csv_number(out, b->membership);
+    }
+    text_add_string(out, ",");
+    csv_text(out, f->path);
+    text_add_string(out, "\n");
+}
+
+/* ---- the report as JSON */
+static void put_list(vp_json_writer *w, const char *key, const text_list *l) {
+    vp_json_key(w, key);
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < l->count; i++) json_lossy(w, l->items[i]);
+    vp_json_end_array(w);
+}
+static void put_range(vp_json_writer *w, const char *key, double low, double high) { put_interval(w, key, 1, low, high); }
+static void put_setting_of(vp_json_writer *w, const result_file *f) {
+    put_text(w, "dataset_name", f->task);
+    put_text(w, "tier", f->tier);
+    vp_json_key(w, "target_vision_tokens");
+    if (f->target_tokens >= 0) vp_json_int(w, f->target_tokens); else vp_json_null(w);
+    put_int(w, "top_k", f->top_k);
+    put_int(w, "num_active_blocks", f->block_count);
+}
+static void put_stage_cost(vp_json_writer *w, const stage_cost *c) {
+    vp_json_begin_object(w);
+    put_double(w, "mean_ms", c->mean);
+    put_double(w, "share", c->share);
+    put_double(w, "p50_ms", c->p50.value);
+    put_range(w, "p50_interval", c->p50.low, c->p50.high);
+    put_double(w, "flops", c->flops);
+    put_double(w, "bytes", c->bytes);
+    put_double(w, "launches", c->launches);
+    put_double(w, "tflops_per_s", c->tflops);
+    put_double(w, "gb_per_s", c->gbs);
+    put_double(w, "host_share", c->host_share);
+    put_double(w, "idle_share", c->idle_share);
+    put_text(w, "bound", c->limit == BOUND_NONE ? NULL : BOUND_NAMES[c->limit]);
+    vp_json_end_object(w);
+}
+static void put_decomposition(vp_json_writer *w, const decomposition *d) {
+    vp_json_begin_object(w);
+    put_setting_of(w, d->file);
+    put_text(w, "path", d->file->path);
+    put_int(w, "num_samples", (int64_t)d->file->count);
+    put_int(w, "num_failed", d->file->failed_count);
+    vp_json_key(w, "latency_ms");
+    vp_json_begin_object(w);
+    for (int m = 0; m < METRIC_STAGE; m++) {
+        vp_json_key(w, METRIC_KEYS[m]);
+        vp_json_begin_object(w);
+        put_int(w, "count", (int64_t)d->counts[m]);
+        put_double(w, "mean", d->mean[m]);
+        put_double(w, "p50", d->p50[m].value);
+        put_range(w, "p50_interval", d->p50[m].low, d->p50[m].high);
+        put_double(w, "p95", d->p95[m]);
+        put_double(w, "p99", d->p99[m]);
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+    put_double(w, "closure", d->closure);
+    put_double(w, "unaccounted_share", d->unaccounted_share);
+    put_double(w, "idle_share", d->idle_share);
+    put_double(w, "run_spread", d->run_spread);
+    put_double(w, "tool_cost_share", d->file->cost_share);
+    put_range(w, "tool_cost_share_interval", d->file->cost_low, d->file->cost_high);
+    vp_json_key(w, "stages");
+    vp_json_begin_object(w);
+    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+        if (!isfinite(d->stages[s].mean)) continue;
+        vp_json_key(w, vp_stage_name((vp_stage)s));
+        put_stage_cost(w, &d->stages[s]);
+    }
+    vp_json_end_object(w);
+    vp_json_end_object(w);
+}
+static void put_curve(vp_json_writer *w, const report *p, size_t i) {
+    const curve *c = &p->curves[i];
+    vp_json_begin_object(w);
+    put_text(w, "name", c->name);
+    put_text(w, "dataset_name", p->r->files[p->r->groups[p->curve_group[i]].first].task);
+    put_text(w, "of", c->label);
+    put_text(w, "x", c->x_name);
+    put_text(w, "y", c->y_name);
+    put_text(w, "unit", c->unit);
+    put_double(w, "slope", c->slope.value);
+    put_range(w, "slope_interval", c->slope.low, c->slope.high);
+    put_double(w, "intercept_ms", c->intercept);
+    put_double(w, "r2", c->r2);
+    put_int(w, "count", (int64_t)c->count);
+    vp_json_key(w, "bins");
+    vp_json_begin_array(w);
+    for (size_t b = 0; b < c->bin_count; b++) {
+        vp_json_begin_object(w);
+        put_double(w, "x", c->bins[b].x);
+        put_double(w, "p50_ms", c->bins[b].y.value);
+        put_range(w, "p50_interval", c->bins[b].y.low, c->bins[b].y.high);
+        put_int(w, "count", (int64_t)c->bins[b].count);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+}
+static void put_e1(vp_json_writer *w, const report *p) {
+    vp_json_begin_object(w);
+    put_text(w, "schema", "vlmprof-report-e1-1");
+    put_text(w, "version", VLMPROF_VERSION);
+    put_list(w, "warnings", &p->warnings);
+    put_list(w, "findings", &p->findings);
+    put_double(w, "peak_tflops", p->peak_tflops > 0 ? p->peak_tflops : (double)NAN);
+    put_double(w, "peak_gbs", p->peak_gbs > 0 ? p->peak_gbs : (double)NAN);
+    put_bool(w, "peaks_are_given", p->peaks_are_given);
+    vp_json_key(w, "configurations");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < p->r->count; i++) put_decomposition(w, &p->items[i]);
+    vp_json_end_array(w);
+    vp_json_key(w, "curves");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < p->curve_count; i++) put_curve(w, p, i);
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+}
+static void put_points(vp_json_writer *w, const report *p, const tradeoff *t) {
+    vp_json_key(w, "configurations");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < t->config_count; i++) {
+        const vp_bootstrap_point *b = &t->points[i];
+        vp_json_begin_object(w);
+        put_setting_of(w, &p->r->files[t->group->paired[i]]);
+        put_double(w, "latency_ms", b->latency);
+        put_range(w, "latency_interval", b->latency_low, b->latency_high);
+        put_double(w, "accuracy", b->accuracy);
+        put_range(w, "accuracy_interval", b->accuracy_low, b->accuracy_high);
+        put_double(w, "membership", b->membership);
+        put_bool(w, "on_front", is_listed(t->front, t->front_count, i));
+        put_bool(w, "on_epsilon_front", is_listed(t->kept, t->kept_count, i));
+        put_int(w, "equal_points", (int64_t)equal_points(t, i));
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_effects(vp_json_writer *w, const report *p, const tradeoff *t) {
+    static const char *const values[] = {"latency", "accuracy"}, *const kinds[] = {"mean", "main", "step", "interaction"};
+    for (int v = 0; v < 2; v++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_effects", values[v]);
+        vp_json_key(w, key);
+        vp_json_begin_array(w);
+        for (size_t i = 0; t->effects[v] && i < t->effect_count; i++) {
+            const vp_effect *e = &t->effects[v][i];
+            char name[160], level[48];
+            vp_json_begin_object(w);
+            effect_name(t, p->r, e, name);
+            put_text(w, "kind", kinds[e->kind]);
+            put_text(w, "name", name);
+            put_text(w, "knob", e->knob_a < 0 ? NULL : KNOB_KEYS[t->knob_of[e->knob_a]]);
+            put_text(w, "level", e->knob_a < 0 ? NULL : level_text(t, p->r, t->knob_of[e->knob_a], e->level_a, level));
+            if (e->kind == VP_EFFECT_PAIR) {
+                put_text(w, "second_knob", KNOB_KEYS[t->knob_of[e->knob_b]]);
+                put_text(w, "second_level", level_text(t, p->r, t->knob_of[e->knob_b], e->level_b, level));
+            }
+            put_double(w, "estimate", e->estimate);
+            put_range(w, "interval", e->low, e->high);
+            put_double(w, "p", e->p);
+            vp_json_end_object(w);
+        }
+        vp_json_end_array(w);
+    }
+}
+static void put_shares(vp_json_writer *w, const tradeoff *t) {
+    vp_json_key(w, "variance_shares");
+    vp_json_begin_array(w);
+    for (int32_t a = 0, term = 0, knobs = t->knobs.knob_count; t->order && a <= knobs + (t->order == 2 ? knobs * (knobs - 1) / 2 : 0); a++, term++) {
+        char name[80] = "left";
+        int32_t pair = a - knobs, first = 0;
+        if (pair < 0) snprintf(name, sizeof name, "%s", KNOB_KEYS[t->knob_of[a]]);
+        else if (t->order == 2 && pair < knobs * (knobs - 1) / 2) {
+            while (pair >= knobs - 1 - first) pair -= knobs - 1 - first++;
+            snprintf(name, sizeof name, "%s x %s", KNOB_KEYS[t->knob_of[first]], KNOB_KEYS[t->knob_of[first + 1 + pair]]);
+        }
+        vp_json_begin_object(w);
+        put_text(w, "term", name);
+        put_double(w, "latency", t->shares[0] ? t->shares[0][term] : (double)NAN);
+        put_double(w, "accuracy", t->shares[1] ? t->shares[1][term] : (double)NAN);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_knob_fronts(vp_json_writer *w, const report *p, const tradeoff *t) {
+    vp_json_key(w, "fronts_with_knob_held");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < t->knob_front_count; i++) {
+        const knob_front *f = &t->fronts[i];
+        char level[48];
+        vp_json_begin_object(w);
+        put_text(w, "knob", KNOB_KEYS[f->knob]);
+        put_text(w, "level", level_text(t, p->r, f->knob, f->level, level));
+        put_double(w, "area", f->area);
+        vp_json_key(w, "front"); /* places in configurations */
+        vp_json_begin_array(w);
+        for (size_t k = 0; k < f->count; k++) vp_json_int(w, f->front[k]);
+        vp_json_end_array(w);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_gains(vp_json_writer *w, const tradeoff *t) {
+    vp_json_key(w, "marginal_gains");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < t->gain_count; i++) {
+        const knob_gain *g = &t->gains[i];
+        vp_json_begin_object(w);
+        put_int(w, "from", (int64_t)g->from);
+        put_int(w, "to", (int64_t)g->to);
+        put_text(w, "knob", KNOB_KEYS[g->knob]);
+        put_double(w, "latency_ms", g->gain.latency.mean);
+        put_range(w, "latency_interval", g->gain.latency.low, g->gain.latency.high);
+        put_double(w, "accuracy", g->gain.accuracy.mean);
+        put_range(w, "accuracy_interval", g->gain.accuracy.low, g->gain.accuracy.high);
+        put_double(w, "accuracy_per_ms", g->gain.gain);
+        put_range(w, "accuracy_per_ms_interval", g->gain.low, g->gain.high);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_tradeoff(vp_json_writer *w, const report *p, const tradeoff *t) {
+    const uint32_t *fronts[2];
+    size_t counts[2];
+    vp_json_begin_object(w);
+    put_text(w, "dataset_name", p->r->files[t->group->first].task);
+    put_text(w, "reason", t->reason[0] ? t->reason : NULL);
+    put_bool(w, "corpus_metric", t->is_corpus);
+    put_int(w, "num_samples", (int64_t)t->sample_count);
+    if (!t->reason[0]) {
+        fronts[0] = t->front; fronts[1] = t->kept;
+        counts[0] = t->front_count; counts[1] = t->kept_count;
+        put_double(w, "epsilon_ms", t->epsilon_latency);
+        put_double(w, "area", t->area);
+        put_points(w, p, t);
+        for (int which = 0; which < 2; which++) {
+            vp_json_key(w, which ? "epsilon_front" : "front"); /* places in configurations */
+            vp_json_begin_array(w);
+            for (size_t i = 0; i < counts[which]; i++) vp_json_int(w, fronts[which][i]);
+            vp_json_end_array(w);
+        }
+        put_shares(w, t);
+        put_effects(w, p, t);
+        put_knob_fronts(w, p, t);
+        put_gains(w, t);
+    }
+    vp_json_end_object(w);
+}
+static void put_e2(vp_json_writer *w, const report *p) {
+    vp_json_begin_object(w);
+    put_text(w, "schema", "vlmprof-report-e2-1");
+    put_text(w, "version", VLMPROF_VERSION);
+    put_list(w, "warnings", &p->warnings);
+    put_text(w, "latency", METRIC_KEYS[p->settings.axis]);
+    put_text(w, "percentile", percentile_text(p->settings.percentile));
+    put_int(w, "resamples", (int64_t)p->settings.resamples);
+    put_int(w, "seed", p->settings.seed);
+    put_double(w, "epsilon_accuracy", p->settings.epsilon_accuracy);
+    vp_json_key(w, "datasets");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < p->r->group_count; i++) put_tradeoff(w, p, &p->tradeoffs[i]);
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+}
+
+/* ---- the command */
+typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_E1, FORM_E2 } report_form;
+static void report_form_write(const report *p, report_form form, text_buffer *out) {
+    vp_json_writer w;
+    if (form == FORM_TEXT || form == FORM_MARKDOWN) {
+        document d = {NULL, 0};
+        report_write(&d, p);
+        document_print(&d, form == FORM_MARKDOWN, out);
+        document_free(&d);
+    } else if (form == FORM_CSV) {
+        csv_heads(out);
+        for (size_t i = 0; i < p->r->count; i++) csv_row(out, p, i);
+    } else {
+        vp_json_writer_init_sink(&w, text_sink, out, 1);
+        if (form == FORM_JSON) {
+            vp_json_begin_object(&w);
+            put_text(&w, "schema", "vlmprof-report-1");
+            vp_json_key(&w, "e1_stage_decomposition");
+        }
+        if (form != FORM_E2) put_e1(&w, p);
+        if (form == FORM_JSON) vp_json_key(&w, "e2_pareto_coupling");
+        if (form != FORM_E1) put_e2(&w, p);
+        if (form == FORM_JSON) vp_json_end_object(&w);
+        vp_json_finish(&w);
+        text_add_string(out, "\n");
+    }
+}
+/* FOLDER/NAME, by way of a temporary file; 0 or an exit code. */
+static int write_whole(const char *folder, const char *name, const char *data, size_t bytes) {
+    char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, name);
+    FILE *f = fopen(temporary, "wb");
+    int good = f && fwrite(data, 1, bytes, f) == bytes && !fflush(f) && !fsync(fileno(f)), code = 0;
+    if (f) good = !fclose(f) && good;
+    if (!good || rename(temporary, path)) {
+        code = complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
+        unlink(temporary);
+    }
+    free(temporary);
+    free(path);
+    return code;
+}
+static int write_report_files(const report *p, const char *folder) {
+    static const struct { const char *name; report_form form; } files[] = {{"report.md", FORM_MARKDOWN}, {"report.csv", FORM_CSV},
+        {"e1_stage_decomposition.json", FORM_E1}, {"e2_pareto_coupling.json", FORM_E2}};
+    int code = make_folder(folder);
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && !code; i++) {
+        text_buffer out = {NULL, 0, 0};
+        report_form_write(p, files[i].form, &out);
+        code = write_whole(folder, files[i].name, out.data, out.bytes);
+        free(out.data);
+    }
+    return code;
+}
+static int axis_of(const char *name) {
+    return !strcmp(name, "vision") ? METRIC_VISION : !strcmp(name, "prefill") ? METRIC_PREFILL : !strcmp(name, "decode") ? METRIC_DECODE
+         : !strcmp(name, "ttft") ? METRIC_TTFT : METRIC_TOTAL;
+}
+/* What report and best share; a figure that is not given is NaN or infinite. */
+static report_settings settings_of(const options *o) {
+    report_settings s;
+    memset(&s, 0, sizeof s);
+    s.axis = axis_of(text_of(o, "latency"));
+    s.percentile = !strcmp(text_of(o, "percentile"), "mean") ? -1 : strtod(text_of(o, "percentile"), NULL);
+    s.resamples = (size_t)number_of(o, "resamples");
+    s.seed = (uint32_t)number_of(o, "seed");
+    s.peak_tflops = s.peak_gbs = (double)NAN;
+    s.budget = HUGE_VAL;
+    s.min_accuracy = -HUGE_VAL;
+    return s;
+}
+static int print_whole(const text_buffer *out) {
+    return fwrite(out->data, 1, out->bytes, stdout) == out->bytes ? 0 : complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
+}
+static int command_report(const options *o) {
+    static const char *const forms[] = {"", "markdown", "csv", "json"};
+    report_settings s = settings_of(o);
+    report_form form = FORM_TEXT;
+    results r;
+    report p;
+    int code = 0, asked = 0;
+    if (!o->operand_count) return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
+    for (int i = FORM_MARKDOWN; i <= FORM_JSON; i++) if (given(o, forms[i])) { form = (report_form)i; asked++; }
+    if (asked > 1)
+        return complain(EXIT_USAGE, "report: --markdown, --csv and --json are three forms of one output: give one, or --output_dir for all");
+    if (given(o, "peak_tflops")) s.peak_tflops = opt(o, "peak_tflops")->real;
+    if (given(o, "peak_gbs")) s.peak_gbs = opt(o, "peak_gbs")->real;
+    s.epsilon_share = opt(o, "epsilon_latency")->real / 100;
+    s.epsilon_accuracy = opt(o, "epsilon_accuracy")->real / 100;
+    if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
+    report_make(&p, &r, &s);
+    for (size_t i = 0; i < p.warnings.count && form == FORM_CSV; i++) fprintf(stderr, "vlmprof: %s\n", p.warnings.items[i]);
+    if (text_of(o, "output_dir")) code = write_report_files(&p, text_of(o, "output_dir"));
+    if (!code && (asked || !text_of(o, "output_dir"))) {
+        text_buffer out = {NULL, 0, 0};
+        report_form_write(&p, form, &out);
+        code = print_whole(&out);
+        free(out.data);
+    } else if (!code) fprintf(stderr, "vlmprof: report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n", text_of(o,
+                                                                                          "output_dir"));
+    report_free(&p);
+    results_free(&r);
+    return code;
+}
+
+/* =========================================================================================== compare >>compare
+ * Which configuration holds a budget; and whether a change made a model slower or worse. */
+/* ---- best */
+static const result_group *group_of(const results *r, const char *task, int *code) {
+    *code = 0;
+    for (size_t i = 0; i < r->group_count; i++) if (task && !strcmp(r->files[r->groups[i].first].task, task)) return &r->groups[i];
+    if (!task && r->group_count == 1) return &r->groups[0];
+    *code = complain(EXIT_USAGE, task ? "--dataset_name: no result file is of \"%.100s\"; the first is of \"%.100s\""
+                                      : "the files are of several data sets: --dataset_name names one, such as %.0s\"%.100s\"",
+                     task ? task : "", r->files[0].task);
+    return NULL;
+}
+typedef struct pick { size_t config, runner_up; int has_runner_up; double within, within_low, within_high; size_t within_of; } pick;
+/* Wilson's interval of a share at 95 %. */
+static void share_interval(size_t hits, size_t count, double *low, double *high) {
+    double z = vp_normal_quantile(0.975), n = (double)count, p = (double)hits / n, middle = (p + z * z / (2 * n)) / (1 + z * z / n);
+    double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+    *low = hits ? middle - half : 0;
+    *high = hits < count ? middle + half : 1;
+}
+/* Requests within the budget: each run of T_total, else each sample. */
+static void share_within(const results *r, const tradeoff *t, const report_settings *s, pick *k) {
+    const result_file *f = &r->files[t->group->paired[k->config]];
+    const double *values = t->latency + k->config * t->sample_count;
+    size_t hits = 0;
+    k->within_of = t->sample_count;
+    if (s->axis == METRIC_TOTAL && f->run_at[f->count]) {
+        values = f->run_total;
+        k->within_of = f->run_at[f->count];
+    }
+    for (size_t i = 0; i < k->within_of; i++) hits += values[i] <= s->budget;
+    k->within = (double)hits / (double)k->within_of;
+    share_interval(hits, k->within_of, &k->within_low, &k->within_high);
+}
+static int pick_best(const results *r, const tradeoff *t, const report_settings *s, pick *k) {
+    double *accuracy = (double *)resize(NULL, t->config_count, 2 * sizeof *accuracy), *latency = accuracy + t->config_count;
+    size_t *places = (size_t *)resize(NULL, t->config_count, sizeof *places), count = 0;
+    uint32_t best;
+    int found = vp_pareto_best(t->at_latency, t->at_accuracy, t->config_count, s->budget, s->min_accuracy, &best) == VP_OK;
+    memset(k, 0, sizeof *k);
+    if (found) {
+        k->config = best;
+        for (size_t i = 0; i < t->config_count; i++) {
+            if (i == best) continue;
+            places[count] = i;
+            latency[count] = t->at_latency[i];
+            accuracy[count++] = t->at_accuracy[i];
+        }
+        k->has_runner_up = vp_pareto_best(latency, accuracy, count, s->budget, s->min_accuracy, &best) == VP_OK;
+        if (k->has_runner_up) k->runner_up = places[best];
+        share_within(r, t, s, k);
+    }
+    free(accuracy);
+    free(places);
+    return found;
+}
+static void shell_word(text_buffer *out, const char *word) {
+    int plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,@+=")];
+    if (!plain) text_add_string(out, "'");
+    for (const char *c = word; *c; c++) if (*c == '\'') text_add_string(out, "'\\''"); else text_add(out, c, 1);
+    if (!plain) text_add_string(out, "'");
+}
+/* Options of `run` that set a configuration; malloc'ed. */
+static char *options_text(const result_file *f) {
+    text_buffer out = {NULL, 0, 0};
+    char piece[96];
+    int is_first_n = 1;
+    text_add_string(&out, f->is_synthetic ? "--synthetic " : "--model ");
+    shell_word(&out, f->model ? f->model : "DIR");
+    if (f->tier) {
+        text_add_string(&out, " --tier ");
+        shell_word(&out, f->tier);
+    } else if (f->target_tokens > 0) {
+        snprintf(piece, sizeof piece, " --vision_tokens %lld", (long long)f->target_tokens);
+        text_add_string(&out, piece);
+    }
+    snprintf(piece, sizeof piece, " --top_k %lld", (long long)f->top_k);
+    text_add_string(&out, piece);
+    for (size_t i = 0; i < f->listed_blocks; i++) is_first_n &= f->blocks[i] == (int32_t)i;
+    if (is_first_n) snprintf(piece, sizeof piece, " --num_active_blocks %lld", (long long)f->block_count);
+    else snprintf(piece, sizeof piece, " --active_blocks ");
+    text_add_string(&out, piece);
+    for (size_t i = 0; !is_first_n && i < f->listed_blocks; i++) {
+        snprintf(piece, sizeof piece, "%s%d", i ? "," : "", (int)f->blocks[i]);
+        text_add_string(&out, piece);
+    }
+    if (f->weights && strcmp(f->weights, "bf16")) {
+        text_add_string(&out, " --weights ");
+        shell_word(&out, f->weights);
+    }
+    if (f->max_new_tokens > 0) {
+        snprintf(piece, sizeof piece, " --max_new_tokens %lld", (long long)f->max_new_tokens);
+        text_add_string(&out, piece);
+    }
+    if (f->ignore_eos > 0) text_add_string(&out, " --ignore_eos");
+    return out.data;
+}
+static void print_pick(const results *r, const tradeoff *t, const report_settings *s, const pick *k) {
+    const vp_bootstrap_point *p = &t->points[k->config], *second = &t->points[k->runner_up];
+    const char *of = percentile_text(s->percentile), *axis = METRIC_KEYS[s->axis];
+    char name[80], *words = options_text(&r->files[t->group->paired[k->config]]);
+    printf("%s: the best within %s ms (%s of %s) of %s\n", setting_text(&r->files[t->group->paired[k->config]], name), figure_x(s->budget).text, of,
+           axis,
+           r->files[t->group->first].task);
+    printf("  accuracy    %s\n", figure_estimate(1, p->accuracy, p->accuracy_low, p->accuracy_high).text);
+    printf("  %-4s        %s ms\n", of, figure_estimate(1, p->latency, p->latency_low, p->latency_high).text);
+    printf("  budget      %s %% of %zu %s within it [%s, %s]", figure_percent(k->within).text, k->within_of,
+           k->within_of == t->sample_count ? "requests" : "timed requests", figure_percent(k->within_low).text, figure_percent(k->within_high).text);
+    if (t->is_corpus) printf("\n");
+    else printf("; held by the %s in %s %% of %zu draws; the best in %s %%\n", of, figure_percent(p->within_budget).text, s->resamples,
+                figure_percent(p->best).text);
+    if (k->has_runner_up)
+        printf("  runner-up   %s: accuracy %s, %s %s ms\n", setting_text(&r->files[t->group->paired[k->runner_up]], name),
+               figure_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
+               figure_estimate(1, second->latency, second->latency_low, second->latency_high).text);
+    else printf("  runner-up   none: no other configuration holds it\n");
+    printf("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
+    free(words);
+}
+static void put_picked(vp_json_writer *w, const results *r, const tradeoff *t, size_t config) {
+    const vp_bootstrap_point *b = &t->points[config];
+    char *words = options_text(&r->files[t->group->paired[config]]);
+    vp_json_begin_object(w);
+    put_setting_of(w, &r->files[t->group->paired[config]]);
+    put_double(w, "accuracy", b->accuracy);
+    put_range(w, "accuracy_interval", b->accuracy_low, b->accuracy_high);
+    put_double(w, "latency_ms", b->latency);
+    put_range(w, "latency_interval", b->latency_low, b->latency_high);
+    put_double(w, "probability_within_budget", b->within_budget);
+    put_double(w, "probability_best", b->best);
+    put_text(w, "options", words);
+    vp_json_end_object(w);
+    free(words);
+}
+static int put_pick(const results *r, const tradeoff *t, const report_settings *s, const pick *k) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
+    vp_json_begin_object(&w);
+    put_text(&w, "schema", "vlmprof-report-best-1");
+    put_text(&w, "latency", METRIC_KEYS[s->axis]);
+    put_text(&w, "percentile", percentile_text(s->percentile));
+    put_double(&w, "budget_ms", s->budget);
+    put_double(&w, "min_accuracy", s->min_accuracy);
+    put_int(&w, "num_samples", (int64_t)t->sample_count);
+    vp_json_key(&w, "best");
+    put_picked(&w, r, t, k->config);
+    put_double(&w, "requests_within_budget", k->within);
+    put_range(&w, "requests_within_budget_interval", k->within_low, k->within_high);
+    put_int(&w, "requests", (int64_t)k->within_of);
+    vp_json_key(&w, "runner_up");
+    if (k->has_runner_up) put_picked(&w, r, t, k->runner_up); else vp_json_null(&w);
+    vp_json_end_object(&w);
+    if (vp_json_finish(&w) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    putchar('\n');
+    return 0;
+}
+static int none_holds(const results *r, const tradeoff *t, const report_settings *s) {
+    size_t fastest = 0;
+    char name[80], more[64] = "";
+    for (size_t i = 1; i < t->config_count; i++) if (t->at_latency[i] < t->at_latency[fastest]) fastest = i;
+    if (isfinite(s->min_accuracy)) snprintf(more, sizeof more, " with an accuracy of %.4g", s->min_accuracy);
+    return complain(EXIT_WORK, "best: none of %zu configurations holds %s ms at the %s of %s%s; the fastest is %s: %s ms, accuracy %.4g",
+                    t->config_count,
+                    figure_x(s->budget).text, percentile_text(s->percentile), METRIC_KEYS[s->axis], more,
+                    setting_text(&r->files[t->group->paired[fastest]], name), figure_number(t->at_latency[fastest]).text, t->at_accuracy[fastest]);
+}
+static int command_best(const options *o) {
+    report_settings s = settings_of(o);
+    const result_group *g;
+    results r;
+    tradeoff t;
+    pick k;
+    int code;
+    if (!o->operand_count) return complain(EXIT_USAGE, "best: give a folder of result files; see vlmprof best --help");
+    if (!given(o, "budget_ms")) return complain(EXIT_USAGE, "best: --budget_ms MS is needed");
+    s.budget = opt(o, "budget_ms")->real;
+    if (given(o, "min_accuracy")) s.min_accuracy = opt(o, "min_accuracy")->real;
+    if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
+    memset(&t, 0, sizeof t);
+    g = group_of(&r, text_of(o, "dataset_name"), &code);
+    if (!code) {
+        trade_off(&t, &r, g, &s);
+        if (t.reason[0]) code = complain(EXIT_INPUT, "best: %s", t.reason);
+        else if (!pick_best(&r, &t, &s, &k)) code = none_holds(&r, &t, &s);
+        else {
+            for (size_t i = 0; i < r.notes.count; i++) fprintf(stderr, "vlmprof: %s\n", r.notes.items[i]);
+            if (r.files[g->first].is_synthetic) fprintf(stderr, "vlmprof: synthetic weights: latency is real, accuracy is not\n");
+            if (given(o, "json")) code = put_pick(&r, &t, &s, &k); else print_pick(&r, &t, &s, &k);
+        }
+    }
+    tradeoff_free(&t);
+    results_free(&r);
+    return code;
+}
+
+/* ---- compare */
+enum { COMPARED = 7 }; /* the last is accuracy */
+static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL, METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN,
+                                               COLUMN_ACCURACY};
+static const char *compared_name(int which) { return which + 1 < COMPARED ? METRIC_KEYS[COMPARED_COLUMNS[which]] : "accuracy"; }
+typedef struct result_pair { const result_file *a, *b; } result_pair;
+typedef struct compared_row { /* one comparison */
+    const result_pair *pair;  /* NULL: over all configurations of a task */
+    const char *task;
+    int which;
+    double mean_a, mean_b, deviation; /* of the differences on the scale */
+    int is_mcnemar;
+    size_t needed;            /* samples; 0: not known */
+} compared_row;
+typedef struct comparison_job {
+    const options *o;
+    results a, b;
+    result_pair *pairs; size_t pair_count;
+    compared_row *rows; vp_comparison *verdicts; size_t count;
+    text_list warnings;
+    double margin, accuracy_margin, effect;
+} comparison_job;
+#define COMPARE_ALPHA 0.05
+
+/* What must be alike; the words are those of --force. */
+static const char *const ALIKE[] = {"configuration", "device", "clocks", "model", "weights", "data", "seed", "runs", "timing", "metric",
+                                    "max_new_tokens",
+                                    "blocks"};
+enum { ALIKE_COUNT = sizeof ALIKE / sizeof ALIKE[0] };
+static int texts_differ(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : "") != 0; }
+static double throttled_share(const result_file *f) {
+    return f->throttled_runs > 0 && f->run_at[f->count] ? (double)f->throttled_runs / (double)f->run_at[f->count] : 0;
+}
+static int differs(const result_file *a, const result_file *b, int what, char out[2][80]) {
+    const char *texts[2] = {NULL, NULL};
+    int64_t numbers[2] = {-1, -1};
+    out[0][0] = out[1][0] = 0;
+    switch (what) {
+    case 0: setting_text(a, out[0]); setting_text(b, out[1]); return texts_differ(out[0], out[1]);
+    case 1: texts[0] = a->device; texts[1] = b->device; break;
+    case 2:
+        snprintf(out[0], 80, "%.0f %% throttled", 100 * throttled_share(a));
+        snprintf(out[1], 80, "%.0f %% throttled", 100 * throttled_share(b));
+        return fabs(throttled_share(a) - throttled_share(b)) > 0.05;
+    case 3: texts[0] = a->model; texts[1] = b->model; break;
+    case 4: texts[0] = a->weights; texts[1] = b->weights; break;
+    case 5: texts[0] = a->data_hash ? a->data_hash : a->data; texts[1] = b->data_hash ? b->data_hash : b->data; break;
+    case 6: numbers[0] = a->seed; numbers[1] = b->seed; break;
+    case 7: numbers[0] = a->runs_per_sample; numbers[1] = b->runs_per_sample; break;
+    case 8: texts[0] = a->timing; texts[1] = b->timing; break;
+    case 9: texts[0] = a->metric; texts[1] = b->metric; break;
+    case 10: numbers[0] = a->max_new_tokens; numbers[1] = b->max_new_tokens; break;
+    default:
+        snprintf(out[0], 80, "%zu blocks", a->listed_blocks);
+        snprintf(out[1], 80, "%zu others", b->listed_blocks);
+        return a->listed_blocks && b->listed_blocks
+            && (a->listed_blocks != b->listed_blocks || memcmp(a->blocks, b->blocks, a->listed_blocks * sizeof *a->blocks));
+    }
+    for (int i = 0; i < 2; i++) {
+        if (texts[i] || numbers[i] < 0) snprintf(out[i], 80, "%.60s", texts[i] ? texts[i] : "not said");
+        else snprintf(out[i], 80, "%lld", (long long)numbers[i]);
+    }
+    return texts_differ(texts[0], texts[1]) || numbers[0] != numbers[1];
+}
+static int is_forced(const options *o, const char *what) {
+    const option_value *v = opt(o, "force");
+    for (size_t i = 0; i < v->count; i++) if (!strcmp(v->items[i], what) || !strcmp(v->items[i], "all")) return 1;
+    return 0;
+}
+static int check_alike(comparison_job *j) {
+    text_buffer refused = {NULL, 0, 0}, words = {NULL, 0, 0};
+    int code = 0;
+    for (int what = 0; what < ALIKE_COUNT; what++) {
+        char values[2][80], line[240];
+        size_t i = 0;
+        while (i < j->pair_count && !differs(j->pairs[i].a, j->pairs[i].b, what, values)) i++;
+        if (i == j->pair_count) continue;
+        snprintf(line, sizeof line, "%s (%s / %s)", ALIKE[what], values[0], values[1]);
+        if (is_forced(j->o, ALIKE[what])) text_list_add(&j->warnings, "they differ in %s: compared all the same", line);
+        else {
+            text_add_string(&refused, refused.bytes ? ", " : "");
+            text_add_string(&refused, line);
+            text_add_string(&words, " ");
+            text_add_string(&words, ALIKE[what]);
+        }
+    }
+    if (refused.bytes)
+        code = complain(EXIT_USAGE, "compare: not comparable: %.600s; --force%.200s compares them all the same", refused.data, words.data);
+    free(refused.data);
+    free(words.data);
+    return code;
+}
+/* A's configurations with B's; 0 or an exit code. */
+static int pair_files(comparison_job *j) {
+    size_t only_a = 0;
+    j->pairs = (result_pair *)zeroed(j->a.count, sizeof *j->pairs);
+    for (size_t i = 0; i < j->a.count; i++) {
+        const result_file *a = &j->a.files[i];
+        size_t k = 0;
+        while (k < j->b.count && compare_settings(a, &j->b.files[k])) k++;
+        if (k == j->b.count && (j->a.count > 1 || j->b.count > 1)) { only_a++; continue; }
+        j->pairs[j->pair_count].a = a;
+        j->pairs[j->pair_count++].b = &j->b.files[k < j->b.count ? k : 0]; /* a file against a file: whatever they are */
+    }
+    if (!j->pair_count) return complain(EXIT_USAGE, "compare: %s and %s have no configuration in common", j->o->operands[0], j->o->operands[1]);
+    if (only_a) text_list_add(&j->warnings, "%zu configurations are only in %s", only_a, j->o->operands[0]);
+    if (j->b.count > j->pair_count) text_list_add(&j->warnings, "%zu configurations are only in %s", j->b.count - j->pair_count, j->o->operands[1]);
+    return 0;
+}
+
+/* Values of one column of a pair, sample by sample; latencies of 0 are of stages that did not run. */
+static size_t pair_values(const result_pair *p, int which, double *x, double *y, int64_t *ids) {
+    int is_latency = which + 1 < COMPARED, c = COMPARED_COLUMNS[which];
+    size_t count = 0;
+    for (size_t i = 0, k = 0; i < p->a->count && k < p->b->count;) {
+        if (p->a->ids[i] != p->b->ids[k]) { if (p->a->ids[i] < p->b->ids[k]) i++; else k++; continue; }
+        x[count] = result_at(p->a, c, i);
+        y[count] = result_at(p->b, c, k);
+        if (ids) ids[count] = p->a->ids[i];
+        count += isfinite(x[count]) && isfinite(y[count]) && (!is_latency || (x[count] > 0 && y[count] > 0));
+        i++;
+        k++;
+    }
+    return count;
+}
+static void add_comparison(comparison_job *j, const compared_row *row, const double *x, const double *y, size_t count) {
+    int is_latency = row->which + 1 < COMPARED, is_binary = 1;
+    double margin = is_latency ? j->margin : j->accuracy_margin, *d;
+    vp_comparison c;
+    compared_row r = *row;
+    uint64_t only_x = 0, only_y = 0;
+    if (vp_compare_paired(x, y, count, is_latency ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE, margin, COMPARE_ALPHA, &c) != VP_OK) return; /* too few */
+    d = (double *)resize(NULL, count, sizeof *d);
+    for (size_t i = 0; i < count; i++) {
+        d[i] = is_latency ? log(y[i] / x[i]) : y[i] - x[i];
+        is_binary &= (!(x[i] > 0) || !(x[i] < 1)) && (!(y[i] > 0) || !(y[i] < 1)) && x[i] >= 0 && x[i] <= 1 && y[i] >= 0 && y[i] <= 1;
+        only_x += x[i] > y[i];
+        only_y += y[i] > x[i];
+    }
+    r.deviation = vp_statistics_std(d, count) * sqrt((double)count / ((double)count - 1));
+    r.mean_a = vp_statistics_mean(x, count);
+    r.mean_b = vp_statistics_mean(y, count);
+    if (!is_latency && is_binary) {
+        r.is_mcnemar = 1;
+        c.p_difference = vp_mcnemar(only_x, only_y);
+    }
+    free(d);
+    j->rows = (compared_row *)resize(j->rows, j->count + 1, sizeof *j->rows);
+    j->verdicts = (vp_comparison *)resize(j->verdicts, j->count + 1, sizeof *j->verdicts);
+    j->rows[j->count] = r;
+    j->verdicts[j->count++] = c;
+}
+/* All configurations of a task together: a sample counts once, with the mean of its logarithms of B / A, or of its differences. */
+static void compare_overall(comparison_job *j, size_t first, size_t last, int which) {
+    int is_latency = which + 1 < COMPARED;
+    size_t most = 0, filled = 0, count = 0;
+    double *x, *y, *sum_x, *sum_y;
+    int64_t *ids;
+    row_order *order;
+    compared_row row;
+    for (size_t p = first; p < last; p++) most += j->pairs[p].a->count;
+    x = (double *)resize(NULL, most, 4 * sizeof *x);
+    y = x + most; sum_x = y + most; sum_y = sum_x + most;
+    ids = (int64_t *)resize(NULL, most, sizeof *ids);
+    order = (row_order *)resize(NULL, most, sizeof *order);
+    for (size_t p = first; p < last; p++) filled += pair_values(&j->pairs[p], which, x + filled, y + filled, ids + filled);
+    for (size_t i = 0; i < filled; i++) { order[i].id = ids[i]; order[i].at = i; }
+    qsort(order, filled, sizeof *order, by_row_id);
+    for (size_t i = 0, n; i < filled; i += n) {
+        double a = 0, b = 0;
+        for (n = 0; i + n < filled && order[i + n].id == order[i].id; n++) {
+            a += is_latency ? log(x[order[i + n].at]) : x[order[i + n].at];
+            b += is_latency ? log(y[order[i + n].at]) : y[order[i + n].at];
+        }
+        sum_x[count] = is_latency ? exp(a / (double)n) : a / (double)n;
+        sum_y[count++] = is_latency ? exp(b / (double)n) : b / (double)n;
+    }
+    memset(&row, 0, sizeof row);
+    row.task = j->pairs[first].a->task;
+    row.which = which;
+    add_comparison(j, &row, sum_x, sum_y, count);
+    free(x);
+    free(ids);
+    free(order);
+}
+static void compare_pair(comparison_job *j, const result_pair *p) {
+    size_t most = p->a->count < p->b->count ? p->a->count : p->b->count;
+    double *x = (double *)resize(NULL, most + 1, 2 * sizeof *x), *y = x + most + 1;
+    for (int which = 0; which < COMPARED; which++) {
+        compared_row row;
+        memset(&row, 0, sizeof row);
+        row.pair = p;
+        row.task = p->a->task;
+        row.which = which;
+        add_comparison(j, &row, x, y, pair_values(p, which, x, y, NULL));
+    }
+    free(x);
+}
+static void warn_of_pairs(comparison_job *j) {
+    size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0;
+    for (size_t p = 0; p < j->pair_count; p++) {
+        const result_file *a = j->pairs[p].a, *b = j->pairs[p].b;
+        size_t both = 0;
+        for (size_t i = 0; i < a->count; i++) {
+            size_t k = result_row(b, a->ids[i]);
+            double x = result_at(a, COLUMN_OUTPUT_TOKENS, i), y;
+            if (k == b->count) continue;
+            y = result_at(b, COLUMN_OUTPUT_TOKENS, k);
+            both++;
+            lengths += x < y || x > y;
+        }
+        pairs += both;
+        missing += a->count + b->count - 2 * both;
+        synthetic += a->is_synthetic || b->is_synthetic;
+    }
+    if (synthetic) text_list_add(&j->warnings, "synthetic weights: latency is real, accuracy is not");
+    if (missing) text_list_add(&j->warnings, "%zu samples are measured on one side only: left out; %zu pairs are compared", missing, pairs);
+    if (lengths) text_list_add(&j->warnings,
+                               "answers differ in length in %zu of %zu pairs: T_LLM_decode and T_total compare different work, see "
+                               "T_decode_per_token",
+                               lengths, pairs);
+}
+static int compare_all(comparison_job *j) {
+    uint32_t *order;
+    double *values;
+    for (size_t first = 0, last; first < j->pair_count; first = last) {
+        for (last = first + 1; last < j->pair_count && !strcmp(j->pairs[last].a->task, j->pairs[first].a->task);) last++;
+        for (int which = 0; which < COMPARED && last - first > 1; which++) compare_overall(j, first, last, which);
+        for (size_t p = first; p < last; p++) compare_pair(j, &j->pairs[p]);
+    }
+    if (!j->count) return complain(EXIT_USAGE, "compare: the two sides have fewer than 2 samples in common");
+    order = (uint32_t *)resize(NULL, j->count, sizeof *order);
+    values = (double *)resize(NULL, j->count, sizeof *values);
+    if (vp_compare_adjust(j->verdicts, j->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort(); /* made by vp_compare_paired */
+    for (size_t i = 0; i < j->count; i++) {
+        compared_row *r = &j->rows[i];
+        double margin = r->which + 1 < COMPARED ? j->margin : j->accuracy_margin, effect = r->which + 1 < COMPARED ? j->effect : 2 * margin;
+        if (vp_compare_plan(r->deviation, margin, effect, COMPARE_ALPHA / (double)j->count, 0.95, &r->needed) != VP_OK) r->needed = 0;
+    }
+    free(order);
+    free(values);
+    return 0;
+}
+/* FASTER is "the second is lower": of an accuracy that is worse. */
+static const char *verdict_text(const compared_row *r, const vp_comparison *c) {
+    if (r->which + 1 < COMPARED || c->verdict == VP_VERDICT_SAME || c->verdict == VP_VERDICT_UNSURE) return vp_verdict_name(c->verdict);
+    return c->verdict == VP_VERDICT_FASTER ? "LOWER" : "HIGHER";
+}
+static int is_worse(const compared_row *r, const vp_comparison *c) {
+    return c->verdict == (r->which + 1 < COMPARED ? VP_VERDICT_SLOWER : VP_VERDICT_FASTER);
+}
+static void write_comparison(document *d, const comparison_job *j) {
+    text_list *t;
+    document_text(d, BLOCK_HEADING, "B %s against A %s: %zu configurations", j->o->operands[1], j->o->operands[0], j->pair_count);
+    for (size_t i = 0; i < j->warnings.count; i++) document_text(d, BLOCK_LINE, "warning: %s", j->warnings.items[i]);
+    document_text(d, BLOCK_LINE,
+                  "differences paired by sample, B less A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy +-%.3g points",
+                  100 * j->margin,
+                  100 * j->accuracy_margin);
+    document_text(d, BLOCK_LINE, "verdicts hold for all %zu comparisons together (Holm, 5 %%); accuracy of 0/1 scores by McNemar's test", j->count);
+    t = document_table(d, "configuration|of|A|B|difference|unit|pairs|verdict");
+    for (size_t i = 0; i < j->count; i++) {
+        const compared_row *r = &j->rows[i];
+        const vp_comparison *c = &j->verdicts[i];
+        char name[80], full[160];
+        if (r->pair) setting_text(r->pair->a, name); else snprintf(name, sizeof name, "all");
+        if (j->a.group_count > 1) snprintf(full, sizeof full, "%.70s %s", r->task, name); else snprintf(full, sizeof full, "%s", name);
+        text_list_add(t, "%s", full);
+        text_list_add(t, "%s", compared_name(r->which));
+        text_list_add(t, "%s", figure_number(r->mean_a).text);
+        text_list_add(t, "%s", figure_number(r->mean_b).text);
+        text_list_add(t, "%+.2f [%+.2f, %+.2f]", 100 * c->estimate, 100 * c->low, 100 * c->high);
+        text_list_add(t, "%s", r->which + 1 < COMPARED ? "%" : "points");
+        text_list_add(t, "%zu", c->count);
+        text_list_add(t, "%s", verdict_text(r, c));
+    }
+}
+static void write_plan(document *d, const comparison_job *j) {
+    text_list *t;
+    document_text(d, BLOCK_HEADING, "samples that would do");
+    document_text(d, BLOCK_LINE,
+                  "so that, 95 times of 100, SAME is said when nothing changed and a change of %.3g %% (accuracy: %.3g points) is "
+                  "found,", 100 * j->effect,
+                  200 * j->accuracy_margin);
+    document_text(d, BLOCK_LINE, "by the spread of these differences, with as many comparisons");
+    t = document_table(d, "configuration|of|spread|needed|there are");
+    for (size_t i = 0; i < j->count; i++) {
+        const compared_row *r = &j->rows[i];
+        char name[80];
+        text_list_add(t, "%s", r->pair ? setting_text(r->pair->a, name) : "all");
+        text_list_add(t, "%s", compared_name(r->which));
+        text_list_add(t, "%.3f %s", 100 * r->deviation, r->which + 1 < COMPARED ? "%" : "points");
+        if (r->needed) text_list_add(t, "%zu", r->needed); else text_list_add(t, "-");
+        text_list_add(t, "%zu", j->verdicts[i].count);
+    }
+}
+static void put_comparisons(vp_json_writer *w, const comparison_job *j, int worse) {
+    vp_json_begin_object(w);
+    put_text(w, "schema", "vlmprof-report-compare-1");
+    put_text(w, "a", j->o->operands[0]);
+    put_text(w, "b", j->o->operands[1]);
+    put_list(w, "warnings", &j->warnings);
+    put_double(w, "margin", j->margin);
+    put_double(w, "accuracy_margin", j->accuracy_margin);
+    put_double(w, "alpha", COMPARE_ALPHA);
+    put_text(w, "adjustment", "holm");
+    put_bool(w, "worse", worse);
+    vp_json_key(w, "comparisons");
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < j->count; i++) {
+        const compared_row *r = &j->rows[i];
+        const vp_comparison *c = &j->verdicts[i];
+        int is_latency = r->which + 1 < COMPARED;
+        vp_json_begin_object(w);
+        put_text(w, "dataset_name", r->task);
+        put_text(w, "of", compared_name(r->which));
+        vp_json_key(w, "configuration"); /* null: all together */
+        if (r->pair) {
+            vp_json_begin_object(w);
+            put_setting_of(w, r->pair->a);
+            vp_json_end_object(w);
+        } else vp_json_null(w);
+        put_text(w, "scale", is_latency ? "log" : "absolute");
+        put_text(w, "test", r->is_mcnemar ? "mcnemar" : "paired t");
+        put_double(w, "a", r->mean_a);
+        put_double(w, "b", r->mean_b);
+        put_int(w, "pairs", (int64_t)c->count);
+        put_double(w, "difference", c->estimate);
+        put_range(w, "difference_interval", c->low, c->high);
+        put_double(w, "p_difference", c->p_difference);
+        put_double(w, "p_equivalence", c->p_equivalence);
+        put_text(w, "verdict", verdict_text(r, c));
+        vp_json_key(w, "samples_needed");
+        if (r->needed) vp_json_int(w, (int64_t)r->needed); else vp_json_null(w);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+}
+static int tell_comparison(const comparison_job *j) {
+    text_buffer out = {NULL, 0, 0};
+    size_t worse = 0, unsure = 0;
+    int code;
+    for (size_t i = 0; i < j->count; i++) {
+        worse += (size_t)is_worse(&j->rows[i], &j->verdicts[i]);
+        unsure += j->verdicts[i].verdict == VP_VERDICT_UNSURE;
+    }
+    if (given(j->o, "json")) {
+        vp_json_writer w;
+        vp_json_writer_init_sink(&w, text_sink, &out, 1);
+        put_comparisons(&w, j, worse > 0);
+        if (vp_json_finish(&w) != VP_OK) abort();
+        text_add_string(&out, "\n");
+    } else {
+        document d = {NULL, 0};
+        write_comparison(&d, j);
+        if (given(j->o, "plan")) write_plan(&d, j);
+        document_text(&d, BLOCK_HEADING, "%s: %zu of %zu comparisons are worse, %zu are unsure", worse ? "WORSE" : "not worse", worse, j->count,
+                      unsure);
+        document_print(&d, 0, &out);
+        document_free(&d);
+    }
+    code = print_whole(&out);
+    free(out.data);
+    return code ? code : worse ? EXIT_WORK : 0;
+}
+static int check_force(const options *o) {
+    const option_value *v = opt(o, "force");
+    for (size_t i = 0; i < v->count; i++) {
+        int known = !strcmp(v->items[i], "all");
+        for (int k = 0; k < ALIKE_COUNT; k++) known |= !strcmp(v->items[i], ALIKE[k]);
+        if (known) continue;
+        return complain(EXIT_USAGE, "--force: \"%.60s\" is none of: all configuration device clocks model weights data seed runs timing metric "
+                        "max_new_tokens blocks", v->items[i]);
+    }
+    return 0;
+}
+static int command_compare(const options *o) {
+    comparison_job j;
+    int code;
+    if (o->operand_count != 2) return complain(EXIT_USAGE,
+                                               "compare: give two folders or files of results, before and after; see vlmprof compare --help");
+    if ((code = check_force(o)) != 0) return code;
+    memset(&j, 0, sizeof j);
+    j.o = o;
+    j.margin = opt(o, "margin")->real / 100;
+    j.accuracy_margin = opt(o, "accuracy_margin")->real / 100;
+    j.effect = opt(o, "effect")->real / 100;
+    if (!(j.margin > 0) || !(j.accuracy_margin > 0)) return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
+    if (!(j.effect > j.margin)) {
+        if (given(o, "effect") || given(o, "plan")) return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
+        j.effect = 1.5 * j.margin; /* of the JSON's samples_needed */
+    }
+    code = read_results(&j.a, o->operands, 1);
+    if (!code) code = read_results(&j.b, o->operands + 1, 1);
+    for (int side = 0; side < 2 && !code; side++) {
+        const results *r = side ? &j.b : &j.a;
+        for (size_t i = 0; i < r->notes.count; i++) text_list_add(&j.warnings, "%s", r->notes.items[i]);
+    }
+    if (!code) code = pair_files(&j);
+    if (!code) code = check_alike(&j);
+    if (!code) {
+        warn_of_pairs(&j);
+        code = compare_all(&j);
+    }
+    if (!code) code = tell_comparison(&j);
+    results_free(&j.a);
+    results_free(&j.b);
+    text_list_free(&j.warnings);
+    free(j.pairs);
+    free(j.rows);
+    free(j.verdicts);
     return code;
 }
 
