@@ -10817,6 +10817,7 @@ static int measurements_make(const options *o, const results *r, int64_t *expert
 }
 
 /* ---- errors */
+enum { EVALUATION_POINTS = 200 };
 typedef struct evaluation {
     vp_linear_errors errors[ESTIMATE_KINDS][SPLIT_COUNT][ESTIMATE_PARTS]; /* count 0: none */
     vp_guardrail guardrails[BUDGET_COUNT + 1];
@@ -10824,6 +10825,8 @@ typedef struct evaluation {
     int guardrail_count, guardrail_split;
     double reference_ms;  /* P95 of measured totals; budgets are shares of it */
     double own_budget_ms; /* one more that was asked for; 0: none */
+    double points[ESTIMATE_PARTS][EVALUATION_POINTS][2]; /* measured and predicted, by the same split: for a plot */
+    size_t point_counts[ESTIMATE_PARTS];
 } evaluation;
 /* What a fit of all rows says of each: [ESTIMATE_PARTS, count]; NaN where there is nothing to compare. */
 static void predict_rows(const vp_latency_model *fits, const measurements *m, double *predicted) {
@@ -10896,6 +10899,20 @@ static void guard_budgets(const measurements *m, const double *predicted, evalua
     }
     free(pairs);
 }
+/* Rows from first to last, as many as a plot can show. */
+static void pick_points(const measurements *m, const double *predicted, evaluation *e) {
+    double *pairs = (double *)resize(NULL, m->count, 2 * sizeof *pairs);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        size_t n = pair_rows(m, predicted, part, pairs), shown = n < EVALUATION_POINTS ? n : EVALUATION_POINTS;
+        for (size_t i = 0; i < shown; i++) {
+            size_t row = (size_t)((double)i * (double)n / (double)shown);
+            e->points[part][i][0] = pairs[row];
+            e->points[part][i][1] = pairs[m->count + row];
+        }
+        e->point_counts[part] = shown;
+    }
+    free(pairs);
+}
 static int evaluate(const measurements *m, vp_latency_features chosen, evaluation *e) {
     double *predicted = (double *)resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
     vp_latency_model *fits = (vp_latency_model *)zeroed(1, sizeof *fits);
@@ -10913,6 +10930,7 @@ static int evaluate(const measurements *m, vp_latency_features chosen, evaluatio
             if (kind != (int)chosen || split == SPLIT_SIZE || !e->errors[kind][split][ESTIMATE_TOTAL].count) continue;
             e->guardrail_split = split;
             guard_budgets(m, predicted, e);
+            pick_points(m, predicted, e);
         }
     }
     free(fits);
@@ -11108,6 +11126,22 @@ static void put_guardrails(vp_json_writer *w, const evaluation *e, const char *p
     vp_json_end_array(w);
     vp_json_end_object(w);
 }
+static void put_measured_predicted(vp_json_writer *w, const evaluation *e) {
+    vp_json_key(w, "measured_predicted_ms");
+    vp_json_begin_object(w);
+    put_text(w, "predictions", SPLIT_KEYS[e->guardrail_split]);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        vp_json_key(w, part_name(part));
+        vp_json_begin_array(w);
+        for (size_t i = 0; i < e->point_counts[part]; i++) {
+            vp_json_begin_array(w);
+            for (int k = 0; k < 2; k++) vp_json_double(w, e->points[part][i][k]);
+            vp_json_end_array(w);
+        }
+        vp_json_end_array(w);
+    }
+    vp_json_end_object(w);
+}
 static void put_evaluation(vp_json_writer *w, const evaluation *e) {
     vp_json_key(w, "evaluation");
     vp_json_begin_object(w);
@@ -11122,6 +11156,7 @@ static void put_evaluation(vp_json_writer *w, const evaluation *e) {
     }
     put_double(w, "run_noise_mape_percent", 100 * e->noise);
     put_guardrails(w, e, SPLIT_KEYS[e->guardrail_split]);
+    put_measured_predicted(w, e);
     vp_json_end_object(w);
 }
 /* "ms" for the constant, "ms per views" for others */
@@ -11601,8 +11636,8 @@ static void write_prediction(document *d, const estimator *e, const prediction *
     text_list *table;
     document_text(d, BLOCK_HEADING,
                   "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, top_k %d of %d, %d blocks, %d output tokens",
-                  p->name, p->name[0] ? ": " : "", q->views, q->vision_tokens, q->text_tokens, q->sequence, q->top_k, q->expert_count, q->active_blocks,
-                  q->output_tokens);
+                  p->name, p->name[0] ? ": " : "", q->views, q->vision_tokens, q->text_tokens, q->sequence, q->top_k, q->expert_count,
+                  q->active_blocks, q->output_tokens);
     table = document_table(d, "stage|ms|95 % interval");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_runs(part, q);

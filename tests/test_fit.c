@@ -216,6 +216,8 @@ static void test_recovery(void) {
     CHECK_INT((int)number_at("ranges.num_active_blocks.least"), 2);
     CHECK(number_at("evaluation.seed.leave_one_configuration_out.prefill.mape_percent") > 5); /* a plane is no product */
     CHECK(number_at("evaluation.mean.in_sample.decode.mape_percent") > 30);
+    CHECK_INT(document.json.nodes[node_at("evaluation.measured_predicted_ms.total")].count, 200);
+    CHECK_NEAR(number_at("evaluation.measured_predicted_ms.total.7.1") / number_at("evaluation.measured_predicted_ms.total.7.0"), 1, 4 * SCATTER);
 }
 
 /* Weighted least squares by normal equations in long double: good enough for columns as different as these, and nobody else's code. */
