@@ -488,8 +488,8 @@ static int option_store(options *o, int index, const char *word) {
     option_value *v = &o->values[index];
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
-        && !has_word("model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir output recalibrate",
-                     s->name))
+        && !has_word("model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
+                     "output recalibrate", s->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", s->name);
     if (s->kind == COUNT || s->kind == COUNTS) {
         if (!parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", s->name, word);
