@@ -539,7 +539,7 @@ static void test_forms(void) {
     check_refused(3, "is a report");
     check_case("exit codes of report");
     run("report %%F/made --csv --json");
-    check_refused(2, "three forms");
+    check_refused(2, "forms of one output");
     run("report %%F/made --latency nothing");
     check_refused(2, "total vision prefill decode ttft");
     run("report %%F/made --output_dir %%F/stderr/x");
