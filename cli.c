@@ -11581,7 +11581,7 @@ static int predict_request(const estimator *e, double budget, prediction *p) {
     p->within = 1 - vp_normal_tail((budget - made.total) / ((p->high[ESTIMATE_TOTAL] - made.total) / z));
     return 1;
 }
-/* A knob outside of what was measured, once for all requests that share it. */
+/* A knob outside of what was measured, once for all requests that share it; what cannot be. */
 static void warn_of_ranges(const estimator *e, const prediction *p, size_t count, text_list *warnings) {
     for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
         const knob_range *range = &e->ranges[k];
@@ -11596,13 +11596,20 @@ static void warn_of_ranges(const estimator *e, const prediction *p, size_t count
             text_list_add(warnings, "extrapolation: %s %d is outside of %d..%d, the data of the model (%zu of %zu requests)",
                           ESTIMATE_KNOBS[k].name, value, range->least, range->most, outside, count);
     }
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++)
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        size_t negative = 0;
+        for (size_t i = 0; i < count; i++) negative += p[i].value[s] < 0;
         if (!e->model.fitted[s]) text_list_add(warnings, "%s is not in the model: the total is without it", part_name(s));
+        if (negative)
+            text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: %s", part_name(s), negative, count,
+                          e->model.affine[s].count ? "they are too small for the line of the recalibration"
+                                                   : "these features allow what no machine does");
+    }
 }
 static const char *verdict_of(const prediction *p, double budget) {
     return p->high[ESTIMATE_TOTAL] <= budget ? "holds" : p->low[ESTIMATE_TOTAL] > budget ? "exceeds" : "unsure";
 }
-static void write_prediction(document *d, const estimator *e, const prediction *p, double budget) {
+static void write_prediction(document *d, const prediction *p, double budget) {
     const vp_latency_request *q = &p->request;
     text_list *table;
     document_text(d, BLOCK_HEADING,
@@ -11619,8 +11626,6 @@ static void write_prediction(document *d, const estimator *e, const prediction *
     }
     if (isfinite(budget))
         document_text(d, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget, verdict_of(p, budget), figure_of("%.3f", p->within).text);
-    if (e->model.features != VP_LATENCY_PHYSICAL && p->low[ESTIMATE_TOTAL] < 0)
-        document_text(d, BLOCK_LINE, "an interval below 0 ms: these features allow what no machine does");
 }
 static void put_prediction(vp_json_writer *w, const prediction *p, double budget) {
     vp_json_begin_object(w);
@@ -11664,7 +11669,7 @@ static int print_predictions(const options *o, const estimator *e, const predict
     int code;
     if (warnings->count) document_text(&d, BLOCK_HEADING, "Warnings");
     for (size_t i = 0; i < warnings->count; i++) document_text(&d, BLOCK_LINE, "%s", warnings->items[i]);
-    for (size_t i = 0; i < count; i++) write_prediction(&d, e, &p[i], budget);
+    for (size_t i = 0; i < count; i++) write_prediction(&d, &p[i], budget);
     code = print_document(&d);
     document_free(&d);
     return code;
