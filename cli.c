@@ -10874,7 +10874,7 @@ static void guard_budgets(const measurements *m, const double *predicted, evalua
 static void pick_points(const measurements *m, const double *predicted, evaluation *e) {
     double *pairs = (double *)resize(NULL, m->count, 2 * sizeof *pairs);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        size_t n = pair_rows(m, predicted, part, pairs), shown = n < EVALUATION_POINTS ? n : EVALUATION_POINTS;
+        size_t n = pair_rows(m, predicted, part, pairs), shown = n < EVALUATION_POINTS ? n : (size_t)EVALUATION_POINTS;
         for (size_t i = 0; i < shown; i++) {
             size_t row = (size_t)((double)i * (double)n / (double)shown);
             e->points[part][i][0] = pairs[row];
