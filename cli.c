@@ -315,6 +315,8 @@ static const option_spec OPTIONS[] = {
     {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL, PREDICT, "with --recalibrate: how many of them it may use (short: -n)"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, PREDICT, "with --recalibrate: the new model (short: -o)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, PREDICT, "with --recalibrate: of the choice of measurements"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, FIT | PREDICT, "JSON on stdout instead of text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, FIT | PREDICT, "this text"},
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, BEST, "most ms that the latency may take"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, BEST, "least accuracy, 0.6 for example"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, BEST, "which data set, where the files are of several"},
@@ -329,13 +331,14 @@ static const option_spec OPTIONS[] = {
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, REPORT,
      "write report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, REPORT | BEST, "of the bootstrap"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE, "JSON on stdout instead of text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE, "this text"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
      "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST | REPORT | BEST | COMPARE | FIT | PREDICT, "JSON on stdout instead of text"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout: files, P50s, accuracies; with --plan the plan"},
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "no progress and no table on stderr, errors only"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE | REPORT
-     | BEST | COMPARE | FIT | PREDICT, "this text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE, "this text"},
 };
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
 
@@ -5760,15 +5763,15 @@ static point point_of(const book *b, const book_cell *c, const measured *m) {
     return p;
 }
 /* Flags of the runs whose total stands out: uint8 [count]; too few runs flag none. Returns their number. */
-static int64_t find_outliers(const measured *m, uint8_t *flags, vp_outliers *o) {
+static int find_outliers(const measured *m, uint8_t *flags, vp_outliers *o) {
     double *values = (double *)resize(NULL, (size_t)m->count * 2, sizeof *values);
-    int64_t count;
+    int known;
     for (int32_t i = 0; i < m->count; i++) values[i] = metric_of(&m->runs[i], METRIC_TOTAL);
     memset(flags, 0, (size_t)m->count);
     memset(o, 0, sizeof *o);
-    count = vp_statistics_outliers(values, (size_t)m->count, VP_OUTLIER_THRESHOLD, values + m->count, flags, o) == VP_OK ? (int64_t)o->count : 0;
+    known = vp_statistics_outliers(values, (size_t)m->count, VP_OUTLIER_THRESHOLD, values + m->count, flags, o) == VP_OK;
     free(values);
-    return count;
+    return known;
 }
 
 static void gather_layout(gathered *g, const vp_json *j) {
@@ -5788,7 +5791,7 @@ static void gather_runs(gathered *g, const measured *m, int32_t file) {
     uint8_t *flags = (uint8_t *)zeroed((size_t)m->count, 1);
     vp_outliers o;
     double total = metric_mean(m->runs, m->count, METRIC_TOTAL);
-    g->outlier_count += find_outliers(m, flags, &o);
+    if (find_outliers(m, flags, &o)) g->outlier_count += (int64_t)o.count;
     free(flags);
     for (int k = 0; k < METRIC_ALL; k++) {
         list_add(&g->lists[LIST_METRICS + k], metric_mean(m->runs, m->count, k));
@@ -6024,8 +6027,9 @@ static void put_run_marks(vp_json_writer *w, const measured *m, const gathered *
     put_interval(w, "T_total_p50_interval", known && vp_statistics_percentile_interval(sorted, (size_t)m->count, 50, 0.95, &low, &high) == VP_OK,
                  low, high);
     put_double(w, "tokens_per_s", ran ? m->runs[0].token_count / metric_mean(m->runs, m->count, METRIC_TOTAL) * 1e3 : (double)NAN);
-    find_outliers(m, flags, &o);
-    put_bool(w, "slow_first_run", ran && o.slow_first);
+    known = find_outliers(m, flags, &o);
+    if (known) put_bool(w, "slow_first_run", o.slow_first);
+    else put_null(w, "slow_first_run");
     vp_json_key(w, "run_flags"); /* of each run */
     vp_json_begin_object(w);
     for (int which = 0; which < 4; which++) {
@@ -6033,7 +6037,8 @@ static void put_run_marks(vp_json_writer *w, const measured *m, const gathered *
         vp_json_key(w, keys[which]);
         vp_json_begin_array(w);
         for (int32_t i = 0; ran && i < m->count; i++) {
-            if (which == 0) vp_json_bool(w, flags[i]);
+            if (which == 0 && !known) vp_json_null(w);
+            else if (which == 0) vp_json_bool(w, flags[i]);
             else if (which == 1) vp_json_bool(w, m->marks[i].is_throttled);
             else if (which == 2) vp_json_int(w, (int64_t)session_index(g, file, m->marks[i].session)); /* in session_list */
             else if (m->marks[i].telemetry) vp_json_raw(w, m->marks[i].telemetry, strlen(m->marks[i].telemetry));
@@ -9764,21 +9769,28 @@ static figure figure_of(const char *format, double value) {
     if (isfinite(value)) snprintf(f.text, sizeof f.text, format, value); else snprintf(f.text, sizeof f.text, "-");
     return f;
 }
-/* four digits that matter, without an exponent where people do without */
-static figure figure_number(double value) {
-    double size = fabs(value);
-    return figure_of(size >= 1000 || !(size > 0) ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : size >= 0.01 ? "%.3f" : "%.2e", value);
+/* Four digits that matter of a value of this size, without an exponent where people do without. */
+static figure figure_sized(double value, double size) {
+    figure f = figure_of(size >= 1000 || !(size > 0) ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : size >= 0.01 ? "%.3f" : "%.2e", value);
+    if (f.text[0] == '-' && f.text[1] && !f.text[1 + strspn(f.text + 1, "0.")]) memmove(f.text, f.text + 1, strlen(f.text)); /* no "-0.000" */
+    return f;
 }
+static figure figure_number(double value) { return figure_sized(value, fabs(value)); }
 static figure figure_x(double x) { return x > -1e15 && x < 1e15 && !(fabs(x - floor(x)) > 0) ? figure_of("%.0f", x) : figure_number(x); }
 static figure figure_percent(double share) { return figure_of("%.1f", 100 * share); }
-static figure figure_range(double scale, double low, double high) { /* "[1.2, 3.4]" */
-    figure f, a = figure_number(low * scale), b = figure_number(high * scale);
+static double range_size(double low, double high) {
+    return isfinite(low) && isfinite(high) ? fmax(fabs(low), fabs(high)) : isfinite(low) ? fabs(low) : fabs(high);
+}
+static figure figure_range(double scale, double low, double high) { /* "[1.2, 3.4]", both with the decimals of the larger; empty: no interval */
+    double size = range_size(low, high) * scale;
+    figure f, a = figure_sized(low * scale, size), b = figure_sized(high * scale, size);
     if (isfinite(low) || isfinite(high)) snprintf(f.text, sizeof f.text, "[%.28s, %.28s]", a.text, b.text);
     else f.text[0] = 0;
     return f;
 }
 static figure figure_estimate(double scale, double value, double low, double high) { /* "2.3 [1.2, 3.4]" */
-    figure f, v = figure_number(value * scale), range = figure_range(scale, low, high);
+    double size = range_size(low, high) > fabs(value) ? range_size(low, high) : fabs(value);
+    figure f, v = figure_sized(value * scale, size * scale), range = figure_range(scale, low, high);
     snprintf(f.text, sizeof f.text, "%.24s%s%.36s", v.text, range.text[0] ? " " : "", range.text);
     return f;
 }

@@ -6022,12 +6022,10 @@ typedef float vp_impl_f4 __attribute__((vector_size(16), aligned(4), may_alias))
 typedef int32_t vp_impl_i8 __attribute__((vector_size(32)));
 #ifdef __clang__
 typedef uint8_t vp_impl_u8 __attribute__((vector_size(8), aligned(1), may_alias));
-#define VP_IMPL_WIDEN(bytes) __builtin_convertvector(*(const vp_impl_u8 *)(bytes), vp_impl_i8)
-#else /* GCC 12 would widen them one by one */
+#else
 typedef char vp_impl_c16 __attribute__((vector_size(16)));
 typedef int64_t vp_impl_l2 __attribute__((vector_size(16)));
 typedef int64_t vp_impl_l1 __attribute__((aligned(1), may_alias));
-#define VP_IMPL_WIDEN(bytes) __builtin_ia32_pmovzxbd256((vp_impl_c16)(vp_impl_l2){*(const vp_impl_l1 *)(bytes), 0})
 #endif
 #if defined(__clang__) && defined(__has_builtin)
 #if __has_builtin(__builtin_elementwise_fma)
@@ -6227,8 +6225,15 @@ static void vp_impl_row_blend(const vp_impl_resizer *r, int32_t taps, size_t flo
 #ifdef VP_IMPL_PREPROCESS_AVX2
 __attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const uint8_t *bytes, size_t count, float *out) {
     size_t i;
-    for (i = 0; i + 8 <= count; i += 8)
-        *(vp_impl_f8 *)(out + i) = __builtin_convertvector(VP_IMPL_WIDEN(bytes + i), vp_impl_f8) / 255.0f;
+    for (i = 0; i + 8 <= count; i += 8) {
+#ifdef __clang__
+        vp_impl_i8 wide = __builtin_convertvector(*(const vp_impl_u8 *)(bytes + i), vp_impl_i8);
+#else /* GCC 12 would widen them one by one */
+        vp_impl_l2 eight = {*(const vp_impl_l1 *)(bytes + i), 0};
+        vp_impl_i8 wide = (vp_impl_i8)__builtin_ia32_pmovzxbd256((vp_impl_c16)eight);
+#endif
+        *(vp_impl_f8 *)(out + i) = __builtin_convertvector(wide, vp_impl_f8) / 255.0f;
+    }
     for (; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
 }
 

@@ -225,9 +225,11 @@ static double truth_skill(const truth *t, int size, int k, int b) { return 0.4 +
 
 static void write_times(FILE *f, const truth *t, const double *ms, double total) { /* vision, prefill, decode, interaction */
     fprintf(f, "\"T_vision_total\": %.6f, \"T_LLM_prefill\": %.6f, \"T_LLM_decode\": %.6f, \"T_total\": %.6f, \"T_decode_per_token\": %.6f, \"TTFT\": %.6f, "
-            "\"unaccounted\": %.6f, \"closure\": %.6f, \"stages\": {\"preprocess\": %.6f, \"h2d\": null, \"vit\": %.6f, \"prefill\": %.6f, \"decode\": %.6f}",
+            "\"unaccounted\": %.6f, \"closure\": %.6f, "
+            "\"stages\": {\"preprocess\": %.6f, \"h2d\": null, \"vit\": %.6f, \"prefill\": %.6f, \"decode\": %.6f}",
             ms[0], ms[1], ms[2], total, ms[2] / 7, ms[0] + ms[1] + ms[3], total * t->lost_share, 1 - t->lost_share, ms[3], ms[0], ms[1], ms[2]);
-    fprintf(f, ", \"stage_detail\": {\"vit\": {\"wall_ms\": %.6f, \"device_ms\": %.6f, \"launches\": 100.0, \"flops\": %.1f, \"bytes\": 1e6}, \"prefill\": {\"wall_ms\": %.6f, "
+    fprintf(f, ", \"stage_detail\": {\"vit\": {\"wall_ms\": %.6f, \"device_ms\": %.6f, \"launches\": 100.0, \"flops\": %.1f, \"bytes\": 1e6}, "
+            "\"prefill\": {\"wall_ms\": %.6f, "
             "\"flops\": %.1f, \"bytes\": 1e7}, \"decode\": {\"wall_ms\": 1.0, \"launches\": 7, \"flops\": 1e6, \"bytes\": %.1f}}",
             ms[0], ms[0], 1e9 * ms[0], ms[1], 5e8 * ms[1], 2e6 * ms[2]);
     for (int i = 0; i < t->details; i++) /* as many bytes as a real row has */
@@ -245,9 +247,11 @@ static void write_made(const char *name, const truth *t, int size, int k, int b)
     vp_random_seed(&noise, (uint32_t)(t->noise_seed * 100000 + size * 10000 + k * 100 + b));
     fprintf(f, "{\n \"schema\": \"vlmprof-sweep-2\", \"plan\": \"00\", \"status\": \"complete\", \"num_failed\": 0, \"num_missing\": 0, \"num_runs_per_sample\": %d,\n"
             " \"timing\": \"stage\", \"synthetic\": false, \"model\": \"made\", \"dataset_name\": \"%s\", \"data\": \"made.jsonl\", \"data_hash\": \"77\",\n"
-            " \"max_new_tokens\": 8, \"tier\": \"%s\", \"target_vision_tokens\": null, \"top_k\": %d, \"num_active_blocks\": %d, \"num_total_blocks\": 16,\n"
+            " \"max_new_tokens\": 8, \"tier\": \"%s\", \"target_vision_tokens\": null,"
+            " \"top_k\": %d, \"num_active_blocks\": %d, \"num_total_blocks\": 16,\n"
             " \"active_block_indices\": [0, 1, 3], \"accuracy\": %.3f, \"accuracy_metric\": \"%s\", \"num_throttled_runs\": 0,\n"
-            " \"provenance\": {\"device\": \"%s\", \"host\": \"h\", \"version\": \"0.1.0\"}, \"config\": {\"seed\": %d, \"weights\": \"bf16\"},\n \"per_sample_results\": [",
+            " \"provenance\": {\"device\": \"%s\", \"host\": \"h\", \"version\": \"0.1.0\"}, \"config\": {\"seed\": %d, \"weights\": \"bf16\"},\n"
+            " \"per_sample_results\": [",
             t->runs, t->task, TIERS[size], t->top_k[k], t->blocks[b], truth_skill(t, size, k, b), t->metric, t->device, t->seed);
     for (int i = 0; i < t->samples; i++) {
         int views = 2 + 4 * size + (int)vp_random_below(&samples, 1), sequence = 100 * views + (int)vp_random_below(&samples, 200);

@@ -298,7 +298,7 @@ static void check_damage(const char *text, const char *behind, const char *from,
 
 static void test_damage(const char *text) {
     check_case("a result file with one thing wrong does not pass");
-    check_damage(text, "", "\"schema\": \"vlmprof-sweep-1\"", "\"schema\": \"vlmprof-sweep-0\"");
+    check_damage(text, "", "\"schema\": \"vlmprof-sweep-2\"", "\"schema\": \"vlmprof-sweep-0\"");
     check_damage(text, "", "\"plan\":", "\"new\": 1, \"plan\":");              /* not described: at the top, in a row, in a stage */
     check_damage(text, "per_sample_results", "\"sample_id\":", "\"new\": 1, \"sample_id\":");
     check_damage(text, "\"stage_detail\"", "\"wall_ms\":", "\"new\": 1, \"wall_ms\":");
@@ -313,7 +313,7 @@ static void test_damage(const char *text) {
     check_damage(text, "per_sample_results", "\"actual_tiling\": [", "\"actual_tiling\": [1, ");
     check_damage(text, "per_sample_results", "\"ends_with_eos\": ", "\"ends_with_eos\": 1, \"x\": ");
     check_damage(text, "\"T_decode_per_step\"", "[", "[3, ");
-    check_damage(text, "\"runs\"", "\"vit\":", "\"runs_of_vit\":");
+    check_damage(text, "\"runs\": {", "\"vit\":", "\"runs_of_vit\":");
     check_damage(text, "\"provenance\"", "\"argv\":", "\"args\":");
     check_damage(text, "\"pos_1\"", "\"count\":", "\"counts\":");
 }
