@@ -316,6 +316,8 @@ static const option_spec OPTIONS[] = {
     {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL, PREDICT, "with --recalibrate: how many of them it may use (short: -n)"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, PREDICT, "with --recalibrate: the new model (short: -o)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, PREDICT, "with --recalibrate: of the choice of measurements"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, FIT | PREDICT, "JSON on stdout instead of text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, FIT | PREDICT, "this text"},
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, BEST, "most ms that the latency may take"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, BEST, "least accuracy, 0.6 for example"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, BEST, "which data set, where the files are of several"},
@@ -10903,7 +10905,7 @@ static void guard_budgets(const measurements *m, const double *predicted, evalua
 static void pick_points(const measurements *m, const double *predicted, evaluation *e) {
     double *pairs = (double *)resize(NULL, m->count, 2 * sizeof *pairs);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        size_t n = pair_rows(m, predicted, part, pairs), shown = n < EVALUATION_POINTS ? n : EVALUATION_POINTS;
+        size_t n = pair_rows(m, predicted, part, pairs), shown = n < EVALUATION_POINTS ? n : (size_t)EVALUATION_POINTS;
         for (size_t i = 0; i < shown; i++) {
             size_t row = (size_t)((double)i * (double)n / (double)shown);
             e->points[part][i][0] = pairs[row];
@@ -11610,7 +11612,7 @@ static int predict_request(const estimator *e, double budget, prediction *p) {
     p->within = 1 - vp_normal_tail((budget - made.total) / ((p->high[ESTIMATE_TOTAL] - made.total) / z));
     return 1;
 }
-/* A knob outside of what was measured, once for all requests that share it. */
+/* A knob outside of what was measured, once for all requests that share it; what cannot be. */
 static void warn_of_ranges(const estimator *e, const prediction *p, size_t count, text_list *warnings) {
     for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
         const knob_range *range = &e->ranges[k];
@@ -11625,13 +11627,20 @@ static void warn_of_ranges(const estimator *e, const prediction *p, size_t count
             text_list_add(warnings, "extrapolation: %s %d is outside of %d..%d, the data of the model (%zu of %zu requests)",
                           ESTIMATE_KNOBS[k].name, value, range->least, range->most, outside, count);
     }
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++)
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        size_t negative = 0;
+        for (size_t i = 0; i < count; i++) negative += p[i].value[s] < 0;
         if (!e->model.fitted[s]) text_list_add(warnings, "%s is not in the model: the total is without it", part_name(s));
+        if (negative)
+            text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: %s", part_name(s), negative, count,
+                          e->model.affine[s].count ? "they are too small for the line of the recalibration"
+                                                   : "these features allow what no machine does");
+    }
 }
 static const char *verdict_of(const prediction *p, double budget) {
     return p->high[ESTIMATE_TOTAL] <= budget ? "holds" : p->low[ESTIMATE_TOTAL] > budget ? "exceeds" : "unsure";
 }
-static void write_prediction(document *d, const estimator *e, const prediction *p, double budget) {
+static void write_prediction(document *d, const prediction *p, double budget) {
     const vp_latency_request *q = &p->request;
     text_list *table;
     document_text(d, BLOCK_HEADING,
@@ -11648,8 +11657,6 @@ static void write_prediction(document *d, const estimator *e, const prediction *
     }
     if (isfinite(budget))
         document_text(d, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget, verdict_of(p, budget), figure_of("%.3f", p->within).text);
-    if (e->model.features != VP_LATENCY_PHYSICAL && p->low[ESTIMATE_TOTAL] < 0)
-        document_text(d, BLOCK_LINE, "an interval below 0 ms: these features allow what no machine does");
 }
 static void put_prediction(vp_json_writer *w, const prediction *p, double budget) {
     vp_json_begin_object(w);
@@ -11693,7 +11700,7 @@ static int print_predictions(const options *o, const estimator *e, const predict
     int code;
     if (warnings->count) document_text(&d, BLOCK_HEADING, "Warnings");
     for (size_t i = 0; i < warnings->count; i++) document_text(&d, BLOCK_LINE, "%s", warnings->items[i]);
-    for (size_t i = 0; i < count; i++) write_prediction(&d, e, &p[i], budget);
+    for (size_t i = 0; i < count; i++) write_prediction(&d, &p[i], budget);
     code = print_document(&d);
     document_free(&d);
     return code;

@@ -364,6 +364,21 @@ static void test_recalibration(void) {
     CHECK_INT(run("predict %F/c.json --data %F/c --json"), 0);
     parse(last.out);
     CHECK(number_at("measured.errors.total.mape_percent") < 3);
+    check_case("a request too small for the line is told");
+    write_sweep("short", "machine C", 12, 1, -0.4, CONFIGS, 0);
+    CHECK_INT(run("predict %F/model.json --recalibrate %F/short -n 100 -o %F/short.json"), 0);
+    CHECK_INT(run("predict %F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
+    CHECK(strstr(last.out, "other: below 0 ms") == NULL);
+    {
+        char *text = check_read(in_folder("short.json"), NULL);
+        int found = 0;
+        for (char *at = text; at && (at = strstr(at, "\"offset_ms\": -0.")) != NULL; found++) at[14] = '9'; /* -0.4 becomes -9.4 */
+        CHECK(found > 0);
+        if (text) write_text(in_folder("short.json"), text);
+        free(text);
+    }
+    CHECK_INT(run("predict %F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
+    CHECK(strstr(last.out, "other: below 0 ms in 1 of 1 requests: they are too small for the line") != NULL);
     check_case("the same seed draws the same measurements");
     CHECK_INT(run("predict %F/model.json --recalibrate %F/c -n 10 -o %F/d.json --seed 3"), 0);
     CHECK_INT(run("predict %F/model.json --recalibrate %F/c -n 10 -o %F/e.json --seed 3"), 0);
