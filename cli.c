@@ -12988,7 +12988,8 @@ static void page_held_out(text_buffer *out, const report *p, const measurements 
         snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * e.mape);
         figure_open(out, caption, 0);
         page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %s ms; R2 %s; %zu samples</p>", figure_number(e.mae).text,
-                 figure_number(e.p95_absolute).text, figure_of(fabs(e.bias) < 1 ? "%+.3f" : "%+.2f", e.bias).text, figure_of("%.4f", e.r2).text, count);
+                 figure_number(e.p95_absolute).text, figure_of(fabs(e.bias) < 1 ? "%+.3f" : "%+.2f", e.bias).text,
+                 figure_of("%.4f", e.r2).text, count);
         plot_open(&q, out, caption, 520, 340);
         if (!needs_log(s)) span_add(&s, 0);
         plot_frame(&q, s, needs_log(s), s, needs_log(s), "measured, ms", "predicted, ms");
