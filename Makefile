@@ -54,7 +54,7 @@ all: $(PROGRAM)
 
 help:
 	@echo "make             builds ./vlmprof; with GPU code when nvcc is found"
-	@echo "make demo        a sweep over samples/ with random weights: 12 result files in build/demo, under a minute"
+	@echo "make demo        a sweep over samples/ with random weights, under a minute: 12 result files and a report page in build/demo"
 	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
@@ -139,9 +139,7 @@ demo: $(PROGRAM)
 	@rm -rf $(B)/demo && mkdir -p $(B)/demo
 	@$(PROGRAM) sweep --synthetic tiny --data samples/questions.jsonl --output_dir $(B)/demo --tier_list low medium high \
 	    --top_k_list $(DEMO_TOP_K) --num_active_blocks_list $(DEMO_BLOCKS) --num_samples $(DEMO_SAMPLES) --num_runs_per_sample 1 --max_new_tokens 8
-	@for tier in low medium high; do ls $(B)/demo/*imgsizetier-$$tier*.json; done > $(B)/demo/files
-	@awk -f samples/table.awk $$(cat $(B)/demo/files)
-	@echo "P50 over $(DEMO_SAMPLES) questions, one run each. $$(wc -l < $(B)/demo/files) result files: $(B)/demo/questions_imgsizetier-*.json"
+	@$(PROGRAM) report $(B)/demo --output_dir $(B)/demo/report
 DEMO_SAMPLES ?= 13
 DEMO_TOP_K ?= 1 2
 DEMO_BLOCKS ?= 2 4

@@ -18,4 +18,4 @@ done
 echo "== sweep: tiers x top_k x blocks, 3 questions, 3 runs each, P50 in ms"
 "$program" sweep --synthetic molmoe-1b --device cuda --data samples/questions.jsonl --output_dir "$out" --tier_list low medium high --top_k_list 4 8 12 \
     --num_active_blocks_list 12 16 --num_samples 3 --num_runs_per_sample 3 --max_new_tokens 33 --ignore_eos
-for tier in low medium high; do ls "$out"/*imgsizetier-$tier*.json; done | xargs awk -f samples/table.awk
+"$program" report "$out"
