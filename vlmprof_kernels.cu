@@ -953,7 +953,7 @@ typedef struct vk_nvml {
     int (*power)(void *device, unsigned *milliwatts);
     int (*power_limit)(void *device, unsigned *milliwatts);
     int (*temperature)(void *device, int sensor, unsigned *celsius);
-    int (*shares)(void *device, vk_nvml_shares *percent);
+    int (*shares)(void *device, void *percent); /* vk_nvml_shares */
     int (*reasons)(void *device, unsigned long long *bits);
 } vk_nvml;
 enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };

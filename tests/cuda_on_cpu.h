@@ -2267,10 +2267,10 @@ inline int nvml_temperature(void *device, int sensor, unsigned *celsius) {
     *celsius = (sensor ? 99u : 41u) + (unsigned)nvml_index(device);
     return 0;
 }
-inline int nvml_shares(void *device, NvmlShares *percent) {
+inline int nvml_shares(void *device, void *percent) {
     CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetUtilizationRates");
-    percent->gpu = 73u + (unsigned)nvml_index(device);
-    percent->memory = 12;
+    static_cast<NvmlShares *>(percent)->gpu = 73u + (unsigned)nvml_index(device);
+    static_cast<NvmlShares *>(percent)->memory = 12;
     return 0;
 }
 inline int nvml_reasons(void *, unsigned long long *bits) {
