@@ -3021,6 +3021,7 @@ static void score_add_line(score_job *job, const char *line, size_t bytes, int64
 /* lines end at \n alone: texts may hold other separators */
 static void score_lines(score_job *job) {
     char *line = job->text, *end;
+    if (!job->text_bytes) return; /* then there is no text either */
     for (int64_t number = 1; line < job->text + job->text_bytes; line = end + 1, number++) {
         end = (char *)memchr(line, '\n', (size_t)(job->text + job->text_bytes - line));
         if (!end) end = job->text + job->text_bytes;
