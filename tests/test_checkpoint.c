@@ -15,36 +15,17 @@ static void *failing_realloc(void *old, size_t bytes) { return allocation_fails(
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 #include "check.h"
-#include <dirent.h>
+#include "folder.h"
 
-static char folder[256];
-
-static char *path_of(const char *name) {
-    static char path[4][600];
-    static int turn;
-    char *p = path[turn++ & 3];
-    snprintf(p, sizeof path[0], "%s/%s", folder, name);
-    return p;
-}
-/* leaves an empty folder */
-static void folder_clear(void) {
-    DIR *d = opendir(folder);
-    struct dirent *e;
-    if (!d) return;
-    while ((e = readdir(d)) != NULL)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) remove(path_of(e->d_name));
-    closedir(d);
-}
 static void file_write(const char *name, const void *bytes, size_t count) {
-    FILE *f = fopen(path_of(name), "wb");
-    if (!f || fwrite(bytes, 1, count, f) != count || fclose(f)) { printf("cannot write %s\n", path_of(name)); exit(1); }
+    write_file(in_folder(name), bytes, count);
 }
 /* length field, header, `buffer` bytes 0, 1, 2, ... ; claim: what the length field says, -1 = the truth */
 static void safetensors_write(const char *name, const char *header, size_t header_bytes, int64_t buffer, int64_t claim) {
-    FILE *f = fopen(path_of(name), "wb");
+    FILE *f = fopen(in_folder(name), "wb");
     uint64_t length = claim >= 0 ? (uint64_t)claim : header_bytes;
     int64_t i;
-    if (!f) { printf("cannot write %s\n", path_of(name)); exit(1); }
+    if (!f) { printf("cannot write %s\n", in_folder(name)); exit(1); }
     for (i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
     fwrite(header, 1, header_bytes, f);
     for (i = 0; i < buffer; i++) fputc((int)(i & 255), f);
@@ -500,12 +481,12 @@ static void test_headers(void) {
     for (i = 0; i < sizeof header_cases / sizeof header_cases[0]; i++) {
         const header_case *k = &header_cases[i];
         check_case("safetensors: %s", k->what);
-        folder_clear();
+        make_empty(folder);
         safetensors_write("model.safetensors", k->header, strlen(k->header), k->buffer, -1);
         CHECK_INT(folder_open(NULL, &error), k->code);
         if (k->code != VP_OK) CHECK(strstr(error.text, k->text) != NULL);
     }
-    folder_clear();
+    make_empty(folder);
     check_case("safetensors: NULs as padding");
     safetensors_write("model.safetensors", "{}\0\0\0\0", 6, 0, -1);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
@@ -537,7 +518,7 @@ static void test_find(void) {
     vp_checkpoint *cp = NULL;
     vp_tensor t;
     vp_error error;
-    folder_clear();
+    make_empty(folder);
     check_case("find: types, shapes, unaligned data");
     safetensors_write("model.safetensors", header, sizeof header - 1, 13, -1);
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
@@ -595,7 +576,7 @@ static void test_folders(void) {
     size_t i;
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_case("index: %s", cases[i].what);
-        folder_clear();
+        make_empty(folder);
         safetensors_write("1.safetensors", one, sizeof one - 1, 1, -1);
         safetensors_write("2.safetensors", other, sizeof other - 1, 1, -1);
         file_write("model.safetensors.index.json", cases[i].index, strlen(cases[i].index));
@@ -630,7 +611,7 @@ static void test_folders(void) {
 static void test_folder_errors(void) {
     vp_checkpoint *cp = NULL;
     vp_error error;
-    folder_clear();
+    make_empty(folder);
     check_case("an empty folder");
     CHECK_INT(folder_open(NULL, &error), VP_ERR_NOT_FOUND);
     CHECK(strstr(error.text, "model.safetensors") != NULL);
@@ -638,28 +619,28 @@ static void test_folder_errors(void) {
     file_write("pytorch_model.bin", "x", 1);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
     CHECK(strstr(error.text, "execute code") != NULL && strstr(error.text, "safe_serialization=True") != NULL);
-    folder_clear();
+    make_empty(folder);
     file_write("pytorch_model.bin.index.json", "{}", 2);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
     check_case("OLMo's original format is named");
-    folder_clear();
+    make_empty(folder);
     file_write("config.yaml", "", 0);
     file_write("model.pt", "x", 1);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
     CHECK(strstr(error.text, "OLMo's original training format") != NULL);
     check_case("a folder in place of model.safetensors");
-    CHECK(mkdir(path_of("model.safetensors"), 0700) == 0);
+    CHECK(mkdir(in_folder("model.safetensors"), 0700) == 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
     CHECK(strstr(error.text, "folder") != NULL);
-    folder_clear();
+    make_empty(folder);
     check_case("a pipe in place of model.safetensors is refused without waiting");
-    CHECK(mkfifo(path_of("model.safetensors"), 0600) == 0);
+    CHECK(mkfifo(in_folder("model.safetensors"), 0600) == 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
-    folder_clear();
+    make_empty(folder);
     check_case("no such folder; a file in its place; NULL");
-    CHECK_INT(vp_checkpoint_open(path_of("missing"), NULL, &cp, &error), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_checkpoint_open(in_folder("missing"), NULL, &cp, &error), VP_ERR_NOT_FOUND);
     file_write("file", "x", 1);
-    CHECK_INT(vp_checkpoint_open(path_of("file"), NULL, &cp, &error), VP_ERR_READ);
+    CHECK_INT(vp_checkpoint_open(in_folder("file"), NULL, &cp, &error), VP_ERR_READ);
     CHECK_INT(vp_checkpoint_open(NULL, NULL, &cp, &error), VP_ERR_RANGE);
     CHECK_INT(vp_checkpoint_open(folder, NULL, NULL, &error), VP_ERR_RANGE);
     CHECK(cp == NULL);
@@ -670,9 +651,9 @@ static void test_folder_errors(void) {
         size_t bytes;
         check_case("unreadable files are VP_ERR_READ");
         safetensors_write("model.safetensors", "{}", 2, 0, -1);
-        CHECK(chmod(path_of("model.safetensors"), 0) == 0);
+        CHECK(chmod(in_folder("model.safetensors"), 0) == 0);
         CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
-        CHECK_INT(vp_file_read(path_of("model.safetensors"), 100, &text, &bytes, &error), VP_ERR_READ);
+        CHECK_INT(vp_file_read(in_folder("model.safetensors"), 100, &text, &bytes, &error), VP_ERR_READ);
     }
 }
 
@@ -704,7 +685,7 @@ static void model_write(const vp_model_config *c, int fault) {
     }
     p[-1] = '}';
     length = (uint64_t)(p - header);
-    f = fopen(path_of("model.safetensors"), "wb");
+    f = fopen(in_folder("model.safetensors"), "wb");
     if (!f) exit(1);
     for (i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
     fwrite(header, 1, (size_t)length, f);
@@ -732,7 +713,7 @@ static void test_model_faults(void) {
     vp_model_config_preset("tiny", &c);
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_case("names and shapes against the config, fault %d", cases[i].fault);
-        folder_clear();
+        make_empty(folder);
         model_write(&c, cases[i].fault);
         CHECK_INT(folder_open(&c, &error), cases[i].code);
         if (cases[i].code != VP_OK && !CHECK(strstr(error.text, cases[i].text) != NULL)) printf("  (%s)\n", error.text);
@@ -759,14 +740,14 @@ static void test_original_format(void) {
     vp_model_config_preset("tiny", &c);
     for (i = 0; i < sizeof headers / sizeof headers[0]; i++) {
         check_case("OLMo's original tensor names, %d", (int)i);
-        folder_clear();
+        make_empty(folder);
         safetensors_write("model.safetensors", headers[i], strlen(headers[i]), 8, -1);
         CHECK_INT(folder_open(&c, &error), VP_ERR_UNSUPPORTED);
         CHECK(strstr(error.text, "OLMo's original training format") && strstr(error.text, "w2 transposed"));
         CHECK_INT(folder_open(NULL, &error), VP_OK);
     }
     check_case("other foreign names are only listed");
-    folder_clear();
+    make_empty(folder);
     safetensors_write("model.safetensors", "{" TENSOR("visual.x", "F32", "2", "0", "8") "}", strlen("{" TENSOR("visual.x", "F32", "2", "0", "8") "}"), 8, -1);
     CHECK_INT(folder_open(&c, &error), VP_ERR_MISMATCH);
     CHECK(strstr(error.text, "1 extra: visual.x [2]") != NULL);
@@ -804,7 +785,7 @@ static void test_packed(void) {
     packed.model_hash = vp_model_hash(&c);
     packed.weights_bytes = PACKED_BYTES;
     packed.panel_columns = 32;
-    folder_clear();
+    make_empty(folder);
     packed_write(&packed, -1, 0);
     check_case("packed: opens with and without a config; nothing but the weights is found");
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
@@ -849,7 +830,7 @@ static void test_packed(void) {
     c.expert_dim--;
     safetensors_write("model.safetensors", "{}", 2, 0, -1);
     packed_refused("safetensors beside it", &c, VP_ERR_MISMATCH, "beside model.packed");
-    remove(path_of(VP_PACKED_FILE));
+    remove(in_folder(VP_PACKED_FILE));
     check_case("packed: safetensors hold none");
     cp = NULL;
     memset(&got, 0x55, sizeof got);
@@ -896,7 +877,7 @@ static void test_advise(void) {
     vp_error error;
     int64_t before, read_all, after;
     uint64_t sum_a, sum_b;
-    folder_clear();
+    make_empty(folder);
     safetensors_write("model.safetensors", header, sizeof header - 1, 33554434, -1);
     check_case("what was read leaves memory, and comes back unchanged");
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
@@ -967,17 +948,17 @@ static void test_file_read(void) {
     char *text = NULL, *big;
     size_t bytes = 0, i;
     vp_error error;
-    folder_clear();
+    make_empty(folder);
     check_case("a file, an empty file, the limit");
     file_write("five", "a\0b\nc", 5);
-    CHECK_INT(vp_file_read(path_of("five"), 5, &text, &bytes, &error), VP_OK);
+    CHECK_INT(vp_file_read(in_folder("five"), 5, &text, &bytes, &error), VP_OK);
     CHECK(bytes == 5 && !memcmp(text, "a\0b\nc", 6));
     free(text);
     text = NULL;
-    CHECK_INT(vp_file_read(path_of("five"), 4, &text, &bytes, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_file_read(in_folder("five"), 4, &text, &bytes, &error), VP_ERR_RANGE);
     CHECK(text == NULL);
     file_write("empty", "", 0);
-    CHECK_INT(vp_file_read(path_of("empty"), 0, &text, &bytes, &error), VP_OK);
+    CHECK_INT(vp_file_read(in_folder("empty"), 0, &text, &bytes, &error), VP_OK);
     CHECK(bytes == 0 && text && text[0] == 0);
     free(text);
     text = NULL;
@@ -988,17 +969,17 @@ static void test_file_read(void) {
     if (!big) exit(1);
     for (i = 0; i < 300000; i++) big[i] = (char)(i * 7 + i / 251);
     file_write("big", big, 300000);
-    CHECK_INT(vp_file_read(path_of("big"), SIZE_MAX, &text, &bytes, &error), VP_OK);
+    CHECK_INT(vp_file_read(in_folder("big"), SIZE_MAX, &text, &bytes, &error), VP_OK);
     CHECK(bytes == 300000 && !memcmp(text, big, 300000) && text[300000] == 0);
     free(text);
     free(big);
     text = NULL;
     check_case("missing files and folders");
-    CHECK_INT(vp_file_read(path_of("missing"), 10, &text, &bytes, &error), VP_ERR_NOT_FOUND);
-    CHECK_INT(vp_file_read(path_of("five/x"), 10, &text, &bytes, &error), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_file_read(in_folder("missing"), 10, &text, &bytes, &error), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_file_read(in_folder("five/x"), 10, &text, &bytes, &error), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_file_read(folder, 10, &text, &bytes, &error), VP_ERR_READ);
     CHECK_INT(vp_file_read(NULL, 10, &text, &bytes, &error), VP_ERR_RANGE);
-    CHECK_INT(vp_file_read(path_of("five"), 10, &text, &bytes, NULL), VP_OK);
+    CHECK_INT(vp_file_read(in_folder("five"), 10, &text, &bytes, NULL), VP_OK);
     free(text);
 }
 
@@ -1013,7 +994,7 @@ static void test_memory(void) {
     size_t bytes;
     int i, failures[3] = {0, 0, 0}, wrong = 0;
     vp_result result;
-    folder_clear();
+    make_empty(folder);
     check_case("out of memory at every allocation");
     safetensors_write("1.safetensors", one, sizeof one - 1, 1, -1);
     safetensors_write("2.safetensors", other, sizeof other - 1, 1, -1);
@@ -1034,7 +1015,7 @@ static void test_memory(void) {
     }
     for (i = 0, result = VP_ERR_MEMORY; i < 100 && result != VP_OK; i++) {
         allocations_left = i;
-        result = vp_file_read(path_of("1.safetensors"), 1000, &text, &bytes, &error);
+        result = vp_file_read(in_folder("1.safetensors"), 1000, &text, &bytes, &error);
         failures[2] += result != VP_OK;
         wrong += result != VP_OK && result != VP_ERR_MEMORY;
     }
@@ -1045,9 +1026,7 @@ static void test_memory(void) {
 }
 
 int main(void) {
-    const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/vlmprof-test-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
-    if (!mkdtemp(folder)) { printf("no temporary folder\n"); return 1; }
+    if (!folder_make("checkpoint")) return 1;
     test_conversions();
     test_config();
     test_presets();
@@ -1063,8 +1042,7 @@ int main(void) {
     test_golden_models();
     test_file_read();
     test_memory();
-    folder_clear();
-    rmdir(folder);
+    remove_folder(folder);
     free(config_text);
     free(preprocessor_text);
     return check_done("test_checkpoint");

@@ -7,8 +7,8 @@
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 #include "check.h"
+#include "folder.h"
 #include "scan.h"
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -16,34 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[256]; /* everything the tests write */
 static const char *program = "./vlmprof";
 
-static const char *in_folder(const char *name) {
-    static char paths[8][512];
-    static int turn;
-    char *p = paths[turn++ & 7];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
-static void write_file(const char *path, const void *data, size_t bytes) {
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(data, 1, bytes, f) != bytes) CHECK(!"a test file can be written");
-    if (f) fclose(f);
-}
-static void write_text(const char *path, const char *text) { write_file(path, text, strlen(text)); }
-static void remove_folder(const char *path) {
-    DIR *d = opendir(path);
-    struct dirent *e;
-    char name[1024];
-    while (d && (e = readdir(d)) != NULL) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (unlink(name)) remove_folder(name);
-    }
-    if (d) closedir(d);
-    rmdir(path);
-}
 static void pause_ms(long ms) {
     struct timespec t;
     t.tv_sec = ms / 1000;
@@ -1936,9 +1910,7 @@ static void test_sweep_metrics(void) {
 }
 
 int main(void) {
-    const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/vlmprof-cli-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
-    if (!mkdtemp(folder)) { perror(folder); return 1; }
+    if (!folder_make("cli")) return 1;
     if (getenv("PROGRAM")) program = getenv("PROGRAM");
     test_info(); /* first: it says whether there is a GPU */
     test_usage();

@@ -7,29 +7,13 @@
 #include "../vlmprof_kernels.cu"
 
 #include "check.h"
+#include "folder.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 enum { PROMPT = 24, IMAGE_AT = 2, NEW = 4, PATCHES = 576, VALUES = 588, WINDOWS = 144, LOGITS_MAX = 1024, BLOCKS_MAX = 8 };
 
-static char folder[300];
-
-static const char *in_folder(const char *name) {
-    static char path[4][600];
-    static int turn;
-    char *p = path[turn++ & 3];
-    snprintf(p, sizeof path[0], "%s/%s", folder, name);
-    return p;
-}
-static void folder_clear(void) {
-    DIR *d = opendir(folder);
-    struct dirent *e;
-    while (d && (e = readdir(d)) != NULL)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) remove(in_folder(e->d_name));
-    if (d) closedir(d);
-}
 static int there(const char *name) { return access(in_folder(name), F_OK) == 0; }
 
 /* ------------------------------------------------------------------------------------------------------------ requests */
@@ -99,7 +83,7 @@ static vp_convert_options convert_of(const vp_model_config *c, const vp_checkpoi
 }
 static void convert(const vp_convert_options *o) {
     vp_error error;
-    folder_clear();
+    make_empty(folder);
     if (!CHECK_INT(vp_engine_convert(o, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
 }
 static int open_golden(const char *name, vp_model_config *c, vp_checkpoint **cp) {
@@ -307,7 +291,7 @@ static void test_errors(const vp_model_config *c, const vp_checkpoint *cp) {
     vp_model_config other = *c;
     struct rlimit limit, old;
     int calls = 0;
-    folder_clear();
+    make_empty(folder);
     o = good; o.config = NULL; refused("no config", &o, VP_ERR_RANGE, "convert");
     o = good; o.directory = NULL; refused("no folder", &o, VP_ERR_RANGE, "convert");
     o = good; o.threads = -1; refused("threads -1", &o, VP_ERR_RANGE, "convert options");
@@ -345,11 +329,9 @@ static void test_errors(const vp_model_config *c, const vp_checkpoint *cp) {
 }
 
 int main(void) {
-    const char *base = getenv("TMPDIR");
     vp_model_config a, b, tiny;
     vp_checkpoint *cp_a = NULL, *cp_b = NULL;
-    snprintf(folder, sizeof folder, "%s/vlmprof-convert-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
-    if (!mkdtemp(folder)) { printf("no temporary folder\n"); return 1; }
+    if (!folder_make("convert")) return 1;
     pixels = (float *)malloc(PATCHES * VALUES * sizeof(float));
     masks = (float *)malloc(PATCHES * sizeof(float));
     if (!pixels || !masks) return 1;
@@ -367,8 +349,7 @@ int main(void) {
     if (open_golden("tiny-b", &b, &cp_b)) test_forms("tiny-b, F32 and BF16 in two files", &b, cp_b, 0);
     vp_checkpoint_close(cp_a);
     vp_checkpoint_close(cp_b);
-    folder_clear();
-    rmdir(folder);
+    remove_folder(folder);
     free(pixels);
     free(masks);
     return check_done("test_convert");

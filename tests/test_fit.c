@@ -6,63 +6,8 @@
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 #include "check.h"
-#include <dirent.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "program.h"
 
-static char folder[256]; /* everything the tests write */
-static const char *program = "./vlmprof";
-
-static const char *in_folder(const char *name) {
-    static char paths[8][512];
-    static int turn;
-    char *p = paths[turn++ & 7];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
-static void write_text(const char *path, const char *text) {
-    FILE *f = fopen(path, "wb");
-    if (!f || fputs(text, f) < 0) CHECK(!"a test file can be written");
-    if (f) fclose(f);
-}
-static void remove_folder(const char *path) {
-    DIR *d = opendir(path);
-    struct dirent *e;
-    char name[1024];
-    while (d && (e = readdir(d)) != NULL) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (unlink(name)) remove_folder(name);
-    }
-    if (d) closedir(d);
-    rmdir(path);
-}
-static void make_empty(const char *path) {
-    remove_folder(path);
-    if (mkdir(path, 0777)) CHECK(!"a test folder can be made");
-}
-
-/* ---- running the program; %F in a command stands for the test folder */
-static struct { int code; char *out, *err; } last;
-static int run(const char *command) {
-    char line[4096];
-    size_t used = (size_t)snprintf(line, sizeof line, "%s ", program);
-    int status;
-    for (const char *p = command; *p && used < sizeof line - 900; p++) {
-        if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, "%s", folder); p++; }
-        else line[used++] = *p;
-    }
-    snprintf(line + used, sizeof line - used, " >%s/stdout 2>%s/stderr </dev/null", folder, folder);
-    status = system(line);
-    free(last.out);
-    free(last.err);
-    last.out = check_read(in_folder("stdout"), NULL);
-    last.err = check_read(in_folder("stderr"), NULL);
-    if (!last.out) last.out = (char *)calloc(1, 1);
-    if (!last.err) last.err = (char *)calloc(1, 1);
-    last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return last.code;
-}
 /* exit code, one line on stderr that holds `word`, nothing on stdout */
 static void check_refused(int code, const char *word) {
     int lines = 0;
@@ -196,7 +141,7 @@ static void test_recovery(void) {
     int inside = 0, count = 0;
     check_case("known costs are found within their intervals");
     write_sweep("a", "machine A", 7, 1, 0, CONFIGS, 0);
-    CHECK_INT(run("fit %F/a -o %F/model.json --output_dir %F/out --json"), 0);
+    CHECK_INT(run("fit %%F/a -o %%F/model.json --output_dir %%F/out --json"), 0);
     CHECK_TEXT(last.err, "");
     parse(last.out);
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++)
@@ -295,7 +240,7 @@ static void test_held_out(void) {
 static void test_predictions(void) {
     double low, high;
     check_case("a prediction is the file's coefficients times the request");
-    CHECK_INT(run("predict %F/model.json --views 5 --vision_tokens 516 --text_tokens 20 --sequence 560 --top_k 2 --num_active_blocks 4 --output_tokens 10 --json"), 0);
+    CHECK_INT(run("predict %%F/model.json --views 5 --vision_tokens 516 --text_tokens 20 --sequence 560 --top_k 2 --num_active_blocks 4 --output_tokens 10 --json"), 0);
     parse(last.out);
     CHECK_INT(document.json.nodes[node_at("warnings")].count, 0);
     CHECK_NEAR(number_at("predictions.0.vision.ms"), 2 + 3 * 5 + 0.004 * 516, 0.3);
@@ -307,7 +252,7 @@ static void test_predictions(void) {
     CHECK_NEAR((high - low) / 2 / number_at("predictions.0.vision.ms"), 1.96 * SCATTER, 0.006);
     check_case("intervals hold what the same machine measures next");
     write_sweep("b", "machine A", 8, 1, 0, CONFIGS, 0);
-    CHECK_INT(run("predict %F/model.json --data %F/b --json --budget_ms 50"), 0);
+    CHECK_INT(run("predict %%F/model.json --data %%F/b --json --budget_ms 50"), 0);
     parse(last.out);
     for (int s = 0; s <= VP_LATENCY_STAGE_COUNT; s++) {
         const char *name = s == VP_LATENCY_STAGE_COUNT ? "total" : vp_latency_stage_name((vp_latency_stage)s);
@@ -324,7 +269,7 @@ static void test_predictions(void) {
         CHECK(number_at("guardrail.budgets.4.false_reject_rate") < 0.1);
     }
     check_case("sizes go through the tiler");
-    CHECK_INT(run("predict %F/model.json --tier medium 640x480 100x100 --top_k 1 --num_active_blocks 2 --output_tokens 1 --text_tokens 30 --json"), 0);
+    CHECK_INT(run("predict %%F/model.json --tier medium 640x480 100x100 --top_k 1 --num_active_blocks 2 --output_tokens 1 --text_tokens 30 --json"), 0);
     parse(last.out);
     CHECK_INT((int)number_at("predictions.0.views"), 7); /* 2 x 3 crops and the global view */
     CHECK_INT((int)number_at("predictions.0.vision_tokens"), 704);
@@ -332,28 +277,28 @@ static void test_predictions(void) {
     CHECK_INT((int)number_at("predictions.1.views"), 5);
     CHECK(node_at("predictions.0.decode") != VP_JSON_NONE && !isfinite(number_at("predictions.0.decode.ms")));
     check_case("a budget's verdict");
-    CHECK_INT(run("predict %F/model.json --views 0 --budget_ms 1000"), 0);
+    CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1000"), 0);
     CHECK(strstr(last.out, "budget 1000.000 ms: holds, with probability 1.000") != NULL);
-    CHECK_INT(run("predict %F/model.json --views 0 --budget_ms 1"), 0);
+    CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1"), 0);
     CHECK(strstr(last.out, "exceeds, with probability 0.000") != NULL);
     check_case("outside of the data is told");
-    CHECK_INT(run("predict %F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
+    CHECK_INT(run("predict %%F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
     CHECK(strstr(last.out, "extrapolation: top_k 8 is outside of 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
     CHECK(strstr(last.out, "extrapolation: num_active_blocks") == NULL);
     check_case("the file of E3 is the same model; a result folder may hold models");
-    CHECK_INT(run("predict %F/out/e3_latency_estimator.json --views 0"), 0);
-    CHECK_INT(run("fit %F/b -o %F/b/model.json"), 0);
-    CHECK_INT(run("fit %F/b --features seed -o %F/seed.json"), 0);
+    CHECK_INT(run("predict %%F/out/e3_latency_estimator.json --views 0"), 0);
+    CHECK_INT(run("fit %%F/b -o %%F/b/model.json"), 0);
+    CHECK_INT(run("fit %%F/b --features seed -o %%F/seed.json"), 0);
     CHECK(strstr(last.out, "no result file") == NULL);
-    CHECK_INT(run("predict %F/seed.json --tier low 640x480"), 0);
+    CHECK_INT(run("predict %%F/seed.json --tier low 640x480"), 0);
 }
 
 static void test_recalibration(void) {
     check_case("another machine, by a line a stage");
     write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
-    CHECK_INT(run("predict %F/model.json --data %F/c"), 0);
+    CHECK_INT(run("predict %%F/model.json --data %%F/c"), 0);
     CHECK(strstr(last.out, "the model is of machine A, these files of machine B") != NULL);
-    CHECK_INT(run("predict %F/model.json --recalibrate %F/c -n 50 -o %F/c.json --json"), 0);
+    CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 50 -o %%F/c.json --json"), 0);
     parse(last.out);
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) CHECK_NEAR(number_at("stages.%s.affine.slope", vp_latency_stage_name((vp_latency_stage)s)), 1.7, 0.15);
     CHECK_INT((int)number_at("recalibration.measurements"), 50);
@@ -361,13 +306,13 @@ static void test_recalibration(void) {
     CHECK(number_at("recalibration.after.errors.total.mape_percent") < 3);
     CHECK(number_at("recalibration.learning_curve.prefill.0.mape_percent") > number_at("recalibration.learning_curve.prefill.3.mape_percent"));
     CHECK_INT((int)number_at("recalibration.learning_curve.prefill.3.measurements"), 100);
-    CHECK_INT(run("predict %F/c.json --data %F/c --json"), 0);
+    CHECK_INT(run("predict %%F/c.json --data %%F/c --json"), 0);
     parse(last.out);
     CHECK(number_at("measured.errors.total.mape_percent") < 3);
     check_case("a request too small for the line is told");
     write_sweep("short", "machine C", 12, 1, -0.4, CONFIGS, 0);
-    CHECK_INT(run("predict %F/model.json --recalibrate %F/short -n 100 -o %F/short.json"), 0);
-    CHECK_INT(run("predict %F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
+    CHECK_INT(run("predict %%F/model.json --recalibrate %%F/short -n 100 -o %%F/short.json"), 0);
+    CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
     CHECK(strstr(last.out, "other: below 0 ms") == NULL);
     {
         char *text = check_read(in_folder("short.json"), NULL);
@@ -377,11 +322,11 @@ static void test_recalibration(void) {
         if (text) write_text(in_folder("short.json"), text);
         free(text);
     }
-    CHECK_INT(run("predict %F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
+    CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
     CHECK(strstr(last.out, "other: below 0 ms in 1 of 1 requests: they are too small for the line") != NULL);
     check_case("the same seed draws the same measurements");
-    CHECK_INT(run("predict %F/model.json --recalibrate %F/c -n 10 -o %F/d.json --seed 3"), 0);
-    CHECK_INT(run("predict %F/model.json --recalibrate %F/c -n 10 -o %F/e.json --seed 3"), 0);
+    CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/d.json --seed 3"), 0);
+    CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/e.json --seed 3"), 0);
     {
         char *d = check_read(in_folder("d.json"), NULL), *e = check_read(in_folder("e.json"), NULL), *c = check_read(in_folder("c.json"), NULL);
         CHECK(d && e && c && !strcmp(d, e) && strcmp(d, c));
@@ -391,10 +336,10 @@ static void test_recalibration(void) {
     }
     check_case("measurements that are all alike give no line");
     write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
-    run("predict %F/model.json --recalibrate %F/same -n 10 -o %F/f.json");
+    run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json");
     check_refused(3, "line");
     CHECK(access(in_folder("f.json"), F_OK) != 0);
-    run("predict %F/model.json --recalibrate %F/same -n 15 -o %F/f.json");
+    run("predict %%F/model.json --recalibrate %%F/same -n 15 -o %%F/f.json");
     check_refused(2, "holds 14");
 }
 
@@ -407,7 +352,7 @@ static void damage(const char *whole, const char *from, const char *to, const ch
     if (at && text) {
         sprintf(text, "%.*s%s%s", (int)(at - whole), whole, to, at + strlen(from));
         write_text(in_folder("bad.json"), text);
-        run("predict %F/bad.json --views 0");
+        run("predict %%F/bad.json --views 0");
         check_refused(3, word);
         CHECK(strstr(last.err, "bad.json") != NULL);
     }
@@ -444,7 +389,7 @@ static void test_damaged(void) {
         memcpy(cut, whole, n);
         cut[n] = 0;
         write_text(in_folder("bad.json"), cut);
-        run("predict %F/bad.json --views 0");
+        run("predict %%F/bad.json --views 0");
         check_refused(3, "bad.json");
         refused++;
     }
@@ -452,9 +397,9 @@ static void test_damaged(void) {
     free(cut);
     free(whole);
     check_case("no model at all");
-    run("predict %F/none.json --views 0");
+    run("predict %%F/none.json --views 0");
     check_refused(3, "none.json");
-    run("predict %F --views 0");
+    run("predict %%F --views 0");
     check_refused(3, "");
 }
 
@@ -462,48 +407,48 @@ static void test_usage(void) {
     check_case("usage");
     run("fit");
     check_refused(2, "give folders");
-    run("fit %F/a %F/c");
+    run("fit %%F/a %%F/c");
     check_refused(2, "differ in their device");
-    run("fit %F/none");
+    run("fit %%F/none");
     check_refused(3, "none");
-    run("fit %F/a -o %F/no/such/model.json");
+    run("fit %%F/a -o %%F/no/such/model.json");
     check_refused(5, "cannot be written");
-    run("fit %F/a --num_experts 2");
+    run("fit %%F/a --num_experts 2");
     check_refused(3, "more than the model's 2 experts");
     run("predict");
     check_refused(2, "give a model");
-    run("predict %F/model.json");
+    run("predict %%F/model.json");
     check_refused(2, "say what the request is");
-    run("predict %F/model.json --views 3");
+    run("predict %%F/model.json --views 3");
     check_refused(2, "needs --vision_tokens");
-    run("predict %F/model.json --views 3 --vision_tokens 300 --sequence 200");
+    run("predict %%F/model.json --views 3 --vision_tokens 300 --sequence 200");
     check_refused(2, "do not fit");
-    run("predict %F/model.json --views 0 --top_k 65");
+    run("predict %%F/model.json --views 0 --top_k 65");
     check_refused(2, "--top_k");
-    run("predict %F/model.json 640 --tier low");
+    run("predict %%F/model.json 640 --tier low");
     check_refused(2, "640x480");
-    run("predict %F/model.json 640x480 --views 3");
+    run("predict %%F/model.json 640x480 --views 3");
     check_refused(2, "without a size");
-    run("predict %F/model.json --views 0 --tier low");
+    run("predict %%F/model.json --views 0 --tier low");
     check_refused(2, "for sizes");
-    run("predict %F/model.json --data %F/a --top_k 2");
+    run("predict %%F/model.json --data %%F/a --top_k 2");
     check_refused(2, "--top_k is for a request");
-    run("predict %F/model.json --data %F/a --recalibrate %F/c -o x");
+    run("predict %%F/model.json --data %%F/a --recalibrate %%F/c -o x");
     check_refused(2, "exclude each other");
-    run("predict %F/model.json --recalibrate %F/c");
+    run("predict %%F/model.json --recalibrate %%F/c");
     check_refused(2, "needs -o");
-    run("predict %F/model.json --views 0 -n 10");
+    run("predict %%F/model.json --views 0 -n 10");
     check_refused(2, "--recalibrate");
     check_case("one configuration alone is told");
     write_sweep("one", "machine A", 11, 1, 0, 1, 0);
-    CHECK_INT(run("fit %F/one"), 0);
+    CHECK_INT(run("fit %%F/one"), 0);
     CHECK(strstr(last.out, "one configuration alone") && strstr(last.out, "these data cannot tell"));
     check_case("times of stages that were not taken");
     make_empty(in_folder("off"));
     write_text(in_folder("off/t_imgsizetier-low_crops2_topk4_blocks12.json"),
                "{\"schema\": \"vlmprof-sweep-2\", \"timing\": \"off\", \"tier\": \"low\", \"top_k\": 4, \"num_active_blocks\": 12,"
                "\"per_sample_results\": [{\"sample_id\": 1, \"status\": \"ok\", \"T_total\": 5, \"output_tokens\": 3}]}");
-    run("fit %F/off");
+    run("fit %%F/off");
     check_refused(3, "--timing off");
     check_case("the experiments' own files: a decode of 0 ms is none");
     write_text(in_folder("off/t_imgsizetier-low_crops2_topk4_blocks12.json"),
@@ -512,25 +457,20 @@ static void test_usage(void) {
                " \"output_tokens\": 3, \"T_vision_total\": 12, \"T_LLM_prefill\": 99, \"T_LLM_decode\": 0, \"T_total\": 120},"
                "{\"sample_id\": 2, \"actual_num_crops\": 1, \"actual_vision_tokens\": 288, \"actual_text_tokens\": 20, \"total_sequence_length\": 324,"
                " \"output_tokens\": 3, \"T_vision_total\": 10, \"T_LLM_prefill\": 80, \"T_LLM_decode\": 60, \"T_total\": 155}]}");
-    CHECK_INT(run("fit %F/off -o %F/off.json"), 0);
+    CHECK_INT(run("fit %%F/off -o %%F/off.json"), 0);
     CHECK(strstr(last.out, "64 assumed") && strstr(last.out, "1 stage times of 0 ms or less left out"));
-    CHECK_INT(run("predict %F/off.json --tier low 640x480"), 0);
+    CHECK_INT(run("predict %%F/off.json --tier low 640x480"), 0);
 }
 
 int main(void) {
-    char name[] = "/tmp/vlmprof-fit-XXXXXX";
-    if (getenv("PROGRAM")) program = getenv("PROGRAM");
-    if (!mkdtemp(name)) return 1;
-    snprintf(folder, sizeof folder, "%s", name);
+    if (!program_begin("fit")) return 1;
     test_recovery();
     test_held_out();
     test_predictions();
     test_recalibration();
     test_damaged();
     test_usage();
-    remove_folder(folder);
-    free(last.out);
-    free(last.err);
+    program_end();
     free(document.text);
     free(document.nodes);
     return check_done("test_fit");

@@ -4,58 +4,8 @@
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
-#include <dirent.h>
+#include "program.h"
 #include <math.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static char folder[256]; /* everything the tests write */
-static const char *program = "./vlmprof";
-
-static const char *in_folder(const char *name) {
-    static char paths[8][512];
-    static int turn;
-    char *p = paths[turn++ & 7];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
-static void remove_folder(const char *path) {
-    DIR *d = opendir(path);
-    struct dirent *e;
-    char name[1024];
-    while (d && (e = readdir(d)) != NULL) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (unlink(name)) remove_folder(name);
-    }
-    if (d) closedir(d);
-    rmdir(path);
-}
-static void make_empty(const char *path) {
-    remove_folder(path);
-    if (mkdir(path, 0777)) CHECK(!"a test folder can be made");
-}
-/* Exit code; the page is in page, stderr in errors. %F in a command stands for the test folder. */
-static char *page, *errors;
-static int run(const char *command) {
-    char line[4096];
-    size_t used = (size_t)snprintf(line, sizeof line, "%s ", program);
-    int status;
-    for (const char *p = command; *p && used < sizeof line - 600; p++) {
-        if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, "%s", folder); p++; }
-        else line[used++] = *p;
-    }
-    snprintf(line + used, sizeof line - used, " >%s/stdout 2>%s/stderr </dev/null", folder, folder);
-    status = system(line);
-    free(page);
-    free(errors);
-    page = check_read(in_folder("stdout"), NULL);
-    errors = check_read(in_folder("stderr"), NULL);
-    if (!page) page = (char *)calloc(1, 1);
-    if (!errors) errors = (char *)calloc(1, 1);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 /* ---- sweeps */
 typedef struct sweep { const char *name, *task, *model; int sizes, top_ks, blocks, samples, has_stages; } sweep; /* task, model: as JSON */
@@ -195,9 +145,9 @@ static const char *check_page(const char *text) {
         }
         p = end + 1;
         if (!closes && (!strcmp(name, "script") || !strcmp(name, "style"))) { /* theirs is no markup */
-            char last[32];
-            snprintf(last, sizeof last, "</%s>", name);
-            p = strstr(p, last);
+            char closing[64];
+            snprintf(closing, sizeof last, "</%s>", name);
+            p = strstr(p, closing);
             if (!p) return "a script or style without an end";
         }
     }
@@ -209,11 +159,12 @@ static size_t count_of(const char *text, const char *word) {
     return count;
 }
 static void check_good(void) {
-    const char *wrong = check_page(page);
+    const char *wrong = check_page(last.out);
     check_note(!wrong, __FILE__, __LINE__, "the page has %s", wrong ? wrong : "");
-    CHECK_INT(count_of(page, "<script>"), 1);
-    CHECK(!strstr(page, "http://") && !strstr(page, "https://") && !strstr(page, "@import") && !strstr(page, "url(h") && !strstr(page, " nan") && !strstr(page, ">nan"));
-    CHECK(strstr(page, "default-src 'none'") && strstr(page, "prefers-color-scheme:dark") && strstr(page, "@media print"));
+    CHECK_INT(count_of(last.out, "<script>"), 1);
+    CHECK(!strstr(last.out, "http://") && !strstr(last.out, "https://") && !strstr(last.out, "@import") && !strstr(last.out, "url(h")
+          && !strstr(last.out, " nan") && !strstr(last.out, ">nan"));
+    CHECK(strstr(last.out, "default-src 'none'") && strstr(last.out, "prefers-color-scheme:dark") && strstr(last.out, "@media print"));
 }
 
 /* ---- tests */
@@ -238,54 +189,54 @@ static void test_small(void) {
     check_case("12 configurations: all plots, warnings first, a table row each");
     make_empty(in_folder("small"));
     write_sweep(&small);
-    CHECK_INT(run("report %F/small --html"), 0);
+    CHECK_INT(run("report %%F/small --html"), 0);
     check_good();
-    CHECK(strstr(page, "id=\"warnings\"") && strstr(page, "id=\"warnings\"") < strstr(page, "id=\"source\"")
-          && strstr(page, "id=\"source\"") < strstr(page, "id=\"e1\""));
-    CHECK_INT(count_of(page, "<tr><th scope=\"row\""), 12);
-    CHECK(strstr(page, "only 20 samples") && strstr(page, "T_LLM_prefill against") && strstr(page, "Roofline") && strstr(page, "on the Pareto front")
-          && strstr(page, "Accuracy by top_k") && strstr(page, "Latency by image size and blocks") && strstr(page, "decode: mean error"));
-    CHECK(strstr(page, "<title>288 tokens k1 b2") != NULL);
-    CHECK_INT(count_of(page, "<svg"), count_of(page, "</svg>"));
+    CHECK(strstr(last.out, "id=\"warnings\"") && strstr(last.out, "id=\"warnings\"") < strstr(last.out, "id=\"source\"")
+          && strstr(last.out, "id=\"source\"") < strstr(last.out, "id=\"e1\""));
+    CHECK_INT(count_of(last.out, "<tr><th scope=\"row\""), 12);
+    CHECK(strstr(last.out, "only 20 samples") && strstr(last.out, "T_LLM_prefill against") && strstr(last.out, "Roofline") && strstr(last.out, "on the Pareto front")
+          && strstr(last.out, "Accuracy by top_k") && strstr(last.out, "Latency by image size and blocks") && strstr(last.out, "decode: mean error"));
+    CHECK(strstr(last.out, "<title>288 tokens k1 b2") != NULL);
+    CHECK_INT(count_of(last.out, "<svg"), count_of(last.out, "</svg>"));
     check_case("into a file, and among all reports");
-    file = page;
-    page = NULL;
-    CHECK_INT(run("report %F/small --html=%F/page.html"), 0);
-    CHECK_TEXT(page, "");
-    free(page);
-    page = check_read(in_folder("page.html"), NULL);
-    CHECK(page && !strcmp(page, file));
-    CHECK_INT(run("report %F/small --output_dir %F/answers"), 0);
-    free(page);
-    page = check_read(in_folder("answers/report.html"), NULL);
-    CHECK(page && !strcmp(page, file));
+    file = last.out;
+    last.out = NULL;
+    CHECK_INT(run("report %%F/small --html=%%F/page.html"), 0);
+    CHECK_TEXT(last.out, "");
+    free(last.out);
+    last.out = check_read(in_folder("page.html"), NULL);
+    CHECK(last.out && !strcmp(last.out, file));
+    CHECK_INT(run("report %%F/small --output_dir %%F/answers"), 0);
+    free(last.out);
+    last.out = check_read(in_folder("answers/report.html"), NULL);
+    CHECK(last.out && !strcmp(last.out, file));
     free(file);
     check_case("what cannot be");
-    CHECK_INT(run("report %F/small --html --csv"), 2);
-    CHECK_INT(run("report %F/small --html=%F/none/page.html"), 5);
-    CHECK(strstr(errors, "page.html") != NULL);
+    CHECK_INT(run("report %%F/small --html --csv"), 2);
+    CHECK_INT(run("report %%F/small --html=%%F/none/page.html"), 5);
+    CHECK(strstr(last.err, "page.html") != NULL);
 }
 static void test_large(void) {
     static const sweep large = {"large", "vqa", "tiny", 7, 6, 8, 12, 1};
     check_case("336 configurations: under 2 MB");
     make_empty(in_folder("large"));
     write_sweep(&large);
-    CHECK_INT(run("report %F/large --html --resamples 50"), 0);
+    CHECK_INT(run("report %%F/large --html --resamples 50"), 0);
     check_good();
-    CHECK(strlen(page) > 300000 && strlen(page) < 2000000);
-    CHECK_INT(count_of(page, "<tr><th scope=\"row\""), 336);
-    CHECK(strstr(page, "All configurations, from fastest to slowest") != NULL);
+    CHECK(strlen(last.out) > 300000 && strlen(last.out) < 2000000);
+    CHECK_INT(count_of(last.out, "<tr><th scope=\"row\""), 336);
+    CHECK(strstr(last.out, "All configurations, from fastest to slowest") != NULL);
 }
 static void test_hostile(void) {
     static const sweep hostile = {"hostile", "a\\\"'><script>alert(1)</script>&amp;", "<img src=x onerror=alert(2)>\\u202e\\u0007</title></style>", 1, 2, 2, 9, 1};
     check_case("names that are markup stay text");
     make_empty(in_folder("hostile"));
     write_sweep(&hostile);
-    CHECK_INT(run("report %F/hostile --html"), 0);
+    CHECK_INT(run("report %%F/hostile --html"), 0);
     check_good();
-    CHECK(strstr(page, "a&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;") != NULL);
-    CHECK(strstr(page, "&lt;img src=x onerror=alert(2)&gt;") != NULL);
-    CHECK(!strstr(page, "\xE2\x80\xAE") && !strchr(page, 7)); /* nothing turns the reading direction */
+    CHECK(strstr(last.out, "a&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;") != NULL);
+    CHECK(strstr(last.out, "&lt;img src=x onerror=alert(2)&gt;") != NULL);
+    CHECK(!strstr(last.out, "\xE2\x80\xAE") && !strchr(last.out, 7)); /* nothing turns the reading direction */
 }
 static void test_odd(void) {
     static const sweep sweeps[] = {{"odd", "a", "m", 1, 1, 1, 1, 1}, {"odd", "b", "m", 1, 1, 1, 30, 1}, {"odd", "c", "m", 2, 1, 1, 2, 0},
@@ -294,7 +245,7 @@ static void test_odd(void) {
     for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) {
         make_empty(in_folder("odd"));
         write_sweep(&sweeps[i]);
-        CHECK_INT(run("report %F/odd --html --latency prefill --percentile mean"), 0);
+        CHECK_INT(run("report %%F/odd --html --latency prefill --percentile mean"), 0);
         check_good();
     }
     check_case("two data sets on one page");
@@ -305,24 +256,19 @@ static void test_odd(void) {
         write_sweep(&two[0]);
         write_sweep(&two[1]);
     }
-    CHECK_INT(run("report %F/first %F/second --html"), 0);
+    CHECK_INT(run("report %%F/first %%F/second --html"), 0);
     check_good();
-    CHECK_INT(count_of(page, "on the Pareto front</span>"), 2);
-    CHECK(strstr(page, "<h3>alpha</h3>") && strstr(page, "<h3>beta</h3>"));
+    CHECK_INT(count_of(last.out, "on the Pareto front</span>"), 2);
+    CHECK(strstr(last.out, "<h3>alpha</h3>") && strstr(last.out, "<h3>beta</h3>"));
 }
 
 int main(void) {
-    char name[] = "/tmp/vlmprof-html-XXXXXX";
-    if (getenv("PROGRAM")) program = getenv("PROGRAM");
-    if (!mkdtemp(name)) return 1;
-    snprintf(folder, sizeof folder, "%s", name);
+    if (!program_begin("html")) return 1;
     test_reader();
     test_small();
     test_large();
     test_hostile();
     test_odd();
-    remove_folder(folder);
-    free(page);
-    free(errors);
+    program_end();
     return check_done("test_html");
 }

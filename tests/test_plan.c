@@ -9,23 +9,12 @@
 #define main vlmprof_main
 #include "../cli.c"
 #undef main
+#include "folder.h"
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-static char folder[] = "/tmp/vlmprof-plan-XXXXXX";
 static model tiny;
 
-static char *in_folder(const char *name) {
-    static char paths[8][512];
-    static int turn;
-    char *p = paths[turn++ & 7];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
-static void write_text(const char *name, const char *text) {
-    FILE *f = fopen(in_folder(name), "wb");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
-}
 /* a shell command in which %P is the program and %F the folder; stdout and stderr go to files */
 static pid_t start(const char *line) {
     text_buffer t = {NULL, 0, 0};
@@ -112,7 +101,7 @@ static void test_changed(void) {
     sample a;
     check_case("a record is read when its turn comes, and refused when it changed");
     CHECK(sizeof(entry) <= 64);
-    write_text("rows.jsonl", ROWS);
+    write_text(in_folder("rows.jsonl"), ROWS);
     snprintf(words, sizeof words, "--data %s", in_folder("rows.jsonl"));
     CHECK_INT(load(words, &o, &d), 0);
     CHECK_INT(d.count, 2);
@@ -121,13 +110,13 @@ static void test_changed(void) {
     CHECK_INT(a.id, 2);
     CHECK_INT(a.text_count, d.samples[1].text_count);
     sample_free(&a);
-    write_text("rows.jsonl", "{\"id\": \"a\", \"question\": \"What is it?\", \"answers\": [\"cat\"]}\n\n{\"id\": \"b\", \"question\": \"And that?\"}\n");
+    write_text(in_folder("rows.jsonl"), "{\"id\": \"a\", \"question\": \"What is it?\", \"answers\": [\"cat\"]}\n\n{\"id\": \"b\", \"question\": \"And that?\"}\n");
     CHECK_INT(take(&d, 0, &a), 0);
     sample_free(&a);
     CHECK_INT(take(&d, 1, &a), EXIT_INPUT);
     CHECK(!a.record && !a.prompt && !a.text_ids);
     CHECK(says("stderr", "rows.jsonl: line 3: the record changed since the sweep was planned"));
-    write_text("rows.jsonl", "{\"id\": \"a\"");
+    write_text(in_folder("rows.jsonl"), "{\"id\": \"a\"");
     CHECK_INT(take(&d, 0, &a), EXIT_INPUT);
     CHECK(says("stderr", "rows.jsonl: the file changed while it was read"));
     unload(&o, &d);
@@ -138,15 +127,15 @@ static void test_changed_notes(void) {
     dataset d;
     sample a;
     check_case("VQA v2: a changed annotation is refused too");
-    write_text("q.json", "{\"data_subtype\": \"val2014\", \"questions\": [{\"image_id\": 1, \"question\": \"A?\", \"question_id\": 10}]}");
-    write_text("a.json", "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"yes\"}]}]}");
+    write_text(in_folder("q.json"), "{\"data_subtype\": \"val2014\", \"questions\": [{\"image_id\": 1, \"question\": \"A?\", \"question_id\": 10}]}");
+    write_text(in_folder("a.json"), "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"yes\"}]}]}");
     snprintf(words, sizeof words, "--data %s --annotations %s", in_folder("q.json"), in_folder("a.json"));
     CHECK_INT(load(words, &o, &d), 0);
     CHECK_INT(take(&d, 0, &a), 0);
     CHECK(a.record && strstr(a.record, "\"answers\": [\"yes\"]"));
     CHECK(a.reason && strstr(a.reason, "COCO_val2014_000000000001.jpg: "));
     sample_free(&a);
-    write_text("a.json", "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"nay\"}]}]}");
+    write_text(in_folder("a.json"), "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"nay\"}]}]}");
     CHECK_INT(take(&d, 0, &a), EXIT_INPUT);
     CHECK(says("stderr", "changed since the sweep was planned"));
     unload(&o, &d);
@@ -225,7 +214,7 @@ static void test_memory(void) {
     dataset d;
     check_case("the forecast's memory is what the engine asks for");
     snprintf(words, sizeof words, "--data %s --device cpu", in_folder("rows.jsonl"));
-    write_text("rows.jsonl", ROWS);
+    write_text(in_folder("rows.jsonl"), ROWS);
     CHECK_INT(load(words, &o, &d), 0);
     memset(&p, 0, sizeof p);
     memset(&x, 0, sizeof x);
@@ -261,7 +250,7 @@ static void test_vanished(void) {
     pid_t child;
     check_case("an image that vanishes while a sweep runs is a failed row, one that grew too");
     CHECK_INT(sh("mkdir %F/images && cp samples/cat.jpg %F/images/a.jpg && cp samples/cat.jpg %F/images/b.jpg && cp samples/cat.jpg %F/images/c.jpg"), 0);
-    write_text("rows.jsonl", "{\"question\": \"A?\", \"image\": \"images/a.jpg\"}\n{\"question\": \"B?\", \"image\": \"images/b.jpg\"}\n"
+    write_text(in_folder("rows.jsonl"), "{\"question\": \"A?\", \"image\": \"images/a.jpg\"}\n{\"question\": \"B?\", \"image\": \"images/b.jpg\"}\n"
                              "{\"question\": \"C?\", \"image\": \"images/c.jpg\"}\n");
     child = start("exec %P sweep --synthetic tiny --data %F/rows.jsonl --output_dir %F/out --tier_list low --max_new_tokens 1 --num_runs_per_sample 30");
     while (access(in_folder("out/journal.jsonl"), F_OK) && waitpid(child, &status, WNOHANG) == 0) usleep(1000); /* planned; sample 0 takes a while */
@@ -322,7 +311,7 @@ static void test_plan(void) {
         options_free(&o);
     }
     CHECK_INT(sh("mkdir %F/planned"), 0);
-    write_text("planned/journal_rank0of2.jsonl", text);
+    write_text(in_folder("planned/journal_rank0of2.jsonl"), text);
     CHECK_INT(sh(PLAN "--output_dir %F/planned --json"), 0);
     CHECK_NEAR(plan_number("num_runs_measured"), 3, 0);
     CHECK_NEAR(plan_number("num_runs_left"), 153, 0);
@@ -357,8 +346,7 @@ static void test_flat(void) {
 }
 
 int main(void) {
-    char line[600];
-    if (!mkdtemp(folder)) return 1;
+    if (!folder_make("plan")) return 1;
     tiny.name = "tiny";
     CHECK_INT(load_preset(&tiny), 0);
     test_changed();
@@ -370,7 +358,6 @@ int main(void) {
     test_plan();
     test_flat();
     model_free(&tiny);
-    snprintf(line, sizeof line, "rm -rf '%s'", folder);
-    if (system(line)) return 1;
+    remove_folder(folder);
     return check_done("test_plan");
 }

@@ -7,70 +7,10 @@
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 #include "check.h"
+#include "program.h"
 #include "scan.h"
-#include <dirent.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-static char folder[256]; /* everything the tests write */
-static const char *program = "./vlmprof";
-
-static const char *in_folder(const char *name) {
-    static char paths[8][512];
-    static int turn;
-    char *p = paths[turn++ & 7];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
-static void write_text(const char *path, const char *text) {
-    FILE *f = fopen(path, "wb");
-    if (!f || fputs(text, f) < 0) CHECK(!"a test file can be written");
-    if (f) fclose(f);
-}
-static void remove_folder(const char *path) {
-    DIR *d = opendir(path);
-    struct dirent *e;
-    char name[1024];
-    while (d && (e = readdir(d)) != NULL) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (unlink(name)) remove_folder(name);
-    }
-    if (d) closedir(d);
-    rmdir(path);
-}
-static void make_empty(const char *path) {
-    remove_folder(path);
-    if (mkdir(path, 0777)) CHECK(!"a test folder can be made");
-}
-
-/* ---- running the program; %F in a command stands for the test folder */
-static struct { int code; char *out, *err; } last;
-static int run(const char *format, ...) {
-    char command[2048], line[4096];
-    va_list list;
-    size_t used = 0;
-    int status;
-    va_start(list, format);
-    vsnprintf(command, sizeof command, format, list);
-    va_end(list);
-    used = (size_t)snprintf(line, sizeof line, "%s ", program);
-    for (const char *p = command; *p && used < sizeof line - 300; p++) {
-        if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, "%s", folder); p++; }
-        else line[used++] = *p;
-    }
-    snprintf(line + used, sizeof line - used, " >%s/stdout 2>%s/stderr </dev/null", folder, folder);
-    status = system(line);
-    free(last.out);
-    free(last.err);
-    last.out = check_read(in_folder("stdout"), NULL);
-    last.err = check_read(in_folder("stderr"), NULL);
-    if (!last.out) last.out = (char *)calloc(1, 1);
-    if (!last.err) last.err = (char *)calloc(1, 1);
-    last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return last.code;
-}
 static int lines_of(const char *text) {
     int count = 0;
     for (; *text; text++) count += *text == '\n';
@@ -752,10 +692,7 @@ static void test_large(void) {
 }
 
 int main(void) {
-    char name[] = "/tmp/vlmprof-report-XXXXXX";
-    if (getenv("PROGRAM")) program = getenv("PROGRAM");
-    if (!mkdtemp(name)) return 1;
-    snprintf(folder, sizeof folder, "%s", name);
+    if (!program_begin("report")) return 1;
     test_foreign();
     test_damaged();
     test_truth();
@@ -767,9 +704,7 @@ int main(void) {
     test_not_comparable();
     test_plan();
     test_large();
-    remove_folder(folder);
-    free(last.out);
-    free(last.err);
+    program_end();
     free(json_nodes);
     return check_done("test_report");
 }

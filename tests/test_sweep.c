@@ -8,7 +8,7 @@
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 #include "check.h"
-#include <dirent.h>
+#include "folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,33 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[256], program[512], build_folder[256];
+static char program[512], build_folder[256];
 static struct { int code; char *out, *err; } last;
-
-static const char *in_folder(const char *name) {
-    static char paths[8][512];
-    static int turn;
-    char *p = paths[turn++ & 7];
-    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
-    return p;
-}
-static void write_file(const char *path, const char *data, size_t bytes) {
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(data, 1, bytes, f) != bytes) CHECK(!"a test file can be written");
-    if (f) fclose(f);
-}
-static void remove_folder(const char *path) {
-    DIR *d = opendir(path);
-    struct dirent *e;
-    char name[1024];
-    while (d && (e = readdir(d)) != NULL) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (unlink(name)) remove_folder(name);
-    }
-    if (d) closedir(d);
-    rmdir(path);
-}
 
 /* ---- running: a command is one line for the shell's eyes; %F is the test folder; NAME=VALUE words before it go into the environment */
 static pid_t start(const char *command, const char *name) {
@@ -638,12 +613,10 @@ static void test_interrupts(void) {
 }
 
 int main(void) {
-    char template[] = "/tmp/vlmprof-sweep-XXXXXX";
     setenv("OMP_WAIT_POLICY", "passive", 0);
     setenv("GOMP_SPINCOUNT", "1000", 0);
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
-    if (!mkdtemp(template)) return 1;
-    snprintf(folder, sizeof folder, "%s", template);
+    if (!folder_make("sweep")) return 1;
     snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
     snprintf(build_folder, sizeof build_folder, "%s", getenv("B") ? getenv("B") : "build");
     make_data();

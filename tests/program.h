@@ -1,0 +1,47 @@
+/* program.h: runs $PROGRAM (default ./vlmprof) by the shell, with its output in the test's folder and in `last`. */
+#ifndef PROGRAM_H
+#define PROGRAM_H
+#include "folder.h"
+#include <sys/wait.h>
+
+static const char *program = "./vlmprof";
+static struct { int code; char *out, *err; } last; /* code -1: killed by a signal */
+
+static inline int program_begin(const char *name) {
+    if (getenv("PROGRAM")) program = getenv("PROGRAM");
+    return folder_make(name);
+}
+static inline void program_end(void) {
+    remove_folder(folder);
+    free(last.out);
+    free(last.err);
+}
+/* what stands in a file, "" when there is none; malloc'ed */
+static inline char *text_of_file(const char *path) {
+    char *text = check_read(path, NULL);
+    return text ? text : (char *)calloc(1, 1);
+}
+/* Runs a command line; %F in it, written %%F in the format, is the test's folder. Returns the exit code. */
+static inline int run(const char *format, ...) {
+    char command[2048], line[4096];
+    size_t used;
+    int status;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(command, sizeof command, format, list);
+    va_end(list);
+    used = (size_t)snprintf(line, sizeof line, "%s ", program);
+    for (const char *p = command; *p && used < sizeof line - 900; p++) {
+        if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, "%s", folder); p++; }
+        else line[used++] = *p;
+    }
+    snprintf(line + used, sizeof line - used, " >%s/stdout 2>%s/stderr </dev/null", folder, folder);
+    status = system(line);
+    free(last.out);
+    free(last.err);
+    last.out = text_of_file(in_folder("stdout"));
+    last.err = text_of_file(in_folder("stderr"));
+    last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return last.code;
+}
+#endif
