@@ -1907,10 +1907,27 @@ typedef struct vp_stage_times {
  * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
  * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
 typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
+/* what part of the model an operation serves: finer than a stage, and the same in prefill and decode */
+#define VP_PARTS(X) X(INPUT, "input") X(VIT_EMBED, "vit_embed") X(VIT_DENSE, "vit_dense") X(VIT_ATTENTION, "vit_attention") \
+    X(POOLING, "pooling") X(PROJECTOR, "projector") X(EMBED, "embed") X(DENSE, "dense") X(ATTENTION, "attention") X(ROUTER, "router") \
+    X(EXPERTS, "experts") X(HEAD, "head") X(SAMPLE, "sample")
+typedef enum vp_part {
+#define VP_PART_ENUM(name, text) VP_PART_##name,
+    VP_PARTS(VP_PART_ENUM)
+#undef VP_PART_ENUM
+    VP_PART_COUNT
+} vp_part;
+VP_API const char *vp_part_name(vp_part part);
+typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE, VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
 typedef struct vp_launch {
     const char *name;                                /* of the kernel, or "gemm", "attention..", "copy.."; static */
     int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
+    int32_t part, block;                             /* vp_part; block of the ViT or the language model, -1 outside of blocks */
+    int32_t kind, line;                              /* vp_launch_kind; where vlmprof_kernels.cu sends it */
+    int32_t shape[4], dimensions;                    /* gemm [m, n, k]; attention [batch, queries, keys, width]; others [rows, width] */
+    uint32_t grid, threads, registers, shared_bytes; /* GPU kernels of this file; 0: not known */
     int64_t begin_ns, ns;                            /* from the start of the request, on the device */
+    int64_t host_begin_ns, host_ns;                  /* the host's clock from the start of the request: sending it; CPU: running it */
     uint64_t flops, bytes;
 } vp_launch;
 

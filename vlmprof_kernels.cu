@@ -3035,6 +3035,14 @@ VP_API const char *vp_stage_name(vp_stage stage) {
     };
     return (int)stage >= 0 && stage < VP_STAGE_COUNT ? names[stage] : "unknown";
 }
+VP_API const char *vp_part_name(vp_part part) {
+    static const char *const names[] = {
+#define VK_PART_NAME(name, text) text,
+        VP_PARTS(VK_PART_NAME)
+#undef VK_PART_NAME
+    };
+    return (int)part >= 0 && part < VP_PART_COUNT ? names[part] : "unknown";
+}
 VP_API vp_engine_options vp_engine_options_default(void) {
     vp_engine_options options;
     memset(&options, 0, sizeof options);
