@@ -92,6 +92,7 @@ static void open_packed(const uint8_t *data, size_t size) {
         MUST((how & 1) || found.weights_bytes == size);
         for (i = 0; i < found.weights_bytes; i += 997) byte ^= found.weights[i];
         if (found.weights_bytes) byte ^= found.weights[found.weights_bytes - 1];
+        (void)byte;
     } else MUST(cp == NULL && error.text[0]);
     vp_checkpoint_close(cp);
     vp_impl_print(path, sizeof path, "%s/%s", directory, VP_PACKED_FILE);
