@@ -629,6 +629,16 @@ KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
 }
 
+/* the sum of each block's `count` floats of x, for nothing but to read them: four streams, so that many loads are under way */
+KERNEL(k_read, float *y, const float *x, int count) {
+    const float *a = x + BLK * (size_t)count;
+    int quarter = count / 4;
+    float s = 0.0f;
+    EACH_SUM(i, quarter, s) s += (a[i] + a[i + quarter]) + (a[i + 2 * quarter] + a[i + 3 * quarter]);
+    s = block_sum(s);
+    if (TID == 0) y[BLK] = s;
+}
+
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target. Pointers are the target's. FLOPs count additions, multiplications, divisions
  * and exponentials as one each; bytes count every operand read or written once. */
@@ -656,6 +666,7 @@ typedef struct vk_kernels {
     void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d);
     void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
     void (*advance)(vk_queue *queue, int32_t *position, int by);
+    void (*read)(vk_queue *queue, float *y, const float *x, int blocks, int count); /* count: a multiple of 4 */
 } vk_kernels;
 
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
@@ -756,9 +767,13 @@ static void l_advance(vk_queue *queue, int32_t *position, int by) {
     vk_shape(queue, 1, 1, 0, 0);
     LAUNCH(k_advance, 1, 32, 1, 8, position, by);
 }
+static void l_read(vk_queue *queue, float *y, const float *x, int blocks, int count) {
+    vk_shape(queue, blocks, count, 0, 0);
+    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), y, x, count);
+}
 
 #define VK_KERNEL_TABLE { l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, l_scatter_add, \
-    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance }
+    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance, l_read }
 
 /* ================================================================================================ backend >>backend
  * What the engine asks of a backend. Pointers named y, x, to, from are the backend's memory unless it says host. Sending never waits; what fails
@@ -835,6 +850,9 @@ typedef struct vk_backend {
     int (*reserve_log)(vk_queue *queue, int64_t count);                                /* stamps of so many launches; 0: no memory, or it failed */
     void (*read_log)(vk_queue *queue);                                                 /* times into queue->log; mark 0 began the request */
     void (*recover)(vk_queue *queue);                                                  /* forgets the error where the device can go on; waits */
+    uint64_t (*pinned_bytes)(vk_queue *queue);                                         /* of the host's memory that the device reaches */
+    void *(*borrow)(vk_queue *queue, size_t bytes);                                    /* for a measurement, filled with 0x3c; NULL: no room */
+    void (*give_back)(vk_queue *queue, void *memory, size_t bytes);                    /* waits */
     /* only where the table says so, else NULL */
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
@@ -850,7 +868,7 @@ typedef struct vk_backend {
 #define VK_BACKEND_FUNCTIONS(own) \
     own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, own##_use, own##_enter, own##_stage, \
     own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, own##_attention, own##_mark, own##_wait, own##_between, own##_token, \
-    own##_reserve_log, own##_read_log, own##_recover
+    own##_reserve_log, own##_read_log, own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back
 
 static void vk_no_telemetry(vp_telemetry *t) {
     t->sm_clock_mhz = t->sm_clock_max_mhz = t->memory_clock_mhz = t->memory_clock_max_mhz = (double)NAN;
@@ -1492,6 +1510,19 @@ static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     if (at < VK_FACTS) cuda->facts[at] = facts;
     return facts;
 }
+/* The host's clock and the device's drift apart by some us a second. Where launches would appear after their kernels, they and all behind them move
+ * back, those between two marks together: by what the drift is at least. */
+static void vk_cuda_align_host(vk_queue *queue) {
+    const vk_timer *timer = vk_cuda_of(queue)->timer;
+    int64_t drift = 0;
+    for (int64_t first = 0, end; first < queue->log_count; first = end) {
+        for (end = first; end < queue->log_count && timer[end].mark == timer[first].mark; end++) {
+            int64_t late = queue->log[end].host_begin_ns - queue->log[end].begin_ns;
+            if (late > drift) drift = late;
+        }
+        for (int64_t i = first; i < end; i++) queue->log[i].host_begin_ns -= drift;
+    }
+}
 /* Events tell float milliseconds: the time of a launch is taken from the mark before it, of its stage or its decode step, so that resolution does
  * not fade with the length of a request and a stage's launches never leave it by rounding. */
 static void vk_cuda_read_log(vk_queue *queue) {
@@ -1510,6 +1541,7 @@ static void vk_cuda_read_log(vk_queue *queue) {
         launch->registers = vk_cuda_facts(cuda, timer->kernel).registers;
         launch->shared_bytes += vk_cuda_facts(cuda, timer->kernel).shared_bytes;
     }
+    vk_cuda_align_host(queue);
 }
 /* What a failed call left behind is waited for. Errors that a device does not recover from come back from every call, this one too. */
 static void vk_cuda_recover(vk_queue *queue) {
@@ -1517,6 +1549,25 @@ static void vk_cuda_recover(vk_queue *queue) {
     if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) { cudaGetLastError(); return; }
     queue->error = 0;
     cuda->in_flight[0] = cuda->in_flight[1] = 0;
+}
+
+/* ---- memory beside the arena */
+static uint64_t vk_cuda_pinned_bytes(vk_queue *queue) {
+    return 2 * (uint64_t)VK_STAGE_BYTES + VK_INBOX_BYTES + (uint64_t)vk_cuda_of(queue)->marks * sizeof(int32_t);
+}
+static void *vk_cuda_borrow(vk_queue *queue, size_t bytes) {
+    void *memory = NULL;
+    cudaError_t status = cudaMalloc(&memory, bytes);
+    if (status == cudaErrorMemoryAllocation) { cudaGetLastError(); return NULL; } /* the caller tells it */
+    if (!vk_cuda_check(queue, status, "cudaMalloc", __LINE__)) return NULL;
+    VK_TRY(cudaMemsetAsync(memory, 0x3c, bytes, vk_cuda_of(queue)->stream));
+    return memory;
+}
+static void vk_cuda_give_back(vk_queue *queue, void *memory, size_t bytes) {
+    (void)bytes;
+    if (!memory) return;
+    cudaStreamSynchronize(vk_cuda_of(queue)->stream);
+    VK_TRY(cudaFree(memory));
 }
 
 /* ---- recorded steps. Recording is a help, not a need: where it fails, steps are sent kernel by kernel from then on. */
@@ -2394,6 +2445,17 @@ static void vk_cpu_read_log(vk_queue *queue) {
         queue->spans->span[i].begin_ns -= vk_cpu_of(queue)->marks[0];
 }
 static void vk_cpu_recover(vk_queue *queue) { (void)queue; }
+static uint64_t vk_cpu_pinned_bytes(vk_queue *queue) { (void)queue; return 0; }
+static void *vk_cpu_borrow(vk_queue *queue, size_t bytes) {
+    char *memory = (char *)vk_reserve(bytes);
+    (void)queue;
+    if (!memory) return NULL;
+    VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads))
+    for (int64_t piece = 0; piece < (int64_t)(bytes >> 20); piece++) memset(memory + ((size_t)piece << 20), 0x3c, (size_t)1 << 20);
+    memset(memory + (bytes >> 20 << 20), 0x3c, bytes & 0xfffff);
+    return memory;
+}
+static void vk_cpu_give_back(vk_queue *queue, void *memory, size_t bytes) { (void)queue; vk_release(memory, bytes); }
 
 /* ---- telemetry. Files lie under `root`: "", but in tests. A number that cannot be read is not known; cores may be switched off. */
 static int vk_read_number(const char *path, double *out) {
@@ -2863,7 +2925,10 @@ struct vp_engine {
     vk_spans spans;
     vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
     int64_t log_capacity;
-    size_t weights_bytes, memory_bytes;
+    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
+    int weights_mapped; /* they lie in a file, and are not in the allocation */
+    const void *weights;
+    vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the request that runs */
     const float *pixels, *masks;
@@ -2922,8 +2987,10 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->qkv = (float *)vk_take(arena, rows * 3 * (size_t)d, 4);
     b->q = vk_take_rows(arena, rows, d, wide);
     b->attended = vk_take_rows(arena, rows, d, wide);
+    e->cache_bytes = arena->used;
     b->key = vk_take(arena, cache, wide ? 4 : 2);
     b->value = vk_take(arena, cache, wide ? 4 : 2);
+    e->cache_bytes = arena->used - e->cache_bytes;
     b->cs = (float *)vk_take(arena, rows * (size_t)c->head_dim, 4);
     b->decode_scores = (float *)vk_take(arena, (size_t)c->head_count * rows, 4);
     b->logits = (float *)vk_take(arena, (size_t)c->embedding_size, 4);
@@ -2942,8 +3009,11 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
 }
 static void vk_layout_buffers(vk_arena *arena, vp_engine *e) {
     vk_layout_vision_buffers(arena, e);
+    e->vision_bytes = arena->used;
     vk_layout_language_buffers(arena, e);
+    e->scratch_bytes = arena->used;
     e->buffers.scratch = vk_take(arena, e->backend->scratch_bytes(e->queue, &e->extent), 1);
+    e->scratch_bytes = arena->used - e->scratch_bytes;
 }
 static void vk_fill_extent(vp_engine *e) {
     const vp_model_config *c = &e->config;
@@ -3343,6 +3413,8 @@ static vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *er
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     if (!packed) buffers.base = weights.base + weights.used;
+    e->weights = weights.base;
+    e->weights_mapped = packed != NULL;
     weights.used = buffers.used = 0;
     vk_layout_model(&weights, &e->model, &e->config, e->wide);
     vk_layout_buffers(&buffers, e);
@@ -3436,6 +3508,99 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
     }
     vk_recover(engine);
     return queue->error ? -1 : (took[ROUNDS / 2] + STAMPS / 2) / STAMPS;
+}
+/* ---- what it takes and what the device can */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {
+    const vp_engine *e = engine;
+    int host = e->backend->host_memory;
+    uint64_t element = e->wide ? 4 : 2, beside = e->weights_bytes + e->cache_bytes + e->vision_bytes + e->scratch_bytes;
+    vp_memory_block blocks[7];
+    int32_t count = 0;
+    memset(blocks, 0, sizeof blocks);
+    blocks[count].name = e->weights_mapped ? "weights, mapped file" : "weights"; blocks[count++].bytes = e->weights_bytes;
+    blocks[count].bytes_a_position = 2 * element * (uint64_t)e->config.d_model * (uint64_t)e->config.block_count;
+    blocks[count].name = "KV cache"; blocks[count++].bytes = e->cache_bytes;
+    blocks[count].name = "vision buffers"; blocks[count++].bytes = e->vision_bytes;
+    blocks[count].name = "language buffers"; blocks[count++].bytes = e->memory_bytes - beside;
+    blocks[count].name = "scratch"; blocks[count++].bytes = e->scratch_bytes;
+    for (int32_t i = 0; i < count; i++) blocks[i].on_device = !host;
+    blocks[count].name = "pinned host memory"; blocks[count].bytes = e->backend->pinned_bytes(e->queue);
+    count += blocks[count].bytes > 0;
+    blocks[count].name = "launch records"; blocks[count].bytes = (uint64_t)e->log_capacity * sizeof(vp_launch);
+    count += blocks[count].bytes > 0;
+    if (index < 0 || index >= count) return 0;
+    *out = blocks[index];
+    return 1;
+}
+enum {
+    VK_CEILING_BYTES = 256 << 20, /* borrowed */
+    VK_CEILING_READ_MAX = 1 << 30, VK_CEILING_PIECE = 1 << 14, /* bytes read at most; floats a block reads */
+    VK_CEILING_PRODUCT_MIN = 256, VK_CEILING_PRODUCT_MAX = 4096,
+    VK_CEILING_ROUNDS = 4, VK_CEILING_NS = 100000000
+};
+/* ns on the device of what was sent since mark 0 */
+static int64_t vk_ceiling_end(vp_engine *e) {
+    e->backend->mark(e->queue, 1, NULL);
+    if (e->backend->wait(e->queue, 1, NULL) != VP_OK) return 0;
+    return e->backend->between(e->queue, 0, 1);
+}
+/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. */
+static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
+    int from_weights = e->weights_bytes > VK_CEILING_BYTES;
+    const float *x = from_weights ? (const float *)e->weights : (const float *)(void *)memory;
+    size_t piece = sizeof(float) * VK_CEILING_PIECE, most = from_weights ? e->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
+    int blocks = (int)((most < VK_CEILING_READ_MAX ? most : VK_CEILING_READ_MAX) / piece);
+    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
+    int64_t start = vp_clock_ns();
+    out->read_bytes = (uint64_t)blocks * piece;
+    for (int round = 0; round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS); round++) {
+        int64_t ns;
+        e->backend->mark(e->queue, 0, NULL);
+        e->backend->kernels.read(e->queue, sums, x, blocks, VK_CEILING_PIECE);
+        ns = vk_ceiling_end(e);
+        if (ns > 0 && (double)out->read_bytes * 1e9 / (double)ns > out->bytes_per_s) out->bytes_per_s = (double)out->read_bytes * 1e9 / (double)ns;
+    }
+}
+/* Products of n x n matrices, n doubled until one takes long: the best of all. */
+static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
+    int64_t start = vp_clock_ns();
+    for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && vp_clock_ns() - start < VK_CEILING_NS / 2; n *= 2) {
+        size_t bytes = (size_t)n * (size_t)n * (e->wide ? 4 : 2);
+        vk_linear w;
+        memset(&w, 0, sizeof w);
+        w.weights = memory; w.n = w.k = w.k_padded = n; w.wide = e->wide;
+        for (int round = 0; round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS; round++) {
+            double flops = 2.0 * n * n * n;
+            int64_t ns;
+            e->backend->mark(e->queue, 0, NULL);
+            e->backend->linear(e->queue, memory + 2 * bytes, n, memory + bytes, n, n, &w, VK_STORE);
+            ns = vk_ceiling_end(e);
+            if (ns > 0 && flops * 1e9 / (double)ns > out->flops_per_s) { out->flops_per_s = flops * 1e9 / (double)ns; out->product_size = n; }
+        }
+    }
+}
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error) {
+    vp_ceilings measured;
+    char *memory, text[120];
+    vp_result result = VP_OK;
+    memset(&measured, 0, sizeof measured);
+    if (engine->ceilings.bytes_per_s > 0.0) { *out = engine->ceilings; return VP_OK; }
+    engine->backend->enter(engine->queue);
+    engine->queue->timing = VP_TIMING_STAGE;
+    memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);
+    if (!memory && !engine->queue->error) {
+        snprintf(text, sizeof text, "measuring what the device can takes %d MiB for a moment", VK_CEILING_BYTES >> 20);
+        return vp_fail(error, VP_ERR_MEMORY, -1, "ceilings", text);
+    }
+    if (memory && !engine->queue->error) vk_measure_read(engine, memory, &measured);
+    if (memory && !engine->queue->error) vk_measure_product(engine, memory, &measured);
+    engine->backend->give_back(engine->queue, memory, VK_CEILING_BYTES);
+    if (engine->queue->error) result = engine->backend->wait(engine->queue, 0, error);
+    vk_recover(engine);
+    if (result == VP_OK && !(measured.bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
+        result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock told no time");
+    if (result == VP_OK) *out = engine->ceilings = measured;
+    return result;
 }
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;
