@@ -14,7 +14,7 @@
  *                             #define VLMPROF_IMPLEMENTATION
  *   Switches of the includer, defined before the include:
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
- *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer and json: needs stdint, stddef, string, math and time
+ *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer, json and ranges: needs stdint, stddef, string, math and time
  *     VLMPROF_FAMILIES        with VLMPROF_CORE: families too, which take as long to compile as half of the rest of the core
  *     VLMPROF_STATIC          the functions are static; needs VLMPROF_CORE and VLMPROF_IMPLEMENTATION, because the engine lies in another file
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
@@ -53,6 +53,7 @@
  *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, ranks and shards
  *   >>timer           monotonic clock, sums and percentiles as NumPy computes them, intervals, outliers, stop rule
  *   >>json            writer, strict reader, numbers, UTF-8
+ *   >>ranges          ranges of a program's own code, table of operations, schedule: torch.profiler's and cProfile's words
  *   >>preprocess      pixels of an image -> crops -> patches and masks                     (from here on not with VLMPROF_CORE)
  *   >>image           file -> upright RGB
  *   >>checkpoint      config.json, safetensors
@@ -825,6 +826,248 @@ VP_API size_t vp_number_format(double value, char *out);
 VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
+
+/* ================================================================================================ ranges >>ranges
+ * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of torch.profiler and of cProfile, and
+ * the schedule that says which steps are recorded. Names, files, stages and parts are borrowed texts: they must live as long as what holds them.
+ * memory:  the caller's arrays
+ * threads: one vp_ranges per thread; tables are filled when the threads are done
+ * example: samples/04_profile_yourself.c */
+
+/* what a range worked on; all of it optional */
+typedef struct vp_range_payload {
+    int64_t flops, bytes;            /* done and moved by the range itself, without what is nested in it */
+    int64_t memory_bytes;            /* allocated (+) or freed (-) by the range itself */
+    int32_t shape[4], dimensions;    /* 0..4 */
+} vp_range_payload;
+typedef struct vp_range {
+    const char *name, *file;         /* file NULL: not known */
+    int32_t line, depth;             /* depth 0: outermost */
+    int64_t parent;                  /* index of the range around it, -1: none. Ranges lie in the order in which they began */
+    int64_t begin_ns, end_ns;        /* vp_clock_ns; end_ns is INT64_MIN while it is open */
+    int64_t children_ns;             /* time in ranges directly below, those without a record included: self = end - begin - children */
+    int64_t children_memory_bytes;   /* memory_bytes of all ranges below that have a record */
+    vp_range_payload payload;
+} vp_range;
+/* For a program that mirrors its ranges in a tool (NVTX: vp_engine_range_hooks): called for each range, also for one without a record. */
+typedef struct vp_range_hooks {
+    void (*push)(void *user, const char *name);
+    void (*pop)(void *user);
+    void *user;
+} vp_range_hooks;
+typedef struct vp_ranges {
+    vp_range *records;
+    int64_t capacity, count;
+    int64_t open;                    /* index of the innermost open record, -1: none */
+    int64_t dropped;                 /* ranges that found no room: not in `records` */
+    int64_t dropped_ns;              /* time of the outermost of them; also in children_ns of the range around */
+    int64_t dropped_open, dropped_begin_ns; /* those open now, and when the outermost began */
+    const char *thread_name;         /* the caller's; NULL is fine */
+    int32_t thread;                  /* the caller's number for this thread */
+    const vp_range_hooks *hooks;     /* NULL: none */
+} vp_ranges;
+
+/* Starts recording into a buffer.
+ * in:      records      vp_range [capacity]  touched before, a page fault is not a part of what is measured
+ *          thread_name  for reports; NULL: none
+ *          hooks        NULL: none; else both functions, and it must live as long as `ranges`
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0, records NULL where it is above 0, or a hook without its partner */
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
+                                const vp_range_hooks *hooks);
+/* Begins a range within those that are open. VP_RANGE(ranges, "name") fills in file and line; its name must be a literal.
+ * returns: VP_OK; VP_ERR_CAPACITY: no room for a record: counted in `dropped`, and to be ended as any other; VP_ERR_RANGE: name NULL (nothing begun)
+ * numeric: two clock reads and some 10 ns a pair: tests/bench/bench_ranges.c */
+VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line);
+#define VP_RANGE(ranges, name) vp_range_begin((ranges), "" name, __FILE__, __LINE__)
+/* Says what the innermost open range works on; again replaces it.
+ * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open; VP_ERR_CAPACITY: that range was dropped */
+VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload);
+/* Ends the innermost open range.
+ * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes) */
+VP_API vp_result vp_range_end(vp_ranges *ranges);
+/* Forgets what was recorded, so that the buffer can be used again: step by step, after its ranges went into a table.
+ * returns: VP_OK; VP_ERR_STATE: a range is open */
+VP_API vp_result vp_ranges_clear(vp_ranges *ranges);
+
+/* ---- the table of operations: one row for all calls of the same name, stage, shape .. as far as it groups by them */
+enum {
+    VP_OPS_BY_SHAPE = 1, VP_OPS_BY_STAGE = 2, VP_OPS_BY_PART = 4, VP_OPS_BY_BLOCK = 8, VP_OPS_BY_STEP = 16,
+    VP_OPS_BY_PLACE = 32,            /* file and line */
+    VP_OPS_BY_ALL = 63,
+    VP_OP_STACK_LIMIT = 8,
+    VP_OP_NONE = -1,                 /* block, step: has none */
+    VP_OP_SEVERAL = -2               /* block, step, dimensions: the row's calls differ; of stage and part "*" says so, of a file NULL and line 0 */
+};
+typedef struct vp_op_frame { const char *name, *file; int32_t line; } vp_op_frame; /* file NULL: not known */
+/* A sample of one call that goes into a table, or a row: sums over its calls. Host times are the CPU's, device times a GPU's, 0 without one. */
+typedef struct vp_op {
+    const char *name;                /* UTF-8, not empty */
+    const char *stage, *part, *file; /* NULL: none */
+    int32_t line, block, step;
+    int32_t shape[4], dimensions;    /* 0: no shape */
+    int32_t stack_count;             /* frames known: 0..VP_OP_STACK_LIMIT; a row has at most as many as the table groups by */
+    vp_op_frame stack[VP_OP_STACK_LIMIT]; /* innermost first, beginning with the operation's own place */
+    int64_t calls, primitive_calls;  /* primitive: not within another call of the same row */
+    int64_t host_total_ns, host_self_ns; /* total: with what is nested, each call of a recursion counts (torch); self: without */
+    int64_t host_cumulative_ns;      /* total of the primitive calls alone (cProfile) */
+    int64_t host_min_ns, host_max_ns; /* of the totals of single calls */
+    int64_t device_total_ns, device_self_ns, device_min_ns, device_max_ns;
+    int64_t flops, bytes;            /* of the operation itself */
+    int64_t host_memory_bytes, host_self_memory_bytes; /* allocated less freed, with what is nested and without */
+    int64_t device_memory_bytes, device_self_memory_bytes;
+    int64_t memory_peak_bytes;       /* the largest of the calls; 0: not known */
+    int64_t next, bucket;            /* the table's own: 1 + row, 0: none */
+} vp_op;
+typedef enum vp_ops_clock { VP_OPS_HOST, VP_OPS_DEVICE } vp_ops_clock;
+typedef struct vp_ops {
+    vp_op *rows;
+    int64_t capacity, count;
+    uint32_t group_by;               /* VP_OPS_BY_.. */
+    int32_t group_by_stack_n;        /* innermost frames that tell rows apart: 0..VP_OP_STACK_LIMIT */
+    vp_ops_clock clock;              /* whose times cProfile's words and the rates mean: VP_OPS_HOST, until the caller sets it */
+    const char *sort_key;            /* of the last vp_ops_sort; NULL: rows lie in the order of their first call */
+    int64_t dropped_calls;           /* calls that are in no row: ranges without a record, samples that found the table full */
+    int64_t dropped_host_ns, dropped_device_ns; /* their self times, as far as known */
+} vp_ops;
+
+/* A sample to fill in: one call, no times, no stage, block and step VP_OP_NONE. */
+VP_API vp_op vp_op_default(void);
+/* Begins an empty table.
+ * in:      rows      vp_op [capacity]
+ *          group_by  of VP_OPS_BY_..; 0: the name alone, as key_averages() does
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0 or rows NULL where it is above 0, group_by or group_by_stack_n outside the above */
+VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n);
+/* Adds a sample, or a row of another table.
+ * in:      op  of one call (calls 1): primitive_calls 0 or 1; host_cumulative_ns, host_min_ns and host_max_ns, device_min_ns and device_max_ns are
+ *              not read but derived. With more calls all must be set
+ * returns: VP_OK; VP_ERR_FORMAT: a name that is NULL, empty or not UTF-8, or another text that is not UTF-8; VP_ERR_RANGE: calls < 1, primitive_calls
+ *          outside 0..calls, a time, flops or bytes below 0, self above total, min above max, cumulative above total, dimensions outside 0..4,
+ *          stack_count outside its range, or a sum passes INT64_MAX; VP_ERR_CAPACITY: no row is left: counted in `dropped_calls`
+ * rule:    a row keeps what it is not grouped by while its calls agree, then says "several"; the stack is cut to group_by_stack_n.
+ *          "ProfilerStep#<N>" is counted as "ProfilerStep*", as torch does */
+VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op);
+/* Adds all ranges of a thread; their stacks are the ranges around them.
+ * returns: as vp_ops_add, VP_ERR_CAPACITY after all that fit were added; VP_ERR_STATE: a range is open (nothing was added) */
+VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges);
+/* Adds all rows of another table, which groups by as much or more. Returns as vp_ops_add, and takes over what that one dropped. */
+VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from);
+/* The sum of all rows as one op of the name "Total".
+ * returns: VP_OK; VP_ERR_RANGE: a sum passes INT64_MAX */
+VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total);
+
+/* Sort keys: torch's attributes (cuda_ is device_), then cProfile's, whose times are those of ops->clock. Numbers descend, texts ascend. */
+#define VP_OPS_KEYS(X) \
+    X("cpu_time", HOST_AVERAGE, "average CPU time") X("cpu_time_total", HOST_TOTAL, "total CPU time") \
+    X("self_cpu_time_total", HOST_SELF, "self CPU time") X("device_time", DEVICE_AVERAGE, "average device time") \
+    X("device_time_total", DEVICE_TOTAL, "total device time") X("self_device_time_total", DEVICE_SELF, "self device time") \
+    X("cuda_time", DEVICE_AVERAGE, "average device time") X("cuda_time_total", DEVICE_TOTAL, "total device time") \
+    X("self_cuda_time_total", DEVICE_SELF, "self device time") X("cpu_memory_usage", HOST_MEMORY, "CPU memory") \
+    X("self_cpu_memory_usage", HOST_SELF_MEMORY, "self CPU memory") X("device_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_device_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("cuda_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_cuda_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("count", CALLS, "call count") X("flops", FLOPS, "FLOPs") \
+    X("bytes", BYTES, "bytes moved") \
+    X("calls", CALLS, "call count") X("ncalls", CALLS, "call count") X("pcalls", PRIMITIVE, "primitive call count") \
+    X("cumulative", CUMULATIVE, "cumulative time") X("cumtime", CUMULATIVE, "cumulative time") X("time", SELF, "internal time") \
+    X("tottime", SELF, "internal time") X("name", NAME, "function name") X("filename", FILE, "file name") X("module", FILE, "file name") \
+    X("line", LINE, "line number") X("nfl", NAME_FILE_LINE, "name/file/line") X("stdname", STANDARD_NAME, "standard name")
+VP_API const char *vp_ops_key_name(int32_t index); /* NULL past the end: for help texts */
+/* Sorts the rows by one of VP_OPS_KEYS.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (nothing is moved)
+ * rule:    ties by name, then by what else tells the rows apart: the order does not depend on the one before
+ * source:  torch 2.15 torch/autograd/profiler_util.py; CPython 3.11 Lib/pstats.py */
+VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key);
+
+/* the most that a device can do; 0: not known */
+typedef struct vp_op_ceilings { double bytes_per_s, flops_per_s; } vp_op_ceilings;
+typedef struct vp_op_rates {
+    double gb_per_s, tflop_per_s;    /* achieved; NaN without bytes, FLOPs or time */
+    double ceiling_percent;          /* of what the lower roof allows; NaN where no roof applies. Above 100: cached operands, or a ceiling too low */
+    int memory_bound;                /* 1: the memory's roof is the lower one, 0: the arithmetic's */
+} vp_op_rates;
+/* Achieved rates of a row over its self time, and their share of the roofline.
+ * in:      ceilings  NULL: none known
+ * rule:    ceiling_percent = 100 max(flops / flops_per_s, bytes / bytes_per_s) / time, over those with a ceiling */
+VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, const vp_op_ceilings *ceilings);
+
+/* ---- printing, into a function that takes the text piece by piece; its first failure ends the printing and is returned */
+typedef vp_json_sink vp_text_sink;
+/* A sink for a buffer, whose address is the `user`. What is longer than capacity - 1 is cut, length_bytes tells the true length; ends with NUL. */
+typedef struct vp_text_buffer { char *text; size_t capacity, length_bytes; } vp_text_buffer;
+VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes);
+
+typedef struct vp_ops_print_options {
+    int64_t row_limit;               /* -1: all rows */
+    int32_t max_name_column_width;   /* 4 or more, -1: as wide as the longest name */
+    int32_t max_shapes_column_width, max_src_column_width; /* the same */
+    const char *device_name;         /* "CUDA": its columns stand where a row has device time; NULL: there is no device */
+    const char *time_unit;           /* "us", "ms", "s": for all times; NULL: each in its own */
+    const char *header;              /* a line above the table; NULL: none */
+    int with_memory, with_flops;     /* profile_memory, with_flops */
+    int with_rates;                  /* not torch's: GB/s, TFLOP/s and, with ceilings, the share of the roofline */
+    vp_op_ceilings ceilings;
+    int32_t decimals;                /* cProfile's table: of a second, 3..9 */
+} vp_ops_print_options;
+VP_API vp_ops_print_options vp_ops_print_options_default(void); /* torch's: 100 rows, widths 55, 80 and 75, no device, no more columns; 3 decimals */
+/* key_averages().table(): its columns, widths and units. Grouped by stage, part, block or step, a column for each follows "# of Calls".
+ * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
+ * rule:    as torch, but the FLOPs stand under their heading where there are stacks too (torch swaps the two columns). An empty table prints nothing
+ * source:  torch 2.15 torch/autograd/profiler_util.py _build_table */
+VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+/* print_stats(): ncalls tottime percall cumtime percall filename:lineno(function), in seconds of ops->clock. What else the rows are grouped by
+ * stands behind the name, in brackets. Returns as above. Uses row_limit and decimals only.
+ * source:  CPython 3.11 Lib/pstats.py */
+VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+/* One line a row, all of them; the columns are the members of vp_op and those of vp_op_rates, stack frames as "file(line): name" apart by "; ". */
+VP_API vp_result vp_ops_print_csv(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+
+/* Writes a table as one JSON value, to be read again and sorted by another key.
+ * returns: w->result
+ * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device", "sort_key": text or null,
+ *          "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls", "host_ns", "device_ns"}, "rows": [{...}]}; a row has the
+ *          members of vp_op by name ("shape" an array, null for several; "stack" of {"name", "file", "line"}), none is null, and for readers
+ *          "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where there is none */
+VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops, const vp_ops_print_options *options);
+/* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are passed over.
+ * in:      object  the node of that value, 0 for a whole text
+ *          ops     rows and capacity as vp_ops_init left them; its grouping is replaced by that of the text
+ *          text    char [capacity]  receives all names; as many bytes as the JSON text has are always enough
+ * returns: VP_OK; VP_ERR_CAPACITY: more rows than fit, or `text` too small; VP_ERR_MISMATCH: another schema; VP_ERR_FORMAT: a member that is missing
+ *          or of another kind; VP_ERR_RANGE: a row that vp_ops_add refuses, or two rows of one key. On failure the table is empty */
+VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity, vp_error *error);
+
+/* ---- schedule: which steps of a loop are recorded. A step is one request, or whatever the caller counts, from 0 */
+typedef enum vp_schedule_state { VP_SCHEDULE_NONE, VP_SCHEDULE_WARMUP, VP_SCHEDULE_RECORD, VP_SCHEDULE_RECORD_AND_SAVE } vp_schedule_state;
+VP_API const char *vp_schedule_state_name(vp_schedule_state state); /* "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"; NULL for another value */
+/* skip_first steps, then cycles of wait, warmup and active steps */
+typedef struct vp_schedule {
+    int64_t skip_first;
+    int64_t wait, warmup, active;    /* active >= 1 */
+    int64_t repeat;                  /* cycles; 0: until the loop ends */
+    int skip_first_wait;             /* 1: the first cycle has no wait */
+    int64_t every_n_steps;           /* 0: a cycle follows the one before; else cycles begin so many steps apart, at least wait + warmup + active */
+} vp_schedule;
+typedef struct vp_schedule_step {
+    vp_schedule_state state;
+    int64_t cycle;                   /* from 0; -1 before the first and after the last */
+    int ends_cycle;                  /* 1: the recording is to be saved when this step is over: state is RECORD_AND_SAVE */
+} vp_schedule_step;
+typedef struct vp_schedule_sum {
+    int64_t cycles;                  /* that ended, each of them saved */
+    int64_t recorded_steps;          /* active steps of those */
+    int64_t partial_steps;           /* active steps of a last cycle that did not end: to be saved too when above 0 */
+} vp_schedule_sum;
+VP_API vp_schedule vp_schedule_default(void); /* skip 0, wait 1, warmup 1, active 3, repeat 1, every_n_steps 0 */
+/* Checks a schedule.
+ * out:     no_warmup  may be NULL; 1: warmup is 0, so that the first recorded step pays for what starts up: to be told as a warning
+ * returns: VP_OK; VP_ERR_RANGE: active < 1, another number below 0, skip_first_wait neither 0 nor 1, every_n_steps shorter than a cycle,
+ *          or a number above 2^53 */
+VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error);
+/* The state of a step.
+ * returns: VP_OK; VP_ERR_RANGE: step < 0 or above 2^53, or a schedule that vp_schedule_check refuses
+ * source:  torch.profiler.schedule of torch 2.15; every_n_steps is ours */
+VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out);
+/* What a loop of `steps` steps records, and what is left to be saved at its end. Returns as vp_schedule_at. */
+VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum);
 
 #ifndef VLMPROF_CORE
 
