@@ -880,10 +880,10 @@ VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t ca
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line);
 #define VP_RANGE(ranges, name) vp_range_begin((ranges), "" name, __FILE__, __LINE__)
 /* Says what the innermost open range works on; again replaces it.
- * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open; VP_ERR_CAPACITY: that range was dropped */
+ * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open; VP_ERR_CAPACITY: it has no record */
 VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload);
 /* Ends the innermost open range.
- * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes) */
+ * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it holds passes int64 */
 VP_API vp_result vp_range_end(vp_ranges *ranges);
 /* Forgets what was recorded, so that the buffer can be used again: step by step, after its ranges went into a table.
  * returns: VP_OK; VP_ERR_STATE: a range is open */
@@ -918,6 +918,8 @@ typedef struct vp_op {
     int64_t memory_peak_bytes;       /* the largest of the calls; 0: not known */
     int64_t next, bucket;            /* the table's own: 1 + row, 0: none */
 } vp_op;
+/* the most that a device can do; 0: not known */
+typedef struct vp_op_ceilings { double bytes_per_s, flops_per_s; } vp_op_ceilings;
 typedef enum vp_ops_clock { VP_OPS_HOST, VP_OPS_DEVICE } vp_ops_clock;
 typedef struct vp_ops {
     vp_op *rows;
@@ -925,6 +927,8 @@ typedef struct vp_ops {
     uint32_t group_by;               /* VP_OPS_BY_.. */
     int32_t group_by_stack_n;        /* innermost frames that tell rows apart: 0..VP_OP_STACK_LIMIT */
     vp_ops_clock clock;              /* whose times cProfile's words and the rates mean: VP_OPS_HOST, until the caller sets it */
+    const char *device_name;         /* "CUDA": torch's table then has its columns, where a row has device time. NULL: no device; the caller may set it */
+    vp_op_ceilings ceilings;         /* for the share of the roofline: not known, until the caller sets them */
     const char *sort_key;            /* of the last vp_ops_sort; NULL: rows lie in the order of their first call */
     int64_t dropped_calls;           /* calls that are in no row: ranges without a record, samples that found the table full */
     int64_t dropped_host_ns, dropped_device_ns; /* their self times, as far as known */
@@ -977,17 +981,14 @@ VP_API const char *vp_ops_key_name(int32_t index); /* NULL past the end: for hel
  * source:  torch 2.15 torch/autograd/profiler_util.py; CPython 3.11 Lib/pstats.py */
 VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key);
 
-/* the most that a device can do; 0: not known */
-typedef struct vp_op_ceilings { double bytes_per_s, flops_per_s; } vp_op_ceilings;
 typedef struct vp_op_rates {
     double gb_per_s, tflop_per_s;    /* achieved; NaN without bytes, FLOPs or time */
     double ceiling_percent;          /* of what the lower roof allows; NaN where no roof applies. Above 100: cached operands, or a ceiling too low */
     int memory_bound;                /* 1: the memory's roof is the lower one, 0: the arithmetic's */
 } vp_op_rates;
 /* Achieved rates of a row over its self time, and their share of the roofline.
- * in:      ceilings  NULL: none known
  * rule:    ceiling_percent = 100 max(flops / flops_per_s, bytes / bytes_per_s) / time, over those with a ceiling */
-VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, const vp_op_ceilings *ceilings);
+VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceilings ceilings);
 
 /* ---- printing, into a function that takes the text piece by piece; its first failure ends the printing and is returned */
 typedef vp_json_sink vp_text_sink;
@@ -999,15 +1000,13 @@ typedef struct vp_ops_print_options {
     int64_t row_limit;               /* -1: all rows */
     int32_t max_name_column_width;   /* 4 or more, -1: as wide as the longest name */
     int32_t max_shapes_column_width, max_src_column_width; /* the same */
-    const char *device_name;         /* "CUDA": its columns stand where a row has device time; NULL: there is no device */
     const char *time_unit;           /* "us", "ms", "s": for all times; NULL: each in its own */
     const char *header;              /* a line above the table; NULL: none */
     int with_memory, with_flops;     /* profile_memory, with_flops */
-    int with_rates;                  /* not torch's: GB/s, TFLOP/s and, with ceilings, the share of the roofline */
-    vp_op_ceilings ceilings;
+    int with_rates;                  /* not torch's: GB/s, TFLOP/s and, with ops->ceilings, the share of the roofline */
     int32_t decimals;                /* cProfile's table: of a second, 3..9 */
 } vp_ops_print_options;
-VP_API vp_ops_print_options vp_ops_print_options_default(void); /* torch's: 100 rows, widths 55, 80 and 75, no device, no more columns; 3 decimals */
+VP_API vp_ops_print_options vp_ops_print_options_default(void); /* torch's: 100 rows, widths 55, 80 and 75, no further columns; 3 decimals */
 /* key_averages().table(): its columns, widths and units. Grouped by stage, part, block or step, a column for each follows "# of Calls".
  * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
  * rule:    as torch, but the FLOPs stand under their heading where there are stacks too (torch swaps the two columns). An empty table prints nothing
@@ -1018,7 +1017,7 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
  * source:  CPython 3.11 Lib/pstats.py */
 VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
 /* One line a row, all of them; the columns are the members of vp_op and those of vp_op_rates, stack frames as "file(line): name" apart by "; ". */
-VP_API vp_result vp_ops_print_csv(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user);
 
 /* Writes a table as one JSON value, to be read again and sorted by another key.
  * returns: w->result
@@ -1026,7 +1025,7 @@ VP_API vp_result vp_ops_print_csv(const vp_ops *ops, const vp_ops_print_options 
  *          "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls", "host_ns", "device_ns"}, "rows": [{...}]}; a row has the
  *          members of vp_op by name ("shape" an array, null for several; "stack" of {"name", "file", "line"}), none is null, and for readers
  *          "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where there is none */
-VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops, const vp_ops_print_options *options);
+VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops);
 /* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are passed over.
  * in:      object  the node of that value, 0 for a whole text
  *          ops     rows and capacity as vp_ops_init left them; its grouping is replaced by that of the text
