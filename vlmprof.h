@@ -1019,6 +1019,7 @@ VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_opt
 /* One line a row, all of them; the columns are the members of vp_op and those of vp_op_rates, stack frames as "file(line): name" apart by "; ". */
 VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user);
 
+#define VP_OPS_SCHEMA "vlmprof-ops-1"
 /* Writes a table as one JSON value, to be read again and sorted by another key.
  * returns: w->result
  * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device", "sort_key": text or null,
@@ -6887,8 +6888,8 @@ static void vp_impl_put_cell(vp_impl_text *out, const char *text, size_t bytes, 
     if (left) vp_impl_put_repeated(out, ' ', blanks);
 }
 
-/* A finite number with a fixed count of decimals (0..9), as C's and Python's %.3f: the double's exact value, rounded half to even. value * 10^decimals
- * is high * 2^32 + low of at most 83 bits; from 9e18 on it comes as vp_number_format writes it.
+/* A finite number with a fixed count of decimals (0..9), as C's and Python's %.3f: the double's exact value, rounded half to even.
+ * value * 10^decimals is high * 2^32 + low of at most 83 bits; from 9e18 on it comes as vp_number_format writes it.
  * returns: bytes, without the NUL */
 static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
     const double magnitude = fabs(value);
@@ -7118,8 +7119,9 @@ static size_t vp_impl_memory_text(int64_t memory_bytes, char out[64]) {
 /* block or step: "" for none, "*" for several */
 static size_t vp_impl_index_text(int32_t index, char out[64]) {
     if (index >= 0) return vp_impl_int_text(out, index);
-    memcpy(out, index == VP_OP_SEVERAL ? "*" : "", 2);
-    return strlen(out);
+    out[0] = '*';
+    out[index == VP_OP_SEVERAL] = 0;
+    return index == VP_OP_SEVERAL;
 }
 
 static size_t vp_impl_rate_text(double rate, char out[64]) {
@@ -7323,6 +7325,536 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
     vp_impl_table_rule(&table);
     vp_impl_table_foot(&table);
     return table.out.result;
+}
+
+/* ---- cProfile's table */
+
+/* What tells rows apart beside name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
+static void vp_impl_put_group(vp_impl_text *out, int *any, const char *word, const char *text) {
+    if (!text || !text[0]) return;
+    vp_impl_put(out, (*any)++ ? ", " : " [");
+    vp_impl_put(out, word);
+    vp_impl_put_clean(out, text, strlen(text));
+}
+
+static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op *op) {
+    char text[64];
+    int any = 0;
+    int32_t i;
+    if (ops->group_by & VP_OPS_BY_STAGE) vp_impl_put_group(out, &any, "", op->stage);
+    if (ops->group_by & VP_OPS_BY_PART) vp_impl_put_group(out, &any, "", op->part);
+    vp_impl_index_text(op->block, text);
+    if (ops->group_by & VP_OPS_BY_BLOCK) vp_impl_put_group(out, &any, "block ", text);
+    vp_impl_index_text(op->step, text);
+    if (ops->group_by & VP_OPS_BY_STEP) vp_impl_put_group(out, &any, "step ", text);
+    vp_impl_shape_text(op, text);
+    if (ops->group_by & VP_OPS_BY_SHAPE) vp_impl_put_group(out, &any, "", text);
+    for (i = 1; i < op->stack_count; i++) vp_impl_put_group(out, &any, "in ", op->stack[i].name);
+    if (any) vp_impl_put(out, "]");
+}
+
+/* seconds, right-aligned as %8.3f */
+static void vp_impl_put_seconds(vp_impl_text *out, double seconds, int32_t decimals, const char *behind) {
+    char text[64];
+    const size_t bytes = vp_impl_fixed(seconds, decimals, text);
+    vp_impl_put_cell(out, text, bytes, 5 + decimals, 0);
+    vp_impl_put(out, behind);
+}
+
+static void vp_impl_put_profile_row(vp_impl_text *out, const vp_ops *ops, const vp_op *op, int32_t decimals) {
+    const double self = (double)vp_impl_op_self(op, ops->clock) / 1e9, cumulative = (double)vp_impl_op_cumulative(op, ops->clock) / 1e9;
+    vp_impl_pieces pieces;
+    char calls[64];
+    size_t bytes = vp_impl_int_text(calls, op->calls), i;
+    if (op->primitive_calls != op->calls) {
+        calls[bytes++] = '/';
+        bytes += vp_impl_int_text(calls + bytes, op->primitive_calls);
+    }
+    vp_impl_put_cell(out, calls, bytes, 9, 0);
+    vp_impl_put(out, " ");
+    vp_impl_put_seconds(out, self, decimals, " ");
+    vp_impl_put_seconds(out, self / (double)op->calls, decimals, " ");
+    vp_impl_put_seconds(out, cumulative, decimals, " ");
+    if (op->primitive_calls > 0) vp_impl_put_seconds(out, cumulative / (double)op->primitive_calls, decimals, " ");
+    else vp_impl_put_repeated(out, ' ', 6 + decimals);
+    vp_impl_standard_name(op, &pieces);
+    for (i = 0; i < pieces.count; i++) vp_impl_put_clean(out, pieces.text[i], pieces.bytes[i]);
+    vp_impl_put_groups(out, ops, op);
+    vp_impl_put(out, "\n");
+}
+
+static void vp_impl_put_profile_titles(vp_impl_text *out, int32_t decimals) {
+    static const char *const titles[] = { "tottime", "percall", "cumtime", "percall" };
+    int i;
+    vp_impl_put(out, "   ncalls ");
+    for (i = 0; i < 4; i++) {
+        vp_impl_put_cell(out, titles[i], 7, 5 + decimals, 0);
+        vp_impl_put(out, " ");
+    }
+    vp_impl_put(out, "filename:lineno(function)\n");
+}
+
+VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user) {
+    const vp_impl_sort_key *key = vp_impl_sort_find(ops->sort_key);
+    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_op total;
+    char text[64];
+    int64_t rows = ops->count, i;
+    if (!vp_impl_print_options_good(options) || !sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
+    out.sink = sink;
+    out.user = user;
+    if (options->row_limit >= 0 && options->row_limit < rows) rows = options->row_limit;
+    vp_impl_put_repeated(&out, ' ', 9);
+    vp_impl_put_int(&out, total.calls);
+    vp_impl_put(&out, " function calls ");
+    if (total.calls != total.primitive_calls) {
+        vp_impl_put(&out, "(");
+        vp_impl_put_int(&out, total.primitive_calls);
+        vp_impl_put(&out, " primitive calls) ");
+    }
+    vp_impl_put(&out, "in ");
+    vp_impl_put_bytes(&out, text, vp_impl_fixed((double)vp_impl_op_self(&total, ops->clock) / 1e9, options->decimals, text));
+    vp_impl_put(&out, " seconds\n\n");
+    if (rows == 0) return out.result;
+    vp_impl_put(&out, key ? "   Ordered by: " : "   Random listing order was used");
+    vp_impl_put(&out, key ? key->meaning : "");
+    vp_impl_put(&out, "\n");
+    if (rows < ops->count) {
+        vp_impl_put(&out, "   List reduced from ");
+        vp_impl_put_int(&out, ops->count);
+        vp_impl_put(&out, " to ");
+        vp_impl_put_int(&out, rows);
+        vp_impl_put(&out, " due to restriction <");
+        vp_impl_put_int(&out, rows);
+        vp_impl_put(&out, ">\n");
+    }
+    vp_impl_put(&out, "\n");
+    vp_impl_put_profile_titles(&out, options->decimals);
+    for (i = 0; i < rows; i++) vp_impl_put_profile_row(&out, ops, &ops->rows[i], options->decimals);
+    vp_impl_put(&out, "\n\n");
+    if (ops->dropped_calls > 0) {
+        vp_impl_put(&out, "   Calls that are in no row, a buffer was full: ");
+        vp_impl_put_int(&out, ops->dropped_calls);
+        vp_impl_put(&out, "\n");
+    }
+    return out.result;
+}
+
+/* ---- CSV and JSON: the numbers of an op by the names of its members */
+typedef struct vp_impl_op_number { const char *name; size_t offset; } vp_impl_op_number;
+static const vp_impl_op_number vp_impl_op_numbers[] = {
+#define VP_IMPL_OP_NUMBER(member) { #member, offsetof(vp_op, member) }
+    VP_IMPL_OP_NUMBER(calls), VP_IMPL_OP_NUMBER(primitive_calls), VP_IMPL_OP_NUMBER(host_total_ns), VP_IMPL_OP_NUMBER(host_self_ns),
+    VP_IMPL_OP_NUMBER(host_cumulative_ns), VP_IMPL_OP_NUMBER(host_min_ns), VP_IMPL_OP_NUMBER(host_max_ns), VP_IMPL_OP_NUMBER(device_total_ns),
+    VP_IMPL_OP_NUMBER(device_self_ns), VP_IMPL_OP_NUMBER(device_min_ns), VP_IMPL_OP_NUMBER(device_max_ns), VP_IMPL_OP_NUMBER(flops),
+    VP_IMPL_OP_NUMBER(bytes), VP_IMPL_OP_NUMBER(host_memory_bytes), VP_IMPL_OP_NUMBER(host_self_memory_bytes), VP_IMPL_OP_NUMBER(device_memory_bytes),
+    VP_IMPL_OP_NUMBER(device_self_memory_bytes), VP_IMPL_OP_NUMBER(memory_peak_bytes)
+#undef VP_IMPL_OP_NUMBER
+};
+enum { VP_IMPL_OP_NUMBERS = (int)(sizeof vp_impl_op_numbers / sizeof *vp_impl_op_numbers), VP_IMPL_OP_DERIVED = 6 };
+static const char *const vp_impl_op_derived_names[VP_IMPL_OP_DERIVED] = {
+    "host_average_ns", "device_average_ns", "self_percent", "gb_per_s", "tflop_per_s", "ceiling_percent" };
+
+static int64_t *vp_impl_op_number_of(vp_op *op, int index) { return (int64_t *)(void *)((char *)op + vp_impl_op_numbers[index].offset); }
+
+/* what readers would compute from the members; NaN where there is none */
+static void vp_impl_op_derive(const vp_ops *ops, const vp_op *op, int64_t self_ns, double derived[VP_IMPL_OP_DERIVED]) {
+    const vp_op_rates rates = vp_op_rate(op, ops->clock, ops->ceilings);
+    derived[0] = (double)op->host_total_ns / (double)op->calls;
+    derived[1] = (double)op->device_total_ns / (double)op->calls;
+    derived[2] = self_ns > 0 ? 100.0 * (double)vp_impl_op_self(op, ops->clock) / (double)self_ns : (double)NAN;
+    derived[3] = rates.gb_per_s;
+    derived[4] = rates.tflop_per_s;
+    derived[5] = rates.ceiling_percent;
+}
+
+static void vp_impl_put_doubled(vp_impl_text *out, const char *text, size_t bytes) {
+    size_t i, run = 0;
+    for (i = 0; i < bytes; i++) {
+        if (text[i] != '"') continue;
+        vp_impl_put_bytes(out, text + run, i + 1 - run);
+        run = i; /* the quote comes twice */
+    }
+    vp_impl_put_bytes(out, text + run, bytes - run);
+}
+
+/* a field, quoted where RFC 4180 asks for it, and a comma; NULL: empty */
+static void vp_impl_put_field(vp_impl_text *out, const char *text) {
+    const char *const quote = text && strpbrk(text, "\",\r\n") ? "\"" : "";
+    vp_impl_put(out, quote);
+    if (text) vp_impl_put_doubled(out, text, strlen(text));
+    vp_impl_put(out, quote);
+    vp_impl_put(out, ",");
+}
+
+static void vp_impl_put_stack_field(vp_impl_text *out, const vp_op *op) {
+    vp_impl_pieces pieces;
+    int32_t frame;
+    size_t i;
+    if (op->stack_count > 0) vp_impl_put(out, "\"");
+    for (frame = 0; frame < op->stack_count; frame++) {
+        if (frame > 0) vp_impl_put(out, "; ");
+        vp_impl_frame_pieces(&op->stack[frame], &pieces);
+        for (i = 0; i < pieces.count; i++) vp_impl_put_doubled(out, pieces.text[i], pieces.bytes[i]);
+    }
+    if (op->stack_count > 0) vp_impl_put(out, "\"");
+    vp_impl_put(out, ",");
+}
+
+static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
+    vp_op copy = *op;
+    double derived[VP_IMPL_OP_DERIVED];
+    char text[64];
+    int i;
+    vp_impl_put_field(out, op->name);
+    vp_impl_put_field(out, op->stage);
+    vp_impl_put_field(out, op->part);
+    vp_impl_index_text(op->block, text);
+    vp_impl_put_field(out, text);
+    vp_impl_index_text(op->step, text);
+    vp_impl_put_field(out, text);
+    vp_impl_shape_text(op, text);
+    vp_impl_put_field(out, op->dimensions == VP_OP_SEVERAL ? "*" : text);
+    vp_impl_put_field(out, op->file);
+    vp_impl_int_text(text, op->line);
+    vp_impl_put_field(out, op->file ? text : NULL);
+    vp_impl_put_stack_field(out, op);
+    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
+        vp_impl_put_int(out, *vp_impl_op_number_of(&copy, i));
+        vp_impl_put(out, ",");
+    }
+    vp_impl_op_derive(ops, op, self_ns, derived);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) {
+        vp_impl_put_bytes(out, text, vp_number_format(derived[i], text)); /* nothing for NaN */
+        vp_impl_put(out, i + 1 < VP_IMPL_OP_DERIVED ? "," : "\n");
+    }
+}
+
+VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user) {
+    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_op total;
+    int64_t i;
+    if (!sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
+    out.sink = sink;
+    out.user = user;
+    vp_impl_put(&out, "name,stage,part,block,step,shape,file,line,stack,");
+    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) vp_impl_put_field(&out, vp_impl_op_numbers[i].name);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) {
+        vp_impl_put(&out, vp_impl_op_derived_names[i]);
+        vp_impl_put(&out, i + 1 < VP_IMPL_OP_DERIVED ? "," : "\n");
+    }
+    for (i = 0; i < ops->count; i++) vp_impl_put_csv_row(&out, ops, &ops->rows[i], vp_impl_op_self(&total, ops->clock));
+    return out.result;
+}
+
+static void vp_impl_json_text_or_null(vp_json_writer *w, const char *key, const char *text) {
+    vp_json_key(w, key);
+    if (text) vp_json_string(w, text);
+    else vp_json_null(w);
+}
+
+static void vp_impl_json_double_or_null(vp_json_writer *w, const char *key, double value) {
+    vp_json_key(w, key);
+    if (value - value == 0.0) vp_json_double(w, value);
+    else vp_json_null(w);
+}
+
+static void vp_impl_json_index(vp_json_writer *w, const char *key, int32_t index) {
+    vp_json_key(w, key);
+    if (index == VP_OP_NONE) vp_json_null(w);
+    else if (index == VP_OP_SEVERAL) vp_json_string(w, "*");
+    else vp_json_int(w, index);
+}
+
+static void vp_impl_json_shape(vp_json_writer *w, const vp_op *op) {
+    int32_t i;
+    vp_json_key(w, "shape");
+    if (op->dimensions == VP_OP_SEVERAL) {
+        vp_json_string(w, "*");
+        return;
+    }
+    vp_json_begin_array(w);
+    for (i = 0; i < op->dimensions; i++) vp_json_int(w, op->shape[i]);
+    vp_json_end_array(w);
+}
+
+static void vp_impl_json_op(vp_json_writer *w, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
+    vp_op copy = *op;
+    double derived[VP_IMPL_OP_DERIVED];
+    int32_t i;
+    vp_json_begin_object(w);
+    vp_impl_json_text_or_null(w, "name", op->name);
+    vp_impl_json_text_or_null(w, "stage", op->stage);
+    vp_impl_json_text_or_null(w, "part", op->part);
+    vp_impl_json_index(w, "block", op->block);
+    vp_impl_json_index(w, "step", op->step);
+    vp_impl_json_shape(w, op);
+    vp_impl_json_text_or_null(w, "file", op->file);
+    vp_json_key(w, "line");
+    vp_json_int(w, op->line);
+    vp_json_key(w, "stack");
+    vp_json_begin_array(w);
+    for (i = 0; i < op->stack_count; i++) {
+        vp_json_begin_object(w);
+        vp_impl_json_text_or_null(w, "name", op->stack[i].name);
+        vp_impl_json_text_or_null(w, "file", op->stack[i].file);
+        vp_json_key(w, "line");
+        vp_json_int(w, op->stack[i].line);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
+        vp_json_key(w, vp_impl_op_numbers[i].name);
+        vp_json_int(w, *vp_impl_op_number_of(&copy, i));
+    }
+    vp_impl_op_derive(ops, op, self_ns, derived);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) vp_impl_json_double_or_null(w, vp_impl_op_derived_names[i], derived[i]);
+    vp_json_end_object(w);
+}
+
+static const char *const vp_impl_ops_groups[] = { "shape", "stage", "part", "block", "step", "place" }; /* VP_OPS_BY_.., lowest bit first */
+
+VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops) {
+    vp_op total;
+    int64_t i;
+    if (vp_ops_total(ops, &total) != VP_OK) {
+        vp_impl_json_fail(w, VP_ERR_RANGE);
+        return w->result;
+    }
+    vp_json_begin_object(w);
+    vp_impl_json_text_or_null(w, "schema", VP_OPS_SCHEMA);
+    vp_json_key(w, "group_by");
+    vp_json_begin_array(w);
+    for (i = 0; i < 6; i++)
+        if (ops->group_by >> i & 1) vp_json_string(w, vp_impl_ops_groups[i]);
+    vp_json_end_array(w);
+    vp_json_key(w, "group_by_stack_n");
+    vp_json_int(w, ops->group_by_stack_n);
+    vp_impl_json_text_or_null(w, "clock", ops->clock == VP_OPS_DEVICE ? "device" : "host");
+    vp_impl_json_text_or_null(w, "sort_key", ops->sort_key);
+    vp_impl_json_text_or_null(w, "device_name", ops->device_name);
+    vp_json_key(w, "ceilings");
+    vp_json_begin_object(w);
+    vp_impl_json_double_or_null(w, "bytes_per_s", ops->ceilings.bytes_per_s > 0.0 ? ops->ceilings.bytes_per_s : (double)NAN);
+    vp_impl_json_double_or_null(w, "flops_per_s", ops->ceilings.flops_per_s > 0.0 ? ops->ceilings.flops_per_s : (double)NAN);
+    vp_json_end_object(w);
+    vp_json_key(w, "dropped");
+    vp_json_begin_object(w);
+    vp_json_key(w, "calls");
+    vp_json_int(w, ops->dropped_calls);
+    vp_json_key(w, "host_ns");
+    vp_json_int(w, ops->dropped_host_ns);
+    vp_json_key(w, "device_ns");
+    vp_json_int(w, ops->dropped_device_ns);
+    vp_json_end_object(w);
+    vp_json_key(w, "rows");
+    vp_json_begin_array(w);
+    for (i = 0; i < ops->count; i++) vp_impl_json_op(w, ops, &ops->rows[i], vp_impl_op_self(&total, ops->clock));
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+    return w->result;
+}
+
+/* ---- reading a table again. The first failure sticks; where it was is told once. */
+typedef struct vp_impl_ops_reader {
+    const vp_json *json;
+    char *text;
+    size_t capacity, used;
+    vp_result result;
+    const char *where; /* the member that failed */
+    uint32_t node;
+} vp_impl_ops_reader;
+
+static void vp_impl_read_fail(vp_impl_ops_reader *in, vp_result result, const char *where, uint32_t node) {
+    if (in->result != VP_OK) return;
+    in->result = result;
+    in->where = where;
+    in->node = node;
+}
+
+static int vp_impl_read_type(const vp_impl_ops_reader *in, uint32_t node) {
+    return node < in->json->node_count ? (int)in->json->nodes[node].type : -1;
+}
+
+/* a text into the caller's memory; NULL for null */
+static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, const char *key) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    char *text = in->text + in->used;
+    size_t bytes = 0;
+    vp_result result;
+    if (in->result != VP_OK || vp_impl_read_type(in, node) == VP_JSON_NULL) return NULL;
+    result = vp_json_text(in->json, node, text, in->capacity - in->used, &bytes);
+    if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* a NUL within: not a text of C */
+    if (result != VP_OK) {
+        vp_impl_read_fail(in, result == VP_ERR_CAPACITY ? result : VP_ERR_FORMAT, key, node);
+        return NULL;
+    }
+    in->used += bytes + 1;
+    return text;
+}
+
+static int64_t vp_impl_read_int(vp_impl_ops_reader *in, uint32_t object, const char *key, int64_t low, int64_t high) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    int64_t value = 0;
+    const vp_result result = vp_json_to_int(in->json, node, &value);
+    if (result != VP_OK) vp_impl_read_fail(in, result == VP_ERR_RANGE ? result : VP_ERR_FORMAT, key, node);
+    else if (value < low || value > high) vp_impl_read_fail(in, VP_ERR_RANGE, key, node);
+    return in->result == VP_OK ? value : 0;
+}
+
+/* block or step: null, "*" or a number from 0 on */
+static int32_t vp_impl_read_index(vp_impl_ops_reader *in, uint32_t object, const char *key) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    if (vp_impl_read_type(in, node) == VP_JSON_NULL) return VP_OP_NONE;
+    if (vp_json_equals(in->json, node, "*")) return VP_OP_SEVERAL;
+    return (int32_t)vp_impl_read_int(in, object, key, 0, INT32_MAX);
+}
+
+/* a positive number, or null: 0 */
+static double vp_impl_read_ceiling(vp_impl_ops_reader *in, uint32_t object, const char *key) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    double value = 0.0;
+    if (vp_impl_read_type(in, node) == VP_JSON_NULL) return 0.0;
+    if (vp_json_to_double(in->json, node, &value) != VP_OK) vp_impl_read_fail(in, VP_ERR_FORMAT, key, node);
+    else if (!(value > 0.0)) vp_impl_read_fail(in, VP_ERR_RANGE, key, node);
+    return value;
+}
+
+static uint32_t vp_impl_read_member(vp_impl_ops_reader *in, uint32_t object, const char *key, vp_json_type type) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    if (vp_impl_read_type(in, node) != (int)type) vp_impl_read_fail(in, VP_ERR_FORMAT, key, node);
+    return in->result == VP_OK ? node : VP_JSON_NONE;
+}
+
+static void vp_impl_read_shape(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
+    uint32_t node = vp_json_get(in->json, object, "shape"), at;
+    int64_t value;
+    if (vp_json_equals(in->json, node, "*")) {
+        op->dimensions = VP_OP_SEVERAL;
+        return;
+    }
+    node = vp_impl_read_member(in, object, "shape", VP_JSON_ARRAY);
+    if (node == VP_JSON_NONE) return;
+    if (in->json->nodes[node].count > 4) {
+        vp_impl_read_fail(in, VP_ERR_RANGE, "shape", node);
+        return;
+    }
+    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+        const vp_result result = vp_json_to_int(in->json, at, &value);
+        if (result != VP_OK || value < INT32_MIN || value > INT32_MAX) {
+            vp_impl_read_fail(in, result == VP_OK || result == VP_ERR_RANGE ? VP_ERR_RANGE : VP_ERR_FORMAT, "shape", at);
+            return;
+        }
+        op->shape[op->dimensions++] = (int32_t)value;
+    }
+}
+
+static void vp_impl_read_stack(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
+    const uint32_t node = vp_impl_read_member(in, object, "stack", VP_JSON_ARRAY);
+    uint32_t at;
+    if (node == VP_JSON_NONE) return;
+    if (in->json->nodes[node].count > VP_OP_STACK_LIMIT) {
+        vp_impl_read_fail(in, VP_ERR_RANGE, "stack", node);
+        return;
+    }
+    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+        vp_op_frame *frame = &op->stack[op->stack_count++];
+        if (vp_impl_read_type(in, at) != VP_JSON_OBJECT) vp_impl_read_fail(in, VP_ERR_FORMAT, "stack", at);
+        frame->name = vp_impl_read_text(in, at, "name");
+        frame->file = vp_impl_read_text(in, at, "file");
+        frame->line = (int32_t)vp_impl_read_int(in, at, "line", INT32_MIN, INT32_MAX);
+    }
+}
+
+static void vp_impl_read_op(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
+    int i;
+    *op = vp_op_default();
+    if (vp_impl_read_type(in, object) != VP_JSON_OBJECT) vp_impl_read_fail(in, VP_ERR_FORMAT, "rows", object);
+    op->name = vp_impl_read_text(in, object, "name");
+    op->stage = vp_impl_read_text(in, object, "stage");
+    op->part = vp_impl_read_text(in, object, "part");
+    op->file = vp_impl_read_text(in, object, "file");
+    op->line = (int32_t)vp_impl_read_int(in, object, "line", INT32_MIN, INT32_MAX);
+    op->block = vp_impl_read_index(in, object, "block");
+    op->step = vp_impl_read_index(in, object, "step");
+    vp_impl_read_shape(in, object, op);
+    vp_impl_read_stack(in, object, op);
+    for (i = 0; i < VP_IMPL_OP_NUMBERS && in->result == VP_OK; i++)
+        *vp_impl_op_number_of(op, i) = vp_impl_read_int(in, object, vp_impl_op_numbers[i].name, INT64_MIN, INT64_MAX);
+}
+
+static uint32_t vp_impl_read_groups(vp_impl_ops_reader *in, uint32_t object) {
+    const uint32_t node = vp_impl_read_member(in, object, "group_by", VP_JSON_ARRAY);
+    uint32_t at, groups = 0;
+    int i;
+    if (node == VP_JSON_NONE) return 0;
+    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+        for (i = 0; i < 6 && !vp_json_equals(in->json, at, vp_impl_ops_groups[i]); i++) continue;
+        if (i == 6) vp_impl_read_fail(in, VP_ERR_FORMAT, "group_by", at);
+        else groups |= UINT32_C(1) << i;
+    }
+    return groups;
+}
+
+/* all but the rows */
+static void vp_impl_read_head(vp_impl_ops_reader *in, uint32_t object, vp_ops *head) {
+    const uint32_t ceilings = vp_impl_read_member(in, object, "ceilings", VP_JSON_OBJECT);
+    const uint32_t dropped = vp_impl_read_member(in, object, "dropped", VP_JSON_OBJECT);
+    const uint32_t clock = vp_impl_read_member(in, object, "clock", VP_JSON_STRING), key = vp_json_get(in->json, object, "sort_key");
+    int i;
+    if (in->result != VP_OK) return;
+    head->clock = vp_json_equals(in->json, clock, "device") ? VP_OPS_DEVICE : VP_OPS_HOST;
+    if (head->clock == VP_OPS_HOST && !vp_json_equals(in->json, clock, "host")) vp_impl_read_fail(in, VP_ERR_FORMAT, "clock", clock);
+    for (i = 0; i < VP_IMPL_SORT_KEYS && !vp_json_equals(in->json, key, vp_impl_sort_keys[i].name); i++) continue;
+    if (i < VP_IMPL_SORT_KEYS) head->sort_key = vp_impl_sort_keys[i].name;
+    else if (vp_impl_read_type(in, key) != VP_JSON_NULL) vp_impl_read_fail(in, VP_ERR_FORMAT, "sort_key", key);
+    head->device_name = vp_impl_read_text(in, object, "device_name");
+    head->ceilings.bytes_per_s = vp_impl_read_ceiling(in, ceilings, "bytes_per_s");
+    head->ceilings.flops_per_s = vp_impl_read_ceiling(in, ceilings, "flops_per_s");
+    head->dropped_calls = vp_impl_read_int(in, dropped, "calls", 0, INT64_MAX);
+    head->dropped_host_ns = vp_impl_read_int(in, dropped, "host_ns", 0, INT64_MAX);
+    head->dropped_device_ns = vp_impl_read_int(in, dropped, "device_ns", 0, INT64_MAX);
+}
+
+static void vp_impl_read_rows(vp_impl_ops_reader *in, uint32_t rows, vp_ops *ops) {
+    uint32_t at;
+    vp_op op;
+    for (at = rows + 1; in->result == VP_OK && at < in->json->nodes[rows].end; at = in->json->nodes[at].end) {
+        const int64_t before = ops->count;
+        vp_result result;
+        vp_impl_read_op(in, at, &op);
+        if (in->result != VP_OK) return;
+        result = vp_ops_add(ops, &op);
+        if (result == VP_OK && ops->count == before) result = VP_ERR_RANGE; /* a second row of one key */
+        if (result != VP_OK) vp_impl_read_fail(in, result, "rows", at);
+    }
+}
+
+VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity, vp_error *error) {
+    vp_impl_ops_reader in;
+    vp_ops read;
+    uint32_t rows;
+    int64_t frames;
+    memset(&in, 0, sizeof in);
+    in.json = json;
+    in.text = text;
+    in.capacity = capacity;
+    in.node = VP_JSON_NONE;
+    if (!vp_json_equals(json, vp_json_get(json, object, "schema"), VP_OPS_SCHEMA)) vp_impl_read_fail(&in, VP_ERR_MISMATCH, "schema", object);
+    frames = vp_impl_read_int(&in, object, "group_by_stack_n", 0, VP_OP_STACK_LIMIT);
+    vp_ops_init(&read, ops->rows, ops->capacity, vp_impl_read_groups(&in, object), (int32_t)frames);
+    rows = vp_impl_read_member(&in, object, "rows", VP_JSON_ARRAY);
+    if (rows != VP_JSON_NONE) vp_impl_read_rows(&in, rows, &read);
+    vp_impl_read_head(&in, object, &read);
+    if (in.result == VP_OK) {
+        *ops = read;
+        return VP_OK;
+    }
+    vp_ops_init(ops, ops->rows, ops->capacity, ops->group_by, ops->group_by_stack_n);
+    return vp_fail(error, in.result, in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1, in.where,
+                   in.result == VP_ERR_CAPACITY ? "the table has more rows, or longer names, than the buffers hold"
+                   : in.result == VP_ERR_MISMATCH ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
+                                                  : "a table of operations with a member that is missing, of another kind or out of range");
 }
 
 /* ---- schedule */
