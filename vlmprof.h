@@ -6758,6 +6758,9 @@ static int vp_impl_compare_average(int64_t total_a, int64_t calls_a, int64_t tot
     return a < b ? -1 : a > b;
 }
 
+/* pstats calls what lies in no file "~" */
+static const char *vp_impl_op_file(const vp_op *op) { return op->file ? op->file : "~"; }
+
 /* below 0: row a stands before row b */
 static int vp_impl_op_order(const vp_ops *ops, vp_impl_sort sort, const vp_op *a, const vp_op *b) {
     vp_impl_pieces name_a, name_b;
@@ -6765,12 +6768,12 @@ static int vp_impl_op_order(const vp_ops *ops, vp_impl_sort sort, const vp_op *a
     switch (sort) {
         case VP_IMPL_SORT_HOST_AVERAGE: order = vp_impl_compare_average(b->host_total_ns, b->calls, a->host_total_ns, a->calls); break;
         case VP_IMPL_SORT_DEVICE_AVERAGE: order = vp_impl_compare_average(b->device_total_ns, b->calls, a->device_total_ns, a->calls); break;
-        case VP_IMPL_SORT_FILE: order = vp_impl_compare_text(a->file, b->file); break;
+        case VP_IMPL_SORT_FILE: order = vp_impl_compare_text(vp_impl_op_file(a), vp_impl_op_file(b)); break;
         case VP_IMPL_SORT_LINE: order = vp_impl_compare_int(a->line, b->line); break;
         case VP_IMPL_SORT_NAME: break;
         case VP_IMPL_SORT_NAME_FILE_LINE:
             order = vp_impl_compare_text(a->name, b->name);
-            if (!order) order = vp_impl_compare_place(a->file, a->line, b->file, b->line);
+            if (!order) order = vp_impl_compare_place(vp_impl_op_file(a), a->line, vp_impl_op_file(b), b->line);
             break;
         case VP_IMPL_SORT_STANDARD_NAME:
             vp_impl_standard_name(a, &name_a);
