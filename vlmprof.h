@@ -2128,6 +2128,9 @@ VP_API int vp_engine_broken(const vp_engine *engine);
 VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows; "cublas" on a GPU */
 VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
+/* For vp_ranges_init: sends ranges to a tool that takes NVTX's (Nsight Systems), at a few ns a pair where none is attached. NULL: built without NVTX,
+ * that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program; any thread may use it. */
+VP_API const vp_range_hooks *vp_engine_range_hooks(void);
 
 /* stages of a request, in order; decode steps come separately */
 #define VP_STAGES(X) X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
@@ -6982,7 +6985,7 @@ static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
     return limit >= 0 && width > limit ? limit : width;
 }
 
-static size_t vp_impl_shape_text(const vp_op *op, char out[64]) {
+static size_t vp_impl_op_shape_text(const vp_op *op, char out[64]) {
     size_t bytes = 0;
     int32_t i;
     if (op->dimensions > 0) out[bytes++] = '[';
@@ -7026,7 +7029,7 @@ static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
         VP_IMPL_WIDEN(name, vp_impl_characters(op->name, strlen(op->name)));
         if (op->stage) VP_IMPL_WIDEN(stage, vp_impl_characters(op->stage, strlen(op->stage)));
         if (op->part) VP_IMPL_WIDEN(part, vp_impl_characters(op->part, strlen(op->part)));
-        VP_IMPL_WIDEN(shape, vp_impl_shape_text(op, text));
+        VP_IMPL_WIDEN(shape, vp_impl_op_shape_text(op, text));
         for (k = 0; k < op->stack_count; k++) {
             vp_impl_frame_pieces(&op->stack[k], &pieces);
             VP_IMPL_WIDEN(frame, vp_impl_pieces_characters(&pieces));
@@ -7216,7 +7219,7 @@ static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_i
         case VP_IMPL_CELL_STAGE: vp_impl_put_name(&table->out, op->stage ? op->stage : "", column->width, limit); break;
         case VP_IMPL_CELL_PART: vp_impl_put_name(&table->out, op->part ? op->part : "", column->width, limit); break;
         case VP_IMPL_CELL_SHAPES:
-            bytes = vp_impl_shape_text(op, text);
+            bytes = vp_impl_op_shape_text(op, text);
             vp_impl_put_cell(&table->out, text, bytes > (size_t)column->width ? (size_t)column->width : bytes, column->width, 0);
             break;
         case VP_IMPL_CELL_SOURCE:
@@ -7362,7 +7365,7 @@ static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op
     if (ops->group_by & VP_OPS_BY_BLOCK) vp_impl_put_group(out, &any, "block ", text);
     vp_impl_index_text(op->step, text);
     if (ops->group_by & VP_OPS_BY_STEP) vp_impl_put_group(out, &any, "step ", text);
-    vp_impl_shape_text(op, text);
+    vp_impl_op_shape_text(op, text);
     if (ops->group_by & VP_OPS_BY_SHAPE) vp_impl_put_group(out, &any, "", text);
     for (i = 1; i < op->stack_count; i++) vp_impl_put_group(out, &any, "in ", op->stack[i].name);
     if (any) vp_impl_put(out, "]");
@@ -7528,7 +7531,7 @@ static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_o
     vp_impl_put_field(out, text);
     vp_impl_index_text(op->step, text);
     vp_impl_put_field(out, text);
-    vp_impl_shape_text(op, text);
+    vp_impl_op_shape_text(op, text);
     vp_impl_put_field(out, op->dimensions == VP_OP_SEVERAL ? "*" : text);
     vp_impl_put_field(out, op->file);
     vp_impl_int_text(text, op->line);

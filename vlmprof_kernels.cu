@@ -41,6 +41,17 @@ enum {
 #define VK_CUDA 1
 #endif
 
+/* NVTX, of which a tool like Nsight Systems takes ranges: a header of the CUDA Toolkit without a library. A build without nvcc asks for it:
+ * -DVLMPROF_NVTX -isystem <toolkit>/include. */
+#if defined(__CUDACC__) && defined(__has_include)
+#if __has_include(<nvtx3/nvToolsExt.h>) && !defined(VLMPROF_NVTX)
+#define VLMPROF_NVTX 1
+#endif
+#endif
+#ifdef VLMPROF_NVTX
+#include <nvtx3/nvToolsExt.h>
+#endif
+
 /* ================================================================================================ targets >>targets
  * name                 GPU                                   CPU
  * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>     static function / OpenMP loop over blocks. `flops` and `bytes`, what the
@@ -824,6 +835,22 @@ typedef struct vk_backend {
     own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, own##_attention, own##_mark, own##_wait, own##_between, own##_token, \
     own##_reserve_log, own##_read_log, own##_recover
 
+/* ranges of the host for a tool that is attached; each object that was built with NVTX has them */
+#ifdef VLMPROF_NVTX
+static void vk_nvtx_push(void *user, const char *name) {
+    (void)user;
+    nvtxRangePushA(name);
+}
+static void vk_nvtx_pop(void *user) {
+    (void)user;
+    nvtxRangePop();
+}
+static const vp_range_hooks vk_nvtx_hooks = { vk_nvtx_push, vk_nvtx_pop, NULL };
+static const vp_range_hooks *vk_range_hooks(void) { return &vk_nvtx_hooks; }
+#else
+static const vp_range_hooks *vk_range_hooks(void) { return NULL; }
+#endif
+
 static void vk_no_telemetry(vp_telemetry *t) {
     t->sm_clock_mhz = t->sm_clock_max_mhz = t->memory_clock_mhz = t->memory_clock_max_mhz = (double)NAN;
     t->power_w = t->power_limit_w = t->temperature_c = t->utilisation_percent = t->throttle_count = (double)NAN;
@@ -1546,6 +1573,8 @@ const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
     vk_cuda_telemetry, vk_cuda_expert_rows, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
+extern const vp_range_hooks *vk_cuda_range_hooks(void);
+const vp_range_hooks *vk_cuda_range_hooks(void) { return vk_range_hooks(); }
 }
 #else /* !VK_CUDA */
 
@@ -2444,8 +2473,14 @@ static const vk_backend vk_cpu_backend = {
 #ifdef __GNUC__
 extern const vk_backend vk_cuda_backend __attribute__((weak));
 static const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
+extern const vp_range_hooks *vk_cuda_range_hooks(void) __attribute__((weak));
+VP_API const vp_range_hooks *vp_engine_range_hooks(void) {
+    const vp_range_hooks *hooks = vk_cuda_range_hooks ? vk_cuda_range_hooks() : NULL;
+    return hooks ? hooks : vk_range_hooks();
+}
 #else
 static const vk_backend *vk_gpu_code(void) { return NULL; }
+VP_API const vp_range_hooks *vp_engine_range_hooks(void) { return vk_range_hooks(); }
 #endif
 
 /* =============================================================================================== weights >>weights */
