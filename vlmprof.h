@@ -2115,6 +2115,33 @@ VP_API vp_convert_options vp_convert_options_default(void);
  * threads: reentrant */
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
+/* what vp_engine_bytes is made of, and what the host holds beside it */
+typedef struct vp_memory_block {
+    const char *name;          /* static */
+    uint64_t bytes;
+    int32_t on_device;         /* 0: the host's memory; on the CPU all of it */
+    uint64_t bytes_a_position; /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
+                                * active blocks. Else 0 */
+} vp_memory_block;
+/* Blocks of memory from 0 on: weights, KV cache, vision buffers, language buffers, scratch (their sum is vp_engine_bytes), and, where there are any,
+ * pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU two events each beside them). Nothing else grows while requests run.
+ * returns: 1, or 0 with *out untouched: no such index */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
+/* What the device can, to compare operations with */
+typedef struct vp_ceilings {
+    double bytes_per_s;   /* reading */
+    double flops_per_s;   /* products of the engine's arithmetic */
+    uint64_t read_bytes;  /* how much was read at once */
+    int32_t product_size; /* n of the fastest n x n x n product */
+} vp_ceilings;
+/* Measures them at the first call, in about half a second at most, and remembers them. All threads read up to 1 GiB of the weights, or 256 MiB where
+ * the weights are smaller; products are the engine's own (CPU: the chosen kernels, GPU: cuBLAS) of 256 to 4096 rows. The best of some rounds: what a
+ * machine that is busy reaches, not what its data sheet says. An operation may beat a ceiling, and is told so: operands that stay in a cache (tiny
+ * models, small activations; a last-level cache above 256 MiB), a clock that was lower when this ran. Between requests only.
+ * out:     out  on success only
+ * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
+ * memory:  256 MiB on the device during the first call */
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
 VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
 /* why "auto" took the CPU, or why decode steps are not replayed as a graph on this GPU (then they are sent kernel by kernel); "" otherwise */
 VP_API const char *vp_engine_device_note(const vp_engine *engine);
@@ -2143,24 +2170,6 @@ typedef enum vp_stage {
 } vp_stage;
 VP_API const char *vp_stage_name(vp_stage stage);
 
-/* What the boundaries of the stages recorded; 0 where a stage did not run (`ran` tells).
- * wall_ns is the host's clock: on a GPU the time it took to send the stage's work. device_ns is the time between the boundaries on the device
- * (CUDA events on the compute stream); on the CPU the two are the same. launches, flops and bytes count the kernels, products and copies of a
- * stage from their shapes: FLOPs that the arithmetic needs, and each operand of each launch read or written once. */
-typedef struct vp_stage_times {
-    int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
-    int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
-    unsigned char ran[VP_STAGE_COUNT];
-    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
-    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
-    unsigned char has_kernels;                       /* 0: kernel_ns says nothing */
-} vp_stage_times;
-
-/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
- * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
- * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
- * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
-typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 /* what part of the model an operation serves: finer than a stage, and the same in prefill and decode */
 #define VP_PARTS(X) X(INPUT, "input") X(VIT_EMBED, "vit_embed") X(VIT_DENSE, "vit_dense") X(VIT_ATTENTION, "vit_attention") \
     X(POOLING, "pooling") X(PROJECTOR, "projector") X(EMBED, "embed") X(DENSE, "dense") X(ATTENTION, "attention") X(ROUTER, "router") \
@@ -2172,6 +2181,27 @@ typedef enum vp_part {
     VP_PART_COUNT
 } vp_part;
 VP_API const char *vp_part_name(vp_part part);
+
+/* What the boundaries of the stages recorded; 0 where a stage did not run (`ran` tells).
+ * wall_ns is the host's clock: on a GPU the time it took to send the stage's work. device_ns is the time between the boundaries on the device
+ * (CUDA events on the compute stream); on the CPU the two are the same. launches, flops and bytes count the kernels, products and copies of a
+ * stage from their shapes: FLOPs that the arithmetic needs, and each operand of each launch read or written once. */
+typedef struct vp_stage_times {
+    int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
+    int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
+    unsigned char ran[VP_STAGE_COUNT];
+    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
+    int64_t begin_ns[VP_STAGE_COUNT];                /* of device_ns, from the start of the request: a stage begins where the last one ended */
+    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
+    int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT];  /* the same by part of the model */
+    unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
+} vp_stage_times;
+
+/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
+ * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
+ * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
+ * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
+typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE, VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
 /* On a GPU both clocks begin when the device starts the request, the host's being read just behind that: no launch appears after its kernel. The
  * device's times count from the last boundary of a stage or decode step, so their resolution does not fade, and lie within the stage's. */
@@ -2188,8 +2218,10 @@ typedef struct vp_launch {
     int64_t host_begin_ns, host_ns;                  /* the host's clock from the start of the request: sending it; CPU: running it */
     uint64_t flops, bytes;
 } vp_launch;
+/* CPU: what one thread did of a launch whose loop several threads shared, waiting for the others not included; threads count from 0, which sends */
+typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span; /* launch: index; begin_ns as there */
 
-/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped */
+/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped. Copying is neither counted nor timed */
 typedef struct vp_dump {
     float *image_features; /* f32 [views, tokens_per_crop, d_model] */
     float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
@@ -2210,6 +2242,7 @@ typedef struct vp_request {
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;
     vp_launch *launches; int64_t launch_capacity;    /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;           /* VP_TIMING_KERNEL: room for the threads' spans, in no order; NULL and 0: not wanted */
 } vp_request;
 
 typedef struct vp_reply {
@@ -2217,10 +2250,11 @@ typedef struct vp_reply {
     int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
     vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
     int64_t launch_count;                            /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
+    int64_t span_count;                              /* the same of spans, where they are wanted; a GPU has none */
 } vp_reply;
 /* Runs a request: greedy, one token a step. N tokens take N - 1 decode steps.
  * in:      request  checked whole before anything runs: ids, positions, blocks and sizes within the model and the engine
- * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count
+ * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count, span_count
  * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched); VP_ERR_FORMAT logits that are not numbers: the weights or
  *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE or VP_ERR_MEMORY a CUDA call that failed: the same request may succeed when
  *          sent again, unless vp_engine_broken
