@@ -63,6 +63,7 @@
  *   >>caption         CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
  *   >>analysis        Pareto fronts, coupling of knobs, regression, latency model, tests and verdicts
  *   >>model           the engine: one request, its stages and their times
+ *   >>trace           Chrome traces as torch.profiler writes them
  *   >>implementation  start of the second half
  *
  * Vocabulary
@@ -2216,6 +2217,153 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
 /* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made superfluous: call this between
  * requests, outside of what is timed, so that the next one does not wait for it. */
 VP_API void vp_engine_settle(vp_engine *engine);
+/* ================================================================================================= trace >>trace
+ * Writes a Chrome trace as torch.profiler (Kineto) writes it: chrome://tracing, Perfetto, the TensorBoard plugin and HolisticTraceAnalysis load it.
+ * The events go to PATH.tmp piece by piece and nothing is kept but a small buffer; vp_trace_close gives the file its name. Any program can use it:
+ * steps, host ranges, memory and counters need no engine.
+ *
+ *     vp_trace_options options = vp_trace_options_default();
+ *     options.path = "chrome_trace.json";
+ *     vp_trace *trace;
+ *     if (vp_trace_open(&options, &trace, &error) != VP_OK) ...
+ *     vp_trace_step_begin(trace, 0, vp_clock_ns(), &error);
+ *     ...                                                       vp_trace_ranges, vp_trace_launches, vp_trace_memory, vp_trace_counter
+ *     vp_trace_step_end(trace, vp_clock_ns(), &error);
+ *     result = vp_trace_close(trace, &info, &error);
+ *     vp_trace_free(trace);
+ *
+ * What a reader finds (cat, name, track):
+ *   user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: host's time of a step, stage, decode step    process, thread
+ *   cpu_op               ranges by their names; vlmprof::attention .. for each part of each block. On the CPU, or with shapes or stacks,
+ *                        each launch by its name below it                                                                          process, thread
+ *   cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host sends a launch                                                process, thread
+ *   kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow                               device, stream 7
+ *   gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries                    device, stream 7
+ *   thread_span          CPU: what each worker thread did of a launch                                                              process, worker
+ *   cpu_instant_event    [memory];  counters (ph C);  Trace: PyTorch Profiler (0), all of it
+ * After the last step stands an empty one, because HTA drops the last. HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the
+ * CPU hold no GPU event: viewers and TensorBoard's operator view show them; HTA's kernel analyses and TensorBoard's kernel view have nothing to tell.
+ *
+ * All times are vp_clock_ns's. In the file ts and dur are us with three decimals: ns, exactly. Slices of a track nest or do not touch: one that
+ * begins or ends where another forbids it is moved (mostly by 1 ns, so that what encloses it begins before it), and vp_trace_info counts them.
+ * errors:  a write that failed sticks: every later call says VP_ERR_WRITE, and vp_trace_close removes the temporary file
+ * threads: one trace belongs to one thread at a time
+ * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; the readers' needs: torch-tb-profiler 0.4.3, HolisticTraceAnalysis f4d0062 */
+enum {
+    VP_TRACE_DEVICES_LIMIT = 64,      /* TensorBoard's own limit */
+    VP_TRACE_THREADS_LIMIT = 1024,    /* worker threads */
+    VP_TRACE_RANKS_LIMIT = 65536,
+    VP_TRACE_STREAM = 7               /* what PyTorch's default stream is called in a trace */
+};
+#define VP_TRACE_MAX_BYTES UINT64_C(250000000) /* chrome://tracing reads no more than about 256 MB */
+#define VP_TRACE_NAME "chrome_trace.json"      /* for who wants one name that does not change */
+
+/* deviceProperties; 0: not known, and not written */
+typedef struct vp_trace_device {
+    int32_t id;                       /* 0..63; no two alike */
+    const char *name;
+    uint64_t memory_bytes;
+    int32_t compute_major, compute_minor;
+    int32_t threads_per_block, threads_per_multiprocessor, registers_per_block, registers_per_multiprocessor, warp_threads;
+    int32_t shared_bytes_per_block, shared_bytes_per_multiprocessor, shared_bytes_per_block_optin, multiprocessor_count;
+} vp_trace_device;
+typedef struct vp_trace_metadata { const char *key, *text; } vp_trace_metadata;
+
+typedef struct vp_trace_options {
+    const char *path;                 /* of the file; an existing one is replaced, at the end */
+    uint64_t max_bytes;               /* recording stops before the file is larger; VP_TRACE_MAX_BYTES */
+    int64_t base_ns, base_unix_ns;    /* the moment 0 of the trace, by vp_clock_ns and since 1970: now. Nothing may begin earlier */
+    int32_t process, thread;          /* this process's and its main thread's numbers; both the process id, and 1000000 more where that is below 64 */
+    const char *process_name;         /* "vlmprof" */
+    const vp_trace_device *devices; int32_t device_count; /* NULL and 0: the CPU alone */
+    int emulated;                     /* 1: the devices are not real, and the trace says so */
+    int record_shapes, with_stack;    /* launches and ranges with Input Dims, Call stack: more bytes */
+    int profile_memory;               /* only told to readers: memory is what vp_trace_memory gets */
+    const char *backend;              /* distributedInfo; "none" */
+    int32_t rank, world_size;         /* 0 of 1 */
+    const vp_trace_metadata *metadata; int32_t metadata_count; /* more top-level members; keys that differ from those that stand there anyway */
+} vp_trace_options;
+VP_API vp_trace_options vp_trace_options_default(void); /* as above; path, devices and metadata NULL */
+
+typedef struct vp_trace vp_trace;
+/* what became of it; the first two members are in the file's head too, as "trace_truncated" and "dropped_steps" */
+typedef struct vp_trace_info {
+    int truncated;                    /* 1: max_bytes was reached; what stands in the file is whole */
+    int64_t dropped_steps;            /* that began after that */
+    int64_t dropped_launches;         /* of the request in which that happened, and later */
+    uint64_t bytes;
+    int64_t events, steps, launches;  /* in the file; steps without the closing one */
+    int64_t moved_slices, moved_ns;   /* placed elsewhere than measured by more than the ns of an edge, and the farthest of them */
+} vp_trace_info;
+
+/* "<worker>.<ns>.pt.trace.json", the name that TensorBoard's plugin looks for.
+ * in:      worker  NULL: "<host's name>_<process id>", as torch's tensorboard_trace_handler; a / becomes _
+ *          unix_ns time since 1970; traces of one worker differ by it
+ * out:     name    char [capacity]  on success
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: unix_ns < 0 or an empty worker */
+VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity);
+/* Device properties of a GPU that vp_device_describe told of: what follows from its compute capability (8.0, 8.6, 8.9, 9.0, 10.0, 12.0) is filled in.
+ * source:  CUDA C++ Programming Guide 13.0, technical specifications per compute capability */
+VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major, int32_t compute_minor,
+                                          int32_t multiprocessor_count);
+/* Begins a file and writes its head.
+ * in:      options  texts and devices are read during the call only
+ * out:     trace    on success; give it to vp_trace_free
+ * returns: VP_OK; VP_ERR_RANGE: an option outside the above, or max_bytes below the head and end (some KB); VP_ERR_WRITE: the temporary file
+ *          cannot be made or written; VP_ERR_MEMORY */
+VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error);
+
+/* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value outside what it says, or a time before base_ns (nothing was written);
+ * VP_ERR_CAPACITY: max_bytes is reached, and this and all later events are left out (of a request: from the first decode step or stage that does
+ * not fit as a whole); VP_ERR_STATE: the trace is closed; VP_ERR_WRITE. */
+/* A step, "ProfilerStep#<step>"; they follow each other. One that is still open when the trace is closed ends with the last event. Steps from the
+ * schedule's numbers.
+ * returns: also VP_ERR_STATE: a step is open already, or none is */
+VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_ns, vp_error *error);
+VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error);
+
+/* a request of the engine */
+typedef struct vp_trace_run {
+    int64_t begin_ns;                 /* vp_clock_ns at the request's start, from which its launches count */
+    int32_t device;                   /* id of one of options.devices; -1: the CPU */
+    const vp_launch *launches; int64_t launch_count;
+    const vp_stage_times *times;      /* NULL: a stage is as long as its launches */
+    const int64_t *step_ns; int32_t step_count; /* vp_reply's; NULL and 0: a decode step is as long as its launches */
+} vp_trace_run;
+/* A request: its stages, decode steps, parts and launches, on the host and on the device.
+ * in:      launches  in the order of the engine
+ * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of order: an earlier stage or decode
+ *          step after a later one
+ * rule:    the device's times are put onto the host's clock by one offset for each request: the least that lets no launch begin before the host
+ *          sends it, nor before what the device did earlier. The stages on the device tell it, as "device clock offset ns" */
+VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error);
+/* The ranges of a thread as cpu_op, with their payload; with shapes and stacks when the trace has them. Thread 0 is the main thread: its ranges must
+ * nest with the steps and requests given to the trace, as they do when the calls nest in the program. Other threads get tracks of their own.
+ * in:      ranges  thread 0..VP_TRACE_THREADS_LIMIT - 1
+ * returns: as above; VP_ERR_STATE also where a range is still open */
+VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error);
+/* A moment at which memory was taken or given back: TensorBoard's memory view.
+ * in:      device     id of a device; -1: the host
+ *          address    tells blocks apart
+ *          bytes      < 0: given back
+ *          allocated_bytes, reserved_bytes  afterwards; reserved is what was taken from the system */
+VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes, uint64_t allocated_bytes,
+                                 uint64_t reserved_bytes, vp_error *error);
+/* A value over time, drawn as a curve: power, clocks, queue lengths.
+ * in:      device  whose row it stands in; -1: the process's
+ *          value   finite */
+VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value, vp_error *error);
+
+/* Ends the file: closing step, end of the record, and the name PATH.
+ * out:     info  may be NULL; on VP_OK and VP_ERR_STATE
+ * returns: VP_OK, truncated or not; VP_ERR_STATE: it is closed already: a notice, nothing was done and the file is as it was; VP_ERR_WRITE: nothing
+ *          stands under PATH but what stood there before, and the temporary file is gone */
+VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error);
+/* What became of it so far. */
+VP_API vp_trace_info vp_trace_tell(const vp_trace *trace);
+/* Gives the memory back; a trace that was not closed is abandoned, its temporary file removed. NULL is fine. */
+VP_API void vp_trace_free(vp_trace *trace);
+
 #endif /* !VLMPROF_CORE */
 
 #ifdef __cplusplus
