@@ -2132,24 +2132,6 @@ typedef enum vp_stage {
 } vp_stage;
 VP_API const char *vp_stage_name(vp_stage stage);
 
-/* What the boundaries of the stages recorded; 0 where a stage did not run (`ran` tells).
- * wall_ns is the host's clock: on a GPU the time it took to send the stage's work. device_ns is the time between the boundaries on the device
- * (CUDA events on the compute stream); on the CPU the two are the same. launches, flops and bytes count the kernels, products and copies of a
- * stage from their shapes: FLOPs that the arithmetic needs, and each operand of each launch read or written once. */
-typedef struct vp_stage_times {
-    int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
-    int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
-    unsigned char ran[VP_STAGE_COUNT];
-    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
-    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
-    unsigned char has_kernels;                       /* 0: kernel_ns says nothing */
-} vp_stage_times;
-
-/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
- * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
- * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
- * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
-typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 /* what part of the model an operation serves: finer than a stage, and the same in prefill and decode */
 #define VP_PARTS(X) X(INPUT, "input") X(VIT_EMBED, "vit_embed") X(VIT_DENSE, "vit_dense") X(VIT_ATTENTION, "vit_attention") \
     X(POOLING, "pooling") X(PROJECTOR, "projector") X(EMBED, "embed") X(DENSE, "dense") X(ATTENTION, "attention") X(ROUTER, "router") \
@@ -2161,6 +2143,27 @@ typedef enum vp_part {
     VP_PART_COUNT
 } vp_part;
 VP_API const char *vp_part_name(vp_part part);
+
+/* What the boundaries of the stages recorded; 0 where a stage did not run (`ran` tells).
+ * wall_ns is the host's clock: on a GPU the time it took to send the stage's work. device_ns is the time between the boundaries on the device
+ * (CUDA events on the compute stream); on the CPU the two are the same. launches, flops and bytes count the kernels, products and copies of a
+ * stage from their shapes: FLOPs that the arithmetic needs, and each operand of each launch read or written once. */
+typedef struct vp_stage_times {
+    int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
+    int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
+    unsigned char ran[VP_STAGE_COUNT];
+    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
+    int64_t begin_ns[VP_STAGE_COUNT];                /* of device_ns, from the start of the request: a stage begins where the last one ended */
+    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
+    int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT];  /* the same by part of the model */
+    unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
+} vp_stage_times;
+
+/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
+ * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
+ * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
+ * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
+typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE, VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
 /* On a GPU both clocks begin when the device starts the request, the host's being read just behind that: no launch appears after its kernel. The
  * device's times count from the last boundary of a stage or decode step, so their resolution does not fade, and lie within the stage's. */
@@ -2177,8 +2180,10 @@ typedef struct vp_launch {
     int64_t host_begin_ns, host_ns;                  /* the host's clock from the start of the request: sending it; CPU: running it */
     uint64_t flops, bytes;
 } vp_launch;
+/* CPU: what one thread did of a launch whose loop several threads shared, waiting for the others not included; threads count from 0, which sends */
+typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span; /* launch: index; begin_ns as there */
 
-/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped */
+/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped. Copying is neither counted nor timed */
 typedef struct vp_dump {
     float *image_features; /* f32 [views, tokens_per_crop, d_model] */
     float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
@@ -2199,6 +2204,7 @@ typedef struct vp_request {
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;
     vp_launch *launches; int64_t launch_capacity;    /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;           /* VP_TIMING_KERNEL: room for the threads' spans, in no order; NULL and 0: not wanted */
 } vp_request;
 
 typedef struct vp_reply {
@@ -2206,10 +2212,11 @@ typedef struct vp_reply {
     int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
     vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
     int64_t launch_count;                            /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
+    int64_t span_count;                              /* the same of spans, where they are wanted; a GPU has none */
 } vp_reply;
 /* Runs a request: greedy, one token a step. N tokens take N - 1 decode steps.
  * in:      request  checked whole before anything runs: ids, positions, blocks and sizes within the model and the engine
- * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count
+ * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count, span_count
  * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched); VP_ERR_FORMAT logits that are not numbers: the weights or
  *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE or VP_ERR_MEMORY a CUDA call that failed: the same request may succeed when
  *          sent again, unless vp_engine_broken
