@@ -37,6 +37,14 @@
  *         return 0;
  *     }
  *
+ * How to profile your own program (samples/04_profile_yourself.c)
+ *   vp_ranges_init(&ranges, records, capacity, ..) once a thread; VP_RANGE(&ranges, "name"); .. vp_range_end(&ranges); around what is of interest, at
+ *   some 40 ns a pair, and between them, where it is known, vp_range_set(&ranges, &payload) with FLOPs, bytes, memory and shape. When the threads
+ *   are done: vp_ops_init(&ops, rows, capacity, group_by, 0), vp_ops_add_ranges(&ops, &ranges) for each thread, vp_ops_sort(&ops, "cpu_time_total"),
+ *   vp_ops_print_torch or vp_ops_print_cprofile. Nothing is lost in silence: what found a buffer full is counted and told below the table.
+ *   vp_schedule_at says which steps of a loop to record. vp_ops_write_json saves a table, vp_ops_read_json reads it to be sorted by another key.
+ *   Under Nsight Systems, give vp_ranges_init the hooks of vp_engine_range_hooks(): the ranges then show there too.
+ *
  * What it does not do
  *   - the GPU code is tested on an emulated GPU only, and written to be right before it is fast
  *   - no vision-language model but the MolmoE family, no training, no sampling but greedy, one request at a time
