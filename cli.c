@@ -14321,7 +14321,7 @@ static int trace_read(trace *t, const char *path, int is_partial) {
     trace_input *in = (trace_input *)zeroed(1, sizeof *in);
     int code;
     memset(t, 0, sizeof *t);
-    t->path = in->path = path;
+    t->path = in->path = strcmp(path, "-") ? path : "stdin";
     t->is_partial = is_partial;
     t->schema = t->world_size = t->rank = t->device_count = -1;
     t->devices = t->trace_name = t->host_name = NO_INDEX;
@@ -14422,7 +14422,7 @@ static void order_slices(trace *t) {
         if (owner != NO_INDEX) t->events[i].track = t->events[owner].track;
     }
     free(ids);
-    qsort(t->events, t->count, sizeof *t->events, slice_order);
+    if (t->count) qsort(t->events, t->count, sizeof *t->events, slice_order);
 }
 
 static uint32_t key_of(trace_tables *x, const trace_event *e, int by_shapes) {
@@ -14952,23 +14952,30 @@ static void print_trace_summary(const trace_tables *x) {
 
 /* ---- as CSV and JSON; times in us with the file's three decimals */
 static double us_of(int64_t ns) { return (double)ns / 1e3; }
-static void csv_trace_row(text_buffer *out, const trace_row *r, double whole) {
+static void csv_whole(text_buffer *out, int64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, ",%lld", (long long)value);
+    text_add_string(out, text);
+}
+/* Empty: means nothing for this kind of row. */
+static void csv_trace_row(text_buffer *out, const trace_row *r, double whole, int has_busy, int has_queue) {
+    const double none = (double)NAN;
     csv_text(out, r->name);
     text_add_string(out, ",");
     csv_text(out, r->where);
-    csv_number(out, (double)r->calls);
+    csv_whole(out, r->calls);
     csv_number(out, us_of(r->total_ns));
     csv_number(out, us_of(r->total_ns) / (double)r->calls);
     csv_number(out, us_of(r->min_ns));
     csv_number(out, us_of(r->max_ns));
-    csv_number(out, us_of(r->busy_ns));
-    csv_number(out, us_of(r->total_ns - r->busy_ns));
     csv_number(out, share_of((double)r->total_ns, whole));
-    csv_number(out, us_of(r->host_wait_ns));
-    csv_number(out, us_of(r->kernel_wait_ns));
-    csv_number(out, (double)r->queue_most);
-    csv_number(out, r->queue_mean);
-    csv_number(out, (double)r->bytes);
+    csv_number(out, has_busy ? us_of(r->busy_ns) : none);
+    csv_number(out, has_busy ? us_of(r->total_ns - r->busy_ns) : none);
+    csv_number(out, has_queue ? us_of(r->host_wait_ns) : none);
+    csv_number(out, has_queue ? us_of(r->kernel_wait_ns) : none);
+    csv_number(out, has_queue ? (double)r->queue_most : none);
+    csv_number(out, has_queue ? r->queue_mean : none);
+    csv_whole(out, r->bytes);
     text_add_string(out, "\n");
 }
 static int print_trace_csv(trace_tables *x, const char *which, int64_t limit) {
@@ -14978,9 +14985,11 @@ static int print_trace_csv(trace_tables *x, const char *which, int64_t limit) {
     double whole = rows == &x->kernels ? (double)x->kernel_ns : (double)(x->last_ns - x->first_ns);
     if (!strcmp(which, "all") || !strcmp(which, "ops")) return ops_failed(x, vp_ops_print_csv(&x->ops, file_sink, stdout));
     if (rows) {
-        text_add_string(&out, "name,where,calls,total_us,avg_us,min_us,max_us,busy_us,idle_us,share_percent,host_wait_us,kernel_wait_us,queue_most,"
+        int is_tracks = rows == &x->tracks;
+        text_add_string(&out, "name,where,calls,total_us,avg_us,min_us,max_us,share_percent,busy_us,idle_us,host_wait_us,kernel_wait_us,queue_most,"
                               "queue_mean,bytes\n");
-        for (size_t i = 0; i < shown(rows, limit); i++) csv_trace_row(&out, &rows->items[i], whole);
+        for (size_t i = 0; i < shown(rows, limit); i++)
+            csv_trace_row(&out, &rows->items[i], whole, is_tracks || rows == &x->annotations, is_tracks && !strcmp(rows->items[i].where, "device"));
     } else {
         text_add_string(&out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\n");
         for (int i = 0; i < TRACE_DEVICES; i++) {
