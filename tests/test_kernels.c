@@ -1480,7 +1480,7 @@ static void component_moe(vp_engine *e, int top_k, int together) {
         vk_send(e, b->router_logits, logits + first * EXPERTS, (size_t)rows * EXPERTS * sizeof(float));
         memset(out + first * D, 0, (size_t)rows * D * sizeof(float)); /* what comes out is then the sparse block's output alone */
         vk_send(e, b->x, out + first * D, (size_t)rows * D * sizeof(float));
-        vk_moe(e, k, 0, rows, top_k);
+        vk_moe(e, 1, 0, rows, top_k);
         backend->fetch(e->queue, out + first * D, b->x, (size_t)rows * D * sizeof(float));
         backend->fetch(e->queue, chosen + first * top_k, b->expert_index, (size_t)rows * slots * sizeof(int32_t));
         backend->fetch(e->queue, weights + first * top_k, b->expert_weight, (size_t)rows * slots * sizeof(float));
