@@ -13954,9 +13954,9 @@ static void text_table_free(text_table *n) {
     free(n->slots);
 }
 
-typedef enum trace_category { TRACE_OP, TRACE_USER, TRACE_RUNTIME, TRACE_PYTHON, TRACE_KERNEL, TRACE_COPY, TRACE_SET, TRACE_DEVICE_USER,
-                              TRACE_NOTHING } trace_category;
-static int is_host_category(int c) { return c <= TRACE_PYTHON; }
+typedef enum trace_category { TRACE_OP, TRACE_USER, TRACE_RUNTIME, TRACE_PYTHON, TRACE_SPAN, TRACE_KERNEL, TRACE_COPY, TRACE_SET, TRACE_DEVICE_USER,
+                              TRACE_NOTHING } trace_category; /* SPAN: a worker's part of an operation */
+static int is_host_category(int c) { return c <= TRACE_SPAN; }
 static int is_device_work(int c) { return c == TRACE_KERNEL || c == TRACE_COPY || c == TRACE_SET; }
 static int is_annotation(int c) { return c == TRACE_USER || c == TRACE_DEVICE_USER; }
 
@@ -14141,6 +14141,7 @@ static trace_category category_of(const char *text) { /* NULL: a slice of a prog
     if (!strcmp(text, "gpu_memcpy")) return TRACE_COPY;
     if (!strcmp(text, "gpu_memset")) return TRACE_SET;
     if (!strcmp(text, "python_function")) return TRACE_PYTHON;
+    if (!strcmp(text, "thread_span")) return TRACE_SPAN;
     if ((bytes > 8 && !strcmp(text + bytes - 8, "_runtime")) || (bytes > 7 && !strcmp(text + bytes - 7, "_driver"))) return TRACE_RUNTIME;
     if (!strcmp(text, "Trace") || !strcmp(text, "cuda_sync") || !strcmp(text, "cuda_event")) return TRACE_NOTHING;
     return TRACE_OP;
@@ -14444,7 +14445,7 @@ static host_op *collect_ops(trace_tables *x, int by_shapes, size_t *count) {
     *count = 0;
     for (size_t i = 0; i < t->count; i++) {
         host_op *p = &ops[*count];
-        if (!is_host_category(t->events[i].category) || is_hidden(name_at(&t->names, t->events[i].name))) continue;
+        if (t->events[i].category > TRACE_PYTHON || is_hidden(name_at(&t->names, t->events[i].name))) continue;
         p->event = (uint32_t)i;
         p->parent = p->alias = NO_INDEX;
         p->key = key_of(x, &t->events[i], by_shapes);
@@ -14864,8 +14865,9 @@ static void print_annotations(const trace_tables *x, int64_t limit) {
         const trace_row *r = &x->annotations.items[i];
         print_name(r->name);
         printf(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", r->where, (long long)r->calls, time_text((double)r->total_ns, a),
-               time_text((double)r->total_ns / (double)r->calls, b), time_text((double)r->busy_ns, c), time_text((double)(r->total_ns - r->busy_ns), d),
-               share_of((double)(r->total_ns - r->busy_ns), (double)r->total_ns), share_of((double)r->total_ns, whole));
+               time_text((double)r->total_ns / (double)r->calls, b), time_text((double)r->busy_ns, c),
+               time_text((double)(r->total_ns - r->busy_ns), d), share_of((double)(r->total_ns - r->busy_ns), (double)r->total_ns),
+               share_of((double)r->total_ns, whole));
     }
     print_more(x->annotations.count, limit);
 }

@@ -6971,7 +6971,7 @@ static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
     return limit >= 0 && width > limit ? limit : width;
 }
 
-static size_t vp_impl_shape_text(const vp_op *op, char out[64]) {
+static size_t vp_impl_op_shape_text(const vp_op *op, char out[64]) {
     size_t bytes = 0;
     int32_t i;
     if (op->dimensions > 0) out[bytes++] = '[';
@@ -7015,7 +7015,7 @@ static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
         VP_IMPL_WIDEN(name, vp_impl_characters(op->name, strlen(op->name)));
         if (op->stage) VP_IMPL_WIDEN(stage, vp_impl_characters(op->stage, strlen(op->stage)));
         if (op->part) VP_IMPL_WIDEN(part, vp_impl_characters(op->part, strlen(op->part)));
-        VP_IMPL_WIDEN(shape, vp_impl_shape_text(op, text));
+        VP_IMPL_WIDEN(shape, vp_impl_op_shape_text(op, text));
         for (k = 0; k < op->stack_count; k++) {
             vp_impl_frame_pieces(&op->stack[k], &pieces);
             VP_IMPL_WIDEN(frame, vp_impl_pieces_characters(&pieces));
@@ -7205,7 +7205,7 @@ static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_i
         case VP_IMPL_CELL_STAGE: vp_impl_put_name(&table->out, op->stage ? op->stage : "", column->width, limit); break;
         case VP_IMPL_CELL_PART: vp_impl_put_name(&table->out, op->part ? op->part : "", column->width, limit); break;
         case VP_IMPL_CELL_SHAPES:
-            bytes = vp_impl_shape_text(op, text);
+            bytes = vp_impl_op_shape_text(op, text);
             vp_impl_put_cell(&table->out, text, bytes > (size_t)column->width ? (size_t)column->width : bytes, column->width, 0);
             break;
         case VP_IMPL_CELL_SOURCE:
@@ -7351,7 +7351,7 @@ static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op
     if (ops->group_by & VP_OPS_BY_BLOCK) vp_impl_put_group(out, &any, "block ", text);
     vp_impl_index_text(op->step, text);
     if (ops->group_by & VP_OPS_BY_STEP) vp_impl_put_group(out, &any, "step ", text);
-    vp_impl_shape_text(op, text);
+    vp_impl_op_shape_text(op, text);
     if (ops->group_by & VP_OPS_BY_SHAPE) vp_impl_put_group(out, &any, "", text);
     for (i = 1; i < op->stack_count; i++) vp_impl_put_group(out, &any, "in ", op->stack[i].name);
     if (any) vp_impl_put(out, "]");
@@ -7517,7 +7517,7 @@ static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_o
     vp_impl_put_field(out, text);
     vp_impl_index_text(op->step, text);
     vp_impl_put_field(out, text);
-    vp_impl_shape_text(op, text);
+    vp_impl_op_shape_text(op, text);
     vp_impl_put_field(out, op->dimensions == VP_OP_SEVERAL ? "*" : text);
     vp_impl_put_field(out, op->file);
     vp_impl_int_text(text, op->line);
