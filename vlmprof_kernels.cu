@@ -69,9 +69,10 @@ typedef struct vk_next {
     uint32_t grid, threads, shared_bytes;   /* shared_bytes: given at the launch */
     const void *kernel;                     /* GPU: what the driver knows the registers of */
 } vk_next;
+typedef struct vk_spans { vp_span *span; int64_t capacity, count; } vk_spans;
 typedef struct vk_queue {
     vk_work work;         /* of everything sent so far */
-    int dry;              /* count only: a recorded step is about to be replayed */
+    int dry;              /* count only, and log without times: a recorded step is about to be replayed */
     int threads;          /* CPU */
     void *stream;         /* GPU: cudaStream_t */
     int error, line;      /* GPU: the first CUDA or cuBLAS status that was not success; it sticks, and nothing more is sent */
@@ -83,6 +84,7 @@ typedef struct vk_queue {
     int64_t log_capacity, log_count;
     int32_t step, part, block; /* what the records belong to */
     vk_next next;
+    vk_spans *spans;      /* CPU: what each thread does in parallel loops, beside the log; else NULL */
 } vk_queue;
 /* the shape of the next operation as vp_launch has it, outermost first; 0 from where there is no dimension */
 static void vk_shape(vk_queue *queue, int64_t a, int64_t b, int64_t c, int64_t d) {
@@ -127,20 +129,19 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     launch->shared_bytes = next->shared_bytes;
     launch->flops = (uint64_t)flops;
     launch->bytes = (uint64_t)bytes;
-    vk_stamp_launch(queue, index, 0);
+    if (!queue->dry) vk_stamp_launch(queue, index, 0);
 }
 /* Each operation goes between these two: counts it, and says whether it is to be sent; .. */
 #define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, __LINE__)
 static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, int line) {
-    int send = !queue->error && !queue->dry;
     if (!queue->error) {
         queue->work.launches++;
         queue->work.flops += flops;
         queue->work.bytes += bytes;
+        if (queue->log) vk_log_begin(queue, name, flops, bytes, line);
     }
-    if (send && queue->log) vk_log_begin(queue, name, flops, bytes, line);
     memset(&queue->next, 0, sizeof queue->next);
-    return send;
+    return !queue->error && !queue->dry;
 }
 /* .. after it was sent */
 static void vk_end(vk_queue *queue) {
@@ -268,10 +269,37 @@ FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)
         (void)vk_effort; \
         vk_grid(queue, NULL, vk_blocks, 1, 0); \
         if (!vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) break; \
-        VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
-        for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
+        VK_PRAGMA(omp parallel num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
+        { \
+            int64_t vk_since = vk_span_begin(queue); \
+            VK_PRAGMA(omp for schedule(static) nowait) \
+            for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
+            vk_span_end(queue, vk_since); \
+        } \
         vk_end(queue); \
     } while (0)
+/* what each thread of a parallel loop does goes between these two: a span of the launch that is open, where spans are wanted. A loop that one thread
+ * runs alone has none: its launch says all. */
+static int64_t vk_span_begin(const vk_queue *queue) { return queue->spans ? vp_clock_ns() : 0; }
+static void vk_span_end(const vk_queue *queue, int64_t since) {
+#ifdef _OPENMP
+    vk_spans *spans = queue->spans;
+    int64_t index;
+    vp_span *span;
+    if (!spans || !omp_in_parallel()) return;
+    VK_PRAGMA(omp atomic capture)
+    index = spans->count++;
+    if (index >= spans->capacity) return;
+    span = &spans->span[index];
+    span->launch = queue->log_count - 1;
+    span->thread = omp_get_thread_num();
+    span->begin_ns = since;
+    span->ns = vp_clock_ns() - since;
+#else
+    (void)queue;
+    (void)since;
+#endif
+}
 #define FN static inline
 #define BLK vk_block
 #define TID 0
@@ -2038,14 +2066,16 @@ static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
     VK_PRAGMA(omp parallel num_threads(cpu->queue.threads) if (total > 1 && products > VK_PARALLEL_PRODUCTS))
     {
         int j = 0;
+        int64_t since = vk_span_begin(&cpu->queue);
         if (cpu->begin) cpu->begin();
-        VK_PRAGMA(omp for schedule(dynamic))
+        VK_PRAGMA(omp for schedule(dynamic) nowait)
         for (int64_t task = 0; task < total; task++) {
             while (task < first_task[j]) j--;
             while (task >= first_task[j + 1]) j++;
             vk_gemm_task(cpu, &jobs[j], task - first_task[j], epilogue, stream);
         }
         if (cpu->end) cpu->end();
+        vk_span_end(&cpu->queue, since);
     }
 }
 static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
@@ -2130,12 +2160,14 @@ static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
 #ifdef _OPENMP
         thread = omp_get_thread_num();
 #endif
+        int64_t since = vk_span_begin(&cpu->queue);
         if (cpu->begin) cpu->begin();
         VK_PRAGMA(omp for schedule(static))
         for (int head = 0; head < job->heads; head++) vk_attention_pack(cpu, job, head);
-        VK_PRAGMA(omp for schedule(dynamic))
+        VK_PRAGMA(omp for schedule(dynamic) nowait)
         for (int task = 0; task < tasks; task++) vk_attention_task(cpu, job, task / blocks, task % blocks * VK_ROWS_MAX, thread);
         if (cpu->end) cpu->end();
+        vk_span_end(&cpu->queue, since);
     }
 }
 
@@ -2358,6 +2390,8 @@ static void vk_cpu_read_log(vk_queue *queue) {
         queue->log[i].host_begin_ns = queue->log[i].begin_ns -= vk_cpu_of(queue)->marks[0];
         queue->log[i].host_ns = queue->log[i].ns;
     }
+    for (int64_t i = 0; queue->spans && i < queue->spans->count && i < queue->spans->capacity; i++)
+        queue->spans->span[i].begin_ns -= vk_cpu_of(queue)->marks[0];
 }
 static void vk_cpu_recover(vk_queue *queue) { (void)queue; }
 
@@ -2826,6 +2860,7 @@ struct vp_engine {
     /* host side of a grouped product */
     vk_gemm_job *jobs;
     int32_t *counts;
+    vk_spans spans;
     vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
     int64_t log_capacity;
     size_t weights_bytes, memory_bytes;
@@ -3051,8 +3086,8 @@ static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, 
     int d = c->d_model, ld = vk_padded(d), h = c->expert_dim, ldh = vk_padded(h), pairs = rows * top_k;
     size_t element = e->wide ? 4 : 2, start = 0;
     const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
-    /* what stays when the device has failed; when launches are only counted, each expert gets a token: no request has more launches */
-    for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry;
+    /* what stays when the device has failed; when launches are only counted, experts share the rows evenly: no request has more launches */
+    for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry ? pairs / c->expert_count + (i < pairs % c->expert_count) : 0;
     to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_index, c->expert_count, pairs);
     to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
     to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
@@ -3445,27 +3480,39 @@ static vp_result vk_check_request(const vp_engine *e, const vp_request *r, vp_er
         return vp_fail(error, VP_ERR_RANGE, -1, "timing", "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
     if (r->launch_capacity < 0 || (r->launch_capacity && !r->launches))
         return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
+    if (r->span_capacity < 0 || (r->span_capacity && !r->spans))
+        return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
     return VP_OK;
+}
+/* A dump is no work of the model: it is neither counted nor timed. */
+static void vk_dump_fetch(vp_engine *e, void *host, const void *from, size_t bytes) {
+    vk_queue *queue = e->queue;
+    vk_work before = queue->work;
+    vp_launch *log = queue->log;
+    queue->log = NULL;
+    e->backend->fetch(queue, host, from, bytes);
+    queue->log = log;
+    queue->work = before;
 }
 static void vk_dump_vision(vp_engine *e, const vp_request *r) {
     const vp_model_config *c = &e->config;
     size_t w = (size_t)c->vit_width, layers = (size_t)c->vit_layer_count, patches = (size_t)c->vit_positions - 1, views = (size_t)e->max_views,
            windows = (size_t)vp_geometry_tokens_per_crop(&c->geometry);
     if (r->dump->image_features)
-        e->backend->fetch(e->queue, r->dump->image_features, e->buffers.image_features,
-                          (size_t)r->views * windows * (size_t)c->d_model * sizeof(float));
+        vk_dump_fetch(e, r->dump->image_features, e->buffers.image_features,
+                      (size_t)r->views * windows * (size_t)c->d_model * sizeof(float));
     if (!r->dump->vit_features) return;
     for (size_t v = 0; v < (size_t)r->views; v++)
         for (size_t l = 0; l < layers; l++)
             for (size_t p = 0; p < patches; p++)
-                e->backend->fetch(e->queue, r->dump->vit_features + ((v * patches + p) * layers + l) * w,
-                                  e->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * w, w * sizeof(float));
+                vk_dump_fetch(e, r->dump->vit_features + ((v * patches + p) * layers + l) * w,
+                              e->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * w, w * sizeof(float));
 }
 static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
     size_t d = (size_t)e->config.d_model, rows = (size_t)r->input_count;
     float *out = r->dump->block_mean ? r->dump->block_mean + (size_t)slot * d : NULL;
     if (r->dump->block_last)
-        e->backend->fetch(e->queue, r->dump->block_last + (size_t)slot * d, e->buffers.x + (rows - 1) * d, d * sizeof(float));
+        vk_dump_fetch(e, r->dump->block_last + (size_t)slot * d, e->buffers.x + (rows - 1) * d, d * sizeof(float));
     if (!out) return;
     enum { COLUMNS = 256 }; /* a strip at a time: a dump needs no memory of its own */
     for (size_t from = 0; from < d; from += COLUMNS) {
@@ -3473,7 +3520,7 @@ static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
         double sum[COLUMNS] = { 0.0 };
         float row[COLUMNS] = { 0.0f };
         for (size_t r2 = 0; r2 < rows; r2++) {
-            e->backend->fetch(e->queue, row, e->buffers.x + r2 * d + from, count * sizeof(float));
+            vk_dump_fetch(e, row, e->buffers.x + r2 * d + from, count * sizeof(float));
             for (size_t i = 0; i < count; i++) sum[i] += (double)row[i];
         }
         for (size_t i = 0; i < count; i++) out[from + i] = (float)(sum[i] / (double)rows);
@@ -3583,7 +3630,7 @@ static vp_result vk_decode(vp_engine *e, const vp_request *r, vp_reply *reply, v
         reply->tokens[i] = to->token(e->queue, vk_token_mark(i));
         reply->token_count = i + 1;
         if (i) reply->step_ns[i - 1] = r->timing == VP_TIMING_OFF ? 0 : to->between(e->queue, vk_token_mark(i - 1), vk_token_mark(i));
-        if (r->dump && r->dump->logits) to->fetch(e->queue, r->dump->logits + (size_t)i * logits, e->buffers.logits, logits * sizeof(float));
+        if (r->dump && r->dump->logits) vk_dump_fetch(e, r->dump->logits + (size_t)i * logits, e->buffers.logits, logits * sizeof(float));
         if (reply->tokens[i] < 0) return vk_not_numbers(error);
         if (i + 1 == r->max_new_tokens || (!r->ignore_eos && reply->tokens[i] == r->eos_id)) break;
         if (!ahead) vk_decode_step(e, r, i + 1);
@@ -3594,7 +3641,8 @@ static vp_result vk_decode(vp_engine *e, const vp_request *r, vp_reply *reply, v
 /* the device's times, when all marks up to the last token's were reached */
 static void vk_read_times(vp_engine *e, vp_reply *reply) {
     vp_stage_times *times = &reply->times;
-    int last = 0, final = vk_token_mark(reply->token_count - 1), timed = e->queue->timing != VP_TIMING_OFF;
+    int last = 0, timed = e->queue->timing != VP_TIMING_OFF;
+    int64_t at = 0;
     times->ran[VP_STAGE_DECODE] = reply->token_count > 1;
     if (times->ran[VP_STAGE_DECODE]) {
         times->launches[VP_STAGE_DECODE] = e->queue->work.launches - e->counted.launches;
@@ -3605,11 +3653,13 @@ static void vk_read_times(vp_engine *e, vp_reply *reply) {
     }
     times->stamps = e->queue->stamps;
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++) {
+        times->begin_ns[stage] = at;
         if (!times->ran[stage]) continue;
-        times->device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
+        at += times->device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
         last = stage + 1;
     }
-    if (timed && times->ran[VP_STAGE_DECODE]) times->device_ns[VP_STAGE_DECODE] = e->backend->between(e->queue, last, final);
+    times->begin_ns[VP_STAGE_DECODE] = at;
+    for (int32_t i = 0; timed && i + 1 < reply->token_count; i++) times->device_ns[VP_STAGE_DECODE] += reply->step_ns[i];
 }
 /* VP_TIMING_KERNEL: room for every launch that this request can make, found by a run that counts and sends nothing */
 static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
@@ -3622,7 +3672,7 @@ static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply,
     vk_prefill(e, r, reply); /* leaves the reply alone: no stage ends in a dry run */
     prefill = queue->work.launches - before.launches;
     vk_step(e, r, r->input_count);
-    most = prefill + (queue->work.launches - before.launches - prefill) * (r->max_new_tokens - 1) + r->max_new_tokens; /* dumps of logits */
+    most = prefill + (queue->work.launches - before.launches - prefill) * (r->max_new_tokens - 1);
     queue->dry = 0;
     queue->work = before;
     if (most > e->log_capacity) {
@@ -3636,6 +3686,10 @@ static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply,
     }
     queue->log = e->log;
     queue->log_capacity = most;
+    e->spans.span = r->spans;
+    e->spans.capacity = r->span_capacity;
+    e->spans.count = 0;
+    queue->spans = r->spans ? &e->spans : NULL;
     return VP_OK;
 }
 static void vk_read_log(vp_engine *e, const vp_request *r, vp_reply *reply) {
@@ -3643,15 +3697,19 @@ static void vk_read_log(vp_engine *e, const vp_request *r, vp_reply *reply) {
     int64_t copied = queue->log_count < r->launch_capacity ? queue->log_count : r->launch_capacity;
     if (queue->log_count > queue->log_capacity) return; /* cannot be; has_kernels would say it */
     e->backend->read_log(queue);
-    for (int64_t i = 0; i < queue->log_count; i++) reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
+    for (int64_t i = 0; i < queue->log_count; i++) {
+        reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
+        reply->times.part_ns[queue->log[i].stage][queue->log[i].part] += queue->log[i].ns;
+    }
     reply->times.has_kernels = 1;
     reply->launch_count = queue->log_count;
+    reply->span_count = e->spans.count;
     if (copied) memcpy(r->launches, queue->log, (size_t)copied * sizeof *r->launches);
 }
 static vp_result vk_run(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
     vp_result result;
     memset(&reply->times, 0, sizeof reply->times);
-    reply->launch_count = 0;
+    reply->launch_count = reply->span_count = 0;
     e->queue->timing = r->timing;
     e->queue->stamps = e->queue->log_count = e->logged = 0;
     e->queue->step = 0;
@@ -3674,6 +3732,7 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
     if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, reply, error);
     if (result == VP_OK) result = vk_run(engine, request, reply, error);
     engine->queue->log = NULL;
+    engine->queue->spans = NULL;
     vk_recover(engine);
     return result;
 }
