@@ -816,41 +816,6 @@ static void test_grouped(int n, int k, int wide) {
     CHECK(is_poison(y, total * (cols + 1) * sizeof *y));
     release_all();
 }
-/* the chosen experts of one token, all from the same row of x or each from its own; damaged: the next expert's weights */
-static void test_expert_rows(int n, int k, int slots, int same_row, int wide) {
-    enum { EXPERTS = 6 };
-    size_t bytes = vk_round_up(layer_bytes(n, k, wide), 64) + 64, element = wide ? 4 : 2, ldx = padded((size_t)k) + VK_PAD;
-    int rows = same_row ? 1 : slots;
-    vk_expert_rows_job job;
-    layer l[EXPERTS];
-    expected e, other;
-    int32_t *index;
-    char *weights, *x;
-    if (!backend->expert_rows) return;
-    check_case("expert_rows %dx%d slots %d %s wide %d", n, k, slots, same_row ? "same row" : "own rows", wide);
-    use_mode(wide);
-    weights = (char *)take(EXPERTS * bytes);
-    for (int i = 0; i < EXPERTS; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(n, k, wide), n, k, wide);
-    x = (char *)inputs((size_t)rows, (size_t)k, ldx, wide);
-    index = (int32_t *)take((size_t)slots * sizeof *index);
-    e = expect_new((size_t)slots, (size_t)n);
-    other = expect_new((size_t)slots, (size_t)n);
-    for (size_t s = 0; s < (size_t)slots; s++) {
-        expected part = expect_rows(&e, s, 1), part_other = expect_rows(&other, s, 1);
-        const char *row = x + (same_row ? 0 : s) * ldx * element;
-        index[s] = (int32_t)((EXPERTS - 1 + s * 2) % EXPERTS);
-        expect_products(&part, row, ldx, l[index[s]].values, (size_t)k, wide);
-        expect_products(&part_other, row, ldx, l[(index[s] + 1) % EXPERTS].values, (size_t)k, wide);
-        memcpy(part.bad, part_other.want, (size_t)n * sizeof(double));
-    }
-    memset(&job, 0, sizeof job);
-    job.y = (float *)take((size_t)slots * (size_t)n * sizeof(float));
-    job.x = x; job.first = &l[0].linear; job.index = index; job.k = slots; job.ldx = same_row ? 0 : (int)ldx; job.stride_bytes = bytes;
-    SEND(1, 2 * (int64_t)slots * n * k, size_of(wide) * ((int64_t)slots * n * k + (int64_t)rows * k) + 4 * (int64_t)slots * n + 4 * slots,
-         backend->expert_rows(queue, &job));
-    verdict(job.y, (size_t)n, 1, &e);
-    release_all();
-}
 static void test_linears(void) {
     static const int shapes[4][2] = { { 1, 32 }, { 40, 24 }, { 100, 100 }, { 160, 1000 } }, counts[4] = { 1, 3, 33, 129 };
     for (int mixture = 0; mixture < 3; mixture++) { /* bf16, f32 layer in bf16 mode, fp32 */
@@ -862,10 +827,6 @@ static void test_linears(void) {
     for (int wide = 0; wide < 2; wide++) {
         test_grouped(160, 1000, wide);
         test_grouped(40, 24, wide);
-        test_expert_rows(1, 32, 1, 1, wide);
-        test_expert_rows(37, 100, 4, 1, wide);
-        test_expert_rows(37, 100, 4, 0, wide);
-        test_expert_rows(96, 1000, 6, 0, wide);
     }
 }
 
