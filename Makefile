@@ -118,7 +118,7 @@ $(E)/test_kernels: $(E)/test_kernels.o $(E)/vlmprof_emulated.o
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
 $(E)/test_%: $(E)/test_%.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
-EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faults
+EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faults $(E)/test_trace
 .PRECIOUS: $(E)/test_%.o
 
 
