@@ -6981,7 +6981,7 @@ static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const 
 }
 
 static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
-    const int32_t width = longest > (size_t)INT32_MAX - 4 ? INT32_MAX : (int32_t)longest + 4;
+    const int32_t width = longest > (size_t)INT32_MAX - 8 ? INT32_MAX - 4 : (int32_t)longest + 4;
     return limit >= 0 && width > limit ? limit : width;
 }
 
