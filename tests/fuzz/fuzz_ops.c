@@ -1,6 +1,7 @@
 /* fuzz_ops.c: a table of operations that is read from JSON can be sorted by every key, printed in every form, and is the same when it was written
  * and read once more. libFuzzer entry. */
 #define VLMPROF_CORE
+#define VLMPROF_RANGES
 #define VLMPROF_IMPLEMENTATION
 #include "../../vlmprof.h"
 #include <stdio.h>
