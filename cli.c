@@ -6885,6 +6885,11 @@ static int measure_kernels(sweep *x, open_point *p, const sample *a) {
         put_double(w, "device_ms", device);
         put_double(w, "kernel_ms", kernels);
         put_double(w, "idle_share", device > 0 ? 1 - kernels / device : (double)NAN);
+        vp_json_key(w, "parts"); /* kernel_ms by part of the model */
+        vp_json_begin_object(w);
+        for (int part = 0; part < VP_PART_COUNT; part++)
+            if (x->run->times.part_ns[i][part]) put_double(w, vp_part_name((vp_part)part), (double)x->run->times.part_ns[i][part] / 1e6);
+        vp_json_end_object(w);
         vp_json_end_object(w);
     }
     vp_json_end_object(w);
@@ -8438,6 +8443,7 @@ typedef struct result_file {
     double accuracy;                 /* of the file: a metric of a whole corpus has no other; NaN: none */
     double cost_share, cost_low, cost_high; /* of stage times: staged less bare, as a share of T_total */
     double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT]; /* sums over the shapes whose kernels were timed; NaN: none */
+    double part_ms[VP_STAGE_COUNT][VP_PART_COUNT]; /* kernel_ms by part; a stage without any: not known */
     size_t count;                    /* samples that were measured, ascending by id */
     int64_t *ids;
     double *columns[COLUMN_COUNT];   /* [count]; NULL: nobody has it. NaN: this sample has not */
@@ -8731,6 +8737,7 @@ static int read_blocks(result_file *f, const vp_json *j, uint32_t array) {
 static void read_kernel_pass(result_file *f, const vp_json *j, uint32_t array) {
     uint32_t item = array + 1;
     for (int s = 0; s < VP_STAGE_COUNT; s++) f->kernel_ms[s] = f->kernel_device_ms[s] = (double)NAN;
+    memset(f->part_ms, 0, sizeof f->part_ms);
     for (uint32_t i = 0; node_is(j, array, VP_JSON_ARRAY) && i < j->nodes[array].count; i++, item = j->nodes[item].end) {
         uint32_t stages = vp_json_get(j, item, "stages");
         for (int s = 0; s < VP_STAGE_COUNT; s++) {
@@ -8739,6 +8746,10 @@ static void read_kernel_pass(result_file *f, const vp_json *j, uint32_t array) {
             if (!(device >= 0 && device <= MS_MOST && kernels >= 0 && kernels <= MS_MOST)) continue;
             f->kernel_device_ms[s] = (isfinite(f->kernel_device_ms[s]) ? f->kernel_device_ms[s] : 0) + device;
             f->kernel_ms[s] = (isfinite(f->kernel_ms[s]) ? f->kernel_ms[s] : 0) + kernels;
+            for (int part = 0; part < VP_PART_COUNT; part++) {
+                double ms = node_number(j, vp_json_get(j, vp_json_get(j, stage, "parts"), vp_part_name((vp_part)part)));
+                if (ms >= 0 && ms <= kernels * (1 + 1e-9)) f->part_ms[s][part] += ms;
+            }
         }
     }
 }
@@ -9063,6 +9074,7 @@ typedef struct stage_cost {
     double flops, bytes, launches, tflops, gbs; /* means a request; achieved; NaN: not counted */
     double host_share;           /* wall / ms: on a GPU the share of the time in which the host was still sending work */
     double idle_share;           /* of the device, where kernels were timed; NaN: not known */
+    double parts[VP_PART_COUNT]; /* shares of the same time by part of the model; with idle_share 1 where any is known, else NaN */
     bound limit;                 /* what holds it up */
 } stage_cost;
 typedef struct decomposition {   /* of one file */
@@ -9160,6 +9172,9 @@ static void decompose_stage(decomposition *d, int stage, double total, double *s
     s->gbs = s->mean > 0 ? s->bytes / s->mean / 1e6 : (double)NAN;
     s->host_share = s->mean > 0 && !is_host_stage(stage) ? wall / s->mean : (double)NAN;
     s->idle_share = f->kernel_device_ms[stage] > 0 ? 1 - f->kernel_ms[stage] / f->kernel_device_ms[stage] : (double)NAN;
+    for (int part = 0; part < VP_PART_COUNT; part++)
+        s->parts[part] = f->part_ms[stage][part] > 0 && f->kernel_device_ms[stage] > 0 ? f->part_ms[stage][part] / f->kernel_device_ms[stage]
+                                                                                       : (double)NAN;
 }
 static void decompose(decomposition *d, const result_file *f) {
     double *scratch = (double *)resize(NULL, f->count, sizeof *scratch), device = 0, kernels = 0;
@@ -9962,6 +9977,44 @@ static void write_shares(document *d, const report *p) {
     }
     free(heads.data);
 }
+/* What prefill and decode are made of, where kernels were timed one by one. */
+static const int PART_STAGES[] = {VP_STAGE_PREFILL, VP_STAGE_DECODE};
+static int part_is_known(const report *p, int part) {
+    for (size_t i = 0; i < p->r->count; i++)
+        for (int s = 0; s < 2; s++) if (isfinite(p->items[i].stages[PART_STAGES[s]].parts[part])) return 1;
+    return 0;
+}
+static int stage_has_parts(const stage_cost *c) {
+    for (int part = 0; part < VP_PART_COUNT; part++) if (isfinite(c->parts[part])) return 1;
+    return 0;
+}
+static void write_parts(document *d, const report *p) {
+    text_buffer heads = {NULL, 0, 0};
+    text_list *t = NULL;
+    text_add_string(&heads, "configuration|stage");
+    for (int part = 0; part < VP_PART_COUNT; part++) {
+        if (!part_is_known(p, part)) continue;
+        text_add_string(&heads, "|");
+        text_add_string(&heads, vp_part_name((vp_part)part));
+    }
+    text_add_string(&heads, "|idle");
+    for (size_t i = 0; i < p->r->count; i++)
+        for (int s = 0; s < 2; s++) {
+            const stage_cost *c = &p->items[i].stages[PART_STAGES[s]];
+            char name[160];
+            if (!stage_has_parts(c)) continue;
+            if (!t) {
+                document_text(d, BLOCK_HEADING, "E1: what prefill and decode are made of, %% of their time on the device (--kernel_pass)");
+                t = document_table(d, heads.data);
+            }
+            text_list_add(t, "%s", full_name(p->r, p->items[i].file, name));
+            text_list_add(t, "%s", vp_stage_name((vp_stage)PART_STAGES[s]));
+            for (int part = 0; part < VP_PART_COUNT; part++)
+                if (part_is_known(p, part)) text_list_add(t, "%s", figure_of("%.1f", 100 * c->parts[part]).text);
+            text_list_add(t, "%s", figure_of("%.1f", 100 * c->idle_share).text);
+        }
+    free(heads.data);
+}
 static const char *limits_text(const report *p, int stage, char out[96]) { /* "memory 10, launch 2" */
     size_t used = 0;
     out[0] = 0;
@@ -10227,6 +10280,7 @@ static void report_write(document *d, const report *p) {
     write_summary(d, p);
     write_latencies(d, p);
     write_shares(d, p);
+    write_parts(d, p);
     write_roofline(d, p);
     for (size_t i = 0; i < p->r->group_count; i++) write_curves(d, p, i);
     for (size_t i = 0; i < p->r->group_count; i++) {
@@ -10275,6 +10329,12 @@ static void csv_heads(text_buffer *out) {
             text_add_string(out, head);
         }
     }
+    for (int s = 0; s < 2; s++)
+        for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++) {
+            char head[64];
+            snprintf(head, sizeof head, ",%s_%s_share", vp_stage_name((vp_stage)PART_STAGES[s]), vp_part_name((vp_part)part));
+            text_add_string(out, head);
+        }
     text_add_string(out, ",idle_share,accuracy,accuracy_low,accuracy_high,latency,latency_low,latency_high,front,membership,path\n");
 }
 static void csv_row(text_buffer *out, const report *p, size_t file) {
@@ -10303,6 +10363,8 @@ static void csv_row(text_buffer *out, const report *p, size_t file) {
         csv_number(out, c->stages[s].tflops);
         csv_number(out, c->stages[s].gbs);
     }
+    for (int s = 0; s < 2; s++)
+        for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++) csv_number(out, c->stages[PART_STAGES[s]].parts[part]);
     csv_number(out, c->idle_share);
     if (config == t->config_count || t->reason[0]) {
         csv_number(out, f->accuracy);
@@ -10352,6 +10414,12 @@ static void put_stage_cost(vp_json_writer *w, const stage_cost *c) {
     put_double(w, "gb_per_s", c->gbs);
     put_double(w, "host_share", c->host_share);
     put_double(w, "idle_share", c->idle_share);
+    vp_json_key(w, "parts"); /* null: kernels were not timed */
+    if (stage_has_parts(c)) {
+        vp_json_begin_object(w);
+        for (int part = 0; part < VP_PART_COUNT; part++) if (isfinite(c->parts[part])) put_double(w, vp_part_name((vp_part)part), c->parts[part]);
+        vp_json_end_object(w);
+    } else vp_json_null(w);
     put_text(w, "bound", c->limit == BOUND_NONE ? NULL : BOUND_NAMES[c->limit]);
     vp_json_end_object(w);
 }
@@ -12557,6 +12625,72 @@ static void page_stack(text_buffer *out, const report *p) {
     free(few);
 }
 
+/* ---- E1: prefill and decode by part, where kernels were timed one by one */
+enum { PARTS_IDLE = VP_PART_COUNT, PARTS_CONFIGURATIONS = 12 };
+static int part_series(int part) {
+    switch (part) {
+    case VP_PART_DENSE: return 0;
+    case VP_PART_ATTENTION: return 1;
+    case VP_PART_ROUTER: return 5;
+    case VP_PART_EXPERTS: return 3;
+    case VP_PART_HEAD: return 4;
+    case PARTS_IDLE: return 8;
+    default: return SERIES_GREY;
+    }
+}
+static const char *part_text(int part) { return part == PARTS_IDLE ? "idle" : vp_part_name((vp_part)part); }
+static double part_share(const stage_cost *c, int part) { return part == PARTS_IDLE ? c->idle_share : c->parts[part]; }
+static void parts_row(plot *q, const report *p, const decomposition *d, int stage, double y) {
+    const stage_cost *c = &d->stages[stage];
+    char name[160];
+    double at = 0;
+    plot_text(q, q->x.from - 8, y + 12, "end", "", full_name(p->r, d->file, name));
+    plot_text(q, 4, y + 12, "", "", vp_stage_name((vp_stage)stage));
+    page_add(q->out, "<g><title>%s", vp_stage_name((vp_stage)stage));
+    for (int part = 0; part <= PARTS_IDLE; part++)
+        if (part_share(c, part) > 0) page_add(q->out, "\n%s %.1f %%", part_text(part), 100 * part_share(c, part));
+    text_add_string(q->out, "</title>");
+    for (int part = 0; part <= PARTS_IDLE; part++) {
+        double from = scale_place(&q->x, 100 * at), to;
+        if (!(part_share(c, part) > 0)) continue;
+        at += part_share(c, part);
+        to = scale_place(&q->x, 100 * at);
+        if (to - from >= 0.05)
+            page_add(q->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>", part_series(part), from, y, to - from);
+    }
+    text_add_string(q->out, "</g>\n");
+}
+static void page_parts(text_buffer *out, const report *p) {
+    static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
+    plot q;
+    span s = {0, 100};
+    double left = 60;
+    size_t rows[PARTS_CONFIGURATIONS], count = 0;
+    int seen[PARTS_IDLE + 1] = {0};
+    for (size_t i = 0; i < p->r->count && count < PARTS_CONFIGURATIONS; i++) {
+        char name[160];
+        double px = text_px(full_name(p->r, p->items[i].file, name)) + 72;
+        if (!stage_has_parts(&p->items[i].stages[VP_STAGE_PREFILL]) && !stage_has_parts(&p->items[i].stages[VP_STAGE_DECODE])) continue;
+        for (int k = 0; k < 2; k++)
+            for (int part = 0; part <= PARTS_IDLE; part++) seen[part] |= part_share(&p->items[i].stages[PART_STAGES[k]], part) >= 0.0005;
+        if (px > left) left = px;
+        rows[count++] = i;
+    }
+    if (!count) return;
+    figure_open(out, caption, 1);
+    legend_open(out);
+    for (int part = 0; part <= PARTS_IDLE; part++) if (seen[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, -1, part_text(part));
+    legend_close(out);
+    plot_open(&q, out, caption, 1000, (double)count * 42 + 50);
+    q.x = scale_make(s, 0, left, q.width - 64);
+    q.y.from = q.height - 42;
+    plot_x_axis(&q);
+    plot_text(&q, (q.x.from + q.x.to) / 2, q.height - 6, "middle", " class=\"n\"", "% of the stage's time on the device");
+    for (size_t i = 0; i < count; i++)
+        for (int k = 0; k < 2; k++) parts_row(&q, p, &p->items[rows[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
+    plot_close(&q);
+}
+
 /* ---- E1: scaling */
 enum { CURVES_SHOWN = 6 };
 static int shown_at(size_t rank, size_t count, size_t most) { /* which of `most` evenly spread ones the rank-th is; -1: none */
@@ -13316,6 +13450,7 @@ static void page_e1(text_buffer *out, const report *p) {
     static const char *const kinds[] = {"vision", "prefill", "decode", "decode context"};
     text_add_string(out, "<section id=\"e1\"><h2>Where the time goes</h2>\n<div class=\"grid\">");
     page_stack(out, p);
+    page_parts(out, p);
     page_work(out, p, 0);
     page_work(out, p, 1);
     text_add_string(out, "</div>\n");

@@ -37,6 +37,14 @@
  *         return 0;
  *     }
  *
+ * How to profile your own program (samples/04_profile_yourself.c)
+ *   vp_ranges_init(&ranges, records, capacity, ..) once a thread; VP_RANGE(&ranges, "name"); .. vp_range_end(&ranges); around what is of interest, at
+ *   some 40 ns a pair, and between them, where it is known, vp_range_set(&ranges, &payload) with FLOPs, bytes, memory and shape. When the threads
+ *   are done: vp_ops_init(&ops, rows, capacity, group_by, 0), vp_ops_add_ranges(&ops, &ranges) for each thread, vp_ops_sort(&ops, "cpu_time_total"),
+ *   vp_ops_print_torch or vp_ops_print_cprofile. Nothing is lost in silence: what found a buffer full is counted and told below the table.
+ *   vp_schedule_at says which steps of a loop to record. vp_ops_write_json saves a table, vp_ops_read_json reads it to be sorted by another key.
+ *   Under Nsight Systems, give vp_ranges_init the hooks of vp_engine_range_hooks(): the ranges then show there too.
+ *
  * What it does not do
  *   - the GPU code is tested on an emulated GPU only, and written to be right before it is fast
  *   - no vision-language model but the MolmoE family, no training, no sampling but greedy, one request at a time
@@ -2108,6 +2116,33 @@ VP_API vp_convert_options vp_convert_options_default(void);
  * threads: reentrant */
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
+/* what vp_engine_bytes is made of, and what the host holds beside it */
+typedef struct vp_memory_block {
+    const char *name;          /* static */
+    uint64_t bytes;
+    int32_t on_device;         /* 0: the host's memory; on the CPU all of it */
+    uint64_t bytes_a_position; /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
+                                * active blocks. Else 0 */
+} vp_memory_block;
+/* Blocks of memory from 0 on: weights, KV cache, vision buffers, language buffers, scratch (their sum is vp_engine_bytes), and, where there are any,
+ * pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU two events each beside them). Nothing else grows while requests run.
+ * returns: 1, or 0 with *out untouched: no such index */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
+/* What the device can, to compare operations with */
+typedef struct vp_ceilings {
+    double bytes_per_s;   /* reading */
+    double flops_per_s;   /* products of the engine's arithmetic */
+    uint64_t read_bytes;  /* how much was read at once */
+    int32_t product_size; /* n of the fastest n x n x n product */
+} vp_ceilings;
+/* Measures them at the first call, in about half a second at most, and remembers them. All threads read up to 1 GiB of the weights, or 256 MiB where
+ * the weights are smaller; products are the engine's own (CPU: the chosen kernels, GPU: cuBLAS) of 256 to 4096 rows. The best of some rounds: what a
+ * machine that is busy reaches, not what its data sheet says. An operation may beat a ceiling, and is told so: operands that stay in a cache (tiny
+ * models, small activations; a last-level cache above 256 MiB), a clock that was lower when this ran. Between requests only.
+ * out:     out  on success only
+ * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
+ * memory:  256 MiB on the device during the first call */
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
 VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
 /* why "auto" took the CPU, or why decode steps are not replayed as a graph on this GPU (then they are sent kernel by kernel); "" otherwise */
 VP_API const char *vp_engine_device_note(const vp_engine *engine);
@@ -2121,6 +2156,9 @@ VP_API int vp_engine_broken(const vp_engine *engine);
 VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows; "cublas" on a GPU */
 VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
+/* For vp_ranges_init: sends ranges to a tool that takes NVTX's (Nsight Systems), at a few ns a pair where none is attached. NULL: built without NVTX,
+ * that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program; any thread may use it. */
+VP_API const vp_range_hooks *vp_engine_range_hooks(void);
 
 /* stages of a request, in order; decode steps come separately */
 #define VP_STAGES(X) X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
