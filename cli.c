@@ -331,15 +331,17 @@ static const option_spec OPTIONS[] = {
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL, TRACE, "most rows of a table; --json and --csv have all unless it is given"},
     {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, RUN | SWEEP,
      "a row for each operation and: none, or some of shape stage part (of the model) block step (of decoding) place (line)"},
-    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "the same as shape in --group_by"},
+    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "adds shape to --group_by"},
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, TRACE, "a row for each operation and its input shapes, which stand behind the name"},
-    {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, RUN | SWEEP, "innermost frames of the stack that tell rows apart (default: 1 with --with_stack)"},
+    {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, RUN | SWEEP,
+     "innermost frames of the stack that tell rows apart (default: 1 with --with_stack)"},
     {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "shapes in traces"},
     {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "memory columns, what the engine holds, and memory in traces"},
     {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "source lines and the ranges around each operation, in the table and in traces"},
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile csv json", RUN,
      "key_averages' table, cProfile's (ncalls tottime ...), csv, or json, which vlmprof trace sorts again"},
-    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile", TRACE, "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
+    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile", TRACE,
+     "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, RUN, "with --profile: write the table there (short: -o)"},
     {"trace", TEXT, "FILE", NULL, 0, 0, NULL, RUN, "with --profile: a Chrome trace of the first recorded cycle"},
     {"trace", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "with --use_profiler: a Chrome trace of each in profiler_traces"},
@@ -7351,7 +7353,8 @@ static int profile_check_sweep(const options *o); /* >>profile */
 static int sweep_plan(sweep *x) {
     const options *o = x->o;
     int code;
-    if ((code = check_sweep_options(o)) != 0 || (code = profile_check_sweep(o)) != 0 || (code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
+    if ((code = check_sweep_options(o)) != 0 || (code = profile_check_sweep(o)) != 0) return code;
+    if ((code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
     if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
     return plan_make(o, &x->m, &x->p);
 }
@@ -14267,7 +14270,8 @@ static char *trace_path_of(profiler *p, const char *worker) {
     if (file || (o->command == RUN && given(o, "chrome_trace"))) {
         path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
         if (!p->traces) return path;
-        text_list_add(&p->notes, "%s is saved already: the traces of later cycles are left out; --output_dir alone gives each cycle its own file", path);
+        text_list_add(&p->notes, "%s is saved already: the traces of later cycles are left out; --output_dir alone gives each cycle its own file",
+                      path);
         free(path);
         return NULL;
     }
@@ -14589,7 +14593,8 @@ static int cost_measure(const options *o, session *s, work *k, timing *t, cost_r
 static void write_cost(text_buffer *out, const cost_report *c) {
     char line[300];
     snprintf(line, sizeof line, "\ncost of the profiler: %zu rounds of one request in each mode, in random order, held against off; 95 %% intervals\n"
-                                "%-8s %12s %12s %30s %30s\n", c->rounds, "mode", "mean ms", "median ms", "mean of differences, %", "median of differences, %");
+                                "%-8s %12s %12s %30s %30s\n", c->rounds, "mode", "mean ms", "median ms",
+             "mean of differences, %", "median of differences, %");
     text_add_string(out, line);
     for (int i = 0; i < COST_MODES; i++) {
         const vp_paired *p = &c->paired[i];
@@ -14597,7 +14602,8 @@ static void write_cost(text_buffer *out, const cost_report *c) {
         char mean[64] = "-", median[64] = "-";
         memcpy(sorted, c->ns[i], c->rounds * sizeof *sorted);
         if (i) {
-            snprintf(mean, sizeof mean, "%+.2f [%+.2f, %+.2f]", 100 * p->relative_mean.value, 100 * p->relative_mean.low, 100 * p->relative_mean.high);
+            snprintf(mean, sizeof mean, "%+.2f [%+.2f, %+.2f]", 100 * p->relative_mean.value, 100 * p->relative_mean.low,
+                     100 * p->relative_mean.high);
             snprintf(median, sizeof median, "%+.2f [%+.2f, %+.2f]", 100 * p->relative_median.value, 100 * p->relative_median.low,
                      100 * p->relative_median.high);
         }
@@ -14757,7 +14763,8 @@ static void put_profile(vp_json_writer *w, const profiler *p, const run_state *x
 static int profile_tell(profiler *p, const run_state *x, const cost_report *c) {
     const options *o = p->o;
     const char *format = text_of(o, "profile_format"), *file = text_of(o, "output");
-    const char *key = text_of(o, "sort_by") ? text_of(o, "sort_by") : p->on_gpu ? "self_device_time_total" : "self_cpu_time_total";
+    const char *key = text_of(o, "sort_by") ? text_of(o, "sort_by") : !strcmp(format, "cprofile") ? "tottime"
+                    : p->on_gpu ? "self_device_time_total" : "self_cpu_time_total";
     int is_text = !given(o, "json") && (!strcmp(format, "torch") || !strcmp(format, "cprofile"));
     text_buffer table = {NULL, 0, 0}, rest = {NULL, 0, 0};
     vp_json_writer w;
@@ -14879,7 +14886,7 @@ static int profile_point(sweep *x, const open_point *q, const sample *a, int is_
  * no slice within covers; a slice that is the only one within another of its name is counted as that one; device time is that of the kernels whose
  * "External id" is the operation's (without one: whose launch lies in it). Where slices of a thread overlap without nesting, torch counts the
  * common time twice in what is around them; here once, so that self is never negative. */
-enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18, ENDS_EARLY = -1 };
+enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18, ENDS_EARLY = -1, IS_TABLE = -2 };
 #define TRACE_NS_LIMIT INT64_C(4000000000000000000) /* of a time, and of all durations together: sums of two fit */
 #define NO_INDEX UINT32_MAX
 
@@ -15205,8 +15212,10 @@ static void add_event(trace *t, trace_input *in) {
 }
 
 /* ---- the whole file */
-static void add_metadata(trace *t, trace_input *in, const char *key) {
+/* 0, or IS_TABLE: this is no trace but a saved table of operations. */
+static int add_metadata(trace *t, trace_input *in, const char *key) {
     const vp_json *j = &in->json.json;
+    if (!strcmp(key, "schema") && (vp_json_equals(j, 0, "vlmprof-ops-1") || vp_json_equals(j, 0, "vlmprof-profile-1"))) return IS_TABLE;
     if (!strcmp(key, "schemaVersion")) t->schema = node_whole(j, 0, -1);
     else if (!strcmp(key, "traceName")) t->trace_name = text_name(t, in, 0);
     else if (!strcmp(key, "host_name")) t->host_name = text_name(t, in, 0);
@@ -15225,6 +15234,7 @@ static void add_metadata(trace *t, trace_input *in, const char *key) {
         t->devices = all.bytes ? name_add(&t->names, all.data) : NO_INDEX;
         free(all.data);
     }
+    return 0;
 }
 /* The array of events, behind its opening bracket. */
 static int read_events(trace *t, trace_input *in) {
@@ -15258,7 +15268,7 @@ static int read_members(trace *t, trace_input *in) {
             if (has_events++) return input_bad(in, in->offset, "traceEvents is there twice");
             input_take(in);
             code = read_events(t, in);
-        } else if ((code = input_parse(t, in, "in the file's metadata")) == 0) add_metadata(t, in, key);
+        } else if ((code = input_parse(t, in, "in the file's metadata")) == 0) code = add_metadata(t, in, key);
         if (code) return code;
         if ((c = input_space(in)) < 0) return input_ended(t, in, "behind a member");
         if (c != ',' && c != '}') return input_bad(in, in->offset, "a comma or } is missing behind a member");
@@ -15331,6 +15341,7 @@ typedef struct trace_tables {
     text_table keys;
     vp_ops ops; vp_op *op_rows;
     cover *covers; size_t *cover_start;     /* of each track, [track_count + 1] */
+    int64_t *within_ns;                     /* of each host slice that is no worker's part: what slices within cover */
     trace_rows annotations, kernels, calls, tracks;
     trace_peak peaks[TRACE_DEVICES];
 } trace_tables;
@@ -15562,6 +15573,8 @@ static int table_ops(trace_tables *x, int by_shapes) {
         free(ops);
         return complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program", t->path, TRACE_ROWS_MAX);
     }
+    x->within_ns = (int64_t *)zeroed(t->count, sizeof *x->within_ns);
+    for (size_t i = 0; i < count; i++) x->within_ns[ops[i].event] = ops[i].covered_ns;
     x->op_rows = (vp_op *)resize(NULL, (size_t)x->keys.count + 1, sizeof *x->op_rows);
     r = vp_ops_init(&x->ops, x->op_rows, (int64_t)x->keys.count + 1, 0, 0);
     for (size_t i = 0; i < count && r == VP_OK; i++)
@@ -15650,7 +15663,8 @@ static void table_names(trace_tables *x, trace_rows *rows, int (*which)(int cate
             row_new(rows, name_at(&t->names, e->name), on_device ? "device" : "host");
         }
         row_add(&rows->items[*at], e);
-        if (is_annotation(e->category))
+        if (e->category == TRACE_USER) rows->items[*at].busy_ns += x->within_ns[i];
+        else if (e->category == TRACE_DEVICE_USER)
             rows->items[*at].busy_ns += covered_before(x, e->track, e->begin_ns + e->ns) - covered_before(x, e->track, e->begin_ns);
     }
     free(row_of);
@@ -15785,6 +15799,7 @@ static int trace_summarise(trace_tables *x, trace *t, int by_shapes) {
 static void tables_free(trace_tables *x) {
     text_table_free(&x->keys);
     free(x->op_rows);
+    free(x->within_ns);
     free(x->covers);
     free(x->cover_start);
     free(x->annotations.items);
@@ -16080,15 +16095,15 @@ static int print_trace_json(trace_tables *x, int64_t limit) {
     return ops_failed(x, vp_json_finish(&w));
 }
 
-static int print_trace_text(trace_tables *x, const char *which, int64_t limit, const vp_ops_print_options *how) {
+static int print_trace_text(trace_tables *x, const char *which, int64_t limit, const vp_ops_print_options *how, int is_cprofile) {
     int all = !strcmp(which, "all");
     vp_result r = VP_OK;
     if (all || !strcmp(which, "summary")) print_trace_summary(x);
     if ((all && x->annotations.count) || !strcmp(which, "annotations")) print_annotations(x, limit);
     if ((all && x->ops.count) || !strcmp(which, "ops")) {
         if (all) putchar('\n');
-        r = vp_ops_print_torch(&x->ops, how, file_sink, stdout);
-        print_more((size_t)x->ops.count, limit);
+        r = (is_cprofile ? vp_ops_print_cprofile : vp_ops_print_torch)(&x->ops, how, file_sink, stdout);
+        if (!is_cprofile) print_more((size_t)x->ops.count, limit);
     }
     if ((all && x->kernels.count) || !strcmp(which, "kernels")) print_calls(&x->kernels, "kernel or copy", (double)x->kernel_ns, limit);
     if ((all && x->calls.count) || !strcmp(which, "launches")) print_launches(x, limit);
@@ -16097,6 +16112,55 @@ static int print_trace_text(trace_tables *x, const char *which, int64_t limit, c
     return ops_failed(x, r);
 }
 
+/* The operations in the words that --profile_format, --csv or --json ask for, to stdout. */
+static vp_result print_saved(const options *o, vp_ops *ops, const vp_ops_print_options *how) {
+    vp_json_writer w;
+    vp_result r;
+    if (given(o, "csv")) return vp_ops_print_csv(ops, file_sink, stdout);
+    if (!given(o, "json"))
+        return (strcmp(text_of(o, "profile_format"), "torch") ? vp_ops_print_cprofile : vp_ops_print_torch)(ops, how, file_sink, stdout);
+    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
+    vp_ops_write_json(&w, ops);
+    r = vp_json_finish(&w);
+    putchar('\n');
+    return r;
+}
+/* What run --profile saved as JSON, sorted again. */
+static int show_saved(const options *o, const char *path) {
+    vp_ops_print_options how = vp_ops_print_options_default();
+    vp_error error = {VP_OK, -1, "", ""};
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL, *held = NULL;
+    size_t bytes = 0, capacity = 64;
+    const char *key = text_of(o, "sort_by");
+    vp_op *rows = NULL;
+    vp_ops ops;
+    int code = 0;
+    vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+    if (r == VP_OK) r = parse_json(&p, text, bytes, &error);
+    if (r == VP_OK) {
+        uint32_t table = vp_json_get(&p.json, 0, "ops"), array;
+        if (table == VP_JSON_NONE) table = 0;
+        array = vp_json_get(&p.json, table, "rows");
+        if (node_is(&p.json, array, VP_JSON_ARRAY)) capacity += p.json.nodes[array].count;
+        rows = (vp_op *)resize(NULL, capacity, sizeof *rows);
+        held = (char *)resize(NULL, bytes + 1, 1);
+        r = vp_ops_init(&ops, rows, (int64_t)capacity, 0, 0);
+        if (r == VP_OK) r = vp_ops_read_json(&ops, &p.json, table, held, bytes + 1, &error);
+    }
+    if (r == VP_OK && key) r = vp_ops_sort(&ops, key);
+    how.row_limit = number_of(o, "row_limit");
+    how.with_flops = how.with_rates = 1;
+    for (int64_t i = 0; r == VP_OK && i < ops.count; i++) how.with_memory |= ops.rows[i].host_memory_bytes || ops.rows[i].device_memory_bytes;
+    if (r == VP_OK) r = print_saved(o, &ops, &how);
+    if (r != VP_OK) code = complain_result(r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, path, r, &error);
+    else if (!given(o, "csv") && !given(o, "json") && !strcmp(text_of(o, "profile_format"), "torch")) print_more((size_t)ops.count, how.row_limit);
+    free(p.nodes);
+    free(text);
+    free(held);
+    free(rows);
+    return code;
+}
 static int command_trace(const options *o) {
     vp_ops_print_options print = vp_ops_print_options_default();
     int64_t limit = given(o, "row_limit") || !(given(o, "json") || given(o, "csv")) ? number_of(o, "row_limit") : -1;
@@ -16111,6 +16175,11 @@ static int command_trace(const options *o) {
     if ((code = check_sort_key(key)) != 0) return code;
     memset(&x, 0, sizeof x);
     code = trace_read(&t, o->operands[0], given(o, "partial"));
+    if (code == IS_TABLE) {
+        trace_free(&t);
+        if (!strcmp(o->operands[0], "-")) return complain(EXIT_USAGE, "a saved table of operations is read from a file, not from stdin");
+        return show_saved(o, o->operands[0]);
+    }
     if (!code) code = trace_summarise(&x, &t, given(o, "group_by_input_shape"));
     if (!code) {
         x.ops.device_name = x.kernel_ns ? "CUDA" : NULL;
@@ -16122,7 +16191,7 @@ static int command_trace(const options *o) {
     if (!code) {
         if (given(o, "json")) code = print_trace_json(&x, limit);
         else if (given(o, "csv")) code = print_trace_csv(&x, which, limit);
-        else code = print_trace_text(&x, which, limit, &print);
+        else code = print_trace_text(&x, which, limit, &print, strcmp(text_of(o, "profile_format"), "torch"));
     }
     tables_free(&x);
     trace_free(&t);
