@@ -4125,7 +4125,7 @@ static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
     int from_weights = e->weights_bytes > VK_CEILING_BYTES;
     const float *x = from_weights ? (const float *)e->weights : (const float *)(void *)memory;
     size_t piece = sizeof(float) * VK_CEILING_PIECE, most = from_weights ? e->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
-    int blocks = (int)((most < VK_CEILING_READ_MAX ? most : VK_CEILING_READ_MAX) / piece);
+    int blocks = (int)((most < (size_t)VK_CEILING_READ_MAX ? most : (size_t)VK_CEILING_READ_MAX) / piece);
     float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
     int64_t start = vp_clock_ns();
     out->read_bytes = (uint64_t)blocks * piece;
