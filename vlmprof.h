@@ -14,8 +14,9 @@
  *                             #define VLMPROF_IMPLEMENTATION
  *   Switches of the includer, defined before the include:
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
- *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer, json and ranges: needs stdint, stddef, string, math and time
+ *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer and json: needs stdint, stddef, string, math and time
  *     VLMPROF_FAMILIES        with VLMPROF_CORE: families too, which take as long to compile as half of the rest of the core
+ *     VLMPROF_RANGES          with VLMPROF_CORE: ranges too; the same
  *     VLMPROF_STATIC          the functions are static; needs VLMPROF_CORE and VLMPROF_IMPLEMENTATION, because the engine lies in another file
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
  *     VP_API                  replaces the linkage word before every function, for shared libraries
@@ -61,7 +62,7 @@
  *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, ranks and shards
  *   >>timer           monotonic clock, sums and percentiles as NumPy computes them, intervals, outliers, stop rule
  *   >>json            writer, strict reader, numbers, UTF-8
- *   >>ranges          ranges of a program's own code, table of operations, schedule: torch.profiler's and cProfile's words
+ *   >>ranges          ranges of a program's own code, table of operations, schedule        (with VLMPROF_CORE only on request)
  *   >>preprocess      pixels of an image -> crops -> patches and masks                     (from here on not with VLMPROF_CORE)
  *   >>image           file -> upright RGB
  *   >>checkpoint      config.json, safetensors
@@ -836,6 +837,7 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
 
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_RANGES)
 /* ================================================================================================ ranges >>ranges
  * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of torch.profiler and of cProfile, and
  * the schedule that says which steps are recorded. Names, files, stages and parts are borrowed texts: they must live as long as what holds them.
@@ -1077,6 +1079,7 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
 VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out);
 /* What a loop of `steps` steps records, and what is left to be saved at its end. Returns as vp_schedule_at. */
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum);
+#endif /* !VLMPROF_CORE || VLMPROF_RANGES */
 
 #ifndef VLMPROF_CORE
 
@@ -6464,6 +6467,7 @@ VP_API vp_result vp_json_finish(vp_json_writer *w) {
     return w->result;
 }
 
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_RANGES)
 /* ================================================================================================ ranges >>ranges */
 VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
                                 const vp_range_hooks *hooks) {
@@ -7165,7 +7169,7 @@ static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const 
 }
 
 static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
-    const int32_t width = longest > (size_t)INT32_MAX - 4 ? INT32_MAX : (int32_t)longest + 4;
+    const int32_t width = longest > (size_t)INT32_MAX - 8 ? INT32_MAX - 4 : (int32_t)longest + 4;
     return limit >= 0 && width > limit ? limit : width;
 }
 
@@ -8159,6 +8163,7 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
     *sum = found;
     return VP_OK;
 }
+#endif /* !VLMPROF_CORE || VLMPROF_RANGES */
 
 #ifndef VLMPROF_CORE
 
