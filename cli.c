@@ -1306,6 +1306,7 @@ typedef struct work {
     const vp_dump *dump;
     vp_timing timing;
     vp_launch *launches; int64_t launch_capacity; /* VP_TIMING_KERNEL: their records; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */
     vp_ranges *ranges;                            /* of the host's parts; NULL: not wanted */
 } work;
 enum { CHAIN_STAMPS = 6 }; /* clock reads of run_chain itself */
@@ -1322,7 +1323,7 @@ typedef struct timing {
     int64_t *step_ns; /* [new_tokens] */
     char *answer;     /* malloc'ed; a model may write a NUL, so its length counts */
     size_t answer_bytes;
-    int64_t engine_begin_ns, launch_count; /* with launches: the clock when the engine began, and how many there were */
+    int64_t engine_begin_ns, launch_count, span_count; /* with launches: the clock when the engine began, and how many there were */
 } timing;
 
 /* Buffers for a pass, outside of any timed part. */
@@ -1411,6 +1412,8 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     q.timing = k->timing;
     q.launches = k->launches;
     q.launch_capacity = k->launch_capacity;
+    q.spans = k->spans;
+    q.span_capacity = k->span_capacity;
     range_begin(k, "engine", __LINE__);
     t->engine_begin_ns = k->launches ? vp_clock_ns() : 0;
     r = vp_engine_run(s->engine, &q, &reply, error);
@@ -1419,6 +1422,7 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     stamp[2] = vp_clock_ns();
     t->token_count = reply.token_count;
     t->launch_count = reply.launch_count;
+    t->span_count = reply.span_count;
     range_begin(k, "detok", __LINE__);
     r = decode_answer(s, t);
     range_end(k);
@@ -14130,6 +14134,7 @@ typedef struct profiler {
     session *s;
     int on_gpu;
     vp_launch *launches; int64_t launch_capacity;
+    vp_span *spans; int64_t span_capacity;              /* CPU, while a trace is written */
     vp_range records[PROFILE_RANGES]; vp_ranges ranges;
     vp_op *rows; vp_ops ops;
     int64_t steps, lost_launches;                       /* recorded; launches that found no room */
@@ -14179,6 +14184,7 @@ static void profiler_free(profiler *p) {
     vp_trace_free(p->trace);
     free(p->trace_path);
     free(p->launches);
+    free(p->spans);
     free(p->rows);
     texts_free(p->notes.items, p->notes.count);
 }
@@ -14327,6 +14333,10 @@ static int trace_begin(profiler *p, const char *path) {
         t.device_count = 1;
         t.emulated = strstr(gpu.name, "emulated") != NULL;
     }
+    if (!p->on_gpu && !p->spans) { /* 8 threads of each launch: what is more is left out */
+        p->span_capacity = p->launch_capacity * 8;
+        p->spans = (vp_span *)resize(NULL, (size_t)p->span_capacity, sizeof *p->spans);
+    }
     r = vp_trace_open(&t, &p->trace, &error);
     if (r != VP_OK) return complain_result(r == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(r), path, r, &error);
     return given(p->o, "profile_memory") ? trace_memory_blocks(p, vp_clock_ns()) : 0;
@@ -14343,6 +14353,8 @@ static int trace_pass(profiler *p, const timing *t, int64_t step, int64_t begin_
     run.device = p->on_gpu ? 0 : -1;
     run.launches = p->launches;
     run.launch_count = t->launch_count < p->launch_capacity ? t->launch_count : p->launch_capacity;
+    run.spans = p->spans;
+    run.span_count = t->span_count < p->span_capacity ? t->span_count : p->span_capacity;
     run.times = &times;
     run.step_ns = t->step_ns;
     run.step_count = t->token_count > 1 ? t->token_count - 1 : 0;
@@ -14411,6 +14423,10 @@ static int profile_pass(profiler *p, work *base, const profile_source *from, tim
     k.timing = VP_TIMING_KERNEL;
     k.launches = p->launches;
     k.launch_capacity = p->launch_capacity;
+    if (p->trace) {
+        k.spans = p->spans;
+        k.span_capacity = p->span_capacity;
+    }
     k.ranges = &p->ranges;
     begin_ns = vp_clock_ns();
     code = prepare_pass(p, from, &k);
