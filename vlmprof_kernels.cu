@@ -129,6 +129,8 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #include <stdio.h>
 #include <stdlib.h>
 #define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
+/* a kernel for exactly so many threads; `resident`: so many blocks a multiprocessor bound its registers */
+#define KERNEL_OF(threads, resident, name, ...) static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) \
     do { \
         if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
@@ -197,6 +199,58 @@ FN int block_scan(int v, int *total) {
 FN float vk_exp(float x) { return expf(x); }
 FN float vk_b2f(uint16_t b) { return __uint_as_float((unsigned)b << 16); }
 FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)); }
+/* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: of A 4 words, of B 2, of C 4
+ * floats a lane; an ldmatrix x4 reads four 8 x 8 matrices of bf16, row l % 8 of matrix l / 8 at lane l's address. */
+#ifdef CUDA_ON_CPU
+#define vk_ldmatrix cuda_on_cpu_ldmatrix_x4_each
+#define vk_mma cuda_on_cpu_mma_bf16_each
+#define vk_copy_async cuda_on_cpu_cp_async16
+#define vk_copy_commit cuda_on_cpu_cp_async_commit
+#define vk_copy_wait cuda_on_cpu_cp_async_wait
+FN float vk_exp2(float x) { return exp2f(x); }
+FN uint32_t vk_pack2(float low, float high) { return vk_f2b(low) | (uint32_t)vk_f2b(high) << 16; }
+#else
+/* `count` ldmatrix x4, their rows step_bytes apart */
+FN void vk_ldmatrix(uint32_t *r, const void *row, int step_bytes, int count, int transposed) {
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+#pragma unroll
+    for (int i = 0; i < count; i++, r += 4, at += (unsigned)step_bytes) {
+        if (transposed)
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];"
+                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+        else
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];"
+                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+    }
+}
+/* c[i] += a b[2 i, 2 i + 1] */
+FN void vk_mma(float (*c)[4], const uint32_t *a, const uint32_t *b, int count) {
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+            : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
+}
+/* 16 bytes of device memory on their way to shared memory; a thread's copies up to a commit are a group */
+FN void vk_copy_async(void *shared_to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"((unsigned)__cvta_generic_to_shared(shared_to)), "l"(from) : "memory");
+}
+FN void vk_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* until at most so many of this thread's groups, a constant, are under way */
+#define vk_copy_wait(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
+/* within 2 ulp; results below 2^-126 are 0 */
+FN float vk_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+FN uint32_t vk_pack2(float low, float high) {
+    uint32_t u;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(high), "f"(low));
+    return u;
+}
+#define CUDA_DYNAMIC_SHARED(type, name) extern __shared__ __align__(128) unsigned char vk_shared[]; type *name = (type *)vk_shared
+#endif
 #else
 #include <errno.h>
 #include <stdio.h>
@@ -863,6 +917,169 @@ KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, 
         for (int i = TID & 31; i < keys; i += 32)
             vk_put(weights, o + (size_t)i, i < seen ? vk_exp((scores[o + (size_t)i] - m) * scale) / sum : 0.0f, wide);
     }
+}
+/* Attention whose scores never leave the chip, bf16, head width WIDTH: a block is VK_ATTEND_ROWS queries of one head of one sequence, 32 a warp.
+ * Keys and values pass through shared memory in tiles, the next one on its way while one is used; the softmax goes along (its maximum so far,
+ * sums and results scaled to that). Rows and keys behind the last token are copies of the last one: their scores are masked, their results
+ * dropped. Tiles that causal attention masks as a whole are not read. `scale` is for exp2. */
+enum { VK_ATTEND_THREADS = 128, VK_ATTEND_ROWS = 128 };
+typedef struct vk_attend { /* the operands of a block's head */
+    uint16_t *y;
+    const uint16_t *q, *k, *v;
+    int tokens, ldy, ldq, ldk, causal;
+    float scale;
+} vk_attend;
+/* keys of a tile: as many as registers hold scores of */
+#define VK_ATTEND_KEYS(width) ((width) > 64 ? 32 : 64)
+/* bytes of shared memory: queries | two stages of keys, values. Rows are 16 bytes longer than they hold: no two of an ldmatrix share a bank. */
+#define VK_ATTEND_BYTES(width) ((VK_ATTEND_ROWS + 4 * VK_ATTEND_KEYS(width)) * ((width) + 8) * 2)
+template <int WIDTH> FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows, int tokens, int ld) {
+#pragma unroll 1
+    for (int i = TID; i < rows * (WIDTH / 8); i += VK_ATTEND_THREADS) {
+        int row = i / (WIDTH / 8), column = i % (WIDTH / 8) * 8, at = first + row < tokens ? first + row : tokens - 1;
+        vk_copy_async(to + row * (WIDTH + 8) + column, from + (size_t)at * (size_t)ld + (size_t)column);
+    }
+}
+/* one row of a warp's tile of scores: maximum and sum so far and the results move on, scores become weights. This lane's part of the row is
+ * s[n][half], s[n][half + 1], keys n * 8 + lane % 4 * 2 and the next; `limit`: keys from there on are masked. */
+template <int WIDTH> FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int limit, float scale) {
+    enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
+    float m = *most, f, shift;
+    int key = (TID & 3) * 2;
+#pragma unroll
+    for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            if (n * 8 + key + j >= limit) s[n][half + j] = -INFINITY;
+            m = fmaxf(m, s[n][half + j]);
+        }
+    m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
+    m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
+    shift = m * scale;
+    f = vk_exp2(*most * scale - shift);
+    *most = m;
+    *sum *= f;
+#pragma unroll
+    for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            s[n][half + j] = vk_exp2(s[n][half + j] * scale - shift);
+            *sum += s[n][half + j];
+        }
+#pragma unroll
+    for (int n = 0; n < WIDTH / 8; n++) { o[n][half] *= f; o[n][half + 1] *= f; }
+}
+template <int WIDTH> FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *queries, const uint16_t *keys) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
+    int lane = TID & 31;
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++) s[i][n][0] = s[i][n][1] = s[i][n][2] = s[i][n][3] = 0.0f;
+#pragma unroll
+    for (int c = 0; c < WIDTH; c += 16) {
+        uint32_t a[4], b[KEYS / 4];
+        vk_ldmatrix(b, keys + ((lane >> 4) * 8 + (lane & 7)) * LD + c + (lane >> 3 & 1) * 8, 16 * LD * 2, KEYS / 16, 0);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            vk_ldmatrix(a, queries + (i * 16 + (lane & 15)) * LD + c + (lane >> 4) * 8, 0, 1, 0);
+            vk_mma(s[i], a, b, KEYS / 8);
+        }
+    }
+}
+/* weights, which lie as the fragments of C do, are those of A, too */
+template <int WIDTH> FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
+    int lane = TID & 31;
+#pragma unroll
+    for (int c = 0; c < KEYS / 16; c++) {
+        uint32_t a[2][4], b[16];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) a[i][j] = vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
+#pragma unroll
+        for (int n = 0; n < WIDTH / 8; n += 8) {
+            vk_ldmatrix(b, values + (c * 16 + (lane & 15)) * LD + n * 8 + (lane >> 4) * 8, 32, 4, 1);
+            vk_mma(o[0] + n, a[0], b, 8);
+            vk_mma(o[1] + n, a[1], b, 8);
+        }
+    }
+}
+template <int WIDTH> FN void vk_attend_store(const vk_attend *at, float (*o)[4], float sum, int row, int half) {
+    float inverse;
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    inverse = 1.0f / sum;
+    if (row >= at->tokens) return;
+#pragma unroll
+    for (int n = 0; n < WIDTH / 8; n++)
+        *(uint32_t *)(at->y + (size_t)row * (size_t)at->ldy + (size_t)(n * 8 + (TID & 3) * 2)) = vk_pack2(o[n][half] * inverse, o[n][half + 1] * inverse);
+}
+template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH), TILE = KEYS * LD };
+    CUDA_DYNAMIC_SHARED(uint16_t, queries);
+    uint16_t *stages = queries + VK_ATTEND_ROWS * LD;
+    int warp_first = first + (TID >> 5) * 32, lane = TID & 31, most_keys = at->causal ? first + VK_ATTEND_ROWS : at->tokens;
+    int tiles = ((most_keys < at->tokens ? most_keys : at->tokens) + KEYS - 1) / KEYS;
+    float o[2][WIDTH / 8][4], most[2][2], sum[2][2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        most[i][0] = most[i][1] = -INFINITY;
+        sum[i][0] = sum[i][1] = 0.0f;
+#pragma unroll
+        for (int n = 0; n < WIDTH / 8; n++) o[i][n][0] = o[i][n][1] = o[i][n][2] = o[i][n][3] = 0.0f;
+    }
+    vk_attend_fetch<WIDTH>(queries, at->q, first, VK_ATTEND_ROWS, at->tokens, at->ldq);
+    vk_attend_fetch<WIDTH>(stages, at->k, 0, KEYS, at->tokens, at->ldk);
+    vk_attend_fetch<WIDTH>(stages + TILE, at->v, 0, KEYS, at->tokens, at->ldk);
+    vk_copy_commit();
+    for (int t = 0; t < tiles; t++) {
+        uint16_t *keys = stages + (t & 1) * 2 * TILE, *next = stages + (~t & 1) * 2 * TILE;
+        int from = t * KEYS;
+        float s[2][KEYS / 8][4];
+        vk_copy_wait(0);
+        SYNC(); /* this tile is here for all, and nobody reads the one before any more */
+        if (t + 1 < tiles) {
+            vk_attend_fetch<WIDTH>(next, at->k, from + KEYS, KEYS, at->tokens, at->ldk);
+            vk_attend_fetch<WIDTH>(next + TILE, at->v, from + KEYS, KEYS, at->tokens, at->ldk);
+        }
+        vk_copy_commit();
+        if (warp_first >= at->tokens || (at->causal && from > warp_first)) continue; /* both are multiples of 32: no query here sees a key there */
+        vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), seen = at->causal && row < at->tokens ? row + 1 : at->tokens;
+            vk_attend_row<WIDTH>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2, seen - from, at->scale);
+        }
+        vk_attend_values<WIDTH>(o, s, keys + TILE);
+    }
+#pragma unroll
+    for (int r = 0; r < 4; r++)
+        vk_attend_store<WIDTH>(at, o[r >> 1], sum[r >> 1][r & 1], warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), (r & 1) * 2);
+}
+/* Which head and which queries: blocks of one head follow each other and share its keys; with a causal mask all heads' last queries, which see
+ * the most keys, come first. */
+template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int heads) {
+    size_t pairs = (size_t)gridDim.x / (size_t)row_blocks, pair = at.causal ? BLK % pairs : BLK / (size_t)row_blocks;
+    int block = at.causal ? row_blocks - 1 - (int)(BLK / pairs) : (int)(BLK % (size_t)row_blocks);
+    size_t row = pair / (size_t)heads * (size_t)at.tokens, column = pair % (size_t)heads * WIDTH;
+    at.y += row * (size_t)at.ldy + column;
+    at.q += row * (size_t)at.ldq + column;
+    at.k += row * (size_t)at.ldk + column;
+    at.v += row * (size_t)at.ldk + column;
+    vk_attend_block<WIDTH>(&at, block * VK_ATTEND_ROWS);
+}
+#define VK_ATTEND_PARAMETERS uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int tokens, int ldy, \
+    int ldq, int ldk, int causal, float scale
+#define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale }
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    vk_attend_any<64>(at, row_blocks, heads);
+}
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    vk_attend_any<128>(at, row_blocks, heads);
 }
 /* see vk_expert_rows_job. A warp a row of weights, 16 bytes a lane at a time; block b does rows b % row_blocks * warps .. of slot b / row_blocks. */
 KERNEL(k_expert_rows, float *y, const void *x, const void *weights, const int32_t *index, size_t stride_bytes, int row_blocks, int n, int k_padded,
