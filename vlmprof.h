@@ -1919,13 +1919,17 @@ typedef enum vp_part {
 } vp_part;
 VP_API const char *vp_part_name(vp_part part);
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE, VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
+/* On a GPU both clocks begin when the device starts the request, the host's being read just behind that: no launch appears after its kernel. The
+ * device's times count from the last boundary of a stage or decode step, so their resolution does not fade, and lie within the stage's. */
 typedef struct vp_launch {
     const char *name;                                /* of the kernel, or "gemm", "attention..", "copy.."; static */
     int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
     int32_t part, block;                             /* vp_part; block of the ViT or the language model, -1 outside of blocks */
     int32_t kind, line;                              /* vp_launch_kind; where vlmprof_kernels.cu sends it */
-    int32_t shape[4], dimensions;                    /* gemm [m, n, k]; attention [batch, queries, keys, width]; others [rows, width] */
-    uint32_t grid, threads, registers, shared_bytes; /* GPU kernels of this file; 0: not known */
+    /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys, width]; gather [rows, bytes]; other
+     * kernels [rows, width]; copies none */
+    int32_t shape[4], dimensions;
+    uint32_t grid, threads, registers, shared_bytes; /* kernels of this file: blocks, threads a block; GPU: registers a thread; 0: not known */
     int64_t begin_ns, ns;                            /* from the start of the request, on the device */
     int64_t host_begin_ns, host_ns;                  /* the host's clock from the start of the request: sending it; CPU: running it */
     uint64_t flops, bytes;
@@ -1967,7 +1971,7 @@ typedef struct vp_reply {
  *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE or VP_ERR_MEMORY a CUDA call that failed: the same request may succeed when
  *          sent again, unless vp_engine_broken
  * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same kernels
- * memory:  none; VP_TIMING_KERNEL: 56 bytes a launch, on a GPU also two events, allocated before the request starts and kept for the next
+ * memory:  none; VP_TIMING_KERNEL: a vp_launch a launch, on a GPU also two events, allocated before the request starts and kept for the next
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
  * example: cli.c, run_chain */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);

@@ -63,6 +63,12 @@ enum {
 
 /* where work is sent: the part of a backend's state that launchers see; vk_cpu and vk_cuda begin with it */
 typedef struct vk_work { int64_t launches, flops, bytes; } vk_work;
+/* what the next operation is; vk_begin takes it, and no operation says what the one before it was */
+typedef struct vk_next {
+    int32_t kind, shape[4];                 /* vp_launch_kind; vk_shape */
+    uint32_t grid, threads, shared_bytes;   /* shared_bytes: given at the launch */
+    const void *kernel;                     /* GPU: what the driver knows the registers of */
+} vk_next;
 typedef struct vk_queue {
     vk_work work;         /* of everything sent so far */
     int dry;              /* count only: a recorded step is about to be replayed */
@@ -75,8 +81,20 @@ typedef struct vk_queue {
     int64_t stamps;       /* taken in it */
     vp_launch *log;       /* VP_TIMING_KERNEL: a record of each operation; else NULL */
     int64_t log_capacity, log_count;
-    int32_t step;         /* what the records belong to */
+    int32_t step, part, block; /* what the records belong to */
+    vk_next next;
 } vk_queue;
+/* the shape of the next operation as vp_launch has it, outermost first; 0 from where there is no dimension */
+static void vk_shape(vk_queue *queue, int64_t a, int64_t b, int64_t c, int64_t d) {
+    int64_t shape[4] = { a, b, c, d };
+    for (int i = 0; i < 4; i++) queue->next.shape[i] = (int32_t)(shape[i] < INT32_MAX ? shape[i] : INT32_MAX);
+}
+static void vk_grid(vk_queue *queue, const void *kernel, int64_t blocks, int threads, int64_t shared_bytes) {
+    queue->next.kernel = kernel;
+    queue->next.grid = (uint32_t)blocks;
+    queue->next.threads = (uint32_t)threads;
+    queue->next.shared_bytes = (uint32_t)shared_bytes;
+}
 /* the time before (end 0) and behind (1) record `index`: on the CPU taken, on a GPU an event that vk_backend.read_log asks later */
 #ifdef VK_CUDA
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end); /* >>cuda */
@@ -89,27 +107,40 @@ static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
     else launch->begin_ns = now;
 }
 #endif
-static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes) {
+static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, int line) {
+    const vk_next *next = &queue->next;
     int64_t index = queue->log_count++;
     vp_launch *launch;
     if (index >= queue->log_capacity) return;
     launch = &queue->log[index];
+    memset(launch, 0, sizeof *launch);
     launch->name = name;
     launch->stage = VP_STAGE_DECODE; /* until the end of another stage says otherwise */
     launch->step = queue->step;
+    launch->part = queue->part;
+    launch->block = queue->block;
+    launch->kind = next->kind;
+    launch->line = line;
+    for (int i = 0; i < 4 && next->shape[i]; i++) launch->shape[launch->dimensions++] = next->shape[i];
+    launch->grid = next->grid;
+    launch->threads = next->threads;
+    launch->shared_bytes = next->shared_bytes;
     launch->flops = (uint64_t)flops;
     launch->bytes = (uint64_t)bytes;
     vk_stamp_launch(queue, index, 0);
 }
 /* Each operation goes between these two: counts it, and says whether it is to be sent; .. */
-static int vk_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes) {
-    if (queue->error) return 0;
-    queue->work.launches++;
-    queue->work.flops += flops;
-    queue->work.bytes += bytes;
-    if (queue->dry) return 0;
-    if (queue->log) vk_log_begin(queue, name, flops, bytes);
-    return 1;
+#define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, __LINE__)
+static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, int line) {
+    int send = !queue->error && !queue->dry;
+    if (!queue->error) {
+        queue->work.launches++;
+        queue->work.flops += flops;
+        queue->work.bytes += bytes;
+    }
+    if (send && queue->log) vk_log_begin(queue, name, flops, bytes, line);
+    memset(&queue->next, 0, sizeof queue->next);
+    return send;
 }
 /* .. after it was sent */
 static void vk_end(vk_queue *queue) {
@@ -125,16 +156,20 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
+#define VK_HOST_CLOCK() vp_clock_ns() /* of launch records; beside a device that is emulated it runs as the device's clock does */
 #endif
 #include <stdio.h>
 #include <stdlib.h>
 #define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
 /* a kernel for exactly so many threads; `resident`: so many blocks a multiprocessor bound its registers */
 #define KERNEL_OF(threads, resident, name, ...) static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
-#define LAUNCH(name, blocks, threads, flops, bytes, ...) \
+#define LAUNCH(name, blocks, threads, flops, bytes, ...) LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
+/* with so many bytes of dynamic shared memory; GPU only */
+#define LAUNCH_SHARED(name, blocks, threads, shared, flops, bytes, ...) \
     do { \
+        vk_grid(queue, (const void *)name, (int64_t)(blocks), (int)(threads), (int64_t)(shared)); \
         if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
-            CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), 0, (cudaStream_t)queue->stream, __VA_ARGS__); \
+            CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, __VA_ARGS__); \
             vk_cuda_check(queue, cudaGetLastError(), #name, __LINE__); \
             vk_end(queue); \
         } \
@@ -202,6 +237,8 @@ FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)
 /* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: of A 4 words, of B 2, of C 4
  * floats a lane; an ldmatrix x4 reads four 8 x 8 matrices of bf16, row l % 8 of matrix l / 8 at lane l's address. */
 #ifdef CUDA_ON_CPU
+#define VK_UNROLL
+#define VK_ROLLED
 #define vk_ldmatrix cuda_on_cpu_ldmatrix_x4_each
 #define vk_mma cuda_on_cpu_mma_bf16_each
 #define vk_copy_async cuda_on_cpu_cp_async16
@@ -210,11 +247,12 @@ FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)
 FN float vk_exp2(float x) { return exp2f(x); }
 FN uint32_t vk_pack2(float low, float high) { return vk_f2b(low) | (uint32_t)vk_f2b(high) << 16; }
 #else
+#define VK_UNROLL _Pragma("unroll")
+#define VK_ROLLED _Pragma("unroll 1")
 /* `count` ldmatrix x4, their rows step_bytes apart */
 FN void vk_ldmatrix(uint32_t *r, const void *row, int step_bytes, int count, int transposed) {
     unsigned at = (unsigned)__cvta_generic_to_shared(row);
-#pragma unroll
-    for (int i = 0; i < count; i++, r += 4, at += (unsigned)step_bytes) {
+    VK_UNROLL for (int i = 0; i < count; i++, r += 4, at += (unsigned)step_bytes) {
         if (transposed)
             asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];"
                          : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
@@ -225,8 +263,7 @@ FN void vk_ldmatrix(uint32_t *r, const void *row, int step_bytes, int count, int
 }
 /* c[i] += a b[2 i, 2 i + 1] */
 FN void vk_mma(float (*c)[4], const uint32_t *a, const uint32_t *b, int count) {
-#pragma unroll
-    for (int i = 0; i < count; i++)
+    VK_UNROLL for (int i = 0; i < count; i++)
         asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
             : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
@@ -285,6 +322,7 @@ FN uint32_t vk_pack2(float low, float high) {
         int64_t vk_blocks = (int64_t)(blocks), vk_effort = (int64_t)(flops) + (int64_t)(bytes); \
         (void)(threads_a_block); \
         (void)vk_effort; \
+        vk_grid(queue, NULL, vk_blocks, 1, 0); \
         if (!vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) break; \
         VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
         for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
@@ -651,18 +689,22 @@ typedef struct vk_kernels {
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static void l_rmsnorm(vk_queue *queue, void *y, const float *x, const float *w, int rows, int d, int ldy, float eps, int wide) {
     int64_t count = (int64_t)rows * d;
+    vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_rmsnorm, rows, vk_threads_for(d), 4 * count, count * (4 + vk_element(wide)) + 4 * d, y, x, w, d, ldy, eps, wide);
 }
 static void l_layernorm(vk_queue *queue, void *y, const float *x, const float *w, const float *b, int rows, int d, int ldy, float eps, int wide) {
     int64_t count = (int64_t)rows * d;
+    vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_layernorm, rows, vk_threads_for(d), 8 * count, count * (4 + vk_element(wide)) + 8 * d, y, x, w, b, d, ldy, eps, wide);
 }
 static void l_convert(vk_queue *queue, void *y, const float *x, int rows, int d, int ldy, int wide) {
+    vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_convert, rows, vk_threads_for(d), 0, (int64_t)rows * d * (4 + vk_element(wide)), y, x, d, ldy, wide);
 }
 static void l_vit_embed(vk_queue *queue, float *x, const float *patches, const float *class_embedding, const float *positions, int views, int count,
                         int d) {
     int64_t floats = (int64_t)views * count * d, patch_floats = (int64_t)views * (count - 1) * d;
+    vk_shape(queue, (int64_t)views * count, d, 0, 0);
     LAUNCH(k_vit_embed, views * count, vk_threads_for(d), floats, 4 * (patch_floats + d + (int64_t)count * d + floats), x, patches, class_embedding,
            positions, count, d);
 }
@@ -671,29 +713,35 @@ static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float
     int windows = views * (side / pool) * (side / pool);
     int64_t values = (int64_t)windows * pool * pool * layers * w, queries = (int64_t)windows * layers * w,
             small = (int64_t)views * (side * side + 1) + 2 * layers * w; /* masks, dead, pad_embed */
+    vk_shape(queue, windows, (int64_t)layers * w, 0, 0);
     LAUNCH(k_pool_windows, windows, vk_threads_for(w), 3 * values + queries, 4 * (values + small) + (values + queries) * vk_element(wide), keys,
            query, hidden, mask, dead, pad_embed, layer_floats, layers, w, side, pool, ld, wide);
 }
 static void l_pool_attention(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads, int head_dim, int ldy,
                              int wide) {
     int64_t queries = (int64_t)windows * heads * head_dim;
+    vk_shape(queue, windows, 1, n, (int64_t)heads * head_dim);
     LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim), queries * 4 * n + (int64_t)windows * heads * n * 5,
            queries * (4 + 8 * n + vk_element(wide)), y, q, kv, n, heads, head_dim, ldy, 1.0f / sqrtf((float)head_dim), wide);
 }
 static void l_silu_mul(vk_queue *queue, void *y, const float *gate_up, int rows, int h, int ldy, int wide) {
     int64_t count = (int64_t)rows * h;
+    vk_shape(queue, rows, h, 0, 0);
     LAUNCH(k_silu_mul, rows, vk_threads_for(h), 4 * count, count * (8 + vk_element(wide)), y, gate_up, h, ldy, wide);
 }
 static void l_embed(vk_queue *queue, float *x, const void *table, const int32_t *ids, int rows, int d, int wide) {
+    vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_embed, rows, vk_threads_for(d), 0, (int64_t)rows * (d * (4 + vk_element(wide)) + 4), x, table, ids, d, wide);
 }
 static void l_scatter_add(vk_queue *queue, float *x, const float *features, const int32_t *index, int rows, int d) {
     int64_t count = (int64_t)rows * d;
+    vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_scatter_add, rows, vk_threads_for(d), count, count * 12 + 4 * rows, x, features, index, d);
 }
 static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
                            const float *cs, const int32_t *position, int rows, int d, int head_dim, int ldq, float eps, int wide) {
     int64_t count = (int64_t)rows * d;
+    vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_qk_norm_rope, rows, vk_threads_for(d), 14 * count,
            count * (12 + 3 * vk_element(wide)) + 4 * (2 * d + (int64_t)rows * head_dim + 1), q, key, value, qkv, q_weight, k_weight, cs, position, d,
            head_dim, ldq, eps, wide);
@@ -701,31 +749,41 @@ static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, con
 static void l_attention_decode(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
                                int keys, int lds, int d, int head_dim, int wide) {
     int64_t heads = d / head_dim;
+    vk_shape(queue, 1, 1, keys, d);
     LAUNCH(k_attention_decode, heads, 1024, (int64_t)keys * (4 * d + 5 * heads), ((int64_t)keys + 1) * 2 * d * vk_element(wide) + 4, y, q,
            key, value, scores, position, lds, d, head_dim, 1.0f / sqrtf((float)head_dim), wide);
 }
 /* the comparisons of the ranking count as FLOPs */
 static void l_router(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k) {
     int64_t count = (int64_t)rows * experts;
+    vk_shape(queue, rows, experts, 0, 0);
     LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * k * 8, index, weight, logits, experts, k);
 }
 static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
                         int pairs) {
+    vk_shape(queue, pairs, experts, 0, 0);
     LAUNCH(k_moe_count, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 4 + experts * 4, count, index, pairs);
+    vk_shape(queue, pairs, experts, 0, 0);
     LAUNCH(k_moe_fill, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 12 + experts * 8 + 4, start, list, slot_row, count,
            index, pairs);
 }
 static void l_gather(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes) {
+    vk_shape(queue, rows, row_bytes, 0, 0);
     LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0, ((int64_t)rows / k + rows) * row_bytes + (int64_t)rows * 4, y, x, list, k, row_bytes);
 }
 static void l_combine(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d) {
     int64_t count = (int64_t)rows * d;
+    vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_combine, rows, vk_threads_for(d), count * k * 2, count * (8 + 4 * k) + (int64_t)rows * k * 8, x, expert_rows, slot_row, weight, k, d);
 }
 static void l_argmax(vk_queue *queue, int32_t *out, const float *x, int rows, int n) {
+    vk_shape(queue, rows, n, 0, 0);
     LAUNCH(k_argmax, rows, n > VK_BLOCK_MAX ? 1024 : vk_threads_for(n), 2 * (int64_t)rows * n, ((int64_t)n + 1) * rows * 4, out, x, n);
 }
-static void l_advance(vk_queue *queue, int32_t *position, int by) { LAUNCH(k_advance, 1, 32, 1, 8, position, by); }
+static void l_advance(vk_queue *queue, int32_t *position, int by) {
+    vk_shape(queue, 1, 1, 0, 0);
+    LAUNCH(k_advance, 1, 32, 1, 8, position, by);
+}
 
 #define VK_KERNEL_TABLE { l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, l_scatter_add, \
     l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance }
@@ -848,6 +906,7 @@ enum {
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs, the oldest makes room: a sweep visits its configurations in turn */
+    VK_FACTS = 64,                  /* kernels whose registers are remembered */
     VK_CAPABILITY_MIN = 80,
     VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
 };
@@ -867,6 +926,9 @@ typedef struct vk_cublas {
                                    long long int, const void *, cudaDataType, int, long long int, const void *, void *, cudaDataType, int,
                                    long long int, int, cublasComputeType_t, cublasGemmAlgo_t);
 } vk_cublas;
+/* a launch that is timed on its own: before and behind it, its kernel, and the mark that it follows */
+typedef struct vk_timer { cudaEvent_t event[2]; const void *kernel; int mark; } vk_timer;
+typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
@@ -880,7 +942,10 @@ typedef struct vk_cuda {
     int64_t marks, timers;
     cudaEvent_t *mark;
     cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
-    cudaEvent_t *timer;   /* [timers] before and behind each launch that is timed on its own */
+    vk_timer *timer;      /* [timers] */
+    int last_mark;        /* slot of the newest one */
+    int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
+    vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
     int32_t *tokens;      /* pinned [marks] */
     void *scratch, *weights;
     float *scores;
@@ -934,8 +999,7 @@ typedef struct vk_attend { /* the operands of a block's head */
 /* bytes of shared memory: queries | two stages of keys, values. Rows are 16 bytes longer than they hold: no two of an ldmatrix share a bank. */
 #define VK_ATTEND_BYTES(width) ((VK_ATTEND_ROWS + 4 * VK_ATTEND_KEYS(width)) * ((width) + 8) * 2)
 template <int WIDTH> FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows, int tokens, int ld) {
-#pragma unroll 1
-    for (int i = TID; i < rows * (WIDTH / 8); i += VK_ATTEND_THREADS) {
+    VK_ROLLED for (int i = TID; i < rows * (WIDTH / 8); i += VK_ATTEND_THREADS) {
         int row = i / (WIDTH / 8), column = i % (WIDTH / 8) * 8, at = first + row < tokens ? first + row : tokens - 1;
         vk_copy_async(to + row * (WIDTH + 8) + column, from + (size_t)at * (size_t)ld + (size_t)column);
     }
@@ -946,10 +1010,8 @@ template <int WIDTH> FN void vk_attend_row(float (*s)[4], float (*o)[4], float *
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
     float m = *most, f, shift;
     int key = (TID & 3) * 2;
-#pragma unroll
-    for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
+    VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+        VK_UNROLL for (int j = 0; j < 2; j++) {
             if (n * 8 + key + j >= limit) s[n][half + j] = -INFINITY;
             m = fmaxf(m, s[n][half + j]);
         }
@@ -959,29 +1021,22 @@ template <int WIDTH> FN void vk_attend_row(float (*s)[4], float (*o)[4], float *
     f = vk_exp2(*most * scale - shift);
     *most = m;
     *sum *= f;
-#pragma unroll
-    for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
+    VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+        VK_UNROLL for (int j = 0; j < 2; j++) {
             s[n][half + j] = vk_exp2(s[n][half + j] * scale - shift);
             *sum += s[n][half + j];
         }
-#pragma unroll
-    for (int n = 0; n < WIDTH / 8; n++) { o[n][half] *= f; o[n][half + 1] *= f; }
+    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) { o[n][half] *= f; o[n][half + 1] *= f; }
 }
 template <int WIDTH> FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *queries, const uint16_t *keys) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
     int lane = TID & 31;
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; n++) s[i][n][0] = s[i][n][1] = s[i][n][2] = s[i][n][3] = 0.0f;
-#pragma unroll
-    for (int c = 0; c < WIDTH; c += 16) {
+    VK_UNROLL for (int i = 0; i < 2; i++)
+        VK_UNROLL for (int n = 0; n < KEYS / 8; n++) s[i][n][0] = s[i][n][1] = s[i][n][2] = s[i][n][3] = 0.0f;
+    VK_UNROLL for (int c = 0; c < WIDTH; c += 16) {
         uint32_t a[4], b[KEYS / 4];
         vk_ldmatrix(b, keys + ((lane >> 4) * 8 + (lane & 7)) * LD + c + (lane >> 3 & 1) * 8, 16 * LD * 2, KEYS / 16, 0);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        VK_UNROLL for (int i = 0; i < 2; i++) {
             vk_ldmatrix(a, queries + (i * 16 + (lane & 15)) * LD + c + (lane >> 4) * 8, 0, 1, 0);
             vk_mma(s[i], a, b, KEYS / 8);
         }
@@ -991,15 +1046,11 @@ template <int WIDTH> FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) /
 template <int WIDTH> FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
     int lane = TID & 31;
-#pragma unroll
-    for (int c = 0; c < KEYS / 16; c++) {
+    VK_UNROLL for (int c = 0; c < KEYS / 16; c++) {
         uint32_t a[2][4], b[16];
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-#pragma unroll
-            for (int j = 0; j < 4; j++) a[i][j] = vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
-#pragma unroll
-        for (int n = 0; n < WIDTH / 8; n += 8) {
+        VK_UNROLL for (int i = 0; i < 2; i++)
+            VK_UNROLL for (int j = 0; j < 4; j++) a[i][j] = vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
+        VK_UNROLL for (int n = 0; n < WIDTH / 8; n += 8) {
             vk_ldmatrix(b, values + (c * 16 + (lane & 15)) * LD + n * 8 + (lane >> 4) * 8, 32, 4, 1);
             vk_mma(o[0] + n, a[0], b, 8);
             vk_mma(o[1] + n, a[1], b, 8);
@@ -1012,8 +1063,7 @@ template <int WIDTH> FN void vk_attend_store(const vk_attend *at, float (*o)[4],
     sum += __shfl_xor_sync(~0u, sum, 2);
     inverse = 1.0f / sum;
     if (row >= at->tokens) return;
-#pragma unroll
-    for (int n = 0; n < WIDTH / 8; n++)
+    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++)
         *(uint32_t *)(at->y + (size_t)row * (size_t)at->ldy + (size_t)(n * 8 + (TID & 3) * 2)) = vk_pack2(o[n][half] * inverse, o[n][half + 1] * inverse);
 }
 template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
@@ -1023,12 +1073,10 @@ template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
     int warp_first = first + (TID >> 5) * 32, lane = TID & 31, most_keys = at->causal ? first + VK_ATTEND_ROWS : at->tokens;
     int tiles = ((most_keys < at->tokens ? most_keys : at->tokens) + KEYS - 1) / KEYS;
     float o[2][WIDTH / 8][4], most[2][2], sum[2][2];
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    VK_UNROLL for (int i = 0; i < 2; i++) {
         most[i][0] = most[i][1] = -INFINITY;
         sum[i][0] = sum[i][1] = 0.0f;
-#pragma unroll
-        for (int n = 0; n < WIDTH / 8; n++) o[i][n][0] = o[i][n][1] = o[i][n][2] = o[i][n][3] = 0.0f;
+        VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) o[i][n][0] = o[i][n][1] = o[i][n][2] = o[i][n][3] = 0.0f;
     }
     vk_attend_fetch<WIDTH>(queries, at->q, first, VK_ATTEND_ROWS, at->tokens, at->ldq);
     vk_attend_fetch<WIDTH>(stages, at->k, 0, KEYS, at->tokens, at->ldk);
@@ -1047,15 +1095,13 @@ template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
         vk_copy_commit();
         if (warp_first >= at->tokens || (at->causal && from > warp_first)) continue; /* both are multiples of 32: no query here sees a key there */
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
-#pragma unroll
-        for (int r = 0; r < 4; r++) {
+        VK_UNROLL for (int r = 0; r < 4; r++) {
             int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), seen = at->causal && row < at->tokens ? row + 1 : at->tokens;
             vk_attend_row<WIDTH>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2, seen - from, at->scale);
         }
         vk_attend_values<WIDTH>(o, s, keys + TILE);
     }
-#pragma unroll
-    for (int r = 0; r < 4; r++)
+    VK_UNROLL for (int r = 0; r < 4; r++)
         vk_attend_store<WIDTH>(at, o[r >> 1], sum[r >> 1][r & 1], warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), (r & 1) * 2);
 }
 /* Which head and which queries: blocks of one head follow each other and share its keys; with a causal mask all heads' last queries, which see
@@ -1073,6 +1119,7 @@ template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int hea
 #define VK_ATTEND_PARAMETERS uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int tokens, int ldy, \
     int ldq, int ldk, int causal, float scale
 #define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale }
+/* launched for q, k and v whose rows begin at multiples of 16 bytes, as all in-type buffers' do, and y's at multiples of 4 */
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     vk_attend_any<64>(at, row_blocks, heads);
@@ -1307,7 +1354,7 @@ static void vk_cuda_close(vk_queue *queue) {
         if (cuda->mark[i]) cudaEventDestroy(cuda->mark[i]);
     for (int64_t i = 0; cuda->arrived && i < cuda->marks; i++)
         if (cuda->arrived[i]) cudaEventDestroy(cuda->arrived[i]);
-    for (int64_t i = 0; i < cuda->timers; i++) cudaEventDestroy(cuda->timer[i]);
+    for (int64_t i = 0; i < 2 * cuda->timers; i++) cudaEventDestroy(cuda->timer[i / 2].event[i % 2]);
     for (int i = 0; i < 2; i++)
         if (cuda->sent[i]) cudaEventDestroy(cuda->sent[i]);
     if (cuda->staging) cudaFreeHost(cuda->staging);
@@ -1382,12 +1429,14 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     return cuda->memory;
 }
 /* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | results of linears with a bias f32 */
-static size_t vk_cuda_score_count(const vk_attention_job *job) {
+/* on tensor cores (>>cuda's k_attention_head..), or by cuBLAS and a softmax between */
+static int vk_cuda_has_tiles(int wide, const vk_attention_job *job) { return !wide && (job->head_dim == 64 || job->head_dim == 128); }
+static size_t vk_cuda_score_count(int wide, const vk_attention_job *job) {
     size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
-    return (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
+    return vk_cuda_has_tiles(wide, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
 }
 static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
-    size_t scores = vk_max(vk_cuda_score_count(&extent->vit), vk_cuda_score_count(&extent->llm));
+    size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit), vk_cuda_score_count(extent->wide, &extent->llm));
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
@@ -1400,6 +1449,8 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     size_t at[4];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
     vk_cuda_scratch(extent, at);
+    VK_TRY(cudaFuncSetAttribute(k_attention_head64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(64)));
+    VK_TRY(cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->scratch = base + at[2];
@@ -1427,6 +1478,7 @@ static void *vk_cuda_stage(vk_queue *queue, void *to, size_t bytes) {
 }
 static void vk_cuda_commit(vk_queue *queue, void *to, size_t bytes) {
     vk_cuda *cuda = vk_cuda_of(queue);
+    queue->next.kind = VP_LAUNCH_COPY_TO_DEVICE;
     if (!vk_begin(queue, "copy_to_device", 0, (int64_t)bytes)) return;
     if (!VK_TRY(cudaMemcpyAsync(to, cuda->staging + (size_t)cuda->half * VK_STAGE_BYTES, bytes, cudaMemcpyHostToDevice, cuda->stream))) return;
     vk_end(queue);
@@ -1435,12 +1487,14 @@ static void vk_cuda_commit(vk_queue *queue, void *to, size_t bytes) {
 static void vk_cuda_fetch(vk_queue *queue, void *host, const void *from, size_t bytes) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int small = bytes <= VK_INBOX_BYTES;
+    queue->next.kind = VP_LAUNCH_COPY_TO_HOST;
     if (!vk_begin(queue, "copy_to_host", 0, (int64_t)bytes)) return;
     if (!VK_TRY(cudaMemcpyAsync(small ? (void *)cuda->inbox : host, from, bytes, cudaMemcpyDeviceToHost, cuda->stream))) return;
     vk_end(queue);
     if (VK_TRY(cudaStreamSynchronize(cuda->stream)) && small) memcpy(host, cuda->inbox, bytes);
 }
 static void vk_cuda_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
+    queue->next.kind = VP_LAUNCH_COPY;
     if (!vk_begin(queue, "copy", 0, 2 * (int64_t)bytes)) return;
     VK_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, vk_cuda_of(queue)->stream));
     vk_end(queue);
@@ -1464,6 +1518,7 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
     cudaDataType type = in_type && !cuda->wide ? CUDA_R_16BF : CUDA_R_32F;
     int64_t flops = vk_linear_flops(w, m, epilogue), bytes = vk_linear_bytes(w, m, epilogue, cuda->wide), results = (int64_t)m * w->n,
             products = 2 * results * w->k, operands = ((int64_t)w->n + m) * w->k * (w->wide ? 4 : 2);
+    vk_shape(queue, m, w->n, w->k, 0);
     if (!w->bias && epilogue != VK_QUICKGELU) {
         if (vk_begin(queue, "gemm", flops, bytes)) vk_cuda_product(queue, y, ldy, type, x, ldx, m, w, epilogue == VK_ADD_F32 ? 1.0f : 0.0f);
         return;
@@ -1471,6 +1526,7 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
     /* the epilogue is a kernel of its own, and the sums pass through memory */
     if (vk_begin(queue, "gemm", products, operands + 4 * results))
         vk_cuda_product(queue, cuda->scratch, w->n, CUDA_R_32F, x, ldx, m, w, 0.0f);
+    vk_shape(queue, m, w->n, 0, 0);
     LAUNCH(k_finish_linear, m, vk_threads_for(w->n), flops - products, bytes - operands + 4 * results, y, (const float *)cuda->scratch, w->bias, w->n,
            ldy, (int)epilogue, cuda->wide);
 }
@@ -1482,6 +1538,7 @@ static void vk_cuda_expert_rows(vk_queue *queue, const vk_expert_rows_job *job) 
     const vk_linear *w = job->first;
     int warps = VK_BLOCK_MAX / 32, row_blocks = (w->n + warps - 1) / warps;
     int64_t weights = (int64_t)job->k * w->n * w->k, inputs = (int64_t)(job->ldx ? job->k : 1) * w->k;
+    vk_shape(queue, job->k, w->n, w->k, job->k);
     LAUNCH(k_expert_rows, job->k * row_blocks, VK_BLOCK_MAX, 2 * weights,
            (weights + inputs) * vk_element(w->wide) + 4 * ((int64_t)job->k * w->n + job->k), job->y, job->x, (const void *)w->weights, job->index,
            job->stride_bytes, row_blocks, w->n, w->k_padded, job->ldx, w->wide);
@@ -1500,6 +1557,7 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     /* counted: what causal attention needs, not the squares that are computed */
     int64_t seen = job->causal ? (int64_t)rows * first + (int64_t)rows * (rows + 1) / 2 : (int64_t)rows * keys, scores = job->heads * seen,
             products = 2 * scores * hd, in_and_out = (int64_t)(rows + keys) * job->heads * hd * (int64_t)element;
+    vk_shape(queue, 1, rows, keys, (int64_t)job->heads * hd);
     if (vk_begin(queue, "attention_scores", products, in_and_out + scores * 4)) {
         vk_cublas_check(queue,
                         blas->gemm_strided(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, keys, rows, hd, &one, k, type, job->ldk, hd, q, type, job->ldq, hd,
@@ -1508,10 +1566,12 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
                         "cublasGemmStridedBatchedEx (q k)", __LINE__);
         vk_end(queue);
     }
+    vk_shape(queue, (int64_t)job->heads * rows, keys, 0, 0);
     LAUNCH(k_softmax_rows, (job->heads * rows + VK_BLOCK_MAX / 32 - 1) / (VK_BLOCK_MAX / 32), VK_BLOCK_MAX, 5 * scores,
            scores * (4 + (int64_t)element),
            cuda->weights, (const float *)cuda->scores, job->heads * rows, rows, job->causal ? first + 1 : keys, keys, ld, job->causal,
            1.0f / sqrtf((float)hd), cuda->wide);
+    vk_shape(queue, 1, rows, keys, (int64_t)job->heads * hd);
     if (vk_begin(queue, "attention_values", products, in_and_out + scores * (int64_t)element)) {
         vk_cublas_check(queue,
                         blas->gemm_strided(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, hd, rows, keys, &one, v, type, job->ldk, hd, cuda->weights, type,
@@ -1521,7 +1581,25 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
         vk_end(queue);
     }
 }
+/* all sequences in one launch */
+static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
+    int64_t tokens = job->tokens, scores = (int64_t)job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens),
+            flops = scores * (4 * (int64_t)job->head_dim + 5), bytes = (int64_t)job->batch * tokens * job->heads * job->head_dim * 4 * 2;
+    int row_blocks = (job->tokens + VK_ATTEND_ROWS - 1) / VK_ATTEND_ROWS;
+    int64_t blocks = (int64_t)job->batch * job->heads * row_blocks;
+    float scale = 1.44269504f / sqrtf((float)job->head_dim);
+    vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
+    if (job->head_dim == 64)
+        LAUNCH_SHARED(k_attention_head64, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(64), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
+                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
+                      job->causal, scale);
+    else
+        LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
+                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
+                      job->causal, scale);
+}
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
+    if (vk_cuda_has_tiles(vk_cuda_of(queue)->wide, job)) { vk_cuda_attend_tiles(queue, job); return; }
     for (int s = 0; s < job->batch; s++)
         for (int first = 0; first < job->tokens; first += VK_ATTENTION_ROWS)
             vk_cuda_attend(queue, job, s, first, job->tokens - first < VK_ATTENTION_ROWS ? job->tokens - first : VK_ATTENTION_ROWS);
@@ -1536,6 +1614,11 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     if (timed) VK_TRY(cudaEventRecord(cuda->mark[slot], cuda->stream));
     else if (token) VK_TRY(cudaEventRecord(cuda->arrived[slot], cuda->stream));
     queue->stamps += timed;
+    cuda->last_mark = slot;
+    if (slot == 0 && queue->log) { /* read when the device has passed it, so that no launch appears after its kernel */
+        VK_TRY(cudaEventSynchronize(cuda->mark[0]));
+        cuda->host_zero_ns = VK_HOST_CLOCK();
+    }
     return timed ? vp_clock_ns() : 0;
 }
 static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
@@ -1563,26 +1646,64 @@ static int64_t vk_cuda_between(vk_queue *queue, int from, int to) {
 }
 static int32_t vk_cuda_token(vk_queue *queue, int slot) { return vk_cuda_of(queue)->tokens[slot]; }
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
-    vk_cuda *cuda = vk_cuda_of(queue);
+    vk_timer *timer = &vk_cuda_of(queue)->timer[index];
+    vp_launch *launch = &queue->log[index];
     if (queue->error) return;
-    VK_TRY(cudaEventRecord(cuda->timer[2 * index + end], cuda->stream));
+    if (end) launch->host_ns = VK_HOST_CLOCK() - launch->host_begin_ns;
+    else {
+        launch->host_begin_ns = VK_HOST_CLOCK();
+        timer->kernel = queue->next.kernel;
+        timer->mark = vk_cuda_of(queue)->last_mark;
+    }
+    VK_TRY(cudaEventRecord(timer->event[end], vk_cuda_of(queue)->stream));
     queue->stamps++;
 }
 static int vk_cuda_reserve_log(vk_queue *queue, int64_t count) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    cudaEvent_t *grown;
-    if (2 * count <= cuda->timers) return 1;
-    grown = (cudaEvent_t *)realloc(cuda->timer, 2 * (size_t)count * sizeof *grown);
+    vk_timer *grown;
+    if (count <= cuda->timers) return 1;
+    grown = (vk_timer *)realloc(cuda->timer, (size_t)count * sizeof *grown);
     if (!grown) return 0;
     cuda->timer = grown;
-    while (cuda->timers < 2 * count && VK_TRY(cudaEventCreate(&cuda->timer[cuda->timers]))) cuda->timers++;
-    return !queue->error;
+    memset(grown + cuda->timers, 0, (size_t)(count - cuda->timers) * sizeof *grown);
+    for (vk_timer *timer = grown + cuda->timers; cuda->timers < count; timer++, cuda->timers++)
+        if (!VK_TRY(cudaEventCreate(&timer->event[0])) || !VK_TRY(cudaEventCreate(&timer->event[1]))) {
+            if (timer->event[0]) cudaEventDestroy(timer->event[0]);
+            return 0;
+        }
+    return 1;
 }
+/* registers and shared memory of a kernel; what the driver does not tell stays 0 */
+static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
+    struct cudaFuncAttributes attributes;
+    vk_kernel_facts facts = { kernel, 0, 0 };
+    int at = 0;
+    while (at < VK_FACTS && cuda->facts[at].kernel && cuda->facts[at].kernel != kernel) at++;
+    if (at < VK_FACTS && cuda->facts[at].kernel) return cuda->facts[at];
+    if (cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess) {
+        facts.registers = (uint32_t)attributes.numRegs;
+        facts.shared_bytes = (uint32_t)attributes.sharedSizeBytes;
+    } else cudaGetLastError(); /* as in vk_cuda_check */
+    if (at < VK_FACTS) cuda->facts[at] = facts;
+    return facts;
+}
+/* Events tell float milliseconds: the time of a launch is taken from the mark before it, of its stage or its decode step, so that resolution does
+ * not fade with the length of a request and a stage's launches never leave it by rounding. */
 static void vk_cuda_read_log(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
+    int64_t at_mark = 0;
+    int mark = 0;
     for (int64_t i = 0; i < queue->log_count && !queue->error; i++) {
-        queue->log[i].begin_ns = vk_cuda_elapsed(queue, cuda->mark[0], cuda->timer[2 * i]);
-        queue->log[i].ns = vk_cuda_elapsed(queue, cuda->timer[2 * i], cuda->timer[2 * i + 1]);
+        vp_launch *launch = &queue->log[i];
+        const vk_timer *timer = &cuda->timer[i];
+        if (timer->mark != mark) at_mark += vk_cuda_elapsed(queue, cuda->mark[mark], cuda->mark[timer->mark]);
+        mark = timer->mark;
+        launch->begin_ns = at_mark + vk_cuda_elapsed(queue, cuda->mark[mark], timer->event[0]);
+        launch->ns = at_mark + vk_cuda_elapsed(queue, cuda->mark[mark], timer->event[1]) - launch->begin_ns;
+        launch->host_begin_ns -= cuda->host_zero_ns;
+        if (!timer->kernel) continue;
+        launch->registers = vk_cuda_facts(cuda, timer->kernel).registers;
+        launch->shared_bytes += vk_cuda_facts(cuda, timer->kernel).shared_bytes;
     }
 }
 /* What a failed call left behind is waited for. Errors that a device does not recover from come back from every call, this one too. */
@@ -2398,24 +2519,29 @@ static void vk_cpu_fetch(vk_queue *queue, void *host, const void *from, size_t b
     if (!queue->dry) memcpy(host, from, bytes);
 }
 static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
+    queue->next.kind = VP_LAUNCH_COPY;
     if (!vk_begin(queue, "copy", 0, 2 * (int64_t)bytes)) return;
     memcpy(to, from, bytes);
     vk_end(queue);
 }
 static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
+    vk_shape(queue, m, w->n, w->k, 0);
     if (!vk_begin(queue, "gemm", vk_linear_flops(w, m, epilogue), vk_linear_bytes(w, m, epilogue, cpu->wide))) return;
     vk_linear_run(cpu, y, ldy, x, ldx, m, w, epilogue);
     vk_end(queue);
 }
 static void vk_cpu_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
-    int64_t flops = 0, bytes = 0;
+    int64_t flops = 0, bytes = 0, rows = 0, experts = 0;
     for (int i = 0; i < count; i++) {
         if (jobs[i].m == 0) continue;
+        rows += jobs[i].m;
+        experts++;
         flops += vk_linear_flops(jobs[i].w, jobs[i].m, epilogue);
         bytes += vk_linear_bytes(jobs[i].w, jobs[i].m, epilogue, cpu->wide);
     }
+    vk_shape(queue, rows, count ? jobs[0].w->n : 0, count ? jobs[0].w->k : 0, experts);
     if (!vk_begin(queue, "gemm_grouped", flops, bytes)) return;
     vk_gemm_run(cpu, jobs, count, cpu->first_task, epilogue);
     vk_end(queue);
@@ -2423,6 +2549,7 @@ static void vk_cpu_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, 
 static void vk_cpu_attention(vk_queue *queue, const vk_attention_job *job) {
     vk_cpu *cpu = vk_cpu_of(queue);
     int64_t tokens = job->tokens, scores = job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
+    vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
     if (!vk_begin(queue, "attention", scores * (4 * (int64_t)job->head_dim + 5),
                   job->batch * tokens * job->heads * job->head_dim * 4 * vk_element(cpu->wide)))
         return;
@@ -2450,7 +2577,10 @@ static int64_t vk_cpu_between(vk_queue *queue, int from, int to) { return vk_cpu
 static int32_t vk_cpu_token(vk_queue *queue, int slot) { return vk_cpu_of(queue)->tokens[slot]; }
 static int vk_cpu_reserve_log(vk_queue *queue, int64_t count) { (void)queue; (void)count; return 1; }
 static void vk_cpu_read_log(vk_queue *queue) {
-    for (int64_t i = 0; i < queue->log_count; i++) queue->log[i].begin_ns -= vk_cpu_of(queue)->marks[0];
+    for (int64_t i = 0; i < queue->log_count; i++) {
+        queue->log[i].host_begin_ns = queue->log[i].begin_ns -= vk_cpu_of(queue)->marks[0];
+        queue->log[i].host_ns = queue->log[i].ns;
+    }
 }
 static void vk_cpu_recover(vk_queue *queue) { (void)queue; }
 
@@ -3050,6 +3180,8 @@ static int vk_send_tables(vp_engine *e) {
 }
 
 /* ================================================================================================= stages >>stages */
+/* which part of the model follows, in which block; -1: in none */
+static void vk_at(vk_queue *queue, vp_part part, int block) { queue->part = (int32_t)part; queue->block = block; }
 
 /* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden */
 static void vk_vit(vp_engine *e, int first, int count) {
@@ -3062,6 +3194,7 @@ static void vk_vit(vp_engine *e, int first, int count) {
         rows = count * c->vit_positions, wide = e->wide, values = vk_patch_values(c), ldp = vk_padded(values);
     size_t element = wide ? 4 : 2, view_floats = (size_t)c->vit_positions * (size_t)w;
     vk_attention_job job;
+    vk_at(queue, VP_PART_VIT_EMBED, -1);
     to->kernels.convert(queue, b->patches, e->pixels + (size_t)first * (size_t)patches * (size_t)values, count * patches, values, ldp, wide);
     to->linear(queue, b->patch_rows, w, b->patches, ldp, count * patches, &m->patch, VK_STORE_F32);
     to->kernels.vit_embed(queue, b->vit_x, b->patch_rows, m->class_embedding, m->positions, count, c->vit_positions, w);
@@ -3073,9 +3206,12 @@ static void vk_vit(vp_engine *e, int first, int count) {
     job.batch = count; job.tokens = c->vit_positions; job.heads = c->vit_head_count; job.head_dim = c->vit_head_dim;
     for (int i = 0; i < c->vit_blocks_needed; i++) {
         const vk_vit_block *v = &m->vit[i];
+        vk_at(queue, VP_PART_VIT_DENSE, i);
         to->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->attention_norm.weight, v->attention_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
         to->linear(queue, b->vit_qkv, ld3, b->vit_normed, ld, rows, &v->qkv, VK_STORE);
+        vk_at(queue, VP_PART_VIT_ATTENTION, i);
         to->attention(queue, &job);
+        vk_at(queue, VP_PART_VIT_DENSE, i);
         to->linear(queue, b->vit_x, w, b->vit_attended, ld, rows, &v->wo, VK_ADD_F32);
         to->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->ffn_norm.weight, v->ffn_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
         to->linear(queue, b->vit_hidden, ldh, b->vit_normed, ld, rows, &v->w1, VK_QUICKGELU);
@@ -3098,6 +3234,7 @@ static void vk_connector(vp_engine *e, int first, int count) {
         per_view = vp_geometry_tokens_per_crop(&c->geometry), windows = count * per_view;
     size_t view_floats = (size_t)c->vit_positions * (size_t)w;
     float *features = b->image_features + (size_t)first * (size_t)per_view * (size_t)c->d_model;
+    vk_at(queue, VP_PART_POOLING, -1);
     to->kernels.pool_windows(queue, b->pool_keys, b->pool_query_in, b->hidden + (size_t)first * view_floats,
                              e->masks + (size_t)first * (size_t)(side * side), b->dead + first, m->pad_embed, (size_t)e->max_views * view_floats,
                              count, layers, w, side, pool, ldf, wide);
@@ -3105,6 +3242,7 @@ static void vk_connector(vp_engine *e, int first, int count) {
     to->linear(queue, b->pool_key_value, 2 * w, b->pool_keys, ldf, windows * n, &m->pool_key_value, VK_STORE_F32);
     to->kernels.pool_attention(queue, b->pool_attended, b->pool_query, b->pool_key_value, windows, n, c->vit_head_count, c->vit_head_dim, ld, wide);
     to->linear(queue, b->pool_out, ld, b->pool_attended, ld, windows, &m->pool_out, VK_STORE);
+    vk_at(queue, VP_PART_PROJECTOR, -1);
     to->linear(queue, b->projector_gate_up, 2 * c->projector_dim, b->pool_out, ld, windows, &m->projector_gate_up, VK_STORE_F32);
     to->kernels.silu_mul(queue, b->projector_hidden, b->projector_gate_up, windows, c->projector_dim, ldh, wide);
     to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
@@ -3162,10 +3300,13 @@ static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, 
     to->kernels.combine(queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
 }
 /* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
-static void vk_moe(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
+static void vk_moe(vp_engine *e, int block, int first, int rows, int top_k) {
+    const vk_block *k = &e->model.blocks[block];
     vk_buffers *b = &e->buffers;
+    vk_at(e->queue, VP_PART_ROUTER, block);
     e->backend->kernels.router(e->queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)e->config.expert_count, rows,
                                e->config.expert_count, top_k);
+    vk_at(e->queue, VP_PART_EXPERTS, block);
     if (rows == 1 && first == 0 && e->backend->expert_rows) vk_moe_token(e, k, top_k);
     else vk_moe_tokens(e, k, first, rows, top_k);
 }
@@ -3180,8 +3321,10 @@ static void vk_block_forward(vp_engine *e, int block, int rows, int position, in
     int d = c->d_model, ld = vk_padded(d), wide = e->wide, chunk = e->moe_rows / top_k;
     size_t element = wide ? 4 : 2, cache = (size_t)block * (size_t)e->max_sequence * (size_t)d * element;
     char *key = (char *)b->key + cache, *value = (char *)b->value + cache;
+    vk_at(queue, VP_PART_DENSE, block);
     to->kernels.rmsnorm(queue, b->normed, b->x, k->attn_norm.weight, rows, d, ld, c->norm_eps, wide);
     to->linear(queue, b->qkv, 3 * d, b->normed, ld, rows, &k->att_proj, VK_STORE_F32);
+    vk_at(queue, VP_PART_ATTENTION, block);
     to->kernels.qk_norm_rope(queue, b->q, key, value, b->qkv, k->q_norm.weight, k->k_norm.weight, b->cs, b->position, rows, d, c->head_dim, ld,
                              c->norm_eps, wide);
     if (rows == 1) {
@@ -3194,26 +3337,31 @@ static void vk_block_forward(vp_engine *e, int block, int rows, int position, in
         job.batch = 1; job.tokens = rows; job.heads = c->head_count; job.head_dim = c->head_dim; job.causal = 1;
         to->attention(queue, &job);
     }
+    vk_at(queue, VP_PART_DENSE, block);
     to->linear(queue, b->x, d, b->attended, ld, rows, &k->attn_out, VK_ADD_F32);
     to->kernels.rmsnorm(queue, b->normed, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, wide);
+    vk_at(queue, VP_PART_ROUTER, block);
     if (!wide) to->kernels.rmsnorm(queue, b->normed_wide, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, 1);
     to->linear(queue, b->router_logits, c->expert_count, b->normed_wide, ld, rows, &k->router, VK_STORE_F32);
-    for (int first = 0; first < rows; first += chunk) vk_moe(e, k, first, rows - first < chunk ? rows - first : chunk, top_k);
+    for (int first = 0; first < rows; first += chunk) vk_moe(e, block, first, rows - first < chunk ? rows - first : chunk, top_k);
 }
 /* logits of the residual row `row` */
 static void vk_head(vp_engine *e, int row) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
     int d = c->d_model, ld = vk_padded(d);
+    vk_at(e->queue, VP_PART_HEAD, -1);
     e->backend->kernels.rmsnorm(e->queue, b->normed, b->x + (size_t)row * (size_t)d, e->model.ln_f.weight, 1, d, ld, c->norm_eps, e->wide);
     e->backend->linear(e->queue, b->logits, c->embedding_size, b->normed, ld, 1, &e->model.head, VK_STORE_F32);
 }
 /* the next token, from the logits; the position moves behind the `rows` tokens just worked on */
 static void vk_sample(vp_engine *e, int rows) {
+    vk_at(e->queue, VP_PART_SAMPLE, -1);
     e->backend->kernels.argmax(e->queue, e->buffers.token, e->buffers.logits, 1, e->config.embedding_size);
     e->backend->kernels.advance(e->queue, e->buffers.position, rows);
 }
 static void vk_step(vp_engine *e, const vp_request *r, int position) {
+    vk_at(e->queue, VP_PART_EMBED, -1);
     e->backend->kernels.embed(e->queue, e->buffers.x, e->model.embedding, e->buffers.token, 1, e->config.d_model, e->wide);
     for (int i = 0; i < r->active_block_count; i++) vk_block_forward(e, r->active_blocks[i], 1, position, r->top_k);
     vk_head(e, 0);
@@ -3584,6 +3732,7 @@ static void vk_send_request(vp_engine *e, const vp_request *r) {
     vk_buffers *b = &e->buffers;
     size_t views = (size_t)r->views, patches = (size_t)c->vit_positions - 1, values = patches * (size_t)vk_patch_values(c);
     int32_t zero = 0;
+    vk_at(e->queue, VP_PART_INPUT, -1);
     vk_send(e, b->ids, r->input_ids, (size_t)r->input_count * sizeof(int32_t));
     vk_send(e, b->position, &zero, sizeof zero);
     if (!r->views) return;
@@ -3614,6 +3763,7 @@ static void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply) {
         vk_end_stage(e, reply, VP_STAGE_CONNECTOR);
         if (r->dump) vk_dump_vision(e, r);
     }
+    vk_at(e->queue, VP_PART_EMBED, -1);
     e->backend->kernels.embed(e->queue, b->x, e->model.embedding, b->ids, r->input_count, c->d_model, e->wide);
     if (r->views)
         e->backend->kernels.scatter_add(e->queue, b->x, b->image_features, b->image_index, r->views * vp_geometry_tokens_per_crop(&c->geometry),

@@ -109,6 +109,7 @@
 #define __shared__ static __attribute__((used, section("cuda_shared")))
 #define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)cuda_on_cpu::dynamic_shared()
 #define CUDA_LAUNCH(kernel, ...) cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__)
+#define VK_HOST_CLOCK() cuda_on_cpu_host_clock()
 #define CUDART_VERSION 13000
 #define CUDART_INF_F __builtin_inff()
 
@@ -302,7 +303,7 @@ struct State {
     std::set<cublasContext *> handles;
     std::set<std::shared_ptr<Capture>> captures;
     std::map<const void *, int> dynamic_shared_limit;
-    uint64_t order = 0, host_ns = 0;
+    uint64_t order = 0, host_ns = 0, host_reads = 0, host_reads_at = 0;
     size_t pending = 0;
     std::string dl_error;
     bool dl_error_set = false;
@@ -1561,7 +1562,7 @@ __attribute__((used)) inline void cuda_on_cpu_reset(uint64_t seed) {
     cuda_on_cpu::drop_work();
     memset(s.calls, 0, sizeof s.calls);
     s.last = s.sticky = cudaSuccess;
-    s.host_ns = s.legacy.time_ns = 0;
+    s.host_ns = s.host_reads = s.legacy.time_ns = 0;
     for (CUstream_st *t : s.streams) { t->time_ns = 0; t->capture.reset(); }
     for (CUstream_st *t : s.retired) delete t;
     s.retired.clear();
@@ -1582,6 +1583,14 @@ __attribute__((used)) inline void cuda_on_cpu_fail(const char *what, int n) {
 __attribute__((used)) inline long cuda_on_cpu_calls(const char *what) {
     int i = cuda_on_cpu::call_index(what);
     return i < 0 ? -1 : cuda_on_cpu::state().calls[i];
+}
+/* The host beside the virtual device: it waits when it waits for the device, and each reading of this clock takes it 400 ns. A launch between two
+ * readings is sent faster than the device runs it, as on hardware that the host keeps busy. */
+__attribute__((used)) inline int64_t cuda_on_cpu_host_clock(void) {
+    cuda_on_cpu::State &s = cuda_on_cpu::state();
+    cuda_on_cpu::Lock lock(s.lock);
+    if (s.host_reads_at != s.host_ns) { s.host_reads_at = s.host_ns; s.host_reads = 0; }
+    return (int64_t)(s.host_ns + 400 * s.host_reads++);
 }
 __attribute__((used)) inline int cuda_on_cpu_live(void) { return cuda_on_cpu::live(); }
 __attribute__((used)) inline int cuda_on_cpu_synchronize(void) {

@@ -1,6 +1,5 @@
 /* fuzz_caption.c: any bytes to the caption tokenizer and the corpus scores. The first byte picks raw or tokenised texts; the rest is cut at 0xFF
- * into texts and at 0xFE into images, the first text of an image is its candidate. Seeds: corpus/caption. libFuzzer entry; with -DFUZZ_MAIN a
- * program that runs the files it is given. */
+ * into texts and at 0xFE into images, the first text of an image is its candidate. Seeds: corpus/caption. libFuzzer entry. */
 #define VLMPROF_IMPLEMENTATION
 #include "../../vlmprof.h"
 #include <stdlib.h>
@@ -74,17 +73,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     MUST(memcmp(alone.bleu, each[0].bleu, sizeof alone.bleu) == 0);
     return 0;
 }
-
-#ifdef FUZZ_MAIN
-int main(int count, char **paths) {
-    static uint8_t data[1 << 20];
-    int i;
-    for (i = 1; i < count; i++) {
-        FILE *f = fopen(paths[i], "rb");
-        size_t bytes = f ? fread(data, 1, sizeof data, f) : 0;
-        if (f) fclose(f);
-        LLVMFuzzerTestOneInput(data, bytes);
-    }
-    return 0;
-}
-#endif

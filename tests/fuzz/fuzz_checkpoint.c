@@ -1,5 +1,5 @@
 /* fuzz_checkpoint.c: hostile config.json, preprocessor_config.json, safetensors headers, shard indexes, score texts and packed files. The
- * first byte picks the target. libFuzzer entry; with -DFUZZ_MAIN a program that runs the files it is given, or with no file 20000 mutations of seeds. */
+ * first byte picks the target. libFuzzer entry. */
 #define _POSIX_C_SOURCE 200809L
 #define VLMPROF_IMPLEMENTATION
 #include "../../vlmprof.h"
@@ -92,6 +92,7 @@ static void open_packed(const uint8_t *data, size_t size) {
         MUST((how & 1) || found.weights_bytes == size);
         for (i = 0; i < found.weights_bytes; i += 997) byte ^= found.weights[i];
         if (found.weights_bytes) byte ^= found.weights[found.weights_bytes - 1];
+        (void)byte;
     } else MUST(cp == NULL && error.text[0]);
     vp_checkpoint_close(cp);
     vp_impl_print(path, sizeof path, "%s/%s", directory, VP_PACKED_FILE);
@@ -165,49 +166,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     return 0;
 }
-
-#ifdef FUZZ_MAIN
-static uint64_t random_state = 20240601;
-static uint64_t random_below(uint64_t limit) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % limit;
-}
-static void mutations(void) {
-    static const char *const seeds[5] = {
-        config_seed,
-        "{\"base_image_input_size\":[336,336],\"image_mean\":[0.48,0.45,0.4],\"image_std\":[0.2,0.2,0.2],\"max_crops\":12,\"overlap_margins\":[4,4]}",
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[8,8]}}01234567",
-        "{\"metadata\":{\"total_size\":0},\"weight_map\":{\"x\":\"a\",\"y\":\"b\"}}",
-        "Answer: the U.S. dont, 1,000 - \xC4\xB0 \xCE\xA3.\n none Answer: x"};
-    static const char bytes[] = "\"{}[]:,.-+eE0129\\u \n\t\x01\x7f\xc3\xa9\xff\xce\xa3" "atfn";
-    uint8_t text[2048];
-    int i;
-    for (i = 0; i < 20000; i++) {
-        int target = (int)random_below(5);
-        size_t length = strlen(seeds[target]), changes = random_below(4), from, to;
-        text[0] = (uint8_t)target;
-        memcpy(text + 1, seeds[target], length);
-        while (changes--) {
-            from = (size_t)random_below(length);
-            to = (size_t)random_below(length);
-            if (random_below(3)) text[1 + from] = (uint8_t)bytes[random_below(sizeof bytes - 1)];
-            else if (random_below(2)) memmove(text + 1 + from, text + 1 + to, length - (from > to ? from : to));
-            else length = from + 1;
-        }
-        LLVMFuzzerTestOneInput(text, length + 1);
-    }
-    printf("fuzz_checkpoint: %d mutations\n", i);
-}
-int main(int argc, char **argv) {
-    int i;
-    if (argc < 2) mutations();
-    for (i = 1; i < argc; i++) {
-        char *text;
-        size_t bytes;
-        if (vp_file_read(argv[i], 1 << 24, &text, &bytes, NULL) != VP_OK) return 1;
-        LLVMFuzzerTestOneInput((const uint8_t *)text, bytes);
-        free(text);
-    }
-    return 0;
-}
-#endif

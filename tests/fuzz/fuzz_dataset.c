@@ -124,16 +124,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     else load(data + 1, bytes - 1, data[0]);
     return 0;
 }
-
-#ifdef FUZZ_MAIN
-int main(int count, char **paths) {
-    static uint8_t data[1 << 20];
-    for (int i = 1; i < count; i++) {
-        FILE *f = fopen(paths[i], "rb");
-        size_t bytes = f ? fread(data, 1, sizeof data, f) : 0;
-        if (f) fclose(f);
-        LLVMFuzzerTestOneInput(data, bytes);
-    }
-    return 0;
-}
-#endif

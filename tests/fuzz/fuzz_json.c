@@ -1,5 +1,4 @@
-/* fuzz_json.c: what must hold for every text that the reader accepts. libFuzzer entry; with -DFUZZ_MAIN a program that runs the files
- * it is given, or with no file 200000 mutations of a few seeds. */
+/* fuzz_json.c: what must hold for every text that the reader accepts. libFuzzer entry. */
 #define VLMPROF_CORE
 #define VLMPROF_IMPLEMENTATION
 #include "../../vlmprof.h"
@@ -129,50 +128,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     free(copy);
     return 0;
 }
-
-#ifdef FUZZ_MAIN
-static uint64_t state = 1;
-static uint64_t random_below(uint64_t limit) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (state >> 16) % limit;
-}
-static void mutations(void) {
-    static const char *const seeds[] = {
-        "{\"a\": [1, -2.5e-3, true, false, null], \"b\": {\"\\u00e9\\ud83d\\ude00\": \"x\\n\\\"\"}, \"b\": {}}",
-        "[[[[{\"\": []}]]], 123456789012345678901234567890, 1e308, 4.9e-324, 0.1]", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\\ud800\\u0000\"" };
-    static const char bytes[] = "{}[],:\"\\u0de+-.truefalsn \n\x80\xC3\xED\xF0\xFF";
-    uint8_t text[256];
-    int i;
-    for (i = 0; i < 200000; i++) {
-        const char *seed = seeds[random_below(3)];
-        size_t length = strlen(seed), changes = random_below(5), from, to;
-        memcpy(text, seed, length);
-        while (changes--) {
-            from = (size_t)random_below(length);
-            to = (size_t)random_below(length);
-            if (random_below(3)) text[from] = (uint8_t)bytes[random_below(sizeof bytes)];
-            else if (random_below(2)) memmove(text + from, text + to, length - (from > to ? from : to));
-            else length = from + 1;
-        }
-        LLVMFuzzerTestOneInput(text, length);
-    }
-    printf("fuzz_json: %d mutations\n", i);
-}
-int main(int argc, char **argv) {
-    int i;
-    if (argc < 2) mutations();
-    for (i = 1; i < argc; i++) {
-        FILE *file = fopen(argv[i], "rb");
-        uint8_t *text = (uint8_t *)malloc(1 << 24);
-        size_t bytes;
-        if (!file || !text) return 1;
-        bytes = fread(text, 1, 1 << 24, file);
-        fclose(file);
-        LLVMFuzzerTestOneInput(text, bytes);
-        free(text);
-    }
-    return 0;
-}
-#endif

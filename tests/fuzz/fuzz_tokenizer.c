@@ -1,6 +1,6 @@
 /* fuzz_tokenizer.c: hostile tokenizer files, texts and ids. An input that begins with an odd byte (as '{' is) is a tokenizer.json; any other
- * is a text and ids for the small golden tokenizer and the byte tokenizer. libFuzzer entry; with -DFUZZ_MAIN a program that runs the
- * files it is given. Run it from the repository's root: it reads tests/golden/tokenizer/small-tokenizer.json. */
+ * is a text and ids for the small golden tokenizer and the byte tokenizer. libFuzzer entry.
+ * Run it from the repository's root: it reads tests/golden/tokenizer/small-tokenizer.json. */
 #define VLMPROF_IMPLEMENTATION
 #include "../../vlmprof.h"
 #include <stdio.h>
@@ -117,17 +117,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     any_ids(plain, data + 1, bytes - 1);
     return 0;
 }
-
-#ifdef FUZZ_MAIN
-int main(int count, char **paths) {
-    static uint8_t data[1 << 20];
-    int i;
-    for (i = 1; i < count; i++) {
-        FILE *f = fopen(paths[i], "rb");
-        size_t bytes = f ? fread(data, 1, sizeof data, f) : 0;
-        if (f) fclose(f);
-        LLVMFuzzerTestOneInput(data, bytes);
-    }
-    return 0;
-}
-#endif
