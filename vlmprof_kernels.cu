@@ -11,8 +11,8 @@
  * INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be shared (GEMM, attention
  * over many queries, single rows of experts) has one body per target.
  *
- * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>cuda | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages >>engine
- * >>convert
+ * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages
+ * >>engine >>convert
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in fp32, residual
  * streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below means bf16 or f32 by that mode.
@@ -157,6 +157,7 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #include <dlfcn.h>
 #define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
 #define VK_HOST_CLOCK() vp_clock_ns() /* of launch records; beside a device that is emulated it runs as the device's clock does */
+#define CUDA_DYNAMIC_SHARED(type, name) extern __shared__ __align__(128) unsigned char vk_shared[]; type *name = (type *)vk_shared
 #endif
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,7 +287,6 @@ FN uint32_t vk_pack2(float low, float high) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(high), "f"(low));
     return u;
 }
-#define CUDA_DYNAMIC_SHARED(type, name) extern __shared__ __align__(128) unsigned char vk_shared[]; type *name = (type *)vk_shared
 #endif
 #else
 #include <errno.h>
@@ -811,16 +811,39 @@ typedef struct vk_attention_job {
     int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
 } vk_attention_job;
 
-/* the k chosen experts of one token: y f32 [k, n] = x in-type [k, ldx] (ldx 0: the same row for all) times the weights of expert index[slot];
- * experts' weights lie `stride_bytes` apart, `first` is expert 0 */
-typedef struct vk_expert_rows_job {
-    float *y;
-    const void *x;
-    const vk_linear *first;
-    const int32_t *index;
-    int k, ldx;
-    size_t stride_bytes;
-} vk_expert_rows_job;
+/* One transformer block over one token that stands at *position, and what the kernels of it leave for each other. Weights as vk_linear has them;
+ * gate_up and down are expert 0's, the others' follow at these distances. */
+enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 528 };
+typedef struct vk_decode_job {
+    const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
+    size_t gate_up_stride, down_stride;                     /* bytes */
+    const float *attn_norm, *q_norm, *k_norm, *ff_norm, *cs; /* f32 [d], the table of rotations [max_sequence, head_dim] */
+    float eps;
+    int d, head_dim, expert_dim, top_k, max_sequence;
+    int keys;                                               /* what *position + 1 will be, for the count alone */
+    const int32_t *position;
+    float *x;                                               /* f32 [d], the residual stream */
+    float *qkv, *scratch, *logits, *weight;                 /* f32 [3 * d], [vk_decode_floats], [experts], [top_k] */
+    void *key, *value, *q, *attended, *normed, *hidden;     /* in-type [max_sequence, d] twice, [padded d] three times, [top_k, padded expert_dim] */
+    int32_t *index;                                         /* [top_k] */
+} vk_decode_job;
+typedef struct vk_decode_end_job {
+    const float *x, *norm;
+    float eps;
+    const vk_linear *head;
+    float *logits, *scratch;
+    int32_t *token, *position; /* the largest logit's, -1 for logits that are no numbers; one more than before */
+} vk_decode_end_job;
+typedef struct vk_decode_kernels {
+    void (*qkv)(vk_queue *queue, const vk_decode_job *job);       /* qkv = att_proj(norm(x)) */
+    void (*attention)(vk_queue *queue, const vk_decode_job *job); /* cache appended, q against it */
+    void (*attn_out)(vk_queue *queue, const vk_decode_job *job);  /* x += attn_out(attention) */
+    void (*router)(vk_queue *queue, const vk_decode_job *job);    /* logits = router(norm(x)), normed */
+    void (*gate_up)(vk_queue *queue, const vk_decode_job *job);   /* index and weight from the logits; hidden = silu(gate normed) * up normed */
+    void (*down)(vk_queue *queue, const vk_decode_job *job);      /* x += sum of weight * down(hidden) */
+    void (*head)(vk_queue *queue, const vk_decode_end_job *job);  /* logits = head(norm(x)) */
+    void (*pick)(vk_queue *queue, const vk_decode_end_job *job);  /* token, position */
+} vk_decode_kernels;
 
 /* the largest sizes that an engine will ask for */
 typedef struct vk_extent {
@@ -867,7 +890,7 @@ typedef struct vk_backend {
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
-    void (*expert_rows)(vk_queue *queue, const vk_expert_rows_job *job);               /* without it grouped serves single tokens too */
+    const vk_decode_kernels *decode;                                                   /* without it the operations above serve single tokens */
     /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown. What fails in recording is
      * told by queue->note, and no request suffers from it. */
     int (*replay)(vk_queue *queue, uint64_t key);
@@ -1128,28 +1151,6 @@ KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     vk_attend_any<128>(at, row_blocks, heads);
 }
-/* see vk_expert_rows_job. A warp a row of weights, 16 bytes a lane at a time; block b does rows b % row_blocks * warps .. of slot b / row_blocks. */
-KERNEL(k_expert_rows, float *y, const void *x, const void *weights, const int32_t *index, size_t stride_bytes, int row_blocks, int n, int k_padded,
-       int ldx, int wide) {
-    size_t slot = BLK / (size_t)row_blocks, element = wide ? 4 : 2;
-    int row = (int)(BLK % (size_t)row_blocks) * (NTID >> 5) + (TID >> 5), vectors = k_padded * (int)element / 16;
-    if (row < n) {
-        const uint4 *w = (const uint4 *)((const char *)weights + (size_t)index[slot] * stride_bytes + (size_t)row * (size_t)k_padded * element);
-        const uint4 *v = (const uint4 *)((const char *)x + slot * (size_t)ldx * element);
-        float s = 0.0f;
-        for (int i = TID & 31; i < vectors; i += 32) {
-            uint4 a = w[i], b = v[i];
-            unsigned p[4] = { a.x, a.y, a.z, a.w }, q[4] = { b.x, b.y, b.z, b.w };
-            for (int j = 0; j < 4; j++)
-                s += wide ? __uint_as_float(p[j]) * __uint_as_float(q[j])
-                          : __uint_as_float(p[j] << 16) * __uint_as_float(q[j] << 16) +
-                                __uint_as_float(p[j] & 0xffff0000u) * __uint_as_float(q[j] & 0xffff0000u);
-        }
-        s = warp_sum(s);
-        if (LANE0) y[slot * (size_t)n + (size_t)row] = s;
-    }
-}
-
 /* ---- devices */
 static vp_result vk_cuda_fail(vp_error *error, cudaError_t status, const char *what) {
     char text[160];
@@ -1534,15 +1535,6 @@ static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count,
     for (int i = 0; i < count; i++)
         if (jobs[i].m > 0) vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
 }
-static void vk_cuda_expert_rows(vk_queue *queue, const vk_expert_rows_job *job) {
-    const vk_linear *w = job->first;
-    int warps = VK_BLOCK_MAX / 32, row_blocks = (w->n + warps - 1) / warps;
-    int64_t weights = (int64_t)job->k * w->n * w->k, inputs = (int64_t)(job->ldx ? job->k : 1) * w->k;
-    vk_shape(queue, job->k, w->n, w->k, job->k);
-    LAUNCH(k_expert_rows, job->k * row_blocks, VK_BLOCK_MAX, 2 * weights,
-           (weights + inputs) * vk_element(w->wide) + 4 * ((int64_t)job->k * w->n + job->k), job->y, job->x, (const void *)w->weights, job->index,
-           job->stride_bytes, row_blocks, w->n, w->k_padded, job->ldx, w->wide);
-}
 /* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -1763,11 +1755,528 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
 }
 
+/* ================================================================================================== decode >>decode
+ * One token through the language model: 6 kernels a block, 3 around them, recorded as one graph. Nothing in them depends on what the host knows.
+ *
+ * A step reads 2.4 GB of weights and cache once and computes next to nothing, so what counts is that memory never waits. Little's law for an H200:
+ * 4.3 TB/s times some 0.8 us from asking to having is 3.4 MB under way, 26 kB on each of its 132 multiprocessors. Hence
+ *  - a warp sums a row of weights, and each lane asks for VK_FLIGHT vectors of 16 bytes before it uses the first: 4 kB a warp, 32 kB a block of 8
+ *    warps. With at most 128 registers a thread two such blocks fit a multiprocessor: twice what is needed, so that one may compute or end;
+ *  - the first weights are asked for before the block turns to x: norms, merging and barriers then hide behind their arrival;
+ *  - what is small (norms, the merge of attention, the choice of experts, silu) is done again by every block that needs it, on its way to shared
+ *    memory: reading 16 kB from the second-level cache costs less than a kernel of its own, some 1.5 us between neighbours in a graph.
+ * Grids are what an H200 holds at once, two to four blocks on each multiprocessor, where there are rows enough; blocks walk the rows in the grid's
+ * stride. One warp sums a row in an order that does not depend on the grid, and nothing is added by atomics: the same input gives the same bits.
+ *
+ * bf16 and fp32 take the same kernels; fp32 reads twice the bytes. Heads that are not whole vectors of 16 bytes, or more of them than a warp has
+ * lanes, take the shared kernels k_qk_norm_rope and k_attention_decode instead. */
+enum {
+    VK_FLIGHT = 8,
+    VK_STRIP = 1024,               /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
+    VK_DECODE_THREADS = 256,
+    VK_ATTENTION_THREADS = 512,    /* a block for each multiprocessor: .. */
+    VK_ATTENTION_FLIGHT = 4,       /* .. 64 kB of keys and values under way */
+    VK_OUT_THREADS = 512,          /* of attn_out, whose blocks each merge all of attention: half as many blocks */
+    VK_ROUTER_THREADS = 128        /* few rows: small blocks reach more multiprocessors */
+};
+#ifdef __CUDACC__
+#define VK_UNROLLED _Pragma("unroll")
+#define VK_UNROLLED_BY_8 _Pragma("unroll 8")
+#else
+#define VK_UNROLLED
+#define VK_UNROLLED_BY_8
+#endif
+
+/* vectors first + lane, + 32, .. of a row of `count` */
+FN void vk_fetch(uint4 v[VK_FLIGHT], const uint4 *row, int first, int count) {
+    VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
+        int i = first + (TID & 31) + 32 * j;
+        v[j] = i < count ? __ldcs(row + i) : make_uint4(0, 0, 0, 0);
+    }
+}
+FN float vk_low(unsigned u) { return __uint_as_float(u << 16); }
+FN float vk_high(unsigned u) { return __uint_as_float(u & 0xffff0000u); }
+FN void vk_unpack(float out[8], uint4 v, int wide) {
+    out[0] = wide ? __uint_as_float(v.x) : vk_low(v.x);
+    out[1] = wide ? __uint_as_float(v.y) : vk_high(v.x);
+    out[2] = wide ? __uint_as_float(v.z) : vk_low(v.y);
+    out[3] = wide ? __uint_as_float(v.w) : vk_high(v.y);
+    out[4] = wide ? 0.0f : vk_low(v.z);
+    out[5] = wide ? 0.0f : vk_high(v.z);
+    out[6] = wide ? 0.0f : vk_low(v.w);
+    out[7] = wide ? 0.0f : vk_high(v.w);
+}
+FN float vk_dot_narrow(float s, uint4 a, uint4 b) {
+    float t = vk_low(a.x) * vk_low(b.x) + vk_low(a.y) * vk_low(b.y) + vk_low(a.z) * vk_low(b.z) + vk_low(a.w) * vk_low(b.w);
+    float u = vk_high(a.x) * vk_high(b.x) + vk_high(a.y) * vk_high(b.y) + vk_high(a.z) * vk_high(b.z) + vk_high(a.w) * vk_high(b.w);
+    return s + (t + u);
+}
+FN float vk_dot_wide(float s, uint4 a, uint4 b) {
+    return s + ((__uint_as_float(a.x) * __uint_as_float(b.x) + __uint_as_float(a.y) * __uint_as_float(b.y)) +
+                (__uint_as_float(a.z) * __uint_as_float(b.z) + __uint_as_float(a.w) * __uint_as_float(b.w)));
+}
+/* s + the products of what vk_fetch brought with the same vectors of x */
+FN float vk_products(float s, const uint4 v[VK_FLIGHT], const uint4 *x, int first, int count, int wide) {
+    if (wide) {
+        VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
+            int i = first + (TID & 31) + 32 * j;
+            if (i < count) s = vk_dot_wide(s, v[j], x[i]);
+        }
+    } else {
+        VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
+            int i = first + (TID & 31) + 32 * j;
+            if (i < count) s = vk_dot_narrow(s, v[j], x[i]);
+        }
+    }
+    return s;
+}
+
+/* where a linear's x comes from, and what of it lies in shared memory */
+typedef struct vk_input {
+    const float *x, *norm;           /* f32 [d]: x is w * x / rms(x); .. */
+    const float *partial;            /* .. or what k_decode_attention left, merged; .. */
+    const uint4 *plain;              /* .. or x as it is */
+    float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
+    int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
+} vk_input;
+FN vk_input vk_input_norm(const float *x, const float *norm, int d, float eps, int wide) {
+    vk_input in = { x, norm, NULL, NULL, eps, 0.0f, d, 0, wide, -1 };
+    return in;
+}
+/* 4 columns of all that the splits found: sum of weight * value over sum of weights, each split's against its own largest score */
+FN void vk_merge_columns(float out[4], const float *partial, int column, int d, int head_dim) {
+    int heads = d / head_dim, h = column / head_dim;
+    const float2 *tops = (const float2 *)(const void *)(partial + (size_t)VK_SPLITS * (size_t)d) + h;
+    float2 top[VK_SPLITS];
+    float4 sum[VK_SPLITS];
+    float most = -INFINITY, weights = 0.0f;
+    VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) {
+        top[s] = tops[s * heads];
+        sum[s] = *(const float4 *)(const void *)(partial + (size_t)s * (size_t)d + (size_t)column);
+    }
+    VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) most = top[s].x > most ? top[s].x : most;
+    out[0] = out[1] = out[2] = out[3] = 0.0f;
+    VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) {
+        float w = top[s].x == -INFINITY ? 0.0f : vk_exp(top[s].x - most);
+        weights += w * top[s].y;
+        out[0] += w * sum[s].x; out[1] += w * sum[s].y; out[2] += w * sum[s].z; out[3] += w * sum[s].w;
+    }
+    for (int c = 0; c < 4; c++) out[c] /= weights;
+}
+/* vectors first .. first + count of x into shared memory, in-type, zeros behind column d; all threads of the block come here together */
+FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
+    int a_vector = in->wide ? 4 : 8, from = first * a_vector, columns = count * a_vector;
+    if (in->partial) {
+        for (int i = 4 * TID; i < columns; i += 4 * NTID) {
+            float v[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
+            if (from + i < in->d) vk_merge_columns(v, in->partial, from + i, in->d, in->head_dim);
+            for (int c = 0; c < 4; c++) vk_put(strip, (size_t)(i + c), v[c], in->wide);
+        }
+        return;
+    }
+    if (in->scale == 0.0f) {
+        float s = 0.0f;
+        EACH_SUM(i, in->d, s) s += in->x[i] * in->x[i];
+        in->scale = 1.0f / sqrtf(block_sum(s) / (float)in->d + in->eps);
+    }
+    EACH(i, columns) vk_put(strip, (size_t)i, from + i < in->d ? in->norm[from + i] * (in->x[from + i] * in->scale) : 0.0f, in->wide);
+}
+/* the sum of a warp's row with x; all warps of the block come here together, those without a row too (live 0) */
+FN float vk_row(uint4 *strip, vk_input *in, const uint4 *row, int vectors, int live) {
+    float s = 0.0f;
+    for (int first = 0; first < vectors; first += VK_STRIP) {
+        int count = vectors - first < VK_STRIP ? vectors - first : VK_STRIP, mine = live ? count : 0;
+        const uint4 *x = in->plain ? in->plain + first : strip;
+        uint4 v[VK_FLIGHT];
+        vk_fetch(v, row + first, 0, mine);
+        if (!in->plain && in->held != first) {
+            SYNC(); /* nobody reads the strip before */
+            vk_stage(strip, in, first, count);
+            SYNC();
+            in->held = first;
+        }
+        s = vk_products(s, v, x, 0, mine, in->wide);
+        for (int i = 32 * VK_FLIGHT; i < mine; i += 32 * VK_FLIGHT) {
+            vk_fetch(v, row + first, i, mine);
+            s = vk_products(s, v, x, i, mine, in->wide);
+        }
+    }
+    return warp_sum(s);
+}
+/* The rows of a linear, a warp each: y f32 [n] = x W^T, or += with `add`. NTID / 32 rows a block at a time. */
+FN void vk_rows(uint4 *strip, vk_input *in, float *y, const uint4 *weights, int n, int vectors, int add) {
+    for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n; first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
+        size_t r = first + (size_t)(TID >> 5);
+        int live = r < (size_t)n;
+        float s = vk_row(strip, in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
+        if (LANE0 && live) y[r] = add ? y[r] + s : s;
+    }
+}
+/* qkv f32 [n] = W (norm(x)) */
+KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int d, float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, d, eps, wide);
+    vk_rows(strip, &in, qkv, weights, n, vectors, 0);
+}
+
+FN float vk_rounded(float v, int wide) { return wide ? v : vk_b2f(vk_f2b(v)); }
+/* over the `group` lanes that share a key */
+FN float vk_group_sum(float v, int group) {
+    for (int o = group >> 1; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+    return v;
+}
+/* QK-norm over the whole width, RoPE of a head's q; the last split also those of its k, which with v goes to the cache. f32 [head_dim] each, rounded
+ * as the cache rounds. */
+FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
+                         const float *cs, int position, int head, int d, int head_dim, int last, float eps, int wide) {
+    int half = head_dim / 2, at = head * head_dim;
+    size_t row = (size_t)position * (size_t)d + (size_t)at;
+    const float *c = cs + (size_t)position * (size_t)head_dim, *s = c + half;
+    for (int which = 0; which < 1 + last; which++) {
+        const float *a = qkv + (size_t)which * (size_t)d, *w = which ? k_weight : q_weight;
+        float *o = which ? k : q, sum = 0.0f, r;
+        EACH_SUM(i, d, sum) sum += a[i] * a[i];
+        r = 1.0f / sqrtf(block_sum(sum) / (float)d + eps);
+        EACH(i, half) {
+            float e = w[at + i] * (a[at + i] * r), f = w[at + half + i] * (a[at + half + i] * r);
+            o[i] = vk_rounded(e * c[i] - f * s[i], wide);
+            o[half + i] = vk_rounded(f * c[i] + e * s[i], wide);
+            for (int j = i; which && j < head_dim; j += half) vk_put(key, row + (size_t)j, o[j], wide);
+        }
+    }
+    if (last) EACH(i, head_dim) {
+        v[i] = vk_rounded(qkv[2 * (size_t)d + (size_t)(at + i)], wide);
+        vk_put(value, row + (size_t)i, v[i], wide);
+    }
+}
+/* what some keys gave: sum of exp(score - top), the same times the values */
+typedef struct vk_found { float top, weights, sum[8]; } vk_found;
+/* both together, by exchange with the lane that holds the same columns `bits` away */
+FN void vk_found_meet(vk_found *f, int bits) {
+    float other = __shfl_xor_sync(~0u, f->top, bits), most = other > f->top ? other : f->top;
+    float scale = f->top == -INFINITY ? 0.0f : vk_exp(f->top - most); /* nothing found adds nothing; NaN stays in the sums */
+    f->top = most;
+    f->weights *= scale;
+    f->weights += __shfl_xor_sync(~0u, f->weights, bits);
+    VK_UNROLLED for (int c = 0; c < 8; c++) {
+        f->sum[c] *= scale;
+        f->sum[c] += __shfl_xor_sync(~0u, f->sum[c], bits);
+    }
+}
+/* One query against the cache, keys dealt out to VK_SPLITS blocks a head: block b does head b % heads. Groups of lanes that a head's row fills take
+ * a key each, VK_ATTENTION_FLIGHT at a time. partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and
+ * sum of exp. The first keys are asked for before q is ready. group: a power of two, at least the vectors of a head. */
+static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
+k_decode_attention(float *partial, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight, const float *cs,
+                   const int32_t *position, int d, int head_dim, int group, float scale, float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, shared);
+    int heads = d / head_dim, head = (int)(BLK % (size_t)heads), split = (int)(BLK / (size_t)heads), last = split == VK_SPLITS - 1;
+    int cached = *position, share = (cached + VK_SPLITS - 1) / VK_SPLITS, from = split * share, to = from + share < cached ? from + share : cached;
+    int lane = TID & (group - 1), team = TID / group, teams = NTID / group, columns = wide ? 4 : 8, column = lane * columns, warp = TID >> 5;
+    size_t row_vectors = (size_t)(d / columns), at = (size_t)(head * head_dim / columns + lane);
+    float *q = (float *)(void *)shared, *k = q + head_dim, *v = k + head_dim, *sums = v + head_dim, *tops = sums + (NTID >> 5) * head_dim;
+    uint4 keys[VK_ATTENTION_FLIGHT], values[VK_ATTENTION_FLIGHT];
+    float mine[8], most = -INFINITY, weights = 0.0f;
+    vk_found f;
+    int live = column < head_dim;
+#define VK_FETCH_KEYS(tile) \
+    VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) { \
+        int j = (tile) + u * teams + team, there = j < to && live; \
+        keys[u] = there ? *((const uint4 *)key + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
+        values[u] = there ? *((const uint4 *)value + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
+    }
+    VK_FETCH_KEYS(from)
+    vk_decode_rotate(q, k, v, key, value, qkv, q_weight, k_weight, cs, cached, head, d, head_dim, last, eps, wide);
+    SYNC();
+    f.top = -INFINITY;
+    f.weights = 0.0f;
+    VK_UNROLLED for (int c = 0; c < 8; c++) { mine[c] = live && c < columns ? q[column + c] : 0.0f; f.sum[c] = 0.0f; }
+    if (last) { /* the token's own key */
+        float s = 0.0f;
+        VK_UNROLLED for (int c = 0; c < 8; c++) s += live && c < columns ? mine[c] * k[column + c] : 0.0f;
+        s = vk_group_sum(s, group) * scale;
+        if (team == 0) {
+            f.top = s;
+            f.weights = 1.0f;
+            VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] = live && c < columns ? v[column + c] : 0.0f;
+        }
+    }
+    for (int tile = from; tile < to; tile += VK_ATTENTION_FLIGHT * teams) {
+        float score[VK_ATTENTION_FLIGHT], top = f.top, fade, base;
+        VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) {
+            float x[8], s = 0.0f;
+            vk_unpack(x, keys[u], wide);
+            VK_UNROLLED for (int c = 0; c < 8; c++) s += mine[c] * x[c];
+            score[u] = vk_group_sum(s, group) * scale;
+            if (tile + u * teams + team < to && score[u] > top) top = score[u];
+        }
+        base = top == -INFINITY ? 0.0f : top;
+        fade = f.top == -INFINITY ? 0.0f : vk_exp(f.top - base);
+        f.weights *= fade;
+        VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] *= fade;
+        VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) {
+            float x[8], w = tile + u * teams + team < to ? vk_exp(score[u] - base) : 0.0f;
+            vk_unpack(x, values[u], wide);
+            f.weights += w;
+            VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] += w * x[c];
+        }
+        f.top = top;
+        VK_FETCH_KEYS(tile + VK_ATTENTION_FLIGHT * teams)
+    }
+#undef VK_FETCH_KEYS
+    /* the teams of a warp, then the warps */
+    for (int bits = group; bits < 32; bits <<= 1) vk_found_meet(&f, bits);
+    if ((TID & 31) < group && live) {
+        for (int c = 0; c < 8; c++)
+            if (c < columns) sums[warp * head_dim + column + c] = f.sum[c];
+        if (LANE0) { tops[2 * warp] = f.top; tops[2 * warp + 1] = f.weights; }
+    }
+    SYNC();
+    for (int w = 0; w < NTID >> 5; w++) most = tops[2 * w] > most ? tops[2 * w] : most;
+    EACH(c, head_dim) {
+        float sum = 0.0f;
+        for (int w = 0; w < NTID >> 5; w++) sum += (tops[2 * w] == -INFINITY ? 0.0f : vk_exp(tops[2 * w] - most)) * sums[w * head_dim + c];
+        partial[(size_t)split * (size_t)d + (size_t)(head * head_dim + c)] = sum;
+    }
+    if (TID == 0) {
+        float *out = partial + (size_t)VK_SPLITS * (size_t)d + 2 * (size_t)(split * heads + head);
+        for (int w = 0; w < NTID >> 5; w++) weights += (tops[2 * w] == -INFINITY ? 0.0f : vk_exp(tops[2 * w] - most)) * tops[2 * w + 1];
+        out[0] = most;
+        out[1] = weights;
+    }
+}
+/* x f32 [n] += W (attention merged), or W plain */
+static __global__ void __launch_bounds__(VK_OUT_THREADS)
+k_decode_out(float *x, const float *partial, const uint4 *plain, const uint4 *weights, int n, int vectors, int d, int head_dim, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = { NULL, NULL, partial, plain, 0.0f, 0.0f, d, head_dim, wide, -1 };
+    vk_rows(strip, &in, x, weights, n, vectors, 1);
+}
+/* The router's logits, in fp32 throughout; the first block also leaves norm(x) in-type for the experts. */
+KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float *norm, const uint4 *weights, int experts, int vectors, int d,
+       float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, d, eps, 1);
+    vk_rows(strip, &in, logits, weights, experts, vectors, 0);
+    if (BLK == 0) EACH(i, d) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
+}
+/* the experts of ranks 0 .. top_k - 1 into shared memory; places as in k_router. The first block writes them down, with their weights. */
+FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const float *logits, int experts, int top_k) {
+    float most = -INFINITY, sum = 0.0f;
+    if (BLK == 0) {
+        EACH_MAX(i, experts, most) most = logits[i] > most ? logits[i] : most;
+        most = block_max(most);
+        EACH_SUM(i, experts, sum) sum += vk_exp(logits[i] - most);
+        sum = block_sum(sum);
+    }
+    for (int i = TID; i < top_k; i += NTID) chosen[i] = 0; /* logits that are no numbers leave places open */
+    SYNC();
+    for (int i = TID; i < experts; i += NTID) {
+        float mine = logits[i];
+        int place = 0;
+        VK_UNROLLED_BY_8 for (int j = 0; j < experts; j++) place += (logits[j] > mine) | ((logits[j] == mine) & (j < i));
+        if (place >= top_k) continue;
+        chosen[place] = i;
+        if (BLK == 0) { index[place] = i; weight[place] = vk_exp(mine - most) / sum; }
+    }
+    SYNC();
+}
+/* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts; a warp sums a row of gate and its row of up. index and weight [top_k] are
+ * what was chosen. */
+KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed, const char *weights,
+       size_t stride_bytes, int experts, int top_k, int h, int vectors, int ldh, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, shared);
+    int32_t *chosen = (int32_t *)(void *)shared;
+    int warps = NTID >> 5, blocks = (h + warps - 1) / warps;
+    vk_choose_experts(chosen, index, weight, logits, experts, top_k);
+    for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
+        int slot = item / blocks, r = item % blocks * warps + (TID >> 5);
+        const uint4 *gate = (const uint4 *)(const void *)(weights + (size_t)chosen[slot] * stride_bytes) + (size_t)r * (size_t)vectors,
+                    *up = gate + (size_t)h * (size_t)vectors;
+        float g = 0.0f, u = 0.0f;
+        if (r >= h) continue;
+        for (int i = 0; i < vectors; i += 32 * VK_FLIGHT) {
+            uint4 a[VK_FLIGHT], b[VK_FLIGHT];
+            vk_fetch(a, gate, i, vectors);
+            vk_fetch(b, up, i, vectors);
+            g = vk_products(g, a, normed, i, vectors, wide);
+            u = vk_products(u, b, normed, i, vectors, wide);
+        }
+        g = warp_sum(g);
+        u = warp_sum(u);
+        if (LANE0) vk_put(hidden, (size_t)slot * (size_t)ldh + (size_t)r, vk_silu(g) * u, wide);
+    }
+}
+/* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots; a warp does a row of all of them, two at a time */
+KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights, size_t stride_bytes, int top_k,
+       int n, int vectors, int wide) {
+    int r = (int)BLK * (NTID >> 5) + (TID >> 5);
+    float sum = 0.0f;
+    if (r >= n) return;
+    for (int slot = 0; slot < top_k; slot += 2) {
+        int two = slot + 1 < top_k;
+        const uint4 *w = (const uint4 *)(const void *)(weights + (size_t)index[slot] * stride_bytes) + (size_t)r * (size_t)vectors,
+                    *w2 = (const uint4 *)(const void *)(weights + (size_t)index[slot + two] * stride_bytes) + (size_t)r * (size_t)vectors,
+                    *v = hidden + (size_t)slot * (size_t)vectors, *v2 = v + vectors;
+        float s = 0.0f, s2 = 0.0f;
+        for (int i = 0; i < vectors; i += 32 * VK_FLIGHT) {
+            uint4 a[VK_FLIGHT], b[VK_FLIGHT];
+            vk_fetch(a, w, i, vectors);
+            vk_fetch(b, w2, i, two ? vectors : 0);
+            s = vk_products(s, a, v, i, vectors, wide);
+            s2 = vk_products(s2, b, v2, i, two ? vectors : 0, wide);
+        }
+        sum += weight[slot] * s;
+        if (two) sum += weight[slot + 1] * s2;
+    }
+    sum = warp_sum(sum);
+    if (LANE0) x[r] += sum;
+}
+
+/* a row that may be the largest: NaN never is one, of equal ones the lower; index -1: none */
+typedef struct vk_candidate { float value; int32_t index; } vk_candidate;
+FN vk_candidate vk_better(vk_candidate a, vk_candidate b) {
+    return b.index >= 0 && (a.index < 0 || b.value > a.value || (b.value == a.value && b.index < a.index)) ? b : a;
+}
+FN vk_candidate vk_best_of_block(vk_candidate best) {
+    __shared__ vk_candidate of_warp[32];
+    for (int o = 16; o; o >>= 1) {
+        vk_candidate other = { __shfl_xor_sync(~0u, best.value, o), __shfl_xor_sync(~0u, best.index, o) };
+        best = vk_better(best, other);
+    }
+    if (LANE0) of_warp[TID >> 5] = best;
+    SYNC();
+    for (int w = 0; w < NTID >> 5; w++) best = vk_better(best, of_warp[w]);
+    return best;
+}
+/* logits f32 [n] = W (norm(x)), and the best row of each block */
+KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int d,
+       float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, d, eps, wide);
+    vk_candidate best = { 0.0f, -1 };
+    for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n; first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
+        size_t r = first + (size_t)(TID >> 5);
+        int live = r < (size_t)n;
+        float s = vk_row(strip, &in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
+        vk_candidate row = { s, live && s == s ? (int32_t)r : -1 };
+        if (LANE0 && live) logits[r] = s;
+        best = vk_better(best, row);
+    }
+    best = vk_best_of_block(best);
+    if (TID == 0) candidates[BLK] = best;
+}
+/* the token, and the sequence is one longer. One block. */
+KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *candidates, int count) {
+    vk_candidate best = { 0.0f, -1 };
+    for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
+    best = vk_best_of_block(best);
+    if (TID == 0) { *token = best.index; *position += 1; }
+}
+
+/* ---- launchers. FLOPs and bytes as everywhere: what the arithmetic needs, every operand once, however often blocks read it again. */
+static int vk_decode_grid(int64_t rows, int threads, int64_t most) {
+    int64_t blocks = (rows + threads / 32 - 1) / (threads / 32);
+    return (int)(blocks < most ? blocks : most);
+}
+static int vk_vectors(const vk_linear *w) { return w->k_padded * (w->wide ? 4 : 2) / 16; }
+static size_t vk_strip_bytes(const vk_linear *w) { return (size_t)(vk_vectors(w) < VK_STRIP ? vk_vectors(w) : VK_STRIP) * 16; }
+static int64_t vk_weight_bytes(const vk_linear *w) { return (int64_t)w->n * w->k * vk_element(w->wide); }
+static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->att_proj;
+    int64_t d = job->d;
+    vk_shape(queue, 1, w->n, w->k, 0);
+    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(w->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS, vk_strip_bytes(w),
+                  4 * d + 2 * (int64_t)w->n * w->k, vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n, job->qkv, job->x, job->attn_norm,
+                  (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps, w->wide);
+}
+/* heads whose rows are whole vectors, no more than a warp has lanes */
+static int vk_heads_fit(const vk_decode_job *job) {
+    int bytes = job->head_dim * (int)vk_element(job->att_proj->wide);
+    return bytes % 16 == 0 && bytes <= 512;
+}
+static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) {
+    int wide = job->att_proj->wide, hd = job->head_dim, heads = job->d / hd, warps = VK_ATTENTION_THREADS / 32, group = 1;
+    int64_t d = job->d, keys = job->keys, el = vk_element(wide);
+    if (!vk_heads_fit(job)) {
+        l_qk_norm_rope(queue, job->q, job->key, job->value, job->qkv, job->q_norm, job->k_norm, job->cs, job->position, 1, job->d, hd, job->d,
+                       job->eps, wide);
+        l_attention_decode(queue, job->attended, job->q, job->key, job->value, job->scratch, job->position, job->keys, job->max_sequence, job->d, hd,
+                           wide);
+        return;
+    }
+    while (group * 16 < hd * (int)el) group *= 2;
+    vk_shape(queue, 1, 1, keys, d);
+    /* as k_qk_norm_rope and k_attention_decode, but q stays where it is; what is found goes out for each split */
+    LAUNCH_SHARED(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS, ((3 + warps) * hd + 2 * warps) * (int)sizeof(float),
+                  14 * d + keys * (4 * d + 5 * heads),
+                  4 * (3 * d + 2 * d + hd + 1) + 2 * keys * d * el + 4 * VK_SPLITS * (d + 2 * heads), job->scratch, job->key, job->value, job->qkv,
+                  job->q_norm, job->k_norm, job->cs, job->position, job->d, hd, group, 1.0f / sqrtf((float)hd), job->eps, wide);
+}
+static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->attn_out;
+    int split = vk_heads_fit(job);
+    int64_t d = job->d, heads = d / job->head_dim, found = VK_SPLITS * (d + 2 * heads);
+    vk_shape(queue, 1, w->n, w->k, 0);
+    /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a division at the end */
+    LAUNCH_SHARED(k_decode_out, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS, vk_strip_bytes(w),
+                  (2 * (int64_t)w->k + 1) * w->n + (split ? VK_SPLITS * (4 * heads + 2 * d) + d : 0),
+                  vk_weight_bytes(w) + (split ? 4 * found : d * vk_element(w->wide)) + 8 * (int64_t)w->n, job->x, split ? job->scratch : NULL,
+                  split ? NULL : (const uint4 *)job->attended, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->head_dim, w->wide);
+}
+static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->router;
+    int64_t d = job->d;
+    vk_shape(queue, 1, w->n, w->k, 0);
+    LAUNCH_SHARED(k_decode_router, vk_decode_grid(w->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS, vk_strip_bytes(w),
+                  4 * d + 2 * (int64_t)w->n * w->k, vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + d * vk_element(job->gate_up->wide), job->logits,
+                  job->normed, job->x, job->ff_norm, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps, job->gate_up->wide);
+}
+static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->gate_up;
+    int64_t experts = job->router->n, k = job->top_k, h = job->expert_dim;
+    vk_shape(queue, k, w->n, w->k, k);
+    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(k * h, VK_DECODE_THREADS, VK_DECODE_BLOCKS / 2), VK_DECODE_THREADS, k * (int)sizeof(int32_t),
+                  experts * (4 + experts) + k * (2 * (int64_t)w->n * w->k + 4 * h),
+                  4 * experts + k * vk_weight_bytes(w) + (w->k + k * h) * vk_element(w->wide) + 8 * k, job->hidden, job->index, job->weight,
+                  job->logits, (const uint4 *)job->normed, (const char *)w->weights, job->gate_up_stride, (int)experts, job->top_k, job->expert_dim,
+                  vk_vectors(w), job->down->k_padded, w->wide);
+}
+static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->down;
+    int64_t k = job->top_k;
+    int warps = VK_DECODE_THREADS / 32;
+    vk_shape(queue, k, w->n, w->k, k);
+    LAUNCH(k_decode_down, (w->n + warps - 1) / warps, VK_DECODE_THREADS, k * w->n * (2 * (int64_t)w->k + 2),
+           k * (vk_weight_bytes(w) + w->k * vk_element(w->wide)) + 8 * k + 8 * (int64_t)w->n, job->x, (const uint4 *)job->hidden, job->index,
+           job->weight, (const char *)w->weights, job->down_stride, job->top_k, w->n, vk_vectors(w), w->wide);
+}
+/* one comparison a row to find the best of a block, and one a block */
+static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
+    const vk_linear *w = job->head;
+    int grid = vk_decode_grid(w->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
+    int64_t d = w->k;
+    vk_shape(queue, 1, w->n, w->k, 0);
+    LAUNCH_SHARED(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(w), 4 * d + (2 * d + 1) * w->n,
+                  vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + 8 * grid, job->logits, (vk_candidate *)(void *)job->scratch, job->x, job->norm,
+                  (const uint4 *)w->weights, w->n, vk_vectors(w), (int)d, job->eps, w->wide);
+}
+static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
+    int count = vk_decode_grid(job->head->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
+    vk_shape(queue, 1, count, 0, 0);
+    LAUNCH(k_decode_pick, 1, vk_threads_for(count), count + 1, 8 * count + 4 + 8, job->token, job->position,
+           (const vk_candidate *)(const void *)job->scratch, count);
+}
+static const vk_decode_kernels vk_cuda_decode = {
+    vk_cuda_decode_qkv, vk_cuda_decode_attention, vk_cuda_decode_out, vk_cuda_decode_router, vk_cuda_decode_gate_up, vk_cuda_decode_down,
+    vk_cuda_decode_head, vk_cuda_decode_pick
+};
+
 extern "C" {
 extern const vk_backend vk_cuda_backend;
 const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
-    vk_cuda_telemetry, vk_cuda_expert_rows, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+    vk_cuda_telemetry, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
 }
 #else /* !VK_CUDA */
@@ -3028,10 +3537,10 @@ typedef struct vk_buffers {
     float *image_features;                                            /* f32 [max_views, tokens_per_crop, d_model] */
     /* language */
     int32_t *ids, *image_index, *position, *token;                    /* position: of the first row that is being worked on */
-    float *x, *qkv, *logits, *cs, *decode_scores;
+    float *x, *qkv, *logits, *cs, *decode_scratch;
     void *normed, *normed_wide, *q, *attended;                        /* normed_wide: f32, the router's input */
     void *key, *value;                                                /* in-type [blocks, max_sequence, d_model] */
-    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *slots; /* slots: 0, 1, 2, .. */
+    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row;
     float *router_logits, *expert_weight, *gate_up, *expert_out;
     void *gathered, *expert_hidden;
     void *scratch; /* the backend's */
@@ -3095,6 +3604,11 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *e) {
     b->image_features = (float *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry) * (size_t)c->d_model, 4);
     b->image_index = (int32_t *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry), 4);
 }
+/* of a decode step's scratch: all scores, or the sums and tops of the splits, or the best rows of the head's blocks */
+static size_t vk_decode_floats(int d, int heads, int max_sequence) {
+    size_t splits = VK_SPLITS * ((size_t)d + 2 * (size_t)heads), scores = (size_t)heads * (size_t)max_sequence;
+    return vk_max(vk_max(scores, splits), 2 * VK_DECODE_BLOCKS);
+}
 static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
@@ -3113,7 +3627,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->key = vk_take(arena, cache, wide ? 4 : 2);
     b->value = vk_take(arena, cache, wide ? 4 : 2);
     b->cs = (float *)vk_take(arena, rows * (size_t)c->head_dim, 4);
-    b->decode_scores = (float *)vk_take(arena, (size_t)c->head_count * rows, 4);
+    b->decode_scratch = (float *)vk_take(arena, vk_decode_floats(d, c->head_count, e->max_sequence), 4);
     b->logits = (float *)vk_take(arena, (size_t)c->embedding_size, 4);
     b->router_logits = (float *)vk_take(arena, rows * experts, 4);
     b->expert_index = (int32_t *)vk_take(arena, pairs, 4);
@@ -3122,7 +3636,6 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->expert_start = (int32_t *)vk_take(arena, experts + 1, 4);
     b->expert_list = (int32_t *)vk_take(arena, pairs, 4);
     b->slot_row = (int32_t *)vk_take(arena, pairs, 4);
-    b->slots = (int32_t *)vk_take(arena, experts, 4);
     b->gathered = vk_take_rows(arena, pairs, d, wide);
     b->gate_up = (float *)vk_take(arena, pairs * 2 * (size_t)c->expert_dim, 4);
     b->expert_hidden = vk_take_rows(arena, pairs, c->expert_dim, wide);
@@ -3168,13 +3681,11 @@ static void vk_fill_rope(float *cs, int positions, int head_dim, double theta) {
     }
 }
 static int vk_send_tables(vp_engine *e) {
-    size_t floats = (size_t)e->max_sequence * (size_t)e->config.head_dim, experts = (size_t)e->config.expert_count;
-    float *cs = (float *)malloc(vk_max(floats * sizeof *cs, experts * sizeof(int32_t)));
+    size_t floats = (size_t)e->max_sequence * (size_t)e->config.head_dim;
+    float *cs = (float *)malloc(floats * sizeof *cs);
     if (!cs) return 0;
     vk_fill_rope(cs, e->max_sequence, e->config.head_dim, e->config.rope_theta);
     vk_send(e, e->buffers.cs, cs, floats * sizeof *cs);
-    for (int32_t i = 0; i < (int32_t)experts; i++) memcpy((char *)cs + (size_t)i * sizeof i, &i, sizeof i);
-    vk_send(e, e->buffers.slots, cs, experts * sizeof(int32_t));
     free(cs);
     return 1;
 }
@@ -3248,22 +3759,6 @@ static void vk_connector(vp_engine *e, int first, int count) {
     to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
 }
 
-/* the experts of one token, chosen on the device: no list, no count, nothing that the host must know */
-static void vk_moe_token(vp_engine *e, const vk_block *k, int top_k) {
-    const vp_model_config *c = &e->config;
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    int d = c->d_model, h = c->expert_dim, ldh = vk_padded(h), last = c->expert_count - 1;
-    vk_expert_rows_job job;
-    job.y = b->gate_up; job.x = b->normed; job.first = &k->gate_up[0]; job.index = b->expert_index; job.k = top_k; job.ldx = 0;
-    job.stride_bytes = last ? (size_t)((char *)k->gate_up[1].weights - (char *)k->gate_up[0].weights) : 0;
-    to->expert_rows(e->queue, &job);
-    to->kernels.silu_mul(e->queue, b->expert_hidden, b->gate_up, top_k, h, ldh, e->wide);
-    job.y = b->expert_out; job.x = b->expert_hidden; job.first = &k->down[0]; job.ldx = ldh;
-    job.stride_bytes = last ? (size_t)((char *)k->down[1].weights - (char *)k->down[0].weights) : 0;
-    to->expert_rows(e->queue, &job);
-    to->kernels.combine(e->queue, b->x, b->expert_out, b->slots, b->expert_weight, 1, top_k, d);
-}
 /* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU the host waits here, once a block, for the
  * counts: cuBLAS takes its sizes from the host. */
 static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
@@ -3307,10 +3802,41 @@ static void vk_moe(vp_engine *e, int block, int first, int rows, int top_k) {
     e->backend->kernels.router(e->queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)e->config.expert_count, rows,
                                e->config.expert_count, top_k);
     vk_at(e->queue, VP_PART_EXPERTS, block);
-    if (rows == 1 && first == 0 && e->backend->expert_rows) vk_moe_token(e, k, top_k);
-    else vk_moe_tokens(e, k, first, rows, top_k);
+    vk_moe_tokens(e, k, first, rows, top_k);
 }
 
+/* one transformer block over one token, as vk_block_forward; everything is decided on the device */
+static void vk_block_decode(vp_engine *e, int block, int position, int top_k) {
+    const vp_model_config *c = &e->config;
+    const vk_block *k = &e->model.blocks[block];
+    const vk_decode_kernels *to = e->backend->decode;
+    vk_buffers *b = &e->buffers;
+    size_t cache = (size_t)block * (size_t)e->max_sequence * (size_t)c->d_model * (e->wide ? 4 : 2);
+    int second = c->expert_count > 1;
+    vk_decode_job job;
+    memset(&job, 0, sizeof job);
+    job.att_proj = &k->att_proj; job.attn_out = &k->attn_out; job.router = &k->router; job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
+    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
+    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
+    job.attn_norm = k->attn_norm.weight; job.q_norm = k->q_norm.weight; job.k_norm = k->k_norm.weight; job.ff_norm = k->ff_norm.weight;
+    job.cs = b->cs; job.eps = c->norm_eps;
+    job.d = c->d_model; job.head_dim = c->head_dim; job.expert_dim = c->expert_dim; job.top_k = top_k; job.max_sequence = e->max_sequence;
+    job.keys = position + 1; job.position = b->position;
+    job.x = b->x; job.qkv = b->qkv; job.scratch = b->decode_scratch; job.logits = b->router_logits; job.weight = b->expert_weight;
+    job.key = (char *)b->key + cache; job.value = (char *)b->value + cache; job.q = b->q; job.attended = b->attended; job.normed = b->normed;
+    job.hidden = b->expert_hidden; job.index = b->expert_index;
+    vk_at(e->queue, VP_PART_DENSE, block);
+    to->qkv(e->queue, &job);
+    vk_at(e->queue, VP_PART_ATTENTION, block);
+    to->attention(e->queue, &job);
+    vk_at(e->queue, VP_PART_DENSE, block);
+    to->attn_out(e->queue, &job);
+    vk_at(e->queue, VP_PART_ROUTER, block);
+    to->router(e->queue, &job);
+    vk_at(e->queue, VP_PART_EXPERTS, block);
+    to->gate_up(e->queue, &job);
+    to->down(e->queue, &job);
+}
 /* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual stream */
 static void vk_block_forward(vp_engine *e, int block, int rows, int position, int top_k) {
     const vp_model_config *c = &e->config;
@@ -3321,6 +3847,7 @@ static void vk_block_forward(vp_engine *e, int block, int rows, int position, in
     int d = c->d_model, ld = vk_padded(d), wide = e->wide, chunk = e->moe_rows / top_k;
     size_t element = wide ? 4 : 2, cache = (size_t)block * (size_t)e->max_sequence * (size_t)d * element;
     char *key = (char *)b->key + cache, *value = (char *)b->value + cache;
+    if (rows == 1 && to->decode) { vk_block_decode(e, block, position, top_k); return; }
     vk_at(queue, VP_PART_DENSE, block);
     to->kernels.rmsnorm(queue, b->normed, b->x, k->attn_norm.weight, rows, d, ld, c->norm_eps, wide);
     to->linear(queue, b->qkv, 3 * d, b->normed, ld, rows, &k->att_proj, VK_STORE_F32);
@@ -3328,7 +3855,7 @@ static void vk_block_forward(vp_engine *e, int block, int rows, int position, in
     to->kernels.qk_norm_rope(queue, b->q, key, value, b->qkv, k->q_norm.weight, k->k_norm.weight, b->cs, b->position, rows, d, c->head_dim, ld,
                              c->norm_eps, wide);
     if (rows == 1) {
-        to->kernels.attention_decode(queue, b->attended, b->q, key, value, b->decode_scores, b->position, position + 1, e->max_sequence, d,
+        to->kernels.attention_decode(queue, b->attended, b->q, key, value, b->decode_scratch, b->position, position + 1, e->max_sequence, d,
                                      c->head_dim, wide);
     } else {
         vk_attention_job job;
@@ -3360,10 +3887,23 @@ static void vk_sample(vp_engine *e, int rows) {
     e->backend->kernels.argmax(e->queue, e->buffers.token, e->buffers.logits, 1, e->config.embedding_size);
     e->backend->kernels.advance(e->queue, e->buffers.position, rows);
 }
+/* both for the one row of a decode step */
+static void vk_end_decode(vp_engine *e) {
+    vk_buffers *b = &e->buffers;
+    vk_decode_end_job job;
+    memset(&job, 0, sizeof job);
+    job.x = b->x; job.norm = e->model.ln_f.weight; job.eps = e->config.norm_eps; job.head = &e->model.head;
+    job.logits = b->logits; job.scratch = b->decode_scratch; job.token = b->token; job.position = b->position;
+    vk_at(e->queue, VP_PART_HEAD, -1);
+    e->backend->decode->head(e->queue, &job);
+    vk_at(e->queue, VP_PART_SAMPLE, -1);
+    e->backend->decode->pick(e->queue, &job);
+}
 static void vk_step(vp_engine *e, const vp_request *r, int position) {
     vk_at(e->queue, VP_PART_EMBED, -1);
     e->backend->kernels.embed(e->queue, e->buffers.x, e->model.embedding, e->buffers.token, 1, e->config.d_model, e->wide);
     for (int i = 0; i < r->active_block_count; i++) vk_block_forward(e, r->active_blocks[i], 1, position, r->top_k);
+    if (e->backend->decode) { vk_end_decode(e); return; }
     vk_head(e, 0);
     vk_sample(e, 1);
 }
