@@ -11,7 +11,7 @@
  * INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be shared (GEMM, attention
  * over many queries, single rows of experts) has one body per target.
  *
- * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages
+ * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages
  * >>engine >>convert
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in fp32, residual
@@ -602,23 +602,22 @@ KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts
     }
 }
 
-/* block e counts, then lists, the (token, slot) pairs routed to expert e, in token order. start [experts + 1]: rows before expert e */
-KERNEL(k_moe_count, int32_t *count, const int32_t *index, int pairs) {
-    float c = 0.0f; /* exact below 2^24 pairs */
-    EACH_SUM(i, pairs, c) c += index[i] == (int)BLK ? 1.0f : 0.0f;
-    c = block_sum(c);
-    if (TID == 0) count[BLK] = (int32_t)(c + 0.5f);
-}
-KERNEL(k_moe_fill, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *count, const int32_t *index, int pairs) {
-    float before = 0.0f;
-    int base, e = (int)BLK;
-    EACH_SUM(i, e, before) before += (float)count[i];
-    base = (int)(block_sum(before) + 0.5f);
-    if (TID == 0) { start[e] = base; start[e + 1] = base + count[e]; }
-    for (int i0 = 0; i0 < pairs; i0 += NTID) {
-        int i = i0 + TID, hit = i < pairs && index[i] == e, all, offset = block_scan(hit, &all);
-        if (hit) { list[base + offset] = i; slot_row[i] = base + offset; }
-        base += all;
+/* Block e lists the (token, slot) pairs routed to expert e, in token order: count [experts]; start [experts + 1], rows before expert e; list [pairs],
+ * the pairs in the order of those rows; slot_row [pairs], the row of each pair. tiles (or NULL): rows of experts in tiles of at most tile_rows,
+ * int32 [pairs / tile_rows + experts, 2], expert and first row. Expert e's begin at start[e] / tile_rows + e, which leaves room for all of them, and
+ * where one more than it needs: that begins behind its rows. Each thread looks at pairs that follow each other. */
+KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index, int pairs, int tile_rows) {
+    int e = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each, to = pairs - from < each ? pairs : from + each;
+    int below = 0, mine = 0, base, all, at;
+    for (int i = from; i < to; i++) { below += index[i] < e; mine += index[i] == e; }
+    block_scan(below, &base);
+    at = base + block_scan(mine, &all);
+    for (int i = from; i < to; i++)
+        if (index[i] == e) { slot_row[i] = at; list[at++] = i; }
+    if (TID == 0) { count[e] = all; start[e] = base; start[e + 1] = base + all; }
+    if (tiles) {
+        int first = base / tile_rows + e, last = (base + all) / tile_rows + e;
+        for (int i = first + TID; i <= last; i += NTID) { tiles[2 * i] = e; tiles[2 * i + 1] = base + (i - first) * tile_rows; }
     }
 }
 
@@ -633,11 +632,21 @@ KERNEL(k_gather, void *y, const void *x, const int32_t *list, int k, int row_byt
 /* x row t += sum over its k slots of weight * expert row: every token reads its own rows, so no atomics and one fixed order */
 KERNEL(k_combine, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int k, int d) {
     float *o = x + BLK * (size_t)d;
+#ifdef VK_CUDA
+    slot_row += BLK * (size_t)k;
+    weight += BLK * (size_t)k;
+    EACH(i, d) {
+        float s = o[i];
+        for (int j = 0; j < k; j++) s += weight[j] * expert_rows[(size_t)slot_row[j] * (size_t)d + (size_t)i];
+        o[i] = s;
+    }
+#else
     for (int j = 0; j < k; j++) {
         const float *r = expert_rows + (size_t)slot_row[BLK * (size_t)k + (size_t)j] * (size_t)d;
         float w = weight[BLK * (size_t)k + (size_t)j];
         EACH(i, d) o[i] += w * r[i];
     }
+#endif
 }
 
 /* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives -1. Indices below 2^24 are
@@ -678,8 +687,8 @@ typedef struct vk_kernels {
     void (*attention_decode)(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
                              int keys, int lds, int d, int head_dim, int wide);
     void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k);
-    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
-                      int pairs);
+    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
+                      int experts, int pairs, int tile_rows);
     void (*gather)(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes);
     void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d);
     void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
@@ -759,13 +768,13 @@ static void l_router(vk_queue *queue, int32_t *index, float *weight, const float
     vk_shape(queue, rows, experts, 0, 0);
     LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * k * 8, index, weight, logits, experts, k);
 }
-static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
-                        int pairs) {
+/* three comparisons of each pair with each expert; tiles: as if there were all that may be */
+static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
+                        int experts, int pairs, int tile_rows) {
+    int64_t tile_count = tiles ? pairs / tile_rows + experts : 0;
     vk_shape(queue, pairs, experts, 0, 0);
-    LAUNCH(k_moe_count, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 4 + experts * 4, count, index, pairs);
-    vk_shape(queue, pairs, experts, 0, 0);
-    LAUNCH(k_moe_fill, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 12 + experts * 8 + 4, start, list, slot_row, count,
-           index, pairs);
+    LAUNCH(k_moe_lists, experts, pairs < 4096 ? vk_threads_for(pairs) : 1024, 3 * (int64_t)experts * pairs,
+           (int64_t)pairs * 12 + experts * 8 + 4 + tile_count * 8, count, start, list, slot_row, tiles, index, pairs, tile_rows);
 }
 static void l_gather(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes) {
     vk_shape(queue, rows, row_bytes, 0, 0);
@@ -810,6 +819,18 @@ typedef struct vk_attention_job {
     const void *q, *k, *v;
     int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
 } vk_attention_job;
+
+/* what routed tokens get from their experts: y f32 [pairs, down->n], row by row of the lists that moe_lists made, = down(silu(gate(x)) * up(x)) of
+ * the row's token. Weights are expert 0's, the others' follow at these distances. */
+typedef struct vk_experts_job {
+    float *y;
+    void *hidden;                                /* in-type [pairs, padded down->k]: for silu(gate) * up */
+    const void *x;                               /* in-type [tokens, ldx] */
+    const vk_linear *gate_up, *down;
+    size_t gate_up_stride, down_stride;          /* bytes */
+    const int32_t *start, *list, *tiles;
+    int ldx, pairs, top_k, experts;
+} vk_experts_job;
 
 /* One transformer block over one token that stands at *position, and what the kernels of it leave for each other. Weights as vk_linear has them;
  * gate_up and down are expert 0's, the others' follow at these distances. */
@@ -890,6 +911,8 @@ typedef struct vk_backend {
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
+    int tile_rows;                                                                     /* of moe_lists' tiles, for .. */
+    void (*experts)(vk_queue *queue, const vk_experts_job *job);                       /* .. many tokens in bf16, whose lists stay on the device */
     const vk_decode_kernels *decode;                                                   /* without it the operations above serve single tokens */
     /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown. What fails in recording is
      * told by queue->note, and no request suffers from it. */
@@ -921,91 +944,11 @@ static int64_t vk_linear_flops(const vk_linear *w, int m, vk_epilogue epilogue) 
 }
 
 #ifdef VK_CUDA
-/* ====================================================================================================== cuda >>cuda
- * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only `wait`, `fetch` and a `stage` whose buffer is still in flight wait. */
-enum {
-    VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
-    VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
-    VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
-    VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
-    VK_RECORDINGS = 512,            /* decode steps kept as graphs, the oldest makes room: a sweep visits its configurations in turn */
-    VK_FACTS = 64,                  /* kernels whose registers are remembered */
-    VK_CAPABILITY_MIN = 80,
-    VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
-};
-#define VK_TRY(call) vk_cuda_check(queue, call, #call, __LINE__)
+/* ==================================================================================================== tiles >>tiles
+ * What a GPU does with many rows in bf16 on tensor cores, by mma.sync, beside cuBLAS: attention and the experts of routed tokens. Blocks have a fixed
+ * number of threads. Sums run in an order that no schedule changes, and nothing is added by atomics: the same input gives the same bits. */
 
-typedef struct vk_cublas {
-    void *library;
-    cublasHandle_t handle;
-    cublasStatus_t (*create)(cublasHandle_t *);
-    cublasStatus_t (*destroy)(cublasHandle_t);
-    cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
-    cublasStatus_t (*set_workspace)(cublasHandle_t, void *, size_t);
-    cublasStatus_t (*set_math_mode)(cublasHandle_t, cublasMath_t);
-    cublasStatus_t (*gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
-                           const void *, cudaDataType, int, const void *, void *, cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
-    cublasStatus_t (*gemm_strided)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
-                                   long long int, const void *, cudaDataType, int, long long int, const void *, void *, cudaDataType, int,
-                                   long long int, int, cublasComputeType_t, cublasGemmAlgo_t);
-} vk_cublas;
-/* a launch that is timed on its own: before and behind it, its kernel, and the mark that it follows */
-typedef struct vk_timer { cudaEvent_t event[2]; const void *kernel; int mark; } vk_timer;
-typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
-typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
-typedef struct vk_cuda {
-    vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
-    int device, wide;
-    cudaStream_t stream;
-    vk_cublas blas;
-    char *memory, *staging, *inbox;
-    int half;
-    cudaEvent_t sent[2]; /* the copy out of each staging half */
-    int in_flight[2];
-    int64_t marks, timers;
-    cudaEvent_t *mark;
-    cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
-    vk_timer *timer;      /* [timers] */
-    int last_mark;        /* slot of the newest one */
-    int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
-    vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
-    int32_t *tokens;      /* pinned [marks] */
-    void *scratch, *weights;
-    float *scores;
-    vk_recording recordings[VK_RECORDINGS];
-    int next_recording, no_recordings;
-} vk_cuda;
-static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
-
-/* ---- kernels that the CPU does not need: its GEMM and attention tiles do this on the way */
-
-/* epilogue that cuBLAS does not do: x f32 [rows, n], bias f32 [n] or NULL -> y as vk_epilogue says. One block a row. */
-KERNEL(k_finish_linear, void *y, const float *x, const float *bias, int n, int ldy, int epilogue, int wide) {
-    const float *xr = x + BLK * (size_t)n;
-    size_t o = BLK * (size_t)ldy;
-    EACH(i, n) {
-        float v = bias ? xr[i] + bias[i] : xr[i];
-        if (epilogue == VK_QUICKGELU) v = v / (1.0f + vk_exp(-1.702f * v));
-        if (epilogue == VK_ADD_F32) ((float *)y)[o + (size_t)i] += v;
-        else if (epilogue == VK_STORE_F32) ((float *)y)[o + (size_t)i] = v;
-        else vk_put(y, o + (size_t)i, v, wide);
-    }
-}
-/* attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys, 0 from there to `keys`. causal: row
- * r of each head's `rows` sees live + r keys. A warp a row. */
-KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal, float scale, int wide) {
-    size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), o = row * (size_t)ld;
-    if (row < (size_t)count) {
-        int seen = causal ? live + (int)(row % (size_t)rows) : live;
-        float m = -INFINITY, sum = 0.0f;
-        for (int i = TID & 31; i < seen; i += 32) m = scores[o + (size_t)i] > m ? scores[o + (size_t)i] : m;
-        m = warp_max(m);
-        for (int i = TID & 31; i < seen; i += 32) sum += vk_exp((scores[o + (size_t)i] - m) * scale);
-        sum = warp_sum(sum);
-        for (int i = TID & 31; i < keys; i += 32)
-            vk_put(weights, o + (size_t)i, i < seen ? vk_exp((scores[o + (size_t)i] - m) * scale) / sum : 0.0f, wide);
-    }
-}
+/* ---- attention */
 /* Attention whose scores never leave the chip, bf16, head width WIDTH: a block is VK_ATTEND_ROWS queries of one head of one sequence, 32 a warp.
  * Keys and values pass through shared memory in tiles, the next one on its way while one is used; the softmax goes along (its maximum so far,
  * sums and results scaled to that). Rows and keys behind the last token are copies of the last one: their scores are masked, their results
@@ -1150,6 +1093,216 @@ KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     vk_attend_any<128>(at, row_blocks, heads);
+}
+/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its weights, 64 x 32 a warp. Slices of both,
+ * VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES stages. Vectors of 16 bytes lie at their number ^ (row & 7) within a row of 128
+ * bytes: no two of an ldmatrix share a bank. What lies behind the last row, column or k is not fetched: it meets results that are dropped, or no
+ * product at all. Fragments of rows that are all behind the last are left out: few rows cost little. */
+enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
+       VK_GROUP_BYTES = VK_GROUP_STAGES * (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH * 2 };
+typedef struct vk_group { /* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
+    const uint16_t *x, *weights;
+    const int32_t *list; /* of the tile's rows, or NULL: they follow each other in x */
+    int rows, column, n, k_padded, ldx, top_k, gated;
+} vk_group;
+/* row `row` of 64 values, vector `vector`, in shared memory */
+FN uint16_t *vk_group_at(uint16_t *slice, int row, int vector) { return slice + row * VK_GROUP_DEPTH + (vector ^ (row & 7)) * 8; }
+/* gated: the first half of a tile's columns are gates, the second the ups of the same columns, n rows of weights further */
+FN void vk_group_fetch(const vk_group *g, uint16_t *slice, const int source[4], int from) {
+    int vector = TID & 7, row = TID >> 3;
+    uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    if (from + vector * 8 >= g->k_padded) return;
+    VK_UNROLL for (int j = 0; j < 4; j++) {
+        int r = row + 32 * j, c = g->gated && j > 1 ? g->column + r - VK_GROUP_COLUMNS / 2 : g->column + r;
+        if (r < g->rows)
+            vk_copy_async(vk_group_at(slice, r, vector), g->x + (size_t)source[j] * (size_t)g->ldx + (size_t)(from + vector * 8));
+        if (c < g->n)
+            vk_copy_async(vk_group_at(weights, r, vector),
+                          g->weights + (size_t)(g->gated && j > 1 ? g->n + c : c) * (size_t)g->k_padded + (size_t)(from + vector * 8));
+    }
+}
+/* acc += a slice's products; `live`: rows of this warp that are there */
+FN void vk_group_multiply(const vk_group *g, float (*acc)[4][4], uint16_t *slice, int from, int live) {
+    int lane = TID & 31, warp = TID >> 5, column = (warp >> 1) * (g->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
+    uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    VK_UNROLL for (int c = 0; c < VK_GROUP_DEPTH / 16; c++) {
+        uint32_t a[4][4], b[8];
+        if (from + c * 16 >= g->k_padded) break;
+        vk_ldmatrix(b, vk_group_at(weights, column, c * 2 + (lane >> 3 & 1)), (g->gated ? VK_GROUP_COLUMNS / 2 : 16) * VK_GROUP_DEPTH * 2, 2, 0);
+        vk_ldmatrix(a[0], vk_group_at(slice, (warp & 1) * 64 + (lane & 15), c * 2 + (lane >> 4)), 16 * VK_GROUP_DEPTH * 2, 4, 0);
+        VK_UNROLL for (int i = 0; i < 4; i++)
+            if (i * 16 < live) vk_mma(acc[i], a[i], b, 4);
+    }
+}
+FN void vk_group_sums(const vk_group *g, float (*acc)[4][4]) {
+    CUDA_DYNAMIC_SHARED(uint16_t, slices);
+    enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
+    int steps = (g->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, live = g->rows - (TID >> 5 & 1) * 64, source[4];
+    VK_UNROLL for (int j = 0; j < 4; j++) {
+        int r = (TID >> 3) + 32 * j;
+        source[j] = r >= g->rows ? 0 : g->list ? g->list[r] / g->top_k : r;
+    }
+    VK_UNROLL for (int i = 0; i < 4; i++)
+        VK_UNROLL for (int n = 0; n < 4; n++) acc[i][n][0] = acc[i][n][1] = acc[i][n][2] = acc[i][n][3] = 0.0f;
+    for (int s = 0; s < VK_GROUP_STAGES - 1; s++) {
+        vk_group_fetch(g, slices + s * SLICE, source, s * VK_GROUP_DEPTH);
+        vk_copy_commit();
+    }
+    VK_ROLLED for (int s = 0; s < steps; s++) {
+        int ahead = s + VK_GROUP_STAGES - 1;
+        vk_copy_wait(VK_GROUP_STAGES - 2);
+        SYNC(); /* this slice is here for all, and nobody reads the one before any more */
+        vk_group_fetch(g, slices + ahead % VK_GROUP_STAGES * SLICE, source, ahead * VK_GROUP_DEPTH);
+        vk_copy_commit();
+        vk_group_multiply(g, acc, slices + s % VK_GROUP_STAGES * SLICE, s * VK_GROUP_DEPTH, live);
+    }
+}
+/* block b's tile; 0: there is none. x: of the whole product */
+FN int vk_group_tile(vk_group *g, int *first, const int32_t *tiles, const int32_t *start, const int32_t *list, const uint16_t *x, const char *weights,
+                     size_t stride_bytes, int column_tiles, int n, int k_padded, int ldx, int top_k) {
+    const int32_t *tile = tiles + 2 * (BLK / (size_t)column_tiles);
+    int expert = tile[0], rows = start[expert + 1] - tile[1];
+    *first = tile[1];
+    g->rows = rows < VK_GROUP_ROWS ? rows : VK_GROUP_ROWS;
+    g->x = list ? x : x + (size_t)tile[1] * (size_t)ldx;
+    g->weights = (const uint16_t *)(const void *)(weights + (size_t)expert * stride_bytes);
+    g->list = list ? list + tile[1] : NULL;
+    g->n = n; g->k_padded = k_padded; g->ldx = ldx; g->top_k = top_k;
+    g->gated = list != NULL;
+    g->column = (int)(BLK % (size_t)column_tiles) * (g->gated ? VK_GROUP_COLUMNS / 2 : VK_GROUP_COLUMNS);
+    return rows > 0;
+}
+/* hidden bf16 [pairs, ldy] = silu(gate) * up of the token that list[row] = token * top_k + slot names; weights: n rows of gates over n of ups */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16_t *x, const char *weights, size_t stride_bytes, const int32_t *tiles,
+          const int32_t *start, const int32_t *list, int column_tiles, int n, int k_padded, int ldx, int ldy, int top_k) {
+    vk_group g;
+    float acc[4][4][4];
+    int first, lane = TID & 31, warp = TID >> 5;
+    if (!vk_group_tile(&g, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx, top_k)) return;
+    g.gated = 1; /* a constant for the compiler */
+    vk_group_sums(&g, acc);
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        if (row >= g.rows) continue;
+        VK_UNROLL for (int c = 0; c < 2; c++) {
+            int column = g.column + (warp >> 1) * 16 + c * 8 + (lane & 3) * 2;
+            const float *gate = acc[i / 2][c] + i % 2 * 2, *up = acc[i / 2][c + 2] + i % 2 * 2;
+            uint16_t *to = hidden + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
+            uint32_t two = vk_pack2(vk_silu(gate[0]) * up[0], vk_silu(gate[1]) * up[1]);
+            if (column + 1 < n) *(uint32_t *)(void *)to = two;
+            else if (column < n) *to = (uint16_t)two;
+        }
+    }
+}
+/* y f32 [pairs, ldy] = hidden times an expert's weights [n, k_padded] */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden, const char *weights, size_t stride_bytes, const int32_t *tiles,
+          const int32_t *start, int column_tiles, int n, int k_padded, int ldx, int ldy) {
+    vk_group g;
+    float acc[4][4][4];
+    int first, lane = TID & 31, warp = TID >> 5;
+    if (!vk_group_tile(&g, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded, ldx, 1)) return;
+    g.gated = 0;
+    g.list = NULL;
+    vk_group_sums(&g, acc);
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        if (row >= g.rows) continue;
+        VK_UNROLL for (int c = 0; c < 4; c++) {
+            int column = g.column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
+            float *to = y + (size_t)(first + row) * (size_t)ldy + (size_t)column, *sum = acc[i / 2][c] + i % 2 * 2;
+            if (column + 1 < n && !(ldy & 1)) *(float2 *)(void *)to = make_float2(sum[0], sum[1]);
+            else {
+                if (column < n) to[0] = sum[0];
+                if (column + 1 < n) to[1] = sum[1];
+            }
+        }
+    }
+}
+
+/* ====================================================================================================== cuda >>cuda
+ * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only `wait`, `fetch` and a `stage` whose buffer is still in flight wait. */
+enum {
+    VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
+    VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
+    VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
+    VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
+    VK_RECORDINGS = 512,            /* decode steps kept as graphs, the oldest makes room: a sweep visits its configurations in turn */
+    VK_FACTS = 64,                  /* kernels whose registers are remembered */
+    VK_CAPABILITY_MIN = 80,
+    VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
+};
+#define VK_TRY(call) vk_cuda_check(queue, call, #call, __LINE__)
+
+typedef struct vk_cublas {
+    void *library;
+    cublasHandle_t handle;
+    cublasStatus_t (*create)(cublasHandle_t *);
+    cublasStatus_t (*destroy)(cublasHandle_t);
+    cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
+    cublasStatus_t (*set_workspace)(cublasHandle_t, void *, size_t);
+    cublasStatus_t (*set_math_mode)(cublasHandle_t, cublasMath_t);
+    cublasStatus_t (*gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
+                           const void *, cudaDataType, int, const void *, void *, cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
+    cublasStatus_t (*gemm_strided)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
+                                   long long int, const void *, cudaDataType, int, long long int, const void *, void *, cudaDataType, int,
+                                   long long int, int, cublasComputeType_t, cublasGemmAlgo_t);
+} vk_cublas;
+/* a launch that is timed on its own: before and behind it, its kernel, and the mark that it follows */
+typedef struct vk_timer { cudaEvent_t event[2]; const void *kernel; int mark; } vk_timer;
+typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
+typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
+typedef struct vk_cuda {
+    vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
+    int device, wide;
+    cudaStream_t stream;
+    vk_cublas blas;
+    char *memory, *staging, *inbox;
+    int half;
+    cudaEvent_t sent[2]; /* the copy out of each staging half */
+    int in_flight[2];
+    int64_t marks, timers;
+    cudaEvent_t *mark;
+    cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
+    vk_timer *timer;      /* [timers] */
+    int last_mark;        /* slot of the newest one */
+    int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
+    vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
+    int32_t *tokens;      /* pinned [marks] */
+    void *scratch, *weights;
+    float *scores;
+    vk_recording recordings[VK_RECORDINGS];
+    int next_recording, no_recordings;
+} vk_cuda;
+static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
+
+/* ---- kernels that the CPU does not need: its GEMM and attention tiles do this on the way */
+
+/* epilogue that cuBLAS does not do: x f32 [rows, n], bias f32 [n] or NULL -> y as vk_epilogue says. One block a row. */
+KERNEL(k_finish_linear, void *y, const float *x, const float *bias, int n, int ldy, int epilogue, int wide) {
+    const float *xr = x + BLK * (size_t)n;
+    size_t o = BLK * (size_t)ldy;
+    EACH(i, n) {
+        float v = bias ? xr[i] + bias[i] : xr[i];
+        if (epilogue == VK_QUICKGELU) v = v / (1.0f + vk_exp(-1.702f * v));
+        if (epilogue == VK_ADD_F32) ((float *)y)[o + (size_t)i] += v;
+        else if (epilogue == VK_STORE_F32) ((float *)y)[o + (size_t)i] = v;
+        else vk_put(y, o + (size_t)i, v, wide);
+    }
+}
+/* attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys, 0 from there to `keys`. causal: row
+ * r of each head's `rows` sees live + r keys. A warp a row. */
+KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal, float scale, int wide) {
+    size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), o = row * (size_t)ld;
+    if (row < (size_t)count) {
+        int seen = causal ? live + (int)(row % (size_t)rows) : live;
+        float m = -INFINITY, sum = 0.0f;
+        for (int i = TID & 31; i < seen; i += 32) m = scores[o + (size_t)i] > m ? scores[o + (size_t)i] : m;
+        m = warp_max(m);
+        for (int i = TID & 31; i < seen; i += 32) sum += vk_exp((scores[o + (size_t)i] - m) * scale);
+        sum = warp_sum(sum);
+        for (int i = TID & 31; i < keys; i += 32)
+            vk_put(weights, o + (size_t)i, i < seen ? vk_exp((scores[o + (size_t)i] - m) * scale) / sum : 0.0f, wide);
+    }
 }
 /* ---- devices */
 static vp_result vk_cuda_fail(vp_error *error, cudaError_t status, const char *what) {
@@ -1452,6 +1605,8 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     vk_cuda_scratch(extent, at);
     VK_TRY(cudaFuncSetAttribute(k_attention_head64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(64)));
     VK_TRY(cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
+    VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->scratch = base + at[2];
@@ -1534,6 +1689,21 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
 static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
     for (int i = 0; i < count; i++)
         if (jobs[i].m > 0) vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
+}
+/* FLOPs are those of all pairs; which experts they hit only the device knows: weights are counted as if all were, or one for each pair */
+static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
+    const vk_linear *up = job->gate_up, *down = job->down;
+    int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts, tiles = pairs / VK_GROUP_ROWS + job->experts, h = up->n / 2;
+    int columns = (int)((h + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)), columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
+    vk_shape(queue, pairs, up->n, up->k, hit);
+    LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * (2 * (int64_t)up->n * up->k + 4 * h),
+                  2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * h) + 4 * pairs, (uint16_t *)job->hidden, (const uint16_t *)job->x,
+                  (const char *)up->weights, job->gate_up_stride, job->tiles, job->start, job->list, columns, (int)h, up->k_padded, job->ldx,
+                  down->k_padded, job->top_k);
+    vk_shape(queue, pairs, down->n, down->k, hit);
+    LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * 2 * (int64_t)down->n * down->k,
+                  2 * (hit * down->n * down->k + pairs * down->k) + 4 * pairs * down->n, job->y, (const uint16_t *)job->hidden,
+                  (const char *)down->weights, job->down_stride, job->tiles, job->start, columns_down, down->n, down->k_padded, down->k_padded, down->n);
 }
 /* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
@@ -2276,7 +2446,7 @@ extern "C" {
 extern const vk_backend vk_cuda_backend;
 const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
-    vk_cuda_telemetry, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+    vk_cuda_telemetry, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
 }
 #else /* !VK_CUDA */
@@ -3170,7 +3340,7 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
 }
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL
 };
 /* the GPU's table, when its object is linked too */
 #ifdef __GNUC__
@@ -3540,7 +3710,7 @@ typedef struct vk_buffers {
     float *x, *qkv, *logits, *cs, *decode_scratch;
     void *normed, *normed_wide, *q, *attended;                        /* normed_wide: f32, the router's input */
     void *key, *value;                                                /* in-type [blocks, max_sequence, d_model] */
-    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row;
+    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
     float *router_logits, *expert_weight, *gate_up, *expert_out;
     void *gathered, *expert_hidden;
     void *scratch; /* the backend's */
@@ -3568,6 +3738,8 @@ struct vp_engine {
     int64_t since_ns, logged;
 };
 
+/* experts of many tokens without the host */
+static int vk_has_tiles(const vp_engine *e) { return e->backend->experts && !e->wide; }
 static int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
@@ -3613,7 +3785,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
     int d = c->d_model, wide = e->wide;
-    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count;
+    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count, gathered = vk_has_tiles(e) ? 0 : pairs;
     size_t cache = (size_t)c->block_count * rows * (size_t)d + (size_t)VK_ROWS_MAX * (size_t)d;
     b->ids = (int32_t *)vk_take(arena, rows, 4);
     b->token = (int32_t *)vk_take(arena, 1, 4);
@@ -3636,8 +3808,9 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->expert_start = (int32_t *)vk_take(arena, experts + 1, 4);
     b->expert_list = (int32_t *)vk_take(arena, pairs, 4);
     b->slot_row = (int32_t *)vk_take(arena, pairs, 4);
-    b->gathered = vk_take_rows(arena, pairs, d, wide);
-    b->gate_up = (float *)vk_take(arena, pairs * 2 * (size_t)c->expert_dim, 4);
+    b->gathered = vk_take_rows(arena, gathered, d, wide);
+    b->gate_up = (float *)vk_take(arena, gathered * 2 * (size_t)c->expert_dim, 4);
+    if (vk_has_tiles(e)) b->expert_tiles = (int32_t *)vk_take(arena, 2 * (pairs / (size_t)e->backend->tile_rows + experts), 4);
     b->expert_hidden = vk_take_rows(arena, pairs, c->expert_dim, wide);
     b->expert_out = (float *)vk_take(arena, pairs * (size_t)d, 4);
 }
@@ -3759,6 +3932,25 @@ static void vk_connector(vp_engine *e, int first, int count) {
     to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
 }
 
+/* the same where nothing leaves the device */
+static void vk_moe_tiles(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
+    const vp_model_config *c = &e->config;
+    const vk_backend *to = e->backend;
+    vk_buffers *b = &e->buffers;
+    int d = c->d_model, second = c->expert_count > 1;
+    vk_experts_job job;
+    job.y = b->expert_out; job.hidden = b->expert_hidden; job.ldx = vk_padded(d);
+    job.x = (const char *)b->normed + (size_t)first * (size_t)job.ldx * (e->wide ? 4 : 2);
+    job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
+    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
+    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
+    job.start = b->expert_start; job.list = b->expert_list; job.tiles = b->expert_tiles;
+    job.pairs = rows * top_k; job.top_k = top_k; job.experts = c->expert_count;
+    to->kernels.moe_lists(e->queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_tiles, b->expert_index, c->expert_count,
+                          job.pairs, to->tile_rows);
+    to->experts(e->queue, &job);
+    to->kernels.combine(e->queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
+}
 /* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU the host waits here, once a block, for the
  * counts: cuBLAS takes its sizes from the host. */
 static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
@@ -3771,7 +3963,8 @@ static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, 
     const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
     /* what stays when the device has failed; when launches are only counted, each expert gets a token: no request has more launches */
     for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry;
-    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_index, c->expert_count, pairs);
+    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, NULL, b->expert_index, c->expert_count, pairs,
+                          1);
     to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
     to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
     for (int i = 0; i < c->expert_count; i++) {
@@ -3802,7 +3995,8 @@ static void vk_moe(vp_engine *e, int block, int first, int rows, int top_k) {
     e->backend->kernels.router(e->queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)e->config.expert_count, rows,
                                e->config.expert_count, top_k);
     vk_at(e->queue, VP_PART_EXPERTS, block);
-    vk_moe_tokens(e, k, first, rows, top_k);
+    if (vk_has_tiles(e)) vk_moe_tiles(e, k, first, rows, top_k);
+    else vk_moe_tokens(e, k, first, rows, top_k);
 }
 
 /* one transformer block over one token, as vk_block_forward; everything is decided on the device */
@@ -4100,8 +4294,6 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     e->wide = options->weights == VP_WEIGHTS_FP32;
     e->max_sequence = options->max_sequence;
     e->max_views = options->max_views;
-    e->moe_rows = (int)vk_max(16384, (size_t)c->expert_count);
-    if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
     for (int l = 0; l < c->vit_layer_count; l++) e->vit_layer_at[l] = c->vit_layers[l] < 0 ? c->vit_block_count + c->vit_layers[l] : c->vit_layers[l];
     memset(&setup, 0, sizeof setup);
     setup.threads = options->threads; setup.wide = e->wide;
@@ -4117,6 +4309,9 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     if (result == VP_OK) {
         e->backend->describe(e->queue, e->device, sizeof e->device);
         e->view_batch = e->max_views < e->backend->view_batch ? e->max_views : e->backend->view_batch;
+        /* on tiles a row needs less, and experts' weights are read once for all rows */
+        e->moe_rows = (int)vk_max(vk_has_tiles(e) ? 32768 : 16384, (size_t)c->expert_count);
+        if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
         result = vk_allocate(e, packed, error);
     }
     if (result == VP_OK && !packed) {
