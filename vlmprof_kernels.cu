@@ -41,6 +41,17 @@ enum {
 #define VK_CUDA 1
 #endif
 
+/* NVTX, of which a tool like Nsight Systems takes ranges: a header of the CUDA Toolkit without a library. A build without nvcc asks for it:
+ * -DVLMPROF_NVTX -isystem <toolkit>/include. */
+#if defined(__CUDACC__) && defined(__has_include)
+#if __has_include(<nvtx3/nvToolsExt.h>) && !defined(VLMPROF_NVTX)
+#define VLMPROF_NVTX 1
+#endif
+#endif
+#ifdef VLMPROF_NVTX
+#include <nvtx3/nvToolsExt.h>
+#endif
+
 /* ================================================================================================ targets >>targets
  * name                 GPU                                   CPU
  * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>     static function / OpenMP loop over blocks. `flops` and `bytes`, what the
@@ -69,9 +80,10 @@ typedef struct vk_next {
     uint32_t grid, threads, shared_bytes;   /* shared_bytes: given at the launch */
     const void *kernel;                     /* GPU: what the driver knows the registers of */
 } vk_next;
+typedef struct vk_spans { vp_span *span; int64_t capacity, count; } vk_spans;
 typedef struct vk_queue {
     vk_work work;         /* of everything sent so far */
-    int dry;              /* count only: a recorded step is about to be replayed */
+    int dry;              /* count only, and log without times: a recorded step is about to be replayed */
     int threads;          /* CPU */
     void *stream;         /* GPU: cudaStream_t */
     int error, line;      /* GPU: the first CUDA or cuBLAS status that was not success; it sticks, and nothing more is sent */
@@ -83,6 +95,7 @@ typedef struct vk_queue {
     int64_t log_capacity, log_count;
     int32_t step, part, block; /* what the records belong to */
     vk_next next;
+    vk_spans *spans;      /* CPU: what each thread does in parallel loops, beside the log; else NULL */
 } vk_queue;
 /* the shape of the next operation as vp_launch has it, outermost first; 0 from where there is no dimension */
 static void vk_shape(vk_queue *queue, int64_t a, int64_t b, int64_t c, int64_t d) {
@@ -127,20 +140,19 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     launch->shared_bytes = next->shared_bytes;
     launch->flops = (uint64_t)flops;
     launch->bytes = (uint64_t)bytes;
-    vk_stamp_launch(queue, index, 0);
+    if (!queue->dry) vk_stamp_launch(queue, index, 0);
 }
 /* Each operation goes between these two: counts it, and says whether it is to be sent; .. */
 #define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, __LINE__)
 static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, int line) {
-    int send = !queue->error && !queue->dry;
     if (!queue->error) {
         queue->work.launches++;
         queue->work.flops += flops;
         queue->work.bytes += bytes;
+        if (queue->log) vk_log_begin(queue, name, flops, bytes, line);
     }
-    if (send && queue->log) vk_log_begin(queue, name, flops, bytes, line);
     memset(&queue->next, 0, sizeof queue->next);
-    return send;
+    return !queue->error && !queue->dry;
 }
 /* .. after it was sent */
 static void vk_end(vk_queue *queue) {
@@ -324,10 +336,37 @@ FN uint32_t vk_pack2(float low, float high) {
         (void)vk_effort; \
         vk_grid(queue, NULL, vk_blocks, 1, 0); \
         if (!vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) break; \
-        VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
-        for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
+        VK_PRAGMA(omp parallel num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
+        { \
+            int64_t vk_since = vk_span_begin(queue); \
+            VK_PRAGMA(omp for schedule(static) nowait) \
+            for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
+            vk_span_end(queue, vk_since); \
+        } \
         vk_end(queue); \
     } while (0)
+/* what each thread of a parallel loop does goes between these two: a span of the launch that is open, where spans are wanted. A loop that one thread
+ * runs alone has none: its launch says all. */
+static int64_t vk_span_begin(const vk_queue *queue) { return queue->spans ? vp_clock_ns() : 0; }
+static void vk_span_end(const vk_queue *queue, int64_t since) {
+#ifdef _OPENMP
+    vk_spans *spans = queue->spans;
+    int64_t index;
+    vp_span *span;
+    if (!spans || !omp_in_parallel()) return;
+    VK_PRAGMA(omp atomic capture)
+    index = spans->count++;
+    if (index >= spans->capacity) return;
+    span = &spans->span[index];
+    span->launch = queue->log_count - 1;
+    span->thread = omp_get_thread_num();
+    span->begin_ns = since;
+    span->ns = vp_clock_ns() - since;
+#else
+    (void)queue;
+    (void)since;
+#endif
+}
 #define FN static inline
 #define BLK vk_block
 #define TID 0
@@ -666,6 +705,16 @@ KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
 }
 
+/* the sum of each block's `count` floats of x, for nothing but to read them: four streams, so that many loads are under way */
+KERNEL(k_read, float *y, const float *x, int count) {
+    const float *a = x + BLK * (size_t)count;
+    int quarter = count / 4;
+    float s = 0.0f;
+    EACH_SUM(i, quarter, s) s += (a[i] + a[i + quarter]) + (a[i + 2 * quarter] + a[i + 3 * quarter]);
+    s = block_sum(s);
+    if (TID == 0) y[BLK] = s;
+}
+
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target. Pointers are the target's. FLOPs count additions, multiplications, divisions
  * and exponentials as one each; bytes count every operand read or written once. */
@@ -693,6 +742,7 @@ typedef struct vk_kernels {
     void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d);
     void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
     void (*advance)(vk_queue *queue, int32_t *position, int by);
+    void (*read)(vk_queue *queue, float *y, const float *x, int blocks, int count); /* count: a multiple of 4 */
 } vk_kernels;
 
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
@@ -793,9 +843,13 @@ static void l_advance(vk_queue *queue, int32_t *position, int by) {
     vk_shape(queue, 1, 1, 0, 0);
     LAUNCH(k_advance, 1, 32, 1, 8, position, by);
 }
+static void l_read(vk_queue *queue, float *y, const float *x, int blocks, int count) {
+    vk_shape(queue, blocks, count, 0, 0);
+    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), y, x, count);
+}
 
 #define VK_KERNEL_TABLE { l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, l_scatter_add, \
-    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance }
+    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance, l_read }
 
 /* ================================================================================================ backend >>backend
  * What the engine asks of a backend. Pointers named y, x, to, from are the backend's memory unless it says host. Sending never waits; what fails
@@ -907,6 +961,9 @@ typedef struct vk_backend {
     int (*reserve_log)(vk_queue *queue, int64_t count);                                /* stamps of so many launches; 0: no memory, or it failed */
     void (*read_log)(vk_queue *queue);                                                 /* times into queue->log; mark 0 began the request */
     void (*recover)(vk_queue *queue);                                                  /* forgets the error where the device can go on; waits */
+    uint64_t (*pinned_bytes)(vk_queue *queue);                                         /* of the host's memory that the device reaches */
+    void *(*borrow)(vk_queue *queue, size_t bytes);                                    /* for a measurement, filled with 0x3c; NULL: no room */
+    void (*give_back)(vk_queue *queue, void *memory, size_t bytes);                    /* waits */
     /* only where the table says so, else NULL */
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
@@ -924,7 +981,23 @@ typedef struct vk_backend {
 #define VK_BACKEND_FUNCTIONS(own) \
     own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, own##_use, own##_enter, own##_stage, \
     own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, own##_attention, own##_mark, own##_wait, own##_between, own##_token, \
-    own##_reserve_log, own##_read_log, own##_recover
+    own##_reserve_log, own##_read_log, own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back
+
+/* ranges of the host for a tool that is attached; each object that was built with NVTX has them */
+#ifdef VLMPROF_NVTX
+static void vk_nvtx_push(void *user, const char *name) {
+    (void)user;
+    nvtxRangePushA(name);
+}
+static void vk_nvtx_pop(void *user) {
+    (void)user;
+    nvtxRangePop();
+}
+static const vp_range_hooks vk_nvtx_hooks = { vk_nvtx_push, vk_nvtx_pop, NULL };
+static const vp_range_hooks *vk_range_hooks(void) { return &vk_nvtx_hooks; }
+#else
+static const vp_range_hooks *vk_range_hooks(void) { return NULL; }
+#endif
 
 static void vk_no_telemetry(vp_telemetry *t) {
     t->sm_clock_mhz = t->sm_clock_max_mhz = t->memory_clock_mhz = t->memory_clock_max_mhz = (double)NAN;
@@ -1849,6 +1922,19 @@ static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     if (at < VK_FACTS) cuda->facts[at] = facts;
     return facts;
 }
+/* The host's clock and the device's drift apart by some us a second. Where launches would appear after their kernels, they and all behind them move
+ * back, those between two marks together: by what the drift is at least. */
+static void vk_cuda_align_host(vk_queue *queue) {
+    const vk_timer *timer = vk_cuda_of(queue)->timer;
+    int64_t drift = 0;
+    for (int64_t first = 0, end; first < queue->log_count; first = end) {
+        for (end = first; end < queue->log_count && timer[end].mark == timer[first].mark; end++) {
+            int64_t late = queue->log[end].host_begin_ns - queue->log[end].begin_ns;
+            if (late > drift) drift = late;
+        }
+        for (int64_t i = first; i < end; i++) queue->log[i].host_begin_ns -= drift;
+    }
+}
 /* Events tell float milliseconds: the time of a launch is taken from the mark before it, of its stage or its decode step, so that resolution does
  * not fade with the length of a request and a stage's launches never leave it by rounding. */
 static void vk_cuda_read_log(vk_queue *queue) {
@@ -1867,6 +1953,7 @@ static void vk_cuda_read_log(vk_queue *queue) {
         launch->registers = vk_cuda_facts(cuda, timer->kernel).registers;
         launch->shared_bytes += vk_cuda_facts(cuda, timer->kernel).shared_bytes;
     }
+    vk_cuda_align_host(queue);
 }
 /* What a failed call left behind is waited for. Errors that a device does not recover from come back from every call, this one too. */
 static void vk_cuda_recover(vk_queue *queue) {
@@ -1874,6 +1961,25 @@ static void vk_cuda_recover(vk_queue *queue) {
     if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) { cudaGetLastError(); return; }
     queue->error = 0;
     cuda->in_flight[0] = cuda->in_flight[1] = 0;
+}
+
+/* ---- memory beside the arena */
+static uint64_t vk_cuda_pinned_bytes(vk_queue *queue) {
+    return 2 * (uint64_t)VK_STAGE_BYTES + VK_INBOX_BYTES + (uint64_t)vk_cuda_of(queue)->marks * sizeof(int32_t);
+}
+static void *vk_cuda_borrow(vk_queue *queue, size_t bytes) {
+    void *memory = NULL;
+    cudaError_t status = cudaMalloc(&memory, bytes);
+    if (status == cudaErrorMemoryAllocation) { cudaGetLastError(); return NULL; } /* the caller tells it */
+    if (!vk_cuda_check(queue, status, "cudaMalloc", __LINE__)) return NULL;
+    VK_TRY(cudaMemsetAsync(memory, 0x3c, bytes, vk_cuda_of(queue)->stream));
+    return memory;
+}
+static void vk_cuda_give_back(vk_queue *queue, void *memory, size_t bytes) {
+    (void)bytes;
+    if (!memory) return;
+    cudaStreamSynchronize(vk_cuda_of(queue)->stream);
+    VK_TRY(cudaFree(memory));
 }
 
 /* ---- recorded steps. Recording is a help, not a need: where it fails, steps are sent kernel by kernel from then on. */
@@ -2448,6 +2554,8 @@ const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
     vk_cuda_telemetry, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
+extern const vp_range_hooks *vk_cuda_range_hooks(void);
+const vp_range_hooks *vk_cuda_range_hooks(void) { return vk_range_hooks(); }
 }
 #else /* !VK_CUDA */
 
@@ -2940,14 +3048,16 @@ static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
     VK_PRAGMA(omp parallel num_threads(cpu->queue.threads) if (total > 1 && products > VK_PARALLEL_PRODUCTS))
     {
         int j = 0;
+        int64_t since = vk_span_begin(&cpu->queue);
         if (cpu->begin) cpu->begin();
-        VK_PRAGMA(omp for schedule(dynamic))
+        VK_PRAGMA(omp for schedule(dynamic) nowait)
         for (int64_t task = 0; task < total; task++) {
             while (task < first_task[j]) j--;
             while (task >= first_task[j + 1]) j++;
             vk_gemm_task(cpu, &jobs[j], task - first_task[j], epilogue, stream);
         }
         if (cpu->end) cpu->end();
+        vk_span_end(&cpu->queue, since);
     }
 }
 static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
@@ -3032,12 +3142,14 @@ static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
 #ifdef _OPENMP
         thread = omp_get_thread_num();
 #endif
+        int64_t since = vk_span_begin(&cpu->queue);
         if (cpu->begin) cpu->begin();
         VK_PRAGMA(omp for schedule(static))
         for (int head = 0; head < job->heads; head++) vk_attention_pack(cpu, job, head);
-        VK_PRAGMA(omp for schedule(dynamic))
+        VK_PRAGMA(omp for schedule(dynamic) nowait)
         for (int task = 0; task < tasks; task++) vk_attention_task(cpu, job, task / blocks, task % blocks * VK_ROWS_MAX, thread);
         if (cpu->end) cpu->end();
+        vk_span_end(&cpu->queue, since);
     }
 }
 
@@ -3260,8 +3372,21 @@ static void vk_cpu_read_log(vk_queue *queue) {
         queue->log[i].host_begin_ns = queue->log[i].begin_ns -= vk_cpu_of(queue)->marks[0];
         queue->log[i].host_ns = queue->log[i].ns;
     }
+    for (int64_t i = 0; queue->spans && i < queue->spans->count && i < queue->spans->capacity; i++)
+        queue->spans->span[i].begin_ns -= vk_cpu_of(queue)->marks[0];
 }
 static void vk_cpu_recover(vk_queue *queue) { (void)queue; }
+static uint64_t vk_cpu_pinned_bytes(vk_queue *queue) { (void)queue; return 0; }
+static void *vk_cpu_borrow(vk_queue *queue, size_t bytes) {
+    char *memory = (char *)vk_reserve(bytes);
+    (void)queue;
+    if (!memory) return NULL;
+    VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads))
+    for (int64_t piece = 0; piece < (int64_t)(bytes >> 20); piece++) memset(memory + ((size_t)piece << 20), 0x3c, (size_t)1 << 20);
+    memset(memory + (bytes >> 20 << 20), 0x3c, bytes & 0xfffff);
+    return memory;
+}
+static void vk_cpu_give_back(vk_queue *queue, void *memory, size_t bytes) { (void)queue; vk_release(memory, bytes); }
 
 /* ---- telemetry. Files lie under `root`: "", but in tests. A number that cannot be read is not known; cores may be switched off. */
 static int vk_read_number(const char *path, double *out) {
@@ -3346,8 +3471,14 @@ static const vk_backend vk_cpu_backend = {
 #ifdef __GNUC__
 extern const vk_backend vk_cuda_backend __attribute__((weak));
 static const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
+extern const vp_range_hooks *vk_cuda_range_hooks(void) __attribute__((weak));
+VP_API const vp_range_hooks *vp_engine_range_hooks(void) {
+    const vp_range_hooks *hooks = vk_cuda_range_hooks ? vk_cuda_range_hooks() : NULL;
+    return hooks ? hooks : vk_range_hooks();
+}
 #else
 static const vk_backend *vk_gpu_code(void) { return NULL; }
+VP_API const vp_range_hooks *vp_engine_range_hooks(void) { return vk_range_hooks(); }
 #endif
 
 /* =============================================================================================== weights >>weights */
@@ -3728,9 +3859,13 @@ struct vp_engine {
     /* host side of a grouped product */
     vk_gemm_job *jobs;
     int32_t *counts;
+    vk_spans spans;
     vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
     int64_t log_capacity;
-    size_t weights_bytes, memory_bytes;
+    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
+    int weights_mapped; /* they lie in a file, and are not in the allocation */
+    const void *weights;
+    vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the request that runs */
     const float *pixels, *masks;
@@ -3796,8 +3931,10 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->qkv = (float *)vk_take(arena, rows * 3 * (size_t)d, 4);
     b->q = vk_take_rows(arena, rows, d, wide);
     b->attended = vk_take_rows(arena, rows, d, wide);
+    e->cache_bytes = arena->used;
     b->key = vk_take(arena, cache, wide ? 4 : 2);
     b->value = vk_take(arena, cache, wide ? 4 : 2);
+    e->cache_bytes = arena->used - e->cache_bytes;
     b->cs = (float *)vk_take(arena, rows * (size_t)c->head_dim, 4);
     b->decode_scratch = (float *)vk_take(arena, vk_decode_floats(d, c->head_count, e->max_sequence), 4);
     b->logits = (float *)vk_take(arena, (size_t)c->embedding_size, 4);
@@ -3816,8 +3953,11 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
 }
 static void vk_layout_buffers(vk_arena *arena, vp_engine *e) {
     vk_layout_vision_buffers(arena, e);
+    e->vision_bytes = arena->used;
     vk_layout_language_buffers(arena, e);
+    e->scratch_bytes = arena->used;
     e->buffers.scratch = vk_take(arena, e->backend->scratch_bytes(e->queue, &e->extent), 1);
+    e->scratch_bytes = arena->used - e->scratch_bytes;
 }
 static void vk_fill_extent(vp_engine *e) {
     const vp_model_config *c = &e->config;
@@ -3961,10 +4101,9 @@ static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, 
     int d = c->d_model, ld = vk_padded(d), h = c->expert_dim, ldh = vk_padded(h), pairs = rows * top_k;
     size_t element = e->wide ? 4 : 2, start = 0;
     const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
-    /* what stays when the device has failed; when launches are only counted, each expert gets a token: no request has more launches */
-    for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry;
-    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, NULL, b->expert_index, c->expert_count, pairs,
-                          1);
+    /* what stays when the device has failed; when launches are only counted, experts share the rows evenly: no request has more launches */
+    for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry ? pairs / c->expert_count + (i < pairs % c->expert_count) : 0;
+    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, NULL, b->expert_index, c->expert_count, pairs, 1);
     to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
     to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
     for (int i = 0; i < c->expert_count; i++) {
@@ -4265,6 +4404,8 @@ static vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *er
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     if (!packed) buffers.base = weights.base + weights.used;
+    e->weights = weights.base;
+    e->weights_mapped = packed != NULL;
     weights.used = buffers.used = 0;
     vk_layout_model(&weights, &e->model, &e->config, e->wide);
     vk_layout_buffers(&buffers, e);
@@ -4360,6 +4501,99 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
     vk_recover(engine);
     return queue->error ? -1 : (took[ROUNDS / 2] + STAMPS / 2) / STAMPS;
 }
+/* ---- what it takes and what the device can */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {
+    const vp_engine *e = engine;
+    int host = e->backend->host_memory;
+    uint64_t element = e->wide ? 4 : 2, beside = e->weights_bytes + e->cache_bytes + e->vision_bytes + e->scratch_bytes;
+    vp_memory_block blocks[7];
+    int32_t count = 0;
+    memset(blocks, 0, sizeof blocks);
+    blocks[count].name = e->weights_mapped ? "weights, mapped file" : "weights"; blocks[count++].bytes = e->weights_bytes;
+    blocks[count].bytes_a_position = 2 * element * (uint64_t)e->config.d_model * (uint64_t)e->config.block_count;
+    blocks[count].name = "KV cache"; blocks[count++].bytes = e->cache_bytes;
+    blocks[count].name = "vision buffers"; blocks[count++].bytes = e->vision_bytes;
+    blocks[count].name = "language buffers"; blocks[count++].bytes = e->memory_bytes - beside;
+    blocks[count].name = "scratch"; blocks[count++].bytes = e->scratch_bytes;
+    for (int32_t i = 0; i < count; i++) blocks[i].on_device = !host;
+    blocks[count].name = "pinned host memory"; blocks[count].bytes = e->backend->pinned_bytes(e->queue);
+    count += blocks[count].bytes > 0;
+    blocks[count].name = "launch records"; blocks[count].bytes = (uint64_t)e->log_capacity * sizeof(vp_launch);
+    count += blocks[count].bytes > 0;
+    if (index < 0 || index >= count) return 0;
+    *out = blocks[index];
+    return 1;
+}
+enum {
+    VK_CEILING_BYTES = 256 << 20, /* borrowed */
+    VK_CEILING_READ_MAX = 1 << 30, VK_CEILING_PIECE = 1 << 14, /* bytes read at most; floats a block reads */
+    VK_CEILING_PRODUCT_MIN = 256, VK_CEILING_PRODUCT_MAX = 4096,
+    VK_CEILING_ROUNDS = 4, VK_CEILING_NS = 100000000
+};
+/* ns on the device of what was sent since mark 0 */
+static int64_t vk_ceiling_end(vp_engine *e) {
+    e->backend->mark(e->queue, 1, NULL);
+    if (e->backend->wait(e->queue, 1, NULL) != VP_OK) return 0;
+    return e->backend->between(e->queue, 0, 1);
+}
+/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. */
+static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
+    int from_weights = e->weights_bytes > VK_CEILING_BYTES;
+    const float *x = from_weights ? (const float *)e->weights : (const float *)(void *)memory;
+    size_t piece = sizeof(float) * VK_CEILING_PIECE, most = from_weights ? e->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
+    int blocks = (int)((most < (size_t)VK_CEILING_READ_MAX ? most : (size_t)VK_CEILING_READ_MAX) / piece);
+    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
+    int64_t start = vp_clock_ns();
+    out->read_bytes = (uint64_t)blocks * piece;
+    for (int round = 0; round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS); round++) {
+        int64_t ns;
+        e->backend->mark(e->queue, 0, NULL);
+        e->backend->kernels.read(e->queue, sums, x, blocks, VK_CEILING_PIECE);
+        ns = vk_ceiling_end(e);
+        if (ns > 0 && (double)out->read_bytes * 1e9 / (double)ns > out->bytes_per_s) out->bytes_per_s = (double)out->read_bytes * 1e9 / (double)ns;
+    }
+}
+/* Products of n x n matrices, n doubled until one takes long: the best of all. */
+static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
+    int64_t start = vp_clock_ns();
+    for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && vp_clock_ns() - start < VK_CEILING_NS / 2; n *= 2) {
+        size_t bytes = (size_t)n * (size_t)n * (e->wide ? 4 : 2);
+        vk_linear w;
+        memset(&w, 0, sizeof w);
+        w.weights = memory; w.n = w.k = w.k_padded = n; w.wide = e->wide;
+        for (int round = 0; round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS; round++) {
+            double flops = 2.0 * n * n * n;
+            int64_t ns;
+            e->backend->mark(e->queue, 0, NULL);
+            e->backend->linear(e->queue, memory + 2 * bytes, n, memory + bytes, n, n, &w, VK_STORE);
+            ns = vk_ceiling_end(e);
+            if (ns > 0 && flops * 1e9 / (double)ns > out->flops_per_s) { out->flops_per_s = flops * 1e9 / (double)ns; out->product_size = n; }
+        }
+    }
+}
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error) {
+    vp_ceilings measured;
+    char *memory, text[120];
+    vp_result result = VP_OK;
+    memset(&measured, 0, sizeof measured);
+    if (engine->ceilings.bytes_per_s > 0.0) { *out = engine->ceilings; return VP_OK; }
+    engine->backend->enter(engine->queue);
+    engine->queue->timing = VP_TIMING_STAGE;
+    memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);
+    if (!memory && !engine->queue->error) {
+        snprintf(text, sizeof text, "measuring what the device can takes %d MiB for a moment", VK_CEILING_BYTES >> 20);
+        return vp_fail(error, VP_ERR_MEMORY, -1, "ceilings", text);
+    }
+    if (memory && !engine->queue->error) vk_measure_read(engine, memory, &measured);
+    if (memory && !engine->queue->error) vk_measure_product(engine, memory, &measured);
+    engine->backend->give_back(engine->queue, memory, VK_CEILING_BYTES);
+    if (engine->queue->error) result = engine->backend->wait(engine->queue, 0, error);
+    vk_recover(engine);
+    if (result == VP_OK && !(measured.bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
+        result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock told no time");
+    if (result == VP_OK) *out = engine->ceilings = measured;
+    return result;
+}
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;
     if (engine->queue) engine->backend->close(engine->queue);
@@ -4403,27 +4637,39 @@ static vp_result vk_check_request(const vp_engine *e, const vp_request *r, vp_er
         return vp_fail(error, VP_ERR_RANGE, -1, "timing", "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
     if (r->launch_capacity < 0 || (r->launch_capacity && !r->launches))
         return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
+    if (r->span_capacity < 0 || (r->span_capacity && !r->spans))
+        return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
     return VP_OK;
+}
+/* A dump is no work of the model: it is neither counted nor timed. */
+static void vk_dump_fetch(vp_engine *e, void *host, const void *from, size_t bytes) {
+    vk_queue *queue = e->queue;
+    vk_work before = queue->work;
+    vp_launch *log = queue->log;
+    queue->log = NULL;
+    e->backend->fetch(queue, host, from, bytes);
+    queue->log = log;
+    queue->work = before;
 }
 static void vk_dump_vision(vp_engine *e, const vp_request *r) {
     const vp_model_config *c = &e->config;
     size_t w = (size_t)c->vit_width, layers = (size_t)c->vit_layer_count, patches = (size_t)c->vit_positions - 1, views = (size_t)e->max_views,
            windows = (size_t)vp_geometry_tokens_per_crop(&c->geometry);
     if (r->dump->image_features)
-        e->backend->fetch(e->queue, r->dump->image_features, e->buffers.image_features,
-                          (size_t)r->views * windows * (size_t)c->d_model * sizeof(float));
+        vk_dump_fetch(e, r->dump->image_features, e->buffers.image_features,
+                      (size_t)r->views * windows * (size_t)c->d_model * sizeof(float));
     if (!r->dump->vit_features) return;
     for (size_t v = 0; v < (size_t)r->views; v++)
         for (size_t l = 0; l < layers; l++)
             for (size_t p = 0; p < patches; p++)
-                e->backend->fetch(e->queue, r->dump->vit_features + ((v * patches + p) * layers + l) * w,
-                                  e->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * w, w * sizeof(float));
+                vk_dump_fetch(e, r->dump->vit_features + ((v * patches + p) * layers + l) * w,
+                              e->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * w, w * sizeof(float));
 }
 static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
     size_t d = (size_t)e->config.d_model, rows = (size_t)r->input_count;
     float *out = r->dump->block_mean ? r->dump->block_mean + (size_t)slot * d : NULL;
     if (r->dump->block_last)
-        e->backend->fetch(e->queue, r->dump->block_last + (size_t)slot * d, e->buffers.x + (rows - 1) * d, d * sizeof(float));
+        vk_dump_fetch(e, r->dump->block_last + (size_t)slot * d, e->buffers.x + (rows - 1) * d, d * sizeof(float));
     if (!out) return;
     enum { COLUMNS = 256 }; /* a strip at a time: a dump needs no memory of its own */
     for (size_t from = 0; from < d; from += COLUMNS) {
@@ -4431,7 +4677,7 @@ static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
         double sum[COLUMNS] = { 0.0 };
         float row[COLUMNS] = { 0.0f };
         for (size_t r2 = 0; r2 < rows; r2++) {
-            e->backend->fetch(e->queue, row, e->buffers.x + r2 * d + from, count * sizeof(float));
+            vk_dump_fetch(e, row, e->buffers.x + r2 * d + from, count * sizeof(float));
             for (size_t i = 0; i < count; i++) sum[i] += (double)row[i];
         }
         for (size_t i = 0; i < count; i++) out[from + i] = (float)(sum[i] / (double)rows);
@@ -4541,7 +4787,7 @@ static vp_result vk_decode(vp_engine *e, const vp_request *r, vp_reply *reply, v
         reply->tokens[i] = to->token(e->queue, vk_token_mark(i));
         reply->token_count = i + 1;
         if (i) reply->step_ns[i - 1] = r->timing == VP_TIMING_OFF ? 0 : to->between(e->queue, vk_token_mark(i - 1), vk_token_mark(i));
-        if (r->dump && r->dump->logits) to->fetch(e->queue, r->dump->logits + (size_t)i * logits, e->buffers.logits, logits * sizeof(float));
+        if (r->dump && r->dump->logits) vk_dump_fetch(e, r->dump->logits + (size_t)i * logits, e->buffers.logits, logits * sizeof(float));
         if (reply->tokens[i] < 0) return vk_not_numbers(error);
         if (i + 1 == r->max_new_tokens || (!r->ignore_eos && reply->tokens[i] == r->eos_id)) break;
         if (!ahead) vk_decode_step(e, r, i + 1);
@@ -4552,7 +4798,8 @@ static vp_result vk_decode(vp_engine *e, const vp_request *r, vp_reply *reply, v
 /* the device's times, when all marks up to the last token's were reached */
 static void vk_read_times(vp_engine *e, vp_reply *reply) {
     vp_stage_times *times = &reply->times;
-    int last = 0, final = vk_token_mark(reply->token_count - 1), timed = e->queue->timing != VP_TIMING_OFF;
+    int last = 0, timed = e->queue->timing != VP_TIMING_OFF;
+    int64_t at = 0;
     times->ran[VP_STAGE_DECODE] = reply->token_count > 1;
     if (times->ran[VP_STAGE_DECODE]) {
         times->launches[VP_STAGE_DECODE] = e->queue->work.launches - e->counted.launches;
@@ -4563,11 +4810,13 @@ static void vk_read_times(vp_engine *e, vp_reply *reply) {
     }
     times->stamps = e->queue->stamps;
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++) {
+        times->begin_ns[stage] = at;
         if (!times->ran[stage]) continue;
-        times->device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
+        at += times->device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
         last = stage + 1;
     }
-    if (timed && times->ran[VP_STAGE_DECODE]) times->device_ns[VP_STAGE_DECODE] = e->backend->between(e->queue, last, final);
+    times->begin_ns[VP_STAGE_DECODE] = at;
+    for (int32_t i = 0; timed && i + 1 < reply->token_count; i++) times->device_ns[VP_STAGE_DECODE] += reply->step_ns[i];
 }
 /* VP_TIMING_KERNEL: room for every launch that this request can make, found by a run that counts and sends nothing */
 static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
@@ -4580,7 +4829,7 @@ static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply,
     vk_prefill(e, r, reply); /* leaves the reply alone: no stage ends in a dry run */
     prefill = queue->work.launches - before.launches;
     vk_step(e, r, r->input_count);
-    most = prefill + (queue->work.launches - before.launches - prefill) * (r->max_new_tokens - 1) + r->max_new_tokens; /* dumps of logits */
+    most = prefill + (queue->work.launches - before.launches - prefill) * (r->max_new_tokens - 1);
     queue->dry = 0;
     queue->work = before;
     if (most > e->log_capacity) {
@@ -4594,6 +4843,10 @@ static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply,
     }
     queue->log = e->log;
     queue->log_capacity = most;
+    e->spans.span = r->spans;
+    e->spans.capacity = r->span_capacity;
+    e->spans.count = 0;
+    queue->spans = r->spans ? &e->spans : NULL;
     return VP_OK;
 }
 static void vk_read_log(vp_engine *e, const vp_request *r, vp_reply *reply) {
@@ -4601,15 +4854,19 @@ static void vk_read_log(vp_engine *e, const vp_request *r, vp_reply *reply) {
     int64_t copied = queue->log_count < r->launch_capacity ? queue->log_count : r->launch_capacity;
     if (queue->log_count > queue->log_capacity) return; /* cannot be; has_kernels would say it */
     e->backend->read_log(queue);
-    for (int64_t i = 0; i < queue->log_count; i++) reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
+    for (int64_t i = 0; i < queue->log_count; i++) {
+        reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
+        reply->times.part_ns[queue->log[i].stage][queue->log[i].part] += queue->log[i].ns;
+    }
     reply->times.has_kernels = 1;
     reply->launch_count = queue->log_count;
+    reply->span_count = e->spans.count;
     if (copied) memcpy(r->launches, queue->log, (size_t)copied * sizeof *r->launches);
 }
 static vp_result vk_run(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
     vp_result result;
     memset(&reply->times, 0, sizeof reply->times);
-    reply->launch_count = 0;
+    reply->launch_count = reply->span_count = 0;
     e->queue->timing = r->timing;
     e->queue->stamps = e->queue->log_count = e->logged = 0;
     e->queue->step = 0;
@@ -4632,6 +4889,7 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
     if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, reply, error);
     if (result == VP_OK) result = vk_run(engine, request, reply, error);
     engine->queue->log = NULL;
+    engine->queue->spans = NULL;
     vk_recover(engine);
     return result;
 }

@@ -22,7 +22,8 @@
  *
  * The virtual clock. Kernel 3 us + 2 ns a block; GEMM 3 us + its FLOPs at 100 TFLOP/s; copies between host and device 2 us + bytes at 25 GB/s;
  * device copies and memsets 2 us + bytes at 1 TB/s; events nothing. A stream's operations follow each other; an operation starts no earlier
- * than what the host had waited for when it queued it. So an interval between two events is the same for every seed.
+ * than what the host had waited for when it queued it. So an interval between two events is the same for every seed. The host's own work takes
+ * no time, but reading VK_HOST_CLOCK takes 400 ns.
  *
  * Environment, read at first use and by cuda_on_cpu_reset:
  *   CUDA_ON_CPU_SEED=N          schedule of threads and streams (default 1)
@@ -37,6 +38,7 @@
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
  *   CUDA_ON_CPU_CAPABILITY=9.0  below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
+ *   CUDA_ON_CPU_HOST_FAST=PPM   how much faster than the device's clock the host's runs (default 0)
  *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function
  *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
  *   CUDA_ON_CPU_THROTTLE=BITS   the throttle reasons that NVML tells (default 0)
@@ -237,7 +239,7 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { uint64_t seed, memory; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
+struct Settings { uint64_t seed, memory, host_fast; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -303,7 +305,7 @@ struct State {
     std::set<cublasContext *> handles;
     std::set<std::shared_ptr<Capture>> captures;
     std::map<const void *, int> dynamic_shared_limit;
-    uint64_t order = 0, host_ns = 0, host_reads = 0, host_reads_at = 0;
+    uint64_t order = 0, host_ns = 0;
     size_t pending = 0;
     std::string dl_error;
     bool dl_error_set = false;
@@ -351,6 +353,7 @@ inline bool set(const char *name, const char *value) {
     if (n == "SEED") s.seed = value ? strtoull(value, nullptr, 10) : 1;
     else if (n == "DEVICES") s.devices = value ? atoi(value) : 1;
     else if (n == "DRIVER") s.driver = value ? atoi(value) : CUDART_VERSION;
+    else if (n == "HOST_FAST") s.host_fast = value ? strtoull(value, nullptr, 10) : 0;
     else if (n == "MEMORY") s.memory = value ? strtoull(value, nullptr, 10) : (uint64_t)16 << 30;
     else if (n == "CUBLAS") s.no_cublas = value ? value : "";
     else if (n == "NVML") s.nvml = value ? value : "";
@@ -375,7 +378,7 @@ inline bool set(const char *name, const char *value) {
     return true;
 }
 inline void read_environment() {
-    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
+    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "HOST_FAST", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -1562,7 +1565,7 @@ __attribute__((used)) inline void cuda_on_cpu_reset(uint64_t seed) {
     cuda_on_cpu::drop_work();
     memset(s.calls, 0, sizeof s.calls);
     s.last = s.sticky = cudaSuccess;
-    s.host_ns = s.host_reads = s.legacy.time_ns = 0;
+    s.host_ns = s.legacy.time_ns = 0;
     for (CUstream_st *t : s.streams) { t->time_ns = 0; t->capture.reset(); }
     for (CUstream_st *t : s.retired) delete t;
     s.retired.clear();
@@ -1584,13 +1587,13 @@ __attribute__((used)) inline long cuda_on_cpu_calls(const char *what) {
     int i = cuda_on_cpu::call_index(what);
     return i < 0 ? -1 : cuda_on_cpu::state().calls[i];
 }
-/* The host beside the virtual device: it waits when it waits for the device, and each reading of this clock takes it 400 ns. A launch between two
- * readings is sent faster than the device runs it, as on hardware that the host keeps busy. */
+/* The host waits when it waits for the device, and each reading of this clock takes it 400 ns: a launch between two readings is sent faster than
+ * the device runs it, as on hardware that the host keeps busy. */
 __attribute__((used)) inline int64_t cuda_on_cpu_host_clock(void) {
     cuda_on_cpu::State &s = cuda_on_cpu::state();
     cuda_on_cpu::Lock lock(s.lock);
-    if (s.host_reads_at != s.host_ns) { s.host_reads_at = s.host_ns; s.host_reads = 0; }
-    return (int64_t)(s.host_ns + 400 * s.host_reads++);
+    s.host_ns += 400;
+    return (int64_t)(s.host_ns + s.host_ns * s.settings.host_fast / 1000000);
 }
 __attribute__((used)) inline int cuda_on_cpu_live(void) { return cuda_on_cpu::live(); }
 __attribute__((used)) inline int cuda_on_cpu_synchronize(void) {

@@ -666,6 +666,26 @@ static void test_argmax_nan(int n) {
     verdict_ints(got, want, bad, 3);
     release_all();
 }
+static void test_read(int blocks, int count) {
+    expected e;
+    float *x, *got;
+    check_case("read blocks %d count %d", blocks, count);
+    e = expect_new(1, (size_t)blocks);
+    x = floats((size_t)blocks * (size_t)count, 1.0f);
+    got = (float *)take((size_t)blocks * sizeof *got);
+    for (int b = 0; b < blocks; b++) {
+        double sum = 0.0, squares = 0.0, last = 0.0;
+        for (int i = 0; i < count; i++) {
+            last = (double)x[(size_t)b * (size_t)count + (size_t)i];
+            sum += last;
+            squares += last * last;
+        }
+        expect(&e, (size_t)b, sum, sum - last, sqrt(squares), (double)count, 1); /* damaged: the last float is not read */
+    }
+    SEND(1, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), kernels->read(queue, got, x, blocks, count));
+    verdict(got, (size_t)blocks, 1, &e);
+    release_all();
+}
 static void test_advance(void) {
     int32_t *position, want[3] = { 5, 0, 7 }, bad[3] = { 5, 7, 7 }; /* damaged: its neighbours grow */
     check_case("advance");
@@ -709,6 +729,9 @@ static void test_shared_kernels(void) {
     test_argmax(2, 50304);
     test_argmax_nan(40);
     test_argmax_nan(1000);
+    test_read(1, 4);
+    test_read(3, 1024);
+    test_read(2, 16384);
     test_advance();
     for (int wide = 0; wide < 2; wide++) {
         use_mode(wide);
