@@ -582,7 +582,7 @@ static void test_device(void) {
     }
     CHECK(fired >= 2);
     check_case("emulated: without retries the point fails, with its reason, and the sweep goes on");
-    CHECK_INT(cli("CUDA_ON_CPU_FAIL=launch:250 " GPU "--max_retries 0 --output_dir %F/out"), 1);
+    CHECK_INT(cli("CUDA_ON_CPU_FAIL=launch:150 " GPU "--max_retries 0 --output_dir %F/out"), 1);
     RUNS(0, GPU "--max_retries 0 --retry_failed --output_dir %F/out");
     same_results(in_folder("gpu"), in_folder("out"));
     remove_folder(in_folder("out"));
