@@ -17470,7 +17470,7 @@ static int64_t vp_impl_trace_track(vp_trace *t, int kind, int32_t thread, const 
     char name[160];
     if (t->named[at]) return track;
     if (kind) snprintf(name, sizeof name, "thread %lld (%.100s)", (long long)track, given ? given : "ranges");
-    else snprintf(name, sizeof name, "thread %lld (worker %d)", (long long)track, (int)thread);
+    else snprintf(name, sizeof name, "thread %lld (worker %d%s)", (long long)track, (int)thread, thread ? "" : ": main");
     vp_impl_trace_name_thread(t, t->process, track, name, 1 + at);
     if (!t->counting) t->named[at] = 1;
     return track;
