@@ -11,7 +11,7 @@
  * INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be shared (GEMM, attention
  * over many queries, single rows of experts) has one body per target.
  *
- * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages
+ * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages
  * >>engine >>convert
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in fp32, residual
@@ -174,6 +174,8 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #include <stdio.h>
 #include <stdlib.h>
 #define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
+/* a kernel for exactly so many threads; `resident`: so many blocks a multiprocessor bound its registers */
+#define KERNEL_OF(threads, resident, name, ...) static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
 /* with so many bytes of dynamic shared memory; GPU only */
 #define LAUNCH_SHARED(name, blocks, threads, shared, flops, bytes, ...) \
@@ -245,6 +247,59 @@ FN int block_scan(int v, int *total) {
 FN float vk_exp(float x) { return expf(x); }
 FN float vk_b2f(uint16_t b) { return __uint_as_float((unsigned)b << 16); }
 FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)); }
+/* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: of A 4 words, of B 2, of C 4
+ * floats a lane; an ldmatrix x4 reads four 8 x 8 matrices of bf16, row l % 8 of matrix l / 8 at lane l's address. */
+#ifdef CUDA_ON_CPU
+#define VK_UNROLL
+#define VK_ROLLED
+#define vk_ldmatrix cuda_on_cpu_ldmatrix_x4_each
+#define vk_mma cuda_on_cpu_mma_bf16_each
+#define vk_copy_async cuda_on_cpu_cp_async16
+#define vk_copy_commit cuda_on_cpu_cp_async_commit
+#define vk_copy_wait cuda_on_cpu_cp_async_wait
+FN float vk_exp2(float x) { return exp2f(x); }
+FN uint32_t vk_pack2(float low, float high) { return vk_f2b(low) | (uint32_t)vk_f2b(high) << 16; }
+#else
+#define VK_UNROLL _Pragma("unroll")
+#define VK_ROLLED _Pragma("unroll 1")
+/* `count` ldmatrix x4, their rows step_bytes apart */
+FN void vk_ldmatrix(uint32_t *r, const void *row, int step_bytes, int count, int transposed) {
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    VK_UNROLL for (int i = 0; i < count; i++, r += 4, at += (unsigned)step_bytes) {
+        if (transposed)
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];"
+                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+        else
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];"
+                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+    }
+}
+/* c[i] += a b[2 i, 2 i + 1] */
+FN void vk_mma(float (*c)[4], const uint32_t *a, const uint32_t *b, int count) {
+    VK_UNROLL for (int i = 0; i < count; i++)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+            : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
+}
+/* 16 bytes of device memory on their way to shared memory; a thread's copies up to a commit are a group */
+FN void vk_copy_async(void *shared_to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"((unsigned)__cvta_generic_to_shared(shared_to)), "l"(from) : "memory");
+}
+FN void vk_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* until at most so many of this thread's groups, a constant, are under way */
+#define vk_copy_wait(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
+/* within 2 ulp; results below 2^-126 are 0 */
+FN float vk_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+FN uint32_t vk_pack2(float low, float high) {
+    uint32_t u;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(high), "f"(low));
+    return u;
+}
+#endif
 #else
 #include <errno.h>
 #include <stdio.h>
@@ -586,23 +641,22 @@ KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts
     }
 }
 
-/* block e counts, then lists, the (token, slot) pairs routed to expert e, in token order. start [experts + 1]: rows before expert e */
-KERNEL(k_moe_count, int32_t *count, const int32_t *index, int pairs) {
-    float c = 0.0f; /* exact below 2^24 pairs */
-    EACH_SUM(i, pairs, c) c += index[i] == (int)BLK ? 1.0f : 0.0f;
-    c = block_sum(c);
-    if (TID == 0) count[BLK] = (int32_t)(c + 0.5f);
-}
-KERNEL(k_moe_fill, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *count, const int32_t *index, int pairs) {
-    float before = 0.0f;
-    int base, e = (int)BLK;
-    EACH_SUM(i, e, before) before += (float)count[i];
-    base = (int)(block_sum(before) + 0.5f);
-    if (TID == 0) { start[e] = base; start[e + 1] = base + count[e]; }
-    for (int i0 = 0; i0 < pairs; i0 += NTID) {
-        int i = i0 + TID, hit = i < pairs && index[i] == e, all, offset = block_scan(hit, &all);
-        if (hit) { list[base + offset] = i; slot_row[i] = base + offset; }
-        base += all;
+/* Block e lists the (token, slot) pairs routed to expert e, in token order: count [experts]; start [experts + 1], rows before expert e; list [pairs],
+ * the pairs in the order of those rows; slot_row [pairs], the row of each pair. tiles (or NULL): rows of experts in tiles of at most tile_rows,
+ * int32 [pairs / tile_rows + experts, 2], expert and first row. Expert e's begin at start[e] / tile_rows + e, which leaves room for all of them, and
+ * where one more than it needs: that begins behind its rows. Each thread looks at pairs that follow each other. */
+KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index, int pairs, int tile_rows) {
+    int e = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each, to = pairs - from < each ? pairs : from + each;
+    int below = 0, mine = 0, base, all, at;
+    for (int i = from; i < to; i++) { below += index[i] < e; mine += index[i] == e; }
+    block_scan(below, &base);
+    at = base + block_scan(mine, &all);
+    for (int i = from; i < to; i++)
+        if (index[i] == e) { slot_row[i] = at; list[at++] = i; }
+    if (TID == 0) { count[e] = all; start[e] = base; start[e + 1] = base + all; }
+    if (tiles) {
+        int first = base / tile_rows + e, last = (base + all) / tile_rows + e;
+        for (int i = first + TID; i <= last; i += NTID) { tiles[2 * i] = e; tiles[2 * i + 1] = base + (i - first) * tile_rows; }
     }
 }
 
@@ -617,11 +671,21 @@ KERNEL(k_gather, void *y, const void *x, const int32_t *list, int k, int row_byt
 /* x row t += sum over its k slots of weight * expert row: every token reads its own rows, so no atomics and one fixed order */
 KERNEL(k_combine, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int k, int d) {
     float *o = x + BLK * (size_t)d;
+#ifdef VK_CUDA
+    slot_row += BLK * (size_t)k;
+    weight += BLK * (size_t)k;
+    EACH(i, d) {
+        float s = o[i];
+        for (int j = 0; j < k; j++) s += weight[j] * expert_rows[(size_t)slot_row[j] * (size_t)d + (size_t)i];
+        o[i] = s;
+    }
+#else
     for (int j = 0; j < k; j++) {
         const float *r = expert_rows + (size_t)slot_row[BLK * (size_t)k + (size_t)j] * (size_t)d;
         float w = weight[BLK * (size_t)k + (size_t)j];
         EACH(i, d) o[i] += w * r[i];
     }
+#endif
 }
 
 /* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives -1. Indices below 2^24 are
@@ -672,8 +736,8 @@ typedef struct vk_kernels {
     void (*attention_decode)(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
                              int keys, int lds, int d, int head_dim, int wide);
     void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k);
-    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
-                      int pairs);
+    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
+                      int experts, int pairs, int tile_rows);
     void (*gather)(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes);
     void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d);
     void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
@@ -754,13 +818,13 @@ static void l_router(vk_queue *queue, int32_t *index, float *weight, const float
     vk_shape(queue, rows, experts, 0, 0);
     LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * k * 8, index, weight, logits, experts, k);
 }
-static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
-                        int pairs) {
+/* three comparisons of each pair with each expert; tiles: as if there were all that may be */
+static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
+                        int experts, int pairs, int tile_rows) {
+    int64_t tile_count = tiles ? pairs / tile_rows + experts : 0;
     vk_shape(queue, pairs, experts, 0, 0);
-    LAUNCH(k_moe_count, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 4 + experts * 4, count, index, pairs);
-    vk_shape(queue, pairs, experts, 0, 0);
-    LAUNCH(k_moe_fill, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 12 + experts * 8 + 4, start, list, slot_row, count,
-           index, pairs);
+    LAUNCH(k_moe_lists, experts, pairs < 4096 ? vk_threads_for(pairs) : 1024, 3 * (int64_t)experts * pairs,
+           (int64_t)pairs * 12 + experts * 8 + 4 + tile_count * 8, count, start, list, slot_row, tiles, index, pairs, tile_rows);
 }
 static void l_gather(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes) {
     vk_shape(queue, rows, row_bytes, 0, 0);
@@ -809,6 +873,18 @@ typedef struct vk_attention_job {
     const void *q, *k, *v;
     int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
 } vk_attention_job;
+
+/* what routed tokens get from their experts: y f32 [pairs, down->n], row by row of the lists that moe_lists made, = down(silu(gate(x)) * up(x)) of
+ * the row's token. Weights are expert 0's, the others' follow at these distances. */
+typedef struct vk_experts_job {
+    float *y;
+    void *hidden;                                /* in-type [pairs, padded down->k]: for silu(gate) * up */
+    const void *x;                               /* in-type [tokens, ldx] */
+    const vk_linear *gate_up, *down;
+    size_t gate_up_stride, down_stride;          /* bytes */
+    const int32_t *start, *list, *tiles;
+    int ldx, pairs, top_k, experts;
+} vk_experts_job;
 
 /* One transformer block over one token that stands at *position, and what the kernels of it leave for each other. Weights as vk_linear has them;
  * gate_up and down are expert 0's, the others' follow at these distances. */
@@ -892,6 +968,8 @@ typedef struct vk_backend {
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
+    int tile_rows;                                                                     /* of moe_lists' tiles, for .. */
+    void (*experts)(vk_queue *queue, const vk_experts_job *job);                       /* .. many tokens in bf16, whose lists stay on the device */
     const vk_decode_kernels *decode;                                                   /* without it the operations above serve single tokens */
     /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown. What fails in recording is
      * told by queue->note, and no request suffers from it. */
@@ -939,6 +1017,281 @@ static int64_t vk_linear_flops(const vk_linear *w, int m, vk_epilogue epilogue) 
 }
 
 #ifdef VK_CUDA
+/* ==================================================================================================== tiles >>tiles
+ * What a GPU does with many rows in bf16 on tensor cores, by mma.sync, beside cuBLAS: attention and the experts of routed tokens. Blocks have a fixed
+ * number of threads. Sums run in an order that no schedule changes, and nothing is added by atomics: the same input gives the same bits. */
+
+/* ---- attention */
+/* Attention whose scores never leave the chip, bf16, head width WIDTH: a block is VK_ATTEND_ROWS queries of one head of one sequence, 32 a warp.
+ * Keys and values pass through shared memory in tiles, the next one on its way while one is used; the softmax goes along (its maximum so far,
+ * sums and results scaled to that). Rows and keys behind the last token are copies of the last one: their scores are masked, their results
+ * dropped. Tiles that causal attention masks as a whole are not read. `scale` is for exp2. */
+enum { VK_ATTEND_THREADS = 128, VK_ATTEND_ROWS = 128 };
+typedef struct vk_attend { /* the operands of a block's head */
+    uint16_t *y;
+    const uint16_t *q, *k, *v;
+    int tokens, ldy, ldq, ldk, causal;
+    float scale;
+} vk_attend;
+/* keys of a tile: as many as registers hold scores of */
+#define VK_ATTEND_KEYS(width) ((width) > 64 ? 32 : 64)
+/* bytes of shared memory: queries | two stages of keys, values. Rows are 16 bytes longer than they hold: no two of an ldmatrix share a bank. */
+#define VK_ATTEND_BYTES(width) ((VK_ATTEND_ROWS + 4 * VK_ATTEND_KEYS(width)) * ((width) + 8) * 2)
+template <int WIDTH> FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows, int tokens, int ld) {
+    VK_ROLLED for (int i = TID; i < rows * (WIDTH / 8); i += VK_ATTEND_THREADS) {
+        int row = i / (WIDTH / 8), column = i % (WIDTH / 8) * 8, at = first + row < tokens ? first + row : tokens - 1;
+        vk_copy_async(to + row * (WIDTH + 8) + column, from + (size_t)at * (size_t)ld + (size_t)column);
+    }
+}
+/* one row of a warp's tile of scores: maximum and sum so far and the results move on, scores become weights. This lane's part of the row is
+ * s[n][half], s[n][half + 1], keys n * 8 + lane % 4 * 2 and the next; `limit`: keys from there on are masked. */
+template <int WIDTH> FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int limit, float scale) {
+    enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
+    float m = *most, f, shift;
+    int key = (TID & 3) * 2;
+    VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+        VK_UNROLL for (int j = 0; j < 2; j++) {
+            if (n * 8 + key + j >= limit) s[n][half + j] = -INFINITY;
+            m = fmaxf(m, s[n][half + j]);
+        }
+    m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
+    m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
+    shift = m * scale;
+    f = vk_exp2(*most * scale - shift);
+    *most = m;
+    *sum *= f;
+    VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+        VK_UNROLL for (int j = 0; j < 2; j++) {
+            s[n][half + j] = vk_exp2(s[n][half + j] * scale - shift);
+            *sum += s[n][half + j];
+        }
+    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) { o[n][half] *= f; o[n][half + 1] *= f; }
+}
+template <int WIDTH> FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *queries, const uint16_t *keys) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
+    int lane = TID & 31;
+    VK_UNROLL for (int i = 0; i < 2; i++)
+        VK_UNROLL for (int n = 0; n < KEYS / 8; n++) s[i][n][0] = s[i][n][1] = s[i][n][2] = s[i][n][3] = 0.0f;
+    VK_UNROLL for (int c = 0; c < WIDTH; c += 16) {
+        uint32_t a[4], b[KEYS / 4];
+        vk_ldmatrix(b, keys + ((lane >> 4) * 8 + (lane & 7)) * LD + c + (lane >> 3 & 1) * 8, 16 * LD * 2, KEYS / 16, 0);
+        VK_UNROLL for (int i = 0; i < 2; i++) {
+            vk_ldmatrix(a, queries + (i * 16 + (lane & 15)) * LD + c + (lane >> 4) * 8, 0, 1, 0);
+            vk_mma(s[i], a, b, KEYS / 8);
+        }
+    }
+}
+/* weights, which lie as the fragments of C do, are those of A, too */
+template <int WIDTH> FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
+    int lane = TID & 31;
+    VK_UNROLL for (int c = 0; c < KEYS / 16; c++) {
+        uint32_t a[2][4], b[16];
+        VK_UNROLL for (int i = 0; i < 2; i++)
+            VK_UNROLL for (int j = 0; j < 4; j++) a[i][j] = vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
+        VK_UNROLL for (int n = 0; n < WIDTH / 8; n += 8) {
+            vk_ldmatrix(b, values + (c * 16 + (lane & 15)) * LD + n * 8 + (lane >> 4) * 8, 32, 4, 1);
+            vk_mma(o[0] + n, a[0], b, 8);
+            vk_mma(o[1] + n, a[1], b, 8);
+        }
+    }
+}
+template <int WIDTH> FN void vk_attend_store(const vk_attend *at, float (*o)[4], float sum, int row, int half) {
+    float inverse;
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    inverse = 1.0f / sum;
+    if (row >= at->tokens) return;
+    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++)
+        *(uint32_t *)(at->y + (size_t)row * (size_t)at->ldy + (size_t)(n * 8 + (TID & 3) * 2)) = vk_pack2(o[n][half] * inverse, o[n][half + 1] * inverse);
+}
+template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH), TILE = KEYS * LD };
+    CUDA_DYNAMIC_SHARED(uint16_t, queries);
+    uint16_t *stages = queries + VK_ATTEND_ROWS * LD;
+    int warp_first = first + (TID >> 5) * 32, lane = TID & 31, most_keys = at->causal ? first + VK_ATTEND_ROWS : at->tokens;
+    int tiles = ((most_keys < at->tokens ? most_keys : at->tokens) + KEYS - 1) / KEYS;
+    float o[2][WIDTH / 8][4], most[2][2], sum[2][2];
+    VK_UNROLL for (int i = 0; i < 2; i++) {
+        most[i][0] = most[i][1] = -INFINITY;
+        sum[i][0] = sum[i][1] = 0.0f;
+        VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) o[i][n][0] = o[i][n][1] = o[i][n][2] = o[i][n][3] = 0.0f;
+    }
+    vk_attend_fetch<WIDTH>(queries, at->q, first, VK_ATTEND_ROWS, at->tokens, at->ldq);
+    vk_attend_fetch<WIDTH>(stages, at->k, 0, KEYS, at->tokens, at->ldk);
+    vk_attend_fetch<WIDTH>(stages + TILE, at->v, 0, KEYS, at->tokens, at->ldk);
+    vk_copy_commit();
+    for (int t = 0; t < tiles; t++) {
+        uint16_t *keys = stages + (t & 1) * 2 * TILE, *next = stages + (~t & 1) * 2 * TILE;
+        int from = t * KEYS;
+        float s[2][KEYS / 8][4];
+        vk_copy_wait(0);
+        SYNC(); /* this tile is here for all, and nobody reads the one before any more */
+        if (t + 1 < tiles) {
+            vk_attend_fetch<WIDTH>(next, at->k, from + KEYS, KEYS, at->tokens, at->ldk);
+            vk_attend_fetch<WIDTH>(next + TILE, at->v, from + KEYS, KEYS, at->tokens, at->ldk);
+        }
+        vk_copy_commit();
+        if (warp_first >= at->tokens || (at->causal && from > warp_first)) continue; /* both are multiples of 32: no query here sees a key there */
+        vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
+        VK_UNROLL for (int r = 0; r < 4; r++) {
+            int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), seen = at->causal && row < at->tokens ? row + 1 : at->tokens;
+            vk_attend_row<WIDTH>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2, seen - from, at->scale);
+        }
+        vk_attend_values<WIDTH>(o, s, keys + TILE);
+    }
+    VK_UNROLL for (int r = 0; r < 4; r++)
+        vk_attend_store<WIDTH>(at, o[r >> 1], sum[r >> 1][r & 1], warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), (r & 1) * 2);
+}
+/* Which head and which queries: blocks of one head follow each other and share its keys; with a causal mask all heads' last queries, which see
+ * the most keys, come first. */
+template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int heads) {
+    size_t pairs = (size_t)gridDim.x / (size_t)row_blocks, pair = at.causal ? BLK % pairs : BLK / (size_t)row_blocks;
+    int block = at.causal ? row_blocks - 1 - (int)(BLK / pairs) : (int)(BLK % (size_t)row_blocks);
+    size_t row = pair / (size_t)heads * (size_t)at.tokens, column = pair % (size_t)heads * WIDTH;
+    at.y += row * (size_t)at.ldy + column;
+    at.q += row * (size_t)at.ldq + column;
+    at.k += row * (size_t)at.ldk + column;
+    at.v += row * (size_t)at.ldk + column;
+    vk_attend_block<WIDTH>(&at, block * VK_ATTEND_ROWS);
+}
+#define VK_ATTEND_PARAMETERS uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int tokens, int ldy, \
+    int ldq, int ldk, int causal, float scale
+#define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale }
+/* launched for q, k and v whose rows begin at multiples of 16 bytes, as all in-type buffers' do, and y's at multiples of 4 */
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    vk_attend_any<64>(at, row_blocks, heads);
+}
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    vk_attend_any<128>(at, row_blocks, heads);
+}
+/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its weights, 64 x 32 a warp. Slices of both,
+ * VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES stages. Vectors of 16 bytes lie at their number ^ (row & 7) within a row of 128
+ * bytes: no two of an ldmatrix share a bank. What lies behind the last row, column or k is not fetched: it meets results that are dropped, or no
+ * product at all. Fragments of rows that are all behind the last are left out: few rows cost little. */
+enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
+       VK_GROUP_BYTES = VK_GROUP_STAGES * (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH * 2 };
+typedef struct vk_group { /* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
+    const uint16_t *x, *weights;
+    const int32_t *list; /* of the tile's rows, or NULL: they follow each other in x */
+    int rows, column, n, k_padded, ldx, top_k, gated;
+} vk_group;
+/* row `row` of 64 values, vector `vector`, in shared memory */
+FN uint16_t *vk_group_at(uint16_t *slice, int row, int vector) { return slice + row * VK_GROUP_DEPTH + (vector ^ (row & 7)) * 8; }
+/* gated: the first half of a tile's columns are gates, the second the ups of the same columns, n rows of weights further */
+FN void vk_group_fetch(const vk_group *g, uint16_t *slice, const int source[4], int from) {
+    int vector = TID & 7, row = TID >> 3;
+    uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    if (from + vector * 8 >= g->k_padded) return;
+    VK_UNROLL for (int j = 0; j < 4; j++) {
+        int r = row + 32 * j, c = g->gated && j > 1 ? g->column + r - VK_GROUP_COLUMNS / 2 : g->column + r;
+        if (r < g->rows)
+            vk_copy_async(vk_group_at(slice, r, vector), g->x + (size_t)source[j] * (size_t)g->ldx + (size_t)(from + vector * 8));
+        if (c < g->n)
+            vk_copy_async(vk_group_at(weights, r, vector),
+                          g->weights + (size_t)(g->gated && j > 1 ? g->n + c : c) * (size_t)g->k_padded + (size_t)(from + vector * 8));
+    }
+}
+/* acc += a slice's products; `live`: rows of this warp that are there */
+FN void vk_group_multiply(const vk_group *g, float (*acc)[4][4], uint16_t *slice, int from, int live) {
+    int lane = TID & 31, warp = TID >> 5, column = (warp >> 1) * (g->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
+    uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    VK_UNROLL for (int c = 0; c < VK_GROUP_DEPTH / 16; c++) {
+        uint32_t a[4][4], b[8];
+        if (from + c * 16 >= g->k_padded) break;
+        vk_ldmatrix(b, vk_group_at(weights, column, c * 2 + (lane >> 3 & 1)), (g->gated ? VK_GROUP_COLUMNS / 2 : 16) * VK_GROUP_DEPTH * 2, 2, 0);
+        vk_ldmatrix(a[0], vk_group_at(slice, (warp & 1) * 64 + (lane & 15), c * 2 + (lane >> 4)), 16 * VK_GROUP_DEPTH * 2, 4, 0);
+        VK_UNROLL for (int i = 0; i < 4; i++)
+            if (i * 16 < live) vk_mma(acc[i], a[i], b, 4);
+    }
+}
+FN void vk_group_sums(const vk_group *g, float (*acc)[4][4]) {
+    CUDA_DYNAMIC_SHARED(uint16_t, slices);
+    enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
+    int steps = (g->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, live = g->rows - (TID >> 5 & 1) * 64, source[4];
+    VK_UNROLL for (int j = 0; j < 4; j++) {
+        int r = (TID >> 3) + 32 * j;
+        source[j] = r >= g->rows ? 0 : g->list ? g->list[r] / g->top_k : r;
+    }
+    VK_UNROLL for (int i = 0; i < 4; i++)
+        VK_UNROLL for (int n = 0; n < 4; n++) acc[i][n][0] = acc[i][n][1] = acc[i][n][2] = acc[i][n][3] = 0.0f;
+    for (int s = 0; s < VK_GROUP_STAGES - 1; s++) {
+        vk_group_fetch(g, slices + s * SLICE, source, s * VK_GROUP_DEPTH);
+        vk_copy_commit();
+    }
+    VK_ROLLED for (int s = 0; s < steps; s++) {
+        int ahead = s + VK_GROUP_STAGES - 1;
+        vk_copy_wait(VK_GROUP_STAGES - 2);
+        SYNC(); /* this slice is here for all, and nobody reads the one before any more */
+        vk_group_fetch(g, slices + ahead % VK_GROUP_STAGES * SLICE, source, ahead * VK_GROUP_DEPTH);
+        vk_copy_commit();
+        vk_group_multiply(g, acc, slices + s % VK_GROUP_STAGES * SLICE, s * VK_GROUP_DEPTH, live);
+    }
+}
+/* block b's tile; 0: there is none. x: of the whole product */
+FN int vk_group_tile(vk_group *g, int *first, const int32_t *tiles, const int32_t *start, const int32_t *list, const uint16_t *x, const char *weights,
+                     size_t stride_bytes, int column_tiles, int n, int k_padded, int ldx, int top_k) {
+    const int32_t *tile = tiles + 2 * (BLK / (size_t)column_tiles);
+    int expert = tile[0], rows = start[expert + 1] - tile[1];
+    *first = tile[1];
+    g->rows = rows < VK_GROUP_ROWS ? rows : VK_GROUP_ROWS;
+    g->x = list ? x : x + (size_t)tile[1] * (size_t)ldx;
+    g->weights = (const uint16_t *)(const void *)(weights + (size_t)expert * stride_bytes);
+    g->list = list ? list + tile[1] : NULL;
+    g->n = n; g->k_padded = k_padded; g->ldx = ldx; g->top_k = top_k;
+    g->gated = list != NULL;
+    g->column = (int)(BLK % (size_t)column_tiles) * (g->gated ? VK_GROUP_COLUMNS / 2 : VK_GROUP_COLUMNS);
+    return rows > 0;
+}
+/* hidden bf16 [pairs, ldy] = silu(gate) * up of the token that list[row] = token * top_k + slot names; weights: n rows of gates over n of ups */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16_t *x, const char *weights, size_t stride_bytes, const int32_t *tiles,
+          const int32_t *start, const int32_t *list, int column_tiles, int n, int k_padded, int ldx, int ldy, int top_k) {
+    vk_group g;
+    float acc[4][4][4];
+    int first, lane = TID & 31, warp = TID >> 5;
+    if (!vk_group_tile(&g, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx, top_k)) return;
+    g.gated = 1; /* a constant for the compiler */
+    vk_group_sums(&g, acc);
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        if (row >= g.rows) continue;
+        VK_UNROLL for (int c = 0; c < 2; c++) {
+            int column = g.column + (warp >> 1) * 16 + c * 8 + (lane & 3) * 2;
+            const float *gate = acc[i / 2][c] + i % 2 * 2, *up = acc[i / 2][c + 2] + i % 2 * 2;
+            uint16_t *to = hidden + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
+            uint32_t two = vk_pack2(vk_silu(gate[0]) * up[0], vk_silu(gate[1]) * up[1]);
+            if (column + 1 < n) *(uint32_t *)(void *)to = two;
+            else if (column < n) *to = (uint16_t)two;
+        }
+    }
+}
+/* y f32 [pairs, ldy] = hidden times an expert's weights [n, k_padded] */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden, const char *weights, size_t stride_bytes, const int32_t *tiles,
+          const int32_t *start, int column_tiles, int n, int k_padded, int ldx, int ldy) {
+    vk_group g;
+    float acc[4][4][4];
+    int first, lane = TID & 31, warp = TID >> 5;
+    if (!vk_group_tile(&g, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded, ldx, 1)) return;
+    g.gated = 0;
+    g.list = NULL;
+    vk_group_sums(&g, acc);
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        if (row >= g.rows) continue;
+        VK_UNROLL for (int c = 0; c < 4; c++) {
+            int column = g.column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
+            float *to = y + (size_t)(first + row) * (size_t)ldy + (size_t)column, *sum = acc[i / 2][c] + i % 2 * 2;
+            if (column + 1 < n && !(ldy & 1)) *(float2 *)(void *)to = make_float2(sum[0], sum[1]);
+            else {
+                if (column < n) to[0] = sum[0];
+                if (column + 1 < n) to[1] = sum[1];
+            }
+        }
+    }
+}
+
 /* ====================================================================================================== cuda >>cuda
  * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only `wait`, `fetch` and a `stage` whose buffer is still in flight wait. */
 enum {
@@ -1303,12 +1656,14 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     return cuda->memory;
 }
 /* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | results of linears with a bias f32 */
-static size_t vk_cuda_score_count(const vk_attention_job *job) {
+/* on tensor cores (>>cuda's k_attention_head..), or by cuBLAS and a softmax between */
+static int vk_cuda_has_tiles(int wide, const vk_attention_job *job) { return !wide && (job->head_dim == 64 || job->head_dim == 128); }
+static size_t vk_cuda_score_count(int wide, const vk_attention_job *job) {
     size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
-    return (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
+    return vk_cuda_has_tiles(wide, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
 }
 static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
-    size_t scores = vk_max(vk_cuda_score_count(&extent->vit), vk_cuda_score_count(&extent->llm));
+    size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit), vk_cuda_score_count(extent->wide, &extent->llm));
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
@@ -1321,6 +1676,10 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     size_t at[4];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
     vk_cuda_scratch(extent, at);
+    VK_TRY(cudaFuncSetAttribute(k_attention_head64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(64)));
+    VK_TRY(cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
+    VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->scratch = base + at[2];
@@ -1404,6 +1763,21 @@ static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count,
     for (int i = 0; i < count; i++)
         if (jobs[i].m > 0) vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
 }
+/* FLOPs are those of all pairs; which experts they hit only the device knows: weights are counted as if all were, or one for each pair */
+static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
+    const vk_linear *up = job->gate_up, *down = job->down;
+    int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts, tiles = pairs / VK_GROUP_ROWS + job->experts, h = up->n / 2;
+    int columns = (int)((h + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)), columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
+    vk_shape(queue, pairs, up->n, up->k, hit);
+    LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * (2 * (int64_t)up->n * up->k + 4 * h),
+                  2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * h) + 4 * pairs, (uint16_t *)job->hidden, (const uint16_t *)job->x,
+                  (const char *)up->weights, job->gate_up_stride, job->tiles, job->start, job->list, columns, (int)h, up->k_padded, job->ldx,
+                  down->k_padded, job->top_k);
+    vk_shape(queue, pairs, down->n, down->k, hit);
+    LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * 2 * (int64_t)down->n * down->k,
+                  2 * (hit * down->n * down->k + pairs * down->k) + 4 * pairs * down->n, job->y, (const uint16_t *)job->hidden,
+                  (const char *)down->weights, job->down_stride, job->tiles, job->start, columns_down, down->n, down->k_padded, down->k_padded, down->n);
+}
 /* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -1442,7 +1816,25 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
         vk_end(queue);
     }
 }
+/* all sequences in one launch */
+static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
+    int64_t tokens = job->tokens, scores = (int64_t)job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens),
+            flops = scores * (4 * (int64_t)job->head_dim + 5), bytes = (int64_t)job->batch * tokens * job->heads * job->head_dim * 4 * 2;
+    int row_blocks = (job->tokens + VK_ATTEND_ROWS - 1) / VK_ATTEND_ROWS;
+    int64_t blocks = (int64_t)job->batch * job->heads * row_blocks;
+    float scale = 1.44269504f / sqrtf((float)job->head_dim);
+    vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
+    if (job->head_dim == 64)
+        LAUNCH_SHARED(k_attention_head64, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(64), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
+                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
+                      job->causal, scale);
+    else
+        LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
+                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
+                      job->causal, scale);
+}
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
+    if (vk_cuda_has_tiles(vk_cuda_of(queue)->wide, job)) { vk_cuda_attend_tiles(queue, job); return; }
     for (int s = 0; s < job->batch; s++)
         for (int first = 0; first < job->tokens; first += VK_ATTENTION_ROWS)
             vk_cuda_attend(queue, job, s, first, job->tokens - first < VK_ATTENTION_ROWS ? job->tokens - first : VK_ATTENTION_ROWS);
@@ -2160,7 +2552,7 @@ extern "C" {
 extern const vk_backend vk_cuda_backend;
 const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
-    vk_cuda_telemetry, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+    vk_cuda_telemetry, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
 extern const vp_range_hooks *vk_cuda_range_hooks(void);
 const vp_range_hooks *vk_cuda_range_hooks(void) { return vk_range_hooks(); }
@@ -3073,7 +3465,7 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
 }
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL
 };
 /* the GPU's table, when its object is linked too */
 #ifdef __GNUC__
@@ -3449,7 +3841,7 @@ typedef struct vk_buffers {
     float *x, *qkv, *logits, *cs, *decode_scratch;
     void *normed, *normed_wide, *q, *attended;                        /* normed_wide: f32, the router's input */
     void *key, *value;                                                /* in-type [blocks, max_sequence, d_model] */
-    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row;
+    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
     float *router_logits, *expert_weight, *gate_up, *expert_out;
     void *gathered, *expert_hidden;
     void *scratch; /* the backend's */
@@ -3481,6 +3873,8 @@ struct vp_engine {
     int64_t since_ns, logged;
 };
 
+/* experts of many tokens without the host */
+static int vk_has_tiles(const vp_engine *e) { return e->backend->experts && !e->wide; }
 static int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
@@ -3526,7 +3920,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
     int d = c->d_model, wide = e->wide;
-    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count;
+    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count, gathered = vk_has_tiles(e) ? 0 : pairs;
     size_t cache = (size_t)c->block_count * rows * (size_t)d + (size_t)VK_ROWS_MAX * (size_t)d;
     b->ids = (int32_t *)vk_take(arena, rows, 4);
     b->token = (int32_t *)vk_take(arena, 1, 4);
@@ -3551,8 +3945,9 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->expert_start = (int32_t *)vk_take(arena, experts + 1, 4);
     b->expert_list = (int32_t *)vk_take(arena, pairs, 4);
     b->slot_row = (int32_t *)vk_take(arena, pairs, 4);
-    b->gathered = vk_take_rows(arena, pairs, d, wide);
-    b->gate_up = (float *)vk_take(arena, pairs * 2 * (size_t)c->expert_dim, 4);
+    b->gathered = vk_take_rows(arena, gathered, d, wide);
+    b->gate_up = (float *)vk_take(arena, gathered * 2 * (size_t)c->expert_dim, 4);
+    if (vk_has_tiles(e)) b->expert_tiles = (int32_t *)vk_take(arena, 2 * (pairs / (size_t)e->backend->tile_rows + experts), 4);
     b->expert_hidden = vk_take_rows(arena, pairs, c->expert_dim, wide);
     b->expert_out = (float *)vk_take(arena, pairs * (size_t)d, 4);
 }
@@ -3677,6 +4072,25 @@ static void vk_connector(vp_engine *e, int first, int count) {
     to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
 }
 
+/* the same where nothing leaves the device */
+static void vk_moe_tiles(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
+    const vp_model_config *c = &e->config;
+    const vk_backend *to = e->backend;
+    vk_buffers *b = &e->buffers;
+    int d = c->d_model, second = c->expert_count > 1;
+    vk_experts_job job;
+    job.y = b->expert_out; job.hidden = b->expert_hidden; job.ldx = vk_padded(d);
+    job.x = (const char *)b->normed + (size_t)first * (size_t)job.ldx * (e->wide ? 4 : 2);
+    job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
+    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
+    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
+    job.start = b->expert_start; job.list = b->expert_list; job.tiles = b->expert_tiles;
+    job.pairs = rows * top_k; job.top_k = top_k; job.experts = c->expert_count;
+    to->kernels.moe_lists(e->queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_tiles, b->expert_index, c->expert_count,
+                          job.pairs, to->tile_rows);
+    to->experts(e->queue, &job);
+    to->kernels.combine(e->queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
+}
 /* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU the host waits here, once a block, for the
  * counts: cuBLAS takes its sizes from the host. */
 static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
@@ -3689,7 +4103,7 @@ static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, 
     const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
     /* what stays when the device has failed; when launches are only counted, experts share the rows evenly: no request has more launches */
     for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry ? pairs / c->expert_count + (i < pairs % c->expert_count) : 0;
-    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_index, c->expert_count, pairs);
+    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, NULL, b->expert_index, c->expert_count, pairs, 1);
     to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
     to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
     for (int i = 0; i < c->expert_count; i++) {
@@ -3720,7 +4134,8 @@ static void vk_moe(vp_engine *e, int block, int first, int rows, int top_k) {
     e->backend->kernels.router(e->queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)e->config.expert_count, rows,
                                e->config.expert_count, top_k);
     vk_at(e->queue, VP_PART_EXPERTS, block);
-    vk_moe_tokens(e, k, first, rows, top_k);
+    if (vk_has_tiles(e)) vk_moe_tiles(e, k, first, rows, top_k);
+    else vk_moe_tokens(e, k, first, rows, top_k);
 }
 
 /* one transformer block over one token, as vk_block_forward; everything is decided on the device */
@@ -4020,8 +4435,6 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     e->wide = options->weights == VP_WEIGHTS_FP32;
     e->max_sequence = options->max_sequence;
     e->max_views = options->max_views;
-    e->moe_rows = (int)vk_max(16384, (size_t)c->expert_count);
-    if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
     for (int l = 0; l < c->vit_layer_count; l++) e->vit_layer_at[l] = c->vit_layers[l] < 0 ? c->vit_block_count + c->vit_layers[l] : c->vit_layers[l];
     memset(&setup, 0, sizeof setup);
     setup.threads = options->threads; setup.wide = e->wide;
@@ -4037,6 +4450,9 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     if (result == VP_OK) {
         e->backend->describe(e->queue, e->device, sizeof e->device);
         e->view_batch = e->max_views < e->backend->view_batch ? e->max_views : e->backend->view_batch;
+        /* on tiles a row needs less, and experts' weights are read once for all rows */
+        e->moe_rows = (int)vk_max(vk_has_tiles(e) ? 32768 : 16384, (size_t)c->expert_count);
+        if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
         result = vk_allocate(e, packed, error);
     }
     if (result == VP_OK && !packed) {

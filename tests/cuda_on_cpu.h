@@ -612,8 +612,7 @@ struct Warp {
     uint32_t mask[32], source[32];
     const Meeting *meeting[32];
     uint64_t in[32], out[32];
-    uint32_t words[32][10], result[32][4];
-    const unsigned char *row[32];
+    struct { const uint32_t *a, *b; float *c; uint32_t *to; const unsigned char *row; size_t step; int count; } matrix[32]; /* ldmatrix, mma.sync */
 };
 struct Block {
     uint3 index;
@@ -960,32 +959,90 @@ inline void finish_ballot(Warp &w, uint32_t group) {
     for (unsigned l = 0; l < 32; l++) if ((group >> l & 1) && w.in[l]) votes |= (uint32_t)1 << l;
     for (unsigned l = 0; l < 32; l++) if (group >> l & 1) w.out[l] = (uint64_t)group << 32 | votes;
 }
-inline void finish_ldmatrix(Warp &w, uint32_t) { /* matrix m's rows are given by lanes 8 m to 8 m + 7; lane l gets row l / 4, columns l % 4 * 2 and + 1 */
-    for (unsigned l = 0; l < 32; l++) {
-        for (unsigned m = 0; m < 4; m++) {
-            unsigned i = l / 4, j = l % 4 * 2;
-            uint16_t e[2];
-            if (w.in[l]) { memcpy(&e[0], w.row[m * 8 + j] + 2 * i, 2); memcpy(&e[1], w.row[m * 8 + j + 1] + 2 * i, 2); }
-            else memcpy(e, w.row[m * 8 + i] + 2 * j, 4);
-            w.result[l][m] = e[0] | (uint32_t)e[1] << 16;
+#if defined(__clang__)
+#define CUDA_ON_CPU_UNROLL _Pragma("clang loop unroll(full)")
+#define CUDA_ON_CPU_FAST __attribute__((no_sanitize("address", "undefined")))
+#else
+#define CUDA_ON_CPU_UNROLL _Pragma("GCC unroll 16")
+#define CUDA_ON_CPU_FAST __attribute__((optimize("O3"), no_sanitize("address"), no_sanitize("undefined")))
+#endif
+typedef float V4 __attribute__((vector_size(16)));
+typedef float V8 __attribute__((vector_size(32)));
+typedef float V16 __attribute__((vector_size(64)));
+inline float bf16_float(uint32_t b) { uint32_t u = b << 16; float f; memcpy(&f, &u, 4); return f; }
+inline void check_counts(const Warp &w, uint32_t group, const char *name) {
+    if (group != ~(uint32_t)0) fail("%s: lanes of the warp have exited", name);
+    for (unsigned l = 1; l < 32; l++) if (w.matrix[l].count != w.matrix[0].count) fail("%s: the lanes want different numbers of them", name);
+}
+/* matrix m's rows are given by lanes 8 m to 8 m + 7; lane l gets row l / 4, columns l % 4 * 2 and + 1 */
+CUDA_ON_CPU_FAST inline void finish_ldmatrix(Warp &w, uint32_t group) {
+    check_counts(w, group, "ldmatrix");
+    for (int x = 0; x < w.matrix[0].count; x++) {
+        for (unsigned l = 0; l < 32; l++) {
+            for (unsigned m = 0; m < 4; m++) {
+                unsigned i = l / 4, j = l % 4 * 2, first = m * 8 + (w.in[l] ? j : i);
+                const unsigned char *row = w.matrix[first].row + (size_t)x * w.matrix[first].step;
+                uint16_t e[2];
+                if (w.in[l]) {
+                    memcpy(&e[0], row + 2 * i, 2);
+                    memcpy(&e[1], w.matrix[first + 1].row + (size_t)x * w.matrix[first + 1].step + 2 * i, 2);
+                } else memcpy(e, row + 2 * j, 4);
+                w.matrix[l].to[4 * x + (int)m] = e[0] | (uint32_t)e[1] << 16;
+            }
         }
     }
 }
-inline float bf16_float(uint32_t b) { uint32_t u = b << 16; float f; memcpy(&f, &u, 4); return f; }
-inline void finish_mma(Warp &w, uint32_t) { /* fragments as the PTX manual lays them out for m16n8k16 with 16-bit operands */
-    float a[16][16], b[16][8], c[16][8];
-    for (unsigned l = 0; l < 32; l++) {
-        for (unsigned i = 0; i < 4; i++)
-            for (unsigned j = 0; j < 2; j++) a[l / 4 + (i & 1) * 8][l % 4 * 2 + j + (i >> 1) * 8] = bf16_float(w.words[l][i] >> 16 * j & 0xffff);
-        for (unsigned i = 0; i < 2; i++)
-            for (unsigned j = 0; j < 2; j++) b[l % 4 * 2 + j + i * 8][l / 4] = bf16_float(w.words[l][4 + i] >> 16 * j & 0xffff);
-        for (unsigned i = 0; i < 4; i++) memcpy(&c[l / 4 + (i >> 1) * 8][l % 4 * 2 + (i & 1)], &w.words[l][6 + i], 4);
+enum { MMA_MOST = 8 }; /* products of one meeting */
+/* c [16][8 count] += a [16][16] b [16][8 count], one multiplication and one addition at a time */
+template <class V> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void multiply(float (*c)[8 * MMA_MOST], float (*a)[16], float (*b)[8 * MMA_MOST], int count) {
+#ifdef __clang__
+#pragma clang fp contract(off)
+#endif
+    enum { LANES = sizeof(V) / 4, VECTORS = 8 / LANES };
+    for (int m = 0; m < 16; m++) {
+        for (int n = 0; n < count * VECTORS; n++) {
+            V sum, x;
+            memcpy(&sum, &c[m][n * LANES], sizeof sum);
+            CUDA_ON_CPU_UNROLL
+            for (int k = 0; k < 16; k++) {
+                memcpy(&x, &b[k][n * LANES], sizeof x);
+                V product = x * a[m][k];
+                sum += product;
+            }
+            memcpy(&c[m][n * LANES], &sum, sizeof sum);
+        }
     }
-    for (unsigned m = 0; m < 16; m++)
-        for (unsigned k = 0; k < 16; k++)
-            for (unsigned n = 0; n < 8; n++) c[m][n] += a[m][k] * b[k][n];
+}
+CUDA_ON_CPU_FAST inline void multiply_128(float (*c)[8 * MMA_MOST], float (*a)[16], float (*b)[8 * MMA_MOST], int count) { multiply<V4>(c, a, b, count); }
+#if defined(__x86_64__)
+CUDA_ON_CPU_FAST __attribute__((target("avx2"))) inline void multiply_256(float (*c)[8 * MMA_MOST], float (*a)[16], float (*b)[8 * MMA_MOST], int count) {
+    multiply<V8>(c, a, b, count);
+}
+#endif
+/* fragments as the PTX manual lays them out for m16n8k16 with 16-bit operands */
+CUDA_ON_CPU_FAST inline void finish_mma(Warp &w, uint32_t group) {
+    float a[16][16], b[16][8 * MMA_MOST], c[16][8 * MMA_MOST];
+    int count = w.matrix[0].count;
+    check_counts(w, group, "mma.sync");
+    for (unsigned l = 0; l < 32; l++) {
+        const uint32_t *from_a = w.matrix[l].a, *from_b = w.matrix[l].b;
+        const float *from_c = w.matrix[l].c;
+        for (unsigned i = 0; i < 4; i++)
+            for (unsigned j = 0; j < 2; j++) a[l / 4 + (i & 1) * 8][l % 4 * 2 + j + (i >> 1) * 8] = bf16_float(from_a[i] >> 16 * j & 0xffff);
+        for (unsigned x = 0; x < (unsigned)count; x++) {
+            for (unsigned i = 0; i < 2; i++)
+                for (unsigned j = 0; j < 2; j++) b[l % 4 * 2 + j + i * 8][x * 8 + l / 4] = bf16_float(from_b[2 * x + i] >> 16 * j & 0xffff);
+            for (unsigned i = 0; i < 4; i++) c[l / 4 + (i >> 1) * 8][x * 8 + l % 4 * 2 + (i & 1)] = from_c[4 * x + i];
+        }
+    }
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) multiply_256(c, a, b, count);
+    else
+#endif
+        multiply_128(c, a, b, count);
     for (unsigned l = 0; l < 32; l++)
-        for (unsigned i = 0; i < 4; i++) memcpy(&w.result[l][i], &c[l / 4 + (i >> 1) * 8][l % 4 * 2 + (i & 1)], 4);
+        for (unsigned x = 0; x < (unsigned)count; x++)
+            for (unsigned i = 0; i < 4; i++) w.matrix[l].c[4 * x + i] = c[l / 4 + (i >> 1) * 8][x * 8 + l % 4 * 2 + (i & 1)];
 }
 inline const Meeting meet_warp = { "__syncwarp", finish_nothing }, meet_index = { "__shfl_sync", finish_gather },
     meet_xor = { "__shfl_xor_sync", finish_gather }, meet_up = { "__shfl_up_sync", finish_gather }, meet_down = { "__shfl_down_sync", finish_gather },
@@ -1085,25 +1142,25 @@ inline float __bfloat162float(__nv_bfloat16 b) { return __uint_as_float((unsigne
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 b) { return b.bits; }
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short u) { return __nv_bfloat16{u}; }
 
-/* ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16: row is this lane's 16-byte row */
-inline void cuda_on_cpu_ldmatrix_x4(uint32_t r[4], const void *row, bool transposed) {
+/* `count` ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16: row is this lane's 16-byte row of the first, the others' follow step_bytes apart */
+inline void cuda_on_cpu_ldmatrix_x4_each(uint32_t *r, const void *row, size_t step_bytes, int count, bool transposed) {
     using namespace cuda_on_cpu;
-    if ((uintptr_t)row % 16) fail("ldmatrix: an address is not a multiple of 16");
+    auto &mine = running.warp->matrix[running.number];
+    if ((uintptr_t)row % 16 || step_bytes % 16) fail("ldmatrix: an address is not a multiple of 16");
     running.warp->in[running.number] = transposed;
-    running.warp->row[running.number] = (const unsigned char *)row;
+    mine.to = r, mine.row = (const unsigned char *)row, mine.step = step_bytes, mine.count = count;
     meet(&meet_ldmatrix, ~0u);
-    memcpy(r, running.warp->result[running.number], 16);
 }
-/* mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32: c += a b */
-inline void cuda_on_cpu_mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+inline void cuda_on_cpu_ldmatrix_x4(uint32_t r[4], const void *row, bool transposed) { cuda_on_cpu_ldmatrix_x4_each(r, row, 0, 1, transposed); }
+/* `count` mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 with the same a: c[i] += a b[2 i, 2 i + 1] */
+inline void cuda_on_cpu_mma_bf16_each(float (*c)[4], const uint32_t a[4], const uint32_t *b, int count) {
     using namespace cuda_on_cpu;
-    uint32_t *words = running.warp->words[running.number];
-    memcpy(words, a, 16);
-    memcpy(words + 4, b, 8);
-    memcpy(words + 6, c, 16);
+    auto &mine = running.warp->matrix[running.number];
+    if (count < 1 || count > MMA_MOST) fail("mma.sync: %d of them", count);
+    mine.a = a, mine.b = b, mine.c = &c[0][0], mine.count = count;
     meet(&meet_mma, ~0u);
-    memcpy(c, running.warp->result[running.number], 16);
 }
+inline void cuda_on_cpu_mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) { cuda_on_cpu_mma_bf16_each((float (*)[4])c, a, b, 1); }
 /* cp.async.cg.shared.global of 16 bytes, cp.async.commit_group, cp.async.wait_group; the bytes are read now or at the wait */
 inline void cuda_on_cpu_cp_async16(void *shared_to, const void *from) {
     using namespace cuda_on_cpu;
@@ -1995,13 +2052,6 @@ struct GemmWork : Work {
     std::vector<float> panels_a, panel_b;
     void run() override;
 };
-#if defined(__clang__)
-#define CUDA_ON_CPU_UNROLL _Pragma("clang loop unroll(full)")
-#define CUDA_ON_CPU_FAST __attribute__((no_sanitize("address", "undefined")))
-#else
-#define CUDA_ON_CPU_UNROLL _Pragma("GCC unroll 16")
-#define CUDA_ON_CPU_FAST __attribute__((optimize("O3"), no_sanitize("address"), no_sanitize("undefined")))
-#endif
 /* out [columns][rows] = the product of a panel of rows of A and a panel of columns of B, both k-major */
 template <class V, int ROWS, int COLUMNS> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void gemm_tile(const float *a, const float *b, int k, float *out) {
 #ifdef __clang__
@@ -2031,9 +2081,6 @@ template <class V, int ROWS, int COLUMNS> CUDA_ON_CPU_FAST inline __attribute__(
         for (int i = 0; i < VECTORS; i++) memcpy(out + j * ROWS + i * LANES, &sum[j][i], sizeof(V));
     }
 }
-typedef float V4 __attribute__((vector_size(16)));
-typedef float V8 __attribute__((vector_size(32)));
-typedef float V16 __attribute__((vector_size(64)));
 struct Tile { int rows, columns; void (*run)(const float *a, const float *b, int k, float *out); };
 CUDA_ON_CPU_FAST inline void tile_128(const float *a, const float *b, int k, float *out) { gemm_tile<V4, 8, 4>(a, b, k, out); }
 #if defined(__x86_64__)

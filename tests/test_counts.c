@@ -106,8 +106,8 @@ static void list_blocks(const dims *m, int64_t rows, int64_t keys, int64_t k, co
     if (!m->wide) add(VP_PART_ROUTER, "k_rmsnorm", rows, d, 0, 0, b, 4 * rows * d, rows * d * 8 + 4 * d); /* the router's input is f32 */
     add_product(VP_PART_ROUTER, rows, m->experts, d, b, PLAIN, 0, 4, 4);
     add(VP_PART_ROUTER, "k_router", rows, m->experts, 0, 0, b, rows * m->experts * (4 + m->experts), rows * m->experts * 4 + pairs * 8);
-    add(VP_PART_EXPERTS, "k_moe_count", pairs, m->experts, 0, 0, b, m->experts * pairs, pairs * 4 + m->experts * 4);
-    add(VP_PART_EXPERTS, "k_moe_fill", pairs, m->experts, 0, 0, b, m->experts * pairs, pairs * 12 + m->experts * 8 + 4);
+    /* each expert compares each pair three times; pairs in, counts, starts and two lists out */
+    add(VP_PART_EXPERTS, "k_moe_lists", pairs, m->experts, 0, 0, b, 3 * m->experts * pairs, pairs * 4 + (2 * m->experts + 1) * 4 + pairs * 8);
     add(VP_PART_EXPERTS, "k_gather", pairs, d * m->in, 0, 0, b, 0, (rows + pairs) * d * m->in + pairs * 4);
     for (int64_t i = 0; i < b; i++) {
         add(VP_PART_EXPERTS, "gemm_grouped", pairs, 2 * h, d, used[i], 1, pairs * 2 * h * 2 * d, used[i] * 2 * h * d * m->in + pairs * (d * m->in + 2 * h * 4));
