@@ -14,8 +14,9 @@
  *                             #define VLMPROF_IMPLEMENTATION
  *   Switches of the includer, defined before the include:
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
- *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer, json and ranges: needs stdint, stddef, string, math and time
+ *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer and json: needs stdint, stddef, string, math and time
  *     VLMPROF_FAMILIES        with VLMPROF_CORE: families too, which take as long to compile as half of the rest of the core
+ *     VLMPROF_RANGES          with VLMPROF_CORE: ranges too; the same
  *     VLMPROF_STATIC          the functions are static; needs VLMPROF_CORE and VLMPROF_IMPLEMENTATION, because the engine lies in another file
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
  *     VP_API                  replaces the linkage word before every function, for shared libraries
@@ -61,7 +62,7 @@
  *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, ranks and shards
  *   >>timer           monotonic clock, sums and percentiles as NumPy computes them, intervals, outliers, stop rule
  *   >>json            writer, strict reader, numbers, UTF-8
- *   >>ranges          ranges of a program's own code, table of operations, schedule: torch.profiler's and cProfile's words
+ *   >>ranges          ranges of a program's own code, table of operations, schedule        (with VLMPROF_CORE only on request)
  *   >>preprocess      pixels of an image -> crops -> patches and masks                     (from here on not with VLMPROF_CORE)
  *   >>image           file -> upright RGB
  *   >>checkpoint      config.json, safetensors
@@ -836,6 +837,7 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
 
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_RANGES)
 /* ================================================================================================ ranges >>ranges
  * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of torch.profiler and of cProfile, and
  * the schedule that says which steps are recorded. Names, files, stages and parts are borrowed texts: they must live as long as what holds them.
@@ -1077,6 +1079,7 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
 VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out);
 /* What a loop of `steps` steps records, and what is left to be saved at its end. Returns as vp_schedule_at. */
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum);
+#endif /* !VLMPROF_CORE || VLMPROF_RANGES */
 
 #ifndef VLMPROF_CORE
 
@@ -2116,6 +2119,33 @@ VP_API vp_convert_options vp_convert_options_default(void);
  * threads: reentrant */
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
+/* what vp_engine_bytes is made of, and what the host holds beside it */
+typedef struct vp_memory_block {
+    const char *name;          /* static */
+    uint64_t bytes;
+    int32_t on_device;         /* 0: the host's memory; on the CPU all of it */
+    uint64_t bytes_a_position; /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
+                                * active blocks. Else 0 */
+} vp_memory_block;
+/* Blocks of memory from 0 on: weights, KV cache, vision buffers, language buffers, scratch (their sum is vp_engine_bytes), and, where there are any,
+ * pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU two events each beside them). Nothing else grows while requests run.
+ * returns: 1, or 0 with *out untouched: no such index */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
+/* What the device can, to compare operations with */
+typedef struct vp_ceilings {
+    double bytes_per_s;   /* reading */
+    double flops_per_s;   /* products of the engine's arithmetic */
+    uint64_t read_bytes;  /* how much was read at once */
+    int32_t product_size; /* n of the fastest n x n x n product */
+} vp_ceilings;
+/* Measures them at the first call, in about half a second at most, and remembers them. All threads read up to 1 GiB of the weights, or 256 MiB where
+ * the weights are smaller; products are the engine's own (CPU: the chosen kernels, GPU: cuBLAS) of 256 to 4096 rows. The best of some rounds: what a
+ * machine that is busy reaches, not what its data sheet says. An operation may beat a ceiling, and is told so: operands that stay in a cache (tiny
+ * models, small activations; a last-level cache above 256 MiB), a clock that was lower when this ran. Between requests only.
+ * out:     out  on success only
+ * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
+ * memory:  256 MiB on the device during the first call */
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
 VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
 /* why "auto" took the CPU, or why decode steps are not replayed as a graph on this GPU (then they are sent kernel by kernel); "" otherwise */
 VP_API const char *vp_engine_device_note(const vp_engine *engine);
@@ -2129,6 +2159,9 @@ VP_API int vp_engine_broken(const vp_engine *engine);
 VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows; "cublas" on a GPU */
 VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
+/* For vp_ranges_init: sends ranges to a tool that takes NVTX's (Nsight Systems), at a few ns a pair where none is attached. NULL: built without NVTX,
+ * that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program; any thread may use it. */
+VP_API const vp_range_hooks *vp_engine_range_hooks(void);
 
 /* stages of a request, in order; decode steps come separately */
 #define VP_STAGES(X) X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
@@ -6434,6 +6467,7 @@ VP_API vp_result vp_json_finish(vp_json_writer *w) {
     return w->result;
 }
 
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_RANGES)
 /* ================================================================================================ ranges >>ranges */
 VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
                                 const vp_range_hooks *hooks) {
@@ -7135,7 +7169,7 @@ static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const 
 }
 
 static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
-    const int32_t width = longest > (size_t)INT32_MAX - 4 ? INT32_MAX : (int32_t)longest + 4;
+    const int32_t width = longest > (size_t)INT32_MAX - 8 ? INT32_MAX - 4 : (int32_t)longest + 4;
     return limit >= 0 && width > limit ? limit : width;
 }
 
@@ -8129,6 +8163,7 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
     *sum = found;
     return VP_OK;
 }
+#endif /* !VLMPROF_CORE || VLMPROF_RANGES */
 
 #ifndef VLMPROF_CORE
 

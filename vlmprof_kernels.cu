@@ -11,8 +11,8 @@
  * INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be shared (GEMM, attention
  * over many queries, single rows of experts) has one body per target.
  *
- * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>cuda | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages >>engine
- * >>convert
+ * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages
+ * >>engine >>convert
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in fp32, residual
  * streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below means bf16 or f32 by that mode.
@@ -39,6 +39,17 @@ enum {
 
 #if defined(__CUDACC__) || defined(CUDA_ON_CPU)
 #define VK_CUDA 1
+#endif
+
+/* NVTX, of which a tool like Nsight Systems takes ranges: a header of the CUDA Toolkit without a library. A build without nvcc asks for it:
+ * -DVLMPROF_NVTX -isystem <toolkit>/include. */
+#if defined(__CUDACC__) && defined(__has_include)
+#if __has_include(<nvtx3/nvToolsExt.h>) && !defined(VLMPROF_NVTX)
+#define VLMPROF_NVTX 1
+#endif
+#endif
+#ifdef VLMPROF_NVTX
+#include <nvtx3/nvToolsExt.h>
 #endif
 
 /* ================================================================================================ targets >>targets
@@ -158,10 +169,13 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #include <dlfcn.h>
 #define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
 #define VK_HOST_CLOCK() vp_clock_ns() /* of launch records; beside a device that is emulated it runs as the device's clock does */
+#define CUDA_DYNAMIC_SHARED(type, name) extern __shared__ __align__(128) unsigned char vk_shared[]; type *name = (type *)vk_shared
 #endif
 #include <stdio.h>
 #include <stdlib.h>
 #define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
+/* a kernel for exactly so many threads; `resident`: so many blocks a multiprocessor bound its registers */
+#define KERNEL_OF(threads, resident, name, ...) static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
 /* with so many bytes of dynamic shared memory; GPU only */
 #define LAUNCH_SHARED(name, blocks, threads, shared, flops, bytes, ...) \
@@ -233,6 +247,59 @@ FN int block_scan(int v, int *total) {
 FN float vk_exp(float x) { return expf(x); }
 FN float vk_b2f(uint16_t b) { return __uint_as_float((unsigned)b << 16); }
 FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)); }
+/* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: of A 4 words, of B 2, of C 4
+ * floats a lane; an ldmatrix x4 reads four 8 x 8 matrices of bf16, row l % 8 of matrix l / 8 at lane l's address. */
+#ifdef CUDA_ON_CPU
+#define VK_UNROLL
+#define VK_ROLLED
+#define vk_ldmatrix cuda_on_cpu_ldmatrix_x4_each
+#define vk_mma cuda_on_cpu_mma_bf16_each
+#define vk_copy_async cuda_on_cpu_cp_async16
+#define vk_copy_commit cuda_on_cpu_cp_async_commit
+#define vk_copy_wait cuda_on_cpu_cp_async_wait
+FN float vk_exp2(float x) { return exp2f(x); }
+FN uint32_t vk_pack2(float low, float high) { return vk_f2b(low) | (uint32_t)vk_f2b(high) << 16; }
+#else
+#define VK_UNROLL _Pragma("unroll")
+#define VK_ROLLED _Pragma("unroll 1")
+/* `count` ldmatrix x4, their rows step_bytes apart */
+FN void vk_ldmatrix(uint32_t *r, const void *row, int step_bytes, int count, int transposed) {
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    VK_UNROLL for (int i = 0; i < count; i++, r += 4, at += (unsigned)step_bytes) {
+        if (transposed)
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];"
+                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+        else
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];"
+                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+    }
+}
+/* c[i] += a b[2 i, 2 i + 1] */
+FN void vk_mma(float (*c)[4], const uint32_t *a, const uint32_t *b, int count) {
+    VK_UNROLL for (int i = 0; i < count; i++)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+            : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
+}
+/* 16 bytes of device memory on their way to shared memory; a thread's copies up to a commit are a group */
+FN void vk_copy_async(void *shared_to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"((unsigned)__cvta_generic_to_shared(shared_to)), "l"(from) : "memory");
+}
+FN void vk_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* until at most so many of this thread's groups, a constant, are under way */
+#define vk_copy_wait(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
+/* within 2 ulp; results below 2^-126 are 0 */
+FN float vk_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+FN uint32_t vk_pack2(float low, float high) {
+    uint32_t u;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(high), "f"(low));
+    return u;
+}
+#endif
 #else
 #include <errno.h>
 #include <stdio.h>
@@ -574,23 +641,22 @@ KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts
     }
 }
 
-/* block e counts, then lists, the (token, slot) pairs routed to expert e, in token order. start [experts + 1]: rows before expert e */
-KERNEL(k_moe_count, int32_t *count, const int32_t *index, int pairs) {
-    float c = 0.0f; /* exact below 2^24 pairs */
-    EACH_SUM(i, pairs, c) c += index[i] == (int)BLK ? 1.0f : 0.0f;
-    c = block_sum(c);
-    if (TID == 0) count[BLK] = (int32_t)(c + 0.5f);
-}
-KERNEL(k_moe_fill, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *count, const int32_t *index, int pairs) {
-    float before = 0.0f;
-    int base, e = (int)BLK;
-    EACH_SUM(i, e, before) before += (float)count[i];
-    base = (int)(block_sum(before) + 0.5f);
-    if (TID == 0) { start[e] = base; start[e + 1] = base + count[e]; }
-    for (int i0 = 0; i0 < pairs; i0 += NTID) {
-        int i = i0 + TID, hit = i < pairs && index[i] == e, all, offset = block_scan(hit, &all);
-        if (hit) { list[base + offset] = i; slot_row[i] = base + offset; }
-        base += all;
+/* Block e lists the (token, slot) pairs routed to expert e, in token order: count [experts]; start [experts + 1], rows before expert e; list [pairs],
+ * the pairs in the order of those rows; slot_row [pairs], the row of each pair. tiles (or NULL): rows of experts in tiles of at most tile_rows,
+ * int32 [pairs / tile_rows + experts, 2], expert and first row. Expert e's begin at start[e] / tile_rows + e, which leaves room for all of them, and
+ * where one more than it needs: that begins behind its rows. Each thread looks at pairs that follow each other. */
+KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index, int pairs, int tile_rows) {
+    int e = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each, to = pairs - from < each ? pairs : from + each;
+    int below = 0, mine = 0, base, all, at;
+    for (int i = from; i < to; i++) { below += index[i] < e; mine += index[i] == e; }
+    block_scan(below, &base);
+    at = base + block_scan(mine, &all);
+    for (int i = from; i < to; i++)
+        if (index[i] == e) { slot_row[i] = at; list[at++] = i; }
+    if (TID == 0) { count[e] = all; start[e] = base; start[e + 1] = base + all; }
+    if (tiles) {
+        int first = base / tile_rows + e, last = (base + all) / tile_rows + e;
+        for (int i = first + TID; i <= last; i += NTID) { tiles[2 * i] = e; tiles[2 * i + 1] = base + (i - first) * tile_rows; }
     }
 }
 
@@ -605,11 +671,21 @@ KERNEL(k_gather, void *y, const void *x, const int32_t *list, int k, int row_byt
 /* x row t += sum over its k slots of weight * expert row: every token reads its own rows, so no atomics and one fixed order */
 KERNEL(k_combine, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int k, int d) {
     float *o = x + BLK * (size_t)d;
+#ifdef VK_CUDA
+    slot_row += BLK * (size_t)k;
+    weight += BLK * (size_t)k;
+    EACH(i, d) {
+        float s = o[i];
+        for (int j = 0; j < k; j++) s += weight[j] * expert_rows[(size_t)slot_row[j] * (size_t)d + (size_t)i];
+        o[i] = s;
+    }
+#else
     for (int j = 0; j < k; j++) {
         const float *r = expert_rows + (size_t)slot_row[BLK * (size_t)k + (size_t)j] * (size_t)d;
         float w = weight[BLK * (size_t)k + (size_t)j];
         EACH(i, d) o[i] += w * r[i];
     }
+#endif
 }
 
 /* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives -1. Indices below 2^24 are
@@ -627,6 +703,16 @@ KERNEL(k_argmax, int32_t *out, const float *x, int n) {
 /* the sequence grew: *position += by. One block. The position lies on the device, so that one recorded decode step serves all steps. */
 KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
+}
+
+/* the sum of each block's `count` floats of x, for nothing but to read them: four streams, so that many loads are under way */
+KERNEL(k_read, float *y, const float *x, int count) {
+    const float *a = x + BLK * (size_t)count;
+    int quarter = count / 4;
+    float s = 0.0f;
+    EACH_SUM(i, quarter, s) s += (a[i] + a[i + quarter]) + (a[i + 2 * quarter] + a[i + 3 * quarter]);
+    s = block_sum(s);
+    if (TID == 0) y[BLK] = s;
 }
 
 /* ============================================================================================== launchers >>launchers
@@ -650,12 +736,13 @@ typedef struct vk_kernels {
     void (*attention_decode)(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
                              int keys, int lds, int d, int head_dim, int wide);
     void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k);
-    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
-                      int pairs);
+    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
+                      int experts, int pairs, int tile_rows);
     void (*gather)(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes);
     void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d);
     void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
     void (*advance)(vk_queue *queue, int32_t *position, int by);
+    void (*read)(vk_queue *queue, float *y, const float *x, int blocks, int count); /* count: a multiple of 4 */
 } vk_kernels;
 
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
@@ -731,13 +818,13 @@ static void l_router(vk_queue *queue, int32_t *index, float *weight, const float
     vk_shape(queue, rows, experts, 0, 0);
     LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * k * 8, index, weight, logits, experts, k);
 }
-static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
-                        int pairs) {
+/* three comparisons of each pair with each expert; tiles: as if there were all that may be */
+static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
+                        int experts, int pairs, int tile_rows) {
+    int64_t tile_count = tiles ? pairs / tile_rows + experts : 0;
     vk_shape(queue, pairs, experts, 0, 0);
-    LAUNCH(k_moe_count, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 4 + experts * 4, count, index, pairs);
-    vk_shape(queue, pairs, experts, 0, 0);
-    LAUNCH(k_moe_fill, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 12 + experts * 8 + 4, start, list, slot_row, count,
-           index, pairs);
+    LAUNCH(k_moe_lists, experts, pairs < 4096 ? vk_threads_for(pairs) : 1024, 3 * (int64_t)experts * pairs,
+           (int64_t)pairs * 12 + experts * 8 + 4 + tile_count * 8, count, start, list, slot_row, tiles, index, pairs, tile_rows);
 }
 static void l_gather(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes) {
     vk_shape(queue, rows, row_bytes, 0, 0);
@@ -756,9 +843,13 @@ static void l_advance(vk_queue *queue, int32_t *position, int by) {
     vk_shape(queue, 1, 1, 0, 0);
     LAUNCH(k_advance, 1, 32, 1, 8, position, by);
 }
+static void l_read(vk_queue *queue, float *y, const float *x, int blocks, int count) {
+    vk_shape(queue, blocks, count, 0, 0);
+    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), y, x, count);
+}
 
 #define VK_KERNEL_TABLE { l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, l_scatter_add, \
-    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance }
+    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance, l_read }
 
 /* ================================================================================================ backend >>backend
  * What the engine asks of a backend. Pointers named y, x, to, from are the backend's memory unless it says host. Sending never waits; what fails
@@ -783,16 +874,51 @@ typedef struct vk_attention_job {
     int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
 } vk_attention_job;
 
-/* the k chosen experts of one token: y f32 [k, n] = x in-type [k, ldx] (ldx 0: the same row for all) times the weights of expert index[slot];
- * experts' weights lie `stride_bytes` apart, `first` is expert 0 */
-typedef struct vk_expert_rows_job {
+/* what routed tokens get from their experts: y f32 [pairs, down->n], row by row of the lists that moe_lists made, = down(silu(gate(x)) * up(x)) of
+ * the row's token. Weights are expert 0's, the others' follow at these distances. */
+typedef struct vk_experts_job {
     float *y;
-    const void *x;
-    const vk_linear *first;
-    const int32_t *index;
-    int k, ldx;
-    size_t stride_bytes;
-} vk_expert_rows_job;
+    void *hidden;                                /* in-type [pairs, padded down->k]: for silu(gate) * up */
+    const void *x;                               /* in-type [tokens, ldx] */
+    const vk_linear *gate_up, *down;
+    size_t gate_up_stride, down_stride;          /* bytes */
+    const int32_t *start, *list, *tiles;
+    int ldx, pairs, top_k, experts;
+} vk_experts_job;
+
+/* One transformer block over one token that stands at *position, and what the kernels of it leave for each other. Weights as vk_linear has them;
+ * gate_up and down are expert 0's, the others' follow at these distances. */
+enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 528 };
+typedef struct vk_decode_job {
+    const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
+    size_t gate_up_stride, down_stride;                     /* bytes */
+    const float *attn_norm, *q_norm, *k_norm, *ff_norm, *cs; /* f32 [d], the table of rotations [max_sequence, head_dim] */
+    float eps;
+    int d, head_dim, expert_dim, top_k, max_sequence;
+    int keys;                                               /* what *position + 1 will be, for the count alone */
+    const int32_t *position;
+    float *x;                                               /* f32 [d], the residual stream */
+    float *qkv, *scratch, *logits, *weight;                 /* f32 [3 * d], [vk_decode_floats], [experts], [top_k] */
+    void *key, *value, *q, *attended, *normed, *hidden;     /* in-type [max_sequence, d] twice, [padded d] three times, [top_k, padded expert_dim] */
+    int32_t *index;                                         /* [top_k] */
+} vk_decode_job;
+typedef struct vk_decode_end_job {
+    const float *x, *norm;
+    float eps;
+    const vk_linear *head;
+    float *logits, *scratch;
+    int32_t *token, *position; /* the largest logit's, -1 for logits that are no numbers; one more than before */
+} vk_decode_end_job;
+typedef struct vk_decode_kernels {
+    void (*qkv)(vk_queue *queue, const vk_decode_job *job);       /* qkv = att_proj(norm(x)) */
+    void (*attention)(vk_queue *queue, const vk_decode_job *job); /* cache appended, q against it */
+    void (*attn_out)(vk_queue *queue, const vk_decode_job *job);  /* x += attn_out(attention) */
+    void (*router)(vk_queue *queue, const vk_decode_job *job);    /* logits = router(norm(x)), normed */
+    void (*gate_up)(vk_queue *queue, const vk_decode_job *job);   /* index and weight from the logits; hidden = silu(gate normed) * up normed */
+    void (*down)(vk_queue *queue, const vk_decode_job *job);      /* x += sum of weight * down(hidden) */
+    void (*head)(vk_queue *queue, const vk_decode_end_job *job);  /* logits = head(norm(x)) */
+    void (*pick)(vk_queue *queue, const vk_decode_end_job *job);  /* token, position */
+} vk_decode_kernels;
 
 /* the largest sizes that an engine will ask for */
 typedef struct vk_extent {
@@ -835,11 +961,16 @@ typedef struct vk_backend {
     int (*reserve_log)(vk_queue *queue, int64_t count);                                /* stamps of so many launches; 0: no memory, or it failed */
     void (*read_log)(vk_queue *queue);                                                 /* times into queue->log; mark 0 began the request */
     void (*recover)(vk_queue *queue);                                                  /* forgets the error where the device can go on; waits */
+    uint64_t (*pinned_bytes)(vk_queue *queue);                                         /* of the host's memory that the device reaches */
+    void *(*borrow)(vk_queue *queue, size_t bytes);                                    /* for a measurement, filled with 0x3c; NULL: no room */
+    void (*give_back)(vk_queue *queue, void *memory, size_t bytes);                    /* waits */
     /* only where the table says so, else NULL */
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
-    void (*expert_rows)(vk_queue *queue, const vk_expert_rows_job *job);               /* without it grouped serves single tokens too */
+    int tile_rows;                                                                     /* of moe_lists' tiles, for .. */
+    void (*experts)(vk_queue *queue, const vk_experts_job *job);                       /* .. many tokens in bf16, whose lists stay on the device */
+    const vk_decode_kernels *decode;                                                   /* without it the operations above serve single tokens */
     /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown. What fails in recording is
      * told by queue->note, and no request suffers from it. */
     int (*replay)(vk_queue *queue, uint64_t key);
@@ -850,7 +981,23 @@ typedef struct vk_backend {
 #define VK_BACKEND_FUNCTIONS(own) \
     own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, own##_use, own##_enter, own##_stage, \
     own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, own##_attention, own##_mark, own##_wait, own##_between, own##_token, \
-    own##_reserve_log, own##_read_log, own##_recover
+    own##_reserve_log, own##_read_log, own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back
+
+/* ranges of the host for a tool that is attached; each object that was built with NVTX has them */
+#ifdef VLMPROF_NVTX
+static void vk_nvtx_push(void *user, const char *name) {
+    (void)user;
+    nvtxRangePushA(name);
+}
+static void vk_nvtx_pop(void *user) {
+    (void)user;
+    nvtxRangePop();
+}
+static const vp_range_hooks vk_nvtx_hooks = { vk_nvtx_push, vk_nvtx_pop, NULL };
+static const vp_range_hooks *vk_range_hooks(void) { return &vk_nvtx_hooks; }
+#else
+static const vp_range_hooks *vk_range_hooks(void) { return NULL; }
+#endif
 
 static void vk_no_telemetry(vp_telemetry *t) {
     t->sm_clock_mhz = t->sm_clock_max_mhz = t->memory_clock_mhz = t->memory_clock_max_mhz = (double)NAN;
@@ -870,6 +1017,281 @@ static int64_t vk_linear_flops(const vk_linear *w, int m, vk_epilogue epilogue) 
 }
 
 #ifdef VK_CUDA
+/* ==================================================================================================== tiles >>tiles
+ * What a GPU does with many rows in bf16 on tensor cores, by mma.sync, beside cuBLAS: attention and the experts of routed tokens. Blocks have a fixed
+ * number of threads. Sums run in an order that no schedule changes, and nothing is added by atomics: the same input gives the same bits. */
+
+/* ---- attention */
+/* Attention whose scores never leave the chip, bf16, head width WIDTH: a block is VK_ATTEND_ROWS queries of one head of one sequence, 32 a warp.
+ * Keys and values pass through shared memory in tiles, the next one on its way while one is used; the softmax goes along (its maximum so far,
+ * sums and results scaled to that). Rows and keys behind the last token are copies of the last one: their scores are masked, their results
+ * dropped. Tiles that causal attention masks as a whole are not read. `scale` is for exp2. */
+enum { VK_ATTEND_THREADS = 128, VK_ATTEND_ROWS = 128 };
+typedef struct vk_attend { /* the operands of a block's head */
+    uint16_t *y;
+    const uint16_t *q, *k, *v;
+    int tokens, ldy, ldq, ldk, causal;
+    float scale;
+} vk_attend;
+/* keys of a tile: as many as registers hold scores of */
+#define VK_ATTEND_KEYS(width) ((width) > 64 ? 32 : 64)
+/* bytes of shared memory: queries | two stages of keys, values. Rows are 16 bytes longer than they hold: no two of an ldmatrix share a bank. */
+#define VK_ATTEND_BYTES(width) ((VK_ATTEND_ROWS + 4 * VK_ATTEND_KEYS(width)) * ((width) + 8) * 2)
+template <int WIDTH> FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows, int tokens, int ld) {
+    VK_ROLLED for (int i = TID; i < rows * (WIDTH / 8); i += VK_ATTEND_THREADS) {
+        int row = i / (WIDTH / 8), column = i % (WIDTH / 8) * 8, at = first + row < tokens ? first + row : tokens - 1;
+        vk_copy_async(to + row * (WIDTH + 8) + column, from + (size_t)at * (size_t)ld + (size_t)column);
+    }
+}
+/* one row of a warp's tile of scores: maximum and sum so far and the results move on, scores become weights. This lane's part of the row is
+ * s[n][half], s[n][half + 1], keys n * 8 + lane % 4 * 2 and the next; `limit`: keys from there on are masked. */
+template <int WIDTH> FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int limit, float scale) {
+    enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
+    float m = *most, f, shift;
+    int key = (TID & 3) * 2;
+    VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+        VK_UNROLL for (int j = 0; j < 2; j++) {
+            if (n * 8 + key + j >= limit) s[n][half + j] = -INFINITY;
+            m = fmaxf(m, s[n][half + j]);
+        }
+    m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
+    m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
+    shift = m * scale;
+    f = vk_exp2(*most * scale - shift);
+    *most = m;
+    *sum *= f;
+    VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+        VK_UNROLL for (int j = 0; j < 2; j++) {
+            s[n][half + j] = vk_exp2(s[n][half + j] * scale - shift);
+            *sum += s[n][half + j];
+        }
+    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) { o[n][half] *= f; o[n][half + 1] *= f; }
+}
+template <int WIDTH> FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *queries, const uint16_t *keys) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
+    int lane = TID & 31;
+    VK_UNROLL for (int i = 0; i < 2; i++)
+        VK_UNROLL for (int n = 0; n < KEYS / 8; n++) s[i][n][0] = s[i][n][1] = s[i][n][2] = s[i][n][3] = 0.0f;
+    VK_UNROLL for (int c = 0; c < WIDTH; c += 16) {
+        uint32_t a[4], b[KEYS / 4];
+        vk_ldmatrix(b, keys + ((lane >> 4) * 8 + (lane & 7)) * LD + c + (lane >> 3 & 1) * 8, 16 * LD * 2, KEYS / 16, 0);
+        VK_UNROLL for (int i = 0; i < 2; i++) {
+            vk_ldmatrix(a, queries + (i * 16 + (lane & 15)) * LD + c + (lane >> 4) * 8, 0, 1, 0);
+            vk_mma(s[i], a, b, KEYS / 8);
+        }
+    }
+}
+/* weights, which lie as the fragments of C do, are those of A, too */
+template <int WIDTH> FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
+    int lane = TID & 31;
+    VK_UNROLL for (int c = 0; c < KEYS / 16; c++) {
+        uint32_t a[2][4], b[16];
+        VK_UNROLL for (int i = 0; i < 2; i++)
+            VK_UNROLL for (int j = 0; j < 4; j++) a[i][j] = vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
+        VK_UNROLL for (int n = 0; n < WIDTH / 8; n += 8) {
+            vk_ldmatrix(b, values + (c * 16 + (lane & 15)) * LD + n * 8 + (lane >> 4) * 8, 32, 4, 1);
+            vk_mma(o[0] + n, a[0], b, 8);
+            vk_mma(o[1] + n, a[1], b, 8);
+        }
+    }
+}
+template <int WIDTH> FN void vk_attend_store(const vk_attend *at, float (*o)[4], float sum, int row, int half) {
+    float inverse;
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    inverse = 1.0f / sum;
+    if (row >= at->tokens) return;
+    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++)
+        *(uint32_t *)(at->y + (size_t)row * (size_t)at->ldy + (size_t)(n * 8 + (TID & 3) * 2)) = vk_pack2(o[n][half] * inverse, o[n][half + 1] * inverse);
+}
+template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH), TILE = KEYS * LD };
+    CUDA_DYNAMIC_SHARED(uint16_t, queries);
+    uint16_t *stages = queries + VK_ATTEND_ROWS * LD;
+    int warp_first = first + (TID >> 5) * 32, lane = TID & 31, most_keys = at->causal ? first + VK_ATTEND_ROWS : at->tokens;
+    int tiles = ((most_keys < at->tokens ? most_keys : at->tokens) + KEYS - 1) / KEYS;
+    float o[2][WIDTH / 8][4], most[2][2], sum[2][2];
+    VK_UNROLL for (int i = 0; i < 2; i++) {
+        most[i][0] = most[i][1] = -INFINITY;
+        sum[i][0] = sum[i][1] = 0.0f;
+        VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) o[i][n][0] = o[i][n][1] = o[i][n][2] = o[i][n][3] = 0.0f;
+    }
+    vk_attend_fetch<WIDTH>(queries, at->q, first, VK_ATTEND_ROWS, at->tokens, at->ldq);
+    vk_attend_fetch<WIDTH>(stages, at->k, 0, KEYS, at->tokens, at->ldk);
+    vk_attend_fetch<WIDTH>(stages + TILE, at->v, 0, KEYS, at->tokens, at->ldk);
+    vk_copy_commit();
+    for (int t = 0; t < tiles; t++) {
+        uint16_t *keys = stages + (t & 1) * 2 * TILE, *next = stages + (~t & 1) * 2 * TILE;
+        int from = t * KEYS;
+        float s[2][KEYS / 8][4];
+        vk_copy_wait(0);
+        SYNC(); /* this tile is here for all, and nobody reads the one before any more */
+        if (t + 1 < tiles) {
+            vk_attend_fetch<WIDTH>(next, at->k, from + KEYS, KEYS, at->tokens, at->ldk);
+            vk_attend_fetch<WIDTH>(next + TILE, at->v, from + KEYS, KEYS, at->tokens, at->ldk);
+        }
+        vk_copy_commit();
+        if (warp_first >= at->tokens || (at->causal && from > warp_first)) continue; /* both are multiples of 32: no query here sees a key there */
+        vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
+        VK_UNROLL for (int r = 0; r < 4; r++) {
+            int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), seen = at->causal && row < at->tokens ? row + 1 : at->tokens;
+            vk_attend_row<WIDTH>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2, seen - from, at->scale);
+        }
+        vk_attend_values<WIDTH>(o, s, keys + TILE);
+    }
+    VK_UNROLL for (int r = 0; r < 4; r++)
+        vk_attend_store<WIDTH>(at, o[r >> 1], sum[r >> 1][r & 1], warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), (r & 1) * 2);
+}
+/* Which head and which queries: blocks of one head follow each other and share its keys; with a causal mask all heads' last queries, which see
+ * the most keys, come first. */
+template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int heads) {
+    size_t pairs = (size_t)gridDim.x / (size_t)row_blocks, pair = at.causal ? BLK % pairs : BLK / (size_t)row_blocks;
+    int block = at.causal ? row_blocks - 1 - (int)(BLK / pairs) : (int)(BLK % (size_t)row_blocks);
+    size_t row = pair / (size_t)heads * (size_t)at.tokens, column = pair % (size_t)heads * WIDTH;
+    at.y += row * (size_t)at.ldy + column;
+    at.q += row * (size_t)at.ldq + column;
+    at.k += row * (size_t)at.ldk + column;
+    at.v += row * (size_t)at.ldk + column;
+    vk_attend_block<WIDTH>(&at, block * VK_ATTEND_ROWS);
+}
+#define VK_ATTEND_PARAMETERS uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int tokens, int ldy, \
+    int ldq, int ldk, int causal, float scale
+#define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale }
+/* launched for q, k and v whose rows begin at multiples of 16 bytes, as all in-type buffers' do, and y's at multiples of 4 */
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    vk_attend_any<64>(at, row_blocks, heads);
+}
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    vk_attend_any<128>(at, row_blocks, heads);
+}
+/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its weights, 64 x 32 a warp. Slices of both,
+ * VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES stages. Vectors of 16 bytes lie at their number ^ (row & 7) within a row of 128
+ * bytes: no two of an ldmatrix share a bank. What lies behind the last row, column or k is not fetched: it meets results that are dropped, or no
+ * product at all. Fragments of rows that are all behind the last are left out: few rows cost little. */
+enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
+       VK_GROUP_BYTES = VK_GROUP_STAGES * (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH * 2 };
+typedef struct vk_group { /* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
+    const uint16_t *x, *weights;
+    const int32_t *list; /* of the tile's rows, or NULL: they follow each other in x */
+    int rows, column, n, k_padded, ldx, top_k, gated;
+} vk_group;
+/* row `row` of 64 values, vector `vector`, in shared memory */
+FN uint16_t *vk_group_at(uint16_t *slice, int row, int vector) { return slice + row * VK_GROUP_DEPTH + (vector ^ (row & 7)) * 8; }
+/* gated: the first half of a tile's columns are gates, the second the ups of the same columns, n rows of weights further */
+FN void vk_group_fetch(const vk_group *g, uint16_t *slice, const int source[4], int from) {
+    int vector = TID & 7, row = TID >> 3;
+    uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    if (from + vector * 8 >= g->k_padded) return;
+    VK_UNROLL for (int j = 0; j < 4; j++) {
+        int r = row + 32 * j, c = g->gated && j > 1 ? g->column + r - VK_GROUP_COLUMNS / 2 : g->column + r;
+        if (r < g->rows)
+            vk_copy_async(vk_group_at(slice, r, vector), g->x + (size_t)source[j] * (size_t)g->ldx + (size_t)(from + vector * 8));
+        if (c < g->n)
+            vk_copy_async(vk_group_at(weights, r, vector),
+                          g->weights + (size_t)(g->gated && j > 1 ? g->n + c : c) * (size_t)g->k_padded + (size_t)(from + vector * 8));
+    }
+}
+/* acc += a slice's products; `live`: rows of this warp that are there */
+FN void vk_group_multiply(const vk_group *g, float (*acc)[4][4], uint16_t *slice, int from, int live) {
+    int lane = TID & 31, warp = TID >> 5, column = (warp >> 1) * (g->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
+    uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    VK_UNROLL for (int c = 0; c < VK_GROUP_DEPTH / 16; c++) {
+        uint32_t a[4][4], b[8];
+        if (from + c * 16 >= g->k_padded) break;
+        vk_ldmatrix(b, vk_group_at(weights, column, c * 2 + (lane >> 3 & 1)), (g->gated ? VK_GROUP_COLUMNS / 2 : 16) * VK_GROUP_DEPTH * 2, 2, 0);
+        vk_ldmatrix(a[0], vk_group_at(slice, (warp & 1) * 64 + (lane & 15), c * 2 + (lane >> 4)), 16 * VK_GROUP_DEPTH * 2, 4, 0);
+        VK_UNROLL for (int i = 0; i < 4; i++)
+            if (i * 16 < live) vk_mma(acc[i], a[i], b, 4);
+    }
+}
+FN void vk_group_sums(const vk_group *g, float (*acc)[4][4]) {
+    CUDA_DYNAMIC_SHARED(uint16_t, slices);
+    enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
+    int steps = (g->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, live = g->rows - (TID >> 5 & 1) * 64, source[4];
+    VK_UNROLL for (int j = 0; j < 4; j++) {
+        int r = (TID >> 3) + 32 * j;
+        source[j] = r >= g->rows ? 0 : g->list ? g->list[r] / g->top_k : r;
+    }
+    VK_UNROLL for (int i = 0; i < 4; i++)
+        VK_UNROLL for (int n = 0; n < 4; n++) acc[i][n][0] = acc[i][n][1] = acc[i][n][2] = acc[i][n][3] = 0.0f;
+    for (int s = 0; s < VK_GROUP_STAGES - 1; s++) {
+        vk_group_fetch(g, slices + s * SLICE, source, s * VK_GROUP_DEPTH);
+        vk_copy_commit();
+    }
+    VK_ROLLED for (int s = 0; s < steps; s++) {
+        int ahead = s + VK_GROUP_STAGES - 1;
+        vk_copy_wait(VK_GROUP_STAGES - 2);
+        SYNC(); /* this slice is here for all, and nobody reads the one before any more */
+        vk_group_fetch(g, slices + ahead % VK_GROUP_STAGES * SLICE, source, ahead * VK_GROUP_DEPTH);
+        vk_copy_commit();
+        vk_group_multiply(g, acc, slices + s % VK_GROUP_STAGES * SLICE, s * VK_GROUP_DEPTH, live);
+    }
+}
+/* block b's tile; 0: there is none. x: of the whole product */
+FN int vk_group_tile(vk_group *g, int *first, const int32_t *tiles, const int32_t *start, const int32_t *list, const uint16_t *x, const char *weights,
+                     size_t stride_bytes, int column_tiles, int n, int k_padded, int ldx, int top_k) {
+    const int32_t *tile = tiles + 2 * (BLK / (size_t)column_tiles);
+    int expert = tile[0], rows = start[expert + 1] - tile[1];
+    *first = tile[1];
+    g->rows = rows < VK_GROUP_ROWS ? rows : VK_GROUP_ROWS;
+    g->x = list ? x : x + (size_t)tile[1] * (size_t)ldx;
+    g->weights = (const uint16_t *)(const void *)(weights + (size_t)expert * stride_bytes);
+    g->list = list ? list + tile[1] : NULL;
+    g->n = n; g->k_padded = k_padded; g->ldx = ldx; g->top_k = top_k;
+    g->gated = list != NULL;
+    g->column = (int)(BLK % (size_t)column_tiles) * (g->gated ? VK_GROUP_COLUMNS / 2 : VK_GROUP_COLUMNS);
+    return rows > 0;
+}
+/* hidden bf16 [pairs, ldy] = silu(gate) * up of the token that list[row] = token * top_k + slot names; weights: n rows of gates over n of ups */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16_t *x, const char *weights, size_t stride_bytes, const int32_t *tiles,
+          const int32_t *start, const int32_t *list, int column_tiles, int n, int k_padded, int ldx, int ldy, int top_k) {
+    vk_group g;
+    float acc[4][4][4];
+    int first, lane = TID & 31, warp = TID >> 5;
+    if (!vk_group_tile(&g, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx, top_k)) return;
+    g.gated = 1; /* a constant for the compiler */
+    vk_group_sums(&g, acc);
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        if (row >= g.rows) continue;
+        VK_UNROLL for (int c = 0; c < 2; c++) {
+            int column = g.column + (warp >> 1) * 16 + c * 8 + (lane & 3) * 2;
+            const float *gate = acc[i / 2][c] + i % 2 * 2, *up = acc[i / 2][c + 2] + i % 2 * 2;
+            uint16_t *to = hidden + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
+            uint32_t two = vk_pack2(vk_silu(gate[0]) * up[0], vk_silu(gate[1]) * up[1]);
+            if (column + 1 < n) *(uint32_t *)(void *)to = two;
+            else if (column < n) *to = (uint16_t)two;
+        }
+    }
+}
+/* y f32 [pairs, ldy] = hidden times an expert's weights [n, k_padded] */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden, const char *weights, size_t stride_bytes, const int32_t *tiles,
+          const int32_t *start, int column_tiles, int n, int k_padded, int ldx, int ldy) {
+    vk_group g;
+    float acc[4][4][4];
+    int first, lane = TID & 31, warp = TID >> 5;
+    if (!vk_group_tile(&g, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded, ldx, 1)) return;
+    g.gated = 0;
+    g.list = NULL;
+    vk_group_sums(&g, acc);
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        if (row >= g.rows) continue;
+        VK_UNROLL for (int c = 0; c < 4; c++) {
+            int column = g.column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
+            float *to = y + (size_t)(first + row) * (size_t)ldy + (size_t)column, *sum = acc[i / 2][c] + i % 2 * 2;
+            if (column + 1 < n && !(ldy & 1)) *(float2 *)(void *)to = make_float2(sum[0], sum[1]);
+            else {
+                if (column < n) to[0] = sum[0];
+                if (column + 1 < n) to[1] = sum[1];
+            }
+        }
+    }
+}
+
 /* ====================================================================================================== cuda >>cuda
  * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only `wait`, `fetch` and a `stage` whose buffer is still in flight wait. */
 enum {
@@ -955,28 +1377,6 @@ KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, 
             vk_put(weights, o + (size_t)i, i < seen ? vk_exp((scores[o + (size_t)i] - m) * scale) / sum : 0.0f, wide);
     }
 }
-/* see vk_expert_rows_job. A warp a row of weights, 16 bytes a lane at a time; block b does rows b % row_blocks * warps .. of slot b / row_blocks. */
-KERNEL(k_expert_rows, float *y, const void *x, const void *weights, const int32_t *index, size_t stride_bytes, int row_blocks, int n, int k_padded,
-       int ldx, int wide) {
-    size_t slot = BLK / (size_t)row_blocks, element = wide ? 4 : 2;
-    int row = (int)(BLK % (size_t)row_blocks) * (NTID >> 5) + (TID >> 5), vectors = k_padded * (int)element / 16;
-    if (row < n) {
-        const uint4 *w = (const uint4 *)((const char *)weights + (size_t)index[slot] * stride_bytes + (size_t)row * (size_t)k_padded * element);
-        const uint4 *v = (const uint4 *)((const char *)x + slot * (size_t)ldx * element);
-        float s = 0.0f;
-        for (int i = TID & 31; i < vectors; i += 32) {
-            uint4 a = w[i], b = v[i];
-            unsigned p[4] = { a.x, a.y, a.z, a.w }, q[4] = { b.x, b.y, b.z, b.w };
-            for (int j = 0; j < 4; j++)
-                s += wide ? __uint_as_float(p[j]) * __uint_as_float(q[j])
-                          : __uint_as_float(p[j] << 16) * __uint_as_float(q[j] << 16) +
-                                __uint_as_float(p[j] & 0xffff0000u) * __uint_as_float(q[j] & 0xffff0000u);
-        }
-        s = warp_sum(s);
-        if (LANE0) y[slot * (size_t)n + (size_t)row] = s;
-    }
-}
-
 /* ---- devices */
 static vp_result vk_cuda_fail(vp_error *error, cudaError_t status, const char *what) {
     char text[160];
@@ -1256,12 +1656,14 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     return cuda->memory;
 }
 /* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | results of linears with a bias f32 */
-static size_t vk_cuda_score_count(const vk_attention_job *job) {
+/* on tensor cores (>>cuda's k_attention_head..), or by cuBLAS and a softmax between */
+static int vk_cuda_has_tiles(int wide, const vk_attention_job *job) { return !wide && (job->head_dim == 64 || job->head_dim == 128); }
+static size_t vk_cuda_score_count(int wide, const vk_attention_job *job) {
     size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
-    return (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
+    return vk_cuda_has_tiles(wide, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
 }
 static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
-    size_t scores = vk_max(vk_cuda_score_count(&extent->vit), vk_cuda_score_count(&extent->llm));
+    size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit), vk_cuda_score_count(extent->wide, &extent->llm));
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
@@ -1274,6 +1676,10 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     size_t at[4];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
     vk_cuda_scratch(extent, at);
+    VK_TRY(cudaFuncSetAttribute(k_attention_head64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(64)));
+    VK_TRY(cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
+    VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->scratch = base + at[2];
@@ -1357,14 +1763,20 @@ static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count,
     for (int i = 0; i < count; i++)
         if (jobs[i].m > 0) vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
 }
-static void vk_cuda_expert_rows(vk_queue *queue, const vk_expert_rows_job *job) {
-    const vk_linear *w = job->first;
-    int warps = VK_BLOCK_MAX / 32, row_blocks = (w->n + warps - 1) / warps;
-    int64_t weights = (int64_t)job->k * w->n * w->k, inputs = (int64_t)(job->ldx ? job->k : 1) * w->k;
-    vk_shape(queue, job->k, w->n, w->k, job->k);
-    LAUNCH(k_expert_rows, job->k * row_blocks, VK_BLOCK_MAX, 2 * weights,
-           (weights + inputs) * vk_element(w->wide) + 4 * ((int64_t)job->k * w->n + job->k), job->y, job->x, (const void *)w->weights, job->index,
-           job->stride_bytes, row_blocks, w->n, w->k_padded, job->ldx, w->wide);
+/* FLOPs are those of all pairs; which experts they hit only the device knows: weights are counted as if all were, or one for each pair */
+static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
+    const vk_linear *up = job->gate_up, *down = job->down;
+    int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts, tiles = pairs / VK_GROUP_ROWS + job->experts, h = up->n / 2;
+    int columns = (int)((h + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)), columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
+    vk_shape(queue, pairs, up->n, up->k, hit);
+    LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * (2 * (int64_t)up->n * up->k + 4 * h),
+                  2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * h) + 4 * pairs, (uint16_t *)job->hidden, (const uint16_t *)job->x,
+                  (const char *)up->weights, job->gate_up_stride, job->tiles, job->start, job->list, columns, (int)h, up->k_padded, job->ldx,
+                  down->k_padded, job->top_k);
+    vk_shape(queue, pairs, down->n, down->k, hit);
+    LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * 2 * (int64_t)down->n * down->k,
+                  2 * (hit * down->n * down->k + pairs * down->k) + 4 * pairs * down->n, job->y, (const uint16_t *)job->hidden,
+                  (const char *)down->weights, job->down_stride, job->tiles, job->start, columns_down, down->n, down->k_padded, down->k_padded, down->n);
 }
 /* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
@@ -1404,7 +1816,25 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
         vk_end(queue);
     }
 }
+/* all sequences in one launch */
+static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
+    int64_t tokens = job->tokens, scores = (int64_t)job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens),
+            flops = scores * (4 * (int64_t)job->head_dim + 5), bytes = (int64_t)job->batch * tokens * job->heads * job->head_dim * 4 * 2;
+    int row_blocks = (job->tokens + VK_ATTEND_ROWS - 1) / VK_ATTEND_ROWS;
+    int64_t blocks = (int64_t)job->batch * job->heads * row_blocks;
+    float scale = 1.44269504f / sqrtf((float)job->head_dim);
+    vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
+    if (job->head_dim == 64)
+        LAUNCH_SHARED(k_attention_head64, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(64), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
+                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
+                      job->causal, scale);
+    else
+        LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
+                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
+                      job->causal, scale);
+}
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
+    if (vk_cuda_has_tiles(vk_cuda_of(queue)->wide, job)) { vk_cuda_attend_tiles(queue, job); return; }
     for (int s = 0; s < job->batch; s++)
         for (int first = 0; first < job->tokens; first += VK_ATTENTION_ROWS)
             vk_cuda_attend(queue, job, s, first, job->tokens - first < VK_ATTENTION_ROWS ? job->tokens - first : VK_ATTENTION_ROWS);
@@ -1492,6 +1922,19 @@ static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     if (at < VK_FACTS) cuda->facts[at] = facts;
     return facts;
 }
+/* The host's clock and the device's drift apart by some us a second. Where launches would appear after their kernels, they and all behind them move
+ * back, those between two marks together: by what the drift is at least. */
+static void vk_cuda_align_host(vk_queue *queue) {
+    const vk_timer *timer = vk_cuda_of(queue)->timer;
+    int64_t drift = 0;
+    for (int64_t first = 0, end; first < queue->log_count; first = end) {
+        for (end = first; end < queue->log_count && timer[end].mark == timer[first].mark; end++) {
+            int64_t late = queue->log[end].host_begin_ns - queue->log[end].begin_ns;
+            if (late > drift) drift = late;
+        }
+        for (int64_t i = first; i < end; i++) queue->log[i].host_begin_ns -= drift;
+    }
+}
 /* Events tell float milliseconds: the time of a launch is taken from the mark before it, of its stage or its decode step, so that resolution does
  * not fade with the length of a request and a stage's launches never leave it by rounding. */
 static void vk_cuda_read_log(vk_queue *queue) {
@@ -1510,6 +1953,7 @@ static void vk_cuda_read_log(vk_queue *queue) {
         launch->registers = vk_cuda_facts(cuda, timer->kernel).registers;
         launch->shared_bytes += vk_cuda_facts(cuda, timer->kernel).shared_bytes;
     }
+    vk_cuda_align_host(queue);
 }
 /* What a failed call left behind is waited for. Errors that a device does not recover from come back from every call, this one too. */
 static void vk_cuda_recover(vk_queue *queue) {
@@ -1517,6 +1961,25 @@ static void vk_cuda_recover(vk_queue *queue) {
     if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) { cudaGetLastError(); return; }
     queue->error = 0;
     cuda->in_flight[0] = cuda->in_flight[1] = 0;
+}
+
+/* ---- memory beside the arena */
+static uint64_t vk_cuda_pinned_bytes(vk_queue *queue) {
+    return 2 * (uint64_t)VK_STAGE_BYTES + VK_INBOX_BYTES + (uint64_t)vk_cuda_of(queue)->marks * sizeof(int32_t);
+}
+static void *vk_cuda_borrow(vk_queue *queue, size_t bytes) {
+    void *memory = NULL;
+    cudaError_t status = cudaMalloc(&memory, bytes);
+    if (status == cudaErrorMemoryAllocation) { cudaGetLastError(); return NULL; } /* the caller tells it */
+    if (!vk_cuda_check(queue, status, "cudaMalloc", __LINE__)) return NULL;
+    VK_TRY(cudaMemsetAsync(memory, 0x3c, bytes, vk_cuda_of(queue)->stream));
+    return memory;
+}
+static void vk_cuda_give_back(vk_queue *queue, void *memory, size_t bytes) {
+    (void)bytes;
+    if (!memory) return;
+    cudaStreamSynchronize(vk_cuda_of(queue)->stream);
+    VK_TRY(cudaFree(memory));
 }
 
 /* ---- recorded steps. Recording is a help, not a need: where it fails, steps are sent kernel by kernel from then on. */
@@ -1568,12 +2031,531 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
 }
 
+/* ================================================================================================== decode >>decode
+ * One token through the language model: 6 kernels a block, 3 around them, recorded as one graph. Nothing in them depends on what the host knows.
+ *
+ * A step reads 2.4 GB of weights and cache once and computes next to nothing, so what counts is that memory never waits. Little's law for an H200:
+ * 4.3 TB/s times some 0.8 us from asking to having is 3.4 MB under way, 26 kB on each of its 132 multiprocessors. Hence
+ *  - a warp sums a row of weights, and each lane asks for VK_FLIGHT vectors of 16 bytes before it uses the first: 4 kB a warp, 32 kB a block of 8
+ *    warps. With at most 128 registers a thread two such blocks fit a multiprocessor: twice what is needed, so that one may compute or end;
+ *  - the first weights are asked for before the block turns to x: norms, merging and barriers then hide behind their arrival;
+ *  - what is small (norms, the merge of attention, the choice of experts, silu) is done again by every block that needs it, on its way to shared
+ *    memory: reading 16 kB from the second-level cache costs less than a kernel of its own, some 1.5 us between neighbours in a graph.
+ * Grids are what an H200 holds at once, two to four blocks on each multiprocessor, where there are rows enough; blocks walk the rows in the grid's
+ * stride. One warp sums a row in an order that does not depend on the grid, and nothing is added by atomics: the same input gives the same bits.
+ *
+ * bf16 and fp32 take the same kernels; fp32 reads twice the bytes. Heads that are not whole vectors of 16 bytes, or more of them than a warp has
+ * lanes, take the shared kernels k_qk_norm_rope and k_attention_decode instead. */
+enum {
+    VK_FLIGHT = 8,
+    VK_STRIP = 1024,               /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
+    VK_DECODE_THREADS = 256,
+    VK_ATTENTION_THREADS = 512,    /* a block for each multiprocessor: .. */
+    VK_ATTENTION_FLIGHT = 4,       /* .. 64 kB of keys and values under way */
+    VK_OUT_THREADS = 512,          /* of attn_out, whose blocks each merge all of attention: half as many blocks */
+    VK_ROUTER_THREADS = 128        /* few rows: small blocks reach more multiprocessors */
+};
+#ifdef __CUDACC__
+#define VK_UNROLLED _Pragma("unroll")
+#define VK_UNROLLED_BY_8 _Pragma("unroll 8")
+#else
+#define VK_UNROLLED
+#define VK_UNROLLED_BY_8
+#endif
+
+/* vectors first + lane, + 32, .. of a row of `count` */
+FN void vk_fetch(uint4 v[VK_FLIGHT], const uint4 *row, int first, int count) {
+    VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
+        int i = first + (TID & 31) + 32 * j;
+        v[j] = i < count ? __ldcs(row + i) : make_uint4(0, 0, 0, 0);
+    }
+}
+FN float vk_low(unsigned u) { return __uint_as_float(u << 16); }
+FN float vk_high(unsigned u) { return __uint_as_float(u & 0xffff0000u); }
+FN void vk_unpack(float out[8], uint4 v, int wide) {
+    out[0] = wide ? __uint_as_float(v.x) : vk_low(v.x);
+    out[1] = wide ? __uint_as_float(v.y) : vk_high(v.x);
+    out[2] = wide ? __uint_as_float(v.z) : vk_low(v.y);
+    out[3] = wide ? __uint_as_float(v.w) : vk_high(v.y);
+    out[4] = wide ? 0.0f : vk_low(v.z);
+    out[5] = wide ? 0.0f : vk_high(v.z);
+    out[6] = wide ? 0.0f : vk_low(v.w);
+    out[7] = wide ? 0.0f : vk_high(v.w);
+}
+FN float vk_dot_narrow(float s, uint4 a, uint4 b) {
+    float t = vk_low(a.x) * vk_low(b.x) + vk_low(a.y) * vk_low(b.y) + vk_low(a.z) * vk_low(b.z) + vk_low(a.w) * vk_low(b.w);
+    float u = vk_high(a.x) * vk_high(b.x) + vk_high(a.y) * vk_high(b.y) + vk_high(a.z) * vk_high(b.z) + vk_high(a.w) * vk_high(b.w);
+    return s + (t + u);
+}
+FN float vk_dot_wide(float s, uint4 a, uint4 b) {
+    return s + ((__uint_as_float(a.x) * __uint_as_float(b.x) + __uint_as_float(a.y) * __uint_as_float(b.y)) +
+                (__uint_as_float(a.z) * __uint_as_float(b.z) + __uint_as_float(a.w) * __uint_as_float(b.w)));
+}
+/* s + the products of what vk_fetch brought with the same vectors of x */
+FN float vk_products(float s, const uint4 v[VK_FLIGHT], const uint4 *x, int first, int count, int wide) {
+    if (wide) {
+        VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
+            int i = first + (TID & 31) + 32 * j;
+            if (i < count) s = vk_dot_wide(s, v[j], x[i]);
+        }
+    } else {
+        VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
+            int i = first + (TID & 31) + 32 * j;
+            if (i < count) s = vk_dot_narrow(s, v[j], x[i]);
+        }
+    }
+    return s;
+}
+
+/* where a linear's x comes from, and what of it lies in shared memory */
+typedef struct vk_input {
+    const float *x, *norm;           /* f32 [d]: x is w * x / rms(x); .. */
+    const float *partial;            /* .. or what k_decode_attention left, merged; .. */
+    const uint4 *plain;              /* .. or x as it is */
+    float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
+    int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
+} vk_input;
+FN vk_input vk_input_norm(const float *x, const float *norm, int d, float eps, int wide) {
+    vk_input in = { x, norm, NULL, NULL, eps, 0.0f, d, 0, wide, -1 };
+    return in;
+}
+/* 4 columns of all that the splits found: sum of weight * value over sum of weights, each split's against its own largest score */
+FN void vk_merge_columns(float out[4], const float *partial, int column, int d, int head_dim) {
+    int heads = d / head_dim, h = column / head_dim;
+    const float2 *tops = (const float2 *)(const void *)(partial + (size_t)VK_SPLITS * (size_t)d) + h;
+    float2 top[VK_SPLITS];
+    float4 sum[VK_SPLITS];
+    float most = -INFINITY, weights = 0.0f;
+    VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) {
+        top[s] = tops[s * heads];
+        sum[s] = *(const float4 *)(const void *)(partial + (size_t)s * (size_t)d + (size_t)column);
+    }
+    VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) most = top[s].x > most ? top[s].x : most;
+    out[0] = out[1] = out[2] = out[3] = 0.0f;
+    VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) {
+        float w = top[s].x == -INFINITY ? 0.0f : vk_exp(top[s].x - most);
+        weights += w * top[s].y;
+        out[0] += w * sum[s].x; out[1] += w * sum[s].y; out[2] += w * sum[s].z; out[3] += w * sum[s].w;
+    }
+    for (int c = 0; c < 4; c++) out[c] /= weights;
+}
+/* vectors first .. first + count of x into shared memory, in-type, zeros behind column d; all threads of the block come here together */
+FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
+    int a_vector = in->wide ? 4 : 8, from = first * a_vector, columns = count * a_vector;
+    if (in->partial) {
+        for (int i = 4 * TID; i < columns; i += 4 * NTID) {
+            float v[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
+            if (from + i < in->d) vk_merge_columns(v, in->partial, from + i, in->d, in->head_dim);
+            for (int c = 0; c < 4; c++) vk_put(strip, (size_t)(i + c), v[c], in->wide);
+        }
+        return;
+    }
+    if (in->scale == 0.0f) {
+        float s = 0.0f;
+        EACH_SUM(i, in->d, s) s += in->x[i] * in->x[i];
+        in->scale = 1.0f / sqrtf(block_sum(s) / (float)in->d + in->eps);
+    }
+    EACH(i, columns) vk_put(strip, (size_t)i, from + i < in->d ? in->norm[from + i] * (in->x[from + i] * in->scale) : 0.0f, in->wide);
+}
+/* the sum of a warp's row with x; all warps of the block come here together, those without a row too (live 0) */
+FN float vk_row(uint4 *strip, vk_input *in, const uint4 *row, int vectors, int live) {
+    float s = 0.0f;
+    for (int first = 0; first < vectors; first += VK_STRIP) {
+        int count = vectors - first < VK_STRIP ? vectors - first : VK_STRIP, mine = live ? count : 0;
+        const uint4 *x = in->plain ? in->plain + first : strip;
+        uint4 v[VK_FLIGHT];
+        vk_fetch(v, row + first, 0, mine);
+        if (!in->plain && in->held != first) {
+            SYNC(); /* nobody reads the strip before */
+            vk_stage(strip, in, first, count);
+            SYNC();
+            in->held = first;
+        }
+        s = vk_products(s, v, x, 0, mine, in->wide);
+        for (int i = 32 * VK_FLIGHT; i < mine; i += 32 * VK_FLIGHT) {
+            vk_fetch(v, row + first, i, mine);
+            s = vk_products(s, v, x, i, mine, in->wide);
+        }
+    }
+    return warp_sum(s);
+}
+/* The rows of a linear, a warp each: y f32 [n] = x W^T, or += with `add`. NTID / 32 rows a block at a time. */
+FN void vk_rows(uint4 *strip, vk_input *in, float *y, const uint4 *weights, int n, int vectors, int add) {
+    for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n; first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
+        size_t r = first + (size_t)(TID >> 5);
+        int live = r < (size_t)n;
+        float s = vk_row(strip, in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
+        if (LANE0 && live) y[r] = add ? y[r] + s : s;
+    }
+}
+/* qkv f32 [n] = W (norm(x)) */
+KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int d, float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, d, eps, wide);
+    vk_rows(strip, &in, qkv, weights, n, vectors, 0);
+}
+
+FN float vk_rounded(float v, int wide) { return wide ? v : vk_b2f(vk_f2b(v)); }
+/* over the `group` lanes that share a key */
+FN float vk_group_sum(float v, int group) {
+    for (int o = group >> 1; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+    return v;
+}
+/* QK-norm over the whole width, RoPE of a head's q; the last split also those of its k, which with v goes to the cache. f32 [head_dim] each, rounded
+ * as the cache rounds. */
+FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
+                         const float *cs, int position, int head, int d, int head_dim, int last, float eps, int wide) {
+    int half = head_dim / 2, at = head * head_dim;
+    size_t row = (size_t)position * (size_t)d + (size_t)at;
+    const float *c = cs + (size_t)position * (size_t)head_dim, *s = c + half;
+    for (int which = 0; which < 1 + last; which++) {
+        const float *a = qkv + (size_t)which * (size_t)d, *w = which ? k_weight : q_weight;
+        float *o = which ? k : q, sum = 0.0f, r;
+        EACH_SUM(i, d, sum) sum += a[i] * a[i];
+        r = 1.0f / sqrtf(block_sum(sum) / (float)d + eps);
+        EACH(i, half) {
+            float e = w[at + i] * (a[at + i] * r), f = w[at + half + i] * (a[at + half + i] * r);
+            o[i] = vk_rounded(e * c[i] - f * s[i], wide);
+            o[half + i] = vk_rounded(f * c[i] + e * s[i], wide);
+            for (int j = i; which && j < head_dim; j += half) vk_put(key, row + (size_t)j, o[j], wide);
+        }
+    }
+    if (last) EACH(i, head_dim) {
+        v[i] = vk_rounded(qkv[2 * (size_t)d + (size_t)(at + i)], wide);
+        vk_put(value, row + (size_t)i, v[i], wide);
+    }
+}
+/* what some keys gave: sum of exp(score - top), the same times the values */
+typedef struct vk_found { float top, weights, sum[8]; } vk_found;
+/* both together, by exchange with the lane that holds the same columns `bits` away */
+FN void vk_found_meet(vk_found *f, int bits) {
+    float other = __shfl_xor_sync(~0u, f->top, bits), most = other > f->top ? other : f->top;
+    float scale = f->top == -INFINITY ? 0.0f : vk_exp(f->top - most); /* nothing found adds nothing; NaN stays in the sums */
+    f->top = most;
+    f->weights *= scale;
+    f->weights += __shfl_xor_sync(~0u, f->weights, bits);
+    VK_UNROLLED for (int c = 0; c < 8; c++) {
+        f->sum[c] *= scale;
+        f->sum[c] += __shfl_xor_sync(~0u, f->sum[c], bits);
+    }
+}
+/* One query against the cache, keys dealt out to VK_SPLITS blocks a head: block b does head b % heads. Groups of lanes that a head's row fills take
+ * a key each, VK_ATTENTION_FLIGHT at a time. partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and
+ * sum of exp. The first keys are asked for before q is ready. group: a power of two, at least the vectors of a head. */
+static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
+k_decode_attention(float *partial, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight, const float *cs,
+                   const int32_t *position, int d, int head_dim, int group, float scale, float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, shared);
+    int heads = d / head_dim, head = (int)(BLK % (size_t)heads), split = (int)(BLK / (size_t)heads), last = split == VK_SPLITS - 1;
+    int cached = *position, share = (cached + VK_SPLITS - 1) / VK_SPLITS, from = split * share, to = from + share < cached ? from + share : cached;
+    int lane = TID & (group - 1), team = TID / group, teams = NTID / group, columns = wide ? 4 : 8, column = lane * columns, warp = TID >> 5;
+    size_t row_vectors = (size_t)(d / columns), at = (size_t)(head * head_dim / columns + lane);
+    float *q = (float *)(void *)shared, *k = q + head_dim, *v = k + head_dim, *sums = v + head_dim, *tops = sums + (NTID >> 5) * head_dim;
+    uint4 keys[VK_ATTENTION_FLIGHT], values[VK_ATTENTION_FLIGHT];
+    float mine[8], most = -INFINITY, weights = 0.0f;
+    vk_found f;
+    int live = column < head_dim;
+#define VK_FETCH_KEYS(tile) \
+    VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) { \
+        int j = (tile) + u * teams + team, there = j < to && live; \
+        keys[u] = there ? *((const uint4 *)key + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
+        values[u] = there ? *((const uint4 *)value + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
+    }
+    VK_FETCH_KEYS(from)
+    vk_decode_rotate(q, k, v, key, value, qkv, q_weight, k_weight, cs, cached, head, d, head_dim, last, eps, wide);
+    SYNC();
+    f.top = -INFINITY;
+    f.weights = 0.0f;
+    VK_UNROLLED for (int c = 0; c < 8; c++) { mine[c] = live && c < columns ? q[column + c] : 0.0f; f.sum[c] = 0.0f; }
+    if (last) { /* the token's own key */
+        float s = 0.0f;
+        VK_UNROLLED for (int c = 0; c < 8; c++) s += live && c < columns ? mine[c] * k[column + c] : 0.0f;
+        s = vk_group_sum(s, group) * scale;
+        if (team == 0) {
+            f.top = s;
+            f.weights = 1.0f;
+            VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] = live && c < columns ? v[column + c] : 0.0f;
+        }
+    }
+    for (int tile = from; tile < to; tile += VK_ATTENTION_FLIGHT * teams) {
+        float score[VK_ATTENTION_FLIGHT], top = f.top, fade, base;
+        VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) {
+            float x[8], s = 0.0f;
+            vk_unpack(x, keys[u], wide);
+            VK_UNROLLED for (int c = 0; c < 8; c++) s += mine[c] * x[c];
+            score[u] = vk_group_sum(s, group) * scale;
+            if (tile + u * teams + team < to && score[u] > top) top = score[u];
+        }
+        base = top == -INFINITY ? 0.0f : top;
+        fade = f.top == -INFINITY ? 0.0f : vk_exp(f.top - base);
+        f.weights *= fade;
+        VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] *= fade;
+        VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) {
+            float x[8], w = tile + u * teams + team < to ? vk_exp(score[u] - base) : 0.0f;
+            vk_unpack(x, values[u], wide);
+            f.weights += w;
+            VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] += w * x[c];
+        }
+        f.top = top;
+        VK_FETCH_KEYS(tile + VK_ATTENTION_FLIGHT * teams)
+    }
+#undef VK_FETCH_KEYS
+    /* the teams of a warp, then the warps */
+    for (int bits = group; bits < 32; bits <<= 1) vk_found_meet(&f, bits);
+    if ((TID & 31) < group && live) {
+        for (int c = 0; c < 8; c++)
+            if (c < columns) sums[warp * head_dim + column + c] = f.sum[c];
+        if (LANE0) { tops[2 * warp] = f.top; tops[2 * warp + 1] = f.weights; }
+    }
+    SYNC();
+    for (int w = 0; w < NTID >> 5; w++) most = tops[2 * w] > most ? tops[2 * w] : most;
+    EACH(c, head_dim) {
+        float sum = 0.0f;
+        for (int w = 0; w < NTID >> 5; w++) sum += (tops[2 * w] == -INFINITY ? 0.0f : vk_exp(tops[2 * w] - most)) * sums[w * head_dim + c];
+        partial[(size_t)split * (size_t)d + (size_t)(head * head_dim + c)] = sum;
+    }
+    if (TID == 0) {
+        float *out = partial + (size_t)VK_SPLITS * (size_t)d + 2 * (size_t)(split * heads + head);
+        for (int w = 0; w < NTID >> 5; w++) weights += (tops[2 * w] == -INFINITY ? 0.0f : vk_exp(tops[2 * w] - most)) * tops[2 * w + 1];
+        out[0] = most;
+        out[1] = weights;
+    }
+}
+/* x f32 [n] += W (attention merged), or W plain */
+static __global__ void __launch_bounds__(VK_OUT_THREADS)
+k_decode_out(float *x, const float *partial, const uint4 *plain, const uint4 *weights, int n, int vectors, int d, int head_dim, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = { NULL, NULL, partial, plain, 0.0f, 0.0f, d, head_dim, wide, -1 };
+    vk_rows(strip, &in, x, weights, n, vectors, 1);
+}
+/* The router's logits, in fp32 throughout; the first block also leaves norm(x) in-type for the experts. */
+KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float *norm, const uint4 *weights, int experts, int vectors, int d,
+       float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, d, eps, 1);
+    vk_rows(strip, &in, logits, weights, experts, vectors, 0);
+    if (BLK == 0) EACH(i, d) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
+}
+/* the experts of ranks 0 .. top_k - 1 into shared memory; places as in k_router. The first block writes them down, with their weights. */
+FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const float *logits, int experts, int top_k) {
+    float most = -INFINITY, sum = 0.0f;
+    if (BLK == 0) {
+        EACH_MAX(i, experts, most) most = logits[i] > most ? logits[i] : most;
+        most = block_max(most);
+        EACH_SUM(i, experts, sum) sum += vk_exp(logits[i] - most);
+        sum = block_sum(sum);
+    }
+    for (int i = TID; i < top_k; i += NTID) chosen[i] = 0; /* logits that are no numbers leave places open */
+    SYNC();
+    for (int i = TID; i < experts; i += NTID) {
+        float mine = logits[i];
+        int place = 0;
+        VK_UNROLLED_BY_8 for (int j = 0; j < experts; j++) place += (logits[j] > mine) | ((logits[j] == mine) & (j < i));
+        if (place >= top_k) continue;
+        chosen[place] = i;
+        if (BLK == 0) { index[place] = i; weight[place] = vk_exp(mine - most) / sum; }
+    }
+    SYNC();
+}
+/* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts; a warp sums a row of gate and its row of up. index and weight [top_k] are
+ * what was chosen. */
+KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed, const char *weights,
+       size_t stride_bytes, int experts, int top_k, int h, int vectors, int ldh, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, shared);
+    int32_t *chosen = (int32_t *)(void *)shared;
+    int warps = NTID >> 5, blocks = (h + warps - 1) / warps;
+    vk_choose_experts(chosen, index, weight, logits, experts, top_k);
+    for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
+        int slot = item / blocks, r = item % blocks * warps + (TID >> 5);
+        const uint4 *gate = (const uint4 *)(const void *)(weights + (size_t)chosen[slot] * stride_bytes) + (size_t)r * (size_t)vectors,
+                    *up = gate + (size_t)h * (size_t)vectors;
+        float g = 0.0f, u = 0.0f;
+        if (r >= h) continue;
+        for (int i = 0; i < vectors; i += 32 * VK_FLIGHT) {
+            uint4 a[VK_FLIGHT], b[VK_FLIGHT];
+            vk_fetch(a, gate, i, vectors);
+            vk_fetch(b, up, i, vectors);
+            g = vk_products(g, a, normed, i, vectors, wide);
+            u = vk_products(u, b, normed, i, vectors, wide);
+        }
+        g = warp_sum(g);
+        u = warp_sum(u);
+        if (LANE0) vk_put(hidden, (size_t)slot * (size_t)ldh + (size_t)r, vk_silu(g) * u, wide);
+    }
+}
+/* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots; a warp does a row of all of them, two at a time */
+KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights, size_t stride_bytes, int top_k,
+       int n, int vectors, int wide) {
+    int r = (int)BLK * (NTID >> 5) + (TID >> 5);
+    float sum = 0.0f;
+    if (r >= n) return;
+    for (int slot = 0; slot < top_k; slot += 2) {
+        int two = slot + 1 < top_k;
+        const uint4 *w = (const uint4 *)(const void *)(weights + (size_t)index[slot] * stride_bytes) + (size_t)r * (size_t)vectors,
+                    *w2 = (const uint4 *)(const void *)(weights + (size_t)index[slot + two] * stride_bytes) + (size_t)r * (size_t)vectors,
+                    *v = hidden + (size_t)slot * (size_t)vectors, *v2 = v + vectors;
+        float s = 0.0f, s2 = 0.0f;
+        for (int i = 0; i < vectors; i += 32 * VK_FLIGHT) {
+            uint4 a[VK_FLIGHT], b[VK_FLIGHT];
+            vk_fetch(a, w, i, vectors);
+            vk_fetch(b, w2, i, two ? vectors : 0);
+            s = vk_products(s, a, v, i, vectors, wide);
+            s2 = vk_products(s2, b, v2, i, two ? vectors : 0, wide);
+        }
+        sum += weight[slot] * s;
+        if (two) sum += weight[slot + 1] * s2;
+    }
+    sum = warp_sum(sum);
+    if (LANE0) x[r] += sum;
+}
+
+/* a row that may be the largest: NaN never is one, of equal ones the lower; index -1: none */
+typedef struct vk_candidate { float value; int32_t index; } vk_candidate;
+FN vk_candidate vk_better(vk_candidate a, vk_candidate b) {
+    return b.index >= 0 && (a.index < 0 || b.value > a.value || (b.value == a.value && b.index < a.index)) ? b : a;
+}
+FN vk_candidate vk_best_of_block(vk_candidate best) {
+    __shared__ vk_candidate of_warp[32];
+    for (int o = 16; o; o >>= 1) {
+        vk_candidate other = { __shfl_xor_sync(~0u, best.value, o), __shfl_xor_sync(~0u, best.index, o) };
+        best = vk_better(best, other);
+    }
+    if (LANE0) of_warp[TID >> 5] = best;
+    SYNC();
+    for (int w = 0; w < NTID >> 5; w++) best = vk_better(best, of_warp[w]);
+    return best;
+}
+/* logits f32 [n] = W (norm(x)), and the best row of each block */
+KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int d,
+       float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, d, eps, wide);
+    vk_candidate best = { 0.0f, -1 };
+    for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n; first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
+        size_t r = first + (size_t)(TID >> 5);
+        int live = r < (size_t)n;
+        float s = vk_row(strip, &in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
+        vk_candidate row = { s, live && s == s ? (int32_t)r : -1 };
+        if (LANE0 && live) logits[r] = s;
+        best = vk_better(best, row);
+    }
+    best = vk_best_of_block(best);
+    if (TID == 0) candidates[BLK] = best;
+}
+/* the token, and the sequence is one longer. One block. */
+KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *candidates, int count) {
+    vk_candidate best = { 0.0f, -1 };
+    for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
+    best = vk_best_of_block(best);
+    if (TID == 0) { *token = best.index; *position += 1; }
+}
+
+/* ---- launchers. FLOPs and bytes as everywhere: what the arithmetic needs, every operand once, however often blocks read it again. */
+static int vk_decode_grid(int64_t rows, int threads, int64_t most) {
+    int64_t blocks = (rows + threads / 32 - 1) / (threads / 32);
+    return (int)(blocks < most ? blocks : most);
+}
+static int vk_vectors(const vk_linear *w) { return w->k_padded * (w->wide ? 4 : 2) / 16; }
+static size_t vk_strip_bytes(const vk_linear *w) { return (size_t)(vk_vectors(w) < VK_STRIP ? vk_vectors(w) : VK_STRIP) * 16; }
+static int64_t vk_weight_bytes(const vk_linear *w) { return (int64_t)w->n * w->k * vk_element(w->wide); }
+static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->att_proj;
+    int64_t d = job->d;
+    vk_shape(queue, 1, w->n, w->k, 0);
+    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(w->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS, vk_strip_bytes(w),
+                  4 * d + 2 * (int64_t)w->n * w->k, vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n, job->qkv, job->x, job->attn_norm,
+                  (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps, w->wide);
+}
+/* heads whose rows are whole vectors, no more than a warp has lanes */
+static int vk_heads_fit(const vk_decode_job *job) {
+    int bytes = job->head_dim * (int)vk_element(job->att_proj->wide);
+    return bytes % 16 == 0 && bytes <= 512;
+}
+static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) {
+    int wide = job->att_proj->wide, hd = job->head_dim, heads = job->d / hd, warps = VK_ATTENTION_THREADS / 32, group = 1;
+    int64_t d = job->d, keys = job->keys, el = vk_element(wide);
+    if (!vk_heads_fit(job)) {
+        l_qk_norm_rope(queue, job->q, job->key, job->value, job->qkv, job->q_norm, job->k_norm, job->cs, job->position, 1, job->d, hd, job->d,
+                       job->eps, wide);
+        l_attention_decode(queue, job->attended, job->q, job->key, job->value, job->scratch, job->position, job->keys, job->max_sequence, job->d, hd,
+                           wide);
+        return;
+    }
+    while (group * 16 < hd * (int)el) group *= 2;
+    vk_shape(queue, 1, 1, keys, d);
+    /* as k_qk_norm_rope and k_attention_decode, but q stays where it is; what is found goes out for each split */
+    LAUNCH_SHARED(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS, ((3 + warps) * hd + 2 * warps) * (int)sizeof(float),
+                  14 * d + keys * (4 * d + 5 * heads),
+                  4 * (3 * d + 2 * d + hd + 1) + 2 * keys * d * el + 4 * VK_SPLITS * (d + 2 * heads), job->scratch, job->key, job->value, job->qkv,
+                  job->q_norm, job->k_norm, job->cs, job->position, job->d, hd, group, 1.0f / sqrtf((float)hd), job->eps, wide);
+}
+static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->attn_out;
+    int split = vk_heads_fit(job);
+    int64_t d = job->d, heads = d / job->head_dim, found = VK_SPLITS * (d + 2 * heads);
+    vk_shape(queue, 1, w->n, w->k, 0);
+    /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a division at the end */
+    LAUNCH_SHARED(k_decode_out, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS, vk_strip_bytes(w),
+                  (2 * (int64_t)w->k + 1) * w->n + (split ? VK_SPLITS * (4 * heads + 2 * d) + d : 0),
+                  vk_weight_bytes(w) + (split ? 4 * found : d * vk_element(w->wide)) + 8 * (int64_t)w->n, job->x, split ? job->scratch : NULL,
+                  split ? NULL : (const uint4 *)job->attended, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->head_dim, w->wide);
+}
+static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->router;
+    int64_t d = job->d;
+    vk_shape(queue, 1, w->n, w->k, 0);
+    LAUNCH_SHARED(k_decode_router, vk_decode_grid(w->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS, vk_strip_bytes(w),
+                  4 * d + 2 * (int64_t)w->n * w->k, vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + d * vk_element(job->gate_up->wide), job->logits,
+                  job->normed, job->x, job->ff_norm, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps, job->gate_up->wide);
+}
+static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->gate_up;
+    int64_t experts = job->router->n, k = job->top_k, h = job->expert_dim;
+    vk_shape(queue, k, w->n, w->k, k);
+    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(k * h, VK_DECODE_THREADS, VK_DECODE_BLOCKS / 2), VK_DECODE_THREADS, k * (int)sizeof(int32_t),
+                  experts * (4 + experts) + k * (2 * (int64_t)w->n * w->k + 4 * h),
+                  4 * experts + k * vk_weight_bytes(w) + (w->k + k * h) * vk_element(w->wide) + 8 * k, job->hidden, job->index, job->weight,
+                  job->logits, (const uint4 *)job->normed, (const char *)w->weights, job->gate_up_stride, (int)experts, job->top_k, job->expert_dim,
+                  vk_vectors(w), job->down->k_padded, w->wide);
+}
+static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *w = job->down;
+    int64_t k = job->top_k;
+    int warps = VK_DECODE_THREADS / 32;
+    vk_shape(queue, k, w->n, w->k, k);
+    LAUNCH(k_decode_down, (w->n + warps - 1) / warps, VK_DECODE_THREADS, k * w->n * (2 * (int64_t)w->k + 2),
+           k * (vk_weight_bytes(w) + w->k * vk_element(w->wide)) + 8 * k + 8 * (int64_t)w->n, job->x, (const uint4 *)job->hidden, job->index,
+           job->weight, (const char *)w->weights, job->down_stride, job->top_k, w->n, vk_vectors(w), w->wide);
+}
+/* one comparison a row to find the best of a block, and one a block */
+static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
+    const vk_linear *w = job->head;
+    int grid = vk_decode_grid(w->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
+    int64_t d = w->k;
+    vk_shape(queue, 1, w->n, w->k, 0);
+    LAUNCH_SHARED(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(w), 4 * d + (2 * d + 1) * w->n,
+                  vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + 8 * grid, job->logits, (vk_candidate *)(void *)job->scratch, job->x, job->norm,
+                  (const uint4 *)w->weights, w->n, vk_vectors(w), (int)d, job->eps, w->wide);
+}
+static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
+    int count = vk_decode_grid(job->head->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
+    vk_shape(queue, 1, count, 0, 0);
+    LAUNCH(k_decode_pick, 1, vk_threads_for(count), count + 1, 8 * count + 4 + 8, job->token, job->position,
+           (const vk_candidate *)(const void *)job->scratch, count);
+}
+static const vk_decode_kernels vk_cuda_decode = {
+    vk_cuda_decode_qkv, vk_cuda_decode_attention, vk_cuda_decode_out, vk_cuda_decode_router, vk_cuda_decode_gate_up, vk_cuda_decode_down,
+    vk_cuda_decode_head, vk_cuda_decode_pick
+};
+
 extern "C" {
 extern const vk_backend vk_cuda_backend;
 const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
-    vk_cuda_telemetry, vk_cuda_expert_rows, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+    vk_cuda_telemetry, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
+extern const vp_range_hooks *vk_cuda_range_hooks(void);
+const vp_range_hooks *vk_cuda_range_hooks(void) { return vk_range_hooks(); }
 }
 #else /* !VK_CUDA */
 
@@ -2394,6 +3376,17 @@ static void vk_cpu_read_log(vk_queue *queue) {
         queue->spans->span[i].begin_ns -= vk_cpu_of(queue)->marks[0];
 }
 static void vk_cpu_recover(vk_queue *queue) { (void)queue; }
+static uint64_t vk_cpu_pinned_bytes(vk_queue *queue) { (void)queue; return 0; }
+static void *vk_cpu_borrow(vk_queue *queue, size_t bytes) {
+    char *memory = (char *)vk_reserve(bytes);
+    (void)queue;
+    if (!memory) return NULL;
+    VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads))
+    for (int64_t piece = 0; piece < (int64_t)(bytes >> 20); piece++) memset(memory + ((size_t)piece << 20), 0x3c, (size_t)1 << 20);
+    memset(memory + (bytes >> 20 << 20), 0x3c, bytes & 0xfffff);
+    return memory;
+}
+static void vk_cpu_give_back(vk_queue *queue, void *memory, size_t bytes) { (void)queue; vk_release(memory, bytes); }
 
 /* ---- telemetry. Files lie under `root`: "", but in tests. A number that cannot be read is not known; cores may be switched off. */
 static int vk_read_number(const char *path, double *out) {
@@ -2472,14 +3465,20 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
 }
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL
 };
 /* the GPU's table, when its object is linked too */
 #ifdef __GNUC__
 extern const vk_backend vk_cuda_backend __attribute__((weak));
 static const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
+extern const vp_range_hooks *vk_cuda_range_hooks(void) __attribute__((weak));
+VP_API const vp_range_hooks *vp_engine_range_hooks(void) {
+    const vp_range_hooks *hooks = vk_cuda_range_hooks ? vk_cuda_range_hooks() : NULL;
+    return hooks ? hooks : vk_range_hooks();
+}
 #else
 static const vk_backend *vk_gpu_code(void) { return NULL; }
+VP_API const vp_range_hooks *vp_engine_range_hooks(void) { return vk_range_hooks(); }
 #endif
 
 /* =============================================================================================== weights >>weights */
@@ -2839,10 +3838,10 @@ typedef struct vk_buffers {
     float *image_features;                                            /* f32 [max_views, tokens_per_crop, d_model] */
     /* language */
     int32_t *ids, *image_index, *position, *token;                    /* position: of the first row that is being worked on */
-    float *x, *qkv, *logits, *cs, *decode_scores;
+    float *x, *qkv, *logits, *cs, *decode_scratch;
     void *normed, *normed_wide, *q, *attended;                        /* normed_wide: f32, the router's input */
     void *key, *value;                                                /* in-type [blocks, max_sequence, d_model] */
-    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *slots; /* slots: 0, 1, 2, .. */
+    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
     float *router_logits, *expert_weight, *gate_up, *expert_out;
     void *gathered, *expert_hidden;
     void *scratch; /* the backend's */
@@ -2863,7 +3862,10 @@ struct vp_engine {
     vk_spans spans;
     vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
     int64_t log_capacity;
-    size_t weights_bytes, memory_bytes;
+    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
+    int weights_mapped; /* they lie in a file, and are not in the allocation */
+    const void *weights;
+    vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the request that runs */
     const float *pixels, *masks;
@@ -2871,6 +3873,8 @@ struct vp_engine {
     int64_t since_ns, logged;
 };
 
+/* experts of many tokens without the host */
+static int vk_has_tiles(const vp_engine *e) { return e->backend->experts && !e->wide; }
 static int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
@@ -2907,11 +3911,16 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *e) {
     b->image_features = (float *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry) * (size_t)c->d_model, 4);
     b->image_index = (int32_t *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry), 4);
 }
+/* of a decode step's scratch: all scores, or the sums and tops of the splits, or the best rows of the head's blocks */
+static size_t vk_decode_floats(int d, int heads, int max_sequence) {
+    size_t splits = VK_SPLITS * ((size_t)d + 2 * (size_t)heads), scores = (size_t)heads * (size_t)max_sequence;
+    return vk_max(vk_max(scores, splits), 2 * VK_DECODE_BLOCKS);
+}
 static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
     int d = c->d_model, wide = e->wide;
-    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count;
+    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count, gathered = vk_has_tiles(e) ? 0 : pairs;
     size_t cache = (size_t)c->block_count * rows * (size_t)d + (size_t)VK_ROWS_MAX * (size_t)d;
     b->ids = (int32_t *)vk_take(arena, rows, 4);
     b->token = (int32_t *)vk_take(arena, 1, 4);
@@ -2922,10 +3931,12 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->qkv = (float *)vk_take(arena, rows * 3 * (size_t)d, 4);
     b->q = vk_take_rows(arena, rows, d, wide);
     b->attended = vk_take_rows(arena, rows, d, wide);
+    e->cache_bytes = arena->used;
     b->key = vk_take(arena, cache, wide ? 4 : 2);
     b->value = vk_take(arena, cache, wide ? 4 : 2);
+    e->cache_bytes = arena->used - e->cache_bytes;
     b->cs = (float *)vk_take(arena, rows * (size_t)c->head_dim, 4);
-    b->decode_scores = (float *)vk_take(arena, (size_t)c->head_count * rows, 4);
+    b->decode_scratch = (float *)vk_take(arena, vk_decode_floats(d, c->head_count, e->max_sequence), 4);
     b->logits = (float *)vk_take(arena, (size_t)c->embedding_size, 4);
     b->router_logits = (float *)vk_take(arena, rows * experts, 4);
     b->expert_index = (int32_t *)vk_take(arena, pairs, 4);
@@ -2934,16 +3945,19 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->expert_start = (int32_t *)vk_take(arena, experts + 1, 4);
     b->expert_list = (int32_t *)vk_take(arena, pairs, 4);
     b->slot_row = (int32_t *)vk_take(arena, pairs, 4);
-    b->slots = (int32_t *)vk_take(arena, experts, 4);
-    b->gathered = vk_take_rows(arena, pairs, d, wide);
-    b->gate_up = (float *)vk_take(arena, pairs * 2 * (size_t)c->expert_dim, 4);
+    b->gathered = vk_take_rows(arena, gathered, d, wide);
+    b->gate_up = (float *)vk_take(arena, gathered * 2 * (size_t)c->expert_dim, 4);
+    if (vk_has_tiles(e)) b->expert_tiles = (int32_t *)vk_take(arena, 2 * (pairs / (size_t)e->backend->tile_rows + experts), 4);
     b->expert_hidden = vk_take_rows(arena, pairs, c->expert_dim, wide);
     b->expert_out = (float *)vk_take(arena, pairs * (size_t)d, 4);
 }
 static void vk_layout_buffers(vk_arena *arena, vp_engine *e) {
     vk_layout_vision_buffers(arena, e);
+    e->vision_bytes = arena->used;
     vk_layout_language_buffers(arena, e);
+    e->scratch_bytes = arena->used;
     e->buffers.scratch = vk_take(arena, e->backend->scratch_bytes(e->queue, &e->extent), 1);
+    e->scratch_bytes = arena->used - e->scratch_bytes;
 }
 static void vk_fill_extent(vp_engine *e) {
     const vp_model_config *c = &e->config;
@@ -2980,13 +3994,11 @@ static void vk_fill_rope(float *cs, int positions, int head_dim, double theta) {
     }
 }
 static int vk_send_tables(vp_engine *e) {
-    size_t floats = (size_t)e->max_sequence * (size_t)e->config.head_dim, experts = (size_t)e->config.expert_count;
-    float *cs = (float *)malloc(vk_max(floats * sizeof *cs, experts * sizeof(int32_t)));
+    size_t floats = (size_t)e->max_sequence * (size_t)e->config.head_dim;
+    float *cs = (float *)malloc(floats * sizeof *cs);
     if (!cs) return 0;
     vk_fill_rope(cs, e->max_sequence, e->config.head_dim, e->config.rope_theta);
     vk_send(e, e->buffers.cs, cs, floats * sizeof *cs);
-    for (int32_t i = 0; i < (int32_t)experts; i++) memcpy((char *)cs + (size_t)i * sizeof i, &i, sizeof i);
-    vk_send(e, e->buffers.slots, cs, experts * sizeof(int32_t));
     free(cs);
     return 1;
 }
@@ -3060,21 +4072,24 @@ static void vk_connector(vp_engine *e, int first, int count) {
     to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
 }
 
-/* the experts of one token, chosen on the device: no list, no count, nothing that the host must know */
-static void vk_moe_token(vp_engine *e, const vk_block *k, int top_k) {
+/* the same where nothing leaves the device */
+static void vk_moe_tiles(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
     const vp_model_config *c = &e->config;
     const vk_backend *to = e->backend;
     vk_buffers *b = &e->buffers;
-    int d = c->d_model, h = c->expert_dim, ldh = vk_padded(h), last = c->expert_count - 1;
-    vk_expert_rows_job job;
-    job.y = b->gate_up; job.x = b->normed; job.first = &k->gate_up[0]; job.index = b->expert_index; job.k = top_k; job.ldx = 0;
-    job.stride_bytes = last ? (size_t)((char *)k->gate_up[1].weights - (char *)k->gate_up[0].weights) : 0;
-    to->expert_rows(e->queue, &job);
-    to->kernels.silu_mul(e->queue, b->expert_hidden, b->gate_up, top_k, h, ldh, e->wide);
-    job.y = b->expert_out; job.x = b->expert_hidden; job.first = &k->down[0]; job.ldx = ldh;
-    job.stride_bytes = last ? (size_t)((char *)k->down[1].weights - (char *)k->down[0].weights) : 0;
-    to->expert_rows(e->queue, &job);
-    to->kernels.combine(e->queue, b->x, b->expert_out, b->slots, b->expert_weight, 1, top_k, d);
+    int d = c->d_model, second = c->expert_count > 1;
+    vk_experts_job job;
+    job.y = b->expert_out; job.hidden = b->expert_hidden; job.ldx = vk_padded(d);
+    job.x = (const char *)b->normed + (size_t)first * (size_t)job.ldx * (e->wide ? 4 : 2);
+    job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
+    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
+    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
+    job.start = b->expert_start; job.list = b->expert_list; job.tiles = b->expert_tiles;
+    job.pairs = rows * top_k; job.top_k = top_k; job.experts = c->expert_count;
+    to->kernels.moe_lists(e->queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_tiles, b->expert_index, c->expert_count,
+                          job.pairs, to->tile_rows);
+    to->experts(e->queue, &job);
+    to->kernels.combine(e->queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
 }
 /* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU the host waits here, once a block, for the
  * counts: cuBLAS takes its sizes from the host. */
@@ -3088,7 +4103,7 @@ static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, 
     const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
     /* what stays when the device has failed; when launches are only counted, experts share the rows evenly: no request has more launches */
     for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry ? pairs / c->expert_count + (i < pairs % c->expert_count) : 0;
-    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_index, c->expert_count, pairs);
+    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, NULL, b->expert_index, c->expert_count, pairs, 1);
     to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
     to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
     for (int i = 0; i < c->expert_count; i++) {
@@ -3119,10 +4134,42 @@ static void vk_moe(vp_engine *e, int block, int first, int rows, int top_k) {
     e->backend->kernels.router(e->queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)e->config.expert_count, rows,
                                e->config.expert_count, top_k);
     vk_at(e->queue, VP_PART_EXPERTS, block);
-    if (rows == 1 && first == 0 && e->backend->expert_rows) vk_moe_token(e, k, top_k);
+    if (vk_has_tiles(e)) vk_moe_tiles(e, k, first, rows, top_k);
     else vk_moe_tokens(e, k, first, rows, top_k);
 }
 
+/* one transformer block over one token, as vk_block_forward; everything is decided on the device */
+static void vk_block_decode(vp_engine *e, int block, int position, int top_k) {
+    const vp_model_config *c = &e->config;
+    const vk_block *k = &e->model.blocks[block];
+    const vk_decode_kernels *to = e->backend->decode;
+    vk_buffers *b = &e->buffers;
+    size_t cache = (size_t)block * (size_t)e->max_sequence * (size_t)c->d_model * (e->wide ? 4 : 2);
+    int second = c->expert_count > 1;
+    vk_decode_job job;
+    memset(&job, 0, sizeof job);
+    job.att_proj = &k->att_proj; job.attn_out = &k->attn_out; job.router = &k->router; job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
+    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
+    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
+    job.attn_norm = k->attn_norm.weight; job.q_norm = k->q_norm.weight; job.k_norm = k->k_norm.weight; job.ff_norm = k->ff_norm.weight;
+    job.cs = b->cs; job.eps = c->norm_eps;
+    job.d = c->d_model; job.head_dim = c->head_dim; job.expert_dim = c->expert_dim; job.top_k = top_k; job.max_sequence = e->max_sequence;
+    job.keys = position + 1; job.position = b->position;
+    job.x = b->x; job.qkv = b->qkv; job.scratch = b->decode_scratch; job.logits = b->router_logits; job.weight = b->expert_weight;
+    job.key = (char *)b->key + cache; job.value = (char *)b->value + cache; job.q = b->q; job.attended = b->attended; job.normed = b->normed;
+    job.hidden = b->expert_hidden; job.index = b->expert_index;
+    vk_at(e->queue, VP_PART_DENSE, block);
+    to->qkv(e->queue, &job);
+    vk_at(e->queue, VP_PART_ATTENTION, block);
+    to->attention(e->queue, &job);
+    vk_at(e->queue, VP_PART_DENSE, block);
+    to->attn_out(e->queue, &job);
+    vk_at(e->queue, VP_PART_ROUTER, block);
+    to->router(e->queue, &job);
+    vk_at(e->queue, VP_PART_EXPERTS, block);
+    to->gate_up(e->queue, &job);
+    to->down(e->queue, &job);
+}
 /* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual stream */
 static void vk_block_forward(vp_engine *e, int block, int rows, int position, int top_k) {
     const vp_model_config *c = &e->config;
@@ -3133,6 +4180,7 @@ static void vk_block_forward(vp_engine *e, int block, int rows, int position, in
     int d = c->d_model, ld = vk_padded(d), wide = e->wide, chunk = e->moe_rows / top_k;
     size_t element = wide ? 4 : 2, cache = (size_t)block * (size_t)e->max_sequence * (size_t)d * element;
     char *key = (char *)b->key + cache, *value = (char *)b->value + cache;
+    if (rows == 1 && to->decode) { vk_block_decode(e, block, position, top_k); return; }
     vk_at(queue, VP_PART_DENSE, block);
     to->kernels.rmsnorm(queue, b->normed, b->x, k->attn_norm.weight, rows, d, ld, c->norm_eps, wide);
     to->linear(queue, b->qkv, 3 * d, b->normed, ld, rows, &k->att_proj, VK_STORE_F32);
@@ -3140,7 +4188,7 @@ static void vk_block_forward(vp_engine *e, int block, int rows, int position, in
     to->kernels.qk_norm_rope(queue, b->q, key, value, b->qkv, k->q_norm.weight, k->k_norm.weight, b->cs, b->position, rows, d, c->head_dim, ld,
                              c->norm_eps, wide);
     if (rows == 1) {
-        to->kernels.attention_decode(queue, b->attended, b->q, key, value, b->decode_scores, b->position, position + 1, e->max_sequence, d,
+        to->kernels.attention_decode(queue, b->attended, b->q, key, value, b->decode_scratch, b->position, position + 1, e->max_sequence, d,
                                      c->head_dim, wide);
     } else {
         vk_attention_job job;
@@ -3172,10 +4220,23 @@ static void vk_sample(vp_engine *e, int rows) {
     e->backend->kernels.argmax(e->queue, e->buffers.token, e->buffers.logits, 1, e->config.embedding_size);
     e->backend->kernels.advance(e->queue, e->buffers.position, rows);
 }
+/* both for the one row of a decode step */
+static void vk_end_decode(vp_engine *e) {
+    vk_buffers *b = &e->buffers;
+    vk_decode_end_job job;
+    memset(&job, 0, sizeof job);
+    job.x = b->x; job.norm = e->model.ln_f.weight; job.eps = e->config.norm_eps; job.head = &e->model.head;
+    job.logits = b->logits; job.scratch = b->decode_scratch; job.token = b->token; job.position = b->position;
+    vk_at(e->queue, VP_PART_HEAD, -1);
+    e->backend->decode->head(e->queue, &job);
+    vk_at(e->queue, VP_PART_SAMPLE, -1);
+    e->backend->decode->pick(e->queue, &job);
+}
 static void vk_step(vp_engine *e, const vp_request *r, int position) {
     vk_at(e->queue, VP_PART_EMBED, -1);
     e->backend->kernels.embed(e->queue, e->buffers.x, e->model.embedding, e->buffers.token, 1, e->config.d_model, e->wide);
     for (int i = 0; i < r->active_block_count; i++) vk_block_forward(e, r->active_blocks[i], 1, position, r->top_k);
+    if (e->backend->decode) { vk_end_decode(e); return; }
     vk_head(e, 0);
     vk_sample(e, 1);
 }
@@ -3343,6 +4404,8 @@ static vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *er
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     if (!packed) buffers.base = weights.base + weights.used;
+    e->weights = weights.base;
+    e->weights_mapped = packed != NULL;
     weights.used = buffers.used = 0;
     vk_layout_model(&weights, &e->model, &e->config, e->wide);
     vk_layout_buffers(&buffers, e);
@@ -3372,8 +4435,6 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     e->wide = options->weights == VP_WEIGHTS_FP32;
     e->max_sequence = options->max_sequence;
     e->max_views = options->max_views;
-    e->moe_rows = (int)vk_max(16384, (size_t)c->expert_count);
-    if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
     for (int l = 0; l < c->vit_layer_count; l++) e->vit_layer_at[l] = c->vit_layers[l] < 0 ? c->vit_block_count + c->vit_layers[l] : c->vit_layers[l];
     memset(&setup, 0, sizeof setup);
     setup.threads = options->threads; setup.wide = e->wide;
@@ -3389,6 +4450,9 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     if (result == VP_OK) {
         e->backend->describe(e->queue, e->device, sizeof e->device);
         e->view_batch = e->max_views < e->backend->view_batch ? e->max_views : e->backend->view_batch;
+        /* on tiles a row needs less, and experts' weights are read once for all rows */
+        e->moe_rows = (int)vk_max(vk_has_tiles(e) ? 32768 : 16384, (size_t)c->expert_count);
+        if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
         result = vk_allocate(e, packed, error);
     }
     if (result == VP_OK && !packed) {
@@ -3436,6 +4500,99 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
     }
     vk_recover(engine);
     return queue->error ? -1 : (took[ROUNDS / 2] + STAMPS / 2) / STAMPS;
+}
+/* ---- what it takes and what the device can */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {
+    const vp_engine *e = engine;
+    int host = e->backend->host_memory;
+    uint64_t element = e->wide ? 4 : 2, beside = e->weights_bytes + e->cache_bytes + e->vision_bytes + e->scratch_bytes;
+    vp_memory_block blocks[7];
+    int32_t count = 0;
+    memset(blocks, 0, sizeof blocks);
+    blocks[count].name = e->weights_mapped ? "weights, mapped file" : "weights"; blocks[count++].bytes = e->weights_bytes;
+    blocks[count].bytes_a_position = 2 * element * (uint64_t)e->config.d_model * (uint64_t)e->config.block_count;
+    blocks[count].name = "KV cache"; blocks[count++].bytes = e->cache_bytes;
+    blocks[count].name = "vision buffers"; blocks[count++].bytes = e->vision_bytes;
+    blocks[count].name = "language buffers"; blocks[count++].bytes = e->memory_bytes - beside;
+    blocks[count].name = "scratch"; blocks[count++].bytes = e->scratch_bytes;
+    for (int32_t i = 0; i < count; i++) blocks[i].on_device = !host;
+    blocks[count].name = "pinned host memory"; blocks[count].bytes = e->backend->pinned_bytes(e->queue);
+    count += blocks[count].bytes > 0;
+    blocks[count].name = "launch records"; blocks[count].bytes = (uint64_t)e->log_capacity * sizeof(vp_launch);
+    count += blocks[count].bytes > 0;
+    if (index < 0 || index >= count) return 0;
+    *out = blocks[index];
+    return 1;
+}
+enum {
+    VK_CEILING_BYTES = 256 << 20, /* borrowed */
+    VK_CEILING_READ_MAX = 1 << 30, VK_CEILING_PIECE = 1 << 14, /* bytes read at most; floats a block reads */
+    VK_CEILING_PRODUCT_MIN = 256, VK_CEILING_PRODUCT_MAX = 4096,
+    VK_CEILING_ROUNDS = 4, VK_CEILING_NS = 100000000
+};
+/* ns on the device of what was sent since mark 0 */
+static int64_t vk_ceiling_end(vp_engine *e) {
+    e->backend->mark(e->queue, 1, NULL);
+    if (e->backend->wait(e->queue, 1, NULL) != VP_OK) return 0;
+    return e->backend->between(e->queue, 0, 1);
+}
+/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. */
+static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
+    int from_weights = e->weights_bytes > VK_CEILING_BYTES;
+    const float *x = from_weights ? (const float *)e->weights : (const float *)(void *)memory;
+    size_t piece = sizeof(float) * VK_CEILING_PIECE, most = from_weights ? e->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
+    int blocks = (int)((most < (size_t)VK_CEILING_READ_MAX ? most : (size_t)VK_CEILING_READ_MAX) / piece);
+    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
+    int64_t start = vp_clock_ns();
+    out->read_bytes = (uint64_t)blocks * piece;
+    for (int round = 0; round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS); round++) {
+        int64_t ns;
+        e->backend->mark(e->queue, 0, NULL);
+        e->backend->kernels.read(e->queue, sums, x, blocks, VK_CEILING_PIECE);
+        ns = vk_ceiling_end(e);
+        if (ns > 0 && (double)out->read_bytes * 1e9 / (double)ns > out->bytes_per_s) out->bytes_per_s = (double)out->read_bytes * 1e9 / (double)ns;
+    }
+}
+/* Products of n x n matrices, n doubled until one takes long: the best of all. */
+static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
+    int64_t start = vp_clock_ns();
+    for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && vp_clock_ns() - start < VK_CEILING_NS / 2; n *= 2) {
+        size_t bytes = (size_t)n * (size_t)n * (e->wide ? 4 : 2);
+        vk_linear w;
+        memset(&w, 0, sizeof w);
+        w.weights = memory; w.n = w.k = w.k_padded = n; w.wide = e->wide;
+        for (int round = 0; round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS; round++) {
+            double flops = 2.0 * n * n * n;
+            int64_t ns;
+            e->backend->mark(e->queue, 0, NULL);
+            e->backend->linear(e->queue, memory + 2 * bytes, n, memory + bytes, n, n, &w, VK_STORE);
+            ns = vk_ceiling_end(e);
+            if (ns > 0 && flops * 1e9 / (double)ns > out->flops_per_s) { out->flops_per_s = flops * 1e9 / (double)ns; out->product_size = n; }
+        }
+    }
+}
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error) {
+    vp_ceilings measured;
+    char *memory, text[120];
+    vp_result result = VP_OK;
+    memset(&measured, 0, sizeof measured);
+    if (engine->ceilings.bytes_per_s > 0.0) { *out = engine->ceilings; return VP_OK; }
+    engine->backend->enter(engine->queue);
+    engine->queue->timing = VP_TIMING_STAGE;
+    memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);
+    if (!memory && !engine->queue->error) {
+        snprintf(text, sizeof text, "measuring what the device can takes %d MiB for a moment", VK_CEILING_BYTES >> 20);
+        return vp_fail(error, VP_ERR_MEMORY, -1, "ceilings", text);
+    }
+    if (memory && !engine->queue->error) vk_measure_read(engine, memory, &measured);
+    if (memory && !engine->queue->error) vk_measure_product(engine, memory, &measured);
+    engine->backend->give_back(engine->queue, memory, VK_CEILING_BYTES);
+    if (engine->queue->error) result = engine->backend->wait(engine->queue, 0, error);
+    vk_recover(engine);
+    if (result == VP_OK && !(measured.bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
+        result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock told no time");
+    if (result == VP_OK) *out = engine->ceilings = measured;
+    return result;
 }
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;

@@ -456,6 +456,52 @@ static void test_spans(vp_engine *engine, int threads) {
     free(launches);
     free(spans);
 }
+/* Blocks add up to what the engine says it takes, and to what the longest request needs of the cache. */
+static void test_memory(vp_engine *engine) {
+    vp_memory_block b, again;
+    uint64_t sum = 0, element = engine->wide ? 4 : 2, a_position = 2 * element * 128 * BLOCKS;
+    int32_t count = 0;
+    int cache = -1;
+    check_case("memory of an engine, %s", engine->wide ? "fp32" : "bf16");
+    for (; vp_engine_memory(engine, count, &b); count++) {
+        CHECK(b.name && b.bytes > 0 && !b.on_device);
+        if (!strcmp(b.name, "KV cache")) cache = count;
+        else CHECK(b.bytes_a_position == 0);
+        if (strcmp(b.name, "launch records")) sum += b.bytes;
+    }
+    CHECK(sum == vp_engine_bytes(engine) && count >= 5);
+    if (CHECK(cache >= 0) && CHECK(vp_engine_memory(engine, cache, &b))) {
+        CHECK(b.bytes_a_position == a_position);
+        CHECK(b.bytes >= (PROMPT + NEW) * a_position && b.bytes < (PROMPT + NEW) * a_position + 2 * (VK_ROWS_MAX * 128 * element + 64));
+    }
+    CHECK(vp_engine_memory(engine, 0, &b) && !strcmp(b.name, "weights") && b.bytes == engine->weights_bytes);
+    again = b;
+    CHECK(!vp_engine_memory(engine, -1, &again) && !vp_engine_memory(engine, count, &again) && !memcmp(&again, &b, sizeof b));
+}
+/* A ceiling cannot be higher than what the call's own time allows, nor as low as in another unit; the second call remembers. */
+static void test_ceilings(vp_engine *engine) {
+    vp_ceilings c, again;
+    vp_error error;
+    int64_t start = vp_clock_ns();
+    double took;
+    run before, after;
+    check_case("ceilings, %s", engine->wide ? "fp32" : "bf16");
+    run_new(&before, 1);
+    run_new(&after, 1);
+    run_on(engine, &before);
+    if (!CHECK_INT(vp_engine_ceilings(engine, &c, &error), VP_OK)) return;
+    took = (double)(vp_clock_ns() - start) * 1e-9;
+    CHECK(c.read_bytes > (200u << 20) && c.bytes_per_s * took >= 2.0 * (double)c.read_bytes && c.bytes_per_s > 1e8 && c.bytes_per_s < 2e12);
+    CHECK(c.product_size >= 256 && c.product_size <= 4096 && c.flops_per_s > 1e8 && c.flops_per_s < 1e14);
+    start = vp_clock_ns();
+    CHECK_INT(vp_engine_ceilings(engine, &again, &error), VP_OK);
+    CHECK(vp_clock_ns() - start < 10000000 && !memcmp(&c, &again, sizeof c));
+    run_on(engine, &after); /* and requests are as before */
+    CHECK(same_output(&before, &after));
+    if (getenv("VERBOSE")) printf("%.2f GB/s, %.1f GFLOP/s at %d, in %.3f s\n", c.bytes_per_s * 1e-9, c.flops_per_s * 1e-9, (int)c.product_size, took);
+    run_free(&before);
+    run_free(&after);
+}
 static void test_timing(vp_engine *engine) {
     for (int views = 0; views < 2; views++) {
         run stage, other;
@@ -715,6 +761,8 @@ int main(void) {
         test_eos(engine);
         test_times(engine);
         test_timing(engine);
+        test_memory(engine);
+        test_ceilings(engine);
         test_history(engine);
         test_masked_block(engine);
         vp_engine_close(engine);

@@ -45,7 +45,8 @@ static vp_result open_mode(mode *m, int wide, vp_error *error) {
     extent.experts = JOBS;
     extent.vit.tokens = extent.llm.tokens = TOKENS_MAX;
     extent.vit.heads = extent.llm.heads = HEADS_MAX;
-    extent.vit.head_dim = extent.llm.head_dim = HEAD_DIM_MAX;
+    extent.vit.head_dim = HEAD_DIM_MAX;
+    extent.llm.head_dim = 40; /* a width whose scores the GPU writes down */
     extent.linear_floats = LINEAR_FLOATS;
     result = backend->open(&setup, &m->queue, error);
     if (result != VP_OK) return result;
@@ -98,6 +99,27 @@ static vk_work work_of(int64_t launches, int64_t flops, int64_t bytes) {
     } while (0)
 #define SEND(launches, flops, bytes, ...) SEND_WORK(work_of(launches, flops, bytes), __VA_ARGS__)
 static int64_t size_of(int wide) { return wide ? 4 : 2; }
+
+#ifdef TEST_EMULATED
+extern int cuda_on_cpu_set(const char *name, const char *value);
+#else
+static int cuda_on_cpu_set(const char *name, const char *value) { (void)name; (void)value; return 1; }
+#endif
+/* what was sent once is sent again, under other schedules where there are such: not a bit of y may change */
+#define CHECK_SAME_BITS(y, bytes, ...) \
+    do { \
+        size_t same_bytes = (bytes); \
+        void *same_as = memcpy(hold(same_bytes), (y), same_bytes); \
+        for (int seed = 2; seed <= 4; seed++) { \
+            char seed_text[2] = { (char)('0' + seed), 0 }; \
+            cuda_on_cpu_set("SEED", seed_text); \
+            poison((y), same_bytes); \
+            __VA_ARGS__; \
+            settle(); \
+            check_note(memcmp(same_as, (y), same_bytes) == 0, __FILE__, __LINE__, "other bits in run %d", seed); \
+        } \
+        cuda_on_cpu_set("SEED", "1"); \
+    } while (0)
 
 /* ----------------------------------------------------------------------------------------------------------- norms, elements */
 static void test_rmsnorm(int rows, int d, int ldy, int wide) {
@@ -513,9 +535,9 @@ static void test_router(int rows, int experts, int k) {
     release_all();
 }
 
-/* all four lists behind each other; damaged: the pairs of an expert in reverse order */
-static void moe_reference(int32_t *out, const int32_t *index, int experts, int pairs, int damaged) {
-    int32_t *count = out, *start = out + experts, *list = start + experts + 1, *slot_row = list + pairs, at = 0;
+/* all five lists behind each other; damaged: the pairs of an expert in reverse order */
+static void moe_reference(int32_t *out, const int32_t *index, int experts, int pairs, int tile_rows, int damaged) {
+    int32_t *count = out, *start = out + experts, *list = start + experts + 1, *slot_row = list + pairs, *tiles = slot_row + pairs, at = 0;
     for (int e = 0; e < experts; e++) {
         start[e] = at;
         for (int n = 0; n < pairs; n++) {
@@ -527,22 +549,34 @@ static void moe_reference(int32_t *out, const int32_t *index, int experts, int p
         count[e] = at - start[e];
     }
     start[experts] = at;
+    /* of each expert as many as begin before the next one's first can: rows that are not there make an empty tile */
+    for (int e = 0, t = 0; e < experts && tile_rows; e++)
+        for (int row = start[e]; t < start[e + 1] / tile_rows + e + 1; t++, row += tile_rows) { tiles[2 * t] = e; tiles[2 * t + 1] = row; }
 }
-static void test_moe_lists(int experts, int pairs) {
-    size_t count = (size_t)(2 * experts + 1 + 2 * pairs);
+/* `all_to`: the expert that all pairs go to, or -1 */
+static void test_moe_lists(int experts, int pairs, int tile_rows, int all_to) {
+    int tiles = tile_rows ? pairs / tile_rows + experts : 0, seen = 0;
+    size_t lists = (size_t)(2 * experts + 1 + 2 * pairs), count = lists + (size_t)(2 * tiles);
     int32_t *index, *got, *want, *bad;
-    check_case("moe_lists experts %d pairs %d", experts, pairs);
+    check_case("moe_lists experts %d pairs %d tiles of %d rows, all to %d", experts, pairs, tile_rows, all_to);
     index = (int32_t *)take((size_t)pairs * sizeof *index);
     got = (int32_t *)take(count * sizeof *got);
     want = (int32_t *)hold(count * sizeof *want);
     bad = (int32_t *)hold(count * sizeof *bad);
-    for (int i = 0; i < pairs; i++) index[i] = i < 2 ? experts - 1 : below(experts) / 2 * 2; /* every second expert stays empty */
-    moe_reference(want, index, experts, pairs, 0);
-    moe_reference(bad, index, experts, pairs, 1);
-    /* every expert looks at every pair twice: to count, then to list. index in, count out; index and count in, start, list and slot_row out */
-    SEND(2, 2 * (int64_t)experts * pairs, 4 * (pairs + experts) + 4 * (pairs + experts + experts + 1 + pairs + pairs),
-         kernels->moe_lists(queue, got, got + experts, got + 2 * experts + 1, got + 2 * experts + 1 + pairs, index, experts, pairs));
+    /* every second expert stays empty */
+    for (int i = 0; i < pairs; i++) index[i] = all_to >= 0 ? all_to : i < 2 ? experts - 1 : below(experts) / 2 * 2;
+    moe_reference(want, index, experts, pairs, tile_rows, 0);
+    moe_reference(bad, index, experts, pairs, tile_rows, 1);
+    /* every expert compares every pair three times: less, equal, and again when it lists. index in; count, start, list, slot_row and tiles out */
+    SEND(1, 3 * (int64_t)experts * pairs, 4 * (pairs + experts + experts + 1 + pairs + pairs) + 8 * tiles,
+         kernels->moe_lists(queue, got, got + experts, got + 2 * experts + 1, got + 2 * experts + 1 + pairs, tile_rows ? got + lists : NULL, index,
+                            experts, pairs, tile_rows));
     verdict_ints(got, want, bad, count);
+    for (int t = 0; t < tiles; t++) { /* and tiles hold every row once */
+        int rows = got[experts + got[lists + (size_t)(2 * t)] + 1] - got[lists + (size_t)(2 * t + 1)];
+        seen += rows < 0 ? 0 : rows < tile_rows ? rows : tile_rows;
+    }
+    CHECK_INT(seen, tiles ? pairs : 0);
     release_all();
 }
 
@@ -632,6 +666,26 @@ static void test_argmax_nan(int n) {
     verdict_ints(got, want, bad, 3);
     release_all();
 }
+static void test_read(int blocks, int count) {
+    expected e;
+    float *x, *got;
+    check_case("read blocks %d count %d", blocks, count);
+    e = expect_new(1, (size_t)blocks);
+    x = floats((size_t)blocks * (size_t)count, 1.0f);
+    got = (float *)take((size_t)blocks * sizeof *got);
+    for (int b = 0; b < blocks; b++) {
+        double sum = 0.0, squares = 0.0, last = 0.0;
+        for (int i = 0; i < count; i++) {
+            last = (double)x[(size_t)b * (size_t)count + (size_t)i];
+            sum += last;
+            squares += last * last;
+        }
+        expect(&e, (size_t)b, sum, sum - last, sqrt(squares), (double)count, 1); /* damaged: the last float is not read */
+    }
+    SEND(1, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), kernels->read(queue, got, x, blocks, count));
+    verdict(got, (size_t)blocks, 1, &e);
+    release_all();
+}
 static void test_advance(void) {
     int32_t *position, want[3] = { 5, 0, 7 }, bad[3] = { 5, 7, 7 }; /* damaged: its neighbours grow */
     check_case("advance");
@@ -675,6 +729,9 @@ static void test_shared_kernels(void) {
     test_argmax(2, 50304);
     test_argmax_nan(40);
     test_argmax_nan(1000);
+    test_read(1, 4);
+    test_read(3, 1024);
+    test_read(2, 16384);
     test_advance();
     for (int wide = 0; wide < 2; wide++) {
         use_mode(wide);
@@ -700,10 +757,15 @@ static void test_shared_kernels(void) {
         test_router(rows[r], 64, 8);
         test_router(rows[r], 1000, 12);
     }
-    test_moe_lists(1, 2);
-    test_moe_lists(8, 7);
-    test_moe_lists(64, 300);
-    test_moe_lists(64, 16384);
+    test_moe_lists(1, 2, 0, -1);
+    test_moe_lists(8, 7, 0, -1);
+    test_moe_lists(64, 300, 0, -1);
+    test_moe_lists(64, 300, 16, -1);
+    test_moe_lists(64, 16384, 0, -1);
+    test_moe_lists(64, 16384, 128, -1);
+    test_moe_lists(8, 256, 128, 0);
+    test_moe_lists(8, 256, 128, 7);
+    test_moe_lists(8, 257, 128, 3);
     test_gather(5, 3, 64);
     test_gather(2, 3, 4);
     test_gather(many * 2 / 3, 8, 1024);
@@ -714,8 +776,8 @@ static void test_shared_kernels(void) {
 typedef struct layer { vk_linear linear; void *values; } layer;
 static void *layer_values(int n, int k, int wide) {
     void *values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
-    for (size_t i = 0; i < (size_t)n * (size_t)k; i++) put(values, i, uniform(), wide);
-    return values;
+    for (size_t i = 0; i < (size_t)n * (size_t)k; i++) put(values, i, i % (size_t)k + 1 < (size_t)k ? uniform() : 0.5f + 0.4f * uniform(), wide);
+    return values; /* the last product is what the damaged reference lacks: it is never small */
 }
 static size_t layer_bytes(int n, int k, int wide) { return (on_gpu() ? (size_t)n : padded((size_t)n)) * padded((size_t)k) * (wide ? 4 : 2); }
 static layer layer_at(void *weights, void *values, int n, int k, int wide) {
@@ -816,39 +878,78 @@ static void test_grouped(int n, int k, int wide) {
     CHECK(is_poison(y, total * (cols + 1) * sizeof *y));
     release_all();
 }
-/* the chosen experts of one token, all from the same row of x or each from its own; damaged: the next expert's weights */
-static void test_expert_rows(int n, int k, int slots, int same_row, int wide) {
-    enum { EXPERTS = 6 };
-    size_t bytes = vk_round_up(layer_bytes(n, k, wide), 64) + 64, element = wide ? 4 : 2, ldx = padded((size_t)k) + VK_PAD;
-    int rows = same_row ? 1 : slots;
-    vk_expert_rows_job job;
-    layer l[EXPERTS];
-    expected e, other;
-    int32_t *index;
+/* the experts of routed tokens; counts: how many pairs each expert gets. Damaged: every row through the next expert's weights. */
+static void test_experts(int d, int h, int top_k, int experts, const int *counts) {
+    size_t ldx = padded((size_t)d), ldh = padded((size_t)h), up_bytes = vk_round_up(layer_bytes(2 * h, d, 0), 64) + 64,
+           down_bytes = vk_round_up(layer_bytes(d, h, 0), 64) + 128;
+    int pairs = 0, tokens, tiles, hit;
+    expected e, mid;
+    vk_experts_job job;
+    layer up[16], down[16];
+    int32_t *index, *lists;
     char *weights, *x;
-    if (!backend->expert_rows) return;
-    check_case("expert_rows %dx%d slots %d %s wide %d", n, k, slots, same_row ? "same row" : "own rows", wide);
-    use_mode(wide);
-    weights = (char *)take(EXPERTS * bytes);
-    for (int i = 0; i < EXPERTS; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(n, k, wide), n, k, wide);
-    x = (char *)inputs((size_t)rows, (size_t)k, ldx, wide);
-    index = (int32_t *)take((size_t)slots * sizeof *index);
-    e = expect_new((size_t)slots, (size_t)n);
-    other = expect_new((size_t)slots, (size_t)n);
-    for (size_t s = 0; s < (size_t)slots; s++) {
-        expected part = expect_rows(&e, s, 1), part_other = expect_rows(&other, s, 1);
-        const char *row = x + (same_row ? 0 : s) * ldx * element;
-        index[s] = (int32_t)((EXPERTS - 1 + s * 2) % EXPERTS);
-        expect_products(&part, row, ldx, l[index[s]].values, (size_t)k, wide);
-        expect_products(&part_other, row, ldx, l[(index[s] + 1) % EXPERTS].values, (size_t)k, wide);
-        memcpy(part.bad, part_other.want, (size_t)n * sizeof(double));
+    uint16_t *hidden;
+    for (int i = 0; i < experts; i++) pairs += counts[i];
+    tokens = pairs / top_k;
+    hit = pairs < experts ? pairs : experts;
+    if (!backend->experts || experts > 16) return;
+    tiles = pairs / backend->tile_rows + experts;
+    check_case("experts %d of %dx%d top_k %d, %d %d %d ..", experts, d, h, top_k, counts[0], counts[1], counts[2]);
+    use_mode(0);
+    weights = (char *)take((size_t)experts * (up_bytes + down_bytes));
+    for (int i = 0; i < experts; i++) {
+        up[i] = layer_at(weights + (size_t)i * up_bytes, layer_values(2 * h, d, 0), 2 * h, d, 0);
+        down[i] = layer_at(weights + (size_t)experts * up_bytes + (size_t)i * down_bytes, layer_values(d, h, 0), d, h, 0);
     }
+    x = (char *)inputs((size_t)tokens, (size_t)d, ldx, 0);
+    index = (int32_t *)hold((size_t)pairs * sizeof *index);
+    lists = (int32_t *)take((size_t)(2 * experts + 1 + 2 * pairs + 2 * tiles) * sizeof *lists);
+    for (int i = 0, expert = 0, left = counts[0]; i < pairs; i++, left--) {
+        while (!left) left = counts[++expert];
+        index[(i * 7 + 3) % pairs] = expert; /* pairs is no multiple of 7 */
+    }
+    moe_reference(lists, index, experts, pairs, backend->tile_rows, 0);
     memset(&job, 0, sizeof job);
-    job.y = (float *)take((size_t)slots * (size_t)n * sizeof(float));
-    job.x = x; job.first = &l[0].linear; job.index = index; job.k = slots; job.ldx = same_row ? 0 : (int)ldx; job.stride_bytes = bytes;
-    SEND(1, 2 * (int64_t)slots * n * k, size_of(wide) * ((int64_t)slots * n * k + (int64_t)rows * k) + 4 * (int64_t)slots * n + 4 * slots,
-         backend->expert_rows(queue, &job));
-    verdict(job.y, (size_t)n, 1, &e);
+    job.start = lists + experts; job.list = job.start + experts + 1; job.tiles = job.list + 2 * pairs;
+    job.x = x; job.ldx = (int)ldx; job.pairs = pairs; job.top_k = top_k; job.experts = experts;
+    job.gate_up = &up[0].linear; job.down = &down[0].linear; job.gate_up_stride = up_bytes; job.down_stride = down_bytes;
+    job.hidden = hidden = (uint16_t *)take((size_t)pairs * ldh * 2);
+    memset(hidden, 0, (size_t)pairs * ldh * 2);
+    job.y = (float *)take((size_t)pairs * (size_t)d * sizeof(float));
+    e = expect_new((size_t)pairs, (size_t)d);
+    mid = expect_new((size_t)pairs, (size_t)h);
+    backend->experts(queue, &job); /* what it leaves in `hidden` is judged by itself, and then what follows from it */
+    settle();
+    for (int r = 0; r < pairs; r++) {
+        int expert = index[job.list[r]];
+        const char *row = x + (size_t)(job.list[r] / top_k) * ldx * 2;
+        expected sums = expect_new(1, (size_t)(2 * h)), part = expect_rows(&e, (size_t)r, 1), other = expect_new(1, (size_t)d);
+        expect_products(&sums, row, ldx, up[expert].values, (size_t)d, 0);
+        for (int c = 0; c < h; c++) {
+            double g = sums.want[c], u = sums.want[h + c], s = g / (1.0 + exp(-g)), bad = sums.bad[c] / (1.0 + exp(-sums.bad[c])) * sums.bad[h + c];
+            size_t at = (size_t)(r * h + c);
+            expect(&mid, at, s * u, bad, fabs(s * u), 16, 0);
+            mid.tolerance[at] += 1.1 * fabs(u) * sums.tolerance[c] + fabs(s) * sums.tolerance[h + c]; /* silu's slope is below 1.1 */
+        }
+        expect_products(&part, hidden + (size_t)r * ldh, ldh, down[expert].values, (size_t)h, 0);
+        expect_products(&other, hidden + (size_t)r * ldh, ldh, down[(expert + 1) % experts].values, (size_t)h, 0);
+        memcpy(part.bad, other.want, (size_t)d * sizeof(double));
+        buffer_count -= 6; /* the six arrays of `sums` and `other` */
+        for (int i = 0; i < 6; i++) free(buffers[buffer_count + i].base);
+    }
+    for (int r = 0; r < pairs; r++) /* what stands behind the last column is zero, as it was */
+        for (size_t c = (size_t)h; c < ldh; c++) if (!CHECK_INT(hidden[(size_t)r * ldh + c], 0)) r = pairs - 1;
+    poison(job.y, (size_t)pairs * (size_t)d * sizeof(float));
+    /* gate and up, silu as in silu_mul; x once a token, list */
+    SEND_WORK(work_of(2, (int64_t)pairs * (2 * 2 * h * d + 4 * h) + (int64_t)pairs * 2 * d * h,
+                      2 * ((int64_t)hit * 2 * h * d + (int64_t)tokens * d + (int64_t)pairs * h) + 4 * (int64_t)pairs +
+                          2 * ((int64_t)hit * d * h + (int64_t)pairs * h) + 4 * (int64_t)pairs * d),
+              backend->experts(queue, &job));
+    verdict(job.y, (size_t)d, 1, &e);
+    for (size_t i = 0; i < (size_t)pairs * ldh; i++) if (i % ldh >= (size_t)h) hidden[i] = 0xffff;
+    verdict(hidden, ldh, 0, &mid);
+    for (size_t i = 0; i < (size_t)pairs * ldh; i++) if (i % ldh >= (size_t)h) hidden[i] = 0;
+    CHECK_SAME_BITS(job.y, (size_t)pairs * (size_t)d * sizeof(float), backend->experts(queue, &job));
     release_all();
 }
 static void test_linears(void) {
@@ -862,20 +963,28 @@ static void test_linears(void) {
     for (int wide = 0; wide < 2; wide++) {
         test_grouped(160, 1000, wide);
         test_grouped(40, 24, wide);
-        test_expert_rows(1, 32, 1, 1, wide);
-        test_expert_rows(37, 100, 4, 1, wide);
-        test_expert_rows(37, 100, 4, 0, wide);
-        test_expert_rows(96, 1000, 6, 0, wide);
+    }
+    {
+        static const int one[3] = { 0, 1, 0 }, all[4] = { 0, 0, 260, 0 }, some_of[9] = { 0, 3, 0, 128, 40, 1, 129, 16, 65 }, even[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
+        test_experts(64, 32, 1, 3, one);
+        test_experts(96, 70, 2, 4, all);
+        test_experts(130, 37, 2, 9, some_of);
+        test_experts(256, 16, 8, 8, even);
+        test_experts(37, 100, 1, 8, even);
+    }
+    for (int wide = 0; wide < 2; wide++) {
     }
 }
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
-/* The GPU writes scores and weights down, and reads keys and values again, for each chunk of queries. */
+static int on_tiles(const vk_attention_job *job, int wide) { return on_gpu() && !wide && (job->head_dim == 64 || job->head_dim == 128); }
+/* The GPU writes scores and weights down, and reads keys and values again, for each chunk of queries; not so in bf16 for the head widths of the
+ * real model. */
 static vk_work attention_work(const vk_attention_job *job, int wide) {
     int64_t tokens = job->tokens, heads = job->heads, width = heads * job->head_dim, triangle = tokens * (tokens + 1) / 2;
     int64_t scores = job->batch * heads * (job->causal ? triangle : tokens * tokens), in_type = size_of(wide);
     vk_work work = work_of(1, scores * (2 * job->head_dim + 5 + 2 * job->head_dim), job->batch * 4 * tokens * width * in_type);
-    if (!on_gpu()) return work;
+    if (!on_gpu() || on_tiles(job, wide)) return work;
     work.launches = work.bytes = 0;
     for (int64_t first = 0; first < tokens; first += CHUNK) {
         int64_t rows = tokens - first < CHUNK ? tokens - first : CHUNK, seen = job->causal ? first + rows : tokens;
@@ -915,6 +1024,7 @@ static void test_attention(int batch, int tokens, int heads, int head_dim, int c
     job.batch = batch; job.tokens = tokens; job.heads = heads; job.head_dim = head_dim; job.causal = causal;
     SEND_WORK(attention_work(&job, wide), backend->attention(queue, &job));
     verdict(y, ldy, wide, &e);
+    if (on_tiles(&job, wide)) CHECK_SAME_BITS(y, rows * ldy * element, backend->attention(queue, &job));
     if (!together) {
         expected last = expect_rows(&e, last_row, 1);
         void *decoded = take(d * element);
@@ -944,7 +1054,401 @@ static void test_attentions(void) {
         test_attention(2, CHUNK, 1, 16, causal, 0, wide); /* one chunk exactly, one row more, three */
         test_attention(2, CHUNK + 1, 1, 16, causal, 1, wide);
         test_attention(1, 577, 2, 64, causal, 0, wide);
+        for (int t = 0; t < 6 && !wide; t++) { /* one block of queries exactly, one row more, parts of a warp's rows and of a tile of keys */
+            static const int tokens[6] = { 31, 64, 127, 128, 129, 300 };
+            test_attention(2, tokens[t], 2, 64, causal, 1, 0);
+            test_attention(2, tokens[t], 2, 128, causal, 0, 0);
+        }
         test_attention(1, TOKENS_MAX, 1, 32, causal, 0, wide);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ decode
+ * The GPU's kernels for one token, one by one: each gets inputs of its own, not what the one before it left. Bytes: what the header above says,
+ * each operand once, however many blocks read it. */
+static const vk_decode_kernels *decode;
+static uint64_t results_sum; /* of all that the cases gave */
+static void keep_results(void) {
+    results_sum = vk_mix(results_sum ^ sum_of_buffers());
+    release_all();
+}
+static vk_decode_job decode_job(const int32_t *position, int d, int head_dim) {
+    vk_decode_job job;
+    memset(&job, 0, sizeof job);
+    job.d = d; job.head_dim = head_dim; job.eps = 1e-5f; job.position = position;
+    return job;
+}
+/* the sum of a row of W, in-type, with x: `rounding` of each x is not in x. Damaged: the last product is missing. */
+static void expect_row(expected *e, size_t at, double start, const double *x, const layer *l, size_t row, double rounding) {
+    size_t k = (size_t)l->linear.k;
+    double sum = start, squares = 0.0, last = 0.0;
+    for (size_t i = 0; i < k; i++) {
+        last = x[i] * get(l->values, row * k + i, l->linear.wide);
+        sum += last;
+        squares += last * last;
+    }
+    expect(e, at, sum, sum - last, sqrt(squares) + fabs(start), (double)k + 8, 1);
+    e->tolerance[at] += SAFETY * rounding * sqrt(squares);
+}
+static double rounding_of(int wide) { return wide ? 0.0 : bf16_unit / 2.0; }
+static double *normed_row(const float *x, const float *w, int d) {
+    double *y = (double *)hold((size_t)d * sizeof *y), s = 0.0;
+    for (int i = 0; i < d; i++) s += (double)x[i] * (double)x[i];
+    for (int i = 0; i < d; i++) y[i] = (double)w[i] * (double)x[i] / sqrt(s / d + (double)1e-5f);
+    return y;
+}
+/* x and a norm's weights; x is so small that eps matters */
+static double *normed_input(float **x, float **w, int d) {
+    *x = floats((size_t)d, 3e-3f);
+    *w = floats((size_t)d, 1.0f);
+    for (int i = 0; i < d; i++) (*w)[i] += 1.5f;
+    return normed_row(*x, *w, d);
+}
+static void test_decode_qkv(int n, int d, int wide) {
+    vk_decode_job job = decode_job(NULL, d, 0);
+    layer l;
+    expected e;
+    float *x, *w;
+    double *normed;
+    check_case("decode qkv %dx%d wide %d", n, d, wide);
+    use_mode(wide);
+    e = expect_new(1, (size_t)n);
+    l = layer_new(n, d, wide);
+    normed = normed_input(&x, &w, d);
+    for (int r = 0; r < n; r++) expect_row(&e, (size_t)r, 0.0, normed, &l, (size_t)r, rounding_of(wide));
+    job.x = x; job.attn_norm = w; job.att_proj = &l.linear;
+    job.qkv = (float *)take((size_t)(n + 9) * sizeof(float));
+    /* norm as rmsnorm; weights, x and its norm in, results out */
+    SEND(1, 4 * d + 2 * (int64_t)n * d, size_of(wide) * n * d + 4 * d + 4 * d + 4 * n, decode->qkv(queue, &job));
+    verdict(job.qkv, (size_t)n + 9, 1, &e);
+    keep_results();
+}
+/* what the splits found, merged in double precision; tops of -inf: nothing */
+static void merge_splits(double *out, const float *partial, int heads, int head_dim) {
+    int d = heads * head_dim;
+    const float *tops = partial + VK_SPLITS * d;
+    for (int i = 0; i < d; i++) {
+        double most = -INFINITY, sum = 0.0, weights = 0.0;
+        for (int s = 0; s < VK_SPLITS; s++) most = fmax(most, (double)tops[2 * (s * heads + i / head_dim)]);
+        for (int s = 0; s < VK_SPLITS; s++) {
+            double w = exp((double)tops[2 * (s * heads + i / head_dim)] - most);
+            sum += w * (double)partial[s * d + i];
+            weights += w * (double)tops[2 * (s * heads + i / head_dim) + 1];
+        }
+        out[i] = sum / weights;
+    }
+}
+static int splits(int head_dim, int wide) { return head_dim * size_of(wide) % 16 == 0 && head_dim * size_of(wide) <= 512; }
+/* The token's key and value must be appended, and its query meet all keys. What is expected comes from the shared kernel's query and key; their
+ * root mean square is a power of two in bf16 mode, so that both kernels round the same numbers. Damaged: the last key, the token's own, is not seen. */
+static void test_decode_attention(int keys, int heads, int head_dim, int wide) {
+    int d = heads * head_dim, positions = keys + 3, fits = splits(head_dim, wide), half = head_dim / 2;
+    size_t element = wide ? 4 : 2, row = (size_t)d * element;
+    int64_t all = (int64_t)keys * (2 * head_dim + 2 * head_dim + 5) * heads, in_type = size_of(wide);
+    vk_decode_job job;
+    layer l;
+    expected e, ek, ev;
+    float *qkv, *wq, *wk, *cs, *merged;
+    char *key, *value, *own_key, *own_value, *q;
+    double *found;
+    int32_t *position;
+    check_case("decode attention keys %d heads %d of %d wide %d", keys, heads, head_dim, wide);
+    use_mode(wide);
+    e = expect_new(1, (size_t)d); ek = expect_new(1, (size_t)d); ev = expect_new(1, (size_t)d);
+    memset(&l, 0, sizeof l);
+    l.linear.wide = wide;
+    qkv = floats(3 * (size_t)d, 1.0f);
+    wq = floats((size_t)d, 2.0f);
+    wk = floats((size_t)d, 2.0f);
+    cs = floats((size_t)positions * (size_t)head_dim, 1.0f);
+    for (int i = 0; i < 2 * d && !wide; i++) qkv[i] = qkv[i] < 0.0f ? -0.25f : 0.25f;
+    for (int p = 0; p < positions; p++)
+        for (int i = 0; i < half; i++) {
+            double angle = 3.0 * (double)cs[p * head_dim + i];
+            cs[p * head_dim + i] = (float)cos(angle);
+            cs[p * head_dim + half + i] = (float)sin(angle);
+        }
+    key = (char *)matrix((size_t)keys - 1, 4, (size_t)d, (size_t)d, NAN, wide);
+    value = (char *)matrix((size_t)keys - 1, 4, (size_t)d, (size_t)d, NAN, wide);
+    own_key = (char *)take((size_t)positions * row);
+    own_value = (char *)take((size_t)positions * row);
+    q = (char *)take(padded((size_t)d) * element);
+    merged = (float *)take((size_t)d * sizeof *merged);
+    position = (int32_t *)take(sizeof *position);
+    *position = keys - 1;
+    kernels->qk_norm_rope(queue, q, own_key, own_value, qkv, wq, wk, cs, position, 1, d, head_dim, (int)padded((size_t)d), wide ? 1e-5f : 0.0f, wide);
+    settle();
+    memcpy(own_key, key, (size_t)(keys - 1) * row);
+    memcpy(own_value, value, (size_t)(keys - 1) * row);
+    for (int h = 0; h < heads; h++)
+        expect_attention(&e, (size_t)(h * head_dim), q, (size_t)(h * head_dim), own_key, own_value, (size_t)d, (size_t)(h * head_dim), keys, head_dim, 0, wide);
+    expect_rotated(&ek, 0, qkv + d, wk, cs + (keys - 1) * head_dim, d, head_dim, wide ? (double)1e-5f : 0.0, wide);
+    for (int i = 0; i < d; i++) expect(&ev, (size_t)i, (double)qkv[2 * d + i], (double)qkv[d + i], 0.0, 1, wide); /* damaged: k instead of v */
+    job = decode_job(position, d, head_dim);
+    job.eps = wide ? 1e-5f : 0.0f;
+    job.att_proj = &l.linear; job.q_norm = wq; job.k_norm = wk; job.cs = cs; job.qkv = qkv; job.key = key; job.value = value;
+    job.max_sequence = positions; job.keys = keys;
+    job.q = take(padded((size_t)d) * element);
+    job.attended = take(padded((size_t)d) * element);
+    job.scratch = (float *)take((size_t)(VK_SPLITS * (d + 2 * heads) + heads * positions) * sizeof(float));
+    /* norm and rotation as qk_norm_rope, then as attention of one query; qkv, norms, a row of the table, the place; keys and values in, or out for the
+     * token's own; what each split found. The shared kernels pass the query and the result through memory. */
+    if (fits) SEND(1, 14 * d + all, 4 * (3 * d + 2 * d + head_dim + 1) + in_type * 2 * keys * d + 4 * VK_SPLITS * (d + 2 * heads), decode->attention(queue, &job));
+    else SEND(2, 14 * d + all, 4 * (3 * d + 2 * d + head_dim + 1) + in_type * 3 * d + in_type * (2 * (int64_t)keys * d + 2 * d) + 4, decode->attention(queue, &job));
+    CHECK_INT(*position, keys - 1);
+    verdict(key + (size_t)(keys - 1) * row, (size_t)d, wide, &ek);
+    verdict(value + (size_t)(keys - 1) * row, (size_t)d, wide, &ev);
+    CHECK(memcmp(key, own_key, (size_t)(keys - 1) * row) == 0 && memcmp(value, own_value, (size_t)(keys - 1) * row) == 0);
+    CHECK(isnan(get(key, (size_t)(keys * d), wide)) && isnan(get(value, (size_t)(keys * d), wide))); /* the next row is untouched */
+    if (fits) {
+        found = (double *)hold((size_t)d * sizeof *found);
+        merge_splits(found, job.scratch, heads, head_dim);
+        for (int i = 0; i < d; i++) merged[i] = (float)found[i];
+        verdict(merged, (size_t)d, 1, &e);
+    } else verdict(job.attended, (size_t)d, wide, &e);
+    keep_results();
+}
+/* splits that found nothing, or all in one */
+static void test_decode_out(int heads, int head_dim, int wide) {
+    int d = heads * head_dim, fits = splits(head_dim, wide);
+    int64_t results = d, found = VK_SPLITS * (d + 2 * heads), merging = VK_SPLITS * (4 * heads + 2 * d) + d;
+    vk_decode_job job = decode_job(NULL, d, head_dim);
+    layer l;
+    expected e;
+    float *x, *partial;
+    void *attended;
+    double *input;
+    check_case("decode attn_out heads %d of %d wide %d", heads, head_dim, wide);
+    use_mode(wide);
+    e = expect_new(1, (size_t)d);
+    l = layer_new(d, d, wide);
+    x = floats((size_t)d, 1.0f);
+    partial = floats((size_t)found, 1.0f);
+    attended = inputs(1, (size_t)d, padded((size_t)d), wide);
+    input = (double *)hold((size_t)d * sizeof *input);
+    for (int s = 0; s < VK_SPLITS; s++)
+        for (int h = 0; h < heads; h++) {
+            float *top = partial + VK_SPLITS * d + 2 * (s * heads + h);
+            int nothing = s != VK_SPLITS - 1 && (h == 0 || s % 3 == 1);
+            top[0] = nothing ? -INFINITY : 3.0f * top[0];
+            top[1] = nothing ? 0.0f : 1.0f + fabsf(top[1]);
+            for (int i = 0; i < head_dim && nothing; i++) partial[s * d + h * head_dim + i] = 0.0f;
+        }
+    merge_splits(input, partial, heads, head_dim);
+    for (int i = 0; i < d && !fits; i++) input[i] = get(attended, (size_t)i, wide);
+    for (int r = 0; r < d; r++) expect_row(&e, (size_t)r, (double)x[r], input, &l, (size_t)r, fits ? rounding_of(wide) + 16 * unit : 0.0);
+    job.attn_out = job.att_proj = &l.linear; job.x = x; job.scratch = partial; job.attended = attended;
+    /* for each split and head a difference, an exponential, a product, a sum; for each column of them a product and a sum; then the divisions */
+    SEND(1, results * (2 * d + 1) + (fits ? merging : 0), size_of(wide) * results * d + (fits ? 4 * found : size_of(wide) * d) + 8 * results,
+         decode->attn_out(queue, &job));
+    verdict(x, (size_t)d, 1, &e);
+    keep_results();
+}
+static void test_decode_router(int experts, int d, int wide) {
+    vk_decode_job job = decode_job(NULL, d, 0);
+    layer l, of_experts;
+    expected e, en;
+    float *x, *w;
+    double *normed;
+    check_case("decode router experts %d d %d wide %d", experts, d, wide);
+    use_mode(wide);
+    e = expect_new(1, (size_t)experts);
+    en = expect_new(1, (size_t)d);
+    l = layer_new(experts, d, 1);
+    memset(&of_experts, 0, sizeof of_experts);
+    of_experts.linear.wide = wide;
+    normed = normed_input(&x, &w, d);
+    for (int r = 0; r < experts; r++) expect_row(&e, (size_t)r, 0.0, normed, &l, (size_t)r, 0.0);
+    for (int i = 0; i < d; i++) expect(&en, (size_t)i, normed[i], normed[(i + 1) % d], fabs(normed[i]), d + 4, wide);
+    job.x = x; job.ff_norm = w; job.router = &l.linear; job.gate_up = &of_experts.linear;
+    job.logits = (float *)take((size_t)experts * sizeof(float));
+    job.normed = take(padded((size_t)d) * (wide ? 4 : 2));
+    SEND(1, 4 * d + 2 * (int64_t)experts * d, 4 * (int64_t)experts * d + 4 * d + 4 * d + 4 * experts + size_of(wide) * d, decode->router(queue, &job));
+    verdict(job.logits, (size_t)experts, 1, &e);
+    verdict(job.normed, padded((size_t)d), wide, &en);
+    keep_results();
+}
+/* the experts of a token: what was chosen, by the rule of test_router, and what gate and up of it give; damaged: ties to the higher index, gate and up
+ * exchanged */
+static void test_decode_gate_up(int experts, int top_k, int h, int d, int wide) {
+    size_t bytes = vk_round_up(layer_bytes(2 * h, d, wide), 64) + 64, ldh = padded((size_t)h), element = wide ? 4 : 2;
+    vk_decode_job job = decode_job(NULL, d, 0);
+    layer l[16], router, down;
+    expected e, ew, products;
+    float *logits;
+    char *weights, *x;
+    double sum = 0.0;
+    int32_t want[16], bad[16];
+    unsigned char taken[16] = { 0 }, bad_taken[16] = { 0 };
+    check_case("decode gate_up experts %d top_k %d h %d d %d wide %d", experts, top_k, h, d, wide);
+    use_mode(wide);
+    weights = (char *)take((size_t)experts * bytes);
+    for (int i = 0; i < experts; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(2 * h, d, wide), 2 * h, d, wide);
+    memset(&router, 0, sizeof router);
+    memset(&down, 0, sizeof down);
+    router.linear.n = experts;
+    down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide;
+    x = (char *)inputs(1, (size_t)d, padded((size_t)d), wide);
+    logits = floats((size_t)experts, 2.0f);
+    e = expect_new((size_t)top_k, (size_t)h);
+    ew = expect_new(1, (size_t)top_k);
+    for (int i = 0; i < experts; i++) { logits[i] = roundf(logits[i] * 2.0f) / 2.0f; sum += exp((double)logits[i]); }
+    for (int s = 0; s < top_k; s++) {
+        int best = -1, worse = -1;
+        for (int i = 0; i < experts; i++) {
+            if (!taken[i] && (best < 0 || logits[i] > logits[best])) best = i;
+            if (!bad_taken[i] && (worse < 0 || logits[i] >= logits[worse])) worse = i;
+        }
+        taken[best] = bad_taken[worse] = 1;
+        want[s] = best;
+        bad[s] = worse;
+        expect(&ew, (size_t)s, exp((double)logits[best]) / sum, exp((double)logits[best]) / (sum * 1.001), 1.0, experts + 8, 1); /* damaged: by 0.1 % */
+        products = expect_new(1, 2 * (size_t)h);
+        expect_products(&products, x, padded((size_t)d), l[best].values, (size_t)d, wide);
+        for (int i = 0; i < h; i++) {
+            double g = products.want[i], u = products.want[h + i], v = g / (1.0 + exp(-g)) * u;
+            expect(&e, (size_t)(s * h + i), v, u / (1.0 + exp(-u)) * g, fabs(v), 16, wide);
+            e.tolerance[s * h + i] += 1.1 * fabs(u) * products.tolerance[i] + fabs(g / (1.0 + exp(-g))) * products.tolerance[h + i];
+        }
+    }
+    if (experts == 1) bad[0] = -1;
+    job.router = &router.linear; job.gate_up = &l[0].linear; job.down = &down.linear; job.gate_up_stride = bytes;
+    job.expert_dim = h; job.top_k = top_k; job.logits = logits; job.normed = x;
+    job.index = (int32_t *)take((size_t)top_k * sizeof(int32_t));
+    job.weight = (float *)take((size_t)top_k * sizeof(float));
+    job.hidden = take((size_t)top_k * ldh * element);
+    /* the choice as router; products; silu and times up. Logits and the input in, weights of the chosen; what was chosen and hidden rows out */
+    SEND(1, (int64_t)experts * (4 + experts) + (int64_t)top_k * (2 * h) * (2 * d) + (int64_t)top_k * h * 4,
+         4 * experts + size_of(wide) * ((int64_t)top_k * 2 * h * d + d + top_k * h) + top_k * (4 + 4), decode->gate_up(queue, &job));
+    for (int i = 0; i < top_k && memcmp(want, bad, (size_t)top_k * sizeof *want) == 0; i++) bad[i] = -1; /* no tie among these logits */
+    verdict_ints(job.index, want, bad, (size_t)top_k);
+    verdict(job.weight, (size_t)top_k, 1, &ew);
+    verdict(job.hidden, ldh, wide, &e);
+    keep_results();
+}
+/* damaged: the last product of the last slot is missing */
+static void test_decode_down(int n, int h, int top_k, int wide) {
+    enum { EXPERTS = 5 };
+    size_t bytes = vk_round_up(layer_bytes(n, h, wide), 64) + 64, ldh = padded((size_t)h);
+    vk_decode_job job = decode_job(NULL, n, 0);
+    layer l[EXPERTS];
+    expected e;
+    float *x;
+    char *weights, *hidden;
+    check_case("decode down %dx%d top_k %d wide %d", n, h, top_k, wide);
+    use_mode(wide);
+    weights = (char *)take(EXPERTS * bytes);
+    for (int i = 0; i < EXPERTS; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(n, h, wide), n, h, wide);
+    hidden = (char *)inputs((size_t)top_k, (size_t)h, ldh, wide);
+    x = floats((size_t)n, 1.0f);
+    job.index = (int32_t *)take((size_t)top_k * sizeof(int32_t));
+    job.weight = floats((size_t)top_k, 1.0f);
+    e = expect_new(1, (size_t)n);
+    for (int s = 0; s < top_k; s++) job.index[s] = (int32_t)((EXPERTS - 1 + s * 2) % EXPERTS);
+    for (int r = 0; r < n; r++) {
+        double sum = (double)x[r], squares = sum * sum, last = 0.0;
+        for (int s = 0; s < top_k; s++)
+            for (size_t i = 0; i < (size_t)h; i++) {
+                last = (double)job.weight[s] * get(hidden, (size_t)s * ldh + i, wide) * get(l[job.index[s]].values, (size_t)r * (size_t)h + i, wide);
+                sum += last;
+                squares += last * last;
+            }
+        expect(&e, (size_t)r, sum, sum - last, sqrt(squares), (double)top_k * h + 8, 1);
+    }
+    job.x = x; job.down = &l[0].linear; job.down_stride = bytes; job.top_k = top_k; job.hidden = hidden;
+    /* products; times weight, sum. Weights of the chosen, hidden rows, index and weight in; x in and out */
+    SEND(1, (int64_t)top_k * n * (2 * h + 2), size_of(wide) * ((int64_t)top_k * n * h + top_k * h) + top_k * (4 + 4) + n * (4 + 4), decode->down(queue, &job));
+    verdict(x, (size_t)n, 1, &e);
+    keep_results();
+}
+/* logits, the best of them and the next position. Three rows are one: equal logits, of which the first wins; numbers: the rows whose logits are numbers.
+ * Damaged: the last of equal ones. */
+static void test_decode_end(int n, int d, int numbers, int wide) {
+    int blocks = (n + 7) / 8 < VK_DECODE_BLOCKS ? (n + 7) / 8 : VK_DECODE_BLOCKS, some_row = below(n), same[3];
+    vk_decode_end_job job;
+    layer l;
+    expected e;
+    float *x, *w;
+    double *normed;
+    int32_t *out, want[3] = { -1, 6, -7 }, bad[3] = { -1, 6, 0 };
+    check_case("decode head %dx%d numbers %d wide %d", n, d, numbers, wide);
+    use_mode(wide);
+    memset(&job, 0, sizeof job);
+    e = expect_new(1, (size_t)n);
+    l.values = layer_values(n, d, wide);
+    normed = normed_input(&x, &w, d);
+    same[0] = some_row / 3; same[1] = some_row / 2; same[2] = some_row;
+    for (int i = 0; i < d; i++) /* along x: the largest logit by far */
+        for (int j = 0; j < 3; j++) put(l.values, (size_t)(same[j] * d + i), x[i] < 0.0f ? -1.0f : 1.0f, wide);
+    for (int r = 0; numbers < n && r < n; r++)
+        if (numbers == 0 || r != same[1]) put(l.values, (size_t)(r * d), NAN, wide);
+    l = layer_at(take(layer_bytes(n, d, wide)), l.values, n, d, wide);
+    for (int r = 0; r < n; r++) expect_row(&e, (size_t)r, 0.0, normed, &l, (size_t)r, rounding_of(wide));
+    want[0] = numbers == 0 ? -1 : numbers < n ? same[1] : same[0];
+    bad[0] = numbers == 0 ? 0 : same[2] != want[0] ? same[2] : want[0] + 1;
+    out = (int32_t *)take(3 * sizeof *out);
+    out[1] = 5;
+    out[2] = -7;
+    job.x = x; job.norm = w; job.eps = 1e-5f; job.head = &l.linear; job.token = out; job.position = out + 1;
+    job.logits = (float *)take((size_t)n * sizeof(float));
+    job.scratch = (float *)take(2 * VK_DECODE_BLOCKS * sizeof(float));
+    SEND(1, 4 * d + (int64_t)n * (2 * d + 1), size_of(wide) * n * d + 4 * d + 4 * d + 4 * n + 8 * blocks, decode->head(queue, &job));
+    if (numbers == n) verdict(job.logits, (size_t)n, 1, &e);
+    SEND(1, blocks + 1, 8 * blocks + 4 + 4 + 4, decode->pick(queue, &job));
+    verdict_ints(out, want, bad, 3);
+    keep_results();
+}
+static void test_decode_once(int wide) {
+    static const int heads[7][2] = { { 2, 16 }, { 3, 32 }, { 2, 64 }, { 2, 128 }, { 1, 40 }, { 2, 6 }, { 1, 256 } };
+    test_decode_qkv(12, 24, wide);
+    test_decode_qkv(101, 100, wide);
+    test_decode_qkv(37, wide ? 4100 : 8200, wide); /* more than a strip */
+    test_decode_qkv(8 * VK_DECODE_BLOCKS + 70, 40, wide); /* more rows than the grid has warps */
+    for (int h = 0; h < 7; h++) {
+        test_decode_attention(1, heads[h][0], heads[h][1], wide); /* its own key alone */
+        test_decode_attention(2, heads[h][0], heads[h][1], wide);
+        test_decode_attention(9, heads[h][0], heads[h][1], wide); /* a key a split, then two */
+        test_decode_attention(10, heads[h][0], heads[h][1], wide);
+        test_decode_attention(h == 3 ? 1100 : 321, heads[h][0], heads[h][1], wide);
+        test_decode_out(heads[h][0], heads[h][1], wide);
+    }
+    test_decode_router(2, 24, wide);
+    test_decode_router(64, 100, wide);
+    test_decode_router(9, 4100, wide);
+    test_decode_gate_up(1, 1, 3, 24, wide);
+    test_decode_gate_up(8, 1, 37, 100, wide);
+    test_decode_gate_up(8, 8, 8, 40, wide);
+    test_decode_gate_up(16, 5, 9, 2100, wide);
+    test_decode_gate_up(3, 3, 720, 24, wide); /* more rows than the grid has warps */
+    test_decode_down(5, 24, 1, wide);
+    test_decode_down(37, 100, 2, wide);
+    test_decode_down(16, 2100, 3, wide);
+    test_decode_down(100, 40, 12, wide);
+    test_decode_end(7, 24, 7, wide);
+    test_decode_end(100, 100, 100, wide);
+    test_decode_end(8 * VK_DECODE_BLOCKS + 70, 40, 8 * VK_DECODE_BLOCKS + 70, wide);
+    test_decode_end(60, 24, 1, wide);
+    test_decode_end(60, 24, 0, wide);
+}
+#ifdef TEST_EMULATED
+extern int cuda_on_cpu_set(const char *name, const char *value);
+#endif
+/* every schedule of threads, and every run, must give the same bits */
+static void test_decode(void) {
+    uint64_t first = 0;
+    decode = backend->decode;
+    for (int pass = 1; decode && pass <= (emulated ? 3 : 2); pass++) {
+#ifdef TEST_EMULATED
+        char seed[8];
+        snprintf(seed, sizeof seed, "%d", pass);
+        cuda_on_cpu_set("SEED", seed);
+#endif
+        random_state = 20261122; /* the same inputs */
+        results_sum = 0;
+        for (int wide = 0; wide < 2; wide++) test_decode_once(wide);
+        if (pass == 1) first = results_sum;
+        check_case("decode, pass %d", pass);
+        CHECK(results_sum == first);
     }
 }
 
@@ -1671,6 +2175,7 @@ int main(void) {
     test_shared_kernels();
     test_linears();
     test_attentions();
+    test_decode();
     test_backend();
     test_failures();
     test_components(device);
