@@ -2040,8 +2040,8 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     vk_shape(queue, 1, w->n, w->k, 0);
     if (!vk_heads_fit(job)) {
         LAUNCH(k_decode_out_plain, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS, (2 * (int64_t)w->k + 1) * w->n,
-               vk_weight_bytes(w) + d * vk_element(w->wide) + 8 * (int64_t)w->n, job->x, (const uint4 *)job->attended, (const uint4 *)w->weights, w->n,
-               vk_vectors(w), w->wide);
+               vk_weight_bytes(w) + d * vk_element(w->wide) + 8 * (int64_t)w->n, job->x, (const uint4 *)job->attended,
+               (const uint4 *)w->weights, w->n, vk_vectors(w), w->wide);
         return;
     }
     /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a division at the end */
