@@ -111,14 +111,14 @@ $(E)/emulator: tests/emulator.cpp tests/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@mkdir -p $(E)
 	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -I. $< -o $@ -ldl -lm
 # test_kernels holds the engine's source itself; the others link it
-$(E)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h tests/expect.h | $(PROBED)
+$(E)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h tests/expect.h tests/books.h | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' -I. -c $< -o $@
 $(E)/test_kernels: $(E)/test_kernels.o $(E)/vlmprof_emulated.o
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
 $(E)/test_%: $(E)/test_%.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
-EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faults
+EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faults $(E)/test_trace
 .PRECIOUS: $(E)/test_%.o
 
 

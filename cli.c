@@ -27,6 +27,8 @@
  * >>estimate  what a request will cost (E3): fit, predict
  * >>html      the report as one page with plots
  * >>compare   the best configuration within a budget; whether a change made it slower or worse
+ * >>profile   a request operation by operation: tables, schedules, traces, and what that costs
+ * >>trace     a Chrome trace, ours or torch.profiler's, in tables
  * >>info      this build, this machine, a checkpoint
  * >>selftest  the same requests on every backend and arithmetic, compared
  * >>main */
@@ -54,6 +56,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -186,7 +189,7 @@ static int sync_folder(const char *folder) {
 
 /* ======================================================================================== options >>options */
 enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256, MERGE = 512, REPORT = 1024,
-       BEST = 2048, COMPARE = 4096, FIT = 8192, PREDICT = 16384 };
+       BEST = 2048, COMPARE = 4096, FIT = 8192, PREDICT = 16384, TRACE = 32768 };
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS } option_kind; /* MAYBE: a text, only as --name=TEXT */
 typedef struct option_spec {
     const char *name;
@@ -233,7 +236,7 @@ static const option_spec OPTIONS[] = {
      "the other way: the largest limit of the family that keeps the images at N tokens"},
     {"percentile", COUNT, "P", "95", 1, 100, NULL, TILE, "with --max_tokens and several images: this share of them"},
     {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, TILE, "picture of one image with the family's tiles and global view"},
-    {"csv", FLAG, NULL, NULL, 0, 0, NULL, TILE, "comma-separated values"},
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, TILE | TRACE, "comma-separated values"},
     {"data", TEXTS, "FILE...", NULL, 0, 0, NULL, SWEEP,
      "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of images with -p"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, SWEEP, "VQA v2's answers (default: the file of the official name beside the questions)"},
@@ -317,6 +320,46 @@ static const option_spec OPTIONS[] = {
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, PREDICT, "with --recalibrate: the new model (short: -o)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, PREDICT, "with --recalibrate: of the choice of measurements"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, FIT | PREDICT, "JSON on stdout instead of text"},
+    {"profile", FLAG, NULL, NULL, 0, 0, NULL, RUN,
+     "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
+    {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
+     "the first sample of each configuration once more, operation by operation: profiler_results_config_<i>_sample_<j>.txt"},
+    {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "with --use_profiler: every sample"},
+    {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, RUN | SWEEP | TRACE,
+     "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time of CPU or GPU)"},
+    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, RUN | SWEEP, "most rows of the table"},
+    {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL, TRACE, "most rows of a table; --json and --csv have all unless it is given"},
+    {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, RUN | SWEEP,
+     "a row for each operation and: none, or some of shape stage part (of the model) block step (of decoding) place (line)"},
+    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "adds shape to --group_by"},
+    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, TRACE, "a row for each operation and its input shapes, which stand behind the name"},
+    {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, RUN | SWEEP,
+     "innermost frames of the stack that tell rows apart (default: 1 with --with_stack)"},
+    {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "shapes in traces"},
+    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "memory columns, what the engine holds, and memory in traces"},
+    {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "source lines and the ranges around each operation, in the table and in traces"},
+    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile csv json", RUN,
+     "key_averages' table, cProfile's (ncalls tottime ...), csv, or json, which vlmprof trace sorts again"},
+    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile", TRACE,
+     "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, RUN, "with --profile: write the table there (short: -o)"},
+    {"trace", TEXT, "FILE", NULL, 0, 0, NULL, RUN, "with --profile: a Chrome trace of the first recorded cycle"},
+    {"trace", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "with --use_profiler: a Chrome trace of each in profiler_traces"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, RUN,
+     "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
+    {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL, RUN, "with --output_dir: the trace of the first cycle as DIR/chrome_trace.json instead"},
+    {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, RUN | SWEEP, "recording stops before a trace is larger"},
+    {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, RUN, "schedule: requests before the first cycle"},
+    {"wait", COUNT, "N", "0", 0, 1000000, NULL, RUN, "schedule: a cycle's requests that run as ever"},
+    {"warmup", COUNT, "N", "1", 0, 1000000, NULL, RUN, "schedule: then so many with every operation timed, thrown away"},
+    {"active", COUNT, "N", "1", 1, 1000000, NULL, RUN, "schedule: then so many that are recorded"},
+    {"repeat", COUNT, "N", "1", 0, 1000000, NULL, RUN, "schedule: cycles; 0: until --num_runs requests are done"},
+    {"schedule_every_n_steps", COUNT, "N", "0", 0, 1000000, NULL, RUN, "schedule: cycles begin so many requests apart; 0: one after the other"},
+    {"cost", FLAG, NULL, NULL, 0, 0, NULL, RUN, "with --profile: what each mode costs (off, stage, op, trace), by runs in random order"},
+    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL, RUN, "with --cost: rounds of a run in each mode"},
+    {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory", TRACE,
+     "only this one: summary annotations ops kernels launches tracks memory; of --csv ops unless it is given"},
+    {"partial", FLAG, NULL, NULL, 0, 0, NULL, TRACE, "a file that is cut off: show what lies before the cut"},
     {"help", FLAG, NULL, NULL, 0, 0, NULL, FIT | PREDICT, "this text"},
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, BEST, "most ms that the latency may take"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, BEST, "least accuracy, 0.6 for example"},
@@ -333,8 +376,8 @@ static const option_spec OPTIONS[] = {
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, REPORT,
      "write report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, REPORT | BEST, "of the bootstrap"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE | FIT | PREDICT, "JSON on stdout instead of text"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE | FIT | PREDICT, "this text"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE | FIT | PREDICT | TRACE, "JSON on stdout instead of text"},
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE | FIT | PREDICT | TRACE, "this text"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
      "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
@@ -380,13 +423,15 @@ static int command_fit(const options *o);
 static int command_predict(const options *o);
 static int command_best(const options *o);
 static int command_compare(const options *o);
+static int command_trace(const options *o);
 static int command_info(const options *o);
 static int command_selftest(const options *o);
 
 static const command COMMANDS[] = {
     {"run", RUN, "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)", "answer one question and show where the milliseconds go",
      "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
-     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json", 1, command_run},
+     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
+     "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json", 1, command_run},
     {"tile", TILE, "WxH... | FILES | --sizes LIST", "tilings, canvas sizes and vision tokens of image sizes; needs no model",
      "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"
      "  vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
@@ -424,6 +469,9 @@ static const command COMMANDS[] = {
      SIZE_MAX, command_best},
     {"compare", COMPARE, "A B", "did it become slower, or worse? B against A, paired by sample and configuration; exit 1 when it did",
      "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json", SIZE_MAX, command_compare},
+    {"trace", TRACE, "FILE", "where the time of a trace goes, ours or torch.profiler's: steps, stages, operations, kernels, launches, idle streams",
+     "vlmprof trace chrome_trace.json --row_limit 10\n  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
+     "  vlmprof trace run.pt.trace.json --csv --table kernels", 1, command_trace},
     {"info", INFO, "[--model DIR | --synthetic NAME]",
      "this build, its processor, memory, kernels and GPUs; with --model, what a checkpoint holds and needs",
      "vlmprof info --model checkpoint --json", 0, command_info},
@@ -491,7 +539,7 @@ static int option_store(options *o, int index, const char *word) {
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
         && !has_word("model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
-                     "output recalibrate", s->name))
+                     "output recalibrate trace", s->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", s->name);
     if (s->kind == COUNT || s->kind == COUNTS) {
         if (!parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", s->name, word);
@@ -1257,6 +1305,9 @@ typedef struct work {
     int32_t new_tokens; int ignore_eos;
     const vp_dump *dump;
     vp_timing timing;
+    vp_launch *launches; int64_t launch_capacity; /* VP_TIMING_KERNEL: their records; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */
+    vp_ranges *ranges;                            /* of the host's parts; NULL: not wanted */
 } work;
 enum { CHAIN_STAMPS = 6 }; /* clock reads of run_chain itself */
 static int32_t sequence_of(const work *k) { return !k->no_bos + (k->layout ? k->layout->image_tokens : 0) + k->text_count; }
@@ -1272,6 +1323,7 @@ typedef struct timing {
     int64_t *step_ns; /* [new_tokens] */
     char *answer;     /* malloc'ed; a model may write a NUL, so its length counts */
     size_t answer_bytes;
+    int64_t engine_begin_ns, launch_count, span_count; /* with launches: the clock when the engine began, and how many there were */
 } timing;
 
 /* Buffers for a pass, outside of any timed part. */
@@ -1319,6 +1371,8 @@ static void test_pause(void) {
     nanosleep(&pause, NULL);
 #endif
 }
+static void range_begin(const work *k, const char *name, int32_t line) { if (k->ranges) vp_range_begin(k->ranges, name, "cli.c", line); }
+static void range_end(const work *k) { if (k->ranges) vp_range_end(k->ranges); }
 /* One pass from decoded pixels to text. The image file was decoded and the prompt tokenized before. */
 static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error) {
     vp_request q;
@@ -1332,8 +1386,11 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     reply.step_ns = t->step_ns;
     vp_engine_settle(s->engine);
     begin = vp_clock_ns();
+    range_begin(k, "request", __LINE__);
     stamp[0] = vp_clock_ns();
+    range_begin(k, "preprocess", __LINE__);
     r = fill_inputs(s, k);
+    range_end(k);
     stamp[1] = vp_clock_ns();
     if (r != VP_OK) return vp_fail(error, r, -1, "preprocess", vp_result_text(r));
     test_pause();
@@ -1353,12 +1410,24 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     q.eos_id = s->m->ids.eos;
     q.dump = k->dump;
     q.timing = k->timing;
+    q.launches = k->launches;
+    q.launch_capacity = k->launch_capacity;
+    q.spans = k->spans;
+    q.span_capacity = k->span_capacity;
+    range_begin(k, "engine", __LINE__);
+    t->engine_begin_ns = k->launches ? vp_clock_ns() : 0;
     r = vp_engine_run(s->engine, &q, &reply, error);
     if (r != VP_OK) return r;
+    range_end(k);
     stamp[2] = vp_clock_ns();
     t->token_count = reply.token_count;
+    t->launch_count = reply.launch_count;
+    t->span_count = reply.span_count;
+    range_begin(k, "detok", __LINE__);
     r = decode_answer(s, t);
+    range_end(k);
     stamp[3] = vp_clock_ns();
+    range_end(k);
     t->total_ns = vp_clock_ns() - begin;
     if (r != VP_OK) return vp_fail(error, r, -1, "detok", vp_result_text(r));
     t->ended_by_eos = reply.ended_by_eos;
@@ -2120,14 +2189,19 @@ static void print_prompt(const run_state *x) {
     putchar('\n');
 }
 
+static int profile_check(const options *o); /* >>profile */
+static int profile_run(const options *o, run_state *x);
 static int command_run(const options *o) {
     run_state x;
-    int code, shows = given(o, "show_prompt");
+    int code, shows = given(o, "show_prompt"), profiles = given(o, "profile");
     memset(&x, 0, sizeof x);
-    if (shows && given(o, "dump")) return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --dump out");
+    if (shows && (given(o, "dump") || profiles))
+        return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out", profiles ? "profile" : "dump");
+    if ((code = profile_check(o)) != 0) return code;
     code = run_prepare(o, &x);
-    if (!code && !shows) code = run_measure(o, &x);
+    if (!code && !shows) code = profiles ? profile_run(o, &x) : run_measure(o, &x);
     if (!code && shows) print_prompt(&x);
+    else if (profiles) {} /* has told already */
     else if (!code && given(o, "json")) print_run_json(o, &x);
     else if (!code) print_run(o, &x);
     timings_free(x.runs, x.run_count);
@@ -6367,7 +6441,7 @@ typedef struct open_point {
     cell *c;
     vp_layout layout; const vp_layout *l; /* NULL: text only */
     work k;
-    int is_open, has_bare, bare_is_due;
+    int is_open, has_bare, bare_is_due, is_first; /* first: of its configuration, in this process */
     int32_t runs, retries;
     int64_t last, spent_ns;               /* last: place of its last line */
     double *totals, *scratch;             /* [max_runs] */
@@ -6817,15 +6891,22 @@ static int measure_kernels(sweep *x, open_point *p, const sample *a) {
         put_double(w, "device_ms", device);
         put_double(w, "kernel_ms", kernels);
         put_double(w, "idle_share", device > 0 ? 1 - kernels / device : (double)NAN);
+        vp_json_key(w, "parts"); /* kernel_ms by part of the model */
+        vp_json_begin_object(w);
+        for (int part = 0; part < VP_PART_COUNT; part++)
+            if (x->run->times.part_ns[i][part]) put_double(w, vp_part_name((vp_part)part), (double)x->run->times.part_ns[i][part] / 1e6);
+        vp_json_end_object(w);
         vp_json_end_object(w);
     }
     vp_json_end_object(w);
     vp_json_end_object(w);
     return line_append(&x->j);
 }
+static int profile_point(sweep *x, const open_point *q, const sample *a, int is_first); /* >>profile */
 static int close_point(sweep *x, open_point *p, const sample *a, vp_stop stop) {
     int code = p->bare_is_due && !p->has_bare ? measure_bare(x, p, a) : 0;
     if (!code) code = measure_kernels(x, p, a);
+    if (!code) code = profile_point(x, p, a, p->is_first);
     return code ? code : write_done(x, p, a, stop);
 }
 static void sweep_progress(const sweep *x, const cell *c, const sample *a, int32_t run) {
@@ -6900,6 +6981,7 @@ static int sweep_sample(sweep *x, cell *cells, size_t cell_count, size_t index) 
         x->open[i].c = &cells[i];
         code = resume_point(x, &x->open[i], e);
         x->open[i].bare_is_due = x->bare_every && !x->timing_off && (index + i) % (size_t)x->bare_every == 0;
+        x->open[i].is_first = index == (size_t)x->rank.rank;
         open_count += (size_t)x->open[i].is_open;
     }
     if (code || !open_count) return code;
@@ -7271,10 +7353,12 @@ static int sweep_open(sweep *x) {
     return !code && !is_same_grid(x) ? write_head(x) : code;
 }
 /* All that can be known before anything is measured or written. */
+static int profile_check_sweep(const options *o); /* >>profile */
 static int sweep_plan(sweep *x) {
     const options *o = x->o;
     int code;
-    if ((code = check_sweep_options(o)) != 0 || (code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
+    if ((code = check_sweep_options(o)) != 0 || (code = profile_check_sweep(o)) != 0) return code;
+    if ((code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
     if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
     return plan_make(o, &x->m, &x->p);
 }
@@ -8366,6 +8450,7 @@ typedef struct result_file {
     double accuracy;                 /* of the file: a metric of a whole corpus has no other; NaN: none */
     double cost_share, cost_low, cost_high; /* of stage times: staged less bare, as a share of T_total */
     double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT]; /* sums over the shapes whose kernels were timed; NaN: none */
+    double part_ms[VP_STAGE_COUNT][VP_PART_COUNT]; /* kernel_ms by part; a stage without any: not known */
     size_t count;                    /* samples that were measured, ascending by id */
     int64_t *ids;
     double *columns[COLUMN_COUNT];   /* [count]; NULL: nobody has it. NaN: this sample has not */
@@ -8659,6 +8744,7 @@ static int read_blocks(result_file *f, const vp_json *j, uint32_t array) {
 static void read_kernel_pass(result_file *f, const vp_json *j, uint32_t array) {
     uint32_t item = array + 1;
     for (int s = 0; s < VP_STAGE_COUNT; s++) f->kernel_ms[s] = f->kernel_device_ms[s] = (double)NAN;
+    memset(f->part_ms, 0, sizeof f->part_ms);
     for (uint32_t i = 0; node_is(j, array, VP_JSON_ARRAY) && i < j->nodes[array].count; i++, item = j->nodes[item].end) {
         uint32_t stages = vp_json_get(j, item, "stages");
         for (int s = 0; s < VP_STAGE_COUNT; s++) {
@@ -8667,6 +8753,10 @@ static void read_kernel_pass(result_file *f, const vp_json *j, uint32_t array) {
             if (!(device >= 0 && device <= MS_MOST && kernels >= 0 && kernels <= MS_MOST)) continue;
             f->kernel_device_ms[s] = (isfinite(f->kernel_device_ms[s]) ? f->kernel_device_ms[s] : 0) + device;
             f->kernel_ms[s] = (isfinite(f->kernel_ms[s]) ? f->kernel_ms[s] : 0) + kernels;
+            for (int part = 0; part < VP_PART_COUNT; part++) {
+                double ms = node_number(j, vp_json_get(j, vp_json_get(j, stage, "parts"), vp_part_name((vp_part)part)));
+                if (ms >= 0 && ms <= kernels * (1 + 1e-9)) f->part_ms[s][part] += ms;
+            }
         }
     }
 }
@@ -8991,6 +9081,7 @@ typedef struct stage_cost {
     double flops, bytes, launches, tflops, gbs; /* means a request; achieved; NaN: not counted */
     double host_share;           /* wall / ms: on a GPU the share of the time in which the host was still sending work */
     double idle_share;           /* of the device, where kernels were timed; NaN: not known */
+    double parts[VP_PART_COUNT]; /* shares of the same time by part of the model; with idle_share 1 where any is known, else NaN */
     bound limit;                 /* what holds it up */
 } stage_cost;
 typedef struct decomposition {   /* of one file */
@@ -9088,6 +9179,9 @@ static void decompose_stage(decomposition *d, int stage, double total, double *s
     s->gbs = s->mean > 0 ? s->bytes / s->mean / 1e6 : (double)NAN;
     s->host_share = s->mean > 0 && !is_host_stage(stage) ? wall / s->mean : (double)NAN;
     s->idle_share = f->kernel_device_ms[stage] > 0 ? 1 - f->kernel_ms[stage] / f->kernel_device_ms[stage] : (double)NAN;
+    for (int part = 0; part < VP_PART_COUNT; part++)
+        s->parts[part] = f->part_ms[stage][part] > 0 && f->kernel_device_ms[stage] > 0 ? f->part_ms[stage][part] / f->kernel_device_ms[stage]
+                                                                                       : (double)NAN;
 }
 static void decompose(decomposition *d, const result_file *f) {
     double *scratch = (double *)resize(NULL, f->count, sizeof *scratch), device = 0, kernels = 0;
@@ -9890,6 +9984,44 @@ static void write_shares(document *d, const report *p) {
     }
     free(heads.data);
 }
+/* What prefill and decode are made of, where kernels were timed one by one. */
+static const int PART_STAGES[] = {VP_STAGE_PREFILL, VP_STAGE_DECODE};
+static int part_is_known(const report *p, int part) {
+    for (size_t i = 0; i < p->r->count; i++)
+        for (int s = 0; s < 2; s++) if (isfinite(p->items[i].stages[PART_STAGES[s]].parts[part])) return 1;
+    return 0;
+}
+static int stage_has_parts(const stage_cost *c) {
+    for (int part = 0; part < VP_PART_COUNT; part++) if (isfinite(c->parts[part])) return 1;
+    return 0;
+}
+static void write_parts(document *d, const report *p) {
+    text_buffer heads = {NULL, 0, 0};
+    text_list *t = NULL;
+    text_add_string(&heads, "configuration|stage");
+    for (int part = 0; part < VP_PART_COUNT; part++) {
+        if (!part_is_known(p, part)) continue;
+        text_add_string(&heads, "|");
+        text_add_string(&heads, vp_part_name((vp_part)part));
+    }
+    text_add_string(&heads, "|idle");
+    for (size_t i = 0; i < p->r->count; i++)
+        for (int s = 0; s < 2; s++) {
+            const stage_cost *c = &p->items[i].stages[PART_STAGES[s]];
+            char name[160];
+            if (!stage_has_parts(c)) continue;
+            if (!t) {
+                document_text(d, BLOCK_HEADING, "E1: what prefill and decode are made of, %% of their time on the device (--kernel_pass)");
+                t = document_table(d, heads.data);
+            }
+            text_list_add(t, "%s", full_name(p->r, p->items[i].file, name));
+            text_list_add(t, "%s", vp_stage_name((vp_stage)PART_STAGES[s]));
+            for (int part = 0; part < VP_PART_COUNT; part++)
+                if (part_is_known(p, part)) text_list_add(t, "%s", figure_of("%.1f", 100 * c->parts[part]).text);
+            text_list_add(t, "%s", figure_of("%.1f", 100 * c->idle_share).text);
+        }
+    free(heads.data);
+}
 static const char *limits_text(const report *p, int stage, char out[96]) { /* "memory 10, launch 2" */
     size_t used = 0;
     out[0] = 0;
@@ -10155,6 +10287,7 @@ static void report_write(document *d, const report *p) {
     write_summary(d, p);
     write_latencies(d, p);
     write_shares(d, p);
+    write_parts(d, p);
     write_roofline(d, p);
     for (size_t i = 0; i < p->r->group_count; i++) write_curves(d, p, i);
     for (size_t i = 0; i < p->r->group_count; i++) {
@@ -10203,6 +10336,12 @@ static void csv_heads(text_buffer *out) {
             text_add_string(out, head);
         }
     }
+    for (int s = 0; s < 2; s++)
+        for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++) {
+            char head[64];
+            snprintf(head, sizeof head, ",%s_%s_share", vp_stage_name((vp_stage)PART_STAGES[s]), vp_part_name((vp_part)part));
+            text_add_string(out, head);
+        }
     text_add_string(out, ",idle_share,accuracy,accuracy_low,accuracy_high,latency,latency_low,latency_high,front,membership,path\n");
 }
 static void csv_row(text_buffer *out, const report *p, size_t file) {
@@ -10231,6 +10370,8 @@ static void csv_row(text_buffer *out, const report *p, size_t file) {
         csv_number(out, c->stages[s].tflops);
         csv_number(out, c->stages[s].gbs);
     }
+    for (int s = 0; s < 2; s++)
+        for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++) csv_number(out, c->stages[PART_STAGES[s]].parts[part]);
     csv_number(out, c->idle_share);
     if (config == t->config_count || t->reason[0]) {
         csv_number(out, f->accuracy);
@@ -10280,6 +10421,12 @@ static void put_stage_cost(vp_json_writer *w, const stage_cost *c) {
     put_double(w, "gb_per_s", c->gbs);
     put_double(w, "host_share", c->host_share);
     put_double(w, "idle_share", c->idle_share);
+    vp_json_key(w, "parts"); /* null: kernels were not timed */
+    if (stage_has_parts(c)) {
+        vp_json_begin_object(w);
+        for (int part = 0; part < VP_PART_COUNT; part++) if (isfinite(c->parts[part])) put_double(w, vp_part_name((vp_part)part), c->parts[part]);
+        vp_json_end_object(w);
+    } else vp_json_null(w);
     put_text(w, "bound", c->limit == BOUND_NONE ? NULL : BOUND_NAMES[c->limit]);
     vp_json_end_object(w);
 }
@@ -10543,9 +10690,13 @@ static void report_form_write(const report *p, report_form form, text_buffer *ou
 }
 /* FOLDER/NAME, by way of a temporary file; 0 or an exit code. */
 static int write_whole(const char *folder, const char *name, const char *data, size_t bytes) {
-    char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, name);
-    FILE *f = fopen(temporary, "wb");
-    int good = f && fwrite(data, 1, bytes, f) == bytes && !fflush(f) && !fsync(fileno(f)), code = 0;
+    char own[48], *temporary, *path = join_path(folder, name);
+    int good, code = 0;
+    FILE *f;
+    snprintf(own, sizeof own, ".vlmprof-writing-%ld", (long)getpid());
+    temporary = join_path(folder, own);
+    f = fopen(temporary, "wb");
+    good = f && fwrite(data, 1, bytes, f) == bytes && !fflush(f) && !fsync(fileno(f));
     if (f) good = !fclose(f) && good;
     if (!good || rename(temporary, path)) {
         code = complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
@@ -12481,6 +12632,72 @@ static void page_stack(text_buffer *out, const report *p) {
     free(few);
 }
 
+/* ---- E1: prefill and decode by part, where kernels were timed one by one */
+enum { PARTS_IDLE = VP_PART_COUNT, PARTS_CONFIGURATIONS = 12 };
+static int part_series(int part) {
+    switch (part) {
+    case VP_PART_DENSE: return 0;
+    case VP_PART_ATTENTION: return 1;
+    case VP_PART_ROUTER: return 5;
+    case VP_PART_EXPERTS: return 3;
+    case VP_PART_HEAD: return 4;
+    case PARTS_IDLE: return 8;
+    default: return SERIES_GREY;
+    }
+}
+static const char *part_text(int part) { return part == PARTS_IDLE ? "idle" : vp_part_name((vp_part)part); }
+static double part_share(const stage_cost *c, int part) { return part == PARTS_IDLE ? c->idle_share : c->parts[part]; }
+static void parts_row(plot *q, const report *p, const decomposition *d, int stage, double y) {
+    const stage_cost *c = &d->stages[stage];
+    char name[160];
+    double at = 0;
+    plot_text(q, q->x.from - 8, y + 12, "end", "", full_name(p->r, d->file, name));
+    plot_text(q, 4, y + 12, "", "", vp_stage_name((vp_stage)stage));
+    page_add(q->out, "<g><title>%s", vp_stage_name((vp_stage)stage));
+    for (int part = 0; part <= PARTS_IDLE; part++)
+        if (part_share(c, part) > 0) page_add(q->out, "\n%s %.1f %%", part_text(part), 100 * part_share(c, part));
+    text_add_string(q->out, "</title>");
+    for (int part = 0; part <= PARTS_IDLE; part++) {
+        double from = scale_place(&q->x, 100 * at), to;
+        if (!(part_share(c, part) > 0)) continue;
+        at += part_share(c, part);
+        to = scale_place(&q->x, 100 * at);
+        if (to - from >= 0.05)
+            page_add(q->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>", part_series(part), from, y, to - from);
+    }
+    text_add_string(q->out, "</g>\n");
+}
+static void page_parts(text_buffer *out, const report *p) {
+    static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
+    plot q;
+    span s = {0, 100};
+    double left = 60;
+    size_t rows[PARTS_CONFIGURATIONS], count = 0;
+    int seen[PARTS_IDLE + 1] = {0};
+    for (size_t i = 0; i < p->r->count && count < PARTS_CONFIGURATIONS; i++) {
+        char name[160];
+        double px = text_px(full_name(p->r, p->items[i].file, name)) + 72;
+        if (!stage_has_parts(&p->items[i].stages[VP_STAGE_PREFILL]) && !stage_has_parts(&p->items[i].stages[VP_STAGE_DECODE])) continue;
+        for (int k = 0; k < 2; k++)
+            for (int part = 0; part <= PARTS_IDLE; part++) seen[part] |= part_share(&p->items[i].stages[PART_STAGES[k]], part) >= 0.0005;
+        if (px > left) left = px;
+        rows[count++] = i;
+    }
+    if (!count) return;
+    figure_open(out, caption, 1);
+    legend_open(out);
+    for (int part = 0; part <= PARTS_IDLE; part++) if (seen[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, -1, part_text(part));
+    legend_close(out);
+    plot_open(&q, out, caption, 1000, (double)count * 42 + 50);
+    q.x = scale_make(s, 0, left, q.width - 64);
+    q.y.from = q.height - 42;
+    plot_x_axis(&q);
+    plot_text(&q, (q.x.from + q.x.to) / 2, q.height - 6, "middle", " class=\"n\"", "% of the stage's time on the device");
+    for (size_t i = 0; i < count; i++)
+        for (int k = 0; k < 2; k++) parts_row(&q, p, &p->items[rows[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
+    plot_close(&q);
+}
+
 /* ---- E1: scaling */
 enum { CURVES_SHOWN = 6 };
 static int shown_at(size_t rank, size_t count, size_t most) { /* which of `most` evenly spread ones the rank-th is; -1: none */
@@ -13240,6 +13457,7 @@ static void page_e1(text_buffer *out, const report *p) {
     static const char *const kinds[] = {"vision", "prefill", "decode", "decode context"};
     text_add_string(out, "<section id=\"e1\"><h2>Where the time goes</h2>\n<div class=\"grid\">");
     page_stack(out, p);
+    page_parts(out, p);
     page_work(out, p, 0);
     page_work(out, p, 1);
     text_add_string(out, "</div>\n");
@@ -13893,6 +14111,2106 @@ static int command_compare(const options *o) {
     free(j.pairs);
     free(j.rows);
     free(j.verdicts);
+    return code;
+}
+
+/* =========================================================================================== profile >>profile
+ * A request operation by operation: the engine's launch records, its stages and the host's ranges go into one table (vp_ops) and into a trace. Rows
+ * nest: a step is its ranges, the engine's range is its stages, a stage is its launches; self is what is not within. So the self times of a step's
+ * rows add up to it, and the self time of a stage is its idle time. Times of this mode cost time themselves (--cost): they never enter the
+ * statistics of stages. */
+enum { PROFILE_RANGES = 64, PROFILE_LAUNCHES_MOST = 1 << 20, PROFILE_ROWS_MOST = 1 << 17, COST_MODES = 4 };
+static const char *const STAGE_RANGES[VP_STAGE_COUNT] = {
+#define STAGE_RANGE(name, text) "stage::" text,
+    VP_STAGES(STAGE_RANGE)
+#undef STAGE_RANGE
+};
+static const struct { const char *word; uint32_t flag; } GROUPS[] = {
+    {"none", 0}, {"shape", VP_OPS_BY_SHAPE}, {"stage", VP_OPS_BY_STAGE}, {"part", VP_OPS_BY_PART}, {"block", VP_OPS_BY_BLOCK},
+    {"step", VP_OPS_BY_STEP}, {"place", VP_OPS_BY_PLACE}};
+
+typedef struct profiler {
+    const options *o;
+    session *s;
+    int on_gpu;
+    vp_launch *launches; int64_t launch_capacity;
+    vp_span *spans; int64_t span_capacity;              /* CPU, while a trace is written */
+    vp_range records[PROFILE_RANGES]; vp_ranges ranges;
+    vp_op *rows; vp_ops ops;
+    int64_t steps, lost_launches;                       /* recorded; launches that found no room */
+    double stage_ns[VP_STAGE_COUNT], op_ns[VP_STAGE_COUNT], total_ns; /* on the device, sums over the recorded steps */
+    int64_t negative_idle;                              /* stages whose launches took longer than they did */
+    vp_trace *trace; char *trace_path;                  /* that is being written */
+    text_list notes;                                    /* for stderr, when all is done */
+    int64_t traces;                                     /* that were closed */
+} profiler;
+
+static uint32_t groups_of(const options *o) { /* --group_by, checked before */
+    const option_value *v = opt(o, "group_by");
+    uint32_t flags = given(o, "group_by_input_shape") ? (uint32_t)VP_OPS_BY_SHAPE : 0;
+    for (size_t i = 0; i < v->count; i++)
+        for (size_t k = 0; k < sizeof GROUPS / sizeof *GROUPS; k++) if (!strcmp(v->items[i], GROUPS[k].word)) flags |= GROUPS[k].flag;
+    return flags;
+}
+/* more than a request makes, where that is below a million */
+static int64_t launch_bound(const model *m, int32_t new_tokens) {
+    int64_t blocks = (int64_t)m->config.block_count + 2;
+    int64_t most = 64 * (blocks + m->config.vit_block_count + 16) + (int64_t)new_tokens * blocks * 48;
+    return most < PROFILE_LAUNCHES_MOST ? most : PROFILE_LAUNCHES_MOST;
+}
+static int profiler_open(profiler *p, const options *o, session *s, int32_t new_tokens, uint32_t group_by, int32_t stack_n) {
+    int64_t row_count;
+    vp_ceilings ceilings;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r;
+    memset(p, 0, sizeof *p);
+    p->o = o;
+    p->s = s;
+    p->on_gpu = gpu_of(s->engine) >= 0;
+    p->launch_capacity = launch_bound(s->m, new_tokens);
+    p->launches = (vp_launch *)resize(NULL, (size_t)p->launch_capacity, sizeof *p->launches);
+    row_count = p->launch_capacity + 64 < PROFILE_ROWS_MOST ? p->launch_capacity + 64 : PROFILE_ROWS_MOST;
+    p->rows = (vp_op *)resize(NULL, (size_t)row_count, sizeof *p->rows);
+    vp_ops_init(&p->ops, p->rows, row_count, group_by, stack_n);
+    p->ops.clock = p->on_gpu ? VP_OPS_DEVICE : VP_OPS_HOST;
+    p->ops.device_name = p->on_gpu ? "CUDA" : NULL;
+    vp_ranges_init(&p->ranges, p->records, PROFILE_RANGES, 0, "main", NULL);
+    if ((r = vp_engine_ceilings(s->engine, &ceilings, &error)) != VP_OK) return complain_result(exit_code_of(r), "ceilings", r, &error);
+    p->ops.ceilings.bytes_per_s = ceilings.bytes_per_s;
+    p->ops.ceilings.flops_per_s = ceilings.flops_per_s;
+    return 0;
+}
+static void profiler_free(profiler *p) {
+    vp_trace_free(p->trace);
+    free(p->trace_path);
+    free(p->launches);
+    free(p->spans);
+    free(p->rows);
+    texts_free(p->notes.items, p->notes.count);
+}
+
+/* ---- one request into the table */
+static void stack_of(vp_op *op, int stage, const char *part) { /* innermost first, behind the operation's own place */
+    if (part) op->stack[op->stack_count++].name = part;
+    op->stack[op->stack_count++].name = STAGE_RANGES[stage];
+    op->stack[op->stack_count++].name = "engine";
+    op->stack[op->stack_count++].name = "request";
+}
+static vp_result add_launch(profiler *p, const vp_launch *l) {
+    vp_op op = vp_op_default();
+    op.name = l->name;
+    op.stage = vp_stage_name((vp_stage)l->stage);
+    op.part = vp_part_name((vp_part)l->part);
+    op.block = l->block < 0 ? VP_OP_NONE : l->block;
+    op.step = l->step > 0 ? l->step : VP_OP_NONE;
+    op.file = op.stack[0].file = "vlmprof_kernels.cu";
+    op.line = op.stack[0].line = l->line;
+    op.stack[0].name = l->name;
+    op.stack_count = 1;
+    stack_of(&op, l->stage, op.part);
+    memcpy(op.shape, l->shape, sizeof op.shape);
+    op.dimensions = l->dimensions;
+    op.host_total_ns = op.host_self_ns = l->host_ns;
+    if (p->on_gpu) op.device_total_ns = op.device_self_ns = l->ns;
+    op.flops = (int64_t)l->flops;
+    op.bytes = (int64_t)l->bytes;
+    return vp_ops_add(&p->ops, &op);
+}
+/* The stages of a pass as rows around its launches; *engine_ns gets their time on the host. */
+static vp_result add_stages(profiler *p, const timing *t, int64_t *engine_ns) {
+    int64_t host_ns[VP_STAGE_COUNT] = {0}, device_ns[VP_STAGE_COUNT] = {0};
+    vp_result r = VP_OK;
+    for (int64_t i = 0; i < t->launch_count && i < p->launch_capacity; i++) {
+        host_ns[p->launches[i].stage] += p->launches[i].host_ns;
+        device_ns[p->launches[i].stage] += p->launches[i].ns;
+    }
+    *engine_ns = 0;
+    for (int i = 0; i < VP_STAGE_COUNT && r == VP_OK; i++) {
+        vp_op op = vp_op_default();
+        if (!t->times.ran[i] || is_host_stage(i)) continue;
+        p->stage_ns[i] += (double)t->times.device_ns[i];
+        p->op_ns[i] += (double)device_ns[i];
+        p->negative_idle += device_ns[i] > t->times.device_ns[i];
+        *engine_ns += t->times.wall_ns[i];
+        op.name = STAGE_RANGES[i];
+        op.stage = vp_stage_name((vp_stage)i);
+        stack_of(&op, i, NULL);
+        op.host_total_ns = t->times.wall_ns[i];
+        op.host_self_ns = t->times.wall_ns[i] > host_ns[i] ? t->times.wall_ns[i] - host_ns[i] : 0;
+        if (p->on_gpu) op.device_total_ns = device_ns[i]; /* as torch: an annotation has no device time of its own */
+        r = vp_ops_add(&p->ops, &op);
+    }
+    return r;
+}
+static vp_result add_pass(profiler *p, const timing *t, int64_t step_ns) {
+    vp_op op = vp_op_default();
+    int64_t engine_ns = 0, within_ns = 0;
+    vp_result r = add_stages(p, t, &engine_ns);
+    for (int64_t i = 0; i < t->launch_count && r == VP_OK; i++) {
+        if (i < p->launch_capacity) r = add_launch(p, &p->launches[i]); else p->lost_launches++;
+        if (r == VP_ERR_CAPACITY) r = VP_OK; /* counted by the table */
+    }
+    for (int64_t i = 0; i < p->ranges.count; i++) {
+        if (!strcmp(p->records[i].name, "engine")) p->records[i].children_ns += engine_ns;
+        if (!p->records[i].depth) within_ns += p->records[i].end_ns - p->records[i].begin_ns;
+    }
+    if (r == VP_OK) r = vp_ops_add_ranges(&p->ops, &p->ranges);
+    op.name = "ProfilerStep*";
+    op.host_total_ns = step_ns;
+    op.host_self_ns = step_ns - within_ns;
+    if (r == VP_OK) r = vp_ops_add(&p->ops, &op);
+    p->total_ns += (double)step_ns;
+    p->steps++;
+    return r;
+}
+
+/* ---- traces */
+/* The file of the cycle that begins: --trace FILE or --chrome_trace for the first one, and DIR/profiler_traces/<worker>.<ns>.pt.trace.json for each.
+ * NULL: none; a notice where a file of that name was written already. */
+static char *trace_path_of(profiler *p, const char *worker) {
+    const options *o = p->o;
+    const char *file = o->command == RUN ? text_of(o, "trace") : NULL, *folder = text_of(o, "output_dir");
+    char name[700], *traces, *path;
+    struct timespec now;
+    if ((!file && !folder) || (o->command == SWEEP && !given(o, "trace"))) return NULL;
+    if (file || (o->command == RUN && given(o, "chrome_trace"))) {
+        path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
+        if (!p->traces) return path;
+        text_list_add(&p->notes, "%s is saved already: the traces of later cycles are left out; --output_dir alone gives each cycle its own file",
+                      path);
+        free(path);
+        return NULL;
+    }
+    traces = join_path(folder, "profiler_traces");
+    timespec_get(&now, TIME_UTC);
+    if (make_folder(traces) || vp_trace_file_name(worker, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, name, sizeof name) != VP_OK) path = NULL;
+    else path = join_path(traces, name);
+    free(traces);
+    return path;
+}
+static int trace_failed(const profiler *p, vp_result r, const vp_error *error) {
+    if (r == VP_OK || r == VP_ERR_CAPACITY) return 0; /* full: told when it is closed */
+    return complain_result(exit_code_of(r) == EXIT_USAGE ? EXIT_WORK : exit_code_of(r), p->trace_path, r, error);
+}
+/* What the engine holds stands at the start of a trace as one change of memory for each block. */
+static int trace_memory_blocks(profiler *p, int64_t at_ns) {
+    uint64_t sums[2] = {0, 0};
+    vp_memory_block b;
+    vp_error error = {VP_OK, -1, "", ""};
+    int code = 0;
+    for (int32_t i = 0; vp_engine_memory(p->s->engine, i, &b) && !code; i++) {
+        int on_device = p->on_gpu && b.on_device;
+        sums[on_device] += b.bytes;
+        code = trace_failed(p, vp_trace_memory(p->trace, at_ns, on_device ? 0 : -1, (uint64_t)i + 1, (int64_t)b.bytes, sums[on_device],
+                                               sums[on_device], &error), &error);
+    }
+    return code;
+}
+static int trace_begin(profiler *p, const char *path) {
+    vp_trace_options t = vp_trace_options_default();
+    vp_trace_device device;
+    vp_device_info gpu;
+    vp_rank rank;
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_trace_metadata metadata[] = {{"vlmprof_version", VLMPROF_VERSION}, {"model", p->s->m->name}, {"device", vp_engine_device(p->s->engine)}};
+    vp_result r;
+    free(p->trace_path);
+    p->trace_path = copy_text(path, strlen(path));
+    t.path = path;
+    t.max_bytes = (uint64_t)number_of(p->o, "trace_max_bytes");
+    t.record_shapes = given(p->o, "record_shapes");
+    t.with_stack = given(p->o, "with_stack");
+    t.profile_memory = given(p->o, "profile_memory");
+    if (vp_rank_from_environment(environment, NULL, &rank, NULL) == VP_OK) {
+        t.rank = rank.rank;
+        t.world_size = rank.world_size;
+    }
+    t.metadata = metadata;
+    t.metadata_count = 3;
+    if (p->on_gpu && vp_device_describe(gpu_of(p->s->engine), &gpu, &error) == VP_OK) {
+        device = vp_trace_device_of(0, gpu.name, gpu.memory_bytes, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count);
+        t.devices = &device;
+        t.device_count = 1;
+        t.emulated = strstr(gpu.name, "emulated") != NULL;
+    }
+    if (!p->on_gpu && !p->spans) { /* 8 threads of each launch: what is more is left out */
+        p->span_capacity = p->launch_capacity * 8;
+        p->spans = (vp_span *)resize(NULL, (size_t)p->span_capacity, sizeof *p->spans);
+    }
+    r = vp_trace_open(&t, &p->trace, &error);
+    if (r != VP_OK) return complain_result(r == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(r), path, r, &error);
+    return given(p->o, "profile_memory") ? trace_memory_blocks(p, vp_clock_ns()) : 0;
+}
+static int trace_pass(profiler *p, const timing *t, int64_t step, int64_t begin_ns, int64_t end_ns) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_stage_times times = t->times;
+    vp_trace_run run;
+    vp_result r;
+    int code;
+    memset(&run, 0, sizeof run);
+    times.ran[VP_STAGE_PREPROCESS] = times.ran[VP_STAGE_DETOK] = 0; /* they are ranges */
+    run.begin_ns = t->engine_begin_ns;
+    run.device = p->on_gpu ? 0 : -1;
+    run.launches = p->launches;
+    run.launch_count = t->launch_count < p->launch_capacity ? t->launch_count : p->launch_capacity;
+    run.spans = p->spans;
+    run.span_count = t->span_count < p->span_capacity ? t->span_count : p->span_capacity;
+    run.times = &times;
+    run.step_ns = t->step_ns;
+    run.step_count = t->token_count > 1 ? t->token_count - 1 : 0;
+    if ((code = trace_failed(p, vp_trace_step_begin(p->trace, step, begin_ns, &error), &error)) != 0) return code;
+    if ((code = trace_failed(p, vp_trace_ranges(p->trace, &p->ranges, &error), &error)) != 0) return code;
+    if ((code = trace_failed(p, vp_trace_launches(p->trace, &run, &error), &error)) != 0) return code;
+    r = vp_trace_step_end(p->trace, end_ns, &error);
+    return r == VP_ERR_STATE ? 0 : trace_failed(p, r, &error); /* the step's begin found no room */
+}
+static int trace_end(profiler *p) {
+    vp_trace_info info;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r;
+    int code = 0;
+    if (!p->trace) return 0;
+    r = vp_trace_close(p->trace, &info, &error);
+    if (r != VP_OK) code = complain_result(exit_code_of(r), p->trace_path, r, &error);
+    else if (info.truncated)
+        text_list_add(&p->notes, "%s: recording stopped at --trace_max_bytes %lld: %lld steps and %lld launches are left out", p->trace_path,
+                      (long long)number_of(p->o, "trace_max_bytes"), (long long)info.dropped_steps, (long long)info.dropped_launches);
+    if (r == VP_OK) text_list_add(&p->notes, "trace written: %s (%lld events, %llu bytes)", p->trace_path, (long long)info.events,
+                                  (unsigned long long)info.bytes);
+    p->traces += r == VP_OK;
+    vp_trace_free(p->trace);
+    p->trace = NULL;
+    return code;
+}
+
+/* ---- one pass of the schedule's steps */
+/* Of a run: the image is decoded and the prompt tokenized again, within the step. Else NULL. */
+typedef struct profile_source { sample *a; vp_image *image; } profile_source;
+static int prepare_pass(profiler *p, const profile_source *from, work *k) {
+    char reason[LINE_BYTES];
+    int code = 0;
+    if (!from) return 0;
+    if (k->layout) {
+        vp_range_payload payload;
+        memset(&payload, 0, sizeof payload);
+        vp_image_free(from->image);
+        from->image->rgb = NULL;
+        VP_RANGE(&p->ranges, "load image");
+        if ((code = load_image(from->a->image_path, from->image, reason, sizeof reason)) != 0) complain(code, "%s", reason);
+        else if (from->image->width_px != k->layout->width_px || from->image->height_px != k->layout->height_px)
+            code = complain(EXIT_INPUT, "%s: the image has changed", from->a->image_path);
+        payload.memory_bytes = payload.bytes = (int64_t)k->layout->width_px * k->layout->height_px * 3;
+        vp_range_set(&p->ranges, &payload);
+        vp_range_end(&p->ranges);
+    }
+    if (code) return code;
+    VP_RANGE(&p->ranges, "tokenize");
+    free(from->a->text_ids);
+    from->a->text_ids = NULL;
+    code = tokenize_prompt(p->s->m, from->a);
+    k->text_ids = from->a->text_ids;
+    vp_range_end(&p->ranges);
+    return code;
+}
+/* One request with every launch timed. record: into the table and, where one is open, into the trace; else it only warms up. */
+static int profile_pass(profiler *p, work *base, const profile_source *from, timing *t, int64_t step, int record) {
+    vp_error error = {VP_OK, -1, "", ""};
+    work k = *base;
+    int64_t begin_ns, end_ns;
+    vp_result r;
+    int code;
+    vp_ranges_clear(&p->ranges);
+    k.timing = VP_TIMING_KERNEL;
+    k.launches = p->launches;
+    k.launch_capacity = p->launch_capacity;
+    if (p->trace) {
+        k.spans = p->spans;
+        k.span_capacity = p->span_capacity;
+    }
+    k.ranges = &p->ranges;
+    begin_ns = vp_clock_ns();
+    code = prepare_pass(p, from, &k);
+    base->text_ids = k.text_ids;
+    if (code) return code;
+    if ((r = run_chain(p->s, &k, t, &error)) != VP_OK) return complain_result(exit_code_of(r), NULL, r, &error);
+    end_ns = vp_clock_ns();
+    if (!record) {
+        if (t->launch_count <= p->launch_capacity) return 0;
+        p->launch_capacity = t->launch_count;
+        p->launches = (vp_launch *)resize(p->launches, (size_t)p->launch_capacity, sizeof *p->launches);
+        return 0;
+    }
+    if ((r = add_pass(p, t, end_ns - begin_ns)) != VP_OK) return complain(EXIT_WORK, "the table of operations: %s", vp_result_text(r));
+    return p->trace ? trace_pass(p, t, step, begin_ns, end_ns) : 0;
+}
+
+/* ---- run --profile */
+static vp_schedule schedule_of(const options *o) {
+    vp_schedule s = vp_schedule_default();
+    s.skip_first = number_of(o, "skip_first");
+    s.wait = number_of(o, "wait");
+    s.warmup = number_of(o, "warmup");
+    s.active = number_of(o, "active");
+    s.repeat = number_of(o, "repeat");
+    s.every_n_steps = number_of(o, "schedule_every_n_steps");
+    return s;
+}
+/* How many requests: --num_runs, or as many as the schedule's cycles need. 0 or an exit code. */
+static int plan_steps(const options *o, vp_schedule *s, int64_t *steps) {
+    vp_error error = {VP_OK, -1, "", ""};
+    int no_warmup = 0;
+    int64_t cycle;
+    vp_result r;
+    *s = schedule_of(o);
+    if ((r = vp_schedule_check(s, &no_warmup, &error)) != VP_OK) return complain_result(EXIT_USAGE, "schedule", r, &error);
+    cycle = s->wait + s->warmup + s->active;
+    if (given(o, "num_runs")) *steps = number_of(o, "num_runs");
+    else if (!s->repeat) return complain(EXIT_USAGE, "--repeat 0 goes on until the runs end: say how many with --num_runs");
+    else *steps = s->skip_first + (s->repeat - 1) * (s->every_n_steps ? s->every_n_steps : cycle) + cycle;
+    if (*steps > 1000000) return complain(EXIT_USAGE, "this schedule has %lld requests: at most 1000000", (long long)*steps);
+    if (no_warmup)
+        complain(0, "--warmup 0: the first recorded request pays for what starts up in this mode; --warmup 1 keeps that out of the table");
+    return 0;
+}
+/* Says which keys there are; 0 or an exit code. */
+static int check_sort_key(const char *key) {
+    text_buffer all = {NULL, 0, 0};
+    int code;
+    for (int32_t i = 0; key && vp_ops_key_name(i); i++) {
+        if (!strcmp(vp_ops_key_name(i), key)) { free(all.data); return 0; }
+        if (i) text_add_string(&all, " ");
+        text_add_string(&all, vp_ops_key_name(i));
+    }
+    code = key ? complain(EXIT_USAGE, "--sort_by: \"%s\" is none of: %s", key, all.data) : 0;
+    free(all.data);
+    return code;
+}
+static int check_groups(const options *o) {
+    const option_value *groups = opt(o, "group_by");
+    for (size_t i = 0; i < groups->count; i++) {
+        size_t k = 0;
+        while (k < sizeof GROUPS / sizeof *GROUPS && strcmp(groups->items[i], GROUPS[k].word)) k++;
+        if (k == sizeof GROUPS / sizeof *GROUPS)
+            return complain(EXIT_USAGE, "--group_by: \"%s\" is none of: none shape stage part block step place", groups->items[i]);
+    }
+    return check_sort_key(text_of(o, "sort_by"));
+}
+static int profile_check(const options *o) {
+    static const char *const only[] = {"sort_by", "group_by", "group_by_input_shape", "group_by_stack_n", "row_limit", "profile_format", "trace",
+        "output_dir", "chrome_trace", "trace_max_bytes", "record_shapes", "profile_memory", "with_stack", "wait", "warmup", "active", "repeat",
+        "skip_first", "schedule_every_n_steps", "cost", "cost_rounds", "output"};
+    for (size_t i = 0; i < sizeof only / sizeof *only && !given(o, "profile"); i++)
+        if (given(o, only[i])) return complain(EXIT_USAGE, "--%s goes with --profile", only[i]);
+    if (given(o, "trace") && given(o, "output_dir")) return complain(EXIT_USAGE, "--trace FILE and --output_dir DIR exclude each other");
+    if (given(o, "chrome_trace") && !given(o, "output_dir")) return complain(EXIT_USAGE, "--chrome_trace needs --output_dir DIR");
+    if (given(o, "cost_rounds") && !given(o, "cost")) return complain(EXIT_USAGE, "--cost_rounds goes with --cost");
+    if (given(o, "dump") && given(o, "profile")) return complain(EXIT_USAGE, "--dump and --profile exclude each other: copying would be timed");
+    if (given(o, "json") && given(o, "profile_format"))
+        return complain(EXIT_USAGE, "--json has a form of its own: leave --profile_format out (--profile_format json is the bare table)");
+    return check_groups(o);
+}
+static int32_t stack_frames_of(const options *o) {
+    return given(o, "group_by_stack_n") ? (int32_t)number_of(o, "group_by_stack_n") : given(o, "with_stack") ? 1 : 0;
+}
+
+/* The loop of requests: what the schedule says of each. A cycle that the loop's end or Ctrl-C cuts short is saved as well. */
+static int profile_loop(profiler *p, run_state *x, const vp_schedule *schedule, int64_t steps) {
+    profile_source from = {&x->a, &x->image};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_schedule_step now;
+    int64_t in_cycle = 0;
+    int code = 0;
+    for (int64_t i = 0; i < steps && !code && !interrupted; i++) {
+        vp_result r = vp_schedule_at(schedule, i, &now);
+        int record = r == VP_OK && (now.state == VP_SCHEDULE_RECORD || now.state == VP_SCHEDULE_RECORD_AND_SAVE);
+        if (r != VP_OK) return complain(EXIT_USAGE, "schedule: %s", vp_result_text(r));
+        show_progress("request %lld of %lld: %s", (long long)i + 1, (long long)steps, vp_schedule_state_name(now.state));
+        if (record && !in_cycle++) {
+            char *path = trace_path_of(p, NULL);
+            if (path) code = trace_begin(p, path);
+            free(path);
+        }
+        if (now.state == VP_SCHEDULE_NONE) {
+            if ((r = run_chain(&x->s, &x->k, x->runs, &error)) != VP_OK) code = complain_result(exit_code_of(r), NULL, r, &error);
+        } else if (!code) code = profile_pass(p, &x->k, &from, x->runs, i, record);
+        if (now.ends_cycle) {
+            in_cycle = 0;
+            if (!code) code = trace_end(p);
+        }
+    }
+    if (in_cycle && !code) {
+        text_list_add(&p->notes, "the last cycle was cut short after %lld of %lld active requests: what it recorded is saved", (long long)in_cycle,
+                      (long long)schedule->active);
+        code = trace_end(p);
+    }
+    return code;
+}
+
+/* ---- what this mode costs: whole requests in each mode, in random order within every round, held against the bare one of the same round */
+enum { COST_OFF, COST_STAGE, COST_OP, COST_TRACE };
+static const char *const COST_NAMES[COST_MODES] = {"off", "stage", "op", "trace"};
+typedef struct cost_report { double *ns[COST_MODES]; size_t rounds; vp_paired paired[COST_MODES]; } cost_report;
+static void cost_free(cost_report *c) { for (int i = 0; i < COST_MODES; i++) free(c->ns[i]); }
+/* From the start of a request until the next could start: with what the mode does with its records. */
+static int cost_run(profiler *p, work *k, timing *t, int mode, int64_t step, double *ns) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_trace *trace = p->trace;
+    int64_t begin = vp_clock_ns();
+    int code;
+    if (mode >= COST_OP) {
+        if (mode == COST_OP) p->trace = NULL;
+        code = profile_pass(p, k, NULL, t, step, 1);
+        p->trace = trace;
+    } else {
+        vp_result r;
+        k->timing = mode == COST_OFF ? VP_TIMING_OFF : VP_TIMING_STAGE;
+        r = run_chain(p->s, k, t, &error);
+        code = r == VP_OK ? 0 : complain_result(exit_code_of(r), NULL, r, &error);
+        k->timing = VP_TIMING_STAGE;
+    }
+    *ns = (double)(vp_clock_ns() - begin);
+    return code;
+}
+/* The same request in all modes. A profiler of its own, so that these runs are in no table; its trace is thrown away. */
+static int cost_measure(const options *o, session *s, work *k, timing *t, cost_report *c) {
+    const char *temporary = getenv("TMPDIR");
+    char path[600];
+    uint64_t state = (uint64_t)number_of(o, "seed");
+    profiler *p = (profiler *)zeroed(1, sizeof *p);
+    double *scratch;
+    int code;
+    c->rounds = (size_t)number_of(o, "cost_rounds");
+    scratch = (double *)zeroed(c->rounds, sizeof *scratch);
+    for (int i = 0; i < COST_MODES; i++) c->ns[i] = (double *)zeroed(c->rounds, sizeof *c->ns[i]);
+    snprintf(path, sizeof path, "%.500s/vlmprof-cost-%ld.pt.trace.json", temporary ? temporary : "/tmp", (long)getpid());
+    code = profiler_open(p, o, s, k->new_tokens, groups_of(o), stack_frames_of(o));
+    if (!code) code = trace_begin(p, path);
+    for (int mode = COST_MODES; mode-- > 0 && !code;) code = cost_run(p, k, t, mode, 0, scratch); /* each mode once untimed */
+    for (size_t round = 0; round < c->rounds && !code && !interrupted; round++) {
+        int order[COST_MODES] = {0, 1, 2, 3};
+        show_progress("cost of the profiler: round %zu of %zu", round + 1, c->rounds);
+        for (int i = COST_MODES - 1; i > 0; i--) {
+            int other, held;
+            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            other = (int)((state >> 33) % (uint64_t)(i + 1));
+            held = order[i];
+            order[i] = order[other];
+            order[other] = held;
+        }
+        for (int i = 0; i < COST_MODES && !code; i++) code = cost_run(p, k, t, order[i], (int64_t)round + 1, &c->ns[order[i]][round]);
+    }
+    if (interrupted && !code) c->rounds = 0;
+    for (int i = 0; i < COST_MODES && !code && c->rounds; i++) vp_statistics_paired(c->ns[COST_OFF], c->ns[i], c->rounds, scratch, &c->paired[i]);
+    profiler_free(p); /* an unfinished trace leaves no file */
+    free(p);
+    free(scratch);
+    return code;
+}
+static void write_cost(text_buffer *out, const cost_report *c) {
+    char line[300];
+    snprintf(line, sizeof line, "\ncost of the profiler: %zu rounds of one request in each mode, in random order, held against off; 95 %% intervals\n"
+                                "%-8s %12s %12s %30s %30s\n", c->rounds, "mode", "mean ms", "median ms",
+             "mean of differences, %", "median of differences, %");
+    text_add_string(out, line);
+    for (int i = 0; i < COST_MODES; i++) {
+        const vp_paired *p = &c->paired[i];
+        double *sorted = (double *)resize(NULL, c->rounds, sizeof *sorted);
+        char mean[64] = "-", median[64] = "-";
+        memcpy(sorted, c->ns[i], c->rounds * sizeof *sorted);
+        if (i) {
+            snprintf(mean, sizeof mean, "%+.2f [%+.2f, %+.2f]", 100 * p->relative_mean.value, 100 * p->relative_mean.low,
+                     100 * p->relative_mean.high);
+            snprintf(median, sizeof median, "%+.2f [%+.2f, %+.2f]", 100 * p->relative_median.value, 100 * p->relative_median.low,
+                     100 * p->relative_median.high);
+        }
+        snprintf(line, sizeof line, "%-8s %12.3f %12.3f %30s %30s\n", COST_NAMES[i], vp_statistics_mean(c->ns[i], c->rounds) / 1e6,
+                 median_of(sorted, c->rounds).value / 1e6, mean, median);
+        text_add_string(out, line);
+        free(sorted);
+    }
+}
+static void put_estimate_percent(vp_json_writer *w, const char *key, vp_estimate e) {
+    vp_json_key(w, key);
+    vp_json_begin_object(w);
+    put_double(w, "value", 100 * e.value);
+    put_double(w, "low", 100 * e.low);
+    put_double(w, "high", 100 * e.high);
+    vp_json_end_object(w);
+}
+static void put_cost(vp_json_writer *w, const cost_report *c) {
+    vp_json_key(w, "cost");
+    if (!c->rounds) { vp_json_null(w); return; }
+    vp_json_begin_object(w);
+    put_int(w, "rounds", (int64_t)c->rounds);
+    for (int i = 0; i < COST_MODES; i++) {
+        vp_json_key(w, COST_NAMES[i]);
+        vp_json_begin_object(w);
+        put_double(w, "mean_ms", vp_statistics_mean(c->ns[i], c->rounds) / 1e6);
+        if (i) {
+            put_estimate_percent(w, "mean_difference_percent", c->paired[i].relative_mean);
+            put_estimate_percent(w, "median_difference_percent", c->paired[i].relative_median);
+        }
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+}
+
+/* ---- telling it */
+static vp_ops_print_options print_options_of(const options *o) {
+    vp_ops_print_options how = vp_ops_print_options_default();
+    how.row_limit = number_of(o, "row_limit");
+    how.with_flops = how.with_rates = 1;
+    how.with_memory = given(o, "profile_memory");
+    return how;
+}
+static void write_stages_closure(text_buffer *out, const profiler *p) {
+    double stages = 0, ops = 0, n = (double)p->steps;
+    char line[200];
+    snprintf(line, sizeof line, "\n%-12s %14s %14s %14s %8s   mean of %lld request%s\n", "stage", "device ms", "operations ms", "idle ms", "idle %",
+             (long long)p->steps, p->steps == 1 ? "" : "s");
+    text_add_string(out, line);
+    for (int i = 0; i <= VP_STAGE_COUNT; i++) {
+        double stage = i < VP_STAGE_COUNT ? p->stage_ns[i] : stages, op = i < VP_STAGE_COUNT ? p->op_ns[i] : ops;
+        if (!(stage > 0)) continue;
+        snprintf(line, sizeof line, "%-12s %14.4f %14.4f %14.4f %8.2f\n", i < VP_STAGE_COUNT ? vp_stage_name((vp_stage)i) : "sum", stage / n / 1e6,
+                 op / n / 1e6, (stage - op) / n / 1e6, 100 * (stage - op) / stage);
+        text_add_string(out, line);
+        if (i == VP_STAGE_COUNT) break;
+        stages += stage;
+        ops += op;
+    }
+    snprintf(line, sizeof line, "%-12s %14.4f   whole requests, image file to text, with the stamps of this mode\n", "step", p->total_ns / n / 1e6);
+    text_add_string(out, line);
+}
+static int64_t peak_resident_bytes(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? -1 : (int64_t)usage.ru_maxrss * 1024;
+}
+static void write_memory(text_buffer *out, const profiler *p) {
+    char line[200];
+    vp_memory_block b;
+    text_add_string(out, "\nmemory                          bytes   where\n");
+    for (int32_t i = 0; vp_engine_memory(p->s->engine, i, &b); i++) {
+        snprintf(line, sizeof line, "%-20s %16llu   %s\n", b.name, (unsigned long long)b.bytes, p->on_gpu && b.on_device ? "device" : "host");
+        text_add_string(out, line);
+    }
+    snprintf(line, sizeof line, "%-20s %16lld   host: the most that this process had resident\n", "peak", (long long)peak_resident_bytes());
+    text_add_string(out, line);
+}
+static void write_profile_notes(text_buffer *out, const profiler *p) {
+    char line[300];
+    snprintf(line, sizeof line, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n", p->ops.ceilings.bytes_per_s / 1e9,
+             p->ops.ceilings.flops_per_s / 1e12);
+    text_add_string(out, line);
+    if (p->ops.dropped_calls + p->lost_launches) {
+        snprintf(line, sizeof line, "%lld calls are in no row: there was no room\n", (long long)(p->ops.dropped_calls + p->lost_launches));
+        text_add_string(out, line);
+    }
+    if (p->negative_idle) {
+        snprintf(line, sizeof line, "%lld stages have operations that add up to more than the stage\n", (long long)p->negative_idle);
+        text_add_string(out, line);
+    }
+}
+static vp_result write_table(text_buffer *out, const profiler *p, const char *format) {
+    vp_ops_print_options how = print_options_of(p->o);
+    vp_json_writer w;
+    vp_result r;
+    if (!strcmp(format, "csv")) return vp_ops_print_csv(&p->ops, text_sink, out);
+    if (!strcmp(format, "cprofile")) return vp_ops_print_cprofile(&p->ops, &how, text_sink, out);
+    if (!strcmp(format, "torch")) return vp_ops_print_torch(&p->ops, &how, text_sink, out);
+    vp_json_writer_init_sink(&w, text_sink, out, 1);
+    vp_ops_write_json(&w, &p->ops);
+    r = vp_json_finish(&w);
+    text_add_string(out, "\n");
+    return r;
+}
+static void put_profile_memory(vp_json_writer *w, const profiler *p) {
+    vp_memory_block b;
+    vp_json_key(w, "memory");
+    vp_json_begin_object(w);
+    vp_json_key(w, "blocks");
+    vp_json_begin_array(w);
+    for (int32_t i = 0; vp_engine_memory(p->s->engine, i, &b); i++) {
+        vp_json_begin_object(w);
+        put_text(w, "name", b.name);
+        put_int(w, "bytes", (int64_t)b.bytes);
+        put_bool(w, "on_device", p->on_gpu && b.on_device);
+        put_int(w, "bytes_a_position", (int64_t)b.bytes_a_position);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    put_int(w, "peak_resident_bytes", peak_resident_bytes());
+    vp_json_end_object(w);
+}
+static void put_profile(vp_json_writer *w, const profiler *p, const run_state *x, const cost_report *c) {
+    double n = (double)p->steps;
+    vp_json_begin_object(w);
+    put_text(w, "schema", "vlmprof-profile-1");
+    put_text(w, "model", x->m.name);
+    put_bool(w, "synthetic", x->m.synthetic);
+    put_answer(w, "answer", x->runs);
+    put_text(w, "timing", "op");
+    put_int(w, "steps", p->steps);
+    put_double(w, "step_ms", p->total_ns / n / 1e6);
+    put_int(w, "lost_launches", p->lost_launches);
+    vp_json_key(w, "stages");
+    vp_json_begin_object(w);
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        if (!(p->stage_ns[i] > 0)) continue;
+        vp_json_key(w, vp_stage_name((vp_stage)i));
+        vp_json_begin_object(w);
+        put_double(w, "device_ms", p->stage_ns[i] / n / 1e6);
+        put_double(w, "operations_ms", p->op_ns[i] / n / 1e6);
+        put_double(w, "idle_ms", (p->stage_ns[i] - p->op_ns[i]) / n / 1e6);
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+    put_profile_memory(w, p);
+    put_cost(w, c);
+    vp_json_key(w, "ops");
+    vp_ops_write_json(w, &p->ops);
+    vp_json_key(w, "provenance");
+    vp_json_begin_object(w);
+    put_provenance(w, p->o, p->s->engine);
+    vp_json_end_object(w);
+    put_config(w, p->o);
+    vp_json_end_object(w);
+}
+static int profile_tell(profiler *p, const run_state *x, const cost_report *c) {
+    const options *o = p->o;
+    const char *format = text_of(o, "profile_format"), *file = text_of(o, "output");
+    const char *key = text_of(o, "sort_by") ? text_of(o, "sort_by") : !strcmp(format, "cprofile") ? "tottime"
+                    : p->on_gpu ? "self_device_time_total" : "self_cpu_time_total";
+    int is_text = !given(o, "json") && (!strcmp(format, "torch") || !strcmp(format, "cprofile"));
+    text_buffer table = {NULL, 0, 0}, rest = {NULL, 0, 0};
+    vp_json_writer w;
+    vp_result r = vp_ops_sort(&p->ops, key);
+    int code = 0;
+    if (r == VP_OK && !given(o, "json")) r = write_table(&table, p, format);
+    else if (r == VP_OK) {
+        vp_json_writer_init_sink(&w, text_sink, &table, 2);
+        put_profile(&w, p, x, c);
+        r = vp_json_finish(&w);
+        text_add_string(&table, "\n");
+    }
+    if (r != VP_OK) code = complain(EXIT_WORK, "the table of operations: %s", vp_result_text(r));
+    if (!code && (is_text || file) && !given(o, "json")) {
+        write_stages_closure(&rest, p);
+        if (given(o, "profile_memory")) write_memory(&rest, p);
+        write_profile_notes(&rest, p);
+        if (c->rounds) write_cost(&rest, c);
+    }
+    if (!code && file) code = write_page(file, &table);
+    else if (!code) fwrite(table.data, 1, table.bytes, stdout); /* main checks stdout */
+    if (!code && rest.bytes) fwrite(rest.data, 1, rest.bytes, stdout);
+    free(table.data);
+    free(rest.data);
+    return code;
+}
+static int profile_run(const options *o, run_state *x) {
+    profiler *p = (profiler *)zeroed(1, sizeof *p);
+    cost_report cost;
+    vp_schedule schedule;
+    vp_schedule_sum sum;
+    int64_t steps = 0;
+    int code = plan_steps(o, &schedule, &steps);
+    memset(&cost, 0, sizeof cost);
+    sweep_runs = 1; /* Ctrl-C: the request that runs is finished, and what was recorded is saved and told */
+    if (!code && (vp_schedule_count(&schedule, steps, &sum) != VP_OK || sum.recorded_steps + sum.partial_steps < 1))
+        code = complain(EXIT_USAGE, "none of %lld request%s would be recorded: this schedule skips the first %lld", (long long)steps,
+                        steps == 1 ? "" : "s", (long long)(schedule.skip_first + schedule.wait + schedule.warmup));
+    x->run_count = 1;
+    x->runs = timings_make(1, x->k.new_tokens);
+    if (!code) code = engine_open(o, &x->m, sequence_of(&x->k) + x->k.new_tokens, x->k.layout ? x->layout.views : 1, &x->s.engine);
+    x->s.m = &x->m;
+    if (!code) code = profiler_open(p, o, &x->s, x->k.new_tokens, groups_of(o), stack_frames_of(o));
+    if (!code) code = profile_loop(p, x, &schedule, steps);
+    if (!code && !interrupted && given(o, "cost")) code = cost_measure(o, &x->s, &x->k, x->runs, &cost);
+    close_progress();
+    for (size_t i = 0; i < p->notes.count; i++) complain(0, "%s", p->notes.items[i]);
+    if (!code && p->steps) code = profile_tell(p, x, &cost);
+    if (!code && interrupted) code = EXIT_INTERRUPTED;
+    cost_free(&cost);
+    profiler_free(p);
+    free(p);
+    return code;
+}
+
+/* ---- sweep --use_profiler */
+static int profile_check_sweep(const options *o) {
+    static const char *const only[] = {"use_profiler_on_all_samples", "sort_by", "group_by", "group_by_input_shape", "group_by_stack_n", "row_limit",
+        "trace", "trace_max_bytes", "record_shapes", "profile_memory", "with_stack"};
+    for (size_t i = 0; i < sizeof only / sizeof *only && !given(o, "use_profiler"); i++)
+        if (given(o, only[i])) return complain(EXIT_USAGE, "--%s goes with --use_profiler", only[i]);
+    return check_groups(o);
+}
+/* Is the file of this point there, written by this configuration and sample? The index of a configuration changes when the grid does. */
+static int is_profiled(const char *path, const char *head) {
+    char line[600] = "";
+    FILE *f = fopen(path, "rb");
+    int same = f && fgets(line, sizeof line, f) && !strncmp(line, head, strlen(head)) && line[strlen(head)] == '\n';
+    if (f) fclose(f);
+    return same;
+}
+/* A measured point once more, operation by operation, into profiler_results_config_<i>_sample_<j>.txt and, when asked for, a trace. Nothing of it
+ * enters the journal. A device that fails here fails the next point as well, and is dealt with there. */
+static int profile_point(sweep *x, const open_point *q, const sample *a, int is_first) {
+    const options *o = x->o;
+    char name[120], worker[120], head[500];
+    size_t config = (size_t)(q->c - x->p.cells);
+    text_buffer out = {NULL, 0, 0};
+    work k = q->k;
+    char *path, *trace = NULL;
+    profiler *p;
+    int code;
+    if (!given(o, "use_profiler") || !(is_first || given(o, "use_profiler_on_all_samples"))) return 0;
+    snprintf(name, sizeof name, "profiler_results_config_%zu_sample_%lld.txt", config, (long long)a->id);
+    snprintf(worker, sizeof worker, "config_%zu_sample_%lld", config, (long long)a->id);
+    snprintf(head, sizeof head, "%.400s, sample %lld", q->c->file_name, (long long)a->id);
+    path = join_path(text_of(o, "output_dir"), name);
+    code = is_profiled(path, head);
+    free(path);
+    if (code) return 0;
+    p = (profiler *)zeroed(1, sizeof *p);
+    code = profiler_open(p, o, &x->s, k.new_tokens, groups_of(o), stack_frames_of(o));
+    if (!code) code = profile_pass(p, &k, NULL, x->run, 0, 0);
+    if (!code && given(o, "trace") && (trace = trace_path_of(p, worker)) != NULL) code = trace_begin(p, trace);
+    if (!code) code = profile_pass(p, &k, NULL, x->run, 0, 1);
+    if (!code) code = trace_end(p);
+    if (!code && p->steps) {
+        vp_ops_sort(&p->ops, text_of(o, "sort_by") ? text_of(o, "sort_by") : p->on_gpu ? "self_device_time_total" : "self_cpu_time_total");
+        text_add_string(&out, head);
+        text_add_string(&out, "\n");
+        if (write_table(&out, p, "torch") != VP_OK) code = EXIT_WORK;
+        write_stages_closure(&out, p);
+        if (given(o, "profile_memory")) write_memory(&out, p);
+        write_profile_notes(&out, p);
+        if (!code) code = write_whole(text_of(o, "output_dir"), name, out.data, out.bytes);
+    }
+    free(trace);
+    free(out.data);
+    profiler_free(p);
+    free(p);
+    return code == EXIT_OUTPUT ? code : 0;
+}
+
+/* ============================================================================================= trace >>trace
+ * A Chrome trace as Kineto writes it, ours or torch.profiler's, told in tables. The file is read event by event: what is held of it is 64 bytes a
+ * slice and every name once. Times are int64 nanoseconds, made of the file's decimal microseconds without a double in between.
+ *
+ * Operations follow torch.profiler's key_averages(): a slice of a host thread is within the innermost one there that encloses it; self is the time
+ * no slice within covers; a slice that is the only one within another of its name is counted as that one; device time is that of the kernels whose
+ * "External id" is the operation's (without one: whose launch lies in it). Where slices of a thread overlap without nesting, torch counts the
+ * common time twice in what is around them; here once, so that self is never negative. */
+enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18, ENDS_EARLY = -1, IS_TABLE = -2 };
+#define TRACE_NS_LIMIT INT64_C(4000000000000000000) /* of a time, and of all durations together: sums of two fit */
+#define NO_INDEX UINT32_MAX
+
+/* every text once */
+typedef struct text_table { text_buffer text; size_t *starts; uint32_t count, capacity; uint32_t *slots; size_t slot_count; } text_table;
+static const char *name_at(const text_table *n, uint32_t index) { return n->text.data + n->starts[index]; }
+static void text_table_grow(text_table *n) {
+    size_t slots = n->slot_count ? n->slot_count * 2 : 256;
+    n->slots = (uint32_t *)resize(n->slots, slots, sizeof *n->slots);
+    n->slot_count = slots;
+    memset(n->slots, 0xff, slots * sizeof *n->slots);
+    for (uint32_t i = 0; i < n->count; i++) {
+        size_t at = (size_t)hash_text(HASH_START, name_at(n, i)) & (slots - 1);
+        while (n->slots[at] != NO_INDEX) at = (at + 1) & (slots - 1);
+        n->slots[at] = i;
+    }
+}
+static uint32_t name_add(text_table *n, const char *text) {
+    size_t at;
+    if ((size_t)n->count * 2 >= n->slot_count) text_table_grow(n);
+    at = (size_t)hash_text(HASH_START, text) & (n->slot_count - 1);
+    for (; n->slots[at] != NO_INDEX; at = (at + 1) & (n->slot_count - 1)) if (!strcmp(name_at(n, n->slots[at]), text)) return n->slots[at];
+    if (n->count == n->capacity) {
+        n->capacity = n->capacity ? n->capacity * 2 : 256;
+        n->starts = (size_t *)resize(n->starts, n->capacity, sizeof *n->starts);
+    }
+    n->starts[n->count] = n->text.bytes;
+    text_add(&n->text, text, strlen(text) + 1);
+    n->slots[at] = n->count;
+    return n->count++;
+}
+static void text_table_free(text_table *n) {
+    free(n->text.data);
+    free(n->starts);
+    free(n->slots);
+}
+
+typedef enum trace_category { TRACE_OP, TRACE_USER, TRACE_RUNTIME, TRACE_PYTHON, TRACE_SPAN, TRACE_KERNEL, TRACE_COPY, TRACE_SET, TRACE_DEVICE_USER,
+                              TRACE_NOTHING } trace_category; /* SPAN: a worker's part of an operation */
+static int is_host_category(int c) { return c <= TRACE_SPAN; }
+static int is_device_work(int c) { return c == TRACE_KERNEL || c == TRACE_COPY || c == TRACE_SET; }
+static int is_annotation(int c) { return c == TRACE_USER || c == TRACE_DEVICE_USER; }
+
+typedef struct trace_event {
+    int64_t begin_ns, ns, external, correlation, bytes; /* external, correlation: -1 none */
+    uint32_t name, shapes, track, order;                /* shapes: a name, or NO_INDEX */
+    uint8_t category;
+} trace_event;
+typedef struct trace_memory { int64_t ns, bytes, allocated, reserved; int32_t type, device; } trace_memory; /* type 0: CPU, its device -1 */
+
+typedef struct trace {
+    const char *path;
+    text_table names, tracks;               /* a track's text is "pid tid" */
+    uint32_t *labels; uint32_t label_count; /* of tracks: a name, or NO_INDEX */
+    trace_event *events; size_t count, capacity;
+    trace_memory *memory; size_t memory_count, memory_capacity;
+    int64_t seen, flows, counters, instants, marks; /* events of the file, and those that are no slices */
+    int64_t no_name, no_time, no_duration, other;   /* left out: events that lack it, phases that are not read */
+    int64_t schema, world_size, rank, device_count;  /* -1: not told */
+    uint32_t devices, trace_name, host_name;         /* names, or NO_INDEX */
+    int is_emulated, is_partial, is_cut; /* partial: what lies before the cut is enough */
+    int64_t bytes, all_ns;             /* of the file; sum of all durations */
+} trace;
+
+static void trace_free(trace *t) {
+    text_table_free(&t->names);
+    text_table_free(&t->tracks);
+    free(t->labels);
+    free(t->events);
+    free(t->memory);
+}
+
+/* ---- the file, piece by piece */
+typedef struct trace_input {
+    FILE *file;
+    const char *path;
+    text_buffer value;     /* the value that was read last, and where it began */
+    int64_t start, offset;
+    size_t at, filled;
+    parsed json;
+    buffer scratch;
+    unsigned char block[65536];
+} trace_input;
+typedef enum value_end { VALUE_WHOLE, VALUE_CUT, VALUE_LARGE } value_end;
+
+static int input_peek(trace_input *in) { /* -1: the end */
+    if (in->at == in->filled) {
+        in->filled = fread(in->block, 1, sizeof in->block, in->file);
+        in->at = 0;
+        if (!in->filled) return -1;
+    }
+    return in->block[in->at];
+}
+static int input_take(trace_input *in) {
+    int c = input_peek(in);
+    if (c >= 0) { in->at++; in->offset++; }
+    return c;
+}
+static int input_space(trace_input *in) { /* the next byte that is no white space, left where it is */
+    int c;
+    while ((c = input_peek(in)) == ' ' || c == '\n' || c == '\r' || c == '\t') input_take(in);
+    return c;
+}
+static int is_value_end(int c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ',' || c == ':' || c == ']' || c == '}'; }
+/* The bytes of one value: up to its closing bracket or quote; whether it is JSON is the strict reader's business. */
+static value_end input_value(trace_input *in) {
+    text_buffer *v = &in->value;
+    int64_t depth = 0;
+    int in_string = 0, escaped = 0, c;
+    v->bytes = 0;
+    input_space(in);
+    in->start = in->offset;
+    while ((c = input_peek(in)) >= 0) {
+        if (!in_string && !depth && v->bytes && is_value_end(c)) return VALUE_WHOLE;
+        if (v->bytes >= TRACE_VALUE_BYTES_MAX) return VALUE_LARGE;
+        in->at++;
+        in->offset++;
+        if (v->bytes + 2 > v->capacity) {
+            v->capacity = (v->bytes + 2) * 2;
+            v->data = (char *)resize(v->data, v->capacity, 1);
+        }
+        v->data[v->bytes++] = (char)c;
+        if (in_string) {
+            if (escaped) escaped = 0;
+            else if (c == '\\') escaped = 1;
+            else if (c == '"') in_string = 0;
+            if (in_string || depth) continue;
+            return VALUE_WHOLE;
+        }
+        if (c == '"') in_string = 1;
+        else if (c == '{' || c == '[') depth++;
+        else if ((c == '}' || c == ']') && --depth <= 0) return VALUE_WHOLE;
+    }
+    return VALUE_CUT;
+}
+
+static int input_bad(const trace_input *in, int64_t offset, const char *what) {
+    return complain(EXIT_INPUT, "%s: malformed at byte %lld: %s", in->path, (long long)offset, what);
+}
+/* The file ends too early, or its reading fails. */
+static int input_ended(trace *t, const trace_input *in, const char *where) {
+    if (ferror(in->file)) return complain(EXIT_INPUT, "%s: cannot be read beyond byte %lld: %s", in->path, (long long)in->offset, strerror(errno));
+    if (!in->offset) return complain(EXIT_INPUT, "%s: the file is empty", in->path);
+    t->is_cut = 1;
+    if (t->is_partial) return ENDS_EARLY;
+    return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld whole events lie before it (--partial shows them)", in->path,
+                    (long long)in->offset, where, (long long)t->seen);
+}
+/* A whole value, parsed into in->json; 0 or an exit code. */
+static int input_parse(trace *t, trace_input *in, const char *where) {
+    vp_error error = {VP_OK, -1, "", ""};
+    value_end end = input_value(in);
+    if (end == VALUE_CUT) return input_ended(t, in, where);
+    if (end == VALUE_LARGE)
+        return complain(EXIT_INPUT, "%s: the value at byte %lld is longer than %d MiB: this is no trace", in->path, (long long)in->start,
+                        TRACE_VALUE_BYTES_MAX >> 20);
+    if (parse_json(&in->json, in->value.data, in->value.bytes, &error) == VP_OK) return 0;
+    return input_bad(in, in->start + (error.offset > 0 ? error.offset : 0), error.text);
+}
+
+/* ---- one event */
+static const char *scratch_text(trace_input *in, uint32_t node, size_t *bytes) { /* NULL: no string */
+    const vp_json *j = &in->json.json;
+    size_t capacity, needed = 0;
+    if (!node_is(j, node, VP_JSON_STRING)) return NULL;
+    capacity = (size_t)j->nodes[node].bytes + 1;
+    reserve(&in->scratch, capacity, 1);
+    if (vp_json_text(j, node, (char *)in->scratch.data, capacity, &needed) != VP_OK) return NULL;
+    if (bytes) *bytes = needed;
+    return (const char *)in->scratch.data;
+}
+static uint32_t text_name(trace *t, trace_input *in, uint32_t node) { /* NO_INDEX: no string */
+    const char *text = scratch_text(in, node, NULL);
+    return text ? name_add(&t->names, text) : NO_INDEX;
+}
+/* A number, or a string that holds one, times 10^power as a whole number, rounded half away from zero; 0: it is none, or beyond TRACE_NS_LIMIT. */
+static int node_decimal(const vp_json *j, uint32_t node, int power, int64_t *out) {
+    const char *p;
+    size_t bytes, i;
+    double value;
+    int64_t sum = 0;
+    if (!node_is(j, node, VP_JSON_NUMBER) && !node_is(j, node, VP_JSON_STRING)) return 0;
+    p = j->text + j->nodes[node].start;
+    bytes = (size_t)j->nodes[node].bytes;
+    if (vp_number_parse(p, bytes, &value) != VP_OK || !(fabs(value) * pow(10, power) < (double)TRACE_NS_LIMIT)) return 0;
+    if (memchr(p, 'e', bytes) || memchr(p, 'E', bytes)) {
+        *out = llround(value * pow(10, power));
+        return 1;
+    }
+    for (i = *p == '-'; i < bytes && p[i] != '.'; i++) sum = sum * 10 + (p[i] - '0');
+    i += i < bytes;
+    for (int places = 0; places < power; places++) sum = sum * 10 + (i < bytes ? p[i++] - '0' : 0);
+    sum += i < bytes && p[i] >= '5';
+    *out = *p == '-' ? -sum : sum;
+    return 1;
+}
+static int64_t node_whole(const vp_json *j, uint32_t node, int64_t fallback) {
+    int64_t value;
+    return node_decimal(j, node, 0, &value) ? value : fallback;
+}
+/* The values of some keys of an object, in one pass; of equal keys the last counts. */
+static void find_members(const vp_json *j, uint32_t object, const char *const *keys, uint32_t *found, int count) {
+    for (int k = 0; k < count; k++) found[k] = VP_JSON_NONE;
+    if (!node_is(j, object, VP_JSON_OBJECT)) return;
+    for (uint32_t key = object + 1; key < j->nodes[object].end; key = j->nodes[key + 1].end)
+        for (int k = 0; k < count; k++) if (vp_json_equals(j, key, keys[k])) { found[k] = key + 1; break; }
+}
+
+enum { FIELD_PHASE, FIELD_CATEGORY, FIELD_NAME, FIELD_PROCESS, FIELD_THREAD, FIELD_TIME, FIELD_DURATION, FIELD_ARGUMENTS, FIELD_COUNT };
+static const char *const FIELD_KEYS[FIELD_COUNT] = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"};
+enum { ARGUMENT_EXTERNAL, ARGUMENT_EXTERNAL_OLD, ARGUMENT_CORRELATION, ARGUMENT_BYTES, ARGUMENT_SHAPES, ARGUMENT_COUNT };
+static const char *const ARGUMENT_KEYS[ARGUMENT_COUNT] = {"External id", "external id", "correlation", "bytes", "Input Dims"};
+enum { MEMORY_BYTES, MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_TYPE, MEMORY_DEVICE, MEMORY_COUNT };
+static const char *const MEMORY_KEYS[MEMORY_COUNT] = {"Bytes", "Total Allocated", "Total Reserved", "Device Type", "Device Id"};
+
+static trace_category category_of(const char *text) { /* NULL: a slice of a program that names none */
+    size_t bytes = text ? strlen(text) : 0;
+    if (!bytes || !strcmp(text, "cpu_op")) return TRACE_OP;
+    if (!strcmp(text, "user_annotation")) return TRACE_USER;
+    if (!strcmp(text, "gpu_user_annotation")) return TRACE_DEVICE_USER;
+    if (!strcmp(text, "kernel")) return TRACE_KERNEL;
+    if (!strcmp(text, "gpu_memcpy")) return TRACE_COPY;
+    if (!strcmp(text, "gpu_memset")) return TRACE_SET;
+    if (!strcmp(text, "python_function")) return TRACE_PYTHON;
+    if (!strcmp(text, "thread_span")) return TRACE_SPAN;
+    if ((bytes > 8 && !strcmp(text + bytes - 8, "_runtime")) || (bytes > 7 && !strcmp(text + bytes - 7, "_driver"))) return TRACE_RUNTIME;
+    if (!strcmp(text, "Trace") || !strcmp(text, "cuda_sync") || !strcmp(text, "cuda_event")) return TRACE_NOTHING;
+    return TRACE_OP;
+}
+/* A process and a thread as the file spells them, numbers and texts alike. */
+static uint32_t track_of(trace *t, const vp_json *j, uint32_t process, uint32_t thread) {
+    uint32_t pair[2] = {process, thread}, track;
+    text_buffer text = {NULL, 0, 0};
+    for (int i = 0; i < 2; i++) {
+        if (i) text_add(&text, " ", 1);
+        if (node_is(j, pair[i], VP_JSON_STRING) || node_is(j, pair[i], VP_JSON_NUMBER))
+            text_add(&text, j->text + j->nodes[pair[i]].start, (size_t)j->nodes[pair[i]].bytes);
+        else text_add(&text, "-", 1);
+    }
+    track = name_add(&t->tracks, text.data);
+    free(text.data);
+    if (track == t->label_count) {
+        t->labels = (uint32_t *)resize(t->labels, (size_t)track + 1, sizeof *t->labels);
+        t->labels[t->label_count++] = NO_INDEX;
+    }
+    return track;
+}
+static void add_slice(trace *t, trace_input *in, const uint32_t *f) {
+    const vp_json *j = &in->json.json;
+    trace_event e;
+    uint32_t a[ARGUMENT_COUNT];
+    memset(&e, 0, sizeof e);
+    e.category = (uint8_t)category_of(scratch_text(in, f[FIELD_CATEGORY], NULL));
+    if (e.category == TRACE_NOTHING) return;
+    if (f[FIELD_DURATION] == VP_JSON_NONE) { t->no_duration++; return; }
+    if (!node_decimal(j, f[FIELD_TIME], 3, &e.begin_ns) || !node_decimal(j, f[FIELD_DURATION], 3, &e.ns) || e.ns < 0
+        || e.ns > TRACE_NS_LIMIT - t->all_ns) {
+        t->no_time++;
+        return;
+    }
+    if ((e.name = text_name(t, in, f[FIELD_NAME])) == NO_INDEX) { t->no_name++; return; }
+    t->all_ns += e.ns;
+    if (!strncmp(name_at(&t->names, e.name), "ProfilerStep#", 13)) e.name = name_add(&t->names, "ProfilerStep*");
+    find_members(j, f[FIELD_ARGUMENTS], ARGUMENT_KEYS, a, ARGUMENT_COUNT);
+    e.external = node_whole(j, a[a[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);
+    e.correlation = node_whole(j, a[ARGUMENT_CORRELATION], -1);
+    e.bytes = node_whole(j, a[ARGUMENT_BYTES], 0);
+    e.track = track_of(t, j, f[FIELD_PROCESS], f[FIELD_THREAD]);
+    e.shapes = NO_INDEX;
+    if (node_is(j, a[ARGUMENT_SHAPES], VP_JSON_ARRAY)) {
+        char *text = copy_text(j->text + j->nodes[a[ARGUMENT_SHAPES]].start, (size_t)j->nodes[a[ARGUMENT_SHAPES]].bytes);
+        e.shapes = name_add(&t->names, text);
+        free(text);
+    }
+    if (t->count == t->capacity) {
+        t->capacity = t->capacity ? t->capacity * 2 : 4096;
+        t->events = (trace_event *)resize(t->events, t->capacity, sizeof *t->events);
+    }
+    e.order = (uint32_t)t->count;
+    t->events[t->count++] = e;
+}
+static void add_memory(trace *t, const vp_json *j, const uint32_t *f) {
+    trace_memory m;
+    int64_t device;
+    uint32_t a[MEMORY_COUNT];
+    find_members(j, f[FIELD_ARGUMENTS], MEMORY_KEYS, a, MEMORY_COUNT);
+    if (!node_decimal(j, f[FIELD_TIME], 3, &m.ns) || !node_decimal(j, a[MEMORY_BYTES], 0, &m.bytes)) { t->no_time++; return; }
+    m.allocated = node_whole(j, a[MEMORY_ALLOCATED], -1);
+    m.reserved = node_whole(j, a[MEMORY_RESERVED], -1);
+    m.type = node_whole(j, a[MEMORY_TYPE], 0) != 0; /* 0: the CPU */
+    device = node_whole(j, a[MEMORY_DEVICE], 0);
+    if (m.type && !(device >= 0 && device < 256)) { t->other++; return; }
+    m.device = m.type ? (int32_t)device : -1;
+    if (t->memory_count == t->memory_capacity) {
+        t->memory_capacity = t->memory_capacity ? t->memory_capacity * 2 : 1024;
+        t->memory = (trace_memory *)resize(t->memory, t->memory_capacity, sizeof *t->memory);
+    }
+    t->memory[t->memory_count++] = m;
+}
+static void add_event(trace *t, trace_input *in) {
+    const vp_json *j = &in->json.json;
+    uint32_t f[FIELD_COUNT];
+    t->seen++;
+    find_members(j, 0, FIELD_KEYS, f, FIELD_COUNT);
+    if (!node_is(j, f[FIELD_PHASE], VP_JSON_STRING) || j->nodes[f[FIELD_PHASE]].bytes != 1) { t->other++; return; }
+    switch (j->text[j->nodes[f[FIELD_PHASE]].start]) {
+    case 'X': add_slice(t, in, f); break;
+    case 'i': case 'I':
+        t->instants++;
+        if (vp_json_equals(j, f[FIELD_NAME], "[memory]")) add_memory(t, j, f);
+        break;
+    case 'M':
+        t->marks++;
+        if (vp_json_equals(j, f[FIELD_NAME], "thread_name")) {
+            uint32_t label = text_name(t, in, vp_json_get(j, f[FIELD_ARGUMENTS], "name")), track = track_of(t, j, f[FIELD_PROCESS], f[FIELD_THREAD]);
+            if (label != NO_INDEX) t->labels[track] = label;
+        }
+        break;
+    case 's': case 't': case 'f': t->flows++; break;
+    case 'C': t->counters++; break;
+    default: t->other++;
+    }
+}
+
+/* ---- the whole file */
+/* 0, or IS_TABLE: this is no trace but a saved table of operations. */
+static int add_metadata(trace *t, trace_input *in, const char *key) {
+    const vp_json *j = &in->json.json;
+    if (!strcmp(key, "schema") && (vp_json_equals(j, 0, "vlmprof-ops-1") || vp_json_equals(j, 0, "vlmprof-profile-1"))) return IS_TABLE;
+    if (!strcmp(key, "schemaVersion")) t->schema = node_whole(j, 0, -1);
+    else if (!strcmp(key, "traceName")) t->trace_name = text_name(t, in, 0);
+    else if (!strcmp(key, "host_name")) t->host_name = text_name(t, in, 0);
+    else if (!strcmp(key, "emulated")) t->is_emulated = node_is(j, 0, VP_JSON_TRUE) || node_whole(j, 0, 0) == 1;
+    else if (!strcmp(key, "distributedInfo")) {
+        t->rank = node_whole(j, vp_json_get(j, 0, "rank"), -1);
+        t->world_size = node_whole(j, vp_json_get(j, 0, "world_size"), -1);
+    } else if (!strcmp(key, "deviceProperties") && node_is(j, 0, VP_JSON_ARRAY)) {
+        text_buffer all = {NULL, 0, 0};
+        t->device_count = j->nodes[0].count;
+        for (uint32_t i = 1; i < j->nodes[0].end; i = j->nodes[i].end) {
+            const char *name = scratch_text(in, vp_json_get(j, i, "name"), NULL);
+            if (all.bytes) text_add(&all, ", ", 2);
+            text_add_string(&all, name ? name : "?");
+        }
+        t->devices = all.bytes ? name_add(&t->names, all.data) : NO_INDEX;
+        free(all.data);
+    }
+    return 0;
+}
+/* The array of events, behind its opening bracket. */
+static int read_events(trace *t, trace_input *in) {
+    int c = input_space(in), code;
+    if (c == ']') { input_take(in); return 0; }
+    for (;;) {
+        char where[64];
+        snprintf(where, sizeof where, "in event %lld", (long long)t->seen + 1);
+        if ((code = input_parse(t, in, where)) != 0) return code;
+        if (in->json.json.nodes[0].type != VP_JSON_OBJECT) return input_bad(in, in->start, "an event is an object");
+        if (t->count >= NO_INDEX - 1) return complain(EXIT_DEVICE, "%s: more than 2^32 slices", in->path);
+        add_event(t, in);
+        if ((c = input_space(in)) < 0) return input_ended(t, in, "behind an event");
+        input_take(in);
+        if (c == ']') return 0;
+        if (c != ',') return input_bad(in, in->offset - 1, "a comma or ] is missing behind an event");
+    }
+}
+static int read_members(trace *t, trace_input *in) {
+    int c = input_space(in), code, has_events = 0;
+    while (c != '}') {
+        char key[64];
+        const char *text;
+        if ((code = input_parse(t, in, "among the file's members")) != 0) return code;
+        if (!(text = scratch_text(in, 0, NULL))) return input_bad(in, in->start, "a member's name is missing");
+        snprintf(key, sizeof key, "%s", text);
+        if ((c = input_space(in)) < 0) return input_ended(t, in, "behind a member's name");
+        if (input_take(in) != ':') return input_bad(in, in->offset - 1, "a colon is missing behind a member's name");
+        c = input_space(in);
+        if (!strcmp(key, "traceEvents") && c == '[') {
+            if (has_events++) return input_bad(in, in->offset, "traceEvents is there twice");
+            input_take(in);
+            code = read_events(t, in);
+        } else if ((code = input_parse(t, in, "in the file's metadata")) == 0) code = add_metadata(t, in, key);
+        if (code) return code;
+        if ((c = input_space(in)) < 0) return input_ended(t, in, "behind a member");
+        if (c != ',' && c != '}') return input_bad(in, in->offset, "a comma or } is missing behind a member");
+        if (c == ',') {
+            input_take(in);
+            if ((c = input_space(in)) == '}') return input_bad(in, in->offset, "a comma stands before }");
+            if (c < 0) return input_ended(t, in, "among the file's members");
+        }
+    }
+    input_take(in);
+    return has_events ? 0 : complain(EXIT_INPUT, "%s: there is no array traceEvents: this is no Chrome trace", in->path);
+}
+static int read_top(trace *t, trace_input *in) {
+    int c = input_space(in), code;
+    if (c == 0x1f) return complain(EXIT_INPUT, "%s: is gzip-compressed: gunzip it first, or gunzip -c FILE.gz | vlmprof trace -", in->path);
+    if (c < 0) return input_ended(t, in, "at its start");
+    if (c != '{' && c != '[') return complain(EXIT_INPUT, "%s: is no JSON: it begins with byte 0x%02x", in->path, (unsigned)c);
+    input_take(in);
+    if ((code = c == '[' ? read_events(t, in) : read_members(t, in)) != 0) return code;
+    if (input_space(in) >= 0) return input_bad(in, in->offset, "there is text behind the end");
+    return ferror(in->file) ? input_ended(t, in, "at its end") : 0;
+}
+static int trace_read(trace *t, const char *path, int is_partial) {
+    trace_input *in = (trace_input *)zeroed(1, sizeof *in);
+    int code;
+    memset(t, 0, sizeof *t);
+    t->path = in->path = strcmp(path, "-") ? path : "stdin";
+    t->is_partial = is_partial;
+    t->schema = t->world_size = t->rank = t->device_count = -1;
+    t->devices = t->trace_name = t->host_name = NO_INDEX;
+    in->file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+    if (!in->file) code = complain(EXIT_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
+    else if (is_folder(path)) code = complain(EXIT_INPUT, "%s: is a folder: name one of its *.pt.trace.json files", path);
+    else code = read_top(t, in);
+    if (code == ENDS_EARLY) code = 0;
+    t->bytes = in->offset;
+    if (in->file && in->file != stdin) fclose(in->file);
+    free(in->value.data);
+    free(in->scratch.data);
+    free(in->json.nodes);
+    free(in);
+    return code;
+}
+
+/* ---- operations: who is within whom, and whose the device's time is */
+typedef struct host_op {
+    uint32_t event, parent, key, children; /* parent: an operation, or NO_INDEX; key: what rows are told apart by */
+    int64_t covered_ns, covered_end;       /* by slices within */
+    int64_t own_device_ns, device_ns;      /* of its own launches; with those within */
+    int64_t bytes[2], within_bytes[2];     /* memory of the CPU and of devices: during it, and during slices directly within */
+    uint32_t alias;                        /* the operation that counts for this one, or NO_INDEX */
+    int is_nested_in_own;                  /* within another of its key */
+} host_op;
+typedef struct id_index { int64_t id; uint32_t index; } id_index;
+typedef struct cover { int64_t begin, end, before; } cover; /* a stretch of a track without a gap, and how much of the track is covered before it */
+typedef struct trace_row {
+    const char *name, *where;
+    int64_t calls, total_ns, min_ns, max_ns, busy_ns, bytes;
+    int64_t host_wait_ns, kernel_wait_ns, queue_most; /* of a stream */
+    double queue_mean;
+} trace_row;
+typedef struct trace_rows { trace_row *items; size_t count; } trace_rows;
+enum { TRACE_DEVICES = 257 }; /* the CPU, and devices 0..255 */
+typedef struct trace_peak { int64_t changes, allocated, reserved, left, at_ns; } trace_peak; /* allocated, reserved: the most; -1: not told */
+typedef struct trace_tables {
+    const trace *t;
+    int64_t first_ns, last_ns, kernel_ns;
+    int64_t overlaps, launched, unlaunched; /* slices of a thread that overlap without nesting; device slices with and without their launch */
+    vp_statistics delay;                    /* us, start on the device less end of the launching call; all 0 where there is none */
+    text_table keys;
+    vp_ops ops; vp_op *op_rows;
+    cover *covers; size_t *cover_start;     /* of each track, [track_count + 1] */
+    int64_t *within_ns;                     /* of each host slice that is no worker's part: what slices within cover */
+    trace_rows annotations, kernels, calls, tracks;
+    trace_peak peaks[TRACE_DEVICES];
+} trace_tables;
+
+static int id_order(const void *left, const void *right) {
+    const id_index *a = (const id_index *)left, *b = (const id_index *)right;
+    if (a->id != b->id) return a->id < b->id ? -1 : 1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+static uint32_t id_find(const id_index *ids, size_t count, int64_t id) { /* the first of that id, or NO_INDEX */
+    size_t low = 0, high = count;
+    if (id < 0) return NO_INDEX;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ids[middle].id < id) low = middle + 1; else high = middle;
+    }
+    return low < count && ids[low].id == id ? ids[low].index : NO_INDEX;
+}
+static int slice_order(const void *left, const void *right) { /* by track and begin, the longer first: the outer one before what is within */
+    const trace_event *a = (const trace_event *)left, *b = (const trace_event *)right;
+    if (a->track != b->track) return a->track < b->track ? -1 : 1;
+    if (a->begin_ns != b->begin_ns) return a->begin_ns < b->begin_ns ? -1 : 1;
+    if (a->ns != b->ns) return a->ns > b->ns ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+static int is_hidden(const char *name) { /* torch's own helpers, which its tables leave out */
+    static const char *const hidden[] = {"profiler::_record_function_enter", "profiler::_record_function_enter_new",
+                                         "profiler::_record_function_exit", "aten::is_leaf", "aten::output_nr", "aten::_version"};
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) if (!strcmp(name, hidden[i])) return 1;
+    return 0;
+}
+/* "External id" of operations and annotations, or correlation of launching calls -> event */
+static id_index *index_events(const trace *t, int by_correlation, size_t *count) {
+    id_index *ids = (id_index *)resize(NULL, t->count, sizeof *ids);
+    *count = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_event *e = &t->events[i];
+        int64_t id = by_correlation ? e->correlation : e->external;
+        if (id < 0 || (by_correlation ? e->category != TRACE_RUNTIME : e->category != TRACE_OP && e->category != TRACE_USER)) continue;
+        if (!by_correlation && is_hidden(name_at(&t->names, e->name))) continue;
+        ids[*count].id = id;
+        ids[(*count)++].index = (uint32_t)i;
+    }
+    qsort(ids, *count, sizeof *ids, id_order);
+    return ids;
+}
+/* A runtime call belongs to the thread of the operation that it serves, as torch has it. Then all slices into their final order. */
+static void order_slices(trace *t) {
+    size_t count;
+    id_index *ids = index_events(t, 0, &count);
+    for (size_t i = 0; i < t->count; i++) {
+        uint32_t owner = t->events[i].category == TRACE_RUNTIME ? id_find(ids, count, t->events[i].external) : NO_INDEX;
+        if (owner != NO_INDEX) t->events[i].track = t->events[owner].track;
+    }
+    free(ids);
+    if (t->count) qsort(t->events, t->count, sizeof *t->events, slice_order);
+}
+
+static uint32_t key_of(trace_tables *x, const trace_event *e, int by_shapes) {
+    const trace *t = x->t;
+    text_buffer text = {NULL, 0, 0};
+    uint32_t key;
+    if (!by_shapes || e->shapes == NO_INDEX) return name_add(&x->keys, name_at(&t->names, e->name));
+    text_add_string(&text, name_at(&t->names, e->name));
+    text_add(&text, " ", 1);
+    text_add_string(&text, name_at(&t->names, e->shapes));
+    key = name_add(&x->keys, text.data);
+    free(text.data);
+    return key;
+}
+/* Host slices as operations, in the order of the slices; a parent stands before what is within. */
+static host_op *collect_ops(trace_tables *x, int by_shapes, size_t *count) {
+    const trace *t = x->t;
+    host_op *ops = (host_op *)zeroed(t->count, sizeof *ops);
+    *count = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        host_op *p = &ops[*count];
+        if (t->events[i].category > TRACE_PYTHON || is_hidden(name_at(&t->names, t->events[i].name))) continue;
+        p->event = (uint32_t)i;
+        p->parent = p->alias = NO_INDEX;
+        p->key = key_of(x, &t->events[i], by_shapes);
+        p->covered_end = t->events[i].begin_ns;
+        (*count)++;
+    }
+    return ops;
+}
+static void cover_parent(host_op *p, const trace_event *e) { /* slices within come in the order of their begin */
+    int64_t begin = e->begin_ns > p->covered_end ? e->begin_ns : p->covered_end, end = e->begin_ns + e->ns;
+    p->children++;
+    if (end <= begin) return;
+    p->covered_ns += end - begin;
+    p->covered_end = end;
+}
+static void nest_ops(trace_tables *x, host_op *ops, size_t count) {
+    const trace_event *events = x->t->events;
+    uint32_t *stack = (uint32_t *)resize(NULL, count, sizeof *stack), *open = (uint32_t *)zeroed(x->keys.count + 1, sizeof *open);
+    size_t depth = 0;
+    for (size_t i = 0; i < count; i++) {
+        const trace_event *e = &events[ops[i].event];
+        for (; depth; depth--) {
+            const trace_event *p = &events[ops[stack[depth - 1]].event];
+            int64_t end = p->begin_ns + p->ns;
+            if (p->track == e->track && e->begin_ns < end && e->begin_ns + e->ns <= end) break;
+            x->overlaps += p->track == e->track && e->begin_ns < end;
+            open[ops[stack[depth - 1]].key]--;
+        }
+        if (depth) {
+            ops[i].parent = stack[depth - 1];
+            cover_parent(&ops[stack[depth - 1]], e);
+        }
+        ops[i].is_nested_in_own = open[ops[i].key]++ > 0;
+        stack[depth++] = (uint32_t)i;
+    }
+    free(stack);
+    free(open);
+}
+/* Each device slice's time to the operation that asked for it. */
+static void charge_device(trace_tables *x, host_op *ops, size_t count) {
+    const trace *t = x->t;
+    size_t external_count, correlation_count;
+    id_index *external = index_events(t, 0, &external_count), *correlation = index_events(t, 1, &correlation_count);
+    uint32_t *op_of = (uint32_t *)resize(NULL, t->count, sizeof *op_of);
+    memset(op_of, 0xff, t->count * sizeof *op_of);
+    for (size_t i = 0; i < count; i++) op_of[ops[i].event] = (uint32_t)i;
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_event *e = &t->events[i];
+        uint32_t owner;
+        if (!is_device_work(e->category)) continue;
+        owner = id_find(external, external_count, e->external);
+        if (owner == NO_INDEX) owner = id_find(correlation, correlation_count, e->correlation);
+        if (owner == NO_INDEX || (owner = op_of[owner]) == NO_INDEX) continue;
+        if (t->events[ops[owner].event].category == TRACE_RUNTIME && ops[owner].parent != NO_INDEX) owner = ops[owner].parent;
+        ops[owner].own_device_ns += e->ns;
+    }
+    free(external);
+    free(correlation);
+    free(op_of);
+}
+static int memory_order(const void *left, const void *right) {
+    const trace_memory *a = (const trace_memory *)left, *b = (const trace_memory *)right;
+    return (a->ns > b->ns) - (a->ns < b->ns);
+}
+static size_t memory_before(const trace *t, int64_t ns) { /* records earlier than that */
+    size_t low = 0, high = t->memory_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (t->memory[middle].ns < ns) low = middle + 1; else high = middle;
+    }
+    return low;
+}
+static int64_t wrapping_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); } /* sums of a hostile file's bytes */
+/* Memory taken and given back during each operation, on whatever thread, as torch counts it; what no operation covers is a row "[memory]". */
+static void charge_memory(trace_tables *x, host_op *ops, size_t count, int64_t alone[2], int64_t *alone_calls) {
+    const trace *t = x->t;
+    int64_t (*sums)[2] = (int64_t (*)[2])zeroed(t->memory_count + 1, sizeof *sums);
+    int64_t *covered = (int64_t *)zeroed(t->memory_count + 1, sizeof *covered);
+    for (size_t i = 0; i < t->memory_count; i++)
+        for (int k = 0; k < 2; k++) sums[i + 1][k] = wrapping_add(sums[i][k], (t->memory[i].type != 0) == k ? t->memory[i].bytes : 0);
+    for (size_t i = 0; i < count; i++) {
+        const trace_event *e = &t->events[ops[i].event];
+        size_t first = memory_before(t, e->begin_ns), last = memory_before(t, e->begin_ns + e->ns + 1);
+        covered[first]++;
+        covered[last]--;
+        for (int k = 0; k < 2; k++) ops[i].bytes[k] = wrapping_add(sums[last][k], -sums[first][k]);
+    }
+    for (size_t i = 0; i < t->memory_count; i++) {
+        if (i) covered[i] += covered[i - 1];
+        if (covered[i]) continue;
+        alone[t->memory[i].type != 0] = wrapping_add(alone[t->memory[i].type != 0], t->memory[i].bytes);
+        ++*alone_calls;
+    }
+    free(sums);
+    free(covered);
+}
+/* The only slice within one of its own name is that one (torch's _remove_dup_nodes). */
+static void merge_repeats(trace_tables *x, host_op *ops, size_t count) {
+    const trace_event *events = x->t->events;
+    for (size_t i = 0; i < count; i++) {
+        host_op *p;
+        if (ops[i].parent == NO_INDEX) continue;
+        if (ops[ops[i].parent].alias != NO_INDEX) ops[i].parent = ops[ops[i].parent].alias;
+        p = &ops[ops[i].parent];
+        if (p->children != 1 || events[p->event].name != events[ops[i].event].name) continue;
+        p->children = ops[i].children;
+        p->covered_ns = ops[i].covered_ns;
+        p->own_device_ns = ops[i].own_device_ns;
+        ops[i].alias = ops[i].parent;
+    }
+}
+static int ops_failed(const trace_tables *x, vp_result r) {
+    return r == VP_OK ? 0 : complain(exit_code_of(r) == EXIT_USAGE ? EXIT_INPUT : exit_code_of(r), "%s: the table of operations: %s", x->t->path,
+                                     vp_result_text(r));
+}
+static vp_result add_op(trace_tables *x, const host_op *p) {
+    const trace_event *e = &x->t->events[p->event];
+    vp_op op = vp_op_default();
+    op.name = name_at(&x->keys, p->key);
+    op.primitive_calls = !p->is_nested_in_own;
+    op.host_total_ns = e->ns;
+    op.host_self_ns = e->ns - p->covered_ns;
+    op.device_total_ns = p->device_ns;
+    op.device_self_ns = p->own_device_ns;
+    op.host_memory_bytes = p->bytes[0];
+    op.host_self_memory_bytes = wrapping_add(p->bytes[0], -p->within_bytes[0]);
+    op.device_memory_bytes = p->bytes[1];
+    op.device_self_memory_bytes = wrapping_add(p->bytes[1], -p->within_bytes[1]);
+    return vp_ops_add(&x->ops, &op);
+}
+static int table_ops(trace_tables *x, int by_shapes) {
+    const trace *t = x->t;
+    size_t count;
+    host_op *ops = collect_ops(x, by_shapes, &count);
+    int64_t alone[2] = {0, 0}, alone_calls = 0;
+    vp_result r = VP_OK;
+    nest_ops(x, ops, count);
+    charge_device(x, ops, count);
+    charge_memory(x, ops, count, alone, &alone_calls);
+    merge_repeats(x, ops, count);
+    for (size_t i = count; i-- > 0;) { /* from within to without */
+        host_op *p;
+        if (ops[i].alias != NO_INDEX) continue;
+        ops[i].device_ns += ops[i].own_device_ns;
+        if (ops[i].parent == NO_INDEX) continue;
+        p = &ops[ops[i].parent];
+        p->device_ns += ops[i].device_ns;
+        for (int k = 0; k < 2; k++) p->within_bytes[k] = wrapping_add(p->within_bytes[k], ops[i].bytes[k]);
+    }
+    if (x->keys.count >= TRACE_ROWS_MAX) {
+        free(ops);
+        return complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program", t->path, TRACE_ROWS_MAX);
+    }
+    x->within_ns = (int64_t *)zeroed(t->count, sizeof *x->within_ns);
+    for (size_t i = 0; i < count; i++) x->within_ns[ops[i].event] = ops[i].covered_ns;
+    x->op_rows = (vp_op *)resize(NULL, (size_t)x->keys.count + 1, sizeof *x->op_rows);
+    r = vp_ops_init(&x->ops, x->op_rows, (int64_t)x->keys.count + 1, 0, 0);
+    for (size_t i = 0; i < count && r == VP_OK; i++)
+        if (ops[i].alias == NO_INDEX && t->events[ops[i].event].category != TRACE_PYTHON) r = add_op(x, &ops[i]);
+    if (r == VP_OK && alone_calls) {
+        vp_op op = vp_op_default();
+        op.name = "[memory]";
+        op.calls = op.primitive_calls = alone_calls;
+        op.host_memory_bytes = op.host_self_memory_bytes = alone[0];
+        op.device_memory_bytes = op.device_self_memory_bytes = alone[1];
+        r = vp_ops_add(&x->ops, &op);
+    }
+    free(ops);
+    return ops_failed(x, r);
+}
+
+/* ---- devices: what covers a track, kernels, launches, streams */
+static int is_cover(const trace_event *e) { return !is_annotation(e->category) && e->category != TRACE_PYTHON; }
+static void table_covers(trace_tables *x) {
+    const trace *t = x->t;
+    size_t count = 0;
+    uint32_t track = 0;
+    x->covers = (cover *)resize(NULL, t->count, sizeof *x->covers);
+    x->cover_start = (size_t *)zeroed((size_t)t->tracks.count + 1, sizeof *x->cover_start);
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_event *e = &t->events[i];
+        int64_t end = e->begin_ns + e->ns;
+        cover *last = count ? &x->covers[count - 1] : NULL;
+        if (!is_cover(e)) continue;
+        while (track < e->track) x->cover_start[++track] = count;
+        if (count > x->cover_start[track] && e->begin_ns <= last->end) {
+            if (end > last->end) last->end = end;
+            continue;
+        }
+        x->covers[count].before = count > x->cover_start[track] ? last->before + (last->end - last->begin) : 0;
+        x->covers[count].begin = e->begin_ns;
+        x->covers[count++].end = end;
+    }
+    while (track < t->tracks.count) x->cover_start[++track] = count;
+}
+static int64_t covered_before(const trace_tables *x, uint32_t track, int64_t ns) {
+    size_t first = x->cover_start[track], low = first, high = x->cover_start[track + 1];
+    const cover *c;
+    while (low < high) { /* the first that begins at ns or later */
+        size_t middle = low + (high - low) / 2;
+        if (x->covers[middle].begin < ns) low = middle + 1; else high = middle;
+    }
+    if (low == first) return 0;
+    c = &x->covers[low - 1];
+    return c->before + ((ns < c->end ? ns : c->end) - c->begin);
+}
+static trace_row *row_new(trace_rows *rows, const char *name, const char *where) {
+    trace_row *r;
+    if (!(rows->count & (rows->count - 1))) rows->items = (trace_row *)resize(rows->items, rows->count ? rows->count * 2 : 1, sizeof *rows->items);
+    r = &rows->items[rows->count++];
+    memset(r, 0, sizeof *r);
+    r->name = name;
+    r->where = where;
+    r->min_ns = INT64_MAX;
+    return r;
+}
+static void row_add(trace_row *r, const trace_event *e) {
+    r->calls++;
+    r->total_ns += e->ns;
+    r->bytes = wrapping_add(r->bytes, e->bytes);
+    if (e->ns < r->min_ns) r->min_ns = e->ns;
+    if (e->ns > r->max_ns) r->max_ns = e->ns;
+}
+static int total_order(const void *left, const void *right) {
+    const trace_row *a = (const trace_row *)left, *b = (const trace_row *)right;
+    if (a->total_ns != b->total_ns) return a->total_ns > b->total_ns ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+/* Rows by name of the slices that `which` tells; annotations of host and device apart. */
+static void table_names(trace_tables *x, trace_rows *rows, int (*which)(int category)) {
+    const trace *t = x->t;
+    uint32_t *row_of = (uint32_t *)resize(NULL, (size_t)t->names.count * 2 + 1, sizeof *row_of);
+    memset(row_of, 0xff, (size_t)t->names.count * 2 * sizeof *row_of);
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_event *e = &t->events[i];
+        int on_device = !is_host_category(e->category);
+        uint32_t *at = &row_of[(size_t)e->name * 2 + (size_t)on_device];
+        if (!which(e->category)) continue;
+        if (*at == NO_INDEX) {
+            *at = (uint32_t)rows->count;
+            row_new(rows, name_at(&t->names, e->name), on_device ? "device" : "host");
+        }
+        row_add(&rows->items[*at], e);
+        if (e->category == TRACE_USER) rows->items[*at].busy_ns += x->within_ns[i];
+        else if (e->category == TRACE_DEVICE_USER)
+            rows->items[*at].busy_ns += covered_before(x, e->track, e->begin_ns + e->ns) - covered_before(x, e->track, e->begin_ns);
+    }
+    free(row_of);
+    if (rows->count) qsort(rows->items, rows->count, sizeof *rows->items, total_order);
+}
+static int is_runtime_call(int category) { return category == TRACE_RUNTIME; }
+
+/* Time between the end of the launching call and the start on the device (HTA's launch delay, but not cut at 0). */
+static void table_launches(trace_tables *x) {
+    const trace *t = x->t;
+    size_t count, delays = 0;
+    id_index *calls = index_events(t, 1, &count);
+    double *delay = (double *)resize(NULL, t->count, sizeof *delay);
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_event *e = &t->events[i];
+        uint32_t call;
+        if (!is_device_work(e->category)) continue;
+        x->kernel_ns += e->ns;
+        call = id_find(calls, count, e->correlation);
+        if (call == NO_INDEX) { x->unlaunched++; continue; }
+        delay[delays++] = (double)(e->begin_ns - t->events[call].begin_ns - t->events[call].ns) / 1e3;
+    }
+    x->launched = (int64_t)delays;
+    if (delays) vp_statistics_compute(delay, delays, delay, &x->delay);
+    free(delay);
+    free(calls);
+    table_names(x, &x->calls, is_runtime_call);
+}
+
+/* A stream's queue: one more from the start of the launching call, one less when the device begins (HTA's queue length). */
+typedef struct queue_change { int64_t ns; int by; } queue_change;
+static int change_order(const void *left, const void *right) {
+    const queue_change *a = (const queue_change *)left, *b = (const queue_change *)right;
+    if (a->ns != b->ns) return a->ns < b->ns ? -1 : 1;
+    return b->by - a->by;
+}
+static void measure_queue(trace_row *r, queue_change *changes, size_t count) {
+    double area = 0;
+    int64_t length = 0;
+    if (!count) return;
+    qsort(changes, count, sizeof *changes, change_order);
+    for (size_t i = 0; i < count; i++) {
+        if (i) area += (double)length * (double)(changes[i].ns - changes[i - 1].ns);
+        length += changes[i].by;
+        if (length > r->queue_most) r->queue_most = length;
+    }
+    if (changes[count - 1].ns > changes[0].ns) r->queue_mean = area / (double)(changes[count - 1].ns - changes[0].ns);
+}
+/* One track: slices first .. last, in the order of their begin. A gap is the host's where the next slice was launched after it began, the
+ * device's own below 30 ns (both as HTA has it). */
+static void table_track(trace_tables *x, size_t first, size_t last, const id_index *calls, size_t call_count) {
+    const trace *t = x->t;
+    uint32_t track = t->events[first].track, label = t->labels[track];
+    queue_change *changes = (queue_change *)resize(NULL, (last - first) * 2, sizeof *changes);
+    size_t change_count = 0;
+    int64_t end = 0, begin = 0;
+    trace_row *r = NULL;
+    for (size_t i = first; i < last; i++) {
+        const trace_event *e = &t->events[i];
+        uint32_t call;
+        if (!is_cover(e)) continue;
+        if (!r) {
+            r = row_new(&x->tracks, label == NO_INDEX ? name_at(&t->tracks, track) : name_at(&t->names, label),
+                        is_host_category(e->category) ? "host" : "device");
+            begin = end = e->begin_ns;
+        }
+        row_add(r, e);
+        call = is_device_work(e->category) ? id_find(calls, call_count, e->correlation) : NO_INDEX;
+        if (e->begin_ns > end && is_device_work(e->category)) {
+            if (call != NO_INDEX && t->events[call].begin_ns > end) r->host_wait_ns += e->begin_ns - end;
+            else if (e->begin_ns - end < 30) r->kernel_wait_ns += e->begin_ns - end;
+        }
+        if (e->begin_ns + e->ns > end) end = e->begin_ns + e->ns;
+        if (call == NO_INDEX) continue;
+        changes[change_count].ns = t->events[call].begin_ns;
+        changes[change_count++].by = 1;
+        changes[change_count].ns = e->begin_ns;
+        changes[change_count++].by = -1;
+    }
+    if (r) {
+        r->total_ns = end - begin;
+        r->busy_ns = covered_before(x, track, end) - covered_before(x, track, begin);
+        measure_queue(r, changes, change_count);
+    }
+    free(changes);
+}
+static void table_tracks(trace_tables *x) {
+    const trace *t = x->t;
+    size_t count;
+    id_index *calls = index_events(t, 1, &count);
+    for (size_t i = 0, next; i < t->count; i = next) {
+        for (next = i; next < t->count && t->events[next].track == t->events[i].track; next++) {}
+        table_track(x, i, next, calls, count);
+    }
+    free(calls);
+}
+/* Per device: the most that was allocated and reserved, and what was left at the end. */
+static void table_memory(trace_tables *x) {
+    const trace *t = x->t;
+    for (size_t i = 0; i < t->memory_count; i++) {
+        const trace_memory *m = &t->memory[i];
+        trace_peak *p = &x->peaks[m->device + 1];
+        if (!p->changes++) p->allocated = p->reserved = -1;
+        if (m->allocated > p->allocated) {
+            p->allocated = m->allocated;
+            p->at_ns = m->ns;
+        }
+        if (m->reserved > p->reserved) p->reserved = m->reserved;
+        p->left = wrapping_add(p->left, m->bytes);
+    }
+}
+static int trace_summarise(trace_tables *x, trace *t, int by_shapes) {
+    int code;
+    memset(x, 0, sizeof *x);
+    x->t = t;
+    order_slices(t);
+    if (t->memory_count) qsort(t->memory, t->memory_count, sizeof *t->memory, memory_order);
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_event *e = &t->events[i];
+        if (!i || e->begin_ns < x->first_ns) x->first_ns = e->begin_ns;
+        if (!i || e->begin_ns + e->ns > x->last_ns) x->last_ns = e->begin_ns + e->ns;
+    }
+    if ((code = table_ops(x, by_shapes)) != 0) return code;
+    table_covers(x);
+    table_names(x, &x->annotations, is_annotation);
+    table_names(x, &x->kernels, is_device_work);
+    table_launches(x);
+    table_tracks(x);
+    table_memory(x);
+    return 0;
+}
+static void tables_free(trace_tables *x) {
+    text_table_free(&x->keys);
+    free(x->op_rows);
+    free(x->within_ns);
+    free(x->covers);
+    free(x->cover_start);
+    free(x->annotations.items);
+    free(x->kernels.items);
+    free(x->calls.items);
+    free(x->tracks.items);
+}
+
+/* ---- as text */
+static char *time_text(double ns, char out[32]) { /* as torch prints times */
+    if (ns >= 1e9) snprintf(out, 32, "%.3fs", ns / 1e9);
+    else if (ns >= 1e6) snprintf(out, 32, "%.3fms", ns / 1e6);
+    else snprintf(out, 32, "%.3fus", ns / 1e3);
+    return out;
+}
+static void print_name(const char *name) { /* 55 columns, the rest is cut between characters */
+    char text[56];
+    size_t bytes = strlen(name), columns = 0;
+    if (bytes > 55) {
+        size_t kept = 52;
+        while (kept && ((unsigned char)name[kept] & 0xc0) == 0x80) kept--;
+        snprintf(text, sizeof text, "%.*s...", (int)kept, name);
+    } else snprintf(text, sizeof text, "%s", name);
+    for (char *p = text; *p; p++) {
+        if ((unsigned char)*p < 32 || *p == 127) *p = '?';
+        columns += ((unsigned char)*p & 0xc0) != 0x80;
+    }
+    printf("%s%*s", text, columns < 55 ? (int)(55 - columns) : 0, "");
+}
+static void print_more(size_t count, int64_t limit) {
+    if (limit >= 0 && (size_t)limit < count) printf("... %zu more (--row_limit)\n", count - (size_t)limit);
+}
+static size_t shown(const trace_rows *rows, int64_t limit) { return limit >= 0 && (size_t)limit < rows->count ? (size_t)limit : rows->count; }
+static double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+static void print_annotations(const trace_tables *x, int64_t limit) {
+    char a[32], b[32], c[32], d[32];
+    double whole = (double)(x->last_ns - x->first_ns);
+    printf("\n%-55s %-6s %9s %12s %12s %12s %12s %8s %8s\n", "annotation", "where", "calls", "total", "avg", "busy", "idle", "idle %", "share %");
+    for (size_t i = 0; i < shown(&x->annotations, limit); i++) {
+        const trace_row *r = &x->annotations.items[i];
+        print_name(r->name);
+        printf(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", r->where, (long long)r->calls, time_text((double)r->total_ns, a),
+               time_text((double)r->total_ns / (double)r->calls, b), time_text((double)r->busy_ns, c),
+               time_text((double)(r->total_ns - r->busy_ns), d), share_of((double)(r->total_ns - r->busy_ns), (double)r->total_ns),
+               share_of((double)r->total_ns, whole));
+    }
+    print_more(x->annotations.count, limit);
+}
+static void print_calls(const trace_rows *rows, const char *head, double whole, int64_t limit) {
+    char a[32], b[32], c[32], d[32];
+    printf("\n%-55s %9s %12s %12s %12s %12s %8s\n", head, "calls", "total", "avg", "min", "max", "share %");
+    for (size_t i = 0; i < shown(rows, limit); i++) {
+        const trace_row *r = &rows->items[i];
+        print_name(r->name);
+        printf(" %9lld %12s %12s %12s %12s %8.2f\n", (long long)r->calls, time_text((double)r->total_ns, a),
+               time_text((double)r->total_ns / (double)r->calls, b), time_text((double)r->min_ns, c), time_text((double)r->max_ns, d),
+               share_of((double)r->total_ns, whole));
+    }
+    print_more(rows->count, limit);
+}
+static void print_launches(const trace_tables *x, int64_t limit) {
+    char a[32], b[32], c[32], d[32];
+    double whole = 0;
+    for (size_t i = 0; i < x->calls.count; i++) whole += (double)x->calls.items[i].total_ns;
+    if (x->calls.count) print_calls(&x->calls, "call of the runtime", whole, limit);
+    if (!x->launched) return;
+    printf("launch delay, end of the call to start on the device: mean %s, P50 %s, P99 %s, most %s", time_text(x->delay.mean * 1e3, a),
+           time_text(x->delay.p50 * 1e3, b), time_text(x->delay.p99 * 1e3, c), time_text(x->delay.max * 1e3, d));
+    printf("; %lld device slices, %lld more without their launch\n", (long long)x->launched, (long long)x->unlaunched);
+}
+static void print_tracks(const trace_tables *x, int64_t limit) {
+    char a[32], b[32], c[32], d[32], e[32];
+    printf("\n%-55s %-6s %9s %12s %12s %12s %8s %12s %12s %7s %9s\n", "track", "where", "slices", "span", "busy", "idle", "idle %", "host wait",
+           "kernel wait", "queue", "mean");
+    for (size_t i = 0; i < shown(&x->tracks, limit); i++) {
+        const trace_row *r = &x->tracks.items[i];
+        int on_device = !strcmp(r->where, "device");
+        print_name(r->name);
+        printf(" %-6s %9lld %12s %12s %12s %8.2f", r->where, (long long)r->calls, time_text((double)r->total_ns, a), time_text((double)r->busy_ns, b),
+               time_text((double)(r->total_ns - r->busy_ns), c), share_of((double)(r->total_ns - r->busy_ns), (double)r->total_ns));
+        if (on_device)
+            printf(" %12s %12s %7lld %9.3f\n", time_text((double)r->host_wait_ns, d), time_text((double)r->kernel_wait_ns, e),
+                   (long long)r->queue_most, r->queue_mean);
+        else printf(" %12s %12s %7s %9s\n", "-", "-", "-", "-");
+    }
+    print_more(x->tracks.count, limit);
+}
+static void print_memory(const trace_tables *x) {
+    printf("\n%-12s %9s %16s %16s %16s   %s\n", "memory", "changes", "most allocated", "most reserved", "taken - given", "most at");
+    for (int i = 0; i < TRACE_DEVICES; i++) {
+        const trace_peak *p = &x->peaks[i];
+        char name[24], at[32];
+        if (!p->changes) continue;
+        if (i) snprintf(name, sizeof name, "device %d", i - 1); else snprintf(name, sizeof name, "CPU");
+        printf("%-12s %9lld %16lld %16lld %16lld   %s\n", name, (long long)p->changes, (long long)p->allocated, (long long)p->reserved,
+               (long long)p->left, time_text((double)(p->at_ns - x->first_ns), at));
+    }
+}
+static const trace_row *row_named(const trace_rows *rows, const char *name) {
+    for (size_t i = 0; i < rows->count; i++) if (!strcmp(rows->items[i].name, name)) return &rows->items[i];
+    return NULL;
+}
+static void print_trace_summary(const trace_tables *x) {
+    const trace *t = x->t;
+    const trace_row *steps = row_named(&x->annotations, "ProfilerStep*");
+    char a[32], b[32], c[32];
+    printf("trace     ");
+    print_visible(t->path, strlen(t->path));
+    printf(": %lld events in %lld bytes%s\n", (long long)t->seen, (long long)t->bytes, t->is_cut ? ", CUT OFF there" : "");
+    printf("events    %zu slices, %zu changes of memory, %lld flows, %lld counter values\n", t->count, t->memory_count, (long long)t->flows,
+           (long long)t->counters);
+    if (t->no_duration + t->no_time + t->no_name + t->other)
+        printf("left out  %lld without dur, %lld whose ts or dur is no number in range, %lld without a name, %lld of another kind\n",
+               (long long)t->no_duration, (long long)t->no_time, (long long)t->no_name, (long long)t->other);
+    if (x->overlaps) printf("overlaps  %lld slices of host threads overlap without nesting\n", (long long)x->overlaps);
+    printf("duration  %s, first slice to last\n", time_text((double)(x->last_ns - x->first_ns), a));
+    if (steps)
+        printf("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls, time_text((double)steps->total_ns / (double)steps->calls, a),
+               time_text((double)steps->min_ns, b), time_text((double)steps->max_ns, c));
+    if (t->device_count >= 0)
+        printf("devices   %s%s\n", t->devices == NO_INDEX ? "none: CPU only" : name_at(&t->names, t->devices), t->is_emulated ? " (emulated)" : "");
+    if (t->rank >= 0) printf("rank      %lld of %lld\n", (long long)t->rank, (long long)t->world_size);
+    if (t->host_name != NO_INDEX) {
+        printf("host      ");
+        print_visible(name_at(&t->names, t->host_name), strlen(name_at(&t->names, t->host_name)));
+        putchar('\n');
+    }
+}
+
+/* ---- as CSV and JSON; times in us with the file's three decimals */
+static double us_of(int64_t ns) { return (double)ns / 1e3; }
+static void csv_whole(text_buffer *out, int64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, ",%lld", (long long)value);
+    text_add_string(out, text);
+}
+/* Empty: means nothing for this kind of row. */
+static void csv_trace_row(text_buffer *out, const trace_row *r, double whole, int has_busy, int has_queue) {
+    const double none = (double)NAN;
+    csv_text(out, r->name);
+    text_add_string(out, ",");
+    csv_text(out, r->where);
+    csv_whole(out, r->calls);
+    csv_number(out, us_of(r->total_ns));
+    csv_number(out, us_of(r->total_ns) / (double)r->calls);
+    csv_number(out, us_of(r->min_ns));
+    csv_number(out, us_of(r->max_ns));
+    csv_number(out, share_of((double)r->total_ns, whole));
+    csv_number(out, has_busy ? us_of(r->busy_ns) : none);
+    csv_number(out, has_busy ? us_of(r->total_ns - r->busy_ns) : none);
+    csv_number(out, has_queue ? us_of(r->host_wait_ns) : none);
+    csv_number(out, has_queue ? us_of(r->kernel_wait_ns) : none);
+    csv_number(out, has_queue ? (double)r->queue_most : none);
+    csv_number(out, has_queue ? r->queue_mean : none);
+    csv_whole(out, r->bytes);
+    text_add_string(out, "\n");
+}
+static int print_trace_csv(trace_tables *x, const char *which, int64_t limit) {
+    const trace_rows *rows = !strcmp(which, "annotations") ? &x->annotations : !strcmp(which, "kernels") ? &x->kernels
+                           : !strcmp(which, "launches") ? &x->calls : !strcmp(which, "tracks") ? &x->tracks : NULL;
+    text_buffer out = {NULL, 0, 0};
+    double whole = rows == &x->kernels ? (double)x->kernel_ns : (double)(x->last_ns - x->first_ns);
+    if (!strcmp(which, "all") || !strcmp(which, "ops")) return ops_failed(x, vp_ops_print_csv(&x->ops, file_sink, stdout));
+    if (rows) {
+        int is_tracks = rows == &x->tracks;
+        text_add_string(&out, "name,where,calls,total_us,avg_us,min_us,max_us,share_percent,busy_us,idle_us,host_wait_us,kernel_wait_us,queue_most,"
+                              "queue_mean,bytes\n");
+        for (size_t i = 0; i < shown(rows, limit); i++)
+            csv_trace_row(&out, &rows->items[i], whole, is_tracks || rows == &x->annotations, is_tracks && !strcmp(rows->items[i].where, "device"));
+    } else {
+        text_add_string(&out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\n");
+        for (int i = 0; i < TRACE_DEVICES; i++) {
+            const trace_peak *p = &x->peaks[i];
+            char line[200];
+            if (!p->changes) continue;
+            snprintf(line, sizeof line, "%s%d,%lld,%lld,%lld,%lld,%.3f\n", i ? "device " : "CPU ", i ? i - 1 : 0, (long long)p->changes,
+                     (long long)p->allocated, (long long)p->reserved, (long long)p->left, us_of(p->at_ns - x->first_ns));
+            text_add_string(&out, line);
+        }
+    }
+    fwrite(out.data, 1, out.bytes, stdout); /* main checks stdout */
+    free(out.data);
+    return 0;
+}
+
+static void put_trace_rows(vp_json_writer *w, const char *key, const trace_rows *rows, double whole, int64_t limit) {
+    vp_json_key(w, key);
+    vp_json_begin_array(w);
+    for (size_t i = 0; i < shown(rows, limit); i++) {
+        const trace_row *r = &rows->items[i];
+        vp_json_begin_object(w);
+        put_text(w, "name", r->name);
+        put_text(w, "where", r->where);
+        put_int(w, "calls", r->calls);
+        put_double(w, "total_us", us_of(r->total_ns));
+        put_double(w, "avg_us", us_of(r->total_ns) / (double)r->calls);
+        put_double(w, "min_us", us_of(r->min_ns));
+        put_double(w, "max_us", us_of(r->max_ns));
+        put_double(w, "share_percent", share_of((double)r->total_ns, whole));
+        if (!strcmp(key, "annotations") || !strcmp(key, "tracks")) {
+            put_double(w, "busy_us", us_of(r->busy_ns));
+            put_double(w, "idle_us", us_of(r->total_ns - r->busy_ns));
+        }
+        if (!strcmp(key, "tracks") && !strcmp(r->where, "device")) {
+            put_double(w, "host_wait_us", us_of(r->host_wait_ns));
+            put_double(w, "kernel_wait_us", us_of(r->kernel_wait_ns));
+            put_int(w, "queue_most", r->queue_most);
+            put_double(w, "queue_mean", r->queue_mean);
+        }
+        if (r->bytes) put_int(w, "bytes", r->bytes);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_trace_memory(vp_json_writer *w, const trace_tables *x) {
+    vp_json_key(w, "memory");
+    vp_json_begin_array(w);
+    for (int i = 0; i < TRACE_DEVICES; i++) {
+        const trace_peak *p = &x->peaks[i];
+        if (!p->changes) continue;
+        vp_json_begin_object(w);
+        put_text(w, "device_type", i ? "device" : "CPU");
+        put_int(w, "device", i - 1);
+        put_int(w, "changes", p->changes);
+        put_int(w, "most_allocated_bytes", p->allocated);
+        put_int(w, "most_reserved_bytes", p->reserved);
+        put_int(w, "left_bytes", p->left);
+        put_double(w, "at_us", us_of(p->at_ns - x->first_ns));
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+}
+static void put_trace_summary(vp_json_writer *w, const trace_tables *x) {
+    const trace *t = x->t;
+    const trace_row *steps = row_named(&x->annotations, "ProfilerStep*");
+    vp_json_key(w, "summary");
+    vp_json_begin_object(w);
+    put_text(w, "file", t->path);
+    put_int(w, "bytes", t->bytes);
+    put_bool(w, "cut_off", t->is_cut);
+    put_int(w, "events", t->seen);
+    put_int(w, "slices", (int64_t)t->count);
+    put_int(w, "without_dur", t->no_duration);
+    put_int(w, "with_bad_times", t->no_time);
+    put_int(w, "without_name", t->no_name);
+    put_int(w, "of_another_kind", t->other);
+    put_int(w, "overlaps", x->overlaps);
+    put_double(w, "duration_us", us_of(x->last_ns - x->first_ns));
+    put_int(w, "steps", steps ? steps->calls : 0);
+    put_double(w, "step_avg_us", steps ? us_of(steps->total_ns) / (double)steps->calls : (double)NAN);
+    put_text(w, "devices", t->devices == NO_INDEX ? NULL : name_at(&t->names, t->devices));
+    put_bool(w, "emulated", t->is_emulated);
+    if (t->rank < 0) put_null(w, "rank"); else put_int(w, "rank", t->rank);
+    if (t->world_size < 0) put_null(w, "world_size"); else put_int(w, "world_size", t->world_size);
+    put_text(w, "host_name", t->host_name == NO_INDEX ? NULL : name_at(&t->names, t->host_name));
+    put_text(w, "trace_name", t->trace_name == NO_INDEX ? NULL : name_at(&t->names, t->trace_name));
+    vp_json_end_object(w);
+}
+static int print_trace_json(trace_tables *x, int64_t limit) {
+    vp_json_writer w;
+    double whole = (double)(x->last_ns - x->first_ns), calls = 0;
+    for (size_t i = 0; i < x->calls.count; i++) calls += (double)x->calls.items[i].total_ns;
+    vp_json_writer_init_sink(&w, file_sink, stdout, 2);
+    vp_json_begin_object(&w);
+    put_text(&w, "schema", "vlmprof-trace-1");
+    put_trace_summary(&w, x);
+    put_trace_rows(&w, "annotations", &x->annotations, whole, limit);
+    vp_json_key(&w, "ops");
+    vp_ops_write_json(&w, &x->ops);
+    put_trace_rows(&w, "kernels", &x->kernels, (double)x->kernel_ns, limit);
+    vp_json_key(&w, "launches");
+    vp_json_begin_object(&w);
+    put_trace_rows(&w, "calls", &x->calls, calls, limit);
+    put_int(&w, "device_slices_with_launch", x->launched);
+    put_int(&w, "device_slices_without_launch", x->unlaunched);
+    vp_json_key(&w, "delay_us");
+    if (x->launched) {
+        vp_json_begin_object(&w);
+        put_double(&w, "mean", x->delay.mean);
+        put_double(&w, "min", x->delay.min);
+        put_double(&w, "p50", x->delay.p50);
+        put_double(&w, "p95", x->delay.p95);
+        put_double(&w, "p99", x->delay.p99);
+        put_double(&w, "max", x->delay.max);
+        vp_json_end_object(&w);
+    } else vp_json_null(&w);
+    vp_json_end_object(&w);
+    put_trace_rows(&w, "tracks", &x->tracks, whole, limit);
+    put_trace_memory(&w, x);
+    vp_json_end_object(&w);
+    putchar('\n');
+    return ops_failed(x, vp_json_finish(&w));
+}
+
+static int print_trace_text(trace_tables *x, const char *which, int64_t limit, const vp_ops_print_options *how, int is_cprofile) {
+    int all = !strcmp(which, "all");
+    vp_result r = VP_OK;
+    if (all || !strcmp(which, "summary")) print_trace_summary(x);
+    if ((all && x->annotations.count) || !strcmp(which, "annotations")) print_annotations(x, limit);
+    if ((all && x->ops.count) || !strcmp(which, "ops")) {
+        if (all) putchar('\n');
+        r = (is_cprofile ? vp_ops_print_cprofile : vp_ops_print_torch)(&x->ops, how, file_sink, stdout);
+        if (!is_cprofile) print_more((size_t)x->ops.count, limit);
+    }
+    if ((all && x->kernels.count) || !strcmp(which, "kernels")) print_calls(&x->kernels, "kernel or copy", (double)x->kernel_ns, limit);
+    if ((all && x->calls.count) || !strcmp(which, "launches")) print_launches(x, limit);
+    if ((all && x->tracks.count) || !strcmp(which, "tracks")) print_tracks(x, limit);
+    if ((all && x->t->memory_count) || !strcmp(which, "memory")) print_memory(x);
+    return ops_failed(x, r);
+}
+
+/* The operations in the words that --profile_format, --csv or --json ask for, to stdout. */
+static vp_result print_saved(const options *o, vp_ops *ops, const vp_ops_print_options *how) {
+    vp_json_writer w;
+    vp_result r;
+    if (given(o, "csv")) return vp_ops_print_csv(ops, file_sink, stdout);
+    if (!given(o, "json"))
+        return (strcmp(text_of(o, "profile_format"), "torch") ? vp_ops_print_cprofile : vp_ops_print_torch)(ops, how, file_sink, stdout);
+    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
+    vp_ops_write_json(&w, ops);
+    r = vp_json_finish(&w);
+    putchar('\n');
+    return r;
+}
+/* What run --profile saved as JSON, sorted again. */
+static int show_saved(const options *o, const char *path) {
+    vp_ops_print_options how = vp_ops_print_options_default();
+    vp_error error = {VP_OK, -1, "", ""};
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL, *held = NULL;
+    size_t bytes = 0, capacity = 64;
+    const char *key = text_of(o, "sort_by");
+    vp_op *rows = NULL;
+    vp_ops ops;
+    int code = 0;
+    vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+    if (r == VP_OK) r = parse_json(&p, text, bytes, &error);
+    if (r == VP_OK) {
+        uint32_t table = vp_json_get(&p.json, 0, "ops"), array;
+        if (table == VP_JSON_NONE) table = 0;
+        array = vp_json_get(&p.json, table, "rows");
+        if (node_is(&p.json, array, VP_JSON_ARRAY)) capacity += p.json.nodes[array].count;
+        rows = (vp_op *)resize(NULL, capacity, sizeof *rows);
+        held = (char *)resize(NULL, bytes + 1, 1);
+        r = vp_ops_init(&ops, rows, (int64_t)capacity, 0, 0);
+        if (r == VP_OK) r = vp_ops_read_json(&ops, &p.json, table, held, bytes + 1, &error);
+    }
+    if (r == VP_OK && key) r = vp_ops_sort(&ops, key);
+    how.row_limit = number_of(o, "row_limit");
+    how.with_flops = how.with_rates = 1;
+    for (int64_t i = 0; r == VP_OK && i < ops.count; i++) how.with_memory |= ops.rows[i].host_memory_bytes || ops.rows[i].device_memory_bytes;
+    if (r == VP_OK) r = print_saved(o, &ops, &how);
+    if (r != VP_OK) code = complain_result(r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, path, r, &error);
+    else if (!given(o, "csv") && !given(o, "json") && !strcmp(text_of(o, "profile_format"), "torch")) print_more((size_t)ops.count, how.row_limit);
+    free(p.nodes);
+    free(text);
+    free(held);
+    free(rows);
+    return code;
+}
+static int command_trace(const options *o) {
+    vp_ops_print_options print = vp_ops_print_options_default();
+    int64_t limit = given(o, "row_limit") || !(given(o, "json") || given(o, "csv")) ? number_of(o, "row_limit") : -1;
+    const char *key = text_of(o, "sort_by"), *which = text_of(o, "table");
+    trace t;
+    trace_tables x;
+    int code;
+    if (!o->operand_count) return complain(EXIT_USAGE, "trace needs a file: a *.pt.trace.json, or - for stdin");
+    if (given(o, "json") && given(o, "csv")) return complain(EXIT_USAGE, "--json and --csv exclude each other");
+    if (given(o, "json") && given(o, "table")) return complain(EXIT_USAGE, "--json has all tables: leave --table out");
+    if (given(o, "csv") && !strcmp(which, "summary")) return complain(EXIT_USAGE, "--csv has tables only, no summary");
+    if ((code = check_sort_key(key)) != 0) return code;
+    memset(&x, 0, sizeof x);
+    code = trace_read(&t, o->operands[0], given(o, "partial"));
+    if (code == IS_TABLE) {
+        trace_free(&t);
+        if (!strcmp(o->operands[0], "-")) return complain(EXIT_USAGE, "a saved table of operations is read from a file, not from stdin");
+        return show_saved(o, o->operands[0]);
+    }
+    if (!code) code = trace_summarise(&x, &t, given(o, "group_by_input_shape"));
+    if (!code) {
+        x.ops.device_name = x.kernel_ns ? "CUDA" : NULL;
+        print.row_limit = limit;
+        print.with_memory = t.memory_count > 0;
+        if (given(o, "group_by_input_shape")) print.max_name_column_width = -1;
+        code = ops_failed(&x, vp_ops_sort(&x.ops, key ? key : x.kernel_ns ? "device_time_total" : "self_cpu_time_total"));
+    }
+    if (!code) {
+        if (given(o, "json")) code = print_trace_json(&x, limit);
+        else if (given(o, "csv")) code = print_trace_csv(&x, which, limit);
+        else code = print_trace_text(&x, which, limit, &print, strcmp(text_of(o, "profile_format"), "torch"));
+    }
+    tables_free(&x);
+    trace_free(&t);
     return code;
 }
 

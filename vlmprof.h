@@ -16,6 +16,7 @@
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
  *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer and json: needs stdint, stddef, string, math and time
  *     VLMPROF_FAMILIES        with VLMPROF_CORE: families too, which take as long to compile as half of the rest of the core
+ *     VLMPROF_RANGES          with VLMPROF_CORE: ranges too; the same
  *     VLMPROF_STATIC          the functions are static; needs VLMPROF_CORE and VLMPROF_IMPLEMENTATION, because the engine lies in another file
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
  *     VP_API                  replaces the linkage word before every function, for shared libraries
@@ -37,6 +38,14 @@
  *         return 0;
  *     }
  *
+ * How to profile your own program (samples/04_profile_yourself.c)
+ *   vp_ranges_init(&ranges, records, capacity, ..) once a thread; VP_RANGE(&ranges, "name"); .. vp_range_end(&ranges); around what is of interest, at
+ *   some 40 ns a pair, and between them, where it is known, vp_range_set(&ranges, &payload) with FLOPs, bytes, memory and shape. When the threads
+ *   are done: vp_ops_init(&ops, rows, capacity, group_by, 0), vp_ops_add_ranges(&ops, &ranges) for each thread, vp_ops_sort(&ops, "cpu_time_total"),
+ *   vp_ops_print_torch or vp_ops_print_cprofile. Nothing is lost in silence: what found a buffer full is counted and told below the table.
+ *   vp_schedule_at says which steps of a loop to record. vp_ops_write_json saves a table, vp_ops_read_json reads it to be sorted by another key.
+ *   Under Nsight Systems, give vp_ranges_init the hooks of vp_engine_range_hooks(): the ranges then show there too.
+ *
  * What it does not do
  *   - the GPU code is tested on an emulated GPU only, and written to be right before it is fast
  *   - no vision-language model but the MolmoE family, no training, no sampling but greedy, one request at a time
@@ -53,6 +62,7 @@
  *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, ranks and shards
  *   >>timer           monotonic clock, sums and percentiles as NumPy computes them, intervals, outliers, stop rule
  *   >>json            writer, strict reader, numbers, UTF-8
+ *   >>ranges          ranges of a program's own code, table of operations, schedule        (with VLMPROF_CORE only on request)
  *   >>preprocess      pixels of an image -> crops -> patches and masks                     (from here on not with VLMPROF_CORE)
  *   >>image           file -> upright RGB
  *   >>checkpoint      config.json, safetensors
@@ -62,6 +72,7 @@
  *   >>caption         CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
  *   >>analysis        Pareto fronts, coupling of knobs, regression, latency model, tests and verdicts
  *   >>model           the engine: one request, its stages and their times
+ *   >>trace           Chrome traces as torch.profiler writes them
  *   >>implementation  start of the second half
  *
  * Vocabulary
@@ -825,6 +836,250 @@ VP_API size_t vp_number_format(double value, char *out);
 VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
+
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_RANGES)
+/* ================================================================================================ ranges >>ranges
+ * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of torch.profiler and of cProfile, and
+ * the schedule that says which steps are recorded. Names, files, stages and parts are borrowed texts: they must live as long as what holds them.
+ * memory:  the caller's arrays
+ * threads: one vp_ranges per thread; tables are filled when the threads are done
+ * example: samples/04_profile_yourself.c */
+
+/* what a range worked on; all of it optional */
+typedef struct vp_range_payload {
+    int64_t flops, bytes;            /* done and moved by the range itself, without what is nested in it */
+    int64_t memory_bytes;            /* allocated (+) or freed (-) by the range itself */
+    int32_t shape[4], dimensions;    /* 0..4 */
+} vp_range_payload;
+typedef struct vp_range {
+    const char *name, *file;         /* file NULL: not known */
+    int32_t line, depth;             /* depth 0: outermost */
+    int64_t parent;                  /* index of the range around it, -1: none. Ranges lie in the order in which they began */
+    int64_t begin_ns, end_ns;        /* vp_clock_ns; end_ns is INT64_MIN while it is open */
+    int64_t children_ns;             /* time in ranges directly below, those without a record included: self = end - begin - children */
+    int64_t children_memory_bytes;   /* memory_bytes of all ranges below that have a record */
+    vp_range_payload payload;
+} vp_range;
+/* For a program that mirrors its ranges in a tool (NVTX: vp_engine_range_hooks): called for each range, also for one without a record. */
+typedef struct vp_range_hooks {
+    void (*push)(void *user, const char *name);
+    void (*pop)(void *user);
+    void *user;
+} vp_range_hooks;
+typedef struct vp_ranges {
+    vp_range *records;
+    int64_t capacity, count;
+    int64_t open;                    /* index of the innermost open record, -1: none */
+    int64_t dropped;                 /* ranges that found no room: not in `records` */
+    int64_t dropped_ns;              /* time of the outermost of them; also in children_ns of the range around */
+    int64_t dropped_open, dropped_begin_ns; /* those open now, and when the outermost began */
+    const char *thread_name;         /* the caller's; NULL is fine */
+    int32_t thread;                  /* the caller's number for this thread */
+    const vp_range_hooks *hooks;     /* NULL: none */
+} vp_ranges;
+
+/* Starts recording into a buffer.
+ * in:      records      vp_range [capacity]  touched before, a page fault is not a part of what is measured
+ *          thread_name  for reports; NULL: none
+ *          hooks        NULL: none; else both functions, and it must live as long as `ranges`
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0, records NULL where it is above 0, or a hook without its partner */
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
+                                const vp_range_hooks *hooks);
+/* Begins a range within those that are open. VP_RANGE(ranges, "name") fills in file and line; its name must be a literal.
+ * returns: VP_OK; VP_ERR_CAPACITY: no room for a record: counted in `dropped`, and to be ended as any other; VP_ERR_RANGE: name NULL (nothing begun)
+ * numeric: two clock reads and some 10 ns a pair: tests/bench/bench_ranges.c */
+VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line);
+#define VP_RANGE(ranges, name) vp_range_begin((ranges), "" name, __FILE__, __LINE__)
+/* Says what the innermost open range works on; again replaces it.
+ * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open; VP_ERR_CAPACITY: it has no record */
+VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload);
+/* Ends the innermost open range.
+ * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it holds passes int64 */
+VP_API vp_result vp_range_end(vp_ranges *ranges);
+/* Forgets what was recorded, so that the buffer can be used again: step by step, after its ranges went into a table.
+ * returns: VP_OK; VP_ERR_STATE: a range is open */
+VP_API vp_result vp_ranges_clear(vp_ranges *ranges);
+
+/* ---- the table of operations: one row for all calls of the same name, stage, shape .. as far as it groups by them */
+enum {
+    VP_OPS_BY_SHAPE = 1, VP_OPS_BY_STAGE = 2, VP_OPS_BY_PART = 4, VP_OPS_BY_BLOCK = 8, VP_OPS_BY_STEP = 16,
+    VP_OPS_BY_PLACE = 32,            /* file and line */
+    VP_OPS_BY_ALL = 63,
+    VP_OP_STACK_LIMIT = 8,
+    VP_OP_NONE = -1,                 /* block, step: has none */
+    VP_OP_SEVERAL = -2               /* block, step, dimensions: the row's calls differ; of stage and part "*" says so, of a file NULL and line 0 */
+};
+typedef struct vp_op_frame { const char *name, *file; int32_t line; } vp_op_frame; /* file NULL: not known */
+/* A sample of one call that goes into a table, or a row: sums over its calls. Host times are the CPU's, device times a GPU's, 0 without one. */
+typedef struct vp_op {
+    const char *name;                /* UTF-8, not empty */
+    const char *stage, *part, *file; /* NULL: none */
+    int32_t line, block, step;
+    int32_t shape[4], dimensions;    /* 0: no shape */
+    int32_t stack_count;             /* frames known: 0..VP_OP_STACK_LIMIT; a row has at most as many as the table groups by */
+    vp_op_frame stack[VP_OP_STACK_LIMIT]; /* innermost first, beginning with the operation's own place */
+    int64_t calls, primitive_calls;  /* primitive: not within another call of the same row */
+    int64_t host_total_ns, host_self_ns; /* total: with what is nested, each call of a recursion counts (torch); self: without */
+    int64_t host_cumulative_ns;      /* total of the primitive calls alone (cProfile) */
+    int64_t host_min_ns, host_max_ns; /* of the totals of single calls */
+    int64_t device_total_ns, device_self_ns, device_min_ns, device_max_ns;
+    int64_t flops, bytes;            /* of the operation itself */
+    int64_t host_memory_bytes, host_self_memory_bytes; /* allocated less freed, with what is nested and without */
+    int64_t device_memory_bytes, device_self_memory_bytes;
+    int64_t memory_peak_bytes;       /* the largest of the calls; 0: not known */
+    int64_t next, bucket;            /* the table's own: 1 + row, 0: none */
+} vp_op;
+/* the most that a device can do; 0: not known */
+typedef struct vp_op_ceilings { double bytes_per_s, flops_per_s; } vp_op_ceilings;
+typedef enum vp_ops_clock { VP_OPS_HOST, VP_OPS_DEVICE } vp_ops_clock;
+typedef struct vp_ops {
+    vp_op *rows;
+    int64_t capacity, count;
+    uint32_t group_by;               /* VP_OPS_BY_.. */
+    int32_t group_by_stack_n;        /* innermost frames that tell rows apart: 0..VP_OP_STACK_LIMIT */
+    vp_ops_clock clock;              /* whose times cProfile's words and the rates mean: VP_OPS_HOST, until the caller sets it */
+    const char *device_name;         /* "CUDA": torch's table then has its columns, where a row has device time. NULL: none; the caller's to set */
+    vp_op_ceilings ceilings;         /* for the share of the roofline: not known, until the caller sets them */
+    const char *sort_key;            /* of the last vp_ops_sort; NULL: rows lie in the order of their first call */
+    int64_t dropped_calls;           /* calls that are in no row: ranges without a record, samples that found the table full */
+    int64_t dropped_host_ns, dropped_device_ns; /* their self times, as far as known */
+} vp_ops;
+
+/* A sample to fill in: one call, no times, no stage, block and step VP_OP_NONE. */
+VP_API vp_op vp_op_default(void);
+/* Begins an empty table.
+ * in:      rows      vp_op [capacity]
+ *          group_by  of VP_OPS_BY_..; 0: the name alone, as key_averages() does
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0 or rows NULL where it is above 0, group_by or group_by_stack_n outside the above */
+VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n);
+/* Adds a sample, or a row of another table.
+ * in:      op  of one call (calls 1): primitive_calls 0 or 1; host_cumulative_ns, host_min_ns and host_max_ns, device_min_ns and device_max_ns are
+ *              not read but derived. With more calls all must be set
+ * returns: VP_OK; VP_ERR_FORMAT: a name that is NULL, empty or not UTF-8, or another text that is not UTF-8; VP_ERR_RANGE: calls < 1, primitive_calls
+ *          outside 0..calls, a time, flops or bytes below 0, self above total, min above max, cumulative above total, dimensions outside 0..4,
+ *          stack_count outside its range, or a sum passes INT64_MAX; VP_ERR_CAPACITY: no row is left: counted in `dropped_calls`
+ * rule:    a row keeps what it is not grouped by while its calls agree, then says "several"; the stack is cut to group_by_stack_n.
+ *          "ProfilerStep#<N>" is counted as "ProfilerStep*", as torch does */
+VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op);
+/* Adds all ranges of a thread; their stacks are the ranges around them.
+ * returns: as vp_ops_add, VP_ERR_CAPACITY after all that fit were added; VP_ERR_STATE: a range is open (nothing was added) */
+VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges);
+/* Adds all rows of another table, which groups by as much or more. Returns as vp_ops_add, and takes over what that one dropped. */
+VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from);
+/* The sum of all rows as one op of the name "Total".
+ * returns: VP_OK; VP_ERR_RANGE: a sum passes INT64_MAX */
+VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total);
+
+/* Sort keys: torch's attributes (cuda_ is device_), then cProfile's, whose times are those of ops->clock. Numbers descend, texts ascend. */
+#define VP_OPS_KEYS(X) \
+    X("cpu_time", HOST_AVERAGE, "average CPU time") X("cpu_time_total", HOST_TOTAL, "total CPU time") \
+    X("self_cpu_time_total", HOST_SELF, "self CPU time") X("device_time", DEVICE_AVERAGE, "average device time") \
+    X("device_time_total", DEVICE_TOTAL, "total device time") X("self_device_time_total", DEVICE_SELF, "self device time") \
+    X("cuda_time", DEVICE_AVERAGE, "average device time") X("cuda_time_total", DEVICE_TOTAL, "total device time") \
+    X("self_cuda_time_total", DEVICE_SELF, "self device time") X("cpu_memory_usage", HOST_MEMORY, "CPU memory") \
+    X("self_cpu_memory_usage", HOST_SELF_MEMORY, "self CPU memory") X("device_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_device_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("cuda_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_cuda_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("count", CALLS, "call count") X("flops", FLOPS, "FLOPs") \
+    X("bytes", BYTES, "bytes moved") \
+    X("calls", CALLS, "call count") X("ncalls", CALLS, "call count") X("pcalls", PRIMITIVE, "primitive call count") \
+    X("cumulative", CUMULATIVE, "cumulative time") X("cumtime", CUMULATIVE, "cumulative time") X("time", SELF, "internal time") \
+    X("tottime", SELF, "internal time") X("name", NAME, "function name") X("filename", FILE, "file name") X("module", FILE, "file name") \
+    X("line", LINE, "line number") X("nfl", NAME_FILE_LINE, "name/file/line") X("stdname", STANDARD_NAME, "standard name")
+VP_API const char *vp_ops_key_name(int32_t index); /* NULL past the end: for help texts */
+/* Sorts the rows by one of VP_OPS_KEYS.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (nothing is moved)
+ * rule:    ties by name, then by what else tells the rows apart: the order does not depend on the one before
+ * source:  torch 2.15 torch/autograd/profiler_util.py; CPython 3.11 Lib/pstats.py */
+VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key);
+
+typedef struct vp_op_rates {
+    double gb_per_s, tflop_per_s;    /* achieved; NaN without bytes, FLOPs or time */
+    double ceiling_percent;          /* of what the lower roof allows; NaN where no roof applies. Above 100: cached operands, or a ceiling too low */
+    int memory_bound;                /* 1: the memory's roof is the lower one, 0: the arithmetic's */
+} vp_op_rates;
+/* Achieved rates of a row over its self time, and their share of the roofline.
+ * rule:    ceiling_percent = 100 max(flops / flops_per_s, bytes / bytes_per_s) / time, over those with a ceiling */
+VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceilings ceilings);
+
+/* ---- printing, into a function that takes the text piece by piece; its first failure ends the printing and is returned */
+typedef vp_json_sink vp_text_sink;
+/* A sink for a buffer, whose address is the `user`. What is longer than capacity - 1 is cut, length_bytes tells the true length; ends with NUL. */
+typedef struct vp_text_buffer { char *text; size_t capacity, length_bytes; } vp_text_buffer;
+VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes);
+
+typedef struct vp_ops_print_options {
+    int64_t row_limit;               /* -1: all rows */
+    int32_t max_name_column_width;   /* 4 or more, -1: as wide as the longest name */
+    int32_t max_shapes_column_width, max_src_column_width; /* the same */
+    const char *time_unit;           /* "us", "ms", "s": for all times; NULL: each in its own */
+    const char *header;              /* a line above the table; NULL: none */
+    int with_memory, with_flops;     /* profile_memory, with_flops */
+    int with_rates;                  /* not torch's: GB/s, TFLOP/s and, with ops->ceilings, the share of the roofline */
+    int32_t decimals;                /* cProfile's table: of a second, 3..9 */
+} vp_ops_print_options;
+VP_API vp_ops_print_options vp_ops_print_options_default(void); /* torch's: 100 rows, widths 55, 80 and 75, no further columns; 3 decimals */
+/* key_averages().table(): its columns, widths and units. Grouped by stage, part, block or step, a column for each follows "# of Calls".
+ * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
+ * rule:    as torch, but the FLOPs stand under their heading where there are stacks too (torch swaps the two columns). An empty table prints nothing
+ * source:  torch 2.15 torch/autograd/profiler_util.py _build_table */
+VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+/* print_stats(): ncalls tottime percall cumtime percall filename:lineno(function), in seconds of ops->clock. What else the rows are grouped by
+ * stands behind the name, in brackets. Returns as above. Uses row_limit and decimals only.
+ * source:  CPython 3.11 Lib/pstats.py */
+VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+/* One line a row, all of them; the columns are the members of vp_op and those of vp_op_rates, stack frames as "file(line): name" apart by "; ". */
+VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user);
+
+#define VP_OPS_SCHEMA "vlmprof-ops-1"
+/* Writes a table as one JSON value, to be read again and sorted by another key.
+ * returns: w->result
+ * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device", "sort_key": text or null,
+ *          "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls", "host_ns", "device_ns"}, "rows": [{...}]}; a row has the
+ *          members of vp_op by name ("shape" an array, null for several; "stack" of {"name", "file", "line"}), none is null, and for readers
+ *          "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where there is none */
+VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops);
+/* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are passed over.
+ * in:      object  the node of that value, 0 for a whole text
+ *          ops     rows and capacity as vp_ops_init left them; its grouping is replaced by that of the text
+ *          text    char [capacity]  receives all names; as many bytes as the JSON text has are always enough
+ * returns: VP_OK; VP_ERR_CAPACITY: more rows than fit, or `text` too small; VP_ERR_MISMATCH: another schema; VP_ERR_FORMAT: a member that is missing
+ *          or of another kind; VP_ERR_RANGE: a row that vp_ops_add refuses, or two rows of one key. On failure the table is empty */
+VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity, vp_error *error);
+
+/* ---- schedule: which steps of a loop are recorded. A step is one request, or whatever the caller counts, from 0 */
+typedef enum vp_schedule_state { VP_SCHEDULE_NONE, VP_SCHEDULE_WARMUP, VP_SCHEDULE_RECORD, VP_SCHEDULE_RECORD_AND_SAVE } vp_schedule_state;
+VP_API const char *vp_schedule_state_name(vp_schedule_state state); /* "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"; NULL for another value */
+/* skip_first steps, then cycles of wait, warmup and active steps */
+typedef struct vp_schedule {
+    int64_t skip_first;
+    int64_t wait, warmup, active;    /* active >= 1 */
+    int64_t repeat;                  /* cycles; 0: until the loop ends */
+    int skip_first_wait;             /* 1: the first cycle has no wait */
+    int64_t every_n_steps;           /* 0: a cycle follows the one before; else cycles begin so many steps apart, at least wait + warmup + active */
+} vp_schedule;
+typedef struct vp_schedule_step {
+    vp_schedule_state state;
+    int64_t cycle;                   /* from 0; -1 before the first and after the last */
+    int ends_cycle;                  /* 1: the recording is to be saved when this step is over: state is RECORD_AND_SAVE */
+} vp_schedule_step;
+typedef struct vp_schedule_sum {
+    int64_t cycles;                  /* that ended, each of them saved */
+    int64_t recorded_steps;          /* active steps of those */
+    int64_t partial_steps;           /* active steps of a last cycle that did not end: to be saved too when above 0 */
+} vp_schedule_sum;
+VP_API vp_schedule vp_schedule_default(void); /* skip 0, wait 1, warmup 1, active 3, repeat 1, every_n_steps 0 */
+/* Checks a schedule.
+ * out:     no_warmup  may be NULL; 1: warmup is 0, so that the first recorded step pays for what starts up: to be told as a warning
+ * returns: VP_OK; VP_ERR_RANGE: active < 1, another number below 0, skip_first_wait neither 0 nor 1, every_n_steps shorter than a cycle,
+ *          or a number above 2^53 */
+VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error);
+/* The state of a step.
+ * returns: VP_OK; VP_ERR_RANGE: step < 0 or above 2^53, or a schedule that vp_schedule_check refuses
+ * source:  torch.profiler.schedule of torch 2.15; every_n_steps is ours */
+VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out);
+/* What a loop of `steps` steps records, and what is left to be saved at its end. Returns as vp_schedule_at. */
+VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum);
+#endif /* !VLMPROF_CORE || VLMPROF_RANGES */
 
 #ifndef VLMPROF_CORE
 
@@ -1864,6 +2119,33 @@ VP_API vp_convert_options vp_convert_options_default(void);
  * threads: reentrant */
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
+/* what vp_engine_bytes is made of, and what the host holds beside it */
+typedef struct vp_memory_block {
+    const char *name;          /* static */
+    uint64_t bytes;
+    int32_t on_device;         /* 0: the host's memory; on the CPU all of it */
+    uint64_t bytes_a_position; /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
+                                * active blocks. Else 0 */
+} vp_memory_block;
+/* Blocks of memory from 0 on: weights, KV cache, vision buffers, language buffers, scratch (their sum is vp_engine_bytes), and, where there are any,
+ * pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU two events each beside them). Nothing else grows while requests run.
+ * returns: 1, or 0 with *out untouched: no such index */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
+/* What the device can, to compare operations with */
+typedef struct vp_ceilings {
+    double bytes_per_s;   /* reading */
+    double flops_per_s;   /* products of the engine's arithmetic */
+    uint64_t read_bytes;  /* how much was read at once */
+    int32_t product_size; /* n of the fastest n x n x n product */
+} vp_ceilings;
+/* Measures them at the first call, in about half a second at most, and remembers them. All threads read up to 1 GiB of the weights, or 256 MiB where
+ * the weights are smaller; products are the engine's own (CPU: the chosen kernels, GPU: cuBLAS) of 256 to 4096 rows. The best of some rounds: what a
+ * machine that is busy reaches, not what its data sheet says. An operation may beat a ceiling, and is told so: operands that stay in a cache (tiny
+ * models, small activations; a last-level cache above 256 MiB), a clock that was lower when this ran. Between requests only.
+ * out:     out  on success only
+ * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
+ * memory:  256 MiB on the device during the first call */
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
 VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
 /* why "auto" took the CPU, or why decode steps are not replayed as a graph on this GPU (then they are sent kernel by kernel); "" otherwise */
 VP_API const char *vp_engine_device_note(const vp_engine *engine);
@@ -1877,6 +2159,9 @@ VP_API int vp_engine_broken(const vp_engine *engine);
 VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows; "cublas" on a GPU */
 VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
+/* For vp_ranges_init: sends ranges to a tool that takes NVTX's (Nsight Systems), at a few ns a pair where none is attached. NULL: built without NVTX,
+ * that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program; any thread may use it. */
+VP_API const vp_range_hooks *vp_engine_range_hooks(void);
 
 /* stages of a request, in order; decode steps come separately */
 #define VP_STAGES(X) X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
@@ -1889,24 +2174,6 @@ typedef enum vp_stage {
 } vp_stage;
 VP_API const char *vp_stage_name(vp_stage stage);
 
-/* What the boundaries of the stages recorded; 0 where a stage did not run (`ran` tells).
- * wall_ns is the host's clock: on a GPU the time it took to send the stage's work. device_ns is the time between the boundaries on the device
- * (CUDA events on the compute stream); on the CPU the two are the same. launches, flops and bytes count the kernels, products and copies of a
- * stage from their shapes: FLOPs that the arithmetic needs, and each operand of each launch read or written once. */
-typedef struct vp_stage_times {
-    int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
-    int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
-    unsigned char ran[VP_STAGE_COUNT];
-    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
-    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
-    unsigned char has_kernels;                       /* 0: kernel_ns says nothing */
-} vp_stage_times;
-
-/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
- * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
- * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
- * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
-typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 /* what part of the model an operation serves: finer than a stage, and the same in prefill and decode */
 #define VP_PARTS(X) X(INPUT, "input") X(VIT_EMBED, "vit_embed") X(VIT_DENSE, "vit_dense") X(VIT_ATTENTION, "vit_attention") \
     X(POOLING, "pooling") X(PROJECTOR, "projector") X(EMBED, "embed") X(DENSE, "dense") X(ATTENTION, "attention") X(ROUTER, "router") \
@@ -1918,6 +2185,27 @@ typedef enum vp_part {
     VP_PART_COUNT
 } vp_part;
 VP_API const char *vp_part_name(vp_part part);
+
+/* What the boundaries of the stages recorded; 0 where a stage did not run (`ran` tells).
+ * wall_ns is the host's clock: on a GPU the time it took to send the stage's work. device_ns is the time between the boundaries on the device
+ * (CUDA events on the compute stream); on the CPU the two are the same. launches, flops and bytes count the kernels, products and copies of a
+ * stage from their shapes: FLOPs that the arithmetic needs, and each operand of each launch read or written once. */
+typedef struct vp_stage_times {
+    int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
+    int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
+    unsigned char ran[VP_STAGE_COUNT];
+    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
+    int64_t begin_ns[VP_STAGE_COUNT];                /* of device_ns, from the start of the request: a stage begins where the last one ended */
+    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
+    int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT];  /* the same by part of the model */
+    unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
+} vp_stage_times;
+
+/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
+ * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
+ * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
+ * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
+typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE, VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
 /* On a GPU both clocks begin when the device starts the request, the host's being read just behind that: no launch appears after its kernel. The
  * device's times count from the last boundary of a stage or decode step, so their resolution does not fade, and lie within the stage's. */
@@ -1934,8 +2222,10 @@ typedef struct vp_launch {
     int64_t host_begin_ns, host_ns;                  /* the host's clock from the start of the request: sending it; CPU: running it */
     uint64_t flops, bytes;
 } vp_launch;
+/* CPU: what one thread did of a launch whose loop several threads shared, waiting for the others not included; threads count from 0, which sends */
+typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span; /* launch: index; begin_ns as there */
 
-/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped */
+/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped. Copying is neither counted nor timed */
 typedef struct vp_dump {
     float *image_features; /* f32 [views, tokens_per_crop, d_model] */
     float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
@@ -1956,6 +2246,7 @@ typedef struct vp_request {
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;
     vp_launch *launches; int64_t launch_capacity;    /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;           /* VP_TIMING_KERNEL: room for the threads' spans, in no order; NULL and 0: not wanted */
 } vp_request;
 
 typedef struct vp_reply {
@@ -1963,10 +2254,11 @@ typedef struct vp_reply {
     int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
     vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
     int64_t launch_count;                            /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
+    int64_t span_count;                              /* the same of spans, where they are wanted; a GPU has none */
 } vp_reply;
 /* Runs a request: greedy, one token a step. N tokens take N - 1 decode steps.
  * in:      request  checked whole before anything runs: ids, positions, blocks and sizes within the model and the engine
- * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count
+ * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count, span_count
  * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched); VP_ERR_FORMAT logits that are not numbers: the weights or
  *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE or VP_ERR_MEMORY a CUDA call that failed: the same request may succeed when
  *          sent again, unless vp_engine_broken
@@ -1978,6 +2270,155 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
 /* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made superfluous: call this between
  * requests, outside of what is timed, so that the next one does not wait for it. */
 VP_API void vp_engine_settle(vp_engine *engine);
+/* ================================================================================================= trace >>trace
+ * Writes a Chrome trace as torch.profiler (Kineto) writes it: chrome://tracing, Perfetto, the TensorBoard plugin and HolisticTraceAnalysis load it.
+ * The events go to PATH.tmp piece by piece and nothing is kept but a small buffer; vp_trace_close gives the file its name. Any program can use it:
+ * steps, host ranges, memory and counters need no engine.
+ *
+ *     vp_trace_options options = vp_trace_options_default();
+ *     options.path = "chrome_trace.json";
+ *     vp_trace *trace;
+ *     if (vp_trace_open(&options, &trace, &error) != VP_OK) ...
+ *     vp_trace_step_begin(trace, 0, vp_clock_ns(), &error);
+ *     ...                                                       vp_trace_ranges, vp_trace_launches, vp_trace_memory, vp_trace_counter
+ *     vp_trace_step_end(trace, vp_clock_ns(), &error);
+ *     result = vp_trace_close(trace, &info, &error);
+ *     vp_trace_free(trace);
+ *
+ * What a reader finds (cat, name, track):
+ *   user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: host's time of a step, stage, decode step    process, thread
+ *   cpu_op               ranges by their names; vlmprof::attention .. for each part of each block. On the CPU, or with shapes or stacks,
+ *                        each launch by its name below it                                                                          process, thread
+ *   cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host sends a launch                                                process, thread
+ *   kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow                               device, stream 7
+ *   gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries                    device, stream 7
+ *   thread_span          CPU: what each worker thread did of a launch                                                              process, worker
+ *   cpu_instant_event    [memory];  counters (ph C);  Trace: PyTorch Profiler (0), all of it
+ * After the last step stands an empty one, because HTA drops the last. HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the
+ * CPU hold no GPU event: viewers and TensorBoard's operator view show them; HTA's kernel analyses and TensorBoard's kernel view have nothing to tell.
+ * torch-tb-profiler 0.4.3 does not know cuda_runtime: there the device's time of operators is 0, for torch's own traces too (kineto PR 1166).
+ *
+ * All times are vp_clock_ns's. In the file ts and dur are us with three decimals: ns, exactly. Slices of a track nest or do not touch: one that
+ * begins or ends where another forbids it is moved (mostly by 1 ns, so that what encloses it begins before it), and vp_trace_info counts them.
+ * errors:  a write that failed sticks: every later call says VP_ERR_WRITE, and vp_trace_close removes the temporary file
+ * threads: one trace belongs to one thread at a time
+ * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; the readers' needs: torch-tb-profiler 0.4.3, HolisticTraceAnalysis f4d0062 */
+enum {
+    VP_TRACE_DEVICES_LIMIT = 64,      /* TensorBoard's own limit */
+    VP_TRACE_THREADS_LIMIT = 1024,    /* worker threads */
+    VP_TRACE_RANKS_LIMIT = 65536,
+    VP_TRACE_STREAM = 7               /* what PyTorch's default stream is called in a trace */
+};
+#define VP_TRACE_MAX_BYTES UINT64_C(250000000) /* chrome://tracing reads no more than about 256 MB */
+#define VP_TRACE_NAME "chrome_trace.json"      /* for who wants one name that does not change */
+
+/* deviceProperties; 0: not known, and not written */
+typedef struct vp_trace_device {
+    int32_t id;                       /* 0..63; no two alike */
+    const char *name;
+    uint64_t memory_bytes;
+    int32_t compute_major, compute_minor;
+    int32_t threads_per_block, threads_per_multiprocessor, registers_per_block, registers_per_multiprocessor, warp_threads;
+    int32_t shared_bytes_per_block, shared_bytes_per_multiprocessor, shared_bytes_per_block_optin, multiprocessor_count;
+} vp_trace_device;
+typedef struct vp_trace_metadata { const char *key, *text; } vp_trace_metadata;
+
+typedef struct vp_trace_options {
+    const char *path;                 /* of the file; an existing one is replaced, at the end */
+    uint64_t max_bytes;               /* recording stops before the file is larger; VP_TRACE_MAX_BYTES */
+    int64_t base_ns, base_unix_ns;    /* the moment 0 of the trace, by vp_clock_ns and since 1970: now. Nothing may begin earlier */
+    int32_t process, thread;          /* this process's and its main thread's numbers; both the process id, and 1000000 more where that is below 64 */
+    const char *process_name;         /* "vlmprof" */
+    const vp_trace_device *devices; int32_t device_count; /* NULL and 0: the CPU alone */
+    int emulated;                     /* 1: the devices are not real, and the trace says so */
+    int record_shapes, with_stack;    /* launches and ranges with Input Dims, Call stack: more bytes */
+    int profile_memory;               /* only told to readers: memory is what vp_trace_memory gets */
+    const char *backend;              /* distributedInfo; "none" */
+    int32_t rank, world_size;         /* 0 of 1 */
+    const vp_trace_metadata *metadata; int32_t metadata_count; /* more top-level members; keys that differ from those that stand there anyway */
+} vp_trace_options;
+VP_API vp_trace_options vp_trace_options_default(void); /* as above; path, devices and metadata NULL */
+
+typedef struct vp_trace vp_trace;
+/* what became of it; the first two members are in the file's head too, as "trace_truncated" and "dropped_steps" */
+typedef struct vp_trace_info {
+    int truncated;                    /* 1: max_bytes was reached; what stands in the file is whole */
+    int64_t dropped_steps;            /* that began after that */
+    int64_t dropped_launches;         /* of the request in which that happened, and later */
+    uint64_t bytes;
+    int64_t events, steps, launches;  /* in the file; steps without the closing one */
+    int64_t moved_slices, moved_ns;   /* placed elsewhere than measured by more than the ns of an edge, and the farthest of them */
+} vp_trace_info;
+
+/* "<worker>.<ns>.pt.trace.json", the name that TensorBoard's plugin looks for.
+ * in:      worker  NULL: "<host's name>_<process id>", as torch's tensorboard_trace_handler; a / becomes _
+ *          unix_ns time since 1970; traces of one worker differ by it
+ * out:     name    char [capacity]  on success
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: unix_ns < 0 or an empty worker */
+VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity);
+/* Device properties of a GPU that vp_device_describe told of: what follows from its compute capability (8.0, 8.6, 8.9, 9.0, 10.0, 12.0) is filled in.
+ * source:  CUDA C++ Programming Guide 13.0, technical specifications per compute capability */
+VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major, int32_t compute_minor,
+                                          int32_t multiprocessor_count);
+/* Begins a file and writes its head.
+ * in:      options  texts and devices are read during the call only
+ * out:     trace    on success; give it to vp_trace_free
+ * returns: VP_OK; VP_ERR_RANGE: an option outside the above, or max_bytes below the head and end (some KB); VP_ERR_WRITE: the temporary file
+ *          cannot be made or written; VP_ERR_MEMORY */
+VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error);
+
+/* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value outside what it says, or a time before base_ns (nothing was written);
+ * VP_ERR_CAPACITY: max_bytes is reached, and this and all later events are left out (of a request: from the first decode step or stage that does
+ * not fit as a whole); VP_ERR_STATE: the trace is closed; VP_ERR_WRITE. */
+/* A step, "ProfilerStep#<step>"; they follow each other. One that is still open when the trace is closed ends with the last event. Steps from the
+ * schedule's numbers.
+ * returns: also VP_ERR_STATE: a step is open already, or none is */
+VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_ns, vp_error *error);
+VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error);
+
+/* a request of the engine */
+typedef struct vp_trace_run {
+    int64_t begin_ns;                 /* vp_clock_ns at the request's start, from which its launches count: read just before vp_engine_run */
+    int32_t device;                   /* id of one of options.devices; -1: the CPU */
+    const vp_launch *launches; int64_t launch_count;
+    const vp_stage_times *times;      /* NULL: a stage is as long as its launches */
+    const int64_t *step_ns; int32_t step_count; /* vp_reply's; NULL and 0: a decode step is as long as its launches */
+    const vp_span *spans; int64_t span_count; /* CPU: vp_reply's; NULL and 0: the threads are not shown */
+} vp_trace_run;
+/* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also what each worker did.
+ * in:      launches  in the order of the engine
+ * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of order: an earlier stage or decode
+ *          step after a later one
+ * rule:    the device's times are put onto the host's clock by one offset for each request: the least that lets no launch begin before the host
+ *          sends it, nor before what the device did earlier. The stages on the device tell it, as "device clock offset ns" */
+VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error);
+/* The ranges of a thread as cpu_op, with their payload; with shapes and stacks when the trace has them. Thread 0 is the main thread: its ranges must
+ * nest with the steps and requests given to the trace, as they do when the calls nest in the program. Other threads get tracks of their own.
+ * in:      ranges  thread 0..VP_TRACE_THREADS_LIMIT - 1
+ * returns: as above; VP_ERR_STATE also where a range is still open */
+VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error);
+/* A moment at which memory was taken or given back: TensorBoard's memory view.
+ * in:      device     id of a device; -1: the host
+ *          address    tells blocks apart
+ *          bytes      < 0: given back
+ *          allocated_bytes, reserved_bytes  afterwards; reserved is what was taken from the system */
+VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes, uint64_t allocated_bytes,
+                                 uint64_t reserved_bytes, vp_error *error);
+/* A value over time, drawn as a curve: power, clocks, queue lengths.
+ * in:      device  whose row it stands in; -1: the process's
+ *          value   finite */
+VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value, vp_error *error);
+
+/* Ends the file: closing step, end of the record, and the name PATH.
+ * out:     info  may be NULL; on VP_OK and VP_ERR_STATE
+ * returns: VP_OK, truncated or not; VP_ERR_STATE: it is closed already: a notice, nothing was done and the file is as it was; VP_ERR_WRITE: nothing
+ *          stands under PATH but what stood there before, and the temporary file is gone */
+VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error);
+/* What became of it so far. */
+VP_API vp_trace_info vp_trace_tell(const vp_trace *trace);
+/* Gives the memory back; a trace that was not closed is abandoned, its temporary file removed. NULL is fine. */
+VP_API void vp_trace_free(vp_trace *trace);
+
 #endif /* !VLMPROF_CORE */
 
 #ifdef __cplusplus
@@ -6026,6 +6467,1704 @@ VP_API vp_result vp_json_finish(vp_json_writer *w) {
     return w->result;
 }
 
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_RANGES)
+/* ================================================================================================ ranges >>ranges */
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
+                                const vp_range_hooks *hooks) {
+    if (capacity < 0 || (capacity > 0 && !records) || (hooks && (!hooks->push || !hooks->pop))) return VP_ERR_RANGE;
+    memset(ranges, 0, sizeof *ranges);
+    ranges->records = records;
+    ranges->capacity = capacity;
+    ranges->open = -1;
+    ranges->thread = thread;
+    ranges->thread_name = thread_name;
+    ranges->hooks = hooks;
+    return VP_OK;
+}
+
+/* *sum += value; 0 when that overflows (*sum then unchanged) */
+static inline int vp_impl_int64_add(int64_t *sum, int64_t value) {
+    if (value > 0 ? *sum > INT64_MAX - value : *sum < INT64_MIN - value) return 0;
+    *sum += value;
+    return 1;
+}
+
+/* The clock is read last when a range begins and first when it ends, so that the bookkeeping lies outside of what it measures. */
+VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line) {
+    vp_range *range;
+    if (!name) return VP_ERR_RANGE;
+    if (ranges->hooks) ranges->hooks->push(ranges->hooks->user, name);
+    if (ranges->count >= ranges->capacity) { /* stays so while a range is open: what is nested in a range without a record has none either */
+        ranges->dropped++;
+        if (ranges->dropped_open++ == 0) ranges->dropped_begin_ns = vp_clock_ns();
+        return VP_ERR_CAPACITY;
+    }
+    range = &ranges->records[ranges->count];
+    memset(&range->payload, 0, sizeof range->payload);
+    range->name = name;
+    range->file = file;
+    range->line = line;
+    range->parent = ranges->open;
+    range->depth = ranges->open >= 0 ? ranges->records[ranges->open].depth + 1 : 0;
+    range->end_ns = INT64_MIN;
+    range->children_ns = 0;
+    range->children_memory_bytes = 0;
+    ranges->open = ranges->count++;
+    range->begin_ns = vp_clock_ns();
+    return VP_OK;
+}
+
+VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload) {
+    if (payload->dimensions < 0 || payload->dimensions > 4 || payload->flops < 0 || payload->bytes < 0) return VP_ERR_RANGE;
+    if (ranges->dropped_open > 0) return VP_ERR_CAPACITY;
+    if (ranges->open < 0) return VP_ERR_STATE;
+    ranges->records[ranges->open].payload = *payload;
+    return VP_OK;
+}
+
+VP_API vp_result vp_range_end(vp_ranges *ranges) {
+    const int64_t now = vp_clock_ns();
+    vp_result result = VP_OK;
+    vp_range *range;
+    if (ranges->dropped_open > 0) {
+        if (--ranges->dropped_open == 0) {
+            ranges->dropped_ns += now - ranges->dropped_begin_ns;
+            if (ranges->open >= 0) ranges->records[ranges->open].children_ns += now - ranges->dropped_begin_ns;
+        }
+    } else {
+        if (ranges->open < 0) return VP_ERR_STATE;
+        range = &ranges->records[ranges->open];
+        range->end_ns = now;
+        ranges->open = range->parent;
+        if (range->parent >= 0) {
+            int64_t memory_bytes = range->children_memory_bytes;
+            vp_range *parent = &ranges->records[range->parent];
+            parent->children_ns += now - range->begin_ns;
+            if (!vp_impl_int64_add(&memory_bytes, range->payload.memory_bytes) || !vp_impl_int64_add(&parent->children_memory_bytes, memory_bytes))
+                result = VP_ERR_RANGE;
+        }
+    }
+    if (ranges->hooks) ranges->hooks->pop(ranges->hooks->user);
+    return result;
+}
+
+VP_API vp_result vp_ranges_clear(vp_ranges *ranges) {
+    if (ranges->open >= 0 || ranges->dropped_open > 0) return VP_ERR_STATE;
+    ranges->count = ranges->dropped = ranges->dropped_ns = 0;
+    return VP_OK;
+}
+
+/* ---- table of operations. Rows are found by a hash of what the table groups by; the chains of equal hashes lie in the rows themselves: row i holds
+ * the head (`bucket`) of the chain of hash % capacity = i, and the `next` of its own chain. */
+VP_API vp_op vp_op_default(void) {
+    vp_op op;
+    memset(&op, 0, sizeof op);
+    op.block = op.step = VP_OP_NONE;
+    op.calls = op.primitive_calls = 1;
+    return op;
+}
+
+VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n) {
+    int64_t i;
+    if (capacity < 0 || (capacity > 0 && !rows) || (group_by & ~(uint32_t)VP_OPS_BY_ALL)) return VP_ERR_RANGE;
+    if (group_by_stack_n < 0 || group_by_stack_n > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
+    memset(ops, 0, sizeof *ops);
+    ops->rows = rows;
+    ops->capacity = capacity;
+    ops->group_by = group_by;
+    ops->group_by_stack_n = group_by_stack_n;
+    ops->clock = VP_OPS_HOST;
+    for (i = 0; i < capacity; i++) rows[i].bucket = 0;
+    return VP_OK;
+}
+
+static int vp_impl_op_text_good(const char *text) {
+    size_t bytes = text ? strlen(text) : 0;
+    return !text || vp_utf8_valid_bytes(text, bytes) == bytes;
+}
+
+/* all of an op but its numbers: is it well-formed? */
+static vp_result vp_impl_op_check_key(const vp_op *op) {
+    int32_t i;
+    if (op->stack_count < 0 || op->stack_count > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
+    if (op->dimensions != VP_OP_SEVERAL && (op->dimensions < 0 || op->dimensions > 4)) return VP_ERR_RANGE;
+    if (op->block < VP_OP_SEVERAL || op->step < VP_OP_SEVERAL) return VP_ERR_RANGE;
+    if (!op->name || !op->name[0] || !vp_impl_op_text_good(op->name)) return VP_ERR_FORMAT;
+    if (!vp_impl_op_text_good(op->stage) || !vp_impl_op_text_good(op->part) || !vp_impl_op_text_good(op->file)) return VP_ERR_FORMAT;
+    for (i = 0; i < op->stack_count; i++)
+        if (!op->stack[i].name || !vp_impl_op_text_good(op->stack[i].name) || !vp_impl_op_text_good(op->stack[i].file)) return VP_ERR_FORMAT;
+    return VP_OK;
+}
+
+static vp_result vp_impl_op_check_numbers(const vp_op *op) {
+    if (op->calls < 1 || op->primitive_calls < 0 || op->primitive_calls > op->calls) return VP_ERR_RANGE;
+    if (op->host_self_ns < 0 || op->host_self_ns > op->host_total_ns || op->device_self_ns < 0 || op->device_self_ns > op->device_total_ns)
+        return VP_ERR_RANGE;
+    if (op->host_cumulative_ns < 0 || op->host_cumulative_ns > op->host_total_ns || op->flops < 0 || op->bytes < 0) return VP_ERR_RANGE;
+    if (op->host_min_ns < 0 || op->host_min_ns > op->host_max_ns || op->host_max_ns > op->host_total_ns) return VP_ERR_RANGE;
+    if (op->device_min_ns < 0 || op->device_min_ns > op->device_max_ns || op->device_max_ns > op->device_total_ns) return VP_ERR_RANGE;
+    return VP_OK;
+}
+
+/* "ProfilerStep#12" -> "ProfilerStep*" */
+static const char *vp_impl_op_name(const char *name) {
+    static const char step[] = "ProfilerStep#";
+    return strncmp(name, step, sizeof step - 1) == 0 ? "ProfilerStep*" : name;
+}
+
+static uint64_t vp_impl_hash_bytes(uint64_t hash, const void *data, size_t bytes) {
+    const unsigned char *p = (const unsigned char *)data;
+    size_t i;
+    for (i = 0; i < bytes; i++) hash = (hash ^ p[i]) * UINT64_C(0x100000001B3); /* FNV-1a */
+    return hash;
+}
+
+static uint64_t vp_impl_hash_text(uint64_t hash, const char *text) {
+    return text ? vp_impl_hash_bytes(hash, text, strlen(text) + 1) : hash * 31 + 1;
+}
+
+static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
+    uint64_t hash = vp_impl_hash_text(UINT64_C(0xCBF29CE484222325), op->name);
+    int32_t i;
+    if (ops->group_by & VP_OPS_BY_STAGE) hash = vp_impl_hash_text(hash, op->stage);
+    if (ops->group_by & VP_OPS_BY_PART) hash = vp_impl_hash_text(hash, op->part);
+    if (ops->group_by & VP_OPS_BY_BLOCK) hash = vp_impl_hash_bytes(hash, &op->block, sizeof op->block);
+    if (ops->group_by & VP_OPS_BY_STEP) hash = vp_impl_hash_bytes(hash, &op->step, sizeof op->step);
+    if (ops->group_by & VP_OPS_BY_PLACE) hash = vp_impl_hash_bytes(vp_impl_hash_text(hash, op->file), &op->line, sizeof op->line);
+    if ((ops->group_by & VP_OPS_BY_SHAPE) && op->dimensions > 0) hash = vp_impl_hash_bytes(hash, op->shape, (size_t)op->dimensions * 4);
+    for (i = 0; i < op->stack_count && i < ops->group_by_stack_n; i++) {
+        hash = vp_impl_hash_text(vp_impl_hash_text(hash, op->stack[i].name), op->stack[i].file);
+        hash = vp_impl_hash_bytes(hash, &op->stack[i].line, sizeof op->stack[i].line);
+    }
+    return hash ^ hash >> 32; /* the high bits have seen all of it, the low ones are what a small table asks */
+}
+
+static int vp_impl_compare_int(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
+static int vp_impl_compare_text(const char *a, const char *b) {
+    if (a == b) return 0;
+    return !a ? -1 : !b ? 1 : strcmp(a, b);
+}
+
+static int vp_impl_compare_shape(const vp_op *a, const vp_op *b) {
+    int32_t i;
+    for (i = 0; i < a->dimensions && i < b->dimensions; i++)
+        if (a->shape[i] != b->shape[i]) return a->shape[i] < b->shape[i] ? -1 : 1;
+    return vp_impl_compare_int(a->dimensions, b->dimensions);
+}
+
+static int vp_impl_compare_place(const char *file_a, int32_t line_a, const char *file_b, int32_t line_b) {
+    int order = vp_impl_compare_text(file_a, file_b);
+    return order ? order : vp_impl_compare_int(line_a, line_b);
+}
+
+static int vp_impl_compare_stack(const vp_op *a, const vp_op *b, int32_t frames) {
+    int32_t i;
+    int order = 0;
+    for (i = 0; !order && i < frames && i < a->stack_count && i < b->stack_count; i++) {
+        order = vp_impl_compare_text(a->stack[i].name, b->stack[i].name);
+        if (!order) order = vp_impl_compare_place(a->stack[i].file, a->stack[i].line, b->stack[i].file, b->stack[i].line);
+    }
+    if (order) return order;
+    return vp_impl_compare_int(a->stack_count < frames ? a->stack_count : frames, b->stack_count < frames ? b->stack_count : frames);
+}
+
+/* the order of two ops by what the table tells rows apart by: 0 means the same row */
+static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *a, const vp_op *b) {
+    int order = vp_impl_compare_text(a->name, b->name);
+    if (!order && (ops->group_by & VP_OPS_BY_STAGE)) order = vp_impl_compare_text(a->stage, b->stage);
+    if (!order && (ops->group_by & VP_OPS_BY_PART)) order = vp_impl_compare_text(a->part, b->part);
+    if (!order && (ops->group_by & VP_OPS_BY_BLOCK)) order = vp_impl_compare_int(a->block, b->block);
+    if (!order && (ops->group_by & VP_OPS_BY_STEP)) order = vp_impl_compare_int(a->step, b->step);
+    if (!order && (ops->group_by & VP_OPS_BY_SHAPE)) order = vp_impl_compare_shape(a, b);
+    if (!order && (ops->group_by & VP_OPS_BY_PLACE)) order = vp_impl_compare_place(a->file, a->line, b->file, b->line);
+    if (!order) order = vp_impl_compare_stack(a, b, ops->group_by_stack_n);
+    return order;
+}
+
+/* 1 + row, or 0; *bucket: where its chain begins. Only where there is at least one row's room */
+static int64_t vp_impl_ops_find(const vp_ops *ops, const vp_op *op, int64_t *bucket) {
+    int64_t at;
+    *bucket = (int64_t)(vp_impl_op_hash(ops, op) % (uint64_t)ops->capacity);
+    at = ops->rows[*bucket].bucket;
+    while (at && vp_impl_op_compare_key(ops, &ops->rows[at - 1], op) != 0) at = ops->rows[at - 1].next;
+    return at;
+}
+
+static int vp_impl_op_sum(vp_op *row, const vp_op *op) {
+    if (op->host_min_ns < row->host_min_ns) row->host_min_ns = op->host_min_ns;
+    if (op->host_max_ns > row->host_max_ns) row->host_max_ns = op->host_max_ns;
+    if (op->device_min_ns < row->device_min_ns) row->device_min_ns = op->device_min_ns;
+    if (op->device_max_ns > row->device_max_ns) row->device_max_ns = op->device_max_ns;
+    if (op->memory_peak_bytes > row->memory_peak_bytes) row->memory_peak_bytes = op->memory_peak_bytes;
+    return vp_impl_int64_add(&row->calls, op->calls) && vp_impl_int64_add(&row->primitive_calls, op->primitive_calls) &&
+           vp_impl_int64_add(&row->host_total_ns, op->host_total_ns) && vp_impl_int64_add(&row->host_self_ns, op->host_self_ns) &&
+           vp_impl_int64_add(&row->host_cumulative_ns, op->host_cumulative_ns) && vp_impl_int64_add(&row->device_total_ns, op->device_total_ns) &&
+           vp_impl_int64_add(&row->device_self_ns, op->device_self_ns) && vp_impl_int64_add(&row->flops, op->flops) &&
+           vp_impl_int64_add(&row->bytes, op->bytes) && vp_impl_int64_add(&row->host_memory_bytes, op->host_memory_bytes) &&
+           vp_impl_int64_add(&row->host_self_memory_bytes, op->host_self_memory_bytes) &&
+           vp_impl_int64_add(&row->device_memory_bytes, op->device_memory_bytes) &&
+           vp_impl_int64_add(&row->device_self_memory_bytes, op->device_self_memory_bytes);
+}
+
+/* what a row of several calls can no longer say */
+static void vp_impl_op_blur(vp_op *row, const vp_op *op) {
+    if (vp_impl_compare_text(row->stage, op->stage)) row->stage = "*";
+    if (vp_impl_compare_text(row->part, op->part)) row->part = "*";
+    if (row->block != op->block) row->block = VP_OP_SEVERAL;
+    if (row->step != op->step) row->step = VP_OP_SEVERAL;
+    if (vp_impl_compare_shape(row, op)) row->dimensions = VP_OP_SEVERAL;
+    if (vp_impl_compare_place(row->file, row->line, op->file, op->line)) {
+        row->file = NULL;
+        row->line = 0;
+    }
+}
+
+VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
+    vp_op one = *op, *row;
+    vp_result result = vp_impl_op_check_key(op);
+    int64_t at = 0, bucket = 0, next;
+    if (result != VP_OK) return result;
+    one.name = vp_impl_op_name(op->name);
+    if (one.stack_count > ops->group_by_stack_n) one.stack_count = ops->group_by_stack_n;
+    if (one.calls == 1) {
+        one.host_cumulative_ns = one.primitive_calls ? one.host_total_ns : 0;
+        one.host_min_ns = one.host_max_ns = one.host_total_ns;
+        one.device_min_ns = one.device_max_ns = one.device_total_ns;
+    }
+    result = vp_impl_op_check_numbers(&one);
+    if (result != VP_OK) return result;
+    if (ops->capacity > 0) at = vp_impl_ops_find(ops, &one, &bucket);
+    if (!at && ops->count >= ops->capacity) {
+        if (!vp_impl_int64_add(&ops->dropped_calls, one.calls) || !vp_impl_int64_add(&ops->dropped_host_ns, one.host_self_ns) ||
+            !vp_impl_int64_add(&ops->dropped_device_ns, one.device_self_ns)) return VP_ERR_RANGE;
+        return VP_ERR_CAPACITY;
+    }
+    if (at) {
+        vp_op sum = ops->rows[at - 1];
+        if (!vp_impl_op_sum(&sum, &one)) return VP_ERR_RANGE;
+        vp_impl_op_blur(&sum, &one);
+        ops->rows[at - 1] = sum;
+        return VP_OK;
+    }
+    row = &ops->rows[ops->count];
+    next = row->bucket; /* of the chain that only happens to begin here */
+    *row = one;
+    row->bucket = next;
+    row->next = ops->rows[bucket].bucket;
+    ops->rows[bucket].bucket = ++ops->count;
+    ops->sort_key = NULL; /* a new row lies at the end */
+    return VP_OK;
+}
+
+/* what a range is, without its numbers */
+static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range) {
+    vp_op op = vp_op_default();
+    op.name = vp_impl_op_name(range->name);
+    op.file = range->file;
+    op.line = range->line;
+    op.dimensions = range->payload.dimensions;
+    memcpy(op.shape, range->payload.shape, sizeof op.shape);
+    while (op.stack_count < ops->group_by_stack_n) {
+        op.stack[op.stack_count].name = range->name;
+        op.stack[op.stack_count].file = range->file;
+        op.stack[op.stack_count++].line = range->line;
+        if (range->parent < 0) break;
+        range = &ranges->records[range->parent];
+    }
+    return op;
+}
+
+/* is a range of the same row around this one? */
+static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range, const vp_op *op) {
+    int64_t at;
+    for (at = range->parent; at >= 0; at = ranges->records[at].parent) {
+        const vp_range *above = &ranges->records[at];
+        vp_op outer;
+        if (strcmp(vp_impl_op_name(above->name), op->name)) continue;
+        outer = vp_impl_op_of_range(ops, ranges, above);
+        if (vp_impl_op_compare_key(ops, &outer, op) == 0) return 1;
+    }
+    return 0;
+}
+
+static vp_result vp_impl_ops_add_range(vp_ops *ops, const vp_ranges *ranges, const vp_range *range) {
+    vp_op op = vp_impl_op_of_range(ops, ranges, range);
+    op.host_total_ns = range->end_ns - range->begin_ns;
+    op.host_self_ns = op.host_total_ns - range->children_ns;
+    op.flops = range->payload.flops;
+    op.bytes = range->payload.bytes;
+    op.host_self_memory_bytes = op.host_memory_bytes = range->payload.memory_bytes;
+    if (!vp_impl_int64_add(&op.host_memory_bytes, range->children_memory_bytes)) return VP_ERR_RANGE;
+    if (vp_impl_range_nested(ops, ranges, range, &op)) op.primitive_calls = 0;
+    return vp_ops_add(ops, &op);
+}
+
+VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges) {
+    vp_result result = VP_OK, one;
+    int64_t i;
+    if (ranges->open >= 0 || ranges->dropped_open > 0) return VP_ERR_STATE;
+    for (i = 0; i < ranges->count; i++) {
+        one = vp_impl_ops_add_range(ops, ranges, &ranges->records[i]);
+        if (one != VP_OK && one != VP_ERR_CAPACITY) return one;
+        if (one != VP_OK) result = one;
+    }
+    if (!vp_impl_int64_add(&ops->dropped_calls, ranges->dropped) || !vp_impl_int64_add(&ops->dropped_host_ns, ranges->dropped_ns))
+        return VP_ERR_RANGE;
+    return result;
+}
+
+VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from) {
+    vp_result result = VP_OK, one;
+    int64_t i;
+    for (i = 0; i < from->count; i++) {
+        one = vp_ops_add(ops, &from->rows[i]);
+        if (one != VP_OK && one != VP_ERR_CAPACITY) return one;
+        if (one != VP_OK) result = one;
+    }
+    if (!vp_impl_int64_add(&ops->dropped_calls, from->dropped_calls) || !vp_impl_int64_add(&ops->dropped_host_ns, from->dropped_host_ns) ||
+        !vp_impl_int64_add(&ops->dropped_device_ns, from->dropped_device_ns)) return VP_ERR_RANGE;
+    return result;
+}
+
+VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total) {
+    vp_op sum = vp_op_default();
+    int64_t i;
+    sum.name = "Total";
+    sum.calls = sum.primitive_calls = 0;
+    if (ops->count > 0) {
+        sum.host_min_ns = ops->rows[0].host_min_ns;
+        sum.device_min_ns = ops->rows[0].device_min_ns;
+    }
+    for (i = 0; i < ops->count; i++)
+        if (!vp_impl_op_sum(&sum, &ops->rows[i])) return VP_ERR_RANGE;
+    *total = sum;
+    return VP_OK;
+}
+
+VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceilings ceilings) {
+    const double ns = (double)(clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns);
+    double memory_ns = 0.0, compute_ns = 0.0;
+    vp_op_rates rates;
+    rates.gb_per_s = ns > 0.0 && op->bytes > 0 ? (double)op->bytes / ns : (double)NAN;
+    rates.tflop_per_s = ns > 0.0 && op->flops > 0 ? (double)op->flops / ns / 1e3 : (double)NAN;
+    if (ceilings.bytes_per_s > 0.0) memory_ns = (double)op->bytes / ceilings.bytes_per_s * 1e9;
+    if (ceilings.flops_per_s > 0.0) compute_ns = (double)op->flops / ceilings.flops_per_s * 1e9;
+    rates.memory_bound = memory_ns > compute_ns;
+    rates.ceiling_percent = rates.memory_bound ? memory_ns : compute_ns;
+    rates.ceiling_percent = ns > 0.0 && rates.ceiling_percent > 0.0 ? 100.0 * rates.ceiling_percent / ns : (double)NAN;
+    return rates;
+}
+
+/* ---- "file:line(name)" in pieces, as pstats names a function: what has no file is "name", and "{name}" where the name is "<name>" */
+typedef struct vp_impl_pieces {
+    const char *text[6];
+    size_t bytes[6], count;
+    char digits[24];
+} vp_impl_pieces;
+
+static void vp_impl_pieces_add(vp_impl_pieces *pieces, const char *text, size_t bytes) {
+    pieces->text[pieces->count] = text;
+    pieces->bytes[pieces->count++] = bytes;
+}
+
+static size_t vp_impl_int_text(char *digits, int64_t value) {
+    char reversed[24];
+    uint64_t rest = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value;
+    size_t count = 0, i;
+    do reversed[count++] = (char)('0' + rest % 10); while (rest /= 10);
+    if (value < 0) reversed[count++] = '-';
+    for (i = 0; i < count; i++) digits[i] = reversed[count - 1 - i];
+    digits[count] = 0;
+    return count;
+}
+
+static void vp_impl_standard_name(const vp_op *op, vp_impl_pieces *pieces) {
+    const size_t bytes = strlen(op->name);
+    const int angled = bytes >= 2 && op->name[0] == '<' && op->name[bytes - 1] == '>';
+    pieces->count = 0;
+    if (op->file) {
+        vp_impl_pieces_add(pieces, op->file, strlen(op->file));
+        vp_impl_pieces_add(pieces, ":", 1);
+        vp_impl_pieces_add(pieces, pieces->digits, vp_impl_int_text(pieces->digits, op->line));
+    }
+    if (op->file || angled) vp_impl_pieces_add(pieces, op->file ? "(" : "{", 1);
+    if (op->file || !angled) vp_impl_pieces_add(pieces, op->name, bytes);
+    else vp_impl_pieces_add(pieces, op->name + 1, bytes - 2);
+    if (op->file || angled) vp_impl_pieces_add(pieces, op->file ? ")" : "}", 1);
+}
+
+static int vp_impl_compare_pieces(const vp_impl_pieces *a, const vp_impl_pieces *b) {
+    size_t i = 0, j = 0, p = 0, q = 0;
+    for (;;) {
+        while (i < a->count && p == a->bytes[i]) { i++; p = 0; }
+        while (j < b->count && q == b->bytes[j]) { j++; q = 0; }
+        if (i == a->count || j == b->count) return (i < a->count) - (j < b->count);
+        if (a->text[i][p] != b->text[j][q]) return (unsigned char)a->text[i][p] < (unsigned char)b->text[j][q] ? -1 : 1;
+        p++;
+        q++;
+    }
+}
+
+/* ---- order of the rows */
+typedef enum vp_impl_sort {
+    VP_IMPL_SORT_HOST_AVERAGE, VP_IMPL_SORT_HOST_TOTAL, VP_IMPL_SORT_HOST_SELF, VP_IMPL_SORT_DEVICE_AVERAGE, VP_IMPL_SORT_DEVICE_TOTAL,
+    VP_IMPL_SORT_DEVICE_SELF, VP_IMPL_SORT_HOST_MEMORY, VP_IMPL_SORT_HOST_SELF_MEMORY, VP_IMPL_SORT_DEVICE_MEMORY, VP_IMPL_SORT_DEVICE_SELF_MEMORY,
+    VP_IMPL_SORT_CALLS, VP_IMPL_SORT_PRIMITIVE, VP_IMPL_SORT_FLOPS, VP_IMPL_SORT_BYTES, VP_IMPL_SORT_CUMULATIVE, VP_IMPL_SORT_SELF,
+    VP_IMPL_SORT_NAME, VP_IMPL_SORT_FILE, VP_IMPL_SORT_LINE, VP_IMPL_SORT_NAME_FILE_LINE, VP_IMPL_SORT_STANDARD_NAME
+} vp_impl_sort;
+typedef struct vp_impl_sort_key { const char *name, *meaning; vp_impl_sort sort; } vp_impl_sort_key;
+static const vp_impl_sort_key vp_impl_sort_keys[] = {
+#define VP_IMPL_SORT_KEY(name, sort, meaning) { name, meaning, VP_IMPL_SORT_##sort },
+    VP_OPS_KEYS(VP_IMPL_SORT_KEY)
+#undef VP_IMPL_SORT_KEY
+};
+enum { VP_IMPL_SORT_KEYS = (int)(sizeof vp_impl_sort_keys / sizeof *vp_impl_sort_keys) };
+
+VP_API const char *vp_ops_key_name(int32_t index) {
+    return index >= 0 && index < VP_IMPL_SORT_KEYS ? vp_impl_sort_keys[index].name : NULL;
+}
+
+static const vp_impl_sort_key *vp_impl_sort_find(const char *name) {
+    int i;
+    for (i = 0; name && i < VP_IMPL_SORT_KEYS; i++)
+        if (strcmp(vp_impl_sort_keys[i].name, name) == 0) return &vp_impl_sort_keys[i];
+    return NULL;
+}
+
+static int64_t vp_impl_op_self(const vp_op *op, vp_ops_clock clock) { return clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns; }
+static int64_t vp_impl_op_cumulative(const vp_op *op, vp_ops_clock clock) {
+    return clock == VP_OPS_DEVICE ? op->device_total_ns : op->host_cumulative_ns;
+}
+
+static int64_t vp_impl_sort_number(const vp_op *op, vp_impl_sort sort, vp_ops_clock clock) {
+    switch (sort) {
+        case VP_IMPL_SORT_HOST_TOTAL: return op->host_total_ns;
+        case VP_IMPL_SORT_HOST_SELF: return op->host_self_ns;
+        case VP_IMPL_SORT_DEVICE_TOTAL: return op->device_total_ns;
+        case VP_IMPL_SORT_DEVICE_SELF: return op->device_self_ns;
+        case VP_IMPL_SORT_HOST_MEMORY: return op->host_memory_bytes;
+        case VP_IMPL_SORT_HOST_SELF_MEMORY: return op->host_self_memory_bytes;
+        case VP_IMPL_SORT_DEVICE_MEMORY: return op->device_memory_bytes;
+        case VP_IMPL_SORT_DEVICE_SELF_MEMORY: return op->device_self_memory_bytes;
+        case VP_IMPL_SORT_CALLS: return op->calls;
+        case VP_IMPL_SORT_PRIMITIVE: return op->primitive_calls;
+        case VP_IMPL_SORT_FLOPS: return op->flops;
+        case VP_IMPL_SORT_BYTES: return op->bytes;
+        case VP_IMPL_SORT_CUMULATIVE: return vp_impl_op_cumulative(op, clock);
+        case VP_IMPL_SORT_SELF: return vp_impl_op_self(op, clock);
+        default: return 0;
+    }
+}
+
+static int vp_impl_compare_average(int64_t total_a, int64_t calls_a, int64_t total_b, int64_t calls_b) {
+    const double a = (double)total_a / (double)calls_a, b = (double)total_b / (double)calls_b;
+    return a < b ? -1 : a > b;
+}
+
+/* pstats calls what lies in no file "~" */
+static const char *vp_impl_op_file(const vp_op *op) { return op->file ? op->file : "~"; }
+
+/* below 0: row a stands before row b */
+static int vp_impl_op_order(const vp_ops *ops, vp_impl_sort sort, const vp_op *a, const vp_op *b) {
+    vp_impl_pieces name_a, name_b;
+    int order = 0;
+    switch (sort) {
+        case VP_IMPL_SORT_HOST_AVERAGE: order = vp_impl_compare_average(b->host_total_ns, b->calls, a->host_total_ns, a->calls); break;
+        case VP_IMPL_SORT_DEVICE_AVERAGE: order = vp_impl_compare_average(b->device_total_ns, b->calls, a->device_total_ns, a->calls); break;
+        case VP_IMPL_SORT_FILE: order = vp_impl_compare_text(vp_impl_op_file(a), vp_impl_op_file(b)); break;
+        case VP_IMPL_SORT_LINE: order = vp_impl_compare_int(a->line, b->line); break;
+        case VP_IMPL_SORT_NAME: break;
+        case VP_IMPL_SORT_NAME_FILE_LINE:
+            order = vp_impl_compare_text(a->name, b->name);
+            if (!order) order = vp_impl_compare_place(vp_impl_op_file(a), a->line, vp_impl_op_file(b), b->line);
+            break;
+        case VP_IMPL_SORT_STANDARD_NAME:
+            vp_impl_standard_name(a, &name_a);
+            vp_impl_standard_name(b, &name_b);
+            order = vp_impl_compare_pieces(&name_a, &name_b);
+            break;
+        default: order = vp_impl_compare_int(vp_impl_sort_number(b, sort, ops->clock), vp_impl_sort_number(a, sort, ops->clock));
+    }
+    return order ? order : vp_impl_op_compare_key(ops, a, b);
+}
+
+static void vp_impl_ops_swap(vp_op *a, vp_op *b) {
+    const vp_op copy = *a;
+    *a = *b;
+    *b = copy;
+}
+
+static void vp_impl_ops_sift(const vp_ops *ops, vp_impl_sort sort, int64_t at, int64_t count) {
+    int64_t child;
+    for (; (child = at * 2 + 1) < count; at = child) {
+        if (child + 1 < count && vp_impl_op_order(ops, sort, &ops->rows[child], &ops->rows[child + 1]) < 0) child++;
+        if (vp_impl_op_order(ops, sort, &ops->rows[at], &ops->rows[child]) >= 0) return;
+        vp_impl_ops_swap(&ops->rows[at], &ops->rows[child]);
+    }
+}
+
+VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key) {
+    const vp_impl_sort_key *found = vp_impl_sort_find(key);
+    int64_t i, bucket;
+    if (!found) return VP_ERR_NOT_FOUND;
+    /* heap sort: n log n whatever the rows are, and no two rows are equal, so that it need not be stable */
+    for (i = ops->count / 2 - 1; i >= 0; i--) vp_impl_ops_sift(ops, found->sort, i, ops->count);
+    for (i = ops->count - 1; i > 0; i--) {
+        vp_impl_ops_swap(&ops->rows[0], &ops->rows[i]);
+        vp_impl_ops_sift(ops, found->sort, 0, i);
+    }
+    for (i = 0; i < ops->capacity; i++) ops->rows[i].bucket = 0;
+    for (i = 0; i < ops->count; i++) { /* the rows moved: chain them again */
+        bucket = (int64_t)(vp_impl_op_hash(ops, &ops->rows[i]) % (uint64_t)ops->capacity);
+        ops->rows[i].next = ops->rows[bucket].bucket;
+        ops->rows[bucket].bucket = i + 1;
+    }
+    ops->sort_key = found->name;
+    return VP_OK;
+}
+
+/* ---- printing */
+VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes) {
+    vp_text_buffer *buffer = (vp_text_buffer *)user;
+    size_t room = buffer->capacity > buffer->length_bytes ? buffer->capacity - buffer->length_bytes - 1 : 0;
+    if (bytes > SIZE_MAX - buffer->length_bytes) return VP_ERR_RANGE;
+    if (bytes < room) room = bytes;
+    if (room > 0) memcpy(buffer->text + buffer->length_bytes, text, room);
+    if (buffer->length_bytes < buffer->capacity) buffer->text[buffer->length_bytes + room] = 0;
+    buffer->length_bytes += bytes;
+    return VP_OK;
+}
+
+/* the sink's first failure sticks */
+typedef struct vp_impl_text {
+    vp_text_sink sink;
+    void *user;
+    vp_result result;
+} vp_impl_text;
+
+static void vp_impl_put_bytes(vp_impl_text *out, const char *text, size_t bytes) {
+    if (out->result == VP_OK && bytes > 0) out->result = out->sink(out->user, text, bytes);
+}
+
+static void vp_impl_put(vp_impl_text *out, const char *text) { vp_impl_put_bytes(out, text, strlen(text)); }
+
+static void vp_impl_put_repeated(vp_impl_text *out, char c, int64_t count) {
+    char piece[64];
+    memset(piece, c, sizeof piece);
+    for (; count > (int64_t)sizeof piece; count -= (int64_t)sizeof piece) vp_impl_put_bytes(out, piece, sizeof piece);
+    if (count > 0) vp_impl_put_bytes(out, piece, (size_t)count);
+}
+
+static void vp_impl_put_int(vp_impl_text *out, int64_t value) {
+    char digits[24];
+    vp_impl_put_bytes(out, digits, vp_impl_int_text(digits, value));
+}
+
+/* characters of a text that is UTF-8 */
+static size_t vp_impl_characters(const char *text, size_t bytes) {
+    size_t i, count = 0;
+    for (i = 0; i < bytes; i++) count += ((unsigned char)text[i] & 0xC0) != 0x80;
+    return count;
+}
+
+/* the byte at which character number `character` begins */
+static size_t vp_impl_character_at(const char *text, size_t bytes, size_t character) {
+    size_t i;
+    for (i = 0; i < bytes; i++)
+        if (((unsigned char)text[i] & 0xC0) != 0x80 && character-- == 0) return i;
+    return bytes;
+}
+
+/* A name comes from anywhere: control characters would break the table, or the terminal. */
+static void vp_impl_put_clean(vp_impl_text *out, const char *text, size_t bytes) {
+    size_t i, run = 0;
+    for (i = 0; i < bytes; i++) {
+        if ((unsigned char)text[i] >= 32 && text[i] != 127) continue;
+        vp_impl_put_bytes(out, text + run, i - run);
+        vp_impl_put(out, "?");
+        run = i + 1;
+    }
+    vp_impl_put_bytes(out, text + run, bytes - run);
+}
+
+static void vp_impl_put_cell(vp_impl_text *out, const char *text, size_t bytes, int32_t width, int left) {
+    const int64_t blanks = (int64_t)width - (int64_t)vp_impl_characters(text, bytes);
+    if (!left) vp_impl_put_repeated(out, ' ', blanks);
+    vp_impl_put_clean(out, text, bytes);
+    if (left) vp_impl_put_repeated(out, ' ', blanks);
+}
+
+/* A finite number with a fixed count of decimals (0..9), as C's and Python's %.3f: the double's exact value, rounded half to even.
+ * value * 10^decimals is high * 2^32 + low of at most 83 bits; from 9e18 on it comes as vp_number_format writes it.
+ * returns: bytes, without the NUL */
+static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
+    const double magnitude = fabs(value);
+    uint64_t mantissa, high, low, whole, power = 1;
+    int32_t exponent, shift, i;
+    size_t bytes, start;
+    for (i = 0; i < decimals; i++) power *= 10;
+    if (!(magnitude < 9e18 / (double)power)) return vp_number_format(value, out);
+    mantissa = (uint64_t)ldexp(frexp(magnitude, &exponent), 53);
+    shift = 53 - exponent; /* magnitude = mantissa / 2^shift */
+    low = (mantissa & UINT32_MAX) * power;
+    high = (mantissa >> 32) * power + (low >> 32);
+    low &= UINT32_MAX;
+    if (shift <= 0) {
+        whole = (mantissa << -shift) * power;
+    } else if (shift > 84) {
+        whole = 0;
+    } else {
+        const uint64_t half_high = shift > 32 ? UINT64_C(1) << (shift - 33) : 0, half_low = shift > 32 ? 0 : UINT64_C(1) << (shift - 1);
+        const uint64_t rest_high = shift > 32 ? high & ((half_high << 1) - 1) : 0, rest_low = shift >= 32 ? low : low & ((half_low << 1) - 1);
+        whole = shift >= 32 ? high >> (shift - 32) : high << (32 - shift) | low >> shift;
+        if (rest_high != half_high ? rest_high > half_high : rest_low != half_low ? rest_low > half_low : (whole & 1) != 0) whole++;
+    }
+    out[0] = '-';
+    start = value < 0.0 || (value == 0.0 && 1.0 / value < 0.0) ? 1 : 0;
+    bytes = start + vp_impl_int_text(out + start, (int64_t)(whole / power));
+    if (decimals > 0) out[bytes++] = '.';
+    for (i = decimals; i > 0; i--, whole /= 10) out[bytes + (size_t)i - 1] = (char)('0' + whole % 10);
+    bytes += (size_t)decimals;
+    out[bytes] = 0;
+    return bytes;
+}
+
+/* ---- torch's table */
+VP_API vp_ops_print_options vp_ops_print_options_default(void) {
+    vp_ops_print_options options;
+    memset(&options, 0, sizeof options);
+    options.row_limit = 100;
+    options.max_name_column_width = 55;
+    options.max_shapes_column_width = 80;
+    options.max_src_column_width = 75;
+    options.decimals = 3;
+    return options;
+}
+
+typedef enum vp_impl_cell {
+    VP_IMPL_CELL_NAME, VP_IMPL_CELL_HOST_SELF_PERCENT, VP_IMPL_CELL_HOST_SELF, VP_IMPL_CELL_HOST_TOTAL_PERCENT, VP_IMPL_CELL_HOST_TOTAL,
+    VP_IMPL_CELL_HOST_AVERAGE, VP_IMPL_CELL_DEVICE_SELF, VP_IMPL_CELL_DEVICE_SELF_PERCENT, VP_IMPL_CELL_DEVICE_TOTAL, VP_IMPL_CELL_DEVICE_AVERAGE,
+    VP_IMPL_CELL_HOST_MEMORY, VP_IMPL_CELL_HOST_SELF_MEMORY, VP_IMPL_CELL_DEVICE_MEMORY, VP_IMPL_CELL_DEVICE_SELF_MEMORY, VP_IMPL_CELL_CALLS,
+    VP_IMPL_CELL_STAGE, VP_IMPL_CELL_PART, VP_IMPL_CELL_BLOCK, VP_IMPL_CELL_STEP, VP_IMPL_CELL_SHAPES, VP_IMPL_CELL_SOURCE, VP_IMPL_CELL_FLOPS,
+    VP_IMPL_CELL_GB_PER_S, VP_IMPL_CELL_TFLOP_PER_S, VP_IMPL_CELL_CEILING, VP_IMPL_CELLS
+} vp_impl_cell;
+typedef struct vp_impl_column { vp_impl_cell cell; const char *before, *after; int names_device; int32_t width; } vp_impl_column;
+typedef struct vp_impl_table {
+    const vp_ops *ops;
+    const vp_ops_print_options *options;
+    vp_impl_column columns[VP_IMPL_CELLS];
+    int32_t count;
+    int64_t host_self_ns, device_self_ns; /* of all rows */
+    double flops_scale;
+    vp_impl_text out;
+} vp_impl_table;
+
+static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const char *before, const char *after, int names_device, int32_t width) {
+    vp_impl_column *column = &table->columns[table->count++];
+    column->cell = cell;
+    column->before = before;
+    column->after = after;
+    column->names_device = names_device;
+    column->width = width;
+}
+
+static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
+    const int32_t width = longest > (size_t)INT32_MAX - 8 ? INT32_MAX - 4 : (int32_t)longest + 4;
+    return limit >= 0 && width > limit ? limit : width;
+}
+
+static size_t vp_impl_op_shape_text(const vp_op *op, char out[64]) {
+    size_t bytes = 0;
+    int32_t i;
+    if (op->dimensions > 0) out[bytes++] = '[';
+    for (i = 0; i < op->dimensions; i++) {
+        if (i > 0) { out[bytes++] = ','; out[bytes++] = ' '; }
+        bytes += vp_impl_int_text(out + bytes, op->shape[i]);
+    }
+    if (op->dimensions > 0) out[bytes++] = ']';
+    out[bytes] = 0;
+    return bytes;
+}
+
+/* "file(line): name" */
+static void vp_impl_frame_pieces(const vp_op_frame *frame, vp_impl_pieces *pieces) {
+    pieces->count = 0;
+    if (frame->file) {
+        vp_impl_pieces_add(pieces, frame->file, strlen(frame->file));
+        vp_impl_pieces_add(pieces, "(", 1);
+        vp_impl_pieces_add(pieces, pieces->digits, vp_impl_int_text(pieces->digits, frame->line));
+        vp_impl_pieces_add(pieces, "): ", 3);
+    }
+    vp_impl_pieces_add(pieces, frame->name, strlen(frame->name));
+}
+
+static size_t vp_impl_pieces_characters(const vp_impl_pieces *pieces) {
+    size_t i, count = 0;
+    for (i = 0; i < pieces->count; i++) count += vp_impl_characters(pieces->text[i], pieces->bytes[i]);
+    return count;
+}
+
+typedef struct vp_impl_widest { size_t name, stage, part, shape, frame; } vp_impl_widest;
+static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
+    vp_impl_widest widest = { 0, 0, 0, 0, 0 };
+    vp_impl_pieces pieces;
+    char text[64];
+    int64_t i;
+    int32_t k;
+#define VP_IMPL_WIDEN(member, length) do { const size_t now = (length); if (now > widest.member) widest.member = now; } while (0)
+    for (i = 0; i < ops->count; i++) {
+        const vp_op *op = &ops->rows[i];
+        VP_IMPL_WIDEN(name, vp_impl_characters(op->name, strlen(op->name)));
+        if (op->stage) VP_IMPL_WIDEN(stage, vp_impl_characters(op->stage, strlen(op->stage)));
+        if (op->part) VP_IMPL_WIDEN(part, vp_impl_characters(op->part, strlen(op->part)));
+        VP_IMPL_WIDEN(shape, vp_impl_op_shape_text(op, text));
+        for (k = 0; k < op->stack_count; k++) {
+            vp_impl_frame_pieces(&op->stack[k], &pieces);
+            VP_IMPL_WIDEN(frame, vp_impl_pieces_characters(&pieces));
+        }
+    }
+#undef VP_IMPL_WIDEN
+    return widest;
+}
+
+/* the columns behind "# of Calls" */
+static void vp_impl_table_choose_last(vp_impl_table *table, const vp_impl_widest *widest, int64_t least_flops) {
+    static const char *const units[] = { "FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs" };
+    const vp_ops *ops = table->ops;
+    const vp_ops_print_options *options = table->options;
+    const int32_t stage = vp_impl_limit_width(widest->stage, options->max_name_column_width);
+    const int32_t part = vp_impl_limit_width(widest->part, options->max_name_column_width);
+    if (ops->group_by & VP_OPS_BY_STAGE) vp_impl_table_column(table, VP_IMPL_CELL_STAGE, "Stage", "", 0, stage > 12 ? stage : 12);
+    if (ops->group_by & VP_OPS_BY_PART) vp_impl_table_column(table, VP_IMPL_CELL_PART, "Part", "", 0, part > 12 ? part : 12);
+    if (ops->group_by & VP_OPS_BY_BLOCK) vp_impl_table_column(table, VP_IMPL_CELL_BLOCK, "Block", "", 0, 12);
+    if (ops->group_by & VP_OPS_BY_STEP) vp_impl_table_column(table, VP_IMPL_CELL_STEP, "Step", "", 0, 12);
+    if ((ops->group_by & VP_OPS_BY_SHAPE) && widest->shape > 0)
+        vp_impl_table_column(table, VP_IMPL_CELL_SHAPES, "Input Shapes", "", 0, vp_impl_limit_width(widest->shape, options->max_shapes_column_width));
+    if (widest->frame > 0)
+        vp_impl_table_column(table, VP_IMPL_CELL_SOURCE, "Source Location", "", 0,
+                             vp_impl_limit_width(widest->frame, options->max_src_column_width));
+    if (options->with_flops && least_flops > 0) { /* the unit of the smallest row, as torch chooses it */
+        double thousands = log10((double)least_flops) / 3.0;
+        thousands = thousands > 5.0 ? 5.0 : thousands;
+        table->flops_scale = pow(10.0, floor(thousands) * -3.0);
+        vp_impl_table_column(table, VP_IMPL_CELL_FLOPS, "Total ", units[(int)thousands], 0, 12);
+    }
+    if (options->with_rates) {
+        vp_impl_table_column(table, VP_IMPL_CELL_GB_PER_S, "GB/s", "", 0, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_TFLOP_PER_S, "TFLOP/s", "", 0, 12);
+        if (ops->ceilings.bytes_per_s > 0.0 || ops->ceilings.flops_per_s > 0.0)
+            vp_impl_table_column(table, VP_IMPL_CELL_CEILING, "% of ceiling", "", 0, 12);
+    }
+}
+
+static void vp_impl_table_choose(vp_impl_table *table) {
+    const vp_ops *ops = table->ops;
+    const vp_impl_widest widest = vp_impl_ops_widest(ops);
+    int has_device_time = 0, has_device_memory = 0;
+    int64_t least_flops = 0, i;
+    for (i = 0; i < ops->count; i++) {
+        const vp_op *op = &ops->rows[i];
+        has_device_time |= ops->device_name && op->device_self_ns > 0;
+        has_device_memory |= ops->device_name && op->device_self_memory_bytes > 0;
+        if (op->flops > 0 && (least_flops == 0 || op->flops < least_flops)) least_flops = op->flops;
+    }
+    vp_impl_table_column(table, VP_IMPL_CELL_NAME, "Name", "", 0, vp_impl_limit_width(widest.name, table->options->max_name_column_width));
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_SELF_PERCENT, "Self CPU %", "", 0, 12);
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_SELF, "Self CPU", "", 0, 12);
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_TOTAL_PERCENT, "CPU total %", "", 0, 12);
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_TOTAL, "CPU total", "", 0, 12);
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_AVERAGE, "CPU time avg", "", 0, 12);
+    if (has_device_time) {
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_SELF, "Self ", "", 1, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_SELF_PERCENT, "Self ", " %", 1, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_TOTAL, "", " total", 1, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_AVERAGE, "", " time avg", 1, 12);
+    }
+    if (table->options->with_memory) {
+        vp_impl_table_column(table, VP_IMPL_CELL_HOST_MEMORY, "CPU Mem", "", 0, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_HOST_SELF_MEMORY, "Self CPU Mem", "", 0, 12);
+    }
+    if (table->options->with_memory && has_device_memory) {
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_MEMORY, "", " Mem", 1, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_SELF_MEMORY, "Self ", " Mem", 1, 12);
+    }
+    vp_impl_table_column(table, VP_IMPL_CELL_CALLS, "# of Calls", "", 0, 12);
+    vp_impl_table_choose_last(table, &widest, least_flops);
+}
+
+/* 999.000us, 1.000ms, 1.000s */
+static size_t vp_impl_time_text(double us, const char *unit, char out[64]) {
+    size_t bytes;
+    if (!unit) unit = us >= 1e6 ? "s" : us >= 1e3 ? "ms" : "us";
+    bytes = vp_impl_fixed(unit[0] == 's' ? us / 1e6 : unit[0] == 'm' ? us / 1e3 : us, 3, out);
+    memcpy(out + bytes, unit, strlen(unit) + 1);
+    return bytes + strlen(unit);
+}
+
+static size_t vp_impl_percent_text(int64_t part_ns, int64_t whole_ns, char out[64]) {
+    size_t bytes;
+    if (whole_ns == 0) {
+        memcpy(out, "NaN", 4);
+        return 3;
+    }
+    bytes = vp_impl_fixed((double)part_ns / 1e3 * 100.0 / ((double)whole_ns / 1e3), 2, out);
+    memcpy(out + bytes, "%", 2);
+    return bytes + 1;
+}
+
+static size_t vp_impl_memory_text(int64_t memory_bytes, char out[64]) {
+    static const char *const units[] = { " B", " KB", " MB", " GB" };
+    const double value = (double)memory_bytes, magnitude = fabs(value);
+    const int unit = magnitude >= 1073741824.0 ? 3 : magnitude >= 1048576.0 ? 2 : magnitude >= 1024.0 ? 1 : 0;
+    const double divisor[] = { 1.0, 1024.0, 1048576.0, 1073741824.0 };
+    size_t bytes = unit ? vp_impl_fixed(value / divisor[unit], 2, out) : vp_impl_int_text(out, memory_bytes);
+    memcpy(out + bytes, units[unit], strlen(units[unit]) + 1);
+    return bytes + strlen(units[unit]);
+}
+
+/* block or step: "" for none, "*" for several */
+static size_t vp_impl_index_text(int32_t index, char out[64]) {
+    if (index >= 0) return vp_impl_int_text(out, index);
+    out[0] = '*';
+    out[index == VP_OP_SEVERAL] = 0;
+    return index == VP_OP_SEVERAL;
+}
+
+static size_t vp_impl_rate_text(double rate, char out[64]) {
+    if (rate == rate) return vp_impl_fixed(rate, 3, out);
+    memcpy(out, "--", 3);
+    return 2;
+}
+
+/* the cells that are numbers */
+static size_t vp_impl_table_number(const vp_impl_table *table, const vp_op *op, vp_impl_cell cell, char out[64]) {
+    const char *unit = table->options->time_unit;
+    switch (cell) {
+        case VP_IMPL_CELL_HOST_SELF_PERCENT: return vp_impl_percent_text(op->host_self_ns, table->host_self_ns, out);
+        case VP_IMPL_CELL_HOST_SELF: return vp_impl_time_text((double)op->host_self_ns / 1e3, unit, out);
+        case VP_IMPL_CELL_HOST_TOTAL_PERCENT: return vp_impl_percent_text(op->host_total_ns, table->host_self_ns, out);
+        case VP_IMPL_CELL_HOST_TOTAL: return vp_impl_time_text((double)op->host_total_ns / 1e3, unit, out);
+        case VP_IMPL_CELL_HOST_AVERAGE: return vp_impl_time_text((double)op->host_total_ns / 1e3 / (double)op->calls, unit, out);
+        case VP_IMPL_CELL_DEVICE_SELF: return vp_impl_time_text((double)op->device_self_ns / 1e3, unit, out);
+        case VP_IMPL_CELL_DEVICE_SELF_PERCENT: return vp_impl_percent_text(op->device_self_ns, table->device_self_ns, out);
+        case VP_IMPL_CELL_DEVICE_TOTAL: return vp_impl_time_text((double)op->device_total_ns / 1e3, unit, out);
+        case VP_IMPL_CELL_DEVICE_AVERAGE: return vp_impl_time_text((double)op->device_total_ns / 1e3 / (double)op->calls, unit, out);
+        case VP_IMPL_CELL_HOST_MEMORY: return vp_impl_memory_text(op->host_memory_bytes, out);
+        case VP_IMPL_CELL_HOST_SELF_MEMORY: return vp_impl_memory_text(op->host_self_memory_bytes, out);
+        case VP_IMPL_CELL_DEVICE_MEMORY: return vp_impl_memory_text(op->device_memory_bytes, out);
+        case VP_IMPL_CELL_DEVICE_SELF_MEMORY: return vp_impl_memory_text(op->device_self_memory_bytes, out);
+        case VP_IMPL_CELL_CALLS: return vp_impl_int_text(out, op->calls);
+        case VP_IMPL_CELL_BLOCK: return vp_impl_index_text(op->block, out);
+        case VP_IMPL_CELL_STEP: return vp_impl_index_text(op->step, out);
+        case VP_IMPL_CELL_FLOPS: return vp_impl_rate_text(op->flops > 0 ? (double)op->flops * table->flops_scale : (double)NAN, out);
+        case VP_IMPL_CELL_GB_PER_S: return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).gb_per_s, out);
+        case VP_IMPL_CELL_TFLOP_PER_S: return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).tflop_per_s, out);
+        case VP_IMPL_CELL_CEILING: return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).ceiling_percent, out);
+        default: out[0] = 0; return 0;
+    }
+}
+
+/* The last `width` characters of a frame, "..." for the first three of them where that cuts it. */
+static void vp_impl_put_frame(vp_impl_text *out, const vp_op_frame *frame, int32_t width) {
+    vp_impl_pieces pieces;
+    size_t skip = 0, i, characters;
+    vp_impl_frame_pieces(frame, &pieces);
+    characters = vp_impl_pieces_characters(&pieces);
+    if (characters > (size_t)width) {
+        skip = characters - (size_t)width;
+        if (width > 3) {
+            skip += 3;
+            vp_impl_put(out, "...");
+        }
+    }
+    for (i = 0; i < pieces.count; i++) {
+        const size_t here = vp_impl_characters(pieces.text[i], pieces.bytes[i]), from = skip < here ? skip : here;
+        const size_t at = vp_impl_character_at(pieces.text[i], pieces.bytes[i], from);
+        vp_impl_put_clean(out, pieces.text[i] + at, pieces.bytes[i] - at);
+        skip -= from;
+    }
+    vp_impl_put_repeated(out, ' ', (int64_t)width - (int64_t)characters);
+}
+
+/* Names from 3 characters below the limit on end in "...", as in torch. */
+static void vp_impl_put_name(vp_impl_text *out, const char *name, int32_t width, int32_t limit) {
+    const size_t bytes = strlen(name), characters = vp_impl_characters(name, bytes);
+    if (limit < 0 || characters < (size_t)limit - 3) {
+        vp_impl_put_cell(out, name, bytes, width, 0);
+        return;
+    }
+    vp_impl_put_repeated(out, ' ', (int64_t)width - limit);
+    vp_impl_put_clean(out, name, vp_impl_character_at(name, bytes, (size_t)limit - 3));
+    vp_impl_put(out, "...");
+}
+
+static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_impl_column *column) {
+    const int32_t limit = table->options->max_name_column_width;
+    char text[64];
+    size_t bytes;
+    switch (column->cell) {
+        case VP_IMPL_CELL_NAME: vp_impl_put_name(&table->out, op->name, column->width, limit); break;
+        case VP_IMPL_CELL_STAGE: vp_impl_put_name(&table->out, op->stage ? op->stage : "", column->width, limit); break;
+        case VP_IMPL_CELL_PART: vp_impl_put_name(&table->out, op->part ? op->part : "", column->width, limit); break;
+        case VP_IMPL_CELL_SHAPES:
+            bytes = vp_impl_op_shape_text(op, text);
+            vp_impl_put_cell(&table->out, text, bytes > (size_t)column->width ? (size_t)column->width : bytes, column->width, 0);
+            break;
+        case VP_IMPL_CELL_SOURCE:
+            if (op->stack_count > 0) vp_impl_put_frame(&table->out, &op->stack[0], column->width);
+            else vp_impl_put_repeated(&table->out, ' ', column->width);
+            break;
+        default:
+            bytes = vp_impl_table_number(table, op, column->cell, text);
+            vp_impl_put_cell(&table->out, text, bytes, column->width, 0);
+    }
+    vp_impl_put(&table->out, "  ");
+}
+
+/* the frames below the first, each on a line with nothing else, and an empty line */
+static void vp_impl_table_stack(vp_impl_table *table, const vp_op *op) {
+    int32_t frame, i;
+    for (frame = 1; frame <= op->stack_count || frame == 1; frame++) {
+        for (i = 0; i < table->count; i++) {
+            if (table->columns[i].cell == VP_IMPL_CELL_SOURCE && frame < op->stack_count)
+                vp_impl_put_frame(&table->out, &op->stack[frame], table->columns[i].width);
+            else
+                vp_impl_put_repeated(&table->out, ' ', table->columns[i].width);
+            vp_impl_put(&table->out, "  ");
+        }
+        vp_impl_put(&table->out, "\n");
+    }
+}
+
+static void vp_impl_table_rule(vp_impl_table *table) {
+    int32_t i;
+    for (i = 0; i < table->count; i++) {
+        vp_impl_put_repeated(&table->out, '-', table->columns[i].width);
+        vp_impl_put(&table->out, "  ");
+    }
+    vp_impl_put(&table->out, "\n");
+}
+
+static void vp_impl_table_titles(vp_impl_table *table) {
+    int32_t i;
+    for (i = 0; i < table->count; i++) {
+        const vp_impl_column *column = &table->columns[i];
+        const char *device = column->names_device ? table->ops->device_name : "";
+        const size_t bytes = strlen(device);
+        const int left = column->cell == VP_IMPL_CELL_SOURCE;
+        const int64_t blanks = (int64_t)column->width - (int64_t)(strlen(column->before) + vp_impl_characters(device, bytes) + strlen(column->after));
+        if (!left) vp_impl_put_repeated(&table->out, ' ', blanks);
+        vp_impl_put(&table->out, column->before);
+        vp_impl_put_clean(&table->out, device, bytes);
+        vp_impl_put(&table->out, column->after);
+        if (left) vp_impl_put_repeated(&table->out, ' ', blanks);
+        vp_impl_put(&table->out, "  ");
+    }
+    vp_impl_put(&table->out, "\n");
+}
+
+static void vp_impl_table_foot(vp_impl_table *table) {
+    char text[64];
+    int32_t i;
+    vp_impl_put(&table->out, "Self CPU time total: ");
+    vp_impl_put_bytes(&table->out, text, vp_impl_time_text((double)table->host_self_ns / 1e3, table->options->time_unit, text));
+    vp_impl_put(&table->out, "\n");
+    for (i = 0; i < table->count && table->columns[i].cell != VP_IMPL_CELL_DEVICE_SELF; i++) continue;
+    if (i < table->count) {
+        vp_impl_put(&table->out, "Self ");
+        vp_impl_put_clean(&table->out, table->ops->device_name, strlen(table->ops->device_name));
+        vp_impl_put(&table->out, " time total: ");
+        vp_impl_put_bytes(&table->out, text, vp_impl_time_text((double)table->device_self_ns / 1e3, table->options->time_unit, text));
+        vp_impl_put(&table->out, "\n");
+    }
+    if (table->ops->dropped_calls > 0) {
+        vp_impl_put(&table->out, "Calls that are in no row, a buffer was full: ");
+        vp_impl_put_int(&table->out, table->ops->dropped_calls);
+        vp_impl_put(&table->out, "\n");
+    }
+}
+
+static int vp_impl_print_options_good(const vp_ops_print_options *options) {
+    const char *unit = options->time_unit;
+    const int32_t widths[] = { options->max_name_column_width, options->max_shapes_column_width, options->max_src_column_width };
+    int i;
+    for (i = 0; i < 3; i++)
+        if (widths[i] != -1 && widths[i] < 4) return 0;
+    if (unit && strcmp(unit, "us") && strcmp(unit, "ms") && strcmp(unit, "s")) return 0;
+    return options->row_limit >= -1 && options->decimals >= 3 && options->decimals <= 9;
+}
+
+VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user) {
+    vp_impl_table table;
+    vp_op total;
+    int64_t i, length = -2;
+    int32_t k;
+    int stacks = 0;
+    if (!vp_impl_print_options_good(options) || !sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
+    if (ops->count == 0) return VP_OK;
+    memset(&table, 0, sizeof table);
+    table.ops = ops;
+    table.options = options;
+    table.out.sink = sink;
+    table.out.user = user;
+    table.host_self_ns = total.host_self_ns;
+    table.device_self_ns = total.device_self_ns;
+    vp_impl_table_choose(&table);
+    for (k = 0; k < table.count; k++) {
+        length += table.columns[k].width + 2;
+        stacks |= table.columns[k].cell == VP_IMPL_CELL_SOURCE;
+    }
+    if (options->header) {
+        vp_impl_put_repeated(&table.out, '=', length);
+        vp_impl_put(&table.out, "\n");
+        vp_impl_put(&table.out, options->header);
+        vp_impl_put(&table.out, "\n");
+    }
+    vp_impl_table_rule(&table);
+    vp_impl_table_titles(&table);
+    vp_impl_table_rule(&table);
+    for (i = 0; i < ops->count && i != options->row_limit; i++) {
+        for (k = 0; k < table.count; k++) vp_impl_table_cell(&table, &ops->rows[i], &table.columns[k]);
+        vp_impl_put(&table.out, "\n");
+        if (stacks) vp_impl_table_stack(&table, &ops->rows[i]);
+    }
+    vp_impl_table_rule(&table);
+    vp_impl_table_foot(&table);
+    return table.out.result;
+}
+
+/* ---- cProfile's table */
+
+/* What tells rows apart beside name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
+static void vp_impl_put_group(vp_impl_text *out, int *any, const char *word, const char *text) {
+    if (!text || !text[0]) return;
+    vp_impl_put(out, (*any)++ ? ", " : " [");
+    vp_impl_put(out, word);
+    vp_impl_put_clean(out, text, strlen(text));
+}
+
+static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op *op) {
+    char text[64];
+    int any = 0;
+    int32_t i;
+    if (ops->group_by & VP_OPS_BY_STAGE) vp_impl_put_group(out, &any, "", op->stage);
+    if (ops->group_by & VP_OPS_BY_PART) vp_impl_put_group(out, &any, "", op->part);
+    vp_impl_index_text(op->block, text);
+    if (ops->group_by & VP_OPS_BY_BLOCK) vp_impl_put_group(out, &any, "block ", text);
+    vp_impl_index_text(op->step, text);
+    if (ops->group_by & VP_OPS_BY_STEP) vp_impl_put_group(out, &any, "step ", text);
+    vp_impl_op_shape_text(op, text);
+    if (ops->group_by & VP_OPS_BY_SHAPE) vp_impl_put_group(out, &any, "", text);
+    for (i = 1; i < op->stack_count; i++) vp_impl_put_group(out, &any, "in ", op->stack[i].name);
+    if (any) vp_impl_put(out, "]");
+}
+
+/* seconds, right-aligned as %8.3f */
+static void vp_impl_put_seconds(vp_impl_text *out, double seconds, int32_t decimals, const char *behind) {
+    char text[64];
+    const size_t bytes = vp_impl_fixed(seconds, decimals, text);
+    vp_impl_put_cell(out, text, bytes, 5 + decimals, 0);
+    vp_impl_put(out, behind);
+}
+
+static void vp_impl_put_profile_row(vp_impl_text *out, const vp_ops *ops, const vp_op *op, int32_t decimals) {
+    const double self = (double)vp_impl_op_self(op, ops->clock) / 1e9, cumulative = (double)vp_impl_op_cumulative(op, ops->clock) / 1e9;
+    vp_impl_pieces pieces;
+    char calls[64];
+    size_t bytes = vp_impl_int_text(calls, op->calls), i;
+    if (op->primitive_calls != op->calls) {
+        calls[bytes++] = '/';
+        bytes += vp_impl_int_text(calls + bytes, op->primitive_calls);
+    }
+    vp_impl_put_cell(out, calls, bytes, 9, 0);
+    vp_impl_put(out, " ");
+    vp_impl_put_seconds(out, self, decimals, " ");
+    vp_impl_put_seconds(out, self / (double)op->calls, decimals, " ");
+    vp_impl_put_seconds(out, cumulative, decimals, " ");
+    if (op->primitive_calls > 0) vp_impl_put_seconds(out, cumulative / (double)op->primitive_calls, decimals, " ");
+    else vp_impl_put_repeated(out, ' ', 6 + decimals);
+    vp_impl_standard_name(op, &pieces);
+    for (i = 0; i < pieces.count; i++) vp_impl_put_clean(out, pieces.text[i], pieces.bytes[i]);
+    vp_impl_put_groups(out, ops, op);
+    vp_impl_put(out, "\n");
+}
+
+static void vp_impl_put_profile_titles(vp_impl_text *out, int32_t decimals) {
+    static const char *const titles[] = { "tottime", "percall", "cumtime", "percall" };
+    int i;
+    vp_impl_put(out, "   ncalls ");
+    for (i = 0; i < 4; i++) {
+        vp_impl_put_cell(out, titles[i], 7, 5 + decimals, 0);
+        vp_impl_put(out, " ");
+    }
+    vp_impl_put(out, "filename:lineno(function)\n");
+}
+
+VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user) {
+    const vp_impl_sort_key *key = vp_impl_sort_find(ops->sort_key);
+    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_op total;
+    char text[64];
+    int64_t rows = ops->count, i;
+    if (!vp_impl_print_options_good(options) || !sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
+    out.sink = sink;
+    out.user = user;
+    if (options->row_limit >= 0 && options->row_limit < rows) rows = options->row_limit;
+    vp_impl_put_repeated(&out, ' ', 9);
+    vp_impl_put_int(&out, total.calls);
+    vp_impl_put(&out, " function calls ");
+    if (total.calls != total.primitive_calls) {
+        vp_impl_put(&out, "(");
+        vp_impl_put_int(&out, total.primitive_calls);
+        vp_impl_put(&out, " primitive calls) ");
+    }
+    vp_impl_put(&out, "in ");
+    vp_impl_put_bytes(&out, text, vp_impl_fixed((double)vp_impl_op_self(&total, ops->clock) / 1e9, options->decimals, text));
+    vp_impl_put(&out, " seconds\n\n");
+    if (rows == 0) return out.result;
+    vp_impl_put(&out, key ? "   Ordered by: " : "   Random listing order was used");
+    vp_impl_put(&out, key ? key->meaning : "");
+    vp_impl_put(&out, "\n");
+    if (rows < ops->count) {
+        vp_impl_put(&out, "   List reduced from ");
+        vp_impl_put_int(&out, ops->count);
+        vp_impl_put(&out, " to ");
+        vp_impl_put_int(&out, rows);
+        vp_impl_put(&out, " due to restriction <");
+        vp_impl_put_int(&out, rows);
+        vp_impl_put(&out, ">\n");
+    }
+    vp_impl_put(&out, "\n");
+    vp_impl_put_profile_titles(&out, options->decimals);
+    for (i = 0; i < rows; i++) vp_impl_put_profile_row(&out, ops, &ops->rows[i], options->decimals);
+    vp_impl_put(&out, "\n\n");
+    if (ops->dropped_calls > 0) {
+        vp_impl_put(&out, "   Calls that are in no row, a buffer was full: ");
+        vp_impl_put_int(&out, ops->dropped_calls);
+        vp_impl_put(&out, "\n");
+    }
+    return out.result;
+}
+
+/* ---- CSV and JSON: the numbers of an op by the names of its members */
+typedef struct vp_impl_op_number { const char *name; size_t offset; } vp_impl_op_number;
+static const vp_impl_op_number vp_impl_op_numbers[] = {
+#define VP_IMPL_OP_NUMBER(member) { #member, offsetof(vp_op, member) }
+    VP_IMPL_OP_NUMBER(calls), VP_IMPL_OP_NUMBER(primitive_calls), VP_IMPL_OP_NUMBER(host_total_ns), VP_IMPL_OP_NUMBER(host_self_ns),
+    VP_IMPL_OP_NUMBER(host_cumulative_ns), VP_IMPL_OP_NUMBER(host_min_ns), VP_IMPL_OP_NUMBER(host_max_ns), VP_IMPL_OP_NUMBER(device_total_ns),
+    VP_IMPL_OP_NUMBER(device_self_ns), VP_IMPL_OP_NUMBER(device_min_ns), VP_IMPL_OP_NUMBER(device_max_ns), VP_IMPL_OP_NUMBER(flops),
+    VP_IMPL_OP_NUMBER(bytes), VP_IMPL_OP_NUMBER(host_memory_bytes), VP_IMPL_OP_NUMBER(host_self_memory_bytes), VP_IMPL_OP_NUMBER(device_memory_bytes),
+    VP_IMPL_OP_NUMBER(device_self_memory_bytes), VP_IMPL_OP_NUMBER(memory_peak_bytes)
+#undef VP_IMPL_OP_NUMBER
+};
+enum { VP_IMPL_OP_NUMBERS = (int)(sizeof vp_impl_op_numbers / sizeof *vp_impl_op_numbers), VP_IMPL_OP_DERIVED = 6 };
+static const char *const vp_impl_op_derived_names[VP_IMPL_OP_DERIVED] = {
+    "host_average_ns", "device_average_ns", "self_percent", "gb_per_s", "tflop_per_s", "ceiling_percent" };
+
+static int64_t *vp_impl_op_number_of(vp_op *op, int index) { return (int64_t *)(void *)((char *)op + vp_impl_op_numbers[index].offset); }
+
+/* what readers would compute from the members; NaN where there is none */
+static void vp_impl_op_derive(const vp_ops *ops, const vp_op *op, int64_t self_ns, double derived[VP_IMPL_OP_DERIVED]) {
+    const vp_op_rates rates = vp_op_rate(op, ops->clock, ops->ceilings);
+    derived[0] = (double)op->host_total_ns / (double)op->calls;
+    derived[1] = (double)op->device_total_ns / (double)op->calls;
+    derived[2] = self_ns > 0 ? 100.0 * (double)vp_impl_op_self(op, ops->clock) / (double)self_ns : (double)NAN;
+    derived[3] = rates.gb_per_s;
+    derived[4] = rates.tflop_per_s;
+    derived[5] = rates.ceiling_percent;
+}
+
+static void vp_impl_put_doubled(vp_impl_text *out, const char *text, size_t bytes) {
+    size_t i, run = 0;
+    for (i = 0; i < bytes; i++) {
+        if (text[i] != '"') continue;
+        vp_impl_put_bytes(out, text + run, i + 1 - run);
+        run = i; /* the quote comes twice */
+    }
+    vp_impl_put_bytes(out, text + run, bytes - run);
+}
+
+/* a field, quoted where RFC 4180 asks for it, and a comma; NULL: empty */
+static void vp_impl_put_field(vp_impl_text *out, const char *text) {
+    const char *const quote = text && strpbrk(text, "\",\r\n") ? "\"" : "";
+    vp_impl_put(out, quote);
+    if (text) vp_impl_put_doubled(out, text, strlen(text));
+    vp_impl_put(out, quote);
+    vp_impl_put(out, ",");
+}
+
+static void vp_impl_put_stack_field(vp_impl_text *out, const vp_op *op) {
+    vp_impl_pieces pieces;
+    int32_t frame;
+    size_t i;
+    if (op->stack_count > 0) vp_impl_put(out, "\"");
+    for (frame = 0; frame < op->stack_count; frame++) {
+        if (frame > 0) vp_impl_put(out, "; ");
+        vp_impl_frame_pieces(&op->stack[frame], &pieces);
+        for (i = 0; i < pieces.count; i++) vp_impl_put_doubled(out, pieces.text[i], pieces.bytes[i]);
+    }
+    if (op->stack_count > 0) vp_impl_put(out, "\"");
+    vp_impl_put(out, ",");
+}
+
+static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
+    vp_op copy = *op;
+    double derived[VP_IMPL_OP_DERIVED];
+    char text[64];
+    int i;
+    vp_impl_put_field(out, op->name);
+    vp_impl_put_field(out, op->stage);
+    vp_impl_put_field(out, op->part);
+    vp_impl_index_text(op->block, text);
+    vp_impl_put_field(out, text);
+    vp_impl_index_text(op->step, text);
+    vp_impl_put_field(out, text);
+    vp_impl_op_shape_text(op, text);
+    vp_impl_put_field(out, op->dimensions == VP_OP_SEVERAL ? "*" : text);
+    vp_impl_put_field(out, op->file);
+    vp_impl_int_text(text, op->line);
+    vp_impl_put_field(out, op->file ? text : NULL);
+    vp_impl_put_stack_field(out, op);
+    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
+        vp_impl_put_int(out, *vp_impl_op_number_of(&copy, i));
+        vp_impl_put(out, ",");
+    }
+    vp_impl_op_derive(ops, op, self_ns, derived);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) {
+        vp_impl_put_bytes(out, text, vp_number_format(derived[i], text)); /* nothing for NaN */
+        vp_impl_put(out, i + 1 < VP_IMPL_OP_DERIVED ? "," : "\n");
+    }
+}
+
+VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user) {
+    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_op total;
+    int64_t i;
+    if (!sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
+    out.sink = sink;
+    out.user = user;
+    vp_impl_put(&out, "name,stage,part,block,step,shape,file,line,stack,");
+    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) vp_impl_put_field(&out, vp_impl_op_numbers[i].name);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) {
+        vp_impl_put(&out, vp_impl_op_derived_names[i]);
+        vp_impl_put(&out, i + 1 < VP_IMPL_OP_DERIVED ? "," : "\n");
+    }
+    for (i = 0; i < ops->count; i++) vp_impl_put_csv_row(&out, ops, &ops->rows[i], vp_impl_op_self(&total, ops->clock));
+    return out.result;
+}
+
+static void vp_impl_json_text_or_null(vp_json_writer *w, const char *key, const char *text) {
+    vp_json_key(w, key);
+    if (text) vp_json_string(w, text);
+    else vp_json_null(w);
+}
+
+static void vp_impl_json_double_or_null(vp_json_writer *w, const char *key, double value) {
+    vp_json_key(w, key);
+    if (value - value == 0.0) vp_json_double(w, value);
+    else vp_json_null(w);
+}
+
+static void vp_impl_json_index(vp_json_writer *w, const char *key, int32_t index) {
+    vp_json_key(w, key);
+    if (index == VP_OP_NONE) vp_json_null(w);
+    else if (index == VP_OP_SEVERAL) vp_json_string(w, "*");
+    else vp_json_int(w, index);
+}
+
+static void vp_impl_json_shape(vp_json_writer *w, const vp_op *op) {
+    int32_t i;
+    vp_json_key(w, "shape");
+    if (op->dimensions == VP_OP_SEVERAL) {
+        vp_json_string(w, "*");
+        return;
+    }
+    vp_json_begin_array(w);
+    for (i = 0; i < op->dimensions; i++) vp_json_int(w, op->shape[i]);
+    vp_json_end_array(w);
+}
+
+static void vp_impl_json_op(vp_json_writer *w, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
+    vp_op copy = *op;
+    double derived[VP_IMPL_OP_DERIVED];
+    int32_t i;
+    vp_json_begin_object(w);
+    vp_impl_json_text_or_null(w, "name", op->name);
+    vp_impl_json_text_or_null(w, "stage", op->stage);
+    vp_impl_json_text_or_null(w, "part", op->part);
+    vp_impl_json_index(w, "block", op->block);
+    vp_impl_json_index(w, "step", op->step);
+    vp_impl_json_shape(w, op);
+    vp_impl_json_text_or_null(w, "file", op->file);
+    vp_json_key(w, "line");
+    vp_json_int(w, op->line);
+    vp_json_key(w, "stack");
+    vp_json_begin_array(w);
+    for (i = 0; i < op->stack_count; i++) {
+        vp_json_begin_object(w);
+        vp_impl_json_text_or_null(w, "name", op->stack[i].name);
+        vp_impl_json_text_or_null(w, "file", op->stack[i].file);
+        vp_json_key(w, "line");
+        vp_json_int(w, op->stack[i].line);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
+        vp_json_key(w, vp_impl_op_numbers[i].name);
+        vp_json_int(w, *vp_impl_op_number_of(&copy, i));
+    }
+    vp_impl_op_derive(ops, op, self_ns, derived);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) vp_impl_json_double_or_null(w, vp_impl_op_derived_names[i], derived[i]);
+    vp_json_end_object(w);
+}
+
+static const char *const vp_impl_ops_groups[] = { "shape", "stage", "part", "block", "step", "place" }; /* VP_OPS_BY_.., lowest bit first */
+
+VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops) {
+    vp_op total;
+    int64_t i;
+    if (vp_ops_total(ops, &total) != VP_OK) {
+        vp_impl_json_fail(w, VP_ERR_RANGE);
+        return w->result;
+    }
+    vp_json_begin_object(w);
+    vp_impl_json_text_or_null(w, "schema", VP_OPS_SCHEMA);
+    vp_json_key(w, "group_by");
+    vp_json_begin_array(w);
+    for (i = 0; i < 6; i++)
+        if (ops->group_by >> i & 1) vp_json_string(w, vp_impl_ops_groups[i]);
+    vp_json_end_array(w);
+    vp_json_key(w, "group_by_stack_n");
+    vp_json_int(w, ops->group_by_stack_n);
+    vp_impl_json_text_or_null(w, "clock", ops->clock == VP_OPS_DEVICE ? "device" : "host");
+    vp_impl_json_text_or_null(w, "sort_key", ops->sort_key);
+    vp_impl_json_text_or_null(w, "device_name", ops->device_name);
+    vp_json_key(w, "ceilings");
+    vp_json_begin_object(w);
+    vp_impl_json_double_or_null(w, "bytes_per_s", ops->ceilings.bytes_per_s > 0.0 ? ops->ceilings.bytes_per_s : (double)NAN);
+    vp_impl_json_double_or_null(w, "flops_per_s", ops->ceilings.flops_per_s > 0.0 ? ops->ceilings.flops_per_s : (double)NAN);
+    vp_json_end_object(w);
+    vp_json_key(w, "dropped");
+    vp_json_begin_object(w);
+    vp_json_key(w, "calls");
+    vp_json_int(w, ops->dropped_calls);
+    vp_json_key(w, "host_ns");
+    vp_json_int(w, ops->dropped_host_ns);
+    vp_json_key(w, "device_ns");
+    vp_json_int(w, ops->dropped_device_ns);
+    vp_json_end_object(w);
+    vp_json_key(w, "rows");
+    vp_json_begin_array(w);
+    for (i = 0; i < ops->count; i++) vp_impl_json_op(w, ops, &ops->rows[i], vp_impl_op_self(&total, ops->clock));
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+    return w->result;
+}
+
+/* ---- reading a table again. The first failure sticks; where it was is told once. */
+typedef struct vp_impl_ops_reader {
+    const vp_json *json;
+    char *text;
+    size_t capacity, used;
+    vp_result result;
+    const char *where; /* the member that failed */
+    uint32_t node;
+} vp_impl_ops_reader;
+
+static void vp_impl_read_fail(vp_impl_ops_reader *in, vp_result result, const char *where, uint32_t node) {
+    if (in->result != VP_OK) return;
+    in->result = result;
+    in->where = where;
+    in->node = node;
+}
+
+static int vp_impl_read_type(const vp_impl_ops_reader *in, uint32_t node) {
+    return node < in->json->node_count ? (int)in->json->nodes[node].type : -1;
+}
+
+/* a text into the caller's memory; NULL for null */
+static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, const char *key) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    char *text = in->text + in->used;
+    size_t bytes = 0;
+    vp_result result;
+    if (in->result != VP_OK || vp_impl_read_type(in, node) == VP_JSON_NULL) return NULL;
+    result = vp_json_text(in->json, node, text, in->capacity - in->used, &bytes);
+    if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* a NUL within: not a text of C */
+    if (result != VP_OK) {
+        vp_impl_read_fail(in, result == VP_ERR_CAPACITY ? result : VP_ERR_FORMAT, key, node);
+        return NULL;
+    }
+    in->used += bytes + 1;
+    return text;
+}
+
+static int64_t vp_impl_read_int(vp_impl_ops_reader *in, uint32_t object, const char *key, int64_t low, int64_t high) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    int64_t value = 0;
+    const vp_result result = vp_json_to_int(in->json, node, &value);
+    if (result != VP_OK) vp_impl_read_fail(in, result == VP_ERR_RANGE ? result : VP_ERR_FORMAT, key, node);
+    else if (value < low || value > high) vp_impl_read_fail(in, VP_ERR_RANGE, key, node);
+    return in->result == VP_OK ? value : 0;
+}
+
+/* block or step: null, "*" or a number from 0 on */
+static int32_t vp_impl_read_index(vp_impl_ops_reader *in, uint32_t object, const char *key) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    if (vp_impl_read_type(in, node) == VP_JSON_NULL) return VP_OP_NONE;
+    if (vp_json_equals(in->json, node, "*")) return VP_OP_SEVERAL;
+    return (int32_t)vp_impl_read_int(in, object, key, 0, INT32_MAX);
+}
+
+/* a positive number, or null: 0 */
+static double vp_impl_read_ceiling(vp_impl_ops_reader *in, uint32_t object, const char *key) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    double value = 0.0;
+    if (vp_impl_read_type(in, node) == VP_JSON_NULL) return 0.0;
+    if (vp_json_to_double(in->json, node, &value) != VP_OK) vp_impl_read_fail(in, VP_ERR_FORMAT, key, node);
+    else if (!(value > 0.0)) vp_impl_read_fail(in, VP_ERR_RANGE, key, node);
+    return value;
+}
+
+static uint32_t vp_impl_read_member(vp_impl_ops_reader *in, uint32_t object, const char *key, vp_json_type type) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    if (vp_impl_read_type(in, node) != (int)type) vp_impl_read_fail(in, VP_ERR_FORMAT, key, node);
+    return in->result == VP_OK ? node : VP_JSON_NONE;
+}
+
+static void vp_impl_read_shape(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
+    uint32_t node = vp_json_get(in->json, object, "shape"), at;
+    int64_t value;
+    if (vp_json_equals(in->json, node, "*")) {
+        op->dimensions = VP_OP_SEVERAL;
+        return;
+    }
+    node = vp_impl_read_member(in, object, "shape", VP_JSON_ARRAY);
+    if (node == VP_JSON_NONE) return;
+    if (in->json->nodes[node].count > 4) {
+        vp_impl_read_fail(in, VP_ERR_RANGE, "shape", node);
+        return;
+    }
+    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+        const vp_result result = vp_json_to_int(in->json, at, &value);
+        if (result != VP_OK || value < INT32_MIN || value > INT32_MAX) {
+            vp_impl_read_fail(in, result == VP_OK || result == VP_ERR_RANGE ? VP_ERR_RANGE : VP_ERR_FORMAT, "shape", at);
+            return;
+        }
+        op->shape[op->dimensions++] = (int32_t)value;
+    }
+}
+
+static void vp_impl_read_stack(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
+    const uint32_t node = vp_impl_read_member(in, object, "stack", VP_JSON_ARRAY);
+    uint32_t at;
+    if (node == VP_JSON_NONE) return;
+    if (in->json->nodes[node].count > VP_OP_STACK_LIMIT) {
+        vp_impl_read_fail(in, VP_ERR_RANGE, "stack", node);
+        return;
+    }
+    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+        vp_op_frame *frame = &op->stack[op->stack_count++];
+        if (vp_impl_read_type(in, at) != VP_JSON_OBJECT) vp_impl_read_fail(in, VP_ERR_FORMAT, "stack", at);
+        frame->name = vp_impl_read_text(in, at, "name");
+        frame->file = vp_impl_read_text(in, at, "file");
+        frame->line = (int32_t)vp_impl_read_int(in, at, "line", INT32_MIN, INT32_MAX);
+    }
+}
+
+static void vp_impl_read_op(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
+    int i;
+    *op = vp_op_default();
+    if (vp_impl_read_type(in, object) != VP_JSON_OBJECT) vp_impl_read_fail(in, VP_ERR_FORMAT, "rows", object);
+    op->name = vp_impl_read_text(in, object, "name");
+    op->stage = vp_impl_read_text(in, object, "stage");
+    op->part = vp_impl_read_text(in, object, "part");
+    op->file = vp_impl_read_text(in, object, "file");
+    op->line = (int32_t)vp_impl_read_int(in, object, "line", INT32_MIN, INT32_MAX);
+    op->block = vp_impl_read_index(in, object, "block");
+    op->step = vp_impl_read_index(in, object, "step");
+    vp_impl_read_shape(in, object, op);
+    vp_impl_read_stack(in, object, op);
+    for (i = 0; i < VP_IMPL_OP_NUMBERS && in->result == VP_OK; i++)
+        *vp_impl_op_number_of(op, i) = vp_impl_read_int(in, object, vp_impl_op_numbers[i].name, INT64_MIN, INT64_MAX);
+}
+
+static uint32_t vp_impl_read_groups(vp_impl_ops_reader *in, uint32_t object) {
+    const uint32_t node = vp_impl_read_member(in, object, "group_by", VP_JSON_ARRAY);
+    uint32_t at, groups = 0;
+    int i;
+    if (node == VP_JSON_NONE) return 0;
+    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+        for (i = 0; i < 6 && !vp_json_equals(in->json, at, vp_impl_ops_groups[i]); i++) continue;
+        if (i == 6) vp_impl_read_fail(in, VP_ERR_FORMAT, "group_by", at);
+        else groups |= UINT32_C(1) << i;
+    }
+    return groups;
+}
+
+/* all but the rows */
+static void vp_impl_read_head(vp_impl_ops_reader *in, uint32_t object, vp_ops *head) {
+    const uint32_t ceilings = vp_impl_read_member(in, object, "ceilings", VP_JSON_OBJECT);
+    const uint32_t dropped = vp_impl_read_member(in, object, "dropped", VP_JSON_OBJECT);
+    const uint32_t clock = vp_impl_read_member(in, object, "clock", VP_JSON_STRING), key = vp_json_get(in->json, object, "sort_key");
+    int i;
+    if (in->result != VP_OK) return;
+    head->clock = vp_json_equals(in->json, clock, "device") ? VP_OPS_DEVICE : VP_OPS_HOST;
+    if (head->clock == VP_OPS_HOST && !vp_json_equals(in->json, clock, "host")) vp_impl_read_fail(in, VP_ERR_FORMAT, "clock", clock);
+    for (i = 0; i < VP_IMPL_SORT_KEYS && !vp_json_equals(in->json, key, vp_impl_sort_keys[i].name); i++) continue;
+    if (i < VP_IMPL_SORT_KEYS) head->sort_key = vp_impl_sort_keys[i].name;
+    else if (vp_impl_read_type(in, key) != VP_JSON_NULL) vp_impl_read_fail(in, VP_ERR_FORMAT, "sort_key", key);
+    head->device_name = vp_impl_read_text(in, object, "device_name");
+    head->ceilings.bytes_per_s = vp_impl_read_ceiling(in, ceilings, "bytes_per_s");
+    head->ceilings.flops_per_s = vp_impl_read_ceiling(in, ceilings, "flops_per_s");
+    head->dropped_calls = vp_impl_read_int(in, dropped, "calls", 0, INT64_MAX);
+    head->dropped_host_ns = vp_impl_read_int(in, dropped, "host_ns", 0, INT64_MAX);
+    head->dropped_device_ns = vp_impl_read_int(in, dropped, "device_ns", 0, INT64_MAX);
+}
+
+static void vp_impl_read_rows(vp_impl_ops_reader *in, uint32_t rows, vp_ops *ops) {
+    uint32_t at;
+    vp_op op;
+    for (at = rows + 1; in->result == VP_OK && at < in->json->nodes[rows].end; at = in->json->nodes[at].end) {
+        const int64_t before = ops->count;
+        vp_result result;
+        vp_impl_read_op(in, at, &op);
+        if (in->result != VP_OK) return;
+        result = vp_ops_add(ops, &op);
+        if (result == VP_OK && ops->count == before) result = VP_ERR_RANGE; /* a second row of one key */
+        if (result != VP_OK) vp_impl_read_fail(in, result, "rows", at);
+    }
+}
+
+VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity, vp_error *error) {
+    vp_impl_ops_reader in;
+    vp_ops read;
+    uint32_t rows;
+    int64_t frames;
+    memset(&in, 0, sizeof in);
+    in.json = json;
+    in.text = text;
+    in.capacity = capacity;
+    in.node = VP_JSON_NONE;
+    if (!vp_json_equals(json, vp_json_get(json, object, "schema"), VP_OPS_SCHEMA)) vp_impl_read_fail(&in, VP_ERR_MISMATCH, "schema", object);
+    frames = vp_impl_read_int(&in, object, "group_by_stack_n", 0, VP_OP_STACK_LIMIT);
+    vp_ops_init(&read, ops->rows, ops->capacity, vp_impl_read_groups(&in, object), (int32_t)frames);
+    rows = vp_impl_read_member(&in, object, "rows", VP_JSON_ARRAY);
+    if (rows != VP_JSON_NONE) vp_impl_read_rows(&in, rows, &read);
+    vp_impl_read_head(&in, object, &read);
+    if (in.result == VP_OK) {
+        *ops = read;
+        return VP_OK;
+    }
+    vp_ops_init(ops, ops->rows, ops->capacity, ops->group_by, ops->group_by_stack_n);
+    return vp_fail(error, in.result, in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1, in.where,
+                   in.result == VP_ERR_CAPACITY ? "the table has more rows, or longer names, than the buffers hold"
+                   : in.result == VP_ERR_MISMATCH ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
+                                                  : "a table of operations with a member that is missing, of another kind or out of range");
+}
+
+/* ---- schedule */
+VP_API const char *vp_schedule_state_name(vp_schedule_state state) {
+    switch ((int)state) {
+        case VP_SCHEDULE_NONE: return "NONE";
+        case VP_SCHEDULE_WARMUP: return "WARMUP";
+        case VP_SCHEDULE_RECORD: return "RECORD";
+        case VP_SCHEDULE_RECORD_AND_SAVE: return "RECORD_AND_SAVE";
+        default: return NULL;
+    }
+}
+
+VP_API vp_schedule vp_schedule_default(void) {
+    vp_schedule schedule;
+    memset(&schedule, 0, sizeof schedule);
+    schedule.wait = schedule.warmup = schedule.repeat = 1;
+    schedule.active = 3;
+    return schedule;
+}
+
+#define VP_IMPL_STEP_LIMIT (INT64_C(1) << 53) /* sums of a few of them stay in an int64 */
+
+static vp_result vp_impl_schedule_fail(vp_error *error, const char *name, int64_t value, const char *rule) {
+    vp_impl_message message = { { 0 }, 0 };
+    vp_impl_message_text(&message, name);
+    vp_impl_message_text(&message, " is ");
+    vp_impl_message_int(&message, value);
+    vp_impl_message_text(&message, rule);
+    return vp_fail(error, VP_ERR_RANGE, -1, "schedule", message.text);
+}
+
+VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error) {
+    const char *names[] = { "skip_first", "wait", "warmup", "active", "repeat", "every_n_steps" };
+    const int64_t values[] = { schedule->skip_first, schedule->wait, schedule->warmup, schedule->active, schedule->repeat, schedule->every_n_steps };
+    int64_t cycle;
+    int i;
+    for (i = 0; i < 6; i++) {
+        if (values[i] < 0) return vp_impl_schedule_fail(error, names[i], values[i], ", below 0");
+        if (values[i] > VP_IMPL_STEP_LIMIT) return vp_impl_schedule_fail(error, names[i], values[i], ", above 2^53");
+    }
+    if (schedule->active == 0) return vp_impl_schedule_fail(error, "active", 0, ": a cycle records at least one step");
+    if (schedule->skip_first_wait != 0 && schedule->skip_first_wait != 1)
+        return vp_impl_schedule_fail(error, "skip_first_wait", schedule->skip_first_wait, ", neither 0 nor 1");
+    cycle = schedule->wait + schedule->warmup + schedule->active;
+    if (schedule->every_n_steps > 0 && schedule->every_n_steps < cycle)
+        return vp_impl_schedule_fail(error, "every_n_steps", schedule->every_n_steps, ", shorter than wait + warmup + active");
+    if (no_warmup) *no_warmup = schedule->warmup == 0;
+    return VP_OK;
+}
+
+static int64_t vp_impl_schedule_period(const vp_schedule *schedule) {
+    return schedule->every_n_steps > 0 ? schedule->every_n_steps : schedule->wait + schedule->warmup + schedule->active;
+}
+
+VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out) {
+    vp_schedule_step found;
+    int64_t period, record, end;
+    if (step < 0 || step > VP_IMPL_STEP_LIMIT) return VP_ERR_RANGE;
+    if (vp_schedule_check(schedule, NULL, NULL) != VP_OK) return VP_ERR_RANGE;
+    memset(&found, 0, sizeof found);
+    found.state = VP_SCHEDULE_NONE;
+    found.cycle = -1;
+    if (step >= schedule->skip_first) {
+        step -= schedule->skip_first;
+        if (schedule->skip_first_wait) step += schedule->wait;
+        period = vp_impl_schedule_period(schedule);
+        record = schedule->wait + schedule->warmup;
+        end = record + schedule->active;
+        if (schedule->repeat == 0 || step / period < schedule->repeat) {
+            found.cycle = step / period;
+            step %= period;
+            if (step >= schedule->wait && step < record) found.state = VP_SCHEDULE_WARMUP;
+            else if (step >= record && step < end) found.state = step < end - 1 ? VP_SCHEDULE_RECORD : VP_SCHEDULE_RECORD_AND_SAVE;
+            found.ends_cycle = step == end - 1;
+        }
+    }
+    *out = found;
+    return VP_OK;
+}
+
+VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum) {
+    vp_schedule_sum found;
+    int64_t period, record, left;
+    if (steps < 0 || steps > VP_IMPL_STEP_LIMIT || vp_schedule_check(schedule, NULL, NULL) != VP_OK) return VP_ERR_RANGE;
+    memset(&found, 0, sizeof found);
+    period = vp_impl_schedule_period(schedule);
+    record = schedule->wait + schedule->warmup;
+    left = steps - schedule->skip_first;
+    if (left > 0) {
+        if (schedule->skip_first_wait) left += schedule->wait;
+        if (left >= record + schedule->active) found.cycles = (left - record - schedule->active) / period + 1;
+        if (schedule->repeat > 0 && found.cycles >= schedule->repeat) {
+            found.cycles = schedule->repeat;
+        } else if (left - found.cycles * period > record) {
+            found.partial_steps = left - found.cycles * period - record;
+        }
+        found.recorded_steps = found.cycles * schedule->active;
+    }
+    *sum = found;
+    return VP_OK;
+}
+#endif /* !VLMPROF_CORE || VLMPROF_RANGES */
+
 #ifndef VLMPROF_CORE
 
 /* ============================================================================================ preprocess >>preprocess
@@ -6994,6 +9133,7 @@ VP_API void vp_image_free(vp_image *image) {
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* vp_fail with a printf text */
@@ -15149,6 +17289,1140 @@ VP_API vp_result vp_guardrail_compute(const double *predicted, const double *mea
     made.false_accept_rate = made.over_budget ? (double)made.false_accepts / (double)made.over_budget : (double)NAN;
     made.false_reject_rate = count > made.over_budget ? (double)made.false_rejects / (double)(count - made.over_budget) : (double)NAN;
     *guardrail = made;
+    return VP_OK;
+}
+
+/* ================================================================================================= trace >>trace
+ * Events are formatted straight into a small buffer. What must be whole (a stage, a decode step) is measured first when the file is nearly full: the
+ * same code runs and only counts. The two tracks of a request, host and device, each have a cursor behind which nothing begins any more. */
+enum {
+    VP_IMPL_TRACE_BUFFER = 65536,
+    VP_IMPL_TRACE_EDGE_NS = 8,      /* what the edges of nested slices may cost: moves up to here are not counted */
+    VP_IMPL_TRACE_RESERVE = 6144,   /* bytes kept for what closes a file: the step, decode stage and record that are open, and the closing step */
+    VP_IMPL_TRACE_EVENT = 640,      /* more than any event without its texts */
+    VP_IMPL_TRACE_LAUNCH = 4096,    /* the same of all events of a launch */
+    VP_IMPL_TRACE_FRAMES = 16,      /* of a call stack */
+    VP_IMPL_TRACE_PIDS = 64         /* process ids below are taken by devices */
+};
+#define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: sums of four stay below INT64_MAX */
+
+/* what an attempt that only counts puts back */
+typedef struct vp_impl_trace_state {
+    uint64_t bytes;                             /* of the file, with those in the buffer */
+    int64_t events, launches, moved_slices, moved_ns;
+    int64_t correlation, external_id, event_index;
+    int64_t first_ns, last_ns;                  /* from the trace's zero, as all times below */
+    int64_t device_ns[VP_TRACE_DEVICES_LIMIT];  /* end of the last slice */
+} vp_impl_trace_state;
+
+struct vp_trace {
+    vp_impl_trace_state state;
+    char *path, *temporary;
+    vp_trace_device *devices;
+    int32_t device_count, process, thread;
+    uint64_t max_bytes, reserve, flags_at;      /* flags_at: where the head tells whether it is whole */
+    int64_t base_ns, step, step_ns, step_end_ns, steps, dropped_steps, dropped_launches;
+    int fd, emulated, shapes, stacks, step_open, closed, full, counting, failed, args; /* failed: errno */
+    unsigned char named[2 * VP_TRACE_THREADS_LIMIT]; /* tracks that have got their names: workers, then threads of ranges */
+    size_t buffered;
+    char buffer[VP_IMPL_TRACE_BUFFER];
+};
+
+/* ---- text ---- */
+static void vp_impl_trace_flush(vp_trace *t) {
+    size_t at = 0;
+    while (at < t->buffered && !t->failed) {
+        ssize_t wrote = write(t->fd, t->buffer + at, t->buffered - at);
+        if (wrote > 0) at += (size_t)wrote;
+        else if (wrote == 0 || errno != EINTR) t->failed = wrote && errno ? errno : EIO;
+    }
+    t->buffered = 0;
+}
+static void vp_impl_trace_bytes(vp_trace *t, const char *text, size_t bytes) {
+    t->state.bytes += bytes;
+    while (bytes && !t->counting && !t->failed) {
+        size_t some = sizeof t->buffer - t->buffered;
+        if (some > bytes) some = bytes;
+        memcpy(t->buffer + t->buffered, text, some);
+        t->buffered += some;
+        text += some;
+        bytes -= some;
+        if (t->buffered == sizeof t->buffer) vp_impl_trace_flush(t);
+    }
+}
+static void vp_impl_trace_put(vp_trace *t, const char *text) { vp_impl_trace_bytes(t, text, strlen(text)); }
+static void vp_impl_trace_int(vp_trace *t, int64_t value) {
+    char text[20], *p = text + sizeof text;
+    uint64_t rest = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value;
+    do *--p = (char)('0' + rest % 10); while (rest /= 10);
+    if (value < 0) *--p = '-';
+    vp_impl_trace_bytes(t, p, (size_t)(text + sizeof text - p));
+}
+/* ns -> us with three decimals */
+static void vp_impl_trace_us(vp_trace *t, int64_t ns) {
+    char rest[4];
+    rest[0] = '.';
+    rest[1] = (char)('0' + ns % 1000 / 100);
+    rest[2] = (char)('0' + ns % 100 / 10);
+    rest[3] = (char)('0' + ns % 10);
+    vp_impl_trace_int(t, ns / 1000);
+    vp_impl_trace_bytes(t, rest, 4);
+}
+/* Kineto's rules for names: no line breaks, / for \, and "unknown" for what cannot be printed; here also for what is not UTF-8. A bracket is escaped
+ * where `bracket` says so: TensorBoard cuts a file at its last one. */
+static void vp_impl_trace_text(vp_trace *t, const char *text, int bracket) {
+    size_t bytes = strlen(text), i, run = 0;
+    int good = vp_utf8_valid_bytes(text, bytes) == bytes;
+    for (i = 0; i < bytes && good; i++) good = ((unsigned char)text[i] >= 32 && text[i] != 127) || text[i] == '\n';
+    vp_impl_trace_put(t, "\"");
+    if (!good) {
+        text = "unknown";
+        bytes = 7;
+    }
+    for (i = 0; i < bytes; i++) {
+        const char *instead = text[i] == '"' ? "\\\"" : text[i] == '\\' ? "/" : text[i] == '\n' ? "" : text[i] == ']' && bracket ? "\\u005d" : NULL;
+        if (!instead) continue;
+        vp_impl_trace_bytes(t, text + run, i - run);
+        vp_impl_trace_put(t, instead);
+        run = i + 1;
+    }
+    vp_impl_trace_bytes(t, text + run, bytes - run);
+    vp_impl_trace_put(t, "\"");
+}
+
+/* ---- events ---- */
+static void vp_impl_trace_saw(vp_trace *t, int64_t begin, int64_t ns) {
+    t->state.events++;
+    if (begin < t->state.first_ns) t->state.first_ns = begin;
+    if (begin + ns > t->state.last_ns) t->state.last_ns = begin + ns;
+}
+static void vp_impl_trace_key(vp_trace *t, const char *key) {
+    vp_impl_trace_put(t, t->args++ ? ", \"" : "\"");
+    vp_impl_trace_put(t, key);
+    vp_impl_trace_put(t, "\": ");
+}
+static void vp_impl_trace_arg(vp_trace *t, const char *key, int64_t value) {
+    vp_impl_trace_key(t, key);
+    vp_impl_trace_int(t, value);
+}
+static void vp_impl_trace_arg_text(vp_trace *t, const char *key, const char *text) {
+    vp_impl_trace_key(t, key);
+    vp_impl_trace_text(t, text, 0);
+}
+static void vp_impl_trace_arg_real(vp_trace *t, const char *key, double value) {
+    char text[26];
+    size_t bytes = vp_number_format(value, text);
+    vp_impl_trace_key(t, key);
+    if (bytes) vp_impl_trace_bytes(t, text, bytes); else vp_impl_trace_put(t, "0.0");
+}
+/* A complete event without its closing braces: args follow. */
+static void vp_impl_trace_slice(vp_trace *t, const char *category, const char *name, int64_t process, int64_t thread, int64_t begin, int64_t ns) {
+    vp_impl_trace_put(t, ",\n{\"ph\": \"X\", \"cat\": \"");
+    vp_impl_trace_put(t, category);
+    vp_impl_trace_put(t, "\", \"name\": ");
+    vp_impl_trace_text(t, name, 0);
+    vp_impl_trace_put(t, ", \"pid\": ");
+    vp_impl_trace_int(t, process);
+    vp_impl_trace_put(t, ", \"tid\": ");
+    vp_impl_trace_int(t, thread);
+    vp_impl_trace_put(t, ", \"ts\": ");
+    vp_impl_trace_us(t, begin);
+    vp_impl_trace_put(t, ", \"dur\": ");
+    vp_impl_trace_us(t, ns);
+    vp_impl_trace_put(t, ", \"args\": {");
+    t->args = 0;
+    vp_impl_trace_saw(t, begin, ns);
+}
+static void vp_impl_trace_end(vp_trace *t) { vp_impl_trace_put(t, "}}"); }
+static void vp_impl_trace_flow(vp_trace *t, int start, int64_t id, int64_t process, int64_t thread, int64_t at) {
+    vp_impl_trace_put(t, start ? ",\n{\"ph\": \"s\", \"id\": " : ",\n{\"ph\": \"f\", \"id\": ");
+    vp_impl_trace_int(t, id);
+    vp_impl_trace_put(t, ", \"pid\": ");
+    vp_impl_trace_int(t, process);
+    vp_impl_trace_put(t, ", \"tid\": ");
+    vp_impl_trace_int(t, thread);
+    vp_impl_trace_put(t, ", \"ts\": ");
+    vp_impl_trace_us(t, at);
+    vp_impl_trace_put(t, start ? ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}" : ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}");
+    t->state.events++;
+}
+/* One line of metadata about a process (thread -1) or a thread; `text` NULL: a number. */
+static void vp_impl_trace_label(vp_trace *t, const char *name, int64_t process, int64_t thread, const char *key, const char *text, int64_t number) {
+    vp_impl_trace_put(t, t->state.events ? ",\n{\"name\": \"" : "\n{\"name\": \"");
+    vp_impl_trace_put(t, name);
+    vp_impl_trace_put(t, "\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": ");
+    vp_impl_trace_int(t, process);
+    vp_impl_trace_put(t, ", \"tid\": ");
+    vp_impl_trace_int(t, thread < 0 ? 0 : thread);
+    vp_impl_trace_put(t, ", \"args\": {");
+    t->args = 0;
+    if (text) vp_impl_trace_arg_text(t, key, text); else vp_impl_trace_arg(t, key, number);
+    vp_impl_trace_end(t);
+    t->state.events++;
+}
+static void vp_impl_trace_name_thread(vp_trace *t, int64_t process, int64_t thread, const char *name, int64_t order) {
+    vp_impl_trace_label(t, "thread_name", process, thread, "name", name, 0);
+    vp_impl_trace_label(t, "thread_sort_index", process, thread, "sort_index", NULL, order);
+}
+/* Names the track of a worker (kind 0) or of a thread of ranges (kind 1) when it is first used; returns the track's number. */
+static int64_t vp_impl_trace_track(vp_trace *t, int kind, int32_t thread, const char *given) {
+    const int64_t at = (int64_t)kind * VP_TRACE_THREADS_LIMIT + thread, track = (int64_t)t->thread + 1 + at;
+    char name[160];
+    if (t->named[at]) return track;
+    if (kind) snprintf(name, sizeof name, "thread %lld (%.100s)", (long long)track, given ? given : "ranges");
+    else snprintf(name, sizeof name, "thread %lld (worker %d%s)", (long long)track, (int)thread, thread ? "" : ": main");
+    vp_impl_trace_name_thread(t, t->process, track, name, 1 + at);
+    if (!t->counting) t->named[at] = 1;
+    return track;
+}
+
+/* ---- may it be recorded? ---- */
+static vp_result vp_impl_trace_write_failed(const vp_trace *t, vp_error *error) {
+    return vp_impl_failf(error, VP_ERR_WRITE, -1, t->temporary, "the trace cannot be written: %s", strerror(t->failed));
+}
+static vp_result vp_impl_trace_is_full(const vp_trace *t, vp_error *error) {
+    return vp_impl_failf(error, VP_ERR_CAPACITY, -1, t->path, "the trace has reached its limit of %llu bytes: nothing more is recorded",
+                         (unsigned long long)t->max_bytes);
+}
+static vp_result vp_impl_trace_ready(const vp_trace *t, vp_error *error) {
+    if (!t) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no trace");
+    if (t->closed) return vp_fail(error, VP_ERR_STATE, -1, t->path, "the trace is closed already");
+    if (t->failed) return vp_impl_trace_write_failed(t, error);
+    return VP_OK;
+}
+static vp_result vp_impl_trace_done(const vp_trace *t, vp_error *error) { return t->failed ? vp_impl_trace_write_failed(t, error) : VP_OK; }
+/* Is there room for so many bytes? Otherwise recording is over. */
+static int vp_impl_trace_room(vp_trace *t, uint64_t bytes) {
+    if (!t->full && (bytes > t->max_bytes || t->state.bytes + bytes + t->reserve > t->max_bytes)) t->full = 1;
+    return !t->full;
+}
+/* *at = a time of the caller from the trace's zero; 0 when it lies before that, or too far off */
+static int vp_impl_trace_time(const vp_trace *t, int64_t ns, int64_t *at) {
+    if (ns < t->base_ns || (uint64_t)ns - (uint64_t)t->base_ns > (uint64_t)VP_IMPL_TRACE_NS_LIMIT) return 0;
+    *at = (int64_t)((uint64_t)ns - (uint64_t)t->base_ns);
+    return 1;
+}
+static const vp_trace_device *vp_impl_trace_device(const vp_trace *t, int32_t id) {
+    int32_t i;
+    for (i = 0; i < t->device_count; i++)
+        if (t->devices[i].id == id) return &t->devices[i];
+    return NULL;
+}
+
+/* ---- names and devices ---- */
+VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity) {
+    char own[300], made[600];
+    struct utsname host;
+    size_t bytes, i;
+    int wrote;
+    if (!name || unix_ns < 0 || (worker && !worker[0])) return VP_ERR_RANGE;
+    if (!worker) {
+        snprintf(own, sizeof own, "%.255s_%ld", uname(&host) == 0 && host.nodename[0] ? host.nodename : "localhost", (long)getpid());
+        worker = own;
+    }
+    if (strlen(worker) > 500) return VP_ERR_RANGE;
+    wrote = snprintf(made, sizeof made, "%s.%lld.pt.trace.json", worker, (long long)unix_ns);
+    bytes = wrote > 0 ? (size_t)wrote : 0;
+    if (bytes + 1 > capacity) return VP_ERR_CAPACITY;
+    for (i = 0; i < bytes; i++)
+        if (made[i] == '/') made[i] = '_';
+    memcpy(name, made, bytes + 1);
+    return VP_OK;
+}
+VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major, int32_t compute_minor,
+                                          int32_t multiprocessor_count) {
+    static const struct { int32_t major, minor, threads, shared, optin; } known[] = {{8, 0, 2048, 167936, 166912}, {8, 6, 1536, 102400, 101376},
+        {8, 9, 1536, 102400, 101376}, {9, 0, 2048, 233472, 232448}, {10, 0, 2048, 233472, 232448}, {12, 0, 1536, 102400, 101376}};
+    vp_trace_device d;
+    size_t i;
+    memset(&d, 0, sizeof d);
+    d.id = id;
+    d.name = name;
+    d.memory_bytes = memory_bytes;
+    d.compute_major = compute_major;
+    d.compute_minor = compute_minor;
+    d.multiprocessor_count = multiprocessor_count;
+    d.threads_per_block = 1024;
+    d.warp_threads = 32;
+    d.shared_bytes_per_block = 49152;
+    d.registers_per_block = d.registers_per_multiprocessor = 65536;
+    for (i = 0; i < sizeof known / sizeof *known; i++) {
+        if (known[i].major != compute_major || known[i].minor != compute_minor) continue;
+        d.threads_per_multiprocessor = known[i].threads;
+        d.shared_bytes_per_multiprocessor = known[i].shared;
+        d.shared_bytes_per_block_optin = known[i].optin;
+    }
+    return d;
+}
+VP_API vp_trace_options vp_trace_options_default(void) {
+    vp_trace_options o;
+    struct timespec now;
+    const long id = (long)getpid();
+    memset(&o, 0, sizeof o);
+    o.max_bytes = VP_TRACE_MAX_BYTES;
+    o.base_ns = vp_clock_ns();
+    if (timespec_get(&now, TIME_UTC) == TIME_UTC) o.base_unix_ns = (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
+    o.process = o.thread = (int32_t)(id < VP_IMPL_TRACE_PIDS ? id + 1000000 : id);
+    o.process_name = "vlmprof";
+    o.backend = "none";
+    o.world_size = 1;
+    return o;
+}
+
+/* ---- the head ---- */
+static vp_result vp_impl_trace_check(const vp_trace_options *o, vp_error *error) {
+    int32_t i, k;
+    if (!o || !o->path || !o->path[0] || strlen(o->path) > 4000) return vp_fail(error, VP_ERR_RANGE, -1, "path", "a trace needs a file's name");
+    if (!o->process_name || !o->backend) return vp_fail(error, VP_ERR_RANGE, -1, "options", "process_name and backend must be there");
+    if (o->process < VP_IMPL_TRACE_PIDS || o->thread < 0 || o->thread > INT32_MAX - 4 * VP_TRACE_THREADS_LIMIT)
+        return vp_fail(error, VP_ERR_RANGE, -1, "process", "must be 64 or more, numbers below are devices; thread not below 0");
+    if (o->base_unix_ns < 0) return vp_fail(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not lie before 1970");
+    if (o->world_size < 1 || o->world_size > VP_TRACE_RANKS_LIMIT || o->rank < 0 || o->rank >= o->world_size)
+        return vp_fail(error, VP_ERR_RANGE, -1, "rank", "must be 0 .. world_size - 1");
+    if (o->device_count < 0 || o->device_count > VP_TRACE_DEVICES_LIMIT || (o->device_count && !o->devices) || o->metadata_count < 0
+        || (o->metadata_count && !o->metadata))
+        return vp_fail(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
+    for (i = 0; i < o->device_count; i++) {
+        if (o->devices[i].id < 0 || o->devices[i].id >= VP_TRACE_DEVICES_LIMIT || !o->devices[i].name)
+            return vp_fail(error, VP_ERR_RANGE, i, "devices", "a device needs a name and a number of 0..63");
+        for (k = 0; k < i; k++)
+            if (o->devices[k].id == o->devices[i].id) return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same number");
+    }
+    for (i = 0; i < o->metadata_count; i++) {
+        const vp_trace_metadata *m = &o->metadata[i];
+        if (!m->key || !m->key[0] || !m->text) return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key and text must be there");
+        if (vp_utf8_valid_bytes(m->key, strlen(m->key)) != strlen(m->key) || vp_utf8_valid_bytes(m->text, strlen(m->text)) != strlen(m->text))
+            return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key or text is not UTF-8");
+    }
+    return VP_OK;
+}
+static vp_result vp_impl_trace_sink(void *user, const char *text, size_t bytes) {
+    vp_impl_trace_bytes((vp_trace *)user, text, bytes);
+    return VP_OK;
+}
+static void vp_impl_trace_quote(vp_trace *t, const char *text) {
+    vp_json_writer w;
+    vp_json_writer_init_sink(&w, vp_impl_trace_sink, t, 0);
+    vp_json_string(&w, text);
+}
+static void vp_impl_trace_property(vp_trace *t, const char *key, int64_t value) {
+    if (value > 0) vp_impl_trace_arg(t, key, value);
+}
+static void vp_impl_trace_properties(vp_trace *t, const vp_trace_device *d) {
+    t->args = 0;
+    vp_impl_trace_put(t, "{");
+    vp_impl_trace_arg(t, "id", d->id);
+    vp_impl_trace_arg_text(t, "name", d->name);
+    vp_impl_trace_property(t, "totalGlobalMem", d->memory_bytes > (uint64_t)INT64_MAX ? 0 : (int64_t)d->memory_bytes);
+    vp_impl_trace_property(t, "computeMajor", d->compute_major);
+    if (d->compute_major > 0) vp_impl_trace_arg(t, "computeMinor", d->compute_minor);
+    vp_impl_trace_property(t, "maxThreadsPerBlock", d->threads_per_block);
+    vp_impl_trace_property(t, "maxThreadsPerMultiprocessor", d->threads_per_multiprocessor);
+    vp_impl_trace_property(t, "regsPerBlock", d->registers_per_block);
+    vp_impl_trace_property(t, "regsPerMultiprocessor", d->registers_per_multiprocessor);
+    vp_impl_trace_property(t, "warpSize", d->warp_threads);
+    vp_impl_trace_property(t, "sharedMemPerBlock", d->shared_bytes_per_block);
+    vp_impl_trace_property(t, "sharedMemPerMultiprocessor", d->shared_bytes_per_multiprocessor);
+    vp_impl_trace_property(t, "numSms", d->multiprocessor_count);
+    vp_impl_trace_property(t, "sharedMemPerBlockOptin", d->shared_bytes_per_block_optin);
+    vp_impl_trace_put(t, "}");
+}
+/* HTA looks for "rank": N, with a blank, line by line */
+static void vp_impl_trace_distributed(vp_trace *t, const vp_trace_options *o) {
+    int32_t i;
+    vp_impl_trace_put(t, "\"distributedInfo\": {\"backend\": ");
+    vp_impl_trace_text(t, o->backend, 0);
+    vp_impl_trace_put(t, ", \"rank\": ");
+    vp_impl_trace_int(t, o->rank);
+    vp_impl_trace_put(t, ", \"world_size\": ");
+    vp_impl_trace_int(t, o->world_size);
+    vp_impl_trace_put(t, ", \"pg_count\": 1, \"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": ");
+    vp_impl_trace_text(t, o->backend, 0);
+    vp_impl_trace_put(t, ", \"pg_size\": ");
+    vp_impl_trace_int(t, o->world_size);
+    vp_impl_trace_put(t, ", \"ranks\": [");
+    for (i = 0; i < o->world_size; i++) {
+        if (i) vp_impl_trace_put(t, ", ");
+        vp_impl_trace_int(t, i);
+    }
+    vp_impl_trace_put(t, "]}], \"nccl_version\": \"none\"},\n");
+}
+/* what close writes over: the width must not depend on the values */
+static void vp_impl_trace_flags(const vp_trace *t, char out[64]) {
+    snprintf(out, 64, "\"trace_truncated\": %d,\n\"dropped_steps\": %20lld,\n", t->full, (long long)t->dropped_steps);
+}
+static void vp_impl_trace_head(vp_trace *t, const vp_trace_options *o) {
+    char flags[64], text[64];
+    struct utsname host;
+    int32_t i;
+    vp_impl_trace_put(t, "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
+    for (i = 0; i < o->device_count; i++) {
+        vp_impl_trace_put(t, i ? ",\n" : "\n");
+        vp_impl_trace_properties(t, &o->devices[i]);
+    }
+    vp_impl_trace_put(t, "\n],\n");
+    if (o->record_shapes) vp_impl_trace_put(t, "\"record_shapes\": 1,\n");
+    if (o->profile_memory) vp_impl_trace_put(t, "\"profile_memory\": 1,\n");
+    if (o->with_stack) vp_impl_trace_put(t, "\"with_stack\": 1,\n");
+    if (o->emulated) vp_impl_trace_put(t, "\"emulated\": 1,\n");
+    snprintf(text, sizeof text, "%016llX%08lX", (unsigned long long)o->base_unix_ns, (unsigned long)o->process);
+    vp_impl_trace_put(t, "\"trace_id\": \"");
+    vp_impl_trace_put(t, text);
+    vp_impl_trace_put(t, "\",\n\"host_name\": ");
+    vp_impl_trace_text(t, uname(&host) == 0 ? host.nodename : "", 0);
+    vp_impl_trace_put(t, ",\n\"generator\": \"vlmprof " VLMPROF_VERSION "\",\n");
+    t->flags_at = t->state.bytes;
+    vp_impl_trace_flags(t, flags);
+    vp_impl_trace_put(t, flags);
+    for (i = 0; i < o->metadata_count; i++) {
+        vp_impl_trace_quote(t, o->metadata[i].key);
+        vp_impl_trace_put(t, ": ");
+        vp_impl_trace_quote(t, o->metadata[i].text);
+        vp_impl_trace_put(t, ",\n");
+    }
+    vp_impl_trace_distributed(t, o);
+    vp_impl_trace_put(t, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ");
+    vp_impl_trace_int(t, o->base_unix_ns);
+    vp_impl_trace_put(t, ",\n\"traceEvents\": [");
+}
+static void vp_impl_trace_rows(vp_trace *t, const vp_trace_options *o) {
+    char name[64];
+    int32_t i;
+    vp_impl_trace_label(t, "process_name", o->process, -1, "name", o->process_name, 0);
+    vp_impl_trace_label(t, "process_labels", o->process, -1, "labels", "CPU", 0);
+    vp_impl_trace_label(t, "process_sort_index", o->process, -1, "sort_index", NULL, 0);
+    snprintf(name, sizeof name, "thread %ld (main)", (long)o->thread);
+    vp_impl_trace_name_thread(t, o->process, o->thread, name, 0);
+    for (i = 0; i < o->device_count; i++) {
+        const int32_t id = o->devices[i].id;
+        vp_impl_trace_label(t, "process_name", id, -1, "name", o->process_name, 0);
+        snprintf(name, sizeof name, o->emulated ? "GPU %ld (emulated)" : "GPU %ld", (long)id);
+        vp_impl_trace_label(t, "process_labels", id, -1, "labels", name, 0);
+        vp_impl_trace_label(t, "process_sort_index", id, -1, "sort_index", NULL, 5000000 + (int64_t)id);
+        vp_impl_trace_name_thread(t, id, VP_TRACE_STREAM, "stream 7", VP_TRACE_STREAM);
+    }
+}
+static vp_trace *vp_impl_trace_make(const vp_trace_options *o) {
+    const size_t bytes = strlen(o->path) + 1;
+    vp_trace *t = (vp_trace *)calloc(1, sizeof *t);
+    if (!t) return NULL;
+    t->fd = -1;
+    t->path = (char *)malloc(bytes);
+    t->temporary = (char *)malloc(bytes + 4);
+    t->devices = (vp_trace_device *)calloc((size_t)o->device_count + 1, sizeof *t->devices);
+    if (!t->path || !t->temporary || !t->devices) {
+        vp_trace_free(t);
+        return NULL;
+    }
+    memcpy(t->path, o->path, bytes);
+    memcpy(t->temporary, o->path, bytes);
+    memcpy(t->temporary + bytes - 1, ".tmp", 5);
+    if (o->device_count) memcpy(t->devices, o->devices, (size_t)o->device_count * sizeof *t->devices);
+    t->device_count = o->device_count;
+    t->process = o->process;
+    t->thread = o->thread;
+    t->base_ns = o->base_ns;
+    t->max_bytes = o->max_bytes;
+    t->reserve = VP_IMPL_TRACE_RESERVE + 6 * bytes;
+    t->emulated = o->emulated;
+    t->shapes = o->record_shapes;
+    t->stacks = o->with_stack;
+    t->state.first_ns = INT64_MAX;
+    return t;
+}
+VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error) {
+    vp_result result = vp_impl_trace_check(options, error);
+    vp_trace *t;
+    if (result != VP_OK) return result;
+    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no place for it");
+    t = vp_impl_trace_make(options);
+    if (!t) return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
+    t->fd = open(t->temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (t->fd < 0) result = vp_impl_failf(error, VP_ERR_WRITE, -1, t->temporary, "the file cannot be made: %s", strerror(errno));
+    else {
+        vp_impl_trace_head(t, options);
+        vp_impl_trace_rows(t, options);
+        vp_impl_trace_flush(t);
+        result = vp_impl_trace_done(t, error);
+        if (result == VP_OK && !vp_impl_trace_room(t, VP_IMPL_TRACE_EVENT))
+            result = vp_impl_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be %llu or more here: less holds no event",
+                                   (unsigned long long)(t->state.bytes + t->reserve + VP_IMPL_TRACE_EVENT));
+    }
+    if (result != VP_OK) {
+        vp_trace_free(t);
+        return result;
+    }
+    *trace = t;
+    return VP_OK;
+}
+VP_API void vp_trace_free(vp_trace *trace) {
+    if (!trace) return;
+    if (trace->fd >= 0) {
+        close(trace->fd);
+        unlink(trace->temporary);
+    }
+    free(trace->path);
+    free(trace->temporary);
+    free(trace->devices);
+    free(trace);
+}
+
+/* ---- steps ---- */
+static void vp_impl_trace_step(vp_trace *t, int64_t step, int64_t begin, int64_t end) {
+    char name[48];
+    snprintf(name, sizeof name, "ProfilerStep#%lld", (long long)step);
+    vp_impl_trace_slice(t, "user_annotation", name, t->process, t->thread, begin, end - begin);
+    vp_impl_trace_arg(t, "External id", ++t->state.external_id);
+    vp_impl_trace_end(t);
+}
+VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_ns, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    int64_t at;
+    if (result != VP_OK) return result;
+    if (trace->step_open) return vp_fail(error, VP_ERR_STATE, -1, "step", "the step before it is still open");
+    if (step < 0 || step == INT64_MAX || !vp_impl_trace_time(trace, at_ns, &at) || at < trace->step_end_ns)
+        return vp_fail(error, VP_ERR_RANGE, -1, "step", "must be 0 or more, and begin after the trace and after the step before it");
+    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) {
+        trace->dropped_steps++;
+        return vp_impl_trace_is_full(trace, error);
+    }
+    trace->step_open = 1;
+    trace->step = step;
+    trace->step_ns = at;
+    return VP_OK;
+}
+/* Also when the file is full: what is open keeps its room in the reserve. */
+VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    int64_t at;
+    if (result != VP_OK) return result;
+    if (!trace->step_open) {
+        if (trace->full && trace->dropped_steps) return vp_impl_trace_is_full(trace, error);
+        return vp_fail(error, VP_ERR_STATE, -1, "step", "no step is open");
+    }
+    if (!vp_impl_trace_time(trace, at_ns, &at) || at < trace->step_ns)
+        return vp_fail(error, VP_ERR_RANGE, -1, "step", "must not end before it begins");
+    vp_impl_trace_step(trace, trace->step, trace->step_ns, at);
+    trace->step_open = 0;
+    trace->step_end_ns = at;
+    trace->steps++;
+    return vp_impl_trace_done(trace, error);
+}
+
+/* ---- requests ---- */
+/* the way through a request; times from the trace's zero */
+typedef struct vp_impl_trace_walk {
+    const vp_trace_run *run;
+    const vp_trace_device *device;     /* NULL: the CPU */
+    int64_t next;                      /* launch */
+    int64_t begin, shift;              /* of the request on the host; what the device's times are moved by */
+    int64_t host, on_device;           /* cursors: nothing begins before */
+    int64_t op;                        /* External id of the innermost op */
+} vp_impl_trace_walk;
+typedef struct vp_impl_trace_edges { int64_t begin, end; } vp_impl_trace_edges; /* from the request's begin; begin INT64_MAX: not known */
+
+static void vp_impl_trace_moved(vp_trace *t, int64_t wanted, int64_t placed) {
+    const int64_t by = placed > wanted ? placed - wanted : wanted - placed;
+    if (by <= VP_IMPL_TRACE_EDGE_NS) return;
+    t->state.moved_slices++;
+    if (by > t->state.moved_ns) t->state.moved_ns = by;
+}
+/* Something that encloses others begins, and the cursor stands 1 ns later; it ends 1 ns behind the last that it encloses. */
+static int64_t vp_impl_trace_enter(int64_t *cursor, int64_t wanted) {
+    const int64_t begin = wanted > *cursor ? wanted : *cursor;
+    *cursor = begin + 1;
+    return begin;
+}
+static int64_t vp_impl_trace_leave(int64_t *cursor, int64_t wanted) {
+    const int64_t end = wanted > *cursor + 1 ? wanted : *cursor + 1;
+    *cursor = end;
+    return end;
+}
+/* A slice without others in it: not before the cursor, and not into what comes next. */
+static vp_impl_trace_edges vp_impl_trace_leaf(vp_trace *t, int64_t *cursor, int64_t begin, int64_t ns, int64_t next) {
+    vp_impl_trace_edges e;
+    int64_t end = begin + ns;
+    e.begin = begin > *cursor ? begin : *cursor;
+    e.end = end < next ? end : next;
+    if (e.end < e.begin) e.end = e.begin;
+    *cursor = e.end;
+    vp_impl_trace_moved(t, begin, e.begin);
+    vp_impl_trace_moved(t, end, e.end);
+    return e;
+}
+static int64_t vp_impl_trace_host_of(const vp_impl_trace_walk *w, int64_t i) {
+    return i < w->run->launch_count ? w->begin + w->run->launches[i].host_begin_ns : INT64_MAX;
+}
+static int64_t vp_impl_trace_device_of(const vp_impl_trace_walk *w, int64_t i) {
+    return i < w->run->launch_count ? w->begin + w->shift + w->run->launches[i].begin_ns : INT64_MAX;
+}
+
+static void vp_impl_trace_list(vp_trace *t, const char *key, const int32_t *values, int32_t count) {
+    int32_t i;
+    vp_impl_trace_key(t, key);
+    for (i = 0; i < count; i++) {
+        vp_impl_trace_put(t, i ? ", " : "[");
+        vp_impl_trace_int(t, values[i]);
+    }
+    vp_impl_trace_put(t, count ? "]" : "[]");
+}
+/* Input Dims of a launch by vp_launch.shape's meanings: a product's operands, attention's queries and keys, rows. */
+static void vp_impl_trace_dims(vp_trace *t, const int32_t *s, int32_t dimensions) {
+    char text[120];
+    if (dimensions == 3) snprintf(text, sizeof text, "[[%d, %d], [%d, %d]]", (int)s[0], (int)s[2], (int)s[2], (int)s[1]);
+    else if (dimensions == 4) snprintf(text, sizeof text, "[[%d, %d, %d], [%d, %d, %d]]", (int)s[0], (int)s[1], (int)s[3], (int)s[0], (int)s[2],
+                                       (int)s[3]);
+    else if (dimensions == 2) snprintf(text, sizeof text, "[[%d, %d]]", (int)s[0], (int)s[1]);
+    else if (dimensions == 1) snprintf(text, sizeof text, "[[%d]]", (int)s[0]);
+    else snprintf(text, sizeof text, "[]");
+    vp_impl_trace_key(t, "Input Dims");
+    vp_impl_trace_put(t, text);
+}
+static void vp_impl_trace_op_args(vp_trace *t, int64_t id) {
+    vp_impl_trace_arg(t, "External id", id);
+    vp_impl_trace_arg(t, "Record function id", 0);
+    vp_impl_trace_arg(t, "Ev Idx", t->state.event_index++);
+}
+static int64_t vp_impl_trace_whole(uint64_t count) { return count > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)count; }
+/* A launch as an operation of the host. */
+static void vp_impl_trace_launch_op(vp_trace *t, const vp_launch *l, int64_t id, int64_t begin, int64_t end) {
+    char stack[64];
+    vp_impl_trace_slice(t, "cpu_op", l->name, t->process, t->thread, begin, end - begin);
+    vp_impl_trace_op_args(t, id);
+    if (t->shapes) vp_impl_trace_dims(t, l->shape, l->dimensions);
+    if (t->stacks) {
+        snprintf(stack, sizeof stack, "vlmprof_kernels.cu(%d): ", (int)l->line);
+        vp_impl_trace_key(t, "Call stack");
+        vp_impl_trace_put(t, "\"");
+        vp_impl_trace_put(t, stack);
+        vp_impl_trace_put(t, vp_part_name((vp_part)l->part));
+        vp_impl_trace_put(t, "\"");
+    }
+    vp_impl_trace_arg(t, "flops", vp_impl_trace_whole(l->flops));
+    vp_impl_trace_arg(t, "bytes", vp_impl_trace_whole(l->bytes));
+    vp_impl_trace_end(t);
+}
+/* Share of a multiprocessor's threads that a kernel can keep busy, in per cent; -1: not known.
+ * source: kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads, registers, shared memory, and at
+ * most 32 blocks */
+static int64_t vp_impl_trace_occupancy(const vp_trace_device *d, const vp_launch *l) {
+    double resident = 32.0, blocks;
+    if (d->threads_per_multiprocessor <= 0 || d->multiprocessor_count <= 0 || !l->grid || !l->threads) return -1;
+    blocks = (double)(d->threads_per_multiprocessor / (int32_t)(l->threads > 4096 ? 4096 : l->threads));
+    if (blocks < resident) resident = blocks;
+    if (l->registers && d->registers_per_multiprocessor > 0) {
+        /* registers are given out by the warp, 256 at a time */
+        const double warps = floor((double)d->registers_per_multiprocessor / (ceil(l->registers * 32.0 / 256.0) * 256.0));
+        blocks = floor(warps / ceil(l->threads / 32.0));
+        if (blocks < resident) resident = blocks;
+    }
+    if (l->shared_bytes && d->shared_bytes_per_multiprocessor > 0) {
+        blocks = floor((double)d->shared_bytes_per_multiprocessor / (l->shared_bytes + 1024.0));
+        if (blocks < resident) resident = blocks;
+    }
+    blocks = (double)l->grid / d->multiprocessor_count;
+    if (blocks < resident) resident = blocks;
+    return (int64_t)(0.5 + 100.0 * resident * l->threads / d->threads_per_multiprocessor);
+}
+static void vp_impl_trace_kernel_args(vp_trace *t, const vp_trace_device *d, const vp_launch *l) {
+    const int64_t occupancy = vp_impl_trace_occupancy(d, l);
+    if (l->grid && l->threads) { /* products are cuBLAS's: their geometry is not known, and readers take its absence better than zeros */
+        const int32_t grid[3] = {(int32_t)(l->grid > INT32_MAX ? INT32_MAX : l->grid), 1, 1}, block[3] = {(int32_t)(l->threads & 0xffff), 1, 1};
+        vp_impl_trace_arg(t, "registers per thread", l->registers);
+        vp_impl_trace_arg(t, "shared memory", l->shared_bytes);
+        if (d->multiprocessor_count > 0) {
+            const double blocks = (double)l->grid / d->multiprocessor_count;
+            vp_impl_trace_arg_real(t, "blocks per SM", blocks);
+            vp_impl_trace_arg_real(t, "warps per SM", blocks * l->threads / 32.0);
+        }
+        vp_impl_trace_list(t, "grid", grid, 3);
+        vp_impl_trace_list(t, "block", block, 3);
+        if (occupancy >= 0) vp_impl_trace_arg(t, "est. achieved occupancy %", occupancy);
+    }
+    vp_impl_trace_arg(t, "flops", vp_impl_trace_whole(l->flops));
+    vp_impl_trace_arg(t, "bytes", vp_impl_trace_whole(l->bytes));
+}
+/* The device's side of a launch. */
+static void vp_impl_trace_device_slice(vp_trace *t, const vp_trace_device *d, const vp_launch *l, int64_t op, int64_t correlation,
+                                       vp_impl_trace_edges at) {
+    static const char *const copies[] = {"", "Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memcpy DtoH (Device -> Pinned)"};
+    const int kernel = l->kind == VP_LAUNCH_KERNEL;
+    vp_impl_trace_slice(t, kernel ? "kernel" : "gpu_memcpy", kernel ? l->name : copies[l->kind], d->id, VP_TRACE_STREAM, at.begin, at.end - at.begin);
+    vp_impl_trace_arg(t, "External id", op);
+    if (kernel) vp_impl_trace_arg(t, "queued", 0);
+    vp_impl_trace_arg(t, "device", d->id);
+    vp_impl_trace_arg(t, "context", 1);
+    vp_impl_trace_arg(t, "stream", VP_TRACE_STREAM);
+    vp_impl_trace_arg(t, "correlation", correlation);
+    if (kernel) vp_impl_trace_kernel_args(t, d, l);
+    else {
+        /* a copy within the device is counted twice in vp_launch.bytes: read and written */
+        const int64_t bytes = vp_impl_trace_whole(l->kind == VP_LAUNCH_COPY ? l->bytes / 2 : l->bytes);
+        vp_impl_trace_arg(t, "bytes", bytes);
+        vp_impl_trace_arg_real(t, "memory bandwidth (GB/s)", at.end > at.begin ? (double)bytes / (double)(at.end - at.begin) : 0.0);
+    }
+    vp_impl_trace_end(t);
+}
+/* One launch: on the CPU an op; on a GPU the call that sends it, what the device does, and the flow between. */
+static void vp_impl_trace_launch(vp_trace *t, vp_impl_trace_walk *w) {
+    const vp_launch *l = &w->run->launches[w->next];
+    const int copy = l->kind != VP_LAUNCH_KERNEL, own = w->device && (t->shapes || t->stacks);
+    const int64_t begin = w->begin + l->host_begin_ns;
+    int64_t op = w->op, correlation, around = 0;
+    vp_impl_trace_edges host, on;
+    if (own) around = vp_impl_trace_enter(&w->host, begin - 1);
+    host = vp_impl_trace_leaf(t, &w->host, begin, l->host_ns, vp_impl_trace_host_of(w, w->next + 1));
+    if (!w->device) vp_impl_trace_launch_op(t, l, ++t->state.external_id, host.begin, host.end);
+    else {
+        if (own) vp_impl_trace_launch_op(t, l, op = ++t->state.external_id, around, vp_impl_trace_leave(&w->host, host.end));
+        correlation = ++t->state.correlation;
+        if (w->on_device <= host.begin) w->on_device = host.begin + 1; /* the edges of what is around it may have moved the call */
+        on = vp_impl_trace_leaf(t, &w->on_device, vp_impl_trace_device_of(w, w->next), l->ns, vp_impl_trace_device_of(w, w->next + 1));
+        vp_impl_trace_slice(t, "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", t->process, t->thread, host.begin,
+                            host.end - host.begin);
+        vp_impl_trace_arg(t, "External id", op);
+        vp_impl_trace_arg(t, "cbid", copy ? 41 : 211);
+        vp_impl_trace_arg(t, "correlation", correlation);
+        vp_impl_trace_end(t);
+        vp_impl_trace_flow(t, 1, correlation, t->process, t->thread, host.begin);
+        vp_impl_trace_device_slice(t, w->device, l, op, correlation, on);
+        vp_impl_trace_flow(t, 0, correlation, w->device->id, VP_TRACE_STREAM, on.begin);
+    }
+    t->state.launches++;
+    w->next++;
+}
+/* Launches up to `to`: each run of the same part of the same block is an op around them. */
+static void vp_impl_trace_unit(vp_trace *t, vp_impl_trace_walk *w, int64_t to) {
+    while (w->next < to) {
+        const vp_launch *first = &w->run->launches[w->next], *last;
+        char name[64];
+        int64_t until = w->next + 1, begin = vp_impl_trace_enter(&w->host, vp_impl_trace_host_of(w, w->next) - 1), end;
+        while (until < to && w->run->launches[until].part == first->part && w->run->launches[until].block == first->block) until++;
+        w->op = ++t->state.external_id;
+        {
+            const int64_t id = w->op;
+            while (w->next < until) vp_impl_trace_launch(t, w);
+            last = &w->run->launches[until - 1];
+            end = vp_impl_trace_leave(&w->host, w->begin + last->host_begin_ns + last->host_ns);
+            snprintf(name, sizeof name, "vlmprof::%s", vp_part_name((vp_part)first->part));
+            vp_impl_trace_slice(t, "cpu_op", name, t->process, t->thread, begin, end - begin);
+            vp_impl_trace_op_args(t, id);
+            if (first->block >= 0) vp_impl_trace_arg(t, "model block", first->block);
+            vp_impl_trace_end(t);
+        }
+    }
+}
+/* Does a unit fit? By a bound, and where that says no by an attempt that only counts. Two annotations come with it. */
+static int vp_impl_trace_fits(vp_trace *t, const vp_impl_trace_walk *w, int64_t to) {
+    const uint64_t around = 4 * VP_IMPL_TRACE_EVENT;
+    uint64_t bound = around;
+    vp_impl_trace_state state;
+    vp_impl_trace_walk copy;
+    int64_t i;
+    if (t->full) return 0;
+    for (i = w->next; i < to; i++) bound += VP_IMPL_TRACE_LAUNCH + 4 * strlen(w->run->launches[i].name);
+    if (t->state.bytes + bound + t->reserve <= t->max_bytes) return 1;
+    state = t->state;
+    copy = *w;
+    t->counting = 1;
+    vp_impl_trace_unit(t, &copy, to);
+    t->counting = 0;
+    bound = t->state.bytes - state.bytes + around;
+    t->state = state;
+    return vp_impl_trace_room(t, bound);
+}
+/* What stands around a stage or decode step, on the host and on the device. */
+typedef struct vp_impl_trace_around { int64_t host, device; } vp_impl_trace_around;
+static vp_impl_trace_around vp_impl_trace_open_around(vp_impl_trace_walk *w, vp_impl_trace_edges host, vp_impl_trace_edges device, int64_t to) {
+    int64_t host_at = w->next < to ? vp_impl_trace_host_of(w, w->next) - 1 : INT64_MAX,
+            device_at = w->next < to ? vp_impl_trace_device_of(w, w->next) - 1 : INT64_MAX;
+    vp_impl_trace_around a = {0, 0};
+    if (host.begin != INT64_MAX && w->begin + host.begin < host_at) host_at = w->begin + host.begin;
+    if (device.begin != INT64_MAX && w->begin + w->shift + device.begin < device_at) device_at = w->begin + w->shift + device.begin;
+    a.host = vp_impl_trace_enter(&w->host, host_at == INT64_MAX ? w->host : host_at);
+    if (w->device) a.device = vp_impl_trace_enter(&w->on_device, device_at == INT64_MAX ? w->on_device : device_at);
+    return a;
+}
+/* the end that is asked for, but not into the next launch */
+static int64_t vp_impl_trace_until(int64_t wanted, int64_t next) { return next - 2 < wanted ? next - 2 : wanted; }
+static void vp_impl_trace_close_around(vp_trace *t, vp_impl_trace_walk *w, vp_impl_trace_around a, vp_impl_trace_edges host,
+                                       vp_impl_trace_edges device, const char *name) {
+    int64_t end = host.begin == INT64_MAX ? 0 : vp_impl_trace_until(w->begin + host.end, vp_impl_trace_host_of(w, w->next));
+    end = vp_impl_trace_leave(&w->host, end);
+    vp_impl_trace_slice(t, "user_annotation", name, t->process, t->thread, a.host, end - a.host);
+    vp_impl_trace_arg(t, "External id", ++t->state.external_id);
+    vp_impl_trace_end(t);
+    if (!w->device) return;
+    end = device.begin == INT64_MAX ? 0 : vp_impl_trace_until(w->begin + w->shift + device.end, vp_impl_trace_device_of(w, w->next));
+    end = vp_impl_trace_leave(&w->on_device, end);
+    vp_impl_trace_slice(t, "gpu_user_annotation", name, w->device->id, VP_TRACE_STREAM, a.device, end - a.device);
+    vp_impl_trace_arg(t, "External id", t->state.external_id);
+    vp_impl_trace_arg(t, "device clock offset ns", w->shift);
+    vp_impl_trace_end(t);
+}
+static int64_t vp_impl_trace_end_of(const vp_impl_trace_walk *w, int32_t stage, int32_t step) {
+    int64_t i = w->next;
+    while (i < w->run->launch_count && w->run->launches[i].stage == stage && (step < 0 || w->run->launches[i].step == step)) i++;
+    return i;
+}
+/* The decode steps. Their place on the device follows from their times; on the host only their launches tell it. */
+static void vp_impl_trace_steps(vp_trace *t, vp_impl_trace_walk *w, vp_impl_trace_edges stage) {
+    vp_impl_trace_edges unknown = {INT64_MAX, INT64_MAX}, device = unknown;
+    int64_t at = stage.begin;
+    int32_t step, taken = 0;
+    while (!t->full) {
+        const int more = w->next < w->run->launch_count && w->run->launches[w->next].stage == VP_STAGE_DECODE;
+        vp_impl_trace_around around;
+        char name[32];
+        int64_t to;
+        if (!more && taken >= w->run->step_count) break;
+        step = more ? w->run->launches[w->next].step : taken + 1;
+        to = vp_impl_trace_end_of(w, VP_STAGE_DECODE, step);
+        if (!vp_impl_trace_fits(t, w, to)) break;
+        device = unknown;
+        if (at != INT64_MAX && taken < w->run->step_count) {
+            device.begin = at;
+            device.end = at += w->run->step_ns[taken];
+        }
+        taken++;
+        if (!more && device.begin == INT64_MAX) continue;
+        snprintf(name, sizeof name, "decode[%ld]", (long)step);
+        around = vp_impl_trace_open_around(w, unknown, device, to);
+        vp_impl_trace_unit(t, w, to);
+        vp_impl_trace_close_around(t, w, around, unknown, device, name);
+    }
+}
+static void vp_impl_trace_stage(vp_trace *t, vp_impl_trace_walk *w, int32_t stage, vp_impl_trace_edges host, vp_impl_trace_edges device) {
+    const int64_t to = vp_impl_trace_end_of(w, stage, -1);
+    const int decode = stage == VP_STAGE_DECODE;
+    vp_impl_trace_around around;
+    char name[64];
+    if (t->full || (to == w->next && host.begin == INT64_MAX && device.begin == INT64_MAX)) return;
+    if (!vp_impl_trace_fits(t, w, decode ? vp_impl_trace_end_of(w, stage, w->next < to ? w->run->launches[w->next].step : 0) : to)) return;
+    snprintf(name, sizeof name, "stage::%s", vp_stage_name((vp_stage)stage));
+    around = vp_impl_trace_open_around(w, host, device, to);
+    if (decode) vp_impl_trace_steps(t, w, device);
+    else vp_impl_trace_unit(t, w, to);
+    vp_impl_trace_close_around(t, w, around, host, device, name);
+}
+/* Spans are in no order; a thread's do not overlap, because it can do one thing at a time. */
+static int vp_impl_trace_spans_good(const vp_trace_run *run) {
+    int64_t i;
+    for (i = 0; i < run->span_count; i++) {
+        const vp_span *s = &run->spans[i];
+        if (s->launch < 0 || s->launch >= run->launch_count || s->thread < 0 || s->thread >= VP_TRACE_THREADS_LIMIT || s->begin_ns < 0
+            || s->begin_ns > VP_IMPL_TRACE_NS_LIMIT || s->ns < 0 || s->ns > VP_IMPL_TRACE_NS_LIMIT)
+            return 0;
+    }
+    return 1;
+}
+/* what the workers did of the launches that were written */
+static void vp_impl_trace_spans(vp_trace *t, const vp_impl_trace_walk *w) {
+    int64_t i;
+    for (i = 0; i < w->run->span_count && !t->full; i++) {
+        const vp_span *s = &w->run->spans[i];
+        const char *name = w->run->launches[s->launch].name;
+        if (s->launch >= w->next || !vp_impl_trace_room(t, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
+        vp_impl_trace_slice(t, "thread_span", name, t->process, vp_impl_trace_track(t, 0, s->thread, NULL), w->begin + s->begin_ns, s->ns);
+        vp_impl_trace_arg(t, "launch", s->launch);
+        vp_impl_trace_end(t);
+    }
+}
+/* *shift: see vp_trace_launches. 0 when a number is outside its range, -1 when launches are out of order. */
+static int vp_impl_trace_check_run(const vp_trace *t, const vp_trace_run *run, int64_t begin, int64_t *shift) {
+    int64_t i, least = 0;
+    const vp_launch *before = NULL;
+    for (i = 0; i < run->launch_count; i++) {
+        const vp_launch *l = &run->launches[i];
+        const int64_t limit = VP_IMPL_TRACE_NS_LIMIT;
+        if (!l->name || l->stage < 0 || l->stage >= VP_STAGE_COUNT || l->part < 0 || l->part >= VP_PART_COUNT || l->kind < VP_LAUNCH_KERNEL
+            || l->kind > VP_LAUNCH_COPY_TO_HOST || l->step < 0 || l->dimensions < 0 || l->dimensions > 4 || l->begin_ns < 0 || l->begin_ns > limit
+            || l->ns < 0 || l->ns > limit || l->host_begin_ns < 0 || l->host_begin_ns > limit || l->host_ns < 0 || l->host_ns > limit)
+            return 0;
+        if (before && (l->stage < before->stage || (l->stage == before->stage && l->step < before->step))) return -1;
+        if (l->host_begin_ns - l->begin_ns >= least) least = l->host_begin_ns - l->begin_ns + 1;
+        before = l;
+    }
+    for (i = 0; i < run->step_count; i++)
+        if (run->step_ns[i] < 0 || run->step_ns[i] > VP_IMPL_TRACE_NS_LIMIT / (run->step_count + 1)) return 0;
+    for (i = 0; run->times && i < VP_STAGE_COUNT; i++) {
+        const vp_stage_times *times = run->times;
+        const int64_t limit = VP_IMPL_TRACE_NS_LIMIT / 16;
+        if (times->begin_ns[i] < 0 || times->begin_ns[i] > limit || times->wall_ns[i] < 0 || times->wall_ns[i] > limit || times->device_ns[i] < 0
+            || times->device_ns[i] > limit)
+            return 0;
+    }
+    if (run->device >= 0 && t->state.device_ns[run->device] - begin > least) least = t->state.device_ns[run->device] - begin;
+    *shift = least;
+    return 1;
+}
+VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    vp_impl_trace_edges host = {0, 0}, device = {0, 0}, unknown = {INT64_MAX, INT64_MAX};
+    vp_impl_trace_walk w;
+    int64_t launches;
+    int good;
+    int32_t stage;
+    if (result != VP_OK) return result;
+    memset(&w, 0, sizeof w);
+    if (!run || run->launch_count < 0 || (run->launch_count && !run->launches) || run->step_count < 0 || (run->step_count && !run->step_ns)
+        || run->span_count < 0 || (run->span_count && !run->spans) || run->device < -1 || !vp_impl_trace_time(trace, run->begin_ns, &w.begin))
+        return vp_fail(error, VP_ERR_RANGE, -1, "run", "a count is outside its range, or the request began before the trace");
+    if (run->device >= 0 && !(w.device = vp_impl_trace_device(trace, run->device)))
+        return vp_fail(error, VP_ERR_RANGE, -1, "device", "the trace was opened without this device");
+    good = vp_impl_trace_check_run(trace, run, w.begin, &w.shift);
+    if (good < 0) return vp_fail(error, VP_ERR_MISMATCH, -1, "launches", "a launch of an earlier stage or decode step stands after a later one");
+    if (!good || !vp_impl_trace_spans_good(run))
+        return vp_fail(error, VP_ERR_RANGE, -1, "run", "a time, stage, part, kind, shape or thread is outside its range, or a launch has no name");
+    w.run = run;
+    w.host = w.begin;
+    w.on_device = run->device >= 0 && trace->state.device_ns[run->device] > w.begin ? trace->state.device_ns[run->device] : w.begin;
+    launches = trace->state.launches;
+    for (stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
+        const int known = run->times && run->times->ran[stage];
+        host.begin = host.end;
+        if (known) {
+            host.end += run->times->wall_ns[stage];
+            device.begin = run->times->begin_ns[stage];
+            device.end = device.begin + run->times->device_ns[stage];
+        }
+        /* an emulated device's launches are sent by a clock that is not the caller's: there they alone tell how long the host took */
+        vp_impl_trace_stage(trace, &w, stage, known && !trace->emulated ? host : unknown, known ? device : unknown);
+    }
+    if (w.device) trace->state.device_ns[run->device] = w.on_device;
+    vp_impl_trace_spans(trace, &w);
+    trace->dropped_launches += run->launch_count - (trace->state.launches - launches);
+    if (trace->failed) return vp_impl_trace_write_failed(trace, error);
+    return trace->full ? vp_impl_trace_is_full(trace, error) : VP_OK;
+}
+
+/* ---- ranges, memory, counters ---- */
+/* "file(line): name;.." from the range outwards, as torch writes it */
+static void vp_impl_trace_stack(vp_trace *t, const vp_ranges *ranges, int64_t i) {
+    int frame;
+    vp_impl_trace_key(t, "Call stack");
+    vp_impl_trace_put(t, "\"");
+    for (frame = 0; i >= 0 && frame < VP_IMPL_TRACE_FRAMES; i = ranges->records[i].parent, frame++) {
+        const vp_range *r = &ranges->records[i];
+        const char *texts[2];
+        int k;
+        texts[0] = r->file ? r->file : "unknown";
+        texts[1] = r->name;
+        if (frame) vp_impl_trace_put(t, ";");
+        for (k = 0; k < 2; k++) {
+            const char *p = texts[k];
+            if (k) {
+                vp_impl_trace_put(t, "(");
+                vp_impl_trace_int(t, r->line);
+                vp_impl_trace_put(t, "): ");
+            }
+            /* what a name may not hold is left out here: the text is one of many */
+            for (; *p; p++)
+                if ((unsigned char)*p >= 32 && (unsigned char)*p < 127 && *p != '"' && *p != ';') vp_impl_trace_bytes(t, *p == '\\' ? "/" : p, 1);
+        }
+    }
+    vp_impl_trace_put(t, "\"");
+}
+static void vp_impl_trace_range(vp_trace *t, const vp_ranges *ranges, int64_t i, int64_t begin) {
+    const vp_range *r = &ranges->records[i];
+    const int64_t track = ranges->thread ? vp_impl_trace_track(t, 1, ranges->thread, ranges->thread_name) : t->thread;
+    vp_impl_trace_slice(t, "cpu_op", r->name, t->process, track, begin, r->end_ns - r->begin_ns);
+    vp_impl_trace_op_args(t, ++t->state.external_id);
+    if (t->shapes && r->payload.dimensions) {
+        vp_impl_trace_key(t, "Input Dims");
+        vp_impl_trace_put(t, "[");
+        {
+            int32_t k;
+            for (k = 0; k < r->payload.dimensions; k++) {
+                vp_impl_trace_put(t, k ? ", " : "[");
+                vp_impl_trace_int(t, r->payload.shape[k]);
+            }
+        }
+        vp_impl_trace_put(t, "]]");
+    }
+    if (t->stacks) vp_impl_trace_stack(t, ranges, i);
+    if (r->payload.flops) vp_impl_trace_arg(t, "flops", r->payload.flops);
+    if (r->payload.bytes) vp_impl_trace_arg(t, "bytes", r->payload.bytes);
+    vp_impl_trace_end(t);
+}
+/* Ranges lie in the order in which they began, each within its parent and behind those before it that are not around it. */
+static int vp_impl_trace_ranges_nest(const vp_trace *t, const vp_ranges *ranges) {
+    int64_t i, before, at;
+    for (i = 0; i < ranges->count; i++) {
+        const vp_range *r = &ranges->records[i];
+        if (!r->name || r->parent < -1 || r->parent >= i || r->end_ns < r->begin_ns || !vp_impl_trace_time(t, r->begin_ns, &at)
+            || !vp_impl_trace_time(t, r->end_ns, &at) || r->payload.dimensions < 0 || r->payload.dimensions > 4 || r->payload.flops < 0
+            || r->payload.bytes < 0)
+            return 0;
+        if (r->parent >= 0 && (r->begin_ns < ranges->records[r->parent].begin_ns || r->end_ns > ranges->records[r->parent].end_ns)) return 0;
+        for (before = i - 1; before > r->parent; before = ranges->records[before].parent)
+            if (r->begin_ns < ranges->records[before].end_ns) return 0;
+        if (before != r->parent) return 0;
+    }
+    return 1;
+}
+VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    int64_t i, at = 0;
+    if (result != VP_OK) return result;
+    if (!ranges || ranges->count < 0 || (ranges->count && !ranges->records) || ranges->thread < 0 || ranges->thread >= VP_TRACE_THREADS_LIMIT)
+        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "there are none, or the thread's number is outside its range");
+    for (i = 0; i < ranges->count; i++)
+        if (ranges->records[i].end_ns == INT64_MIN) return vp_fail(error, VP_ERR_STATE, i, "ranges", "a range is still open");
+    if (!vp_impl_trace_ranges_nest(trace, ranges))
+        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "one has no name, began before the trace, does not nest, or has a bad payload");
+    for (i = 0; i < ranges->count && !trace->full; i++) {
+        vp_impl_trace_state state = trace->state;
+        uint64_t bytes;
+        vp_impl_trace_time(trace, ranges->records[i].begin_ns, &at);
+        trace->counting = 1;
+        vp_impl_trace_range(trace, ranges, i, at);
+        trace->counting = 0;
+        bytes = trace->state.bytes - state.bytes;
+        trace->state = state;
+        if (vp_impl_trace_room(trace, bytes)) vp_impl_trace_range(trace, ranges, i, at);
+    }
+    if (trace->failed) return vp_impl_trace_write_failed(trace, error);
+    return trace->full ? vp_impl_trace_is_full(trace, error) : VP_OK;
+}
+VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes, uint64_t allocated_bytes,
+                                 uint64_t reserved_bytes, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    int64_t at;
+    if (result != VP_OK) return result;
+    if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
+        return vp_fail(error, VP_ERR_RANGE, -1, "device", "the trace was opened without this device, or the time lies before it");
+    if (address > (uint64_t)INT64_MAX || allocated_bytes > (uint64_t)INT64_MAX || reserved_bytes > (uint64_t)INT64_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, "bytes", "must be below 2^63");
+    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) return vp_impl_trace_is_full(trace, error);
+    vp_impl_trace_put(trace, ",\n{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": \"[memory]\", \"pid\": ");
+    vp_impl_trace_int(trace, trace->process);
+    vp_impl_trace_put(trace, ", \"tid\": ");
+    vp_impl_trace_int(trace, trace->thread);
+    vp_impl_trace_put(trace, ", \"ts\": ");
+    vp_impl_trace_us(trace, at);
+    vp_impl_trace_put(trace, ", \"args\": {");
+    trace->args = 0;
+    vp_impl_trace_arg(trace, "Addr", (int64_t)address);
+    vp_impl_trace_arg(trace, "Bytes", bytes);
+    vp_impl_trace_arg(trace, "Total Allocated", (int64_t)allocated_bytes);
+    vp_impl_trace_arg(trace, "Total Reserved", (int64_t)reserved_bytes);
+    vp_impl_trace_arg(trace, "Device Type", device >= 0);
+    vp_impl_trace_arg(trace, "Device Id", device);
+    vp_impl_trace_arg(trace, "Ev Idx", trace->state.event_index++);
+    vp_impl_trace_end(trace);
+    vp_impl_trace_saw(trace, at, 0);
+    return vp_impl_trace_done(trace, error);
+}
+VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value, vp_error *error) {
+    vp_result result = vp_impl_trace_ready(trace, error);
+    int64_t at;
+    if (result != VP_OK) return result;
+    if (!name || !(value >= -1.7e308 && value <= 1.7e308) || device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device))
+        || !vp_impl_trace_time(trace, at_ns, &at))
+        return vp_fail(error, VP_ERR_RANGE, -1, "counter", "no name, a value that is not finite, an unknown device, or a time before the trace");
+    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) return vp_impl_trace_is_full(trace, error);
+    vp_impl_trace_put(trace, ",\n{\"ph\": \"C\", \"name\": ");
+    vp_impl_trace_text(trace, name, 0);
+    vp_impl_trace_put(trace, ", \"pid\": ");
+    vp_impl_trace_int(trace, device >= 0 ? device : trace->process);
+    vp_impl_trace_put(trace, ", \"ts\": ");
+    vp_impl_trace_us(trace, at);
+    vp_impl_trace_put(trace, ", \"args\": {");
+    trace->args = 0;
+    vp_impl_trace_arg_real(trace, "value", value);
+    vp_impl_trace_end(trace);
+    vp_impl_trace_saw(trace, at, 0);
+    return vp_impl_trace_done(trace, error);
+}
+
+/* ---- the end ---- */
+VP_API vp_trace_info vp_trace_tell(const vp_trace *trace) {
+    vp_trace_info info;
+    memset(&info, 0, sizeof info);
+    if (!trace) return info;
+    info.truncated = trace->full;
+    info.dropped_steps = trace->dropped_steps;
+    info.dropped_launches = trace->dropped_launches;
+    info.bytes = trace->state.bytes;
+    info.events = trace->state.events;
+    info.steps = trace->steps;
+    info.launches = trace->state.launches;
+    info.moved_slices = trace->state.moved_slices;
+    info.moved_ns = trace->state.moved_ns;
+    return info;
+}
+static void vp_impl_trace_instant(vp_trace *t, const char *name, const char *process, const char *thread, int64_t at) {
+    vp_impl_trace_put(t, ",\n{\"name\": \"");
+    vp_impl_trace_put(t, name);
+    vp_impl_trace_put(t, "\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"");
+    vp_impl_trace_put(t, process);
+    vp_impl_trace_put(t, "\", \"tid\": \"");
+    vp_impl_trace_put(t, thread);
+    vp_impl_trace_put(t, "\", \"ts\": ");
+    vp_impl_trace_us(t, at);
+    vp_impl_trace_put(t, "}");
+    t->state.events++;
+}
+/* The closing step and the record as a whole, then the only member that may follow the events: no bracket may stand behind theirs. */
+static void vp_impl_trace_tail(vp_trace *t) {
+    int64_t first, operations = t->state.events;
+    if (t->step_open) {
+        const int64_t end = t->state.last_ns > t->step_ns ? t->state.last_ns : t->step_ns;
+        vp_impl_trace_step(t, t->step, t->step_ns, end);
+        t->step_end_ns = end;
+        t->steps++;
+        t->step_open = 0;
+    }
+    if (t->steps) {
+        const int64_t begin = (t->state.last_ns > t->step_end_ns ? t->state.last_ns : t->step_end_ns) + 1;
+        vp_impl_trace_step(t, t->step + 1, begin, begin + 1000);
+    }
+    first = t->state.first_ns == INT64_MAX ? 0 : t->state.first_ns;
+    vp_impl_trace_put(t, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": ");
+    vp_impl_trace_us(t, first);
+    vp_impl_trace_put(t, ", \"dur\": ");
+    vp_impl_trace_us(t, t->state.last_ns > first ? t->state.last_ns - first : 0);
+    vp_impl_trace_put(t, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op count\": ");
+    vp_impl_trace_int(t, operations);
+    vp_impl_trace_put(t, "}},\n{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": \"Spans\", \"tid\": 0, "
+                         "\"args\": {\"sort_index\": 536870912}}");
+    t->state.events += 2;
+    vp_impl_trace_instant(t, "Iteration Start: PyTorch Profiler", "Traces", "Trace PyTorch Profiler", first);
+    vp_impl_trace_instant(t, "Record Window End", "", "", t->state.last_ns);
+    vp_impl_trace_put(t, "\n],\n\"traceName\": ");
+    vp_impl_trace_text(t, t->path, 1);
+    vp_impl_trace_put(t, "\n}\n");
+}
+VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error) {
+    char flags[64];
+    size_t bytes;
+    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no trace");
+    if (trace->closed) {
+        if (info) *info = vp_trace_tell(trace);
+        return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace is closed already: nothing was done");
+    }
+    if (!trace->failed) {
+        vp_impl_trace_tail(trace);
+        vp_impl_trace_flush(trace);
+    }
+    if (!trace->failed && (trace->full || trace->dropped_steps)) {
+        vp_impl_trace_flags(trace, flags);
+        bytes = strlen(flags);
+        memcpy(trace->buffer, flags, bytes);
+        trace->buffered = bytes;
+        if (lseek(trace->fd, (off_t)trace->flags_at, SEEK_SET) < 0) trace->failed = errno;
+        vp_impl_trace_flush(trace);
+    }
+    if (close(trace->fd) && !trace->failed) trace->failed = errno;
+    trace->fd = -1;
+    trace->closed = 1;
+    if (!trace->failed && rename(trace->temporary, trace->path)) trace->failed = errno;
+    if (trace->failed) {
+        unlink(trace->temporary);
+        return vp_impl_trace_write_failed(trace, error);
+    }
+    if (info) *info = vp_trace_tell(trace);
     return VP_OK;
 }
 #endif /* !VLMPROF_CORE */

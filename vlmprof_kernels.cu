@@ -11,7 +11,7 @@
  * INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be shared (GEMM, attention
  * over many queries, single rows of experts) has one body per target.
  *
- * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages
+ * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages
  * >>engine >>convert
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in fp32, residual
@@ -39,6 +39,17 @@ enum {
 
 #if defined(__CUDACC__) || defined(CUDA_ON_CPU)
 #define VK_CUDA 1
+#endif
+
+/* NVTX, of which a tool like Nsight Systems takes ranges: a header of the CUDA Toolkit without a library. A build without nvcc asks for it:
+ * -DVLMPROF_NVTX -isystem <toolkit>/include. */
+#if defined(__CUDACC__) && defined(__has_include)
+#if __has_include(<nvtx3/nvToolsExt.h>) && !defined(VLMPROF_NVTX)
+#define VLMPROF_NVTX 1
+#endif
+#endif
+#ifdef VLMPROF_NVTX
+#include <nvtx3/nvToolsExt.h>
 #endif
 
 /* ================================================================================================ targets >>targets
@@ -69,9 +80,10 @@ typedef struct vk_next {
     uint32_t grid, threads, shared_bytes;   /* shared_bytes: given at the launch */
     const void *kernel;                     /* GPU: what the driver knows the registers of */
 } vk_next;
+typedef struct vk_spans { vp_span *span; int64_t capacity, count; } vk_spans;
 typedef struct vk_queue {
     vk_work work;         /* of everything sent so far */
-    int dry;              /* count only: a recorded step is about to be replayed */
+    int dry;              /* count only, and log without times: a recorded step is about to be replayed */
     int threads;          /* CPU */
     void *stream;         /* GPU: cudaStream_t */
     int error, line;      /* GPU: the first CUDA or cuBLAS status that was not success; it sticks, and nothing more is sent */
@@ -83,6 +95,7 @@ typedef struct vk_queue {
     int64_t log_capacity, log_count;
     int32_t step, part, block; /* what the records belong to */
     vk_next next;
+    vk_spans *spans;      /* CPU: what each thread does in parallel loops, beside the log; else NULL */
 } vk_queue;
 /* the shape of the next operation as vp_launch has it, outermost first; 0 from where there is no dimension */
 static void vk_shape(vk_queue *queue, int64_t a, int64_t b, int64_t c, int64_t d) {
@@ -127,20 +140,19 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     launch->shared_bytes = next->shared_bytes;
     launch->flops = (uint64_t)flops;
     launch->bytes = (uint64_t)bytes;
-    vk_stamp_launch(queue, index, 0);
+    if (!queue->dry) vk_stamp_launch(queue, index, 0);
 }
 /* Each operation goes between these two: counts it, and says whether it is to be sent; .. */
 #define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, __LINE__)
 static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, int line) {
-    int send = !queue->error && !queue->dry;
     if (!queue->error) {
         queue->work.launches++;
         queue->work.flops += flops;
         queue->work.bytes += bytes;
+        if (queue->log) vk_log_begin(queue, name, flops, bytes, line);
     }
-    if (send && queue->log) vk_log_begin(queue, name, flops, bytes, line);
     memset(&queue->next, 0, sizeof queue->next);
-    return send;
+    return !queue->error && !queue->dry;
 }
 /* .. after it was sent */
 static void vk_end(vk_queue *queue) {
@@ -162,6 +174,8 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #include <stdio.h>
 #include <stdlib.h>
 #define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
+/* a kernel for exactly so many threads; `resident`: so many blocks a multiprocessor bound its registers */
+#define KERNEL_OF(threads, resident, name, ...) static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
 /* with so many bytes of dynamic shared memory; GPU only */
 #define LAUNCH_SHARED(name, blocks, threads, shared, flops, bytes, ...) \
@@ -233,6 +247,59 @@ FN int block_scan(int v, int *total) {
 FN float vk_exp(float x) { return expf(x); }
 FN float vk_b2f(uint16_t b) { return __uint_as_float((unsigned)b << 16); }
 FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)); }
+/* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: of A 4 words, of B 2, of C 4
+ * floats a lane; an ldmatrix x4 reads four 8 x 8 matrices of bf16, row l % 8 of matrix l / 8 at lane l's address. */
+#ifdef CUDA_ON_CPU
+#define VK_UNROLL
+#define VK_ROLLED
+#define vk_ldmatrix cuda_on_cpu_ldmatrix_x4_each
+#define vk_mma cuda_on_cpu_mma_bf16_each
+#define vk_copy_async cuda_on_cpu_cp_async16
+#define vk_copy_commit cuda_on_cpu_cp_async_commit
+#define vk_copy_wait cuda_on_cpu_cp_async_wait
+FN float vk_exp2(float x) { return exp2f(x); }
+FN uint32_t vk_pack2(float low, float high) { return vk_f2b(low) | (uint32_t)vk_f2b(high) << 16; }
+#else
+#define VK_UNROLL _Pragma("unroll")
+#define VK_ROLLED _Pragma("unroll 1")
+/* `count` ldmatrix x4, their rows step_bytes apart */
+FN void vk_ldmatrix(uint32_t *r, const void *row, int step_bytes, int count, int transposed) {
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    VK_UNROLL for (int i = 0; i < count; i++, r += 4, at += (unsigned)step_bytes) {
+        if (transposed)
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];"
+                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+        else
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];"
+                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+    }
+}
+/* c[i] += a b[2 i, 2 i + 1] */
+FN void vk_mma(float (*c)[4], const uint32_t *a, const uint32_t *b, int count) {
+    VK_UNROLL for (int i = 0; i < count; i++)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+            : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
+}
+/* 16 bytes of device memory on their way to shared memory; a thread's copies up to a commit are a group */
+FN void vk_copy_async(void *shared_to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"((unsigned)__cvta_generic_to_shared(shared_to)), "l"(from) : "memory");
+}
+FN void vk_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* until at most so many of this thread's groups, a constant, are under way */
+#define vk_copy_wait(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
+/* within 2 ulp; results below 2^-126 are 0 */
+FN float vk_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+FN uint32_t vk_pack2(float low, float high) {
+    uint32_t u;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(high), "f"(low));
+    return u;
+}
+#endif
 #else
 #include <errno.h>
 #include <stdio.h>
@@ -269,10 +336,37 @@ FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)
         (void)vk_effort; \
         vk_grid(queue, NULL, vk_blocks, 1, 0); \
         if (!vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) break; \
-        VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
-        for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
+        VK_PRAGMA(omp parallel num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
+        { \
+            int64_t vk_since = vk_span_begin(queue); \
+            VK_PRAGMA(omp for schedule(static) nowait) \
+            for (int64_t vk_b = 0; vk_b < vk_blocks; vk_b++) name((size_t)vk_b, __VA_ARGS__); \
+            vk_span_end(queue, vk_since); \
+        } \
         vk_end(queue); \
     } while (0)
+/* what each thread of a parallel loop does goes between these two: a span of the launch that is open, where spans are wanted. A loop that one thread
+ * runs alone has none: its launch says all. */
+static int64_t vk_span_begin(const vk_queue *queue) { return queue->spans ? vp_clock_ns() : 0; }
+static void vk_span_end(const vk_queue *queue, int64_t since) {
+#ifdef _OPENMP
+    vk_spans *spans = queue->spans;
+    int64_t index;
+    vp_span *span;
+    if (!spans || !omp_in_parallel()) return;
+    VK_PRAGMA(omp atomic capture)
+    index = spans->count++;
+    if (index >= spans->capacity) return;
+    span = &spans->span[index];
+    span->launch = queue->log_count - 1;
+    span->thread = omp_get_thread_num();
+    span->begin_ns = since;
+    span->ns = vp_clock_ns() - since;
+#else
+    (void)queue;
+    (void)since;
+#endif
+}
 #define FN static inline
 #define BLK vk_block
 #define TID 0
@@ -547,23 +641,22 @@ KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts
     }
 }
 
-/* block e counts, then lists, the (token, slot) pairs routed to expert e, in token order. start [experts + 1]: rows before expert e */
-KERNEL(k_moe_count, int32_t *count, const int32_t *index, int pairs) {
-    float c = 0.0f; /* exact below 2^24 pairs */
-    EACH_SUM(i, pairs, c) c += index[i] == (int)BLK ? 1.0f : 0.0f;
-    c = block_sum(c);
-    if (TID == 0) count[BLK] = (int32_t)(c + 0.5f);
-}
-KERNEL(k_moe_fill, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *count, const int32_t *index, int pairs) {
-    float before = 0.0f;
-    int base, e = (int)BLK;
-    EACH_SUM(i, e, before) before += (float)count[i];
-    base = (int)(block_sum(before) + 0.5f);
-    if (TID == 0) { start[e] = base; start[e + 1] = base + count[e]; }
-    for (int i0 = 0; i0 < pairs; i0 += NTID) {
-        int i = i0 + TID, hit = i < pairs && index[i] == e, all, offset = block_scan(hit, &all);
-        if (hit) { list[base + offset] = i; slot_row[i] = base + offset; }
-        base += all;
+/* Block e lists the (token, slot) pairs routed to expert e, in token order: count [experts]; start [experts + 1], rows before expert e; list [pairs],
+ * the pairs in the order of those rows; slot_row [pairs], the row of each pair. tiles (or NULL): rows of experts in tiles of at most tile_rows,
+ * int32 [pairs / tile_rows + experts, 2], expert and first row. Expert e's begin at start[e] / tile_rows + e, which leaves room for all of them, and
+ * where one more than it needs: that begins behind its rows. Each thread looks at pairs that follow each other. */
+KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index, int pairs, int tile_rows) {
+    int e = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each, to = pairs - from < each ? pairs : from + each;
+    int below = 0, mine = 0, base, all, at;
+    for (int i = from; i < to; i++) { below += index[i] < e; mine += index[i] == e; }
+    block_scan(below, &base);
+    at = base + block_scan(mine, &all);
+    for (int i = from; i < to; i++)
+        if (index[i] == e) { slot_row[i] = at; list[at++] = i; }
+    if (TID == 0) { count[e] = all; start[e] = base; start[e + 1] = base + all; }
+    if (tiles) {
+        int first = base / tile_rows + e, last = (base + all) / tile_rows + e;
+        for (int i = first + TID; i <= last; i += NTID) { tiles[2 * i] = e; tiles[2 * i + 1] = base + (i - first) * tile_rows; }
     }
 }
 
@@ -578,11 +671,21 @@ KERNEL(k_gather, void *y, const void *x, const int32_t *list, int k, int row_byt
 /* x row t += sum over its k slots of weight * expert row: every token reads its own rows, so no atomics and one fixed order */
 KERNEL(k_combine, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int k, int d) {
     float *o = x + BLK * (size_t)d;
+#ifdef VK_CUDA
+    slot_row += BLK * (size_t)k;
+    weight += BLK * (size_t)k;
+    EACH(i, d) {
+        float s = o[i];
+        for (int j = 0; j < k; j++) s += weight[j] * expert_rows[(size_t)slot_row[j] * (size_t)d + (size_t)i];
+        o[i] = s;
+    }
+#else
     for (int j = 0; j < k; j++) {
         const float *r = expert_rows + (size_t)slot_row[BLK * (size_t)k + (size_t)j] * (size_t)d;
         float w = weight[BLK * (size_t)k + (size_t)j];
         EACH(i, d) o[i] += w * r[i];
     }
+#endif
 }
 
 /* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives -1. Indices below 2^24 are
@@ -600,6 +703,16 @@ KERNEL(k_argmax, int32_t *out, const float *x, int n) {
 /* the sequence grew: *position += by. One block. The position lies on the device, so that one recorded decode step serves all steps. */
 KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
+}
+
+/* the sum of each block's `count` floats of x, for nothing but to read them: four streams, so that many loads are under way */
+KERNEL(k_read, float *y, const float *x, int count) {
+    const float *a = x + BLK * (size_t)count;
+    int quarter = count / 4;
+    float s = 0.0f;
+    EACH_SUM(i, quarter, s) s += (a[i] + a[i + quarter]) + (a[i + 2 * quarter] + a[i + 3 * quarter]);
+    s = block_sum(s);
+    if (TID == 0) y[BLK] = s;
 }
 
 /* ============================================================================================== launchers >>launchers
@@ -623,12 +736,13 @@ typedef struct vk_kernels {
     void (*attention_decode)(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
                              int keys, int lds, int d, int head_dim, int wide);
     void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k);
-    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
-                      int pairs);
+    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
+                      int experts, int pairs, int tile_rows);
     void (*gather)(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes);
     void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d);
     void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
     void (*advance)(vk_queue *queue, int32_t *position, int by);
+    void (*read)(vk_queue *queue, float *y, const float *x, int blocks, int count); /* count: a multiple of 4 */
 } vk_kernels;
 
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
@@ -704,13 +818,13 @@ static void l_router(vk_queue *queue, int32_t *index, float *weight, const float
     vk_shape(queue, rows, experts, 0, 0);
     LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * k * 8, index, weight, logits, experts, k);
 }
-static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, const int32_t *index, int experts,
-                        int pairs) {
+/* three comparisons of each pair with each expert; tiles: as if there were all that may be */
+static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
+                        int experts, int pairs, int tile_rows) {
+    int64_t tile_count = tiles ? pairs / tile_rows + experts : 0;
     vk_shape(queue, pairs, experts, 0, 0);
-    LAUNCH(k_moe_count, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 4 + experts * 4, count, index, pairs);
-    vk_shape(queue, pairs, experts, 0, 0);
-    LAUNCH(k_moe_fill, experts, vk_threads_for(pairs), (int64_t)experts * pairs, (int64_t)pairs * 12 + experts * 8 + 4, start, list, slot_row, count,
-           index, pairs);
+    LAUNCH(k_moe_lists, experts, pairs < 4096 ? vk_threads_for(pairs) : 1024, 3 * (int64_t)experts * pairs,
+           (int64_t)pairs * 12 + experts * 8 + 4 + tile_count * 8, count, start, list, slot_row, tiles, index, pairs, tile_rows);
 }
 static void l_gather(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes) {
     vk_shape(queue, rows, row_bytes, 0, 0);
@@ -729,9 +843,13 @@ static void l_advance(vk_queue *queue, int32_t *position, int by) {
     vk_shape(queue, 1, 1, 0, 0);
     LAUNCH(k_advance, 1, 32, 1, 8, position, by);
 }
+static void l_read(vk_queue *queue, float *y, const float *x, int blocks, int count) {
+    vk_shape(queue, blocks, count, 0, 0);
+    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), y, x, count);
+}
 
 #define VK_KERNEL_TABLE { l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, l_scatter_add, \
-    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance }
+    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance, l_read }
 
 /* ================================================================================================ backend >>backend
  * What the engine asks of a backend. Pointers named y, x, to, from are the backend's memory unless it says host. Sending never waits; what fails
@@ -755,6 +873,18 @@ typedef struct vk_attention_job {
     const void *q, *k, *v;
     int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
 } vk_attention_job;
+
+/* what routed tokens get from their experts: y f32 [pairs, down->n], row by row of the lists that moe_lists made, = down(silu(gate(x)) * up(x)) of
+ * the row's token. Weights are expert 0's, the others' follow at these distances. */
+typedef struct vk_experts_job {
+    float *y;
+    void *hidden;                                /* in-type [pairs, padded down->k]: for silu(gate) * up */
+    const void *x;                               /* in-type [tokens, ldx] */
+    const vk_linear *gate_up, *down;
+    size_t gate_up_stride, down_stride;          /* bytes */
+    const int32_t *start, *list, *tiles;
+    int ldx, pairs, top_k, experts;
+} vk_experts_job;
 
 /* One transformer block over one token that stands at *position, and what the kernels of it leave for each other. Weights as vk_linear has them;
  * gate_up and down are expert 0's, the others' follow at these distances. */
@@ -831,10 +961,15 @@ typedef struct vk_backend {
     int (*reserve_log)(vk_queue *queue, int64_t count);                                /* stamps of so many launches; 0: no memory, or it failed */
     void (*read_log)(vk_queue *queue);                                                 /* times into queue->log; mark 0 began the request */
     void (*recover)(vk_queue *queue);                                                  /* forgets the error where the device can go on; waits */
+    uint64_t (*pinned_bytes)(vk_queue *queue);                                         /* of the host's memory that the device reaches */
+    void *(*borrow)(vk_queue *queue, size_t bytes);                                    /* for a measurement, filled with 0x3c; NULL: no room */
+    void (*give_back)(vk_queue *queue, void *memory, size_t bytes);                    /* waits */
     /* only where the table says so, else NULL */
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
+    int tile_rows;                                                                     /* of moe_lists' tiles, for .. */
+    void (*experts)(vk_queue *queue, const vk_experts_job *job);                       /* .. many tokens in bf16, whose lists stay on the device */
     const vk_decode_kernels *decode;                                                   /* without it the operations above serve single tokens */
     /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown. What fails in recording is
      * told by queue->note, and no request suffers from it. */
@@ -846,7 +981,23 @@ typedef struct vk_backend {
 #define VK_BACKEND_FUNCTIONS(own) \
     own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, own##_use, own##_enter, own##_stage, \
     own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, own##_attention, own##_mark, own##_wait, own##_between, own##_token, \
-    own##_reserve_log, own##_read_log, own##_recover
+    own##_reserve_log, own##_read_log, own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back
+
+/* ranges of the host for a tool that is attached; each object that was built with NVTX has them */
+#ifdef VLMPROF_NVTX
+static void vk_nvtx_push(void *user, const char *name) {
+    (void)user;
+    nvtxRangePushA(name);
+}
+static void vk_nvtx_pop(void *user) {
+    (void)user;
+    nvtxRangePop();
+}
+static const vp_range_hooks vk_nvtx_hooks = { vk_nvtx_push, vk_nvtx_pop, NULL };
+static const vp_range_hooks *vk_range_hooks(void) { return &vk_nvtx_hooks; }
+#else
+static const vp_range_hooks *vk_range_hooks(void) { return NULL; }
+#endif
 
 static void vk_no_telemetry(vp_telemetry *t) {
     t->sm_clock_mhz = t->sm_clock_max_mhz = t->memory_clock_mhz = t->memory_clock_max_mhz = (double)NAN;
@@ -866,6 +1017,281 @@ static int64_t vk_linear_flops(const vk_linear *w, int m, vk_epilogue epilogue) 
 }
 
 #ifdef VK_CUDA
+/* ==================================================================================================== tiles >>tiles
+ * What a GPU does with many rows in bf16 on tensor cores, by mma.sync, beside cuBLAS: attention and the experts of routed tokens. Blocks have a fixed
+ * number of threads. Sums run in an order that no schedule changes, and nothing is added by atomics: the same input gives the same bits. */
+
+/* ---- attention */
+/* Attention whose scores never leave the chip, bf16, head width WIDTH: a block is VK_ATTEND_ROWS queries of one head of one sequence, 32 a warp.
+ * Keys and values pass through shared memory in tiles, the next one on its way while one is used; the softmax goes along (its maximum so far,
+ * sums and results scaled to that). Rows and keys behind the last token are copies of the last one: their scores are masked, their results
+ * dropped. Tiles that causal attention masks as a whole are not read. `scale` is for exp2. */
+enum { VK_ATTEND_THREADS = 128, VK_ATTEND_ROWS = 128 };
+typedef struct vk_attend { /* the operands of a block's head */
+    uint16_t *y;
+    const uint16_t *q, *k, *v;
+    int tokens, ldy, ldq, ldk, causal;
+    float scale;
+} vk_attend;
+/* keys of a tile: as many as registers hold scores of */
+#define VK_ATTEND_KEYS(width) ((width) > 64 ? 32 : 64)
+/* bytes of shared memory: queries | two stages of keys, values. Rows are 16 bytes longer than they hold: no two of an ldmatrix share a bank. */
+#define VK_ATTEND_BYTES(width) ((VK_ATTEND_ROWS + 4 * VK_ATTEND_KEYS(width)) * ((width) + 8) * 2)
+template <int WIDTH> FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows, int tokens, int ld) {
+    VK_ROLLED for (int i = TID; i < rows * (WIDTH / 8); i += VK_ATTEND_THREADS) {
+        int row = i / (WIDTH / 8), column = i % (WIDTH / 8) * 8, at = first + row < tokens ? first + row : tokens - 1;
+        vk_copy_async(to + row * (WIDTH + 8) + column, from + (size_t)at * (size_t)ld + (size_t)column);
+    }
+}
+/* one row of a warp's tile of scores: maximum and sum so far and the results move on, scores become weights. This lane's part of the row is
+ * s[n][half], s[n][half + 1], keys n * 8 + lane % 4 * 2 and the next; `limit`: keys from there on are masked. */
+template <int WIDTH> FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int limit, float scale) {
+    enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
+    float m = *most, f, shift;
+    int key = (TID & 3) * 2;
+    VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+        VK_UNROLL for (int j = 0; j < 2; j++) {
+            if (n * 8 + key + j >= limit) s[n][half + j] = -INFINITY;
+            m = fmaxf(m, s[n][half + j]);
+        }
+    m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
+    m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
+    shift = m * scale;
+    f = vk_exp2(*most * scale - shift);
+    *most = m;
+    *sum *= f;
+    VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+        VK_UNROLL for (int j = 0; j < 2; j++) {
+            s[n][half + j] = vk_exp2(s[n][half + j] * scale - shift);
+            *sum += s[n][half + j];
+        }
+    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) { o[n][half] *= f; o[n][half + 1] *= f; }
+}
+template <int WIDTH> FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *queries, const uint16_t *keys) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
+    int lane = TID & 31;
+    VK_UNROLL for (int i = 0; i < 2; i++)
+        VK_UNROLL for (int n = 0; n < KEYS / 8; n++) s[i][n][0] = s[i][n][1] = s[i][n][2] = s[i][n][3] = 0.0f;
+    VK_UNROLL for (int c = 0; c < WIDTH; c += 16) {
+        uint32_t a[4], b[KEYS / 4];
+        vk_ldmatrix(b, keys + ((lane >> 4) * 8 + (lane & 7)) * LD + c + (lane >> 3 & 1) * 8, 16 * LD * 2, KEYS / 16, 0);
+        VK_UNROLL for (int i = 0; i < 2; i++) {
+            vk_ldmatrix(a, queries + (i * 16 + (lane & 15)) * LD + c + (lane >> 4) * 8, 0, 1, 0);
+            vk_mma(s[i], a, b, KEYS / 8);
+        }
+    }
+}
+/* weights, which lie as the fragments of C do, are those of A, too */
+template <int WIDTH> FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
+    int lane = TID & 31;
+    VK_UNROLL for (int c = 0; c < KEYS / 16; c++) {
+        uint32_t a[2][4], b[16];
+        VK_UNROLL for (int i = 0; i < 2; i++)
+            VK_UNROLL for (int j = 0; j < 4; j++) a[i][j] = vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
+        VK_UNROLL for (int n = 0; n < WIDTH / 8; n += 8) {
+            vk_ldmatrix(b, values + (c * 16 + (lane & 15)) * LD + n * 8 + (lane >> 4) * 8, 32, 4, 1);
+            vk_mma(o[0] + n, a[0], b, 8);
+            vk_mma(o[1] + n, a[1], b, 8);
+        }
+    }
+}
+template <int WIDTH> FN void vk_attend_store(const vk_attend *at, float (*o)[4], float sum, int row, int half) {
+    float inverse;
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    inverse = 1.0f / sum;
+    if (row >= at->tokens) return;
+    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++)
+        *(uint32_t *)(at->y + (size_t)row * (size_t)at->ldy + (size_t)(n * 8 + (TID & 3) * 2)) = vk_pack2(o[n][half] * inverse, o[n][half + 1] * inverse);
+}
+template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
+    enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH), TILE = KEYS * LD };
+    CUDA_DYNAMIC_SHARED(uint16_t, queries);
+    uint16_t *stages = queries + VK_ATTEND_ROWS * LD;
+    int warp_first = first + (TID >> 5) * 32, lane = TID & 31, most_keys = at->causal ? first + VK_ATTEND_ROWS : at->tokens;
+    int tiles = ((most_keys < at->tokens ? most_keys : at->tokens) + KEYS - 1) / KEYS;
+    float o[2][WIDTH / 8][4], most[2][2], sum[2][2];
+    VK_UNROLL for (int i = 0; i < 2; i++) {
+        most[i][0] = most[i][1] = -INFINITY;
+        sum[i][0] = sum[i][1] = 0.0f;
+        VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) o[i][n][0] = o[i][n][1] = o[i][n][2] = o[i][n][3] = 0.0f;
+    }
+    vk_attend_fetch<WIDTH>(queries, at->q, first, VK_ATTEND_ROWS, at->tokens, at->ldq);
+    vk_attend_fetch<WIDTH>(stages, at->k, 0, KEYS, at->tokens, at->ldk);
+    vk_attend_fetch<WIDTH>(stages + TILE, at->v, 0, KEYS, at->tokens, at->ldk);
+    vk_copy_commit();
+    for (int t = 0; t < tiles; t++) {
+        uint16_t *keys = stages + (t & 1) * 2 * TILE, *next = stages + (~t & 1) * 2 * TILE;
+        int from = t * KEYS;
+        float s[2][KEYS / 8][4];
+        vk_copy_wait(0);
+        SYNC(); /* this tile is here for all, and nobody reads the one before any more */
+        if (t + 1 < tiles) {
+            vk_attend_fetch<WIDTH>(next, at->k, from + KEYS, KEYS, at->tokens, at->ldk);
+            vk_attend_fetch<WIDTH>(next + TILE, at->v, from + KEYS, KEYS, at->tokens, at->ldk);
+        }
+        vk_copy_commit();
+        if (warp_first >= at->tokens || (at->causal && from > warp_first)) continue; /* both are multiples of 32: no query here sees a key there */
+        vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
+        VK_UNROLL for (int r = 0; r < 4; r++) {
+            int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), seen = at->causal && row < at->tokens ? row + 1 : at->tokens;
+            vk_attend_row<WIDTH>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2, seen - from, at->scale);
+        }
+        vk_attend_values<WIDTH>(o, s, keys + TILE);
+    }
+    VK_UNROLL for (int r = 0; r < 4; r++)
+        vk_attend_store<WIDTH>(at, o[r >> 1], sum[r >> 1][r & 1], warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), (r & 1) * 2);
+}
+/* Which head and which queries: blocks of one head follow each other and share its keys; with a causal mask all heads' last queries, which see
+ * the most keys, come first. */
+template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int heads) {
+    size_t pairs = (size_t)gridDim.x / (size_t)row_blocks, pair = at.causal ? BLK % pairs : BLK / (size_t)row_blocks;
+    int block = at.causal ? row_blocks - 1 - (int)(BLK / pairs) : (int)(BLK % (size_t)row_blocks);
+    size_t row = pair / (size_t)heads * (size_t)at.tokens, column = pair % (size_t)heads * WIDTH;
+    at.y += row * (size_t)at.ldy + column;
+    at.q += row * (size_t)at.ldq + column;
+    at.k += row * (size_t)at.ldk + column;
+    at.v += row * (size_t)at.ldk + column;
+    vk_attend_block<WIDTH>(&at, block * VK_ATTEND_ROWS);
+}
+#define VK_ATTEND_PARAMETERS uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int tokens, int ldy, \
+    int ldq, int ldk, int causal, float scale
+#define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale }
+/* launched for q, k and v whose rows begin at multiples of 16 bytes, as all in-type buffers' do, and y's at multiples of 4 */
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    vk_attend_any<64>(at, row_blocks, heads);
+}
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    vk_attend_any<128>(at, row_blocks, heads);
+}
+/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its weights, 64 x 32 a warp. Slices of both,
+ * VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES stages. Vectors of 16 bytes lie at their number ^ (row & 7) within a row of 128
+ * bytes: no two of an ldmatrix share a bank. What lies behind the last row, column or k is not fetched: it meets results that are dropped, or no
+ * product at all. Fragments of rows that are all behind the last are left out: few rows cost little. */
+enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
+       VK_GROUP_BYTES = VK_GROUP_STAGES * (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH * 2 };
+typedef struct vk_group { /* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
+    const uint16_t *x, *weights;
+    const int32_t *list; /* of the tile's rows, or NULL: they follow each other in x */
+    int rows, column, n, k_padded, ldx, top_k, gated;
+} vk_group;
+/* row `row` of 64 values, vector `vector`, in shared memory */
+FN uint16_t *vk_group_at(uint16_t *slice, int row, int vector) { return slice + row * VK_GROUP_DEPTH + (vector ^ (row & 7)) * 8; }
+/* gated: the first half of a tile's columns are gates, the second the ups of the same columns, n rows of weights further */
+FN void vk_group_fetch(const vk_group *g, uint16_t *slice, const int source[4], int from) {
+    int vector = TID & 7, row = TID >> 3;
+    uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    if (from + vector * 8 >= g->k_padded) return;
+    VK_UNROLL for (int j = 0; j < 4; j++) {
+        int r = row + 32 * j, c = g->gated && j > 1 ? g->column + r - VK_GROUP_COLUMNS / 2 : g->column + r;
+        if (r < g->rows)
+            vk_copy_async(vk_group_at(slice, r, vector), g->x + (size_t)source[j] * (size_t)g->ldx + (size_t)(from + vector * 8));
+        if (c < g->n)
+            vk_copy_async(vk_group_at(weights, r, vector),
+                          g->weights + (size_t)(g->gated && j > 1 ? g->n + c : c) * (size_t)g->k_padded + (size_t)(from + vector * 8));
+    }
+}
+/* acc += a slice's products; `live`: rows of this warp that are there */
+FN void vk_group_multiply(const vk_group *g, float (*acc)[4][4], uint16_t *slice, int from, int live) {
+    int lane = TID & 31, warp = TID >> 5, column = (warp >> 1) * (g->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
+    uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    VK_UNROLL for (int c = 0; c < VK_GROUP_DEPTH / 16; c++) {
+        uint32_t a[4][4], b[8];
+        if (from + c * 16 >= g->k_padded) break;
+        vk_ldmatrix(b, vk_group_at(weights, column, c * 2 + (lane >> 3 & 1)), (g->gated ? VK_GROUP_COLUMNS / 2 : 16) * VK_GROUP_DEPTH * 2, 2, 0);
+        vk_ldmatrix(a[0], vk_group_at(slice, (warp & 1) * 64 + (lane & 15), c * 2 + (lane >> 4)), 16 * VK_GROUP_DEPTH * 2, 4, 0);
+        VK_UNROLL for (int i = 0; i < 4; i++)
+            if (i * 16 < live) vk_mma(acc[i], a[i], b, 4);
+    }
+}
+FN void vk_group_sums(const vk_group *g, float (*acc)[4][4]) {
+    CUDA_DYNAMIC_SHARED(uint16_t, slices);
+    enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
+    int steps = (g->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, live = g->rows - (TID >> 5 & 1) * 64, source[4];
+    VK_UNROLL for (int j = 0; j < 4; j++) {
+        int r = (TID >> 3) + 32 * j;
+        source[j] = r >= g->rows ? 0 : g->list ? g->list[r] / g->top_k : r;
+    }
+    VK_UNROLL for (int i = 0; i < 4; i++)
+        VK_UNROLL for (int n = 0; n < 4; n++) acc[i][n][0] = acc[i][n][1] = acc[i][n][2] = acc[i][n][3] = 0.0f;
+    for (int s = 0; s < VK_GROUP_STAGES - 1; s++) {
+        vk_group_fetch(g, slices + s * SLICE, source, s * VK_GROUP_DEPTH);
+        vk_copy_commit();
+    }
+    VK_ROLLED for (int s = 0; s < steps; s++) {
+        int ahead = s + VK_GROUP_STAGES - 1;
+        vk_copy_wait(VK_GROUP_STAGES - 2);
+        SYNC(); /* this slice is here for all, and nobody reads the one before any more */
+        vk_group_fetch(g, slices + ahead % VK_GROUP_STAGES * SLICE, source, ahead * VK_GROUP_DEPTH);
+        vk_copy_commit();
+        vk_group_multiply(g, acc, slices + s % VK_GROUP_STAGES * SLICE, s * VK_GROUP_DEPTH, live);
+    }
+}
+/* block b's tile; 0: there is none. x: of the whole product */
+FN int vk_group_tile(vk_group *g, int *first, const int32_t *tiles, const int32_t *start, const int32_t *list, const uint16_t *x, const char *weights,
+                     size_t stride_bytes, int column_tiles, int n, int k_padded, int ldx, int top_k) {
+    const int32_t *tile = tiles + 2 * (BLK / (size_t)column_tiles);
+    int expert = tile[0], rows = start[expert + 1] - tile[1];
+    *first = tile[1];
+    g->rows = rows < VK_GROUP_ROWS ? rows : VK_GROUP_ROWS;
+    g->x = list ? x : x + (size_t)tile[1] * (size_t)ldx;
+    g->weights = (const uint16_t *)(const void *)(weights + (size_t)expert * stride_bytes);
+    g->list = list ? list + tile[1] : NULL;
+    g->n = n; g->k_padded = k_padded; g->ldx = ldx; g->top_k = top_k;
+    g->gated = list != NULL;
+    g->column = (int)(BLK % (size_t)column_tiles) * (g->gated ? VK_GROUP_COLUMNS / 2 : VK_GROUP_COLUMNS);
+    return rows > 0;
+}
+/* hidden bf16 [pairs, ldy] = silu(gate) * up of the token that list[row] = token * top_k + slot names; weights: n rows of gates over n of ups */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16_t *x, const char *weights, size_t stride_bytes, const int32_t *tiles,
+          const int32_t *start, const int32_t *list, int column_tiles, int n, int k_padded, int ldx, int ldy, int top_k) {
+    vk_group g;
+    float acc[4][4][4];
+    int first, lane = TID & 31, warp = TID >> 5;
+    if (!vk_group_tile(&g, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx, top_k)) return;
+    g.gated = 1; /* a constant for the compiler */
+    vk_group_sums(&g, acc);
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        if (row >= g.rows) continue;
+        VK_UNROLL for (int c = 0; c < 2; c++) {
+            int column = g.column + (warp >> 1) * 16 + c * 8 + (lane & 3) * 2;
+            const float *gate = acc[i / 2][c] + i % 2 * 2, *up = acc[i / 2][c + 2] + i % 2 * 2;
+            uint16_t *to = hidden + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
+            uint32_t two = vk_pack2(vk_silu(gate[0]) * up[0], vk_silu(gate[1]) * up[1]);
+            if (column + 1 < n) *(uint32_t *)(void *)to = two;
+            else if (column < n) *to = (uint16_t)two;
+        }
+    }
+}
+/* y f32 [pairs, ldy] = hidden times an expert's weights [n, k_padded] */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden, const char *weights, size_t stride_bytes, const int32_t *tiles,
+          const int32_t *start, int column_tiles, int n, int k_padded, int ldx, int ldy) {
+    vk_group g;
+    float acc[4][4][4];
+    int first, lane = TID & 31, warp = TID >> 5;
+    if (!vk_group_tile(&g, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded, ldx, 1)) return;
+    g.gated = 0;
+    g.list = NULL;
+    vk_group_sums(&g, acc);
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        if (row >= g.rows) continue;
+        VK_UNROLL for (int c = 0; c < 4; c++) {
+            int column = g.column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
+            float *to = y + (size_t)(first + row) * (size_t)ldy + (size_t)column, *sum = acc[i / 2][c] + i % 2 * 2;
+            if (column + 1 < n && !(ldy & 1)) *(float2 *)(void *)to = make_float2(sum[0], sum[1]);
+            else {
+                if (column < n) to[0] = sum[0];
+                if (column + 1 < n) to[1] = sum[1];
+            }
+        }
+    }
+}
+
 /* ====================================================================================================== cuda >>cuda
  * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only `wait`, `fetch` and a `stage` whose buffer is still in flight wait. */
 enum {
@@ -1230,12 +1656,14 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     return cuda->memory;
 }
 /* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | results of linears with a bias f32 */
-static size_t vk_cuda_score_count(const vk_attention_job *job) {
+/* on tensor cores (>>cuda's k_attention_head..), or by cuBLAS and a softmax between */
+static int vk_cuda_has_tiles(int wide, const vk_attention_job *job) { return !wide && (job->head_dim == 64 || job->head_dim == 128); }
+static size_t vk_cuda_score_count(int wide, const vk_attention_job *job) {
     size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
-    return (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
+    return vk_cuda_has_tiles(wide, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
 }
 static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
-    size_t scores = vk_max(vk_cuda_score_count(&extent->vit), vk_cuda_score_count(&extent->llm));
+    size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit), vk_cuda_score_count(extent->wide, &extent->llm));
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
@@ -1248,6 +1676,10 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     size_t at[4];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
     vk_cuda_scratch(extent, at);
+    VK_TRY(cudaFuncSetAttribute(k_attention_head64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(64)));
+    VK_TRY(cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
+    VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->scratch = base + at[2];
@@ -1331,6 +1763,21 @@ static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count,
     for (int i = 0; i < count; i++)
         if (jobs[i].m > 0) vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
 }
+/* FLOPs are those of all pairs; which experts they hit only the device knows: weights are counted as if all were, or one for each pair */
+static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
+    const vk_linear *up = job->gate_up, *down = job->down;
+    int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts, tiles = pairs / VK_GROUP_ROWS + job->experts, h = up->n / 2;
+    int columns = (int)((h + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)), columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
+    vk_shape(queue, pairs, up->n, up->k, hit);
+    LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * (2 * (int64_t)up->n * up->k + 4 * h),
+                  2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * h) + 4 * pairs, (uint16_t *)job->hidden, (const uint16_t *)job->x,
+                  (const char *)up->weights, job->gate_up_stride, job->tiles, job->start, job->list, columns, (int)h, up->k_padded, job->ldx,
+                  down->k_padded, job->top_k);
+    vk_shape(queue, pairs, down->n, down->k, hit);
+    LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * 2 * (int64_t)down->n * down->k,
+                  2 * (hit * down->n * down->k + pairs * down->k) + 4 * pairs * down->n, job->y, (const uint16_t *)job->hidden,
+                  (const char *)down->weights, job->down_stride, job->tiles, job->start, columns_down, down->n, down->k_padded, down->k_padded, down->n);
+}
 /* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -1369,7 +1816,25 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
         vk_end(queue);
     }
 }
+/* all sequences in one launch */
+static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
+    int64_t tokens = job->tokens, scores = (int64_t)job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens),
+            flops = scores * (4 * (int64_t)job->head_dim + 5), bytes = (int64_t)job->batch * tokens * job->heads * job->head_dim * 4 * 2;
+    int row_blocks = (job->tokens + VK_ATTEND_ROWS - 1) / VK_ATTEND_ROWS;
+    int64_t blocks = (int64_t)job->batch * job->heads * row_blocks;
+    float scale = 1.44269504f / sqrtf((float)job->head_dim);
+    vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
+    if (job->head_dim == 64)
+        LAUNCH_SHARED(k_attention_head64, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(64), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
+                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
+                      job->causal, scale);
+    else
+        LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
+                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
+                      job->causal, scale);
+}
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
+    if (vk_cuda_has_tiles(vk_cuda_of(queue)->wide, job)) { vk_cuda_attend_tiles(queue, job); return; }
     for (int s = 0; s < job->batch; s++)
         for (int first = 0; first < job->tokens; first += VK_ATTENTION_ROWS)
             vk_cuda_attend(queue, job, s, first, job->tokens - first < VK_ATTENTION_ROWS ? job->tokens - first : VK_ATTENTION_ROWS);
@@ -1457,6 +1922,19 @@ static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     if (at < VK_FACTS) cuda->facts[at] = facts;
     return facts;
 }
+/* The host's clock and the device's drift apart by some us a second. Where launches would appear after their kernels, they and all behind them move
+ * back, those between two marks together: by what the drift is at least. */
+static void vk_cuda_align_host(vk_queue *queue) {
+    const vk_timer *timer = vk_cuda_of(queue)->timer;
+    int64_t drift = 0;
+    for (int64_t first = 0, end; first < queue->log_count; first = end) {
+        for (end = first; end < queue->log_count && timer[end].mark == timer[first].mark; end++) {
+            int64_t late = queue->log[end].host_begin_ns - queue->log[end].begin_ns;
+            if (late > drift) drift = late;
+        }
+        for (int64_t i = first; i < end; i++) queue->log[i].host_begin_ns -= drift;
+    }
+}
 /* Events tell float milliseconds: the time of a launch is taken from the mark before it, of its stage or its decode step, so that resolution does
  * not fade with the length of a request and a stage's launches never leave it by rounding. */
 static void vk_cuda_read_log(vk_queue *queue) {
@@ -1475,6 +1953,7 @@ static void vk_cuda_read_log(vk_queue *queue) {
         launch->registers = vk_cuda_facts(cuda, timer->kernel).registers;
         launch->shared_bytes += vk_cuda_facts(cuda, timer->kernel).shared_bytes;
     }
+    vk_cuda_align_host(queue);
 }
 /* What a failed call left behind is waited for. Errors that a device does not recover from come back from every call, this one too. */
 static void vk_cuda_recover(vk_queue *queue) {
@@ -1482,6 +1961,25 @@ static void vk_cuda_recover(vk_queue *queue) {
     if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) { cudaGetLastError(); return; }
     queue->error = 0;
     cuda->in_flight[0] = cuda->in_flight[1] = 0;
+}
+
+/* ---- memory beside the arena */
+static uint64_t vk_cuda_pinned_bytes(vk_queue *queue) {
+    return 2 * (uint64_t)VK_STAGE_BYTES + VK_INBOX_BYTES + (uint64_t)vk_cuda_of(queue)->marks * sizeof(int32_t);
+}
+static void *vk_cuda_borrow(vk_queue *queue, size_t bytes) {
+    void *memory = NULL;
+    cudaError_t status = cudaMalloc(&memory, bytes);
+    if (status == cudaErrorMemoryAllocation) { cudaGetLastError(); return NULL; } /* the caller tells it */
+    if (!vk_cuda_check(queue, status, "cudaMalloc", __LINE__)) return NULL;
+    VK_TRY(cudaMemsetAsync(memory, 0x3c, bytes, vk_cuda_of(queue)->stream));
+    return memory;
+}
+static void vk_cuda_give_back(vk_queue *queue, void *memory, size_t bytes) {
+    (void)bytes;
+    if (!memory) return;
+    cudaStreamSynchronize(vk_cuda_of(queue)->stream);
+    VK_TRY(cudaFree(memory));
 }
 
 /* ---- recorded steps. Recording is a help, not a need: where it fails, steps are sent kernel by kernel from then on. */
@@ -2101,8 +2599,10 @@ extern "C" {
 extern const vk_backend vk_cuda_backend;
 const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
-    vk_cuda_telemetry, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+    vk_cuda_telemetry, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
+extern const vp_range_hooks *vk_cuda_range_hooks(void);
+const vp_range_hooks *vk_cuda_range_hooks(void) { return vk_range_hooks(); }
 }
 #else /* !VK_CUDA */
 
@@ -2595,14 +3095,16 @@ static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
     VK_PRAGMA(omp parallel num_threads(cpu->queue.threads) if (total > 1 && products > VK_PARALLEL_PRODUCTS))
     {
         int j = 0;
+        int64_t since = vk_span_begin(&cpu->queue);
         if (cpu->begin) cpu->begin();
-        VK_PRAGMA(omp for schedule(dynamic))
+        VK_PRAGMA(omp for schedule(dynamic) nowait)
         for (int64_t task = 0; task < total; task++) {
             while (task < first_task[j]) j--;
             while (task >= first_task[j + 1]) j++;
             vk_gemm_task(cpu, &jobs[j], task - first_task[j], epilogue, stream);
         }
         if (cpu->end) cpu->end();
+        vk_span_end(&cpu->queue, since);
     }
 }
 static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
@@ -2687,12 +3189,14 @@ static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
 #ifdef _OPENMP
         thread = omp_get_thread_num();
 #endif
+        int64_t since = vk_span_begin(&cpu->queue);
         if (cpu->begin) cpu->begin();
         VK_PRAGMA(omp for schedule(static))
         for (int head = 0; head < job->heads; head++) vk_attention_pack(cpu, job, head);
-        VK_PRAGMA(omp for schedule(dynamic))
+        VK_PRAGMA(omp for schedule(dynamic) nowait)
         for (int task = 0; task < tasks; task++) vk_attention_task(cpu, job, task / blocks, task % blocks * VK_ROWS_MAX, thread);
         if (cpu->end) cpu->end();
+        vk_span_end(&cpu->queue, since);
     }
 }
 
@@ -2915,8 +3419,21 @@ static void vk_cpu_read_log(vk_queue *queue) {
         queue->log[i].host_begin_ns = queue->log[i].begin_ns -= vk_cpu_of(queue)->marks[0];
         queue->log[i].host_ns = queue->log[i].ns;
     }
+    for (int64_t i = 0; queue->spans && i < queue->spans->count && i < queue->spans->capacity; i++)
+        queue->spans->span[i].begin_ns -= vk_cpu_of(queue)->marks[0];
 }
 static void vk_cpu_recover(vk_queue *queue) { (void)queue; }
+static uint64_t vk_cpu_pinned_bytes(vk_queue *queue) { (void)queue; return 0; }
+static void *vk_cpu_borrow(vk_queue *queue, size_t bytes) {
+    char *memory = (char *)vk_reserve(bytes);
+    (void)queue;
+    if (!memory) return NULL;
+    VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads))
+    for (int64_t piece = 0; piece < (int64_t)(bytes >> 20); piece++) memset(memory + ((size_t)piece << 20), 0x3c, (size_t)1 << 20);
+    memset(memory + (bytes >> 20 << 20), 0x3c, bytes & 0xfffff);
+    return memory;
+}
+static void vk_cpu_give_back(vk_queue *queue, void *memory, size_t bytes) { (void)queue; vk_release(memory, bytes); }
 
 /* ---- telemetry. Files lie under `root`: "", but in tests. A number that cannot be read is not known; cores may be switched off. */
 static int vk_read_number(const char *path, double *out) {
@@ -2995,14 +3512,20 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
 }
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL
 };
 /* the GPU's table, when its object is linked too */
 #ifdef __GNUC__
 extern const vk_backend vk_cuda_backend __attribute__((weak));
 static const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
+extern const vp_range_hooks *vk_cuda_range_hooks(void) __attribute__((weak));
+VP_API const vp_range_hooks *vp_engine_range_hooks(void) {
+    const vp_range_hooks *hooks = vk_cuda_range_hooks ? vk_cuda_range_hooks() : NULL;
+    return hooks ? hooks : vk_range_hooks();
+}
 #else
 static const vk_backend *vk_gpu_code(void) { return NULL; }
+VP_API const vp_range_hooks *vp_engine_range_hooks(void) { return vk_range_hooks(); }
 #endif
 
 /* =============================================================================================== weights >>weights */
@@ -3365,7 +3888,7 @@ typedef struct vk_buffers {
     float *x, *qkv, *logits, *cs, *decode_scratch;
     void *normed, *normed_wide, *q, *attended;                        /* normed_wide: f32, the router's input */
     void *key, *value;                                                /* in-type [blocks, max_sequence, d_model] */
-    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row;
+    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
     float *router_logits, *expert_weight, *gate_up, *expert_out;
     void *gathered, *expert_hidden;
     void *scratch; /* the backend's */
@@ -3383,9 +3906,13 @@ struct vp_engine {
     /* host side of a grouped product */
     vk_gemm_job *jobs;
     int32_t *counts;
+    vk_spans spans;
     vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
     int64_t log_capacity;
-    size_t weights_bytes, memory_bytes;
+    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
+    int weights_mapped; /* they lie in a file, and are not in the allocation */
+    const void *weights;
+    vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the request that runs */
     const float *pixels, *masks;
@@ -3393,6 +3920,8 @@ struct vp_engine {
     int64_t since_ns, logged;
 };
 
+/* experts of many tokens without the host */
+static int vk_has_tiles(const vp_engine *e) { return e->backend->experts && !e->wide; }
 static int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
@@ -3438,7 +3967,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
     int d = c->d_model, wide = e->wide;
-    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count;
+    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count, gathered = vk_has_tiles(e) ? 0 : pairs;
     size_t cache = (size_t)c->block_count * rows * (size_t)d + (size_t)VK_ROWS_MAX * (size_t)d;
     b->ids = (int32_t *)vk_take(arena, rows, 4);
     b->token = (int32_t *)vk_take(arena, 1, 4);
@@ -3449,8 +3978,10 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->qkv = (float *)vk_take(arena, rows * 3 * (size_t)d, 4);
     b->q = vk_take_rows(arena, rows, d, wide);
     b->attended = vk_take_rows(arena, rows, d, wide);
+    e->cache_bytes = arena->used;
     b->key = vk_take(arena, cache, wide ? 4 : 2);
     b->value = vk_take(arena, cache, wide ? 4 : 2);
+    e->cache_bytes = arena->used - e->cache_bytes;
     b->cs = (float *)vk_take(arena, rows * (size_t)c->head_dim, 4);
     b->decode_scratch = (float *)vk_take(arena, vk_decode_floats(d, c->head_count, e->max_sequence), 4);
     b->logits = (float *)vk_take(arena, (size_t)c->embedding_size, 4);
@@ -3461,15 +3992,19 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
     b->expert_start = (int32_t *)vk_take(arena, experts + 1, 4);
     b->expert_list = (int32_t *)vk_take(arena, pairs, 4);
     b->slot_row = (int32_t *)vk_take(arena, pairs, 4);
-    b->gathered = vk_take_rows(arena, pairs, d, wide);
-    b->gate_up = (float *)vk_take(arena, pairs * 2 * (size_t)c->expert_dim, 4);
+    b->gathered = vk_take_rows(arena, gathered, d, wide);
+    b->gate_up = (float *)vk_take(arena, gathered * 2 * (size_t)c->expert_dim, 4);
+    if (vk_has_tiles(e)) b->expert_tiles = (int32_t *)vk_take(arena, 2 * (pairs / (size_t)e->backend->tile_rows + experts), 4);
     b->expert_hidden = vk_take_rows(arena, pairs, c->expert_dim, wide);
     b->expert_out = (float *)vk_take(arena, pairs * (size_t)d, 4);
 }
 static void vk_layout_buffers(vk_arena *arena, vp_engine *e) {
     vk_layout_vision_buffers(arena, e);
+    e->vision_bytes = arena->used;
     vk_layout_language_buffers(arena, e);
+    e->scratch_bytes = arena->used;
     e->buffers.scratch = vk_take(arena, e->backend->scratch_bytes(e->queue, &e->extent), 1);
+    e->scratch_bytes = arena->used - e->scratch_bytes;
 }
 static void vk_fill_extent(vp_engine *e) {
     const vp_model_config *c = &e->config;
@@ -3584,6 +4119,25 @@ static void vk_connector(vp_engine *e, int first, int count) {
     to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
 }
 
+/* the same where nothing leaves the device */
+static void vk_moe_tiles(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
+    const vp_model_config *c = &e->config;
+    const vk_backend *to = e->backend;
+    vk_buffers *b = &e->buffers;
+    int d = c->d_model, second = c->expert_count > 1;
+    vk_experts_job job;
+    job.y = b->expert_out; job.hidden = b->expert_hidden; job.ldx = vk_padded(d);
+    job.x = (const char *)b->normed + (size_t)first * (size_t)job.ldx * (e->wide ? 4 : 2);
+    job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
+    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
+    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
+    job.start = b->expert_start; job.list = b->expert_list; job.tiles = b->expert_tiles;
+    job.pairs = rows * top_k; job.top_k = top_k; job.experts = c->expert_count;
+    to->kernels.moe_lists(e->queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_tiles, b->expert_index, c->expert_count,
+                          job.pairs, to->tile_rows);
+    to->experts(e->queue, &job);
+    to->kernels.combine(e->queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
+}
 /* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU the host waits here, once a block, for the
  * counts: cuBLAS takes its sizes from the host. */
 static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
@@ -3594,9 +4148,9 @@ static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, 
     int d = c->d_model, ld = vk_padded(d), h = c->expert_dim, ldh = vk_padded(h), pairs = rows * top_k;
     size_t element = e->wide ? 4 : 2, start = 0;
     const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
-    /* what stays when the device has failed; when launches are only counted, each expert gets a token: no request has more launches */
-    for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry;
-    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_index, c->expert_count, pairs);
+    /* what stays when the device has failed; when launches are only counted, experts share the rows evenly: no request has more launches */
+    for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry ? pairs / c->expert_count + (i < pairs % c->expert_count) : 0;
+    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, NULL, b->expert_index, c->expert_count, pairs, 1);
     to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
     to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
     for (int i = 0; i < c->expert_count; i++) {
@@ -3627,7 +4181,8 @@ static void vk_moe(vp_engine *e, int block, int first, int rows, int top_k) {
     e->backend->kernels.router(e->queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)e->config.expert_count, rows,
                                e->config.expert_count, top_k);
     vk_at(e->queue, VP_PART_EXPERTS, block);
-    vk_moe_tokens(e, k, first, rows, top_k);
+    if (vk_has_tiles(e)) vk_moe_tiles(e, k, first, rows, top_k);
+    else vk_moe_tokens(e, k, first, rows, top_k);
 }
 
 /* one transformer block over one token, as vk_block_forward; everything is decided on the device */
@@ -3896,6 +4451,8 @@ static vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *er
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     if (!packed) buffers.base = weights.base + weights.used;
+    e->weights = weights.base;
+    e->weights_mapped = packed != NULL;
     weights.used = buffers.used = 0;
     vk_layout_model(&weights, &e->model, &e->config, e->wide);
     vk_layout_buffers(&buffers, e);
@@ -3925,8 +4482,6 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     e->wide = options->weights == VP_WEIGHTS_FP32;
     e->max_sequence = options->max_sequence;
     e->max_views = options->max_views;
-    e->moe_rows = (int)vk_max(16384, (size_t)c->expert_count);
-    if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
     for (int l = 0; l < c->vit_layer_count; l++) e->vit_layer_at[l] = c->vit_layers[l] < 0 ? c->vit_block_count + c->vit_layers[l] : c->vit_layers[l];
     memset(&setup, 0, sizeof setup);
     setup.threads = options->threads; setup.wide = e->wide;
@@ -3942,6 +4497,9 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     if (result == VP_OK) {
         e->backend->describe(e->queue, e->device, sizeof e->device);
         e->view_batch = e->max_views < e->backend->view_batch ? e->max_views : e->backend->view_batch;
+        /* on tiles a row needs less, and experts' weights are read once for all rows */
+        e->moe_rows = (int)vk_max(vk_has_tiles(e) ? 32768 : 16384, (size_t)c->expert_count);
+        if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
         result = vk_allocate(e, packed, error);
     }
     if (result == VP_OK && !packed) {
@@ -3990,6 +4548,99 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
     vk_recover(engine);
     return queue->error ? -1 : (took[ROUNDS / 2] + STAMPS / 2) / STAMPS;
 }
+/* ---- what it takes and what the device can */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {
+    const vp_engine *e = engine;
+    int host = e->backend->host_memory;
+    uint64_t element = e->wide ? 4 : 2, beside = e->weights_bytes + e->cache_bytes + e->vision_bytes + e->scratch_bytes;
+    vp_memory_block blocks[7];
+    int32_t count = 0;
+    memset(blocks, 0, sizeof blocks);
+    blocks[count].name = e->weights_mapped ? "weights, mapped file" : "weights"; blocks[count++].bytes = e->weights_bytes;
+    blocks[count].bytes_a_position = 2 * element * (uint64_t)e->config.d_model * (uint64_t)e->config.block_count;
+    blocks[count].name = "KV cache"; blocks[count++].bytes = e->cache_bytes;
+    blocks[count].name = "vision buffers"; blocks[count++].bytes = e->vision_bytes;
+    blocks[count].name = "language buffers"; blocks[count++].bytes = e->memory_bytes - beside;
+    blocks[count].name = "scratch"; blocks[count++].bytes = e->scratch_bytes;
+    for (int32_t i = 0; i < count; i++) blocks[i].on_device = !host;
+    blocks[count].name = "pinned host memory"; blocks[count].bytes = e->backend->pinned_bytes(e->queue);
+    count += blocks[count].bytes > 0;
+    blocks[count].name = "launch records"; blocks[count].bytes = (uint64_t)e->log_capacity * sizeof(vp_launch);
+    count += blocks[count].bytes > 0;
+    if (index < 0 || index >= count) return 0;
+    *out = blocks[index];
+    return 1;
+}
+enum {
+    VK_CEILING_BYTES = 256 << 20, /* borrowed */
+    VK_CEILING_READ_MAX = 1 << 30, VK_CEILING_PIECE = 1 << 14, /* bytes read at most; floats a block reads */
+    VK_CEILING_PRODUCT_MIN = 256, VK_CEILING_PRODUCT_MAX = 4096,
+    VK_CEILING_ROUNDS = 4, VK_CEILING_NS = 100000000
+};
+/* ns on the device of what was sent since mark 0 */
+static int64_t vk_ceiling_end(vp_engine *e) {
+    e->backend->mark(e->queue, 1, NULL);
+    if (e->backend->wait(e->queue, 1, NULL) != VP_OK) return 0;
+    return e->backend->between(e->queue, 0, 1);
+}
+/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. */
+static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
+    int from_weights = e->weights_bytes > VK_CEILING_BYTES;
+    const float *x = from_weights ? (const float *)e->weights : (const float *)(void *)memory;
+    size_t piece = sizeof(float) * VK_CEILING_PIECE, most = from_weights ? e->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
+    int blocks = (int)((most < (size_t)VK_CEILING_READ_MAX ? most : (size_t)VK_CEILING_READ_MAX) / piece);
+    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
+    int64_t start = vp_clock_ns();
+    out->read_bytes = (uint64_t)blocks * piece;
+    for (int round = 0; round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS); round++) {
+        int64_t ns;
+        e->backend->mark(e->queue, 0, NULL);
+        e->backend->kernels.read(e->queue, sums, x, blocks, VK_CEILING_PIECE);
+        ns = vk_ceiling_end(e);
+        if (ns > 0 && (double)out->read_bytes * 1e9 / (double)ns > out->bytes_per_s) out->bytes_per_s = (double)out->read_bytes * 1e9 / (double)ns;
+    }
+}
+/* Products of n x n matrices, n doubled until one takes long: the best of all. */
+static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
+    int64_t start = vp_clock_ns();
+    for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && vp_clock_ns() - start < VK_CEILING_NS / 2; n *= 2) {
+        size_t bytes = (size_t)n * (size_t)n * (e->wide ? 4 : 2);
+        vk_linear w;
+        memset(&w, 0, sizeof w);
+        w.weights = memory; w.n = w.k = w.k_padded = n; w.wide = e->wide;
+        for (int round = 0; round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS; round++) {
+            double flops = 2.0 * n * n * n;
+            int64_t ns;
+            e->backend->mark(e->queue, 0, NULL);
+            e->backend->linear(e->queue, memory + 2 * bytes, n, memory + bytes, n, n, &w, VK_STORE);
+            ns = vk_ceiling_end(e);
+            if (ns > 0 && flops * 1e9 / (double)ns > out->flops_per_s) { out->flops_per_s = flops * 1e9 / (double)ns; out->product_size = n; }
+        }
+    }
+}
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error) {
+    vp_ceilings measured;
+    char *memory, text[120];
+    vp_result result = VP_OK;
+    memset(&measured, 0, sizeof measured);
+    if (engine->ceilings.bytes_per_s > 0.0) { *out = engine->ceilings; return VP_OK; }
+    engine->backend->enter(engine->queue);
+    engine->queue->timing = VP_TIMING_STAGE;
+    memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);
+    if (!memory && !engine->queue->error) {
+        snprintf(text, sizeof text, "measuring what the device can takes %d MiB for a moment", VK_CEILING_BYTES >> 20);
+        return vp_fail(error, VP_ERR_MEMORY, -1, "ceilings", text);
+    }
+    if (memory && !engine->queue->error) vk_measure_read(engine, memory, &measured);
+    if (memory && !engine->queue->error) vk_measure_product(engine, memory, &measured);
+    engine->backend->give_back(engine->queue, memory, VK_CEILING_BYTES);
+    if (engine->queue->error) result = engine->backend->wait(engine->queue, 0, error);
+    vk_recover(engine);
+    if (result == VP_OK && !(measured.bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
+        result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock told no time");
+    if (result == VP_OK) *out = engine->ceilings = measured;
+    return result;
+}
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;
     if (engine->queue) engine->backend->close(engine->queue);
@@ -4033,27 +4684,39 @@ static vp_result vk_check_request(const vp_engine *e, const vp_request *r, vp_er
         return vp_fail(error, VP_ERR_RANGE, -1, "timing", "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
     if (r->launch_capacity < 0 || (r->launch_capacity && !r->launches))
         return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
+    if (r->span_capacity < 0 || (r->span_capacity && !r->spans))
+        return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
     return VP_OK;
+}
+/* A dump is no work of the model: it is neither counted nor timed. */
+static void vk_dump_fetch(vp_engine *e, void *host, const void *from, size_t bytes) {
+    vk_queue *queue = e->queue;
+    vk_work before = queue->work;
+    vp_launch *log = queue->log;
+    queue->log = NULL;
+    e->backend->fetch(queue, host, from, bytes);
+    queue->log = log;
+    queue->work = before;
 }
 static void vk_dump_vision(vp_engine *e, const vp_request *r) {
     const vp_model_config *c = &e->config;
     size_t w = (size_t)c->vit_width, layers = (size_t)c->vit_layer_count, patches = (size_t)c->vit_positions - 1, views = (size_t)e->max_views,
            windows = (size_t)vp_geometry_tokens_per_crop(&c->geometry);
     if (r->dump->image_features)
-        e->backend->fetch(e->queue, r->dump->image_features, e->buffers.image_features,
-                          (size_t)r->views * windows * (size_t)c->d_model * sizeof(float));
+        vk_dump_fetch(e, r->dump->image_features, e->buffers.image_features,
+                      (size_t)r->views * windows * (size_t)c->d_model * sizeof(float));
     if (!r->dump->vit_features) return;
     for (size_t v = 0; v < (size_t)r->views; v++)
         for (size_t l = 0; l < layers; l++)
             for (size_t p = 0; p < patches; p++)
-                e->backend->fetch(e->queue, r->dump->vit_features + ((v * patches + p) * layers + l) * w,
-                                  e->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * w, w * sizeof(float));
+                vk_dump_fetch(e, r->dump->vit_features + ((v * patches + p) * layers + l) * w,
+                              e->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * w, w * sizeof(float));
 }
 static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
     size_t d = (size_t)e->config.d_model, rows = (size_t)r->input_count;
     float *out = r->dump->block_mean ? r->dump->block_mean + (size_t)slot * d : NULL;
     if (r->dump->block_last)
-        e->backend->fetch(e->queue, r->dump->block_last + (size_t)slot * d, e->buffers.x + (rows - 1) * d, d * sizeof(float));
+        vk_dump_fetch(e, r->dump->block_last + (size_t)slot * d, e->buffers.x + (rows - 1) * d, d * sizeof(float));
     if (!out) return;
     enum { COLUMNS = 256 }; /* a strip at a time: a dump needs no memory of its own */
     for (size_t from = 0; from < d; from += COLUMNS) {
@@ -4061,7 +4724,7 @@ static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
         double sum[COLUMNS] = { 0.0 };
         float row[COLUMNS] = { 0.0f };
         for (size_t r2 = 0; r2 < rows; r2++) {
-            e->backend->fetch(e->queue, row, e->buffers.x + r2 * d + from, count * sizeof(float));
+            vk_dump_fetch(e, row, e->buffers.x + r2 * d + from, count * sizeof(float));
             for (size_t i = 0; i < count; i++) sum[i] += (double)row[i];
         }
         for (size_t i = 0; i < count; i++) out[from + i] = (float)(sum[i] / (double)rows);
@@ -4171,7 +4834,7 @@ static vp_result vk_decode(vp_engine *e, const vp_request *r, vp_reply *reply, v
         reply->tokens[i] = to->token(e->queue, vk_token_mark(i));
         reply->token_count = i + 1;
         if (i) reply->step_ns[i - 1] = r->timing == VP_TIMING_OFF ? 0 : to->between(e->queue, vk_token_mark(i - 1), vk_token_mark(i));
-        if (r->dump && r->dump->logits) to->fetch(e->queue, r->dump->logits + (size_t)i * logits, e->buffers.logits, logits * sizeof(float));
+        if (r->dump && r->dump->logits) vk_dump_fetch(e, r->dump->logits + (size_t)i * logits, e->buffers.logits, logits * sizeof(float));
         if (reply->tokens[i] < 0) return vk_not_numbers(error);
         if (i + 1 == r->max_new_tokens || (!r->ignore_eos && reply->tokens[i] == r->eos_id)) break;
         if (!ahead) vk_decode_step(e, r, i + 1);
@@ -4182,7 +4845,8 @@ static vp_result vk_decode(vp_engine *e, const vp_request *r, vp_reply *reply, v
 /* the device's times, when all marks up to the last token's were reached */
 static void vk_read_times(vp_engine *e, vp_reply *reply) {
     vp_stage_times *times = &reply->times;
-    int last = 0, final = vk_token_mark(reply->token_count - 1), timed = e->queue->timing != VP_TIMING_OFF;
+    int last = 0, timed = e->queue->timing != VP_TIMING_OFF;
+    int64_t at = 0;
     times->ran[VP_STAGE_DECODE] = reply->token_count > 1;
     if (times->ran[VP_STAGE_DECODE]) {
         times->launches[VP_STAGE_DECODE] = e->queue->work.launches - e->counted.launches;
@@ -4193,11 +4857,13 @@ static void vk_read_times(vp_engine *e, vp_reply *reply) {
     }
     times->stamps = e->queue->stamps;
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++) {
+        times->begin_ns[stage] = at;
         if (!times->ran[stage]) continue;
-        times->device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
+        at += times->device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
         last = stage + 1;
     }
-    if (timed && times->ran[VP_STAGE_DECODE]) times->device_ns[VP_STAGE_DECODE] = e->backend->between(e->queue, last, final);
+    times->begin_ns[VP_STAGE_DECODE] = at;
+    for (int32_t i = 0; timed && i + 1 < reply->token_count; i++) times->device_ns[VP_STAGE_DECODE] += reply->step_ns[i];
 }
 /* VP_TIMING_KERNEL: room for every launch that this request can make, found by a run that counts and sends nothing */
 static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
@@ -4210,7 +4876,7 @@ static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply,
     vk_prefill(e, r, reply); /* leaves the reply alone: no stage ends in a dry run */
     prefill = queue->work.launches - before.launches;
     vk_step(e, r, r->input_count);
-    most = prefill + (queue->work.launches - before.launches - prefill) * (r->max_new_tokens - 1) + r->max_new_tokens; /* dumps of logits */
+    most = prefill + (queue->work.launches - before.launches - prefill) * (r->max_new_tokens - 1);
     queue->dry = 0;
     queue->work = before;
     if (most > e->log_capacity) {
@@ -4224,6 +4890,10 @@ static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply,
     }
     queue->log = e->log;
     queue->log_capacity = most;
+    e->spans.span = r->spans;
+    e->spans.capacity = r->span_capacity;
+    e->spans.count = 0;
+    queue->spans = r->spans ? &e->spans : NULL;
     return VP_OK;
 }
 static void vk_read_log(vp_engine *e, const vp_request *r, vp_reply *reply) {
@@ -4231,15 +4901,19 @@ static void vk_read_log(vp_engine *e, const vp_request *r, vp_reply *reply) {
     int64_t copied = queue->log_count < r->launch_capacity ? queue->log_count : r->launch_capacity;
     if (queue->log_count > queue->log_capacity) return; /* cannot be; has_kernels would say it */
     e->backend->read_log(queue);
-    for (int64_t i = 0; i < queue->log_count; i++) reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
+    for (int64_t i = 0; i < queue->log_count; i++) {
+        reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
+        reply->times.part_ns[queue->log[i].stage][queue->log[i].part] += queue->log[i].ns;
+    }
     reply->times.has_kernels = 1;
     reply->launch_count = queue->log_count;
+    reply->span_count = e->spans.count;
     if (copied) memcpy(r->launches, queue->log, (size_t)copied * sizeof *r->launches);
 }
 static vp_result vk_run(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
     vp_result result;
     memset(&reply->times, 0, sizeof reply->times);
-    reply->launch_count = 0;
+    reply->launch_count = reply->span_count = 0;
     e->queue->timing = r->timing;
     e->queue->stamps = e->queue->log_count = e->logged = 0;
     e->queue->step = 0;
@@ -4262,6 +4936,7 @@ VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_
     if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, reply, error);
     if (result == VP_OK) result = vk_run(engine, request, reply, error);
     engine->queue->log = NULL;
+    engine->queue->spans = NULL;
     vk_recover(engine);
     return result;
 }

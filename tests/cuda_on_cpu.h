@@ -22,7 +22,8 @@
  *
  * The virtual clock. Kernel 3 us + 2 ns a block; GEMM 3 us + its FLOPs at 100 TFLOP/s; copies between host and device 2 us + bytes at 25 GB/s;
  * device copies and memsets 2 us + bytes at 1 TB/s; events nothing. A stream's operations follow each other; an operation starts no earlier
- * than what the host had waited for when it queued it. So an interval between two events is the same for every seed.
+ * than what the host had waited for when it queued it. So an interval between two events is the same for every seed. The host's own work takes
+ * no time, but reading VK_HOST_CLOCK takes 400 ns.
  *
  * Environment, read at first use and by cuda_on_cpu_reset:
  *   CUDA_ON_CPU_SEED=N          schedule of threads and streams (default 1)
@@ -37,6 +38,7 @@
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
  *   CUDA_ON_CPU_CAPABILITY=9.0  below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
+ *   CUDA_ON_CPU_HOST_FAST=PPM   how much faster than the device's clock the host's runs (default 0)
  *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function
  *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
  *   CUDA_ON_CPU_THROTTLE=BITS   the throttle reasons that NVML tells (default 0)
@@ -237,7 +239,7 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { uint64_t seed, memory; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
+struct Settings { uint64_t seed, memory, host_fast; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -303,7 +305,7 @@ struct State {
     std::set<cublasContext *> handles;
     std::set<std::shared_ptr<Capture>> captures;
     std::map<const void *, int> dynamic_shared_limit;
-    uint64_t order = 0, host_ns = 0, host_reads = 0, host_reads_at = 0;
+    uint64_t order = 0, host_ns = 0;
     size_t pending = 0;
     std::string dl_error;
     bool dl_error_set = false;
@@ -351,6 +353,7 @@ inline bool set(const char *name, const char *value) {
     if (n == "SEED") s.seed = value ? strtoull(value, nullptr, 10) : 1;
     else if (n == "DEVICES") s.devices = value ? atoi(value) : 1;
     else if (n == "DRIVER") s.driver = value ? atoi(value) : CUDART_VERSION;
+    else if (n == "HOST_FAST") s.host_fast = value ? strtoull(value, nullptr, 10) : 0;
     else if (n == "MEMORY") s.memory = value ? strtoull(value, nullptr, 10) : (uint64_t)16 << 30;
     else if (n == "CUBLAS") s.no_cublas = value ? value : "";
     else if (n == "NVML") s.nvml = value ? value : "";
@@ -375,7 +378,7 @@ inline bool set(const char *name, const char *value) {
     return true;
 }
 inline void read_environment() {
-    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
+    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "HOST_FAST", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -609,8 +612,7 @@ struct Warp {
     uint32_t mask[32], source[32];
     const Meeting *meeting[32];
     uint64_t in[32], out[32];
-    uint32_t words[32][10], result[32][4];
-    const unsigned char *row[32];
+    struct { const uint32_t *a, *b; float *c; uint32_t *to; const unsigned char *row; size_t step; int count; } matrix[32]; /* ldmatrix, mma.sync */
 };
 struct Block {
     uint3 index;
@@ -957,32 +959,90 @@ inline void finish_ballot(Warp &w, uint32_t group) {
     for (unsigned l = 0; l < 32; l++) if ((group >> l & 1) && w.in[l]) votes |= (uint32_t)1 << l;
     for (unsigned l = 0; l < 32; l++) if (group >> l & 1) w.out[l] = (uint64_t)group << 32 | votes;
 }
-inline void finish_ldmatrix(Warp &w, uint32_t) { /* matrix m's rows are given by lanes 8 m to 8 m + 7; lane l gets row l / 4, columns l % 4 * 2 and + 1 */
-    for (unsigned l = 0; l < 32; l++) {
-        for (unsigned m = 0; m < 4; m++) {
-            unsigned i = l / 4, j = l % 4 * 2;
-            uint16_t e[2];
-            if (w.in[l]) { memcpy(&e[0], w.row[m * 8 + j] + 2 * i, 2); memcpy(&e[1], w.row[m * 8 + j + 1] + 2 * i, 2); }
-            else memcpy(e, w.row[m * 8 + i] + 2 * j, 4);
-            w.result[l][m] = e[0] | (uint32_t)e[1] << 16;
+#if defined(__clang__)
+#define CUDA_ON_CPU_UNROLL _Pragma("clang loop unroll(full)")
+#define CUDA_ON_CPU_FAST __attribute__((no_sanitize("address", "undefined")))
+#else
+#define CUDA_ON_CPU_UNROLL _Pragma("GCC unroll 16")
+#define CUDA_ON_CPU_FAST __attribute__((optimize("O3"), no_sanitize("address"), no_sanitize("undefined")))
+#endif
+typedef float V4 __attribute__((vector_size(16)));
+typedef float V8 __attribute__((vector_size(32)));
+typedef float V16 __attribute__((vector_size(64)));
+inline float bf16_float(uint32_t b) { uint32_t u = b << 16; float f; memcpy(&f, &u, 4); return f; }
+inline void check_counts(const Warp &w, uint32_t group, const char *name) {
+    if (group != ~(uint32_t)0) fail("%s: lanes of the warp have exited", name);
+    for (unsigned l = 1; l < 32; l++) if (w.matrix[l].count != w.matrix[0].count) fail("%s: the lanes want different numbers of them", name);
+}
+/* matrix m's rows are given by lanes 8 m to 8 m + 7; lane l gets row l / 4, columns l % 4 * 2 and + 1 */
+CUDA_ON_CPU_FAST inline void finish_ldmatrix(Warp &w, uint32_t group) {
+    check_counts(w, group, "ldmatrix");
+    for (int x = 0; x < w.matrix[0].count; x++) {
+        for (unsigned l = 0; l < 32; l++) {
+            for (unsigned m = 0; m < 4; m++) {
+                unsigned i = l / 4, j = l % 4 * 2, first = m * 8 + (w.in[l] ? j : i);
+                const unsigned char *row = w.matrix[first].row + (size_t)x * w.matrix[first].step;
+                uint16_t e[2];
+                if (w.in[l]) {
+                    memcpy(&e[0], row + 2 * i, 2);
+                    memcpy(&e[1], w.matrix[first + 1].row + (size_t)x * w.matrix[first + 1].step + 2 * i, 2);
+                } else memcpy(e, row + 2 * j, 4);
+                w.matrix[l].to[4 * x + (int)m] = e[0] | (uint32_t)e[1] << 16;
+            }
         }
     }
 }
-inline float bf16_float(uint32_t b) { uint32_t u = b << 16; float f; memcpy(&f, &u, 4); return f; }
-inline void finish_mma(Warp &w, uint32_t) { /* fragments as the PTX manual lays them out for m16n8k16 with 16-bit operands */
-    float a[16][16], b[16][8], c[16][8];
-    for (unsigned l = 0; l < 32; l++) {
-        for (unsigned i = 0; i < 4; i++)
-            for (unsigned j = 0; j < 2; j++) a[l / 4 + (i & 1) * 8][l % 4 * 2 + j + (i >> 1) * 8] = bf16_float(w.words[l][i] >> 16 * j & 0xffff);
-        for (unsigned i = 0; i < 2; i++)
-            for (unsigned j = 0; j < 2; j++) b[l % 4 * 2 + j + i * 8][l / 4] = bf16_float(w.words[l][4 + i] >> 16 * j & 0xffff);
-        for (unsigned i = 0; i < 4; i++) memcpy(&c[l / 4 + (i >> 1) * 8][l % 4 * 2 + (i & 1)], &w.words[l][6 + i], 4);
+enum { MMA_MOST = 8 }; /* products of one meeting */
+/* c [16][8 count] += a [16][16] b [16][8 count], one multiplication and one addition at a time */
+template <class V> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void multiply(float (*c)[8 * MMA_MOST], float (*a)[16], float (*b)[8 * MMA_MOST], int count) {
+#ifdef __clang__
+#pragma clang fp contract(off)
+#endif
+    enum { LANES = sizeof(V) / 4, VECTORS = 8 / LANES };
+    for (int m = 0; m < 16; m++) {
+        for (int n = 0; n < count * VECTORS; n++) {
+            V sum, x;
+            memcpy(&sum, &c[m][n * LANES], sizeof sum);
+            CUDA_ON_CPU_UNROLL
+            for (int k = 0; k < 16; k++) {
+                memcpy(&x, &b[k][n * LANES], sizeof x);
+                V product = x * a[m][k];
+                sum += product;
+            }
+            memcpy(&c[m][n * LANES], &sum, sizeof sum);
+        }
     }
-    for (unsigned m = 0; m < 16; m++)
-        for (unsigned k = 0; k < 16; k++)
-            for (unsigned n = 0; n < 8; n++) c[m][n] += a[m][k] * b[k][n];
+}
+CUDA_ON_CPU_FAST inline void multiply_128(float (*c)[8 * MMA_MOST], float (*a)[16], float (*b)[8 * MMA_MOST], int count) { multiply<V4>(c, a, b, count); }
+#if defined(__x86_64__)
+CUDA_ON_CPU_FAST __attribute__((target("avx2"))) inline void multiply_256(float (*c)[8 * MMA_MOST], float (*a)[16], float (*b)[8 * MMA_MOST], int count) {
+    multiply<V8>(c, a, b, count);
+}
+#endif
+/* fragments as the PTX manual lays them out for m16n8k16 with 16-bit operands */
+CUDA_ON_CPU_FAST inline void finish_mma(Warp &w, uint32_t group) {
+    float a[16][16], b[16][8 * MMA_MOST], c[16][8 * MMA_MOST];
+    int count = w.matrix[0].count;
+    check_counts(w, group, "mma.sync");
+    for (unsigned l = 0; l < 32; l++) {
+        const uint32_t *from_a = w.matrix[l].a, *from_b = w.matrix[l].b;
+        const float *from_c = w.matrix[l].c;
+        for (unsigned i = 0; i < 4; i++)
+            for (unsigned j = 0; j < 2; j++) a[l / 4 + (i & 1) * 8][l % 4 * 2 + j + (i >> 1) * 8] = bf16_float(from_a[i] >> 16 * j & 0xffff);
+        for (unsigned x = 0; x < (unsigned)count; x++) {
+            for (unsigned i = 0; i < 2; i++)
+                for (unsigned j = 0; j < 2; j++) b[l % 4 * 2 + j + i * 8][x * 8 + l / 4] = bf16_float(from_b[2 * x + i] >> 16 * j & 0xffff);
+            for (unsigned i = 0; i < 4; i++) c[l / 4 + (i >> 1) * 8][x * 8 + l % 4 * 2 + (i & 1)] = from_c[4 * x + i];
+        }
+    }
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) multiply_256(c, a, b, count);
+    else
+#endif
+        multiply_128(c, a, b, count);
     for (unsigned l = 0; l < 32; l++)
-        for (unsigned i = 0; i < 4; i++) memcpy(&w.result[l][i], &c[l / 4 + (i >> 1) * 8][l % 4 * 2 + (i & 1)], 4);
+        for (unsigned x = 0; x < (unsigned)count; x++)
+            for (unsigned i = 0; i < 4; i++) w.matrix[l].c[4 * x + i] = c[l / 4 + (i >> 1) * 8][x * 8 + l % 4 * 2 + (i & 1)];
 }
 inline const Meeting meet_warp = { "__syncwarp", finish_nothing }, meet_index = { "__shfl_sync", finish_gather },
     meet_xor = { "__shfl_xor_sync", finish_gather }, meet_up = { "__shfl_up_sync", finish_gather }, meet_down = { "__shfl_down_sync", finish_gather },
@@ -1082,25 +1142,25 @@ inline float __bfloat162float(__nv_bfloat16 b) { return __uint_as_float((unsigne
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 b) { return b.bits; }
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short u) { return __nv_bfloat16{u}; }
 
-/* ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16: row is this lane's 16-byte row */
-inline void cuda_on_cpu_ldmatrix_x4(uint32_t r[4], const void *row, bool transposed) {
+/* `count` ldmatrix.sync.aligned.m8n8.x4[.trans].shared.b16: row is this lane's 16-byte row of the first, the others' follow step_bytes apart */
+inline void cuda_on_cpu_ldmatrix_x4_each(uint32_t *r, const void *row, size_t step_bytes, int count, bool transposed) {
     using namespace cuda_on_cpu;
-    if ((uintptr_t)row % 16) fail("ldmatrix: an address is not a multiple of 16");
+    auto &mine = running.warp->matrix[running.number];
+    if ((uintptr_t)row % 16 || step_bytes % 16) fail("ldmatrix: an address is not a multiple of 16");
     running.warp->in[running.number] = transposed;
-    running.warp->row[running.number] = (const unsigned char *)row;
+    mine.to = r, mine.row = (const unsigned char *)row, mine.step = step_bytes, mine.count = count;
     meet(&meet_ldmatrix, ~0u);
-    memcpy(r, running.warp->result[running.number], 16);
 }
-/* mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32: c += a b */
-inline void cuda_on_cpu_mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+inline void cuda_on_cpu_ldmatrix_x4(uint32_t r[4], const void *row, bool transposed) { cuda_on_cpu_ldmatrix_x4_each(r, row, 0, 1, transposed); }
+/* `count` mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 with the same a: c[i] += a b[2 i, 2 i + 1] */
+inline void cuda_on_cpu_mma_bf16_each(float (*c)[4], const uint32_t a[4], const uint32_t *b, int count) {
     using namespace cuda_on_cpu;
-    uint32_t *words = running.warp->words[running.number];
-    memcpy(words, a, 16);
-    memcpy(words + 4, b, 8);
-    memcpy(words + 6, c, 16);
+    auto &mine = running.warp->matrix[running.number];
+    if (count < 1 || count > MMA_MOST) fail("mma.sync: %d of them", count);
+    mine.a = a, mine.b = b, mine.c = &c[0][0], mine.count = count;
     meet(&meet_mma, ~0u);
-    memcpy(c, running.warp->result[running.number], 16);
 }
+inline void cuda_on_cpu_mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) { cuda_on_cpu_mma_bf16_each((float (*)[4])c, a, b, 1); }
 /* cp.async.cg.shared.global of 16 bytes, cp.async.commit_group, cp.async.wait_group; the bytes are read now or at the wait */
 inline void cuda_on_cpu_cp_async16(void *shared_to, const void *from) {
     using namespace cuda_on_cpu;
@@ -1505,7 +1565,7 @@ __attribute__((used)) inline void cuda_on_cpu_reset(uint64_t seed) {
     cuda_on_cpu::drop_work();
     memset(s.calls, 0, sizeof s.calls);
     s.last = s.sticky = cudaSuccess;
-    s.host_ns = s.host_reads = s.legacy.time_ns = 0;
+    s.host_ns = s.legacy.time_ns = 0;
     for (CUstream_st *t : s.streams) { t->time_ns = 0; t->capture.reset(); }
     for (CUstream_st *t : s.retired) delete t;
     s.retired.clear();
@@ -1527,13 +1587,13 @@ __attribute__((used)) inline long cuda_on_cpu_calls(const char *what) {
     int i = cuda_on_cpu::call_index(what);
     return i < 0 ? -1 : cuda_on_cpu::state().calls[i];
 }
-/* The host beside the virtual device: it waits when it waits for the device, and each reading of this clock takes it 400 ns. A launch between two
- * readings is sent faster than the device runs it, as on hardware that the host keeps busy. */
+/* The host waits when it waits for the device, and each reading of this clock takes it 400 ns: a launch between two readings is sent faster than
+ * the device runs it, as on hardware that the host keeps busy. */
 __attribute__((used)) inline int64_t cuda_on_cpu_host_clock(void) {
     cuda_on_cpu::State &s = cuda_on_cpu::state();
     cuda_on_cpu::Lock lock(s.lock);
-    if (s.host_reads_at != s.host_ns) { s.host_reads_at = s.host_ns; s.host_reads = 0; }
-    return (int64_t)(s.host_ns + 400 * s.host_reads++);
+    s.host_ns += 400;
+    return (int64_t)(s.host_ns + s.host_ns * s.settings.host_fast / 1000000);
 }
 __attribute__((used)) inline int cuda_on_cpu_live(void) { return cuda_on_cpu::live(); }
 __attribute__((used)) inline int cuda_on_cpu_synchronize(void) {
@@ -1992,13 +2052,6 @@ struct GemmWork : Work {
     std::vector<float> panels_a, panel_b;
     void run() override;
 };
-#if defined(__clang__)
-#define CUDA_ON_CPU_UNROLL _Pragma("clang loop unroll(full)")
-#define CUDA_ON_CPU_FAST __attribute__((no_sanitize("address", "undefined")))
-#else
-#define CUDA_ON_CPU_UNROLL _Pragma("GCC unroll 16")
-#define CUDA_ON_CPU_FAST __attribute__((optimize("O3"), no_sanitize("address"), no_sanitize("undefined")))
-#endif
 /* out [columns][rows] = the product of a panel of rows of A and a panel of columns of B, both k-major */
 template <class V, int ROWS, int COLUMNS> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void gemm_tile(const float *a, const float *b, int k, float *out) {
 #ifdef __clang__
@@ -2028,9 +2081,6 @@ template <class V, int ROWS, int COLUMNS> CUDA_ON_CPU_FAST inline __attribute__(
         for (int i = 0; i < VECTORS; i++) memcpy(out + j * ROWS + i * LANES, &sum[j][i], sizeof(V));
     }
 }
-typedef float V4 __attribute__((vector_size(16)));
-typedef float V8 __attribute__((vector_size(32)));
-typedef float V16 __attribute__((vector_size(64)));
 struct Tile { int rows, columns; void (*run)(const float *a, const float *b, int k, float *out); };
 CUDA_ON_CPU_FAST inline void tile_128(const float *a, const float *b, int k, float *out) { gemm_tile<V4, 8, 4>(a, b, k, out); }
 #if defined(__x86_64__)

@@ -7,6 +7,7 @@
 #include "../vlmprof_kernels.cu"
 
 #include "check.h"
+#include "books.h"
 
 enum { PROMPT = 40, IMAGE_AT = 3, FEATURES = 20, NEW = 12, PATCHES = 576, VALUES = 588, WINDOWS = 144, BLOCKS = 4, LOGITS = 704 };
 
@@ -224,6 +225,8 @@ static void test_run_errors(vp_engine *engine) {
     REFUSE(r.request.timing = (vp_timing)3, r.request.timing = VP_TIMING_STAGE, "timing 3", "timing", -1);
     REFUSE(r.request.timing = (vp_timing)-1, r.request.timing = VP_TIMING_STAGE, "timing -1", "timing", -1);
     REFUSE(r.request.launch_capacity = -1, r.request.launch_capacity = 0, "a negative room for launches", "launches", -1);
+    REFUSE(r.request.span_capacity = -1, r.request.span_capacity = 0, "a negative room for spans", "spans", -1);
+    REFUSE(r.request.span_capacity = 1, r.request.span_capacity = 0, "room for spans that is not there", "spans", -1);
     REFUSE(r.request.launch_capacity = 1, r.request.launch_capacity = 0, "room for launches that is not there", "launches", -1);
     check_case("run after refusals");
     CHECK_INT(vp_engine_broken(engine), 0);
@@ -356,36 +359,6 @@ static void test_timing_off(vp_engine *engine, const run *stage, run *r) {
     }
     for (int i = 0; i < NEW - 1; i++) CHECK_INT(r->step_ns[i], 0);
 }
-static void check_launches(const run *r, const vp_launch *launches) {
-    const vp_stage_times *t = &r->reply.times;
-    int64_t sum[VP_STAGE_COUNT], count[VP_STAGE_COUNT], end = 0;
-    uint64_t flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
-    int step = 0;
-    memset(sum, 0, sizeof sum);
-    memset(count, 0, sizeof count);
-    memset(flops, 0, sizeof flops);
-    memset(bytes, 0, sizeof bytes);
-    for (int64_t i = 0; i < r->reply.launch_count; i++) {
-        const vp_launch *l = &launches[i];
-        CHECK(l->name && l->name[0] && l->ns >= 0 && l->begin_ns >= end);
-        if (!CHECK(l->stage > VP_STAGE_PREPROCESS && l->stage <= VP_STAGE_DECODE)) return;
-        CHECK(l->stage == VP_STAGE_DECODE ? l->step == step || l->step == step + 1 : l->step == 0 && step == 0);
-        step = l->step;
-        end = l->begin_ns + l->ns;
-        sum[l->stage] += l->ns;
-        count[l->stage]++;
-        flops[l->stage] += l->flops;
-        bytes[l->stage] += l->bytes;
-    }
-    CHECK_INT(step, r->reply.token_count - 1);
-    for (int s = 0; s < VP_STAGE_COUNT; s++) {
-        CHECK_INT(sum[s], t->kernel_ns[s]);
-        CHECK_INT(count[s], t->launches[s]);
-        CHECK(flops[s] == (uint64_t)t->flops[s] && bytes[s] == (uint64_t)t->bytes[s]);
-        CHECK(t->kernel_ns[s] <= t->device_ns[s]);
-        if (count[s] > 2) CHECK(t->kernel_ns[s] > 0);
-    }
-}
 static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     enum { ROOM = 8192, FEW = 5 };
     vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches), few[FEW + 1], untouched;
@@ -400,7 +373,7 @@ static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     CHECK(!memcmp(r->block_mean, stage->block_mean, BLOCKS * 128 * sizeof(float)));
     CHECK_INT(r->reply.times.has_kernels, 1);
     if (!CHECK(all > 0 && all <= ROOM)) return;
-    check_launches(r, launches);
+    books_check(launches, &r->reply, 0);
     CHECK_INT(r->reply.times.stamps, stage->reply.times.stamps + 2 * all);
     for (int s = 0; s < VP_STAGE_COUNT; s++)
         CHECK(r->reply.times.launches[s] == stage->reply.times.launches[s] && r->reply.times.flops[s] == stage->reply.times.flops[s]);
@@ -418,7 +391,7 @@ static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     r->request.eos_id = stage->tokens[1];
     run_on(engine, r);
     CHECK(r->reply.token_count <= 2 && r->reply.launch_count < all);
-    check_launches(r, launches);
+    books_check(launches, &r->reply, 0);
     r->request.timing = VP_TIMING_STAGE; /* and nothing of it is left */
     r->request.ignore_eos = 1;
     few[0] = launches[0] = untouched;
@@ -427,6 +400,107 @@ static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     CHECK(r->reply.launch_count == 0 && r->reply.times.has_kernels == 0 && r->reply.times.kernel_ns[VP_STAGE_PREFILL] == 0);
     CHECK(!memcmp(&launches[0], &untouched, sizeof untouched));
     free(launches);
+}
+/* Spans of the threads lie within their launches, each thread has at most one a launch, and launches without any ran on one thread; wanting them
+ * changes no bit. Behind the capacity nothing is written, and the count goes on. */
+static void check_spans(const run *r, const vp_launch *launches, const vp_span *spans, int threads) {
+    int64_t parallel = 0;
+    unsigned char *seen = (unsigned char *)calloc((size_t)r->reply.launch_count, 1);
+    for (int64_t i = 0; i < r->reply.span_count; i++) {
+        const vp_span *s = &spans[i];
+        const vp_launch *l;
+        if (!CHECK(s->launch >= 0 && s->launch < r->reply.launch_count && s->thread >= 0 && s->thread < threads)) break;
+        l = &launches[s->launch];
+        CHECK(s->ns >= 0 && s->begin_ns >= l->begin_ns && s->begin_ns + s->ns <= l->begin_ns + l->ns);
+        CHECK(!(seen[s->launch] >> s->thread & 1));
+        seen[s->launch] = (unsigned char)(seen[s->launch] | 1 << s->thread);
+    }
+    for (int64_t i = 0; i < r->reply.launch_count; i++) {
+        CHECK(seen[i] == 0 || seen[i] == (1 << threads) - 1);
+        parallel += seen[i] != 0;
+    }
+    CHECK_INT(r->reply.span_count, parallel * threads);
+    CHECK(threads == 1 ? parallel == 0 : parallel > r->reply.times.launches[VP_STAGE_VIT] / 2);
+    free(seen);
+}
+static void test_spans(vp_engine *engine, int threads) {
+    enum { ROOM = 8192, FEW = 3 };
+    vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches);
+    vp_span *spans = (vp_span *)malloc(ROOM * sizeof *spans), few[FEW + 1], untouched;
+    run stage, r;
+    int64_t all;
+    check_case("spans of %d threads", threads);
+    run_new(&stage, 1);
+    run_new(&r, 1);
+    run_on(engine, &stage);
+    CHECK_INT(stage.reply.span_count, 0);
+    r.request.timing = VP_TIMING_KERNEL;
+    r.request.launches = launches; r.request.launch_capacity = ROOM;
+    r.request.spans = spans; r.request.span_capacity = ROOM;
+    run_on(engine, &r);
+    all = r.reply.span_count;
+    CHECK(same_output(&r, &stage));
+    if (CHECK(r.reply.launch_count <= ROOM && all <= ROOM)) check_spans(&r, launches, spans, threads);
+    memset(&untouched, 0x5a, sizeof untouched);
+    for (int i = 0; i <= FEW; i++) few[i] = untouched;
+    r.request.spans = few; r.request.span_capacity = FEW;
+    run_on(engine, &r);
+    CHECK_INT(r.reply.span_count, all);
+    CHECK(!memcmp(&few[FEW], &untouched, sizeof untouched) && (threads == 1 || few[FEW - 1].ns != untouched.ns));
+    few[0] = untouched;
+    r.request.timing = VP_TIMING_STAGE;
+    run_on(engine, &r);
+    CHECK(r.reply.span_count == 0 && !memcmp(&few[0], &untouched, sizeof untouched));
+    run_free(&stage);
+    run_free(&r);
+    free(launches);
+    free(spans);
+}
+/* Blocks add up to what the engine says it takes, and to what the longest request needs of the cache. */
+static void test_memory(vp_engine *engine) {
+    vp_memory_block b, again;
+    uint64_t sum = 0, element = engine->wide ? 4 : 2, a_position = 2 * element * 128 * BLOCKS;
+    int32_t count = 0;
+    int cache = -1;
+    check_case("memory of an engine, %s", engine->wide ? "fp32" : "bf16");
+    for (; vp_engine_memory(engine, count, &b); count++) {
+        CHECK(b.name && b.bytes > 0 && !b.on_device);
+        if (!strcmp(b.name, "KV cache")) cache = count;
+        else CHECK(b.bytes_a_position == 0);
+        if (strcmp(b.name, "launch records")) sum += b.bytes;
+    }
+    CHECK(sum == vp_engine_bytes(engine) && count >= 5);
+    if (CHECK(cache >= 0) && CHECK(vp_engine_memory(engine, cache, &b))) {
+        CHECK(b.bytes_a_position == a_position);
+        CHECK(b.bytes >= (PROMPT + NEW) * a_position && b.bytes < (PROMPT + NEW) * a_position + 2 * (VK_ROWS_MAX * 128 * element + 64));
+    }
+    CHECK(vp_engine_memory(engine, 0, &b) && !strcmp(b.name, "weights") && b.bytes == engine->weights_bytes);
+    again = b;
+    CHECK(!vp_engine_memory(engine, -1, &again) && !vp_engine_memory(engine, count, &again) && !memcmp(&again, &b, sizeof b));
+}
+/* A ceiling cannot be higher than what the call's own time allows, nor as low as in another unit; the second call remembers. */
+static void test_ceilings(vp_engine *engine) {
+    vp_ceilings c, again;
+    vp_error error;
+    int64_t start = vp_clock_ns();
+    double took;
+    run before, after;
+    check_case("ceilings, %s", engine->wide ? "fp32" : "bf16");
+    run_new(&before, 1);
+    run_new(&after, 1);
+    run_on(engine, &before);
+    if (!CHECK_INT(vp_engine_ceilings(engine, &c, &error), VP_OK)) return;
+    took = (double)(vp_clock_ns() - start) * 1e-9;
+    CHECK(c.read_bytes > (200u << 20) && c.bytes_per_s * took >= 2.0 * (double)c.read_bytes && c.bytes_per_s > 1e8 && c.bytes_per_s < 2e12);
+    CHECK(c.product_size >= 256 && c.product_size <= 4096 && c.flops_per_s > 1e8 && c.flops_per_s < 1e14);
+    start = vp_clock_ns();
+    CHECK_INT(vp_engine_ceilings(engine, &again, &error), VP_OK);
+    CHECK(vp_clock_ns() - start < 10000000 && !memcmp(&c, &again, sizeof c));
+    run_on(engine, &after); /* and requests are as before */
+    CHECK(same_output(&before, &after));
+    if (getenv("VERBOSE")) printf("%.2f GB/s, %.1f GFLOP/s at %d, in %.3f s\n", c.bytes_per_s * 1e-9, c.flops_per_s * 1e-9, (int)c.product_size, took);
+    run_free(&before);
+    run_free(&after);
 }
 static void test_timing(vp_engine *engine) {
     for (int views = 0; views < 2; views++) {
@@ -615,7 +689,11 @@ static void test_threads(vp_weights weights) {
         run_on(engines[i], &r[i]);
         CHECK(same_output(&r[0], &r[i]));
     }
-    for (int i = 0; i < 3; i++) { run_free(&r[i]); vp_engine_close(engines[i]); }
+    for (int i = 0; i < 3; i++) {
+        if (engines[i]) test_spans(engines[i], i == 0 ? 1 : 2 * i);
+        run_free(&r[i]);
+        vp_engine_close(engines[i]);
+    }
 }
 /* long prompts go through the experts in parts; parts of any size give the same bits */
 static void test_expert_parts(void) {
@@ -683,6 +761,8 @@ int main(void) {
         test_eos(engine);
         test_times(engine);
         test_timing(engine);
+        test_memory(engine);
+        test_ceilings(engine);
         test_history(engine);
         test_masked_block(engine);
         vp_engine_close(engine);

@@ -45,7 +45,8 @@ static vp_result open_mode(mode *m, int wide, vp_error *error) {
     extent.experts = JOBS;
     extent.vit.tokens = extent.llm.tokens = TOKENS_MAX;
     extent.vit.heads = extent.llm.heads = HEADS_MAX;
-    extent.vit.head_dim = extent.llm.head_dim = HEAD_DIM_MAX;
+    extent.vit.head_dim = HEAD_DIM_MAX;
+    extent.llm.head_dim = 40; /* a width whose scores the GPU writes down */
     extent.linear_floats = LINEAR_FLOATS;
     result = backend->open(&setup, &m->queue, error);
     if (result != VP_OK) return result;
@@ -98,6 +99,27 @@ static vk_work work_of(int64_t launches, int64_t flops, int64_t bytes) {
     } while (0)
 #define SEND(launches, flops, bytes, ...) SEND_WORK(work_of(launches, flops, bytes), __VA_ARGS__)
 static int64_t size_of(int wide) { return wide ? 4 : 2; }
+
+#ifdef TEST_EMULATED
+extern int cuda_on_cpu_set(const char *name, const char *value);
+#else
+static int cuda_on_cpu_set(const char *name, const char *value) { (void)name; (void)value; return 1; }
+#endif
+/* what was sent once is sent again, under other schedules where there are such: not a bit of y may change */
+#define CHECK_SAME_BITS(y, bytes, ...) \
+    do { \
+        size_t same_bytes = (bytes); \
+        void *same_as = memcpy(hold(same_bytes), (y), same_bytes); \
+        for (int seed = 2; seed <= 4; seed++) { \
+            char seed_text[2] = { (char)('0' + seed), 0 }; \
+            cuda_on_cpu_set("SEED", seed_text); \
+            poison((y), same_bytes); \
+            __VA_ARGS__; \
+            settle(); \
+            check_note(memcmp(same_as, (y), same_bytes) == 0, __FILE__, __LINE__, "other bits in run %d", seed); \
+        } \
+        cuda_on_cpu_set("SEED", "1"); \
+    } while (0)
 
 /* ----------------------------------------------------------------------------------------------------------- norms, elements */
 static void test_rmsnorm(int rows, int d, int ldy, int wide) {
@@ -513,9 +535,9 @@ static void test_router(int rows, int experts, int k) {
     release_all();
 }
 
-/* all four lists behind each other; damaged: the pairs of an expert in reverse order */
-static void moe_reference(int32_t *out, const int32_t *index, int experts, int pairs, int damaged) {
-    int32_t *count = out, *start = out + experts, *list = start + experts + 1, *slot_row = list + pairs, at = 0;
+/* all five lists behind each other; damaged: the pairs of an expert in reverse order */
+static void moe_reference(int32_t *out, const int32_t *index, int experts, int pairs, int tile_rows, int damaged) {
+    int32_t *count = out, *start = out + experts, *list = start + experts + 1, *slot_row = list + pairs, *tiles = slot_row + pairs, at = 0;
     for (int e = 0; e < experts; e++) {
         start[e] = at;
         for (int n = 0; n < pairs; n++) {
@@ -527,22 +549,34 @@ static void moe_reference(int32_t *out, const int32_t *index, int experts, int p
         count[e] = at - start[e];
     }
     start[experts] = at;
+    /* of each expert as many as begin before the next one's first can: rows that are not there make an empty tile */
+    for (int e = 0, t = 0; e < experts && tile_rows; e++)
+        for (int row = start[e]; t < start[e + 1] / tile_rows + e + 1; t++, row += tile_rows) { tiles[2 * t] = e; tiles[2 * t + 1] = row; }
 }
-static void test_moe_lists(int experts, int pairs) {
-    size_t count = (size_t)(2 * experts + 1 + 2 * pairs);
+/* `all_to`: the expert that all pairs go to, or -1 */
+static void test_moe_lists(int experts, int pairs, int tile_rows, int all_to) {
+    int tiles = tile_rows ? pairs / tile_rows + experts : 0, seen = 0;
+    size_t lists = (size_t)(2 * experts + 1 + 2 * pairs), count = lists + (size_t)(2 * tiles);
     int32_t *index, *got, *want, *bad;
-    check_case("moe_lists experts %d pairs %d", experts, pairs);
+    check_case("moe_lists experts %d pairs %d tiles of %d rows, all to %d", experts, pairs, tile_rows, all_to);
     index = (int32_t *)take((size_t)pairs * sizeof *index);
     got = (int32_t *)take(count * sizeof *got);
     want = (int32_t *)hold(count * sizeof *want);
     bad = (int32_t *)hold(count * sizeof *bad);
-    for (int i = 0; i < pairs; i++) index[i] = i < 2 ? experts - 1 : below(experts) / 2 * 2; /* every second expert stays empty */
-    moe_reference(want, index, experts, pairs, 0);
-    moe_reference(bad, index, experts, pairs, 1);
-    /* every expert looks at every pair twice: to count, then to list. index in, count out; index and count in, start, list and slot_row out */
-    SEND(2, 2 * (int64_t)experts * pairs, 4 * (pairs + experts) + 4 * (pairs + experts + experts + 1 + pairs + pairs),
-         kernels->moe_lists(queue, got, got + experts, got + 2 * experts + 1, got + 2 * experts + 1 + pairs, index, experts, pairs));
+    /* every second expert stays empty */
+    for (int i = 0; i < pairs; i++) index[i] = all_to >= 0 ? all_to : i < 2 ? experts - 1 : below(experts) / 2 * 2;
+    moe_reference(want, index, experts, pairs, tile_rows, 0);
+    moe_reference(bad, index, experts, pairs, tile_rows, 1);
+    /* every expert compares every pair three times: less, equal, and again when it lists. index in; count, start, list, slot_row and tiles out */
+    SEND(1, 3 * (int64_t)experts * pairs, 4 * (pairs + experts + experts + 1 + pairs + pairs) + 8 * tiles,
+         kernels->moe_lists(queue, got, got + experts, got + 2 * experts + 1, got + 2 * experts + 1 + pairs, tile_rows ? got + lists : NULL, index,
+                            experts, pairs, tile_rows));
     verdict_ints(got, want, bad, count);
+    for (int t = 0; t < tiles; t++) { /* and tiles hold every row once */
+        int rows = got[experts + got[lists + (size_t)(2 * t)] + 1] - got[lists + (size_t)(2 * t + 1)];
+        seen += rows < 0 ? 0 : rows < tile_rows ? rows : tile_rows;
+    }
+    CHECK_INT(seen, tiles ? pairs : 0);
     release_all();
 }
 
@@ -632,6 +666,26 @@ static void test_argmax_nan(int n) {
     verdict_ints(got, want, bad, 3);
     release_all();
 }
+static void test_read(int blocks, int count) {
+    expected e;
+    float *x, *got;
+    check_case("read blocks %d count %d", blocks, count);
+    e = expect_new(1, (size_t)blocks);
+    x = floats((size_t)blocks * (size_t)count, 1.0f);
+    got = (float *)take((size_t)blocks * sizeof *got);
+    for (int b = 0; b < blocks; b++) {
+        double sum = 0.0, squares = 0.0, last = 0.0;
+        for (int i = 0; i < count; i++) {
+            last = (double)x[(size_t)b * (size_t)count + (size_t)i];
+            sum += last;
+            squares += last * last;
+        }
+        expect(&e, (size_t)b, sum, sum - last, sqrt(squares), (double)count, 1); /* damaged: the last float is not read */
+    }
+    SEND(1, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), kernels->read(queue, got, x, blocks, count));
+    verdict(got, (size_t)blocks, 1, &e);
+    release_all();
+}
 static void test_advance(void) {
     int32_t *position, want[3] = { 5, 0, 7 }, bad[3] = { 5, 7, 7 }; /* damaged: its neighbours grow */
     check_case("advance");
@@ -675,6 +729,9 @@ static void test_shared_kernels(void) {
     test_argmax(2, 50304);
     test_argmax_nan(40);
     test_argmax_nan(1000);
+    test_read(1, 4);
+    test_read(3, 1024);
+    test_read(2, 16384);
     test_advance();
     for (int wide = 0; wide < 2; wide++) {
         use_mode(wide);
@@ -700,10 +757,15 @@ static void test_shared_kernels(void) {
         test_router(rows[r], 64, 8);
         test_router(rows[r], 1000, 12);
     }
-    test_moe_lists(1, 2);
-    test_moe_lists(8, 7);
-    test_moe_lists(64, 300);
-    test_moe_lists(64, 16384);
+    test_moe_lists(1, 2, 0, -1);
+    test_moe_lists(8, 7, 0, -1);
+    test_moe_lists(64, 300, 0, -1);
+    test_moe_lists(64, 300, 16, -1);
+    test_moe_lists(64, 16384, 0, -1);
+    test_moe_lists(64, 16384, 128, -1);
+    test_moe_lists(8, 256, 128, 0);
+    test_moe_lists(8, 256, 128, 7);
+    test_moe_lists(8, 257, 128, 3);
     test_gather(5, 3, 64);
     test_gather(2, 3, 4);
     test_gather(many * 2 / 3, 8, 1024);
@@ -714,8 +776,8 @@ static void test_shared_kernels(void) {
 typedef struct layer { vk_linear linear; void *values; } layer;
 static void *layer_values(int n, int k, int wide) {
     void *values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
-    for (size_t i = 0; i < (size_t)n * (size_t)k; i++) put(values, i, uniform(), wide);
-    return values;
+    for (size_t i = 0; i < (size_t)n * (size_t)k; i++) put(values, i, i % (size_t)k + 1 < (size_t)k ? uniform() : 0.5f + 0.4f * uniform(), wide);
+    return values; /* the last product is what the damaged reference lacks: it is never small */
 }
 static size_t layer_bytes(int n, int k, int wide) { return (on_gpu() ? (size_t)n : padded((size_t)n)) * padded((size_t)k) * (wide ? 4 : 2); }
 static layer layer_at(void *weights, void *values, int n, int k, int wide) {
@@ -816,6 +878,80 @@ static void test_grouped(int n, int k, int wide) {
     CHECK(is_poison(y, total * (cols + 1) * sizeof *y));
     release_all();
 }
+/* the experts of routed tokens; counts: how many pairs each expert gets. Damaged: every row through the next expert's weights. */
+static void test_experts(int d, int h, int top_k, int experts, const int *counts) {
+    size_t ldx = padded((size_t)d), ldh = padded((size_t)h), up_bytes = vk_round_up(layer_bytes(2 * h, d, 0), 64) + 64,
+           down_bytes = vk_round_up(layer_bytes(d, h, 0), 64) + 128;
+    int pairs = 0, tokens, tiles, hit;
+    expected e, mid;
+    vk_experts_job job;
+    layer up[16], down[16];
+    int32_t *index, *lists;
+    char *weights, *x;
+    uint16_t *hidden;
+    for (int i = 0; i < experts; i++) pairs += counts[i];
+    tokens = pairs / top_k;
+    hit = pairs < experts ? pairs : experts;
+    if (!backend->experts || experts > 16) return;
+    tiles = pairs / backend->tile_rows + experts;
+    check_case("experts %d of %dx%d top_k %d, %d %d %d ..", experts, d, h, top_k, counts[0], counts[1], counts[2]);
+    use_mode(0);
+    weights = (char *)take((size_t)experts * (up_bytes + down_bytes));
+    for (int i = 0; i < experts; i++) {
+        up[i] = layer_at(weights + (size_t)i * up_bytes, layer_values(2 * h, d, 0), 2 * h, d, 0);
+        down[i] = layer_at(weights + (size_t)experts * up_bytes + (size_t)i * down_bytes, layer_values(d, h, 0), d, h, 0);
+    }
+    x = (char *)inputs((size_t)tokens, (size_t)d, ldx, 0);
+    index = (int32_t *)hold((size_t)pairs * sizeof *index);
+    lists = (int32_t *)take((size_t)(2 * experts + 1 + 2 * pairs + 2 * tiles) * sizeof *lists);
+    for (int i = 0, expert = 0, left = counts[0]; i < pairs; i++, left--) {
+        while (!left) left = counts[++expert];
+        index[(i * 7 + 3) % pairs] = expert; /* pairs is no multiple of 7 */
+    }
+    moe_reference(lists, index, experts, pairs, backend->tile_rows, 0);
+    memset(&job, 0, sizeof job);
+    job.start = lists + experts; job.list = job.start + experts + 1; job.tiles = job.list + 2 * pairs;
+    job.x = x; job.ldx = (int)ldx; job.pairs = pairs; job.top_k = top_k; job.experts = experts;
+    job.gate_up = &up[0].linear; job.down = &down[0].linear; job.gate_up_stride = up_bytes; job.down_stride = down_bytes;
+    job.hidden = hidden = (uint16_t *)take((size_t)pairs * ldh * 2);
+    memset(hidden, 0, (size_t)pairs * ldh * 2);
+    job.y = (float *)take((size_t)pairs * (size_t)d * sizeof(float));
+    e = expect_new((size_t)pairs, (size_t)d);
+    mid = expect_new((size_t)pairs, (size_t)h);
+    backend->experts(queue, &job); /* what it leaves in `hidden` is judged by itself, and then what follows from it */
+    settle();
+    for (int r = 0; r < pairs; r++) {
+        int expert = index[job.list[r]];
+        const char *row = x + (size_t)(job.list[r] / top_k) * ldx * 2;
+        expected sums = expect_new(1, (size_t)(2 * h)), part = expect_rows(&e, (size_t)r, 1), other = expect_new(1, (size_t)d);
+        expect_products(&sums, row, ldx, up[expert].values, (size_t)d, 0);
+        for (int c = 0; c < h; c++) {
+            double g = sums.want[c], u = sums.want[h + c], s = g / (1.0 + exp(-g)), bad = sums.bad[c] / (1.0 + exp(-sums.bad[c])) * sums.bad[h + c];
+            size_t at = (size_t)(r * h + c);
+            expect(&mid, at, s * u, bad, fabs(s * u), 16, 0);
+            mid.tolerance[at] += 1.1 * fabs(u) * sums.tolerance[c] + fabs(s) * sums.tolerance[h + c]; /* silu's slope is below 1.1 */
+        }
+        expect_products(&part, hidden + (size_t)r * ldh, ldh, down[expert].values, (size_t)h, 0);
+        expect_products(&other, hidden + (size_t)r * ldh, ldh, down[(expert + 1) % experts].values, (size_t)h, 0);
+        memcpy(part.bad, other.want, (size_t)d * sizeof(double));
+        buffer_count -= 6; /* the six arrays of `sums` and `other` */
+        for (int i = 0; i < 6; i++) free(buffers[buffer_count + i].base);
+    }
+    for (int r = 0; r < pairs; r++) /* what stands behind the last column is zero, as it was */
+        for (size_t c = (size_t)h; c < ldh; c++) if (!CHECK_INT(hidden[(size_t)r * ldh + c], 0)) r = pairs - 1;
+    poison(job.y, (size_t)pairs * (size_t)d * sizeof(float));
+    /* gate and up, silu as in silu_mul; x once a token, list */
+    SEND_WORK(work_of(2, (int64_t)pairs * (2 * 2 * h * d + 4 * h) + (int64_t)pairs * 2 * d * h,
+                      2 * ((int64_t)hit * 2 * h * d + (int64_t)tokens * d + (int64_t)pairs * h) + 4 * (int64_t)pairs +
+                          2 * ((int64_t)hit * d * h + (int64_t)pairs * h) + 4 * (int64_t)pairs * d),
+              backend->experts(queue, &job));
+    verdict(job.y, (size_t)d, 1, &e);
+    for (size_t i = 0; i < (size_t)pairs * ldh; i++) if (i % ldh >= (size_t)h) hidden[i] = 0xffff;
+    verdict(hidden, ldh, 0, &mid);
+    for (size_t i = 0; i < (size_t)pairs * ldh; i++) if (i % ldh >= (size_t)h) hidden[i] = 0;
+    CHECK_SAME_BITS(job.y, (size_t)pairs * (size_t)d * sizeof(float), backend->experts(queue, &job));
+    release_all();
+}
 static void test_linears(void) {
     static const int shapes[4][2] = { { 1, 32 }, { 40, 24 }, { 100, 100 }, { 160, 1000 } }, counts[4] = { 1, 3, 33, 129 };
     for (int mixture = 0; mixture < 3; mixture++) { /* bf16, f32 layer in bf16 mode, fp32 */
@@ -828,15 +964,27 @@ static void test_linears(void) {
         test_grouped(160, 1000, wide);
         test_grouped(40, 24, wide);
     }
+    {
+        static const int one[3] = { 0, 1, 0 }, all[4] = { 0, 0, 260, 0 }, some_of[9] = { 0, 3, 0, 128, 40, 1, 129, 16, 65 }, even[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
+        test_experts(64, 32, 1, 3, one);
+        test_experts(96, 70, 2, 4, all);
+        test_experts(130, 37, 2, 9, some_of);
+        test_experts(256, 16, 8, 8, even);
+        test_experts(37, 100, 1, 8, even);
+    }
+    for (int wide = 0; wide < 2; wide++) {
+    }
 }
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
-/* The GPU writes scores and weights down, and reads keys and values again, for each chunk of queries. */
+static int on_tiles(const vk_attention_job *job, int wide) { return on_gpu() && !wide && (job->head_dim == 64 || job->head_dim == 128); }
+/* The GPU writes scores and weights down, and reads keys and values again, for each chunk of queries; not so in bf16 for the head widths of the
+ * real model. */
 static vk_work attention_work(const vk_attention_job *job, int wide) {
     int64_t tokens = job->tokens, heads = job->heads, width = heads * job->head_dim, triangle = tokens * (tokens + 1) / 2;
     int64_t scores = job->batch * heads * (job->causal ? triangle : tokens * tokens), in_type = size_of(wide);
     vk_work work = work_of(1, scores * (2 * job->head_dim + 5 + 2 * job->head_dim), job->batch * 4 * tokens * width * in_type);
-    if (!on_gpu()) return work;
+    if (!on_gpu() || on_tiles(job, wide)) return work;
     work.launches = work.bytes = 0;
     for (int64_t first = 0; first < tokens; first += CHUNK) {
         int64_t rows = tokens - first < CHUNK ? tokens - first : CHUNK, seen = job->causal ? first + rows : tokens;
@@ -876,6 +1024,7 @@ static void test_attention(int batch, int tokens, int heads, int head_dim, int c
     job.batch = batch; job.tokens = tokens; job.heads = heads; job.head_dim = head_dim; job.causal = causal;
     SEND_WORK(attention_work(&job, wide), backend->attention(queue, &job));
     verdict(y, ldy, wide, &e);
+    if (on_tiles(&job, wide)) CHECK_SAME_BITS(y, rows * ldy * element, backend->attention(queue, &job));
     if (!together) {
         expected last = expect_rows(&e, last_row, 1);
         void *decoded = take(d * element);
@@ -905,6 +1054,11 @@ static void test_attentions(void) {
         test_attention(2, CHUNK, 1, 16, causal, 0, wide); /* one chunk exactly, one row more, three */
         test_attention(2, CHUNK + 1, 1, 16, causal, 1, wide);
         test_attention(1, 577, 2, 64, causal, 0, wide);
+        for (int t = 0; t < 6 && !wide; t++) { /* one block of queries exactly, one row more, parts of a warp's rows and of a tile of keys */
+            static const int tokens[6] = { 31, 64, 127, 128, 129, 300 };
+            test_attention(2, tokens[t], 2, 64, causal, 1, 0);
+            test_attention(2, tokens[t], 2, 128, causal, 0, 0);
+        }
         test_attention(1, TOKENS_MAX, 1, 32, causal, 0, wide);
     }
 }

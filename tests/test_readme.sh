@@ -51,6 +51,14 @@ check "sample 03 names such files and counts the others" [ "$(cut -d: -f1 "$work
 "$B/samples/03_tokens_of_folder" > "$work/tokens" 2>&1
 check "sample 03 without a folder shows its usage" [ "$? $(cut -c1-6 "$work/tokens")" = "2 usage:" ]
 
+# sample 04: 31 ranges of the sort a step in three recorded steps, in both tables; the saved one is JSON
+"$B/samples/04_profile_yourself" "$work/profile.json" > "$work/profile"
+check "sample 04 ends well" [ $? -eq 0 ]
+check "sample 04 prints torch's columns" grep -qE '^ +Name +Self CPU % +Self CPU +CPU total % +CPU total +CPU time avg +# of Calls' "$work/profile"
+check "sample 04 counts the calls of its sort" [ "$(awk '$1 == "sort" { print $7 } / by: / { print $3, $4 } /\(sort\)$/ { print $1 }' "$work/profile" | xargs)" = \
+    "93 cumulative time 93/3" ]
+check "sample 04 saves its table" [ "$(grep -cE '"schema": "vlmprof-ops-1"|"calls": (93|3),' "$work/profile.json")" -eq 5 ]
+
 for target in $(grep -ohE '`?make [a-z-]+' README.md | awk '{ print $2 }' | sort -u); do
     check "README's make $target is a target" grep -qE "^([a-z-]+ )*$target:" Makefile
 done

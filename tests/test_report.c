@@ -131,7 +131,7 @@ typedef struct truth {
     double slower;      /* factor of every time */
     double skill_less;  /* of all configurations' skill */
     double lost_share;  /* of T_total in no stage */
-    int is_corpus, details;
+    int is_corpus, details, parts; /* parts: kernels were timed one by one */
 } truth;
 static truth truth_default(void) {
     truth t;
@@ -190,9 +190,14 @@ static void write_made(const char *name, const truth *t, int size, int k, int b)
             " \"max_new_tokens\": 8, \"tier\": \"%s\", \"target_vision_tokens\": null,"
             " \"top_k\": %d, \"num_active_blocks\": %d, \"num_total_blocks\": 16,\n"
             " \"active_block_indices\": [0, 1, 3], \"accuracy\": %.3f, \"accuracy_metric\": \"%s\", \"num_throttled_runs\": 0,\n"
-            " \"provenance\": {\"device\": \"%s\", \"host\": \"h\", \"version\": \"0.1.0\"}, \"config\": {\"seed\": %d, \"weights\": \"bf16\"},\n"
-            " \"per_sample_results\": [",
+            " \"provenance\": {\"device\": \"%s\", \"host\": \"h\", \"version\": \"0.1.0\"}, \"config\": {\"seed\": %d, \"weights\": \"bf16\"},\n",
             t->runs, t->task, TIERS[size], t->top_k[k], t->blocks[b], truth_skill(t, size, k, b), t->metric, t->device, t->seed);
+    if (t->parts) /* two shapes: of 10 + 30 ms of prefill 6 + 14 are experts', 4 idle; decode has no more than the sum, as older files */
+        fprintf(f, " \"kernel_pass\": [{\"stages\": {\"prefill\": {\"device_ms\": 10.0, \"kernel_ms\": 9.0, \"idle_share\": 0.1, "
+                "\"parts\": {\"experts\": 6.0, \"attention\": 3.0}}}}, {\"stages\": {\"prefill\": {\"device_ms\": 30.0, \"kernel_ms\": 27.0, "
+                "\"idle_share\": 0.1, \"parts\": {\"experts\": 14.0, \"attention\": 5.0, \"router\": 8.0, \"dense\": 1e9, \"unknown\": 1}}, "
+                "\"decode\": {\"device_ms\": 4.0, \"kernel_ms\": 3.0, \"idle_share\": 0.25}}}],\n");
+    fprintf(f, " \"per_sample_results\": [");
     for (int i = 0; i < t->samples; i++) {
         int views = 2 + 4 * size + (int)vp_random_below(&samples, 1), sequence = 100 * views + (int)vp_random_below(&samples, 200);
         double own = 5 * uniform(&samples), hard = uniform(&samples), ms[4] = {0, 0, 0, 0}, totals[16], sum = 0;
@@ -279,6 +284,42 @@ static double true_mean(const truth *t, int size, int k, int b) {
         sum += truth_vision(views) + truth_prefill(sequence, t->blocks[b]) + truth_decode(7, t->top_k[k]) + own + (size == 2 && k == 1 ? 30 : 0);
     }
     return sum / t->samples;
+}
+/* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; nothing where no kernel was timed. */
+static void test_parts(void) {
+    truth t = truth_default();
+    uint32_t stages, parts;
+    char *page;
+    t.size_count = t.top_k_count = t.block_count = 1;
+    t.samples = 20;
+    t.parts = 1;
+    check_case("prefill and decode by part, where kernels were timed");
+    write_sweep("parts", &t);
+    CHECK_INT(run("report %%F/parts"), 0);
+    CHECK(last.out && strstr(last.out, "what prefill and decode are made of") && strstr(last.out, " attention  router  experts  idle"));
+    CHECK_INT(run("report %%F/parts --csv"), 0);
+    CHECK(last.out && strstr(last.out, ",prefill_experts_share,prefill_head_share,prefill_sample_share,decode_embed_share,"));
+    CHECK(last.out && strstr(last.out, ",,,0.2,0.2,0.5,,,,,,,,,,0.11363636363636365,")); /* prefill's embed .. sample, decode's, idle of all */
+    CHECK_INT(run("report %%F/parts --json"), 0);
+    if (!read_json(last.out)) return;
+    stages = get(vp_json_at(&json, get(get(0, "e1_stage_decomposition"), "configurations"), 0), "stages");
+    parts = get(get(stages, "prefill"), "parts");
+    CHECK_INT(count_of(parts), 3);
+    CHECK_NEAR(number(get(parts, "experts")), 0.5, 1e-12);
+    CHECK_NEAR(number(get(parts, "attention")), 0.2, 1e-12);
+    CHECK_NEAR(number(get(parts, "router")), 0.2, 1e-12);
+    CHECK_NEAR(number(get(get(stages, "prefill"), "idle_share")), 0.1, 1e-12);
+    CHECK(json.nodes[get(get(stages, "decode"), "parts")].type == VP_JSON_NULL && fabs(number(get(get(stages, "decode"), "idle_share")) - 0.25) < 1e-12);
+    CHECK(json.nodes[get(get(stages, "vit"), "parts")].type == VP_JSON_NULL);
+    CHECK_INT(run("report %%F/parts --html=%%F/parts.html"), 0);
+    page = check_read(in_folder("parts.html"), NULL);
+    CHECK(page && strstr(page, "What prefill and decode are made of") && strstr(page, "\nexperts 50.0 %") && strstr(page, "\nidle 10.0 %"));
+    free(page);
+    check_case("and none where they were not");
+    t.parts = 0;
+    write_sweep("parts", &t);
+    CHECK_INT(run("report %%F/parts"), 0);
+    CHECK(last.out && !strstr(last.out, "made of"));
 }
 static void check_effect(uint32_t effects, const char *knob, const char *level, double want, int *inside) {
     uint32_t e = find(effects, "knob", knob, "level", level);
@@ -696,6 +737,7 @@ int main(void) {
     test_foreign();
     test_damaged();
     test_truth();
+    test_parts();
     test_front();
     test_warnings();
     test_forms();

@@ -558,9 +558,13 @@ static void test_device(void) {
     check_case("emulated: the unbroken sweep, with kernels timed one by one");
     RUNS(0, GPU "--output_dir %F/gpu --kernel_pass");
     if (CHECK(load(&d, in_folder("gpu/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
-        uint32_t pass = vp_json_at(&d.json, member(&d, 0, "kernel_pass"), 0), stage = member(&d, member(&d, pass, "stages"), "prefill");
+        uint32_t pass = vp_json_at(&d.json, member(&d, 0, "kernel_pass"), 0), stage = member(&d, member(&d, pass, "stages"), "prefill"), parts;
         CHECK_INT(d.nodes[member(&d, 0, "kernel_pass")].count, 1);
         CHECK(number(&d, stage, "kernel_ms") > 0 && number(&d, stage, "kernel_ms") <= number(&d, stage, "device_ms"));
+        parts = member(&d, stage, "parts");
+        CHECK_NEAR(number(&d, parts, "dense") + number(&d, parts, "attention") + number(&d, parts, "router") + number(&d, parts, "experts"),
+                   number(&d, stage, "kernel_ms"), 1e-6);
+        CHECK_INT(d.nodes[parts].count, 4);
     }
     unload(&d);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

@@ -1,0 +1,45 @@
+#!/bin/bash
+# Ranges reach a tool that takes NVTX's: a small library in the place of Nsight Systems, attached as NVTX's header says, sees each push and pop;
+# without a tool a pair costs no more than 10 ns more; a build without NVTX has no hooks. Needs the CUDA Toolkit's header, nothing else of it.
+cd "$(dirname "$0")/.." || exit 1
+CC=${CC:-cc}
+nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
+include=
+for folder in "$(dirname "$nvcc")/../include" "$(dirname "$nvcc")/../targets/x86_64-linux/include" /usr/local/cuda/include /usr/include; do
+    [ -e "$folder/nvtx3/nvToolsExt.h" ] && { include=$folder; break; }
+done
+if [ -z "$include" ]; then
+    echo "skipped: test_nvtx: no nvtx3/nvToolsExt.h (CUDA Toolkit)"
+    echo "test_nvtx: 0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+check() { # check NAME COMMAND...: the command must succeed
+    local name=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then passed=$((passed + 1)); return 0; fi
+    failed=$((failed + 1))
+    echo "FAILED $name"
+    head -n 4 "$work/out"
+    return 1
+}
+build() { # build NAME FLAGS...: the program with an engine of these flags
+    local name=$1
+    shift
+    $CC -std=c11 -O0 -fopenmp "$@" -x c -c vlmprof_kernels.cu -o "$work/$name.o" &&
+        $CC -std=c11 -O1 -I. -fopenmp tests/nvtx_tool.c "$work/$name.o" -o "$work/$name" -ldl -lm
+}
+
+check "the tool compiles" $CC -std=c11 -Wall -Wextra -Werror -O1 -fPIC -shared -DTOOL -isystem "$include" tests/nvtx_tool.c -o "$work/tool.so"
+check "the engine compiles with NVTX" build with -DVLMPROF_NVTX -isystem "$include"
+check "the engine compiles without NVTX" build without
+check "the tool sees each range" [ "$(NVTX_INJECTION64_PATH=$work/tool.so "$work/with")" = "+request+without a record-- hooks" ]
+check "without a tool nothing is seen" [ "$(env -u NVTX_INJECTION64_PATH "$work/with")" = " hooks" ]
+check "a build without NVTX has no hooks" [ "$(NVTX_INJECTION64_PATH=$work/tool.so "$work/without")" = " no hooks" ]
+check "without a tool a pair costs at most 10 ns more" env -u NVTX_INJECTION64_PATH "$work/with" cost
+head -n 1 "$work/out"
+echo "test_nvtx: $passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,304 @@
+/* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler, whose own numbers stand beside it, on hand-made traces
+ * with known answers and on damaged ones. PROGRAM names the program (default ./vlmprof). */
+#define _POSIX_C_SOURCE 200809L
+#define VLMPROF_IMPLEMENTATION
+#define VLMPROF_CORE
+#include "vlmprof.h"
+#include "check.h"
+#include "program.h"
+
+/* ---- CSV */
+enum { CELLS_MAX = 40 };
+typedef struct csv_row { char *cells[CELLS_MAX]; int count; } csv_row;
+/* Splits one line in place; quotes are taken off. Returns where the next line begins, NULL at the end. */
+static char *csv_split(char *p, csv_row *row) {
+    row->count = 0;
+    if (!p || !*p) return NULL;
+    for (;;) {
+        char *out = p, *begin = p;
+        int quoted = *p == '"';
+        p += quoted;
+        begin += quoted;
+        out = begin;
+        while (*p && (quoted || (*p != ',' && *p != '\n'))) {
+            if (quoted && *p == '"') {
+                if (p[1] != '"') { p++; break; }
+                p++;
+            }
+            *out++ = *p++;
+        }
+        if (row->count < CELLS_MAX) row->cells[row->count++] = begin;
+        if (*p == ',') { *out = 0; p++; continue; }
+        if (*p == '\n') p++;
+        *out = 0;
+        return p;
+    }
+}
+typedef struct csv { char *text; csv_row head, rows[400]; int count; } csv;
+static void csv_read(csv *t, const char *text) {
+    char *p = strdup(text);
+    csv_row row;
+    t->text = p;
+    t->count = 0;
+    p = csv_split(p, &t->head);
+    while (t->count < 400 && (p = csv_split(p, &row)) != NULL) t->rows[t->count++] = row;
+}
+static const char *csv_cell(const csv *t, const csv_row *row, const char *column) {
+    for (int i = 0; row && i < t->head.count && i < row->count; i++) if (!strcmp(t->head.cells[i], column)) return row->cells[i];
+    return "(no such cell)";
+}
+static const csv_row *csv_find(const csv *t, const char *name) {
+    for (int i = 0; i < t->count; i++) if (!strcmp(t->rows[i].cells[0], name)) return &t->rows[i];
+    return NULL;
+}
+static double cell_number(const csv *t, const char *name, const char *column) {
+    const csv_row *row = csv_find(t, name);
+    const char *text = csv_cell(t, row, column);
+    char *end;
+    double value = strtod(text, &end);
+    return end == text || *end ? (double)NAN : value; /* NaN fails every check */
+}
+
+/* ---- against torch */
+/* Every row of torch's table is ours and the other way round: calls and bytes equal, times within what three decimals of us lose. */
+static void test_torch(const char *golden, const char *options, int shapes) {
+    static csv ours, torch;
+    char path[600];
+    const char *file = check_golden(golden);
+    char *text;
+    snprintf(path, sizeof path, "%s", file ? file : "");
+    check_case("trace agrees with torch's key_averages, %s", golden);
+    text = text_of_file(path);
+    csv_read(&torch, text);
+    CHECK(torch.count > 50);
+    CHECK_INT(run("trace %s --csv %s", check_golden("trace/torch_cpu.pt.trace.json"), options), 0);
+    csv_read(&ours, last.out);
+    CHECK_INT(ours.count, torch.count);
+    for (int i = 0; i < torch.count; i++) {
+        char name[600];
+        const char *key = torch.rows[i].cells[0], *dims = shapes ? csv_cell(&torch, &torch.rows[i], "shapes") : "";
+        snprintf(name, sizeof name, "%s%s%s", key, shapes ? " " : "", dims);
+        if (shapes && !csv_find(&ours, name) && !strcmp(dims, "[]")) snprintf(name, sizeof name, "%s", key); /* annotations have no shapes */
+        if (!check_note(csv_find(&ours, name) != NULL, __FILE__, __LINE__, "%s is missing", name)) continue;
+        CHECK_NEAR(cell_number(&ours, name, "calls"), strtod(csv_cell(&torch, &torch.rows[i], "calls"), NULL), 0);
+        CHECK_NEAR(cell_number(&ours, name, "host_self_ns"), 1e3 * strtod(csv_cell(&torch, &torch.rows[i], "self_cpu_us"), NULL), 1.01);
+        CHECK_NEAR(cell_number(&ours, name, "host_total_ns"), 1e3 * strtod(csv_cell(&torch, &torch.rows[i], "cpu_us"), NULL), 1.01);
+        CHECK_NEAR(cell_number(&ours, name, "host_memory_bytes"), strtod(csv_cell(&torch, &torch.rows[i], "cpu_bytes"), NULL), 0);
+        CHECK_NEAR(cell_number(&ours, name, "host_self_memory_bytes"), strtod(csv_cell(&torch, &torch.rows[i], "self_cpu_bytes"), NULL), 0);
+    }
+    free(torch.text);
+    free(ours.text);
+    free(text);
+}
+/* The table as text has torch's rows in torch's order. */
+static void test_torch_text(void) {
+    char *torch = text_of_file(check_golden("trace/torch_cpu.txt"));
+    const char *ours, *want = torch;
+    check_case("trace prints torch's table");
+    CHECK_INT(run("trace %s --table ops --sort_by self_cpu_time_total --row_limit 12", check_golden("trace/torch_cpu.pt.trace.json")), 0);
+    ours = last.out;
+    for (int line = 0; want && *want && line < 17; line++) { /* up to "CPU total": averages of two are rounded another way at ties */
+        size_t bytes = strcspn(want, "\n"), same = bytes < 110 ? bytes : 110;
+        check_note(!strncmp(want, ours, same), __FILE__, __LINE__, "line %d is \"%.110s\"", line, ours);
+        want += bytes + 1;
+        ours += strcspn(ours, "\n") + 1;
+    }
+    free(torch);
+}
+
+/* ---- a trace with known answers: two streams' worth of ideas on one stream */
+static const char KNOWN[] =
+    "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"NVIDIA H100\"}], \"distributedInfo\": {\"rank\": 1, \"world_size\": 4},\n"
+    "\"traceEvents\": [\n"
+    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#3\",\"pid\":10,\"tid\":10,\"ts\":100,\"dur\":100,\"args\":{\"External id\":1}},\n"
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"mm\",\"pid\":10,\"tid\":10,\"ts\":\"110.5\",\"dur\":20.25,\"args\":{\"External id\":2}},\n"
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::is_leaf\",\"pid\":10,\"tid\":10,\"ts\":111,\"dur\":1},\n"
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":10,\"tid\":99,\"ts\":115,\"dur\":5,"
+    "\"args\":{\"External id\":2,\"correlation\":7}},\n"
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":10,\"tid\":10,\"ts\":150,\"dur\":5,\"args\":{\"correlation\":8}},\n"
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"detach\",\"pid\":10,\"tid\":10,\"ts\":160,\"dur\":10,\"args\":{\"External id\":3}},\n"
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"detach\",\"pid\":10,\"tid\":10,\"ts\":161,\"dur\":8,\"args\":{\"External id\":4}},\n"
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"view\",\"pid\":10,\"tid\":10,\"ts\":162,\"dur\":2.5},\n"
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm \\\"x\\\"\",\"pid\":0,\"tid\":7,\"ts\":125,\"dur\":10,"
+    "\"args\":{\"External id\":2,\"correlation\":7,\"stream\":7}},\n"
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"softmax\",\"pid\":0,\"tid\":7,\"ts\":160,\"dur\":10.001,\"args\":{\"correlation\":8}},\n"
+    "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD\",\"pid\":0,\"tid\":7,\"ts\":170.011,\"dur\":5,\"args\":{\"correlation\":9,\"bytes\":1000}},\n"
+    "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"stage::vision\",\"pid\":0,\"tid\":7,\"ts\":124.999,\"dur\":50.013,\"args\":{\"External id\":1}},\n"
+    "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},\n"
+    "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":10,\"tid\":10,\"ts\":112,"
+    "\"args\":{\"Bytes\":512,\"Total Allocated\":1536,\"Total Reserved\":2048,\"Device Type\":1,\"Device Id\":0}},\n"
+    "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":10,\"tid\":10,\"ts\":300,"
+    "\"args\":{\"Bytes\":-512,\"Total Allocated\":1024,\"Total Reserved\":2048,\"Device Type\":1,\"Device Id\":0}}\n"
+    "], \"traceName\": \"x\"}";
+static void test_known(void) {
+    static csv t;
+    static char piped[1600];
+    const char *kept = program;
+    write_text(in_folder("known.json"), KNOWN);
+    check_case("operations: nesting, repeats, hidden ones, device time by External id and by launch, memory");
+    CHECK_INT(run("trace %%F/known.json --csv"), 0);
+    csv_read(&t, last.out);
+    CHECK_INT(t.count, 6);
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_total_ns"), 100000, 0);
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_self_ns"), 100000 - 20250 - 5000 - 10000, 0);
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_total_ns"), 20001, 0);
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_self_ns"), 10001, 0); /* launched with no operation around but the step */
+    CHECK_NEAR(cell_number(&t, "mm", "host_self_ns"), 15250, 0); /* its launch was noted on another thread */
+    CHECK_NEAR(cell_number(&t, "mm", "device_total_ns"), 10000, 0);
+    CHECK_NEAR(cell_number(&t, "mm", "device_memory_bytes"), 512, 0);
+    CHECK_NEAR(cell_number(&t, "cudaLaunchKernel", "calls"), 2, 0);
+    CHECK_NEAR(cell_number(&t, "detach", "calls"), 1, 0);
+    CHECK_NEAR(cell_number(&t, "detach", "host_total_ns"), 10000, 0);
+    CHECK_NEAR(cell_number(&t, "detach", "host_self_ns"), 7500, 0);
+    CHECK_NEAR(cell_number(&t, "view", "host_self_ns"), 2500, 0);
+    CHECK_NEAR(cell_number(&t, "[memory]", "device_memory_bytes"), -512, 0);
+    free(t.text);
+    check_case("annotations: busy and idle");
+    CHECK_INT(run("trace %%F/known.json --csv --table annotations"), 0);
+    csv_read(&t, last.out);
+    CHECK_NEAR(cell_number(&t, "stage::vision", "total_us"), 50.013, 1e-9);
+    CHECK_NEAR(cell_number(&t, "stage::vision", "busy_us"), 25.001, 1e-9);
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "busy_us"), 35.25, 1e-9);
+    free(t.text);
+    check_case("kernels, launches, streams, memory");
+    CHECK_INT(run("trace %%F/known.json --csv --table kernels"), 0);
+    csv_read(&t, last.out);
+    CHECK_INT(t.count, 3);
+    CHECK_NEAR(cell_number(&t, "gemm \"x\"", "total_us"), 10, 0);
+    CHECK_NEAR(cell_number(&t, "Memcpy HtoD", "bytes"), 1000, 0);
+    CHECK_TEXT(csv_cell(&t, csv_find(&t, "softmax"), "busy_us"), "");
+    free(t.text);
+    CHECK_INT(run("trace %%F/known.json --csv --table tracks"), 0);
+    csv_read(&t, last.out);
+    CHECK_NEAR(cell_number(&t, "stream 7", "total_us"), 50.011, 1e-9);
+    CHECK_NEAR(cell_number(&t, "stream 7", "idle_us"), 25.01, 1e-9);
+    CHECK_NEAR(cell_number(&t, "stream 7", "host_wait_us"), 25, 1e-9);   /* the second launch came 15 us after the first kernel's end */
+    CHECK_NEAR(cell_number(&t, "stream 7", "kernel_wait_us"), 0.01, 1e-9);
+    CHECK_NEAR(cell_number(&t, "stream 7", "queue_most"), 1, 0);
+    CHECK_NEAR(cell_number(&t, "stream 7", "queue_mean"), 20.0 / 45.0, 1e-9); /* 115..125 and 150..160 of 115..160 */
+    free(t.text);
+    CHECK_INT(run("trace %%F/known.json --csv --table memory"), 0);
+    CHECK_TEXT(last.out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\ndevice 0,2,1536,2048,0,12.000\n");
+    check_case("text and JSON of the same");
+    snprintf(piped, sizeof piped, "sh -c 'cat %s | %s \"$@\"' sh", in_folder("known.json"), program);
+    program = piped;
+    CHECK_INT(run("trace - --json"), 0);
+    program = kept;
+    CHECK(strstr(last.out, "\"rank\": 1,") && strstr(last.out, "\"devices\": \"NVIDIA H100\"") && strstr(last.out, "\"file\": \"stdin\""));
+    CHECK(strstr(last.out, "\"device_slices_without_launch\": 1") && strstr(last.out, "\"p50\": 5.0"));
+    CHECK_INT(run("trace %%F/known.json"), 0);
+    CHECK(strstr(last.out, "launch delay, end of the call to start on the device: mean 5.000us"));
+    CHECK(strstr(last.out, "rank      1 of 4") && strstr(last.out, "Self CUDA time total: 20.001us"));
+    CHECK_TEXT(last.err, "");
+}
+
+/* ---- odd but readable */
+static void test_odd(void) {
+    static csv t;
+    check_case("slices that overlap without nesting, negative and numeric-string times, exponents, missing members");
+    write_text(in_folder("odd.json"),
+               "[{\"ph\":\"X\",\"name\":\"outer\",\"ts\":-10,\"dur\":\"20\"}, {\"ph\":\"X\",\"name\":\"a\",\"ts\":-10,\"dur\":19},\n"
+               "{\"ph\":\"X\",\"name\":\"b\",\"ts\":-9,\"dur\":1.9e1},{\"ph\":\"X\",\"name\":\"no dur\",\"ts\":1},{\"ph\":\"X\",\"ts\":1,\"dur\":1},\n"
+               "{\"ph\":\"X\",\"name\":\"bad\",\"ts\":\"NaN\",\"dur\":1},{\"ph\":\"X\",\"name\":\"long\",\"ts\":1,\"dur\":1e300},{\"ph\":\"B\",\"name\":\"b\"},\n"
+               "{\"ph\":\"X\",\"name\":\"back\",\"ts\":1,\"dur\":-1},{},{\"ph\":7},{\"ph\":\"X\",\"name\":7,\"ts\":1,\"dur\":1,\"args\":[1]}]\n");
+    CHECK_INT(run("trace %%F/odd.json --csv"), 0);
+    csv_read(&t, last.out);
+    CHECK_INT(t.count, 3);
+    CHECK_NEAR(cell_number(&t, "outer", "host_self_ns"), 0, 0); /* a and b cover it, and what both cover counts once */
+    CHECK_NEAR(cell_number(&t, "a", "host_self_ns"), 19000, 0);
+    CHECK_NEAR(cell_number(&t, "b", "host_self_ns"), 19000, 0);
+    free(t.text);
+    CHECK_INT(run("trace %%F/odd.json"), 0);
+    CHECK(strstr(last.out, "left out  1 without dur, 3 whose ts or dur is no number in range, 2 without a name, 3 of another kind"));
+    CHECK(strstr(last.out, "overlaps  1 slices"));
+    check_case("an empty trace has a summary and no tables");
+    write_text(in_folder("empty.json"), "{\"traceEvents\": []}");
+    CHECK_INT(run("trace %%F/empty.json"), 0);
+    CHECK(strstr(last.out, "0 events") && !strstr(last.out, "calls"));
+    CHECK_INT(run("trace %%F/empty.json --json"), 0);
+    CHECK(strstr(last.out, "\"rows\": []"));
+}
+
+/* ---- damaged */
+static void test_damaged(void) {
+    static const struct { const char *text; const char *says; } cases[] = {
+        {"", "the file is empty"}, {"   ", "cut off at byte 3, at its start"}, {"\x1f\x8b\x08", "gunzip it first"}, {"hello", "no JSON: it begins with byte 0x68"},
+        {"{\"a\": 1}", "no array traceEvents"}, {"{\"traceEvents\": 1}", "no array traceEvents"}, {"{\"traceEvents\": [1]}", "an event is an object"},
+        {"{\"traceEvents\": [{}] \"a\": 1}", "a comma or } is missing"}, {"{\"traceEvents\": [{} {}]}", "malformed at byte 20: a comma or ]"},
+        {"{\"traceEvents\": [{},]}", "malformed at byte 20"}, {"{\"traceEvents\": []} x", "text behind the end"},
+        {"{\"traceEvents\": [], \"traceEvents\": []}", "is there twice"}, {"{\"a\" 1}", "a colon is missing"}, {"{1: 1}", "a member's name is missing"},
+        {"{\"traceEvents\": [],}", "a comma stands before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
+        {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 whole events"}};
+    char deep[400] = "[{\"a\":";
+    check_case("damaged files: exit 3, one line that says where, nothing on stdout");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_text(in_folder("bad.json"), cases[i].text);
+        CHECK_INT(run("trace %%F/bad.json"), 3);
+        check_note(strstr(last.err, cases[i].says) != NULL, __FILE__, __LINE__, "case %zu says %s", i, last.err);
+        CHECK_TEXT(last.out, "");
+        CHECK(strchr(last.err, '\n') && !strchr(last.err, '\n')[1]);
+    }
+    memset(deep + 6, '[', 100);
+    memset(deep + 106, ']', 100);
+    strcpy(deep + 206, "}]");
+    write_text(in_folder("bad.json"), deep);
+    CHECK_INT(run("trace %%F/bad.json"), 3);
+    CHECK(strstr(last.err, "nested deeper than 64 levels"));
+    check_case("a file cut off anywhere: exit 3 with the place; --partial shows what is whole");
+    for (size_t bytes = 1; bytes < sizeof KNOWN - 1; bytes += bytes < 20 ? 1 : 97) {
+        char says[80];
+        write_file(in_folder("cut.json"), KNOWN, bytes);
+        CHECK_INT(run("trace %%F/cut.json"), 3);
+        snprintf(says, sizeof says, "cut off at byte %zu,", bytes);
+        check_note(strstr(last.err, says) && !*last.out, __FILE__, __LINE__, "%zu bytes: %s", bytes, last.err);
+        CHECK_INT(run("trace %%F/cut.json --partial"), 0);
+        CHECK(strstr(last.out, "CUT OFF there"));
+    }
+}
+/* Bytes changed at random: read or refused, never a crash. */
+static void test_mutations(void) {
+    uint64_t seed = 20261121;
+    check_case("80 traces with changed bytes, seed %llu", (unsigned long long)seed);
+    for (int i = 0; i < 80; i++) {
+        char text[sizeof KNOWN];
+        memcpy(text, KNOWN, sizeof KNOWN);
+        for (int k = 0; k < 1 + i % 4; k++) {
+            seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            text[(size_t)(seed >> 33) % (sizeof KNOWN - 1)] = "{}[],:\"0-.e9"[(seed >> 20) % 12];
+        }
+        write_file(in_folder("changed.json"), text, sizeof KNOWN - 1);
+        run("trace %%F/changed.json%s", i & 1 ? " --partial" : "");
+        check_note(last.code == 0 || last.code == 3, __FILE__, __LINE__, "trace %d ends with %d: %s", i, last.code, last.err);
+    }
+}
+static void test_usage(void) {
+    static const struct { const char *arguments; int code; const char *says; } cases[] = {
+        {"", 2, "needs a file"}, {"a b", 2, "one operand too many"}, {"known.json --csv --json", 2, "exclude each other"},
+        {"known.json --json --table ops", 2, "leave --table out"}, {"known.json --csv --table summary", 2, "no summary"},
+        {"known.json --sort_by speed", 2, "\"speed\" is none of: cpu_time"}, {"known.json --table all,ops", 2, "is none of"},
+        {"known.json --row_limit -1", 2, "outside"}, {"nothing.json", 3, "No such file"}, {". ", 3, "is a folder"}};
+    check_case("usage of trace: exit codes and one line each");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_INT(run("trace %s", cases[i].arguments), cases[i].code);
+        check_note(strstr(last.err, cases[i].says) && !*last.out, __FILE__, __LINE__, "case %zu says %s", i, last.err);
+    }
+    CHECK_INT(run("trace --help"), 0);
+    CHECK(strstr(last.out, "--sort_by") && strstr(last.out, "example:"));
+    check_case("rows beyond --row_limit are counted");
+    CHECK_INT(run("trace %%F/known.json --table kernels --row_limit 1"), 0);
+    CHECK(strstr(last.out, "softmax") && !strstr(last.out, "gemm") && strstr(last.out, "... 2 more"));
+}
+
+int main(void) {
+    if (!program_begin("profile")) return 1;
+    test_torch("trace/torch_cpu.csv", "", 0);
+    test_torch("trace/torch_cpu_shapes.csv", "--group_by_input_shape", 1);
+    test_torch_text();
+    test_known();
+    test_odd();
+    test_damaged();
+    test_mutations();
+    test_usage();
+    program_end();
+    return check_done("test_profile");
+}

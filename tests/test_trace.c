@@ -1,0 +1,1083 @@
+/* test_trace.c - the writer of Chrome traces: every file is read back with vp_json and held against what its readers need: order of the members, flows
+ * and correlations in pairs, slices that nest on every track. Then the writer's promises: limit of bytes, full disk, names, closing twice; and requests
+ * of the engine on this backend, whose stages and launches must come back to the nanosecond. With a folder as argument the traces stay there, for
+ * tests/tools/check_trace.py.
+ * links: engine */
+#define _POSIX_C_SOURCE 200809L
+#define VLMPROF_IMPLEMENTATION
+#include "../vlmprof.h"
+
+#include "check.h"
+#include "folder.h"
+#include <signal.h>
+#include <sys/resource.h>
+
+#ifdef TEST_EMULATED
+void cuda_on_cpu_reset(uint64_t seed);
+#endif
+#ifndef TEST_DEVICE
+#define TEST_DEVICE "cpu"
+#define ON_GPU 0
+#else
+#define ON_GPU 1
+#endif
+
+/* ---- a trace as it is read back ---- */
+enum { LONGEST_STACK = 64 };
+typedef struct event {
+    char phase, category[24], name[96], process[24], thread[24];
+    int64_t begin, ns, id, correlation, external_id;
+    uint32_t node, args, order;
+} event;
+typedef struct file {
+    char *text;
+    size_t bytes;
+    vp_json_node *nodes;
+    vp_json json;
+    event *events;
+    size_t count;
+} file;
+static void forget(file *f) {
+    free(f->text);
+    free(f->nodes);
+    free(f->events);
+    memset(f, 0, sizeof *f);
+}
+/* "12.345" -> 12345: exactly three decimals; -1 otherwise */
+static int64_t ns_of(const file *f, uint32_t node) {
+    const vp_json_node *n = node == VP_JSON_NONE ? NULL : &f->json.nodes[node];
+    int64_t value = 0;
+    if (!n || n->type != VP_JSON_NUMBER || n->bytes < 5 || f->text[n->start + n->bytes - 4] != '.') return -1;
+    for (uint64_t i = 0; i < n->bytes; i++) {
+        const char c = f->text[n->start + i];
+        if (c == '.' && i == n->bytes - 4) continue;
+        if (c < '0' || c > '9') return -1;
+        value = value * 10 + (c - '0');
+    }
+    return value;
+}
+static void text_at(const file *f, uint32_t node, char *out, size_t capacity) {
+    int64_t number;
+    out[0] = 0;
+    if (vp_json_text(&f->json, node, out, capacity, NULL) != VP_OK && vp_json_to_int(&f->json, node, &number) == VP_OK)
+        snprintf(out, capacity, "%lld", (long long)number);
+}
+static int64_t int_at(const file *f, uint32_t node) {
+    int64_t value = -1;
+    if (vp_json_to_int(&f->json, node, &value) != VP_OK) return -1;
+    return value;
+}
+static void read_event(file *f, uint32_t node, event *e) {
+    char phase[8];
+    memset(e, 0, sizeof *e);
+    e->node = node;
+    e->args = vp_json_get(&f->json, node, "args");
+    text_at(f, vp_json_get(&f->json, node, "ph"), phase, sizeof phase);
+    e->phase = phase[0];
+    text_at(f, vp_json_get(&f->json, node, "cat"), e->category, sizeof e->category);
+    text_at(f, vp_json_get(&f->json, node, "name"), e->name, sizeof e->name);
+    text_at(f, vp_json_get(&f->json, node, "pid"), e->process, sizeof e->process);
+    text_at(f, vp_json_get(&f->json, node, "tid"), e->thread, sizeof e->thread);
+    e->begin = ns_of(f, vp_json_get(&f->json, node, "ts"));
+    e->ns = ns_of(f, vp_json_get(&f->json, node, "dur"));
+    e->id = int_at(f, vp_json_get(&f->json, node, "id"));
+    e->correlation = int_at(f, vp_json_get(&f->json, e->args, "correlation"));
+    e->external_id = int_at(f, vp_json_get(&f->json, e->args, "External id"));
+}
+static int load(const char *path, file *f) {
+    size_t needed = 0, i = 0;
+    uint32_t events, node;
+    vp_error error;
+    memset(f, 0, sizeof *f);
+    f->text = check_read(path, &f->bytes);
+    if (!CHECK(f->text != NULL)) return 0;
+    if (!CHECK_INT(vp_json_parse(f->text, f->bytes, NULL, 0, NULL, &needed, &error), VP_ERR_CAPACITY)) return 0;
+    f->nodes = (vp_json_node *)malloc(needed * sizeof *f->nodes);
+    if (!CHECK_INT(vp_json_parse(f->text, f->bytes, f->nodes, needed, &f->json, NULL, &error), VP_OK)) return 0;
+    events = vp_json_get(&f->json, 0, "traceEvents");
+    if (!CHECK(events != VP_JSON_NONE)) return 0;
+    f->count = f->nodes[events].count;
+    f->events = (event *)calloc(f->count + 1, sizeof *f->events);
+    for (node = events + 1; i < f->count; node = f->nodes[node].end, i++) {
+        read_event(f, node, &f->events[i]);
+        f->events[i].order = (uint32_t)i;
+    }
+    return 1;
+}
+static int has_arg(const file *f, const event *e, const char *key) { return vp_json_get(&f->json, e->args, key) != VP_JSON_NONE; }
+static int64_t arg(const file *f, const event *e, const char *key) { return int_at(f, vp_json_get(&f->json, e->args, key)); }
+
+/* ---- what every trace must be ---- */
+static int by_track(const void *a, const void *b) {
+    const event *x = (const event *)a, *y = (const event *)b;
+    int order = strcmp(x->process, y->process);
+    if (!order) order = strcmp(x->thread, y->thread);
+    if (!order) order = (x->begin > y->begin) - (x->begin < y->begin);
+    if (!order) order = (x->ns < y->ns) - (x->ns > y->ns);
+    return order ? order : (x->order > y->order) - (x->order < y->order);
+}
+/* a slice begins within the one around it and ends within it; and where both begin at once the outer stands first in the file */
+static void check_nesting(const file *f) {
+    event *slices = (event *)malloc((f->count + 1) * sizeof *slices);
+    const event *open[LONGEST_STACK];
+    size_t count = 0, depth = 0;
+    for (size_t i = 0; i < f->count; i++)
+        if (f->events[i].phase == 'X') slices[count++] = f->events[i];
+    qsort(slices, count, sizeof *slices, by_track);
+    for (size_t i = 0; i < count; i++) {
+        const event *e = &slices[i];
+        if (i && (strcmp(e->process, slices[i - 1].process) || strcmp(e->thread, slices[i - 1].thread))) depth = 0;
+        while (depth && open[depth - 1]->begin + open[depth - 1]->ns <= e->begin) depth--;
+        if (depth && !check_note(e->begin + e->ns <= open[depth - 1]->begin + open[depth - 1]->ns, __FILE__, __LINE__,
+                                 "%s (%lld + %lld) does not nest in %s (%lld + %lld)", e->name, (long long)e->begin, (long long)e->ns,
+                                 open[depth - 1]->name, (long long)open[depth - 1]->begin, (long long)open[depth - 1]->ns)) break;
+        if (!CHECK(depth < LONGEST_STACK)) break;
+        open[depth++] = e;
+    }
+    free(slices);
+}
+static int by_id(const void *a, const void *b) {
+    const event *x = (const event *)a, *y = (const event *)b;
+    const int64_t p = x->phase == 'X' ? x->correlation : x->id, q = y->phase == 'X' ? y->correlation : y->id;
+    return p != q ? (p > q) - (p < q) : strcmp(x->category, y->category) ? strcmp(x->category, y->category) : (x->phase < y->phase) - (x->phase > y->phase);
+}
+static int by_external(const void *a, const void *b) {
+    const event *x = (const event *)a, *y = (const event *)b;
+    return (x->external_id > y->external_id) - (x->external_id < y->external_id);
+}
+/* each launch is four events: flow start, flow end, call, device slice. Returns how many there are. */
+static size_t check_flows(const file *f) {
+    event *linked = (event *)malloc((f->count + 1) * sizeof *linked), *ops = (event *)malloc((f->count + 1) * sizeof *ops);
+    size_t count = 0, op_count = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const event *e = &f->events[i];
+        if (e->phase == 's' || e->phase == 'f' || e->correlation >= 0) linked[count++] = *e;
+        if (!strcmp(e->category, "cpu_op")) ops[op_count++] = *e;
+    }
+    qsort(linked, count, sizeof *linked, by_id);
+    qsort(ops, op_count, sizeof *ops, by_external);
+    for (size_t i = 1; i < op_count; i++) CHECK(ops[i].external_id != ops[i - 1].external_id);
+    CHECK_INT(count % 4, 0);
+    for (size_t i = 0; i + 3 < count; i += 4) { /* ac2g s, ac2g f, cuda_runtime, then gpu_memcpy or kernel: by the order of their names */
+        const event *start = &linked[i], *end = &linked[i + 1], *call = &linked[i + 2], *on = &linked[i + 3], *swap;
+        if (strcmp(call->category, "cuda_runtime")) { swap = call; call = on; on = swap; }
+        if (!CHECK(start->phase == 's' && end->phase == 'f' && !strcmp(call->category, "cuda_runtime"))) break;
+        CHECK(!strcmp(on->category, "kernel") || !strcmp(on->category, "gpu_memcpy"));
+        CHECK(start->id == end->id && start->id == call->correlation && call->correlation == on->correlation);
+        CHECK(i < 4 || linked[i - 4].correlation != call->correlation);
+        CHECK(start->begin == call->begin && !strcmp(start->process, call->process) && !strcmp(start->thread, call->thread));
+        CHECK(end->begin == on->begin && !strcmp(end->process, on->process) && !strcmp(end->thread, on->thread) && !strcmp(on->thread, "7"));
+        CHECK(on->begin > call->begin);
+        CHECK(call->external_id > 0 && call->external_id == on->external_id && bsearch(call, ops, op_count, sizeof *ops, by_external));
+        CHECK(arg(f, on, "device") == strtol(on->process, NULL, 10) && arg(f, on, "stream") == 7);
+        CHECK_INT(arg(f, call, "cbid"), strcmp(call->name, "cudaLaunchKernel") ? 41 : 211);
+        CHECK(strcmp(call->name, "cudaLaunchKernel") == 0 || strcmp(call->name, "cudaMemcpyAsync") == 0);
+        CHECK(strcmp(on->category, "gpu_memcpy") || (!strncmp(on->name, "Memcpy ", 7) && arg(f, on, "bytes") >= 0
+                                                      && has_arg(f, on, "memory bandwidth (GB/s)")));
+    }
+    free(linked);
+    free(ops);
+    return count / 4;
+}
+/* the members of the head and their order; nothing but the name behind the events, and no bracket */
+static void check_members(const file *f) {
+    static const char *const first[] = {"schemaVersion", "deviceProperties"},
+                      *const last[] = {"distributedInfo", "displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName"};
+    const uint32_t members = f->nodes[0].count, events = vp_json_get(&f->json, 0, "traceEvents");
+    uint32_t node = 1, i;
+    const char *rank, *line;
+    CHECK_INT(f->nodes[0].type, VP_JSON_OBJECT);
+    for (i = 0; i < members; i++) {
+        if (i < 2) CHECK(vp_json_equals(&f->json, node, first[i]));
+        if (i + 5 >= members) CHECK(vp_json_equals(&f->json, node, last[i + 5 - members]));
+        node = f->nodes[node + 1].end;
+    }
+    CHECK(memchr(f->text + f->nodes[events].start + f->nodes[events].bytes, ']', f->bytes - (size_t)(f->nodes[events].start + f->nodes[events].bytes)) == NULL);
+    rank = strstr(f->text, "\"rank\": ");
+    line = strstr(f->text, "\"distributedInfo\"");
+    CHECK(rank && line && rank > line && !memchr(line, '\n', (size_t)(rank - line)));
+}
+/* steps follow each other, and the last is empty and behind everything. Returns their count without it. */
+static int64_t check_steps(const file *f) {
+    const event *last = NULL;
+    int64_t steps = 0, end = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const event *e = &f->events[i];
+        if (e->phase == 'X' && strncmp(e->name, "ProfilerStep#", 13) && strcmp(e->category, "Trace") && e->begin + e->ns > end) end = e->begin + e->ns;
+        if (strncmp(e->name, "ProfilerStep#", 13)) continue;
+        CHECK_TEXT(e->category, "user_annotation");
+        CHECK(!last || (e->begin >= last->begin + last->ns && strtoll(e->name + 13, NULL, 10) > strtoll(last->name + 13, NULL, 10)));
+        last = e;
+        steps++;
+    }
+    if (last) CHECK(last->ns == 1000 && last->begin > end);
+    return steps ? steps - 1 : 0;
+}
+typedef struct trace_facts { size_t launches; int64_t steps; } trace_facts;
+static trace_facts check_whole(const file *f) {
+    trace_facts facts;
+    size_t recorded = 0, ends = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const event *e = &f->events[i];
+        CHECK(e->phase && e->name[0]);
+        CHECK(strchr("XMiCsf", e->phase) != NULL);
+        CHECK(e->begin >= 0);
+        if (e->phase == 'X') CHECK(e->category[0] && e->ns >= 0);
+        if (e->phase == 'f') CHECK(vp_json_equals(&f->json, vp_json_get(&f->json, e->node, "bp"), "e"));
+        recorded += e->phase == 'X' && !strcmp(e->category, "Trace") && !strcmp(e->name, "PyTorch Profiler (0)");
+        ends += i + 1 == f->count && !strcmp(e->name, "Record Window End");
+    }
+    CHECK_INT(recorded, 1);
+    CHECK_INT(ends, 1);
+    check_members(f);
+    check_nesting(f);
+    facts.launches = check_flows(f);
+    facts.steps = check_steps(f);
+    return facts;
+}
+static trace_facts check_file(const char *path, file *f) {
+    trace_facts none = {0, 0};
+    return load(path, f) ? check_whole(f) : none;
+}
+static int there(const char *path) { return access(path, F_OK) == 0; }
+static const char *temporary_of(const char *path) {
+    static char name[700];
+    snprintf(name, sizeof name, "%s.tmp", path);
+    return name;
+}
+static const event *find(const file *f, const char *category, const char *name, size_t nth) {
+    for (size_t i = 0; i < f->count; i++)
+        if (!strcmp(f->events[i].name, name) && (!category || !strcmp(f->events[i].category, category)) && !nth--) return &f->events[i];
+    return NULL;
+}
+static size_t count_of(const file *f, const char *category) {
+    size_t count = 0;
+    for (size_t i = 0; i < f->count; i++) count += strcmp(f->events[i].category, category) == 0;
+    return count;
+}
+
+/* ---- made-up requests ---- */
+enum { BASE = 1000000, MOST = 4096 };
+static vp_launch made[MOST];
+static vp_stage_times times;
+static int64_t step_times[256];
+static vp_trace_device gpu;
+static vp_trace_options options_for(const char *path) {
+    vp_trace_options o = vp_trace_options_default();
+    gpu = vp_trace_device_of(0, "Made up", UINT64_C(80000000000), 9, 0, 132);
+    o.path = path;
+    o.base_ns = BASE;
+    o.base_unix_ns = INT64_C(1700000000123456789);
+    o.process = o.thread = 4242;
+    o.devices = &gpu;
+    o.device_count = 1;
+    return o;
+}
+/* A request of `steps` decode steps: kernels of `ns` that follow each other at once, sent every `host` ns. Returns how many launches. */
+static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t ns, int64_t host, int32_t per_stage) {
+    int64_t count = 0;
+    memset(run, 0, sizeof *run);
+    memset(&times, 0, sizeof times);
+    for (int32_t stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
+        for (int32_t step = stage == VP_STAGE_DECODE; step <= (stage == VP_STAGE_DECODE ? steps : 0); step++)
+            for (int32_t i = 0; i < per_stage && count < MOST; i++, count++) {
+                vp_launch *l = &made[count];
+                memset(l, 0, sizeof *l);
+                l->name = i % 3 == 1 ? "gemm" : "k_rows";
+                l->stage = stage;
+                l->step = step;
+                l->part = i < per_stage / 2 ? VP_PART_ATTENTION : VP_PART_EXPERTS;
+                l->block = stage == VP_STAGE_H2D ? -1 : i / 4;
+                l->kind = stage == VP_STAGE_H2D ? VP_LAUNCH_COPY_TO_DEVICE : i == per_stage - 1 ? VP_LAUNCH_COPY : VP_LAUNCH_KERNEL;
+                l->line = 100 + i;
+                l->shape[0] = 5; l->shape[1] = 6; l->shape[2] = 7;
+                l->dimensions = i % 3 == 1 ? 3 : 2;
+                if (i % 3 != 1) { l->grid = 264; l->threads = 256; l->registers = 40; l->shared_bytes = 4096; }
+                l->begin_ns = count * ns;
+                l->ns = ns;
+                l->host_begin_ns = count * host;
+                l->host_ns = host - host / 4;
+                l->flops = 1000;
+                l->bytes = 2000;
+                times.kernel_ns[stage] += ns;
+                if (!times.ran[stage]) times.begin_ns[stage] = count * ns;
+                times.device_ns[stage] += ns;
+                times.wall_ns[stage] += host;
+                times.ran[stage] = 1;
+                if (step) step_times[step - 1] = ns * per_stage;
+            }
+    }
+    run->begin_ns = begin;
+    run->launches = made;
+    run->launch_count = count;
+    run->times = &times;
+    run->step_ns = step_times;
+    run->step_count = steps;
+    return count;
+}
+static int64_t annotated(const file *f, const char *name) {
+    const event *e = find(f, "gpu_user_annotation", name, 0);
+    return e ? e->ns : -1;
+}
+
+static void test_request(void) {
+    char *path = in_folder("request.pt.trace.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_trace_info info;
+    vp_trace_run run;
+    vp_error error;
+    file f;
+    int64_t launches = make_run(&run, BASE + 10000, 3, 5001, 3000, 8), sum[VP_STAGE_COUNT] = {0};
+    trace_facts facts;
+    check_case("a request of a GPU: stages, parts, launches, flows");
+    unlink(path); /* a folder that is kept may have it */
+    if (!CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK)) return;
+    CHECK(there(temporary_of(path)) && !there(path));
+    CHECK_INT(vp_trace_step_begin(trace, 5, BASE + 9000, &error), VP_OK);
+    CHECK_INT(vp_trace_launches(trace, &run, &error), VP_OK);
+    CHECK_INT(vp_trace_step_end(trace, BASE + 1000000, &error), VP_OK);
+    CHECK_INT(vp_trace_close(trace, &info, &error), VP_OK);
+    vp_trace_free(trace);
+    CHECK(!there(temporary_of(path)));
+    facts = check_file(path, &f);
+    CHECK_INT(facts.launches, launches);
+    CHECK_INT(facts.steps, 1);
+    CHECK_INT(info.launches, launches);
+    CHECK_INT(info.events, f.count);
+    CHECK_INT(info.bytes, f.bytes);
+    CHECK(!info.truncated && !info.dropped_steps && !info.dropped_launches && !info.moved_slices);
+    CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "trace_truncated")), 0);
+    CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "baseTimeNanoseconds")), INT64_C(1700000000123456789));
+    CHECK(find(&f, "user_annotation", "ProfilerStep#5", 0) && find(&f, "user_annotation", "ProfilerStep#6", 0));
+    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
+        char name[48];
+        snprintf(name, sizeof name, "stage::%s", vp_stage_name((vp_stage)stage));
+        CHECK_NEAR(annotated(&f, name), times.device_ns[stage], 6);
+        CHECK(find(&f, "user_annotation", name, 0) != NULL);
+    }
+    for (int step = 1; step <= 3; step++) {
+        char name[48];
+        snprintf(name, sizeof name, "decode[%d]", step);
+        CHECK_NEAR(annotated(&f, name), step_times[step - 1], 6);
+    }
+    CHECK(!find(&f, NULL, "decode[4]", 0) && find(&f, "cpu_op", "vlmprof::attention", 0) && find(&f, "cpu_op", "vlmprof::experts", 0));
+    for (size_t i = 0; i < f.count; i++) {
+        const event *e = &f.events[i];
+        if (!strcmp(e->category, "kernel") || !strcmp(e->category, "gpu_memcpy")) sum[0] += e->ns;
+        if (!strcmp(e->name, "k_rows") && !strcmp(e->category, "kernel")) {
+            CHECK_INT(arg(&f, e, "registers per thread"), 40);
+            CHECK_INT(arg(&f, e, "est. achieved occupancy %"), 25); /* 264 blocks on 132 multiprocessors: 2 x 256 of 2048 threads */
+        }
+        if (!strcmp(e->name, "Memcpy DtoD (Device -> Device)")) CHECK_INT(arg(&f, e, "bytes"), 1000);
+    }
+    CHECK_NEAR(sum[0], launches * 5001, launches);
+    forget(&f);
+}
+
+/* kernels whose float times overlap by some ns, launches that seem to begin after their kernels, and boundaries that cut a kernel */
+static void test_overlap(void) {
+    char *path = in_folder("overlap.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_trace_info info;
+    vp_trace_run run;
+    file f;
+    int64_t launches = make_run(&run, BASE, 2, 1000, 900, 6), second;
+    check_case("slices that overlap are set apart");
+    for (int64_t i = 0; i < launches; i++) {
+        made[i].ns += i % 5 * 37;
+        made[i].host_ns += 333;
+        made[i].begin_ns -= made[i].begin_ns > 40 ? i % 3 * 20 : 0;
+    }
+    times.device_ns[VP_STAGE_VIT] += 700;
+    times.wall_ns[VP_STAGE_VIT] += 700;
+    for (int stage = VP_STAGE_VIT + 1; stage <= VP_STAGE_DECODE; stage++) times.begin_ns[stage] += 700;
+    made[launches / 2].host_begin_ns += 500000;
+    for (int64_t i = launches / 2 + 1; i < launches; i++) made[i].host_begin_ns += 500000;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
+    second = make_run(&run, BASE + 1000, 1, 700, 100, 6); /* its device would begin before the first request is done */
+    CHECK_INT(vp_trace_step_begin(trace, 0, BASE + 9000000, NULL), VP_OK);
+    run.begin_ns = BASE + 9000001;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
+    CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
+    vp_trace_free(trace);
+    CHECK_INT(check_file(path, &f).launches, launches + second);
+    CHECK(info.moved_slices > 0 && info.moved_ns > 30 && info.moved_ns < 2000);
+    CHECK(arg(&f, find(&f, "gpu_user_annotation", "stage::vit", 0), "device clock offset ns") >= 400000);
+    forget(&f);
+}
+
+static void test_shapes_and_stacks(void) {
+    char *path = in_folder("shapes.json"), dims[64], stack[256];
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_trace_run run;
+    file f;
+    int64_t launches = make_run(&run, BASE + 5, 1, 1000, 900, 6);
+    const event *e;
+    check_case("shapes and stacks");
+    o.record_shapes = o.with_stack = o.profile_memory = 1;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
+    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+    vp_trace_free(trace);
+    CHECK_INT(check_file(path, &f).launches, launches);
+    e = find(&f, "cpu_op", "gemm", 0);
+    if (CHECK(e != NULL)) {
+        const vp_json_node *n = &f.nodes[vp_json_get(&f.json, e->args, "Input Dims")];
+        snprintf(dims, sizeof dims, "%.*s", (int)n->bytes, f.text + n->start);
+        CHECK_TEXT(dims, "[[5, 7], [7, 6]]");
+        text_at(&f, vp_json_get(&f.json, e->args, "Call stack"), stack, sizeof stack);
+        CHECK_TEXT(stack, "vlmprof_kernels.cu(101): attention");
+    }
+    CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "record_shapes")), 1);
+    CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "with_stack")), 1);
+    CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "profile_memory")), 1);
+    forget(&f);
+}
+
+/* on the CPU a launch is an op of the main thread, and each worker has a track */
+static void test_cpu(void) {
+    char *path = in_folder("cpu.json");
+    vp_trace_options o = options_for(path);
+    vp_span spans_of[4] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}};
+    vp_trace *trace = NULL;
+    vp_trace_run run;
+    file f;
+    int64_t launches = make_run(&run, BASE + 5, 2, 1000, 1000, 4);
+    check_case("a request of the CPU, and what its threads did");
+    o.devices = NULL;
+    o.device_count = 0;
+    run.device = -1;
+    run.spans = spans_of;
+    run.span_count = 4;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
+    spans_of[3].launch = launches;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    spans_of[3].launch = 2;
+    spans_of[3].thread = VP_TRACE_THREADS_LIMIT;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    spans_of[3].thread = -1;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    spans_of[3].thread = 0;
+    spans_of[3].ns = -1;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+    vp_trace_free(trace);
+    CHECK_INT(check_file(path, &f).launches, 0);
+    CHECK_INT(count_of(&f, "kernel") + count_of(&f, "gpu_user_annotation") + count_of(&f, "cuda_runtime"), 0);
+    CHECK_INT(count_of(&f, "thread_span"), 4);
+    {
+        const event *gemm = find(&f, "cpu_op", "gemm", 0), *first = find(&f, "thread_span", "gemm", 0), *second = find(&f, "thread_span", "gemm", 1);
+        if (CHECK(gemm && first && second)) {
+            CHECK(gemm->begin >= 1005 && gemm->begin < 1020 && gemm->ns > 730 && gemm->ns <= 750 && arg(&f, gemm, "flops") == 1000);
+            CHECK(first->begin == 1010 && first->ns == 500 && second->begin == 1015 && strcmp(first->thread, second->thread));
+            CHECK(strcmp(first->thread, gemm->thread) && strstr(f.text, "(worker 1)"));
+        }
+    }
+    forget(&f);
+}
+
+static void test_memory_and_counters(void) {
+    char *path = in_folder("memory.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    file f;
+    check_case("memory and counters");
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_step_begin(trace, 0, BASE, NULL), VP_OK);
+    CHECK_INT(vp_trace_memory(trace, BASE + 1, 0, 4096, 1000000, 1000000, 2000000, NULL), VP_OK);
+    CHECK_INT(vp_trace_memory(trace, BASE + 2, -1, 8192, 77, 77, 77, NULL), VP_OK);
+    CHECK_INT(vp_trace_memory(trace, BASE + 3, 0, 4096, -1000000, 0, 2000000, NULL), VP_OK);
+    CHECK_INT(vp_trace_counter(trace, BASE + 4, 0, "power W", 412.5, NULL), VP_OK);
+    CHECK_INT(vp_trace_counter(trace, BASE + 4, -1, "queue", 3, NULL), VP_OK);
+    CHECK_INT(vp_trace_memory(trace, BASE, 1, 1, 1, 1, 1, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_memory(trace, BASE - 1, 0, 1, 1, 1, 1, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_memory(trace, BASE, 0, UINT64_MAX, 1, 1, 1, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_counter(trace, BASE, 0, "nan", (double)NAN, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_counter(trace, BASE, 0, "infinite", HUGE_VAL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_counter(trace, BASE, 0, NULL, 1, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+    vp_trace_free(trace);
+    CHECK_INT(check_file(path, &f).steps, 1); /* it was open */
+    CHECK_INT(count_of(&f, "cpu_instant_event"), 3);
+    {
+        const event *taken = find(&f, NULL, "[memory]", 0), *host = find(&f, NULL, "[memory]", 1), *given = find(&f, NULL, "[memory]", 2);
+        CHECK(taken->phase == 'i' && arg(&f, taken, "Addr") == 4096 && arg(&f, taken, "Bytes") == 1000000 && arg(&f, taken, "Device Type") == 1);
+        CHECK(arg(&f, taken, "Total Allocated") == 1000000 && arg(&f, taken, "Total Reserved") == 2000000 && arg(&f, taken, "Device Id") == 0);
+        CHECK(arg(&f, host, "Device Type") == 0 && has_arg(&f, host, "Device Id") && given->begin == 3);
+        CHECK(strstr(f.text, "\"Bytes\": -1000000") && strstr(f.text, "\"value\": 412.5"));
+        CHECK_TEXT(find(&f, NULL, "power W", 0)->process, "0");
+        CHECK_TEXT(find(&f, NULL, "queue", 0)->process, "4242");
+    }
+    forget(&f);
+}
+
+/* every limit from the least on: the file parses, is whole and no longer than allowed; the units in it grow with the limit */
+static void test_limit(void) {
+    char *path = in_folder("limit.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_trace_info info, all;
+    vp_trace_run run;
+    vp_error error;
+    file f;
+    uint64_t least = 0;
+    int64_t before = -1;
+    int seen_middle = 0;
+    check_case("the limit of bytes");
+    o.max_bytes = 100;
+    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
+    CHECK(strstr(error.text, "must be ") != NULL && !there(temporary_of(path)));
+    if (strstr(error.text, "must be ")) least = strtoull(strstr(error.text, "must be ") + 8, NULL, 10);
+    o.max_bytes = least - 1;
+    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
+    memset(&all, 0, sizeof all);
+    for (uint64_t limit = least; limit < least + 420000; limit += 7919) {
+        int64_t launches = 0;
+        vp_result result = VP_OK;
+        o.max_bytes = limit;
+        if (!CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK)) return;
+        for (int step = 0; step < 3; step++) {
+            int64_t some = make_run(&run, BASE + 1000 + step * INT64_C(10000000), 5, 1000, 900, 10);
+            vp_result begun = vp_trace_step_begin(trace, step, BASE + step * INT64_C(10000000), &error);
+            CHECK(begun == VP_OK || begun == VP_ERR_CAPACITY);
+            CHECK(result != VP_ERR_CAPACITY || begun == VP_ERR_CAPACITY); /* once full, always full */
+            result = vp_trace_launches(trace, &run, &error);
+            CHECK(result == VP_OK || (result == VP_ERR_CAPACITY && strstr(error.text, "limit")));
+            launches += some;
+            if (begun == VP_OK) CHECK_INT(vp_trace_step_end(trace, BASE + step * INT64_C(10000000) + 9000000, &error), VP_OK);
+            else CHECK_INT(vp_trace_step_end(trace, BASE + step * INT64_C(10000000) + 9000000, &error), VP_ERR_CAPACITY);
+        }
+        CHECK_INT(vp_trace_close(trace, &info, &error), VP_OK);
+        vp_trace_free(trace);
+        CHECK(info.bytes <= limit);
+        CHECK_INT(check_file(path, &f).launches, info.launches);
+        CHECK_INT(f.bytes, info.bytes);
+        CHECK_INT(info.launches + info.dropped_launches, launches);
+        CHECK_INT(info.steps + info.dropped_steps, 3);
+        CHECK_INT(info.truncated, info.dropped_launches > 0);
+        CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "trace_truncated")), info.truncated);
+        CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "dropped_steps")), info.dropped_steps);
+        CHECK(info.launches >= before);
+        CHECK_INT(info.launches % 10, 0); /* whole stages and decode steps only */
+        before = info.launches;
+        seen_middle += info.truncated && info.launches % 130 != 0;
+        all = info;
+        forget(&f);
+    }
+    CHECK(!all.truncated && all.launches > 0 && seen_middle > 3);
+}
+
+/* 200 steps of the tiny model's size */
+static void test_long(void) {
+    char *path = in_folder("long.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_trace_info info;
+    vp_trace_run run;
+    file f;
+    check_case("200 steps under a limit");
+    o.max_bytes = 16000000;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    for (int step = 0; step < 200; step++) {
+        make_run(&run, BASE + 1 + step * INT64_C(1000000), 3, 300, 400, 8);
+        CHECK_INT(vp_trace_step_begin(trace, step, BASE + step * INT64_C(1000000), NULL), VP_OK);
+        CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
+        CHECK_INT(vp_trace_step_end(trace, BASE + step * INT64_C(1000000) + 999999, NULL), VP_OK);
+    }
+    CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
+    vp_trace_free(trace);
+    CHECK(info.steps == 200 && !info.truncated && info.bytes < 16000000);
+    CHECK_INT(check_file(path, &f).steps, 200);
+    forget(&f);
+}
+
+static void test_names(void) {
+    static const char *const given[] = {"plain", "quo\"ted", "back\\slash", "two\nlines", "bell\a", "tab\t", "caf\xc3\xa9", "bad\xff", "", "]}"},
+                      *const read[] = {"plain", "quo\"ted", "back/slash", "twolines", "unknown", "unknown", "caf\xc3\xa9", "unknown", "", "]}"};
+    char *path = in_folder("odd ]\"name.json"), name[128];
+    vp_trace_options o = options_for(path);
+    vp_trace_metadata metadata[2] = {{"argv", "vlmprof run \"a\\b\"\n\ttab ]"}, {"odd \"key\"", "caf\xc3\xa9"}};
+    vp_trace *trace = NULL;
+    vp_trace_run run;
+    file f;
+    check_case("hostile names");
+    gpu.name = "GPU \"9\" \\ ]";
+    o.process_name = "my \"program\"";
+    o.metadata = metadata;
+    o.metadata_count = 2;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        make_run(&run, BASE + 1 + (int64_t)i * 1000000, 0, 100, 100, 1);
+        made[1].name = given[i];
+        CHECK_INT(vp_trace_counter(trace, BASE + (int64_t)i, -1, given[i], 1.0, NULL), VP_OK);
+        run.launch_count = 2;
+        CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
+    }
+    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+    vp_trace_free(trace);
+    if (load(path, &f)) {
+        size_t counters = 0, kernels = 0;
+        check_members(&f);
+        for (size_t i = 0; i < f.count; i++) {
+            if (f.events[i].phase == 'C') CHECK_TEXT(f.events[i].name, read[counters++]);
+        }
+        CHECK_INT(counters, sizeof given / sizeof *given);
+        for (size_t i = 0; i < f.count; i++)
+            if (!strcmp(f.events[i].category, "gpu_memcpy")) kernels++;
+        CHECK_INT(kernels, 2 * (sizeof given / sizeof *given)); /* one launch a stage is the last one of it: copies */
+        text_at(&f, vp_json_get(&f.json, 0, "argv"), name, sizeof name);
+        CHECK_TEXT(name, metadata[0].text);
+        text_at(&f, vp_json_get(&f.json, 0, "odd \"key\""), name, sizeof name);
+        CHECK_TEXT(name, metadata[1].text);
+        text_at(&f, vp_json_get(&f.json, 0, "traceName"), name, sizeof name);
+        CHECK_TEXT(name, path);
+    }
+    forget(&f);
+}
+
+static void test_file_names(void) {
+    char name[256], host[200];
+    check_case("names of files");
+    CHECK_INT(vp_trace_file_name("node_17", INT64_C(1700000000123456789), name, sizeof name), VP_OK);
+    CHECK_TEXT(name, "node_17.1700000000123456789.pt.trace.json");
+    CHECK_INT(vp_trace_file_name("a/b", 5, name, sizeof name), VP_OK);
+    CHECK_TEXT(name, "a_b.5.pt.trace.json");
+    CHECK_INT(vp_trace_file_name(NULL, 0, name, sizeof name), VP_OK);
+    snprintf(host, sizeof host, "_%ld.0.pt.trace.json", (long)getpid());
+    CHECK(strlen(name) > strlen(host) && !strcmp(name + strlen(name) - strlen(host), host));
+    CHECK_INT(vp_trace_file_name("w", 1, name, 17), VP_ERR_CAPACITY);
+    CHECK_INT(vp_trace_file_name("w", 1, name, 18), VP_OK);
+    CHECK_INT(vp_trace_file_name("", 1, name, sizeof name), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_file_name("w", -1, name, sizeof name), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_file_name("w", 1, NULL, 0), VP_ERR_RANGE);
+}
+
+static void test_closing(void) {
+    char *path = in_folder("closing.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_trace_info info, again;
+    vp_error error;
+    file f;
+    check_case("closing twice, abandoning, replacing");
+    write_text(path, "what stood there before");
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_OK);
+    vp_trace_free(trace); /* abandoned */
+    CHECK(!there(temporary_of(path)));
+    {
+        char *text = check_read(path, NULL);
+        CHECK_TEXT(text, "what stood there before");
+        free(text);
+    }
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
+    memset(&again, 1, sizeof again);
+    CHECK_INT(vp_trace_close(trace, &again, &error), VP_ERR_STATE);
+    CHECK(memcmp(&info, &again, sizeof info) == 0 && strstr(error.text, "nothing was done"));
+    CHECK_INT(vp_trace_step_begin(trace, 3, BASE, NULL), VP_ERR_STATE);
+    CHECK_INT(vp_trace_memory(trace, BASE, 0, 1, 1, 1, 1, NULL), VP_ERR_STATE);
+    vp_trace_free(trace);
+    CHECK_INT(check_file(path, &f).steps, 0);
+    CHECK_INT(info.events, f.count);
+    forget(&f);
+    vp_trace_free(NULL);
+    CHECK_INT(vp_trace_close(NULL, NULL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_tell(NULL).events, 0);
+}
+
+static void test_steps(void) {
+    char *path = in_folder("steps.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    file f;
+    check_case("steps in order");
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_step_end(trace, BASE, NULL), VP_ERR_STATE);
+    CHECK_INT(vp_trace_step_begin(trace, 2, BASE - 1, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_step_begin(trace, -1, BASE, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_step_begin(trace, 2, BASE + 10, NULL), VP_OK);
+    CHECK_INT(vp_trace_step_begin(trace, 3, BASE + 20, NULL), VP_ERR_STATE);
+    CHECK_INT(vp_trace_step_end(trace, BASE + 9, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_step_end(trace, BASE + 20, NULL), VP_OK);
+    CHECK_INT(vp_trace_step_begin(trace, 3, BASE + 19, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_step_begin(trace, 3, BASE + 20, NULL), VP_OK);
+    CHECK_INT(vp_trace_step_end(trace, BASE + 1234587, NULL), VP_OK);
+    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+    vp_trace_free(trace);
+    CHECK_INT(check_file(path, &f).steps, 2);
+    CHECK(find(&f, NULL, "ProfilerStep#3", 0) && find(&f, NULL, "ProfilerStep#3", 0)->ns == 1234567);
+    CHECK(strstr(f.text, "\"ts\": 0.020, \"dur\": 1234.567") != NULL);
+    forget(&f);
+}
+
+/* the disk is full from the start, and in the middle: the error sticks, nothing but what stood there remains */
+static void test_full_disk(void) {
+    char *path = in_folder("full.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_trace_run run;
+    vp_error error;
+    struct rlimit before, little;
+    vp_result result = VP_OK;
+    check_case("full disk");
+    if (access("/dev/full", W_OK) == 0) {
+        CHECK_INT(symlink("/dev/full", temporary_of(path)), 0);
+        CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
+        CHECK(strstr(error.text, "No space left") != NULL && !there(temporary_of(path)));
+    }
+    CHECK_INT(getrlimit(RLIMIT_FSIZE, &before), 0);
+    little = before;
+    little.rlim_cur = 200000;
+    signal(SIGXFSZ, SIG_IGN);
+    write_text(path, "old");
+    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK);
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &little), 0);
+    for (int step = 0; step < 20 && result == VP_OK; step++) {
+        make_run(&run, BASE + step * INT64_C(1000000), 3, 300, 400, 8);
+        result = vp_trace_launches(trace, &run, &error);
+    }
+    CHECK_INT(result, VP_ERR_WRITE);
+    CHECK_INT(vp_trace_step_begin(trace, 0, BASE, &error), VP_ERR_WRITE);
+    CHECK_INT(vp_trace_close(trace, NULL, &error), VP_ERR_WRITE);
+    CHECK(error.text[0] && !there(temporary_of(path)));
+    setrlimit(RLIMIT_FSIZE, &before);
+    vp_trace_free(trace);
+    {
+        char *text = check_read(path, NULL);
+        CHECK_TEXT(text, "old");
+        free(text);
+    }
+    o.path = in_folder("no/such/folder.json");
+    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
+    /* the name cannot be given: a folder has it */
+    o.path = in_folder("taken");
+    make_empty(o.path);
+    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK);
+    CHECK_INT(vp_trace_close(trace, NULL, &error), VP_ERR_WRITE);
+    CHECK(!there(temporary_of(o.path)));
+    vp_trace_free(trace);
+}
+
+#define REFUSED(member, value) do { vp_trace_options bad = o; bad.member = (value); CHECK_INT(vp_trace_open(&bad, &trace, NULL), VP_ERR_RANGE); } while (0)
+static void test_refusals(void) {
+    vp_trace_options o = options_for(in_folder("refused.json"));
+    vp_trace_device twins[2];
+    vp_trace *trace = NULL;
+    vp_trace_run run;
+    vp_trace_metadata bad_text[1] = {{"key", "\xff"}};
+    check_case("options and requests that are refused");
+    CHECK_INT(vp_trace_open(NULL, &trace, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_open(&o, NULL, NULL), VP_ERR_RANGE);
+    REFUSED(path, NULL);
+    REFUSED(path, "");
+    REFUSED(process, 63);
+    REFUSED(thread, -1);
+    REFUSED(rank, 1);
+    REFUSED(world_size, 0);
+    REFUSED(device_count, -1);
+    REFUSED(device_count, 65);
+    REFUSED(devices, NULL);
+    REFUSED(metadata_count, 1);
+    REFUSED(base_unix_ns, -1);
+    twins[0] = twins[1] = gpu;
+    o.devices = twins;
+    o.device_count = 2;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
+    twins[1].id = 64;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
+    twins[1].id = 1;
+    o.metadata = bad_text;
+    o.metadata_count = 1;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_ERR_RANGE);
+    o.metadata_count = 0;
+    if (!CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK)) return;
+    make_run(&run, BASE - 1, 1, 10, 10, 2);
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_launches(trace, NULL, NULL), VP_ERR_RANGE);
+    run.begin_ns = BASE;
+    run.device = 2;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    run.device = -2;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    run.device = 0;
+    made[3].ns = -1;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    made[3].ns = INT64_MAX;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    made[3].ns = 1;
+    made[3].name = NULL;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    made[3].name = "x";
+    made[3].part = VP_PART_COUNT;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    made[3].part = 0;
+    made[3].kind = 4;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    made[3].kind = 0;
+    made[3].stage = VP_STAGE_DECODE;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_MISMATCH);
+    times.wall_ns[VP_STAGE_VIT] = -1;
+    made[3].stage = made[2].stage;
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_tell(trace).launches, 0);
+    vp_trace_free(trace);
+}
+
+/* ---- ranges of the host */
+static void test_ranges(void) {
+    char *path = in_folder("ranges.json"), stack[300];
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_ranges ranges;
+    vp_range records[4];
+    file f;
+    const event *inner, *outer;
+    check_case("ranges of the host");
+    o.record_shapes = o.with_stack = 1;
+    memset(&ranges, 0, sizeof ranges);
+    memset(records, 0, sizeof records);
+    for (int i = 0; i < 4; i++) {
+        static const char *const names[] = {"request", "preprocess", "tokenise", "answer \"it\""};
+        records[i].name = names[i];
+        records[i].file = i == 2 ? NULL : "main.c";
+        records[i].line = 10 + i;
+        records[i].parent = i == 0 ? -1 : i == 2 ? 1 : 0;
+    }
+    records[0].begin_ns = BASE + 100; records[0].end_ns = BASE + 1000;
+    records[1].begin_ns = BASE + 100; records[1].end_ns = BASE + 500;
+    records[2].begin_ns = BASE + 150; records[2].end_ns = BASE + 500;
+    records[3].begin_ns = BASE + 500; records[3].end_ns = BASE + 1000;
+    records[2].payload.flops = 12;
+    records[2].payload.bytes = 34;
+    records[2].payload.dimensions = 2;
+    records[2].payload.shape[0] = 480;
+    records[2].payload.shape[1] = 640;
+    ranges.records = records;
+    ranges.count = ranges.capacity = 4;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_OK);
+    ranges.thread = 2;
+    ranges.thread_name = "loader";
+    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_OK);
+    CHECK_INT(vp_trace_ranges(trace, NULL, NULL), VP_ERR_RANGE);
+    ranges.thread = VP_TRACE_THREADS_LIMIT;
+    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE);
+    ranges.thread = 0;
+    records[3].end_ns = BASE + 1001;
+    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE); /* out of its parent */
+    records[3].end_ns = BASE + 1000;
+    records[3].begin_ns = BASE + 499;
+    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE); /* into its sibling */
+    records[3].begin_ns = BASE + 500;
+    records[3].parent = 3;
+    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE);
+    records[3].parent = 0;
+    records[3].end_ns = INT64_MIN;
+    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_STATE);
+    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+    vp_trace_free(trace);
+    CHECK_INT(check_file(path, &f).launches, 0);
+    CHECK_INT(count_of(&f, "cpu_op"), 8);
+    outer = find(&f, "cpu_op", "request", 0);
+    inner = find(&f, "cpu_op", "tokenise", 0);
+    if (CHECK(outer && inner)) {
+        CHECK(outer->begin == 100 && outer->ns == 900 && !strcmp(outer->thread, "4242"));
+        CHECK(arg(&f, inner, "flops") == 12 && arg(&f, inner, "bytes") == 34 && strstr(f.text, "\"Input Dims\": [[480, 640]]"));
+        text_at(&f, vp_json_get(&f.json, inner->args, "Call stack"), stack, sizeof stack);
+        CHECK_TEXT(stack, "unknown(12): tokenise;main.c(11): preprocess;main.c(10): request");
+        CHECK(strcmp(find(&f, "cpu_op", "request", 1)->thread, "4242") != 0 && strstr(f.text, "(loader)"));
+    }
+    forget(&f);
+}
+
+/* ---- requests of the engine on this backend */
+enum { NEW_TOKENS = 5, TEXT_TOKENS = 9, LAUNCHES = 20000, SPANS = 40000, REQUESTS = 3 };
+static vp_model_config config;
+static float *pixels, *masks;
+static int32_t ids[512], index_of[144], all_blocks[64], tokens[NEW_TOKENS];
+static vp_launch launches[LAUNCHES];
+static vp_span spans[SPANS];
+
+static void make_request(vp_request *r) {
+    const size_t patches = 576, values = 588;
+    CHECK_INT(vp_model_config_preset("tiny", &config), VP_OK);
+    config.vit_block_count = config.vit_blocks_needed = 1;
+    config.vit_layer_count = 1;
+    config.vit_layers[0] = -1;
+    config.block_count = 2;
+    pixels = (float *)malloc(patches * values * sizeof *pixels);
+    masks = (float *)malloc(patches * sizeof *masks);
+    for (size_t i = 0; i < patches * values; i++) pixels[i] = 0.5f * sinf((float)i * 0.01f);
+    for (size_t i = 0; i < patches; i++) masks[i] = 1.0f;
+    for (int i = 0; i < 144 + TEXT_TOKENS; i++) ids[i] = 5 + i % 60;
+    for (int i = 0; i < 144; i++) index_of[i] = i;
+    for (int i = 0; i < config.block_count; i++) all_blocks[i] = i;
+    memset(r, 0, sizeof *r);
+    r->input_ids = ids; r->input_count = 144 + TEXT_TOKENS;
+    r->pixels = pixels; r->image_masks = masks; r->image_input_idx = index_of; r->views = 1;
+    r->top_k = 2; r->active_blocks = all_blocks; r->active_block_count = config.block_count;
+    r->max_new_tokens = NEW_TOKENS; r->ignore_eos = 1; r->eos_id = -1;
+    r->timing = VP_TIMING_KERNEL;
+    r->launches = launches; r->launch_capacity = LAUNCHES;
+    r->spans = spans; r->span_capacity = SPANS;
+}
+/* what stands in the file against what the engine said, stage by stage; requests follow each other */
+static void check_stages(const file *f, const vp_stage_times *said, size_t nth) {
+    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
+        char name[48];
+        const event *on, *host;
+        int64_t inside = 0, count = 0;
+        if (!said->ran[stage] || !said->launches[stage]) continue;
+        snprintf(name, sizeof name, "stage::%s", vp_stage_name((vp_stage)stage));
+        on = find(f, "gpu_user_annotation", name, nth);
+        host = find(f, "user_annotation", name, nth);
+        if (!CHECK(host != NULL) || !CHECK(!ON_GPU || on)) return;
+        if (!ON_GPU) on = host;
+        for (size_t i = 0; i < f->count; i++) {
+            const event *e = &f->events[i];
+            const int mine = ON_GPU ? !strcmp(e->category, "kernel") || !strcmp(e->category, "gpu_memcpy")
+                                    : !strcmp(e->category, "cpu_op") && strncmp(e->name, "vlmprof::", 9);
+            if (!mine || strcmp(e->thread, on->thread) || e->begin < on->begin || e->begin + e->ns > on->begin + on->ns) continue;
+            inside += e->ns;
+            count++;
+        }
+        CHECK_INT(count, said->launches[stage]);
+        check_near((double)inside, (double)said->kernel_ns[stage], 0.005 * (double)said->kernel_ns[stage] + 10.0 * (double)count, name, __FILE__, __LINE__);
+        check_near((double)on->ns, (double)(ON_GPU ? said->device_ns[stage] : said->wall_ns[stage]),
+                   (ON_GPU ? 0.0005 : 0.005) * (double)said->device_ns[stage] + 10.0, name, __FILE__, __LINE__);
+    }
+}
+/* for tests/tools/check_trace.py, beside a trace that is kept: what the engine said of each stage, in us over all requests */
+static void write_said(const char *path, const vp_stage_times *said) {
+    char name[700];
+    FILE *f;
+    snprintf(name, sizeof name, "%s.stages", path);
+    f = fopen(name, "w");
+    if (!CHECK(f != NULL)) return;
+    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
+        int64_t sum = 0;
+        for (int i = 0; i < REQUESTS; i++) sum += said[i].device_ns[stage];
+        fprintf(f, "stage::%s %.3f\n", vp_stage_name((vp_stage)stage), (double)sum / 1000.0);
+    }
+    CHECK(fclose(f) == 0);
+}
+static void test_engine(const char *name) {
+    char *path = in_folder(name);
+    vp_engine_options eo = vp_engine_options_default();
+    vp_engine *engine = NULL;
+    vp_trace_options o;
+    vp_trace_device device;
+    vp_trace *trace = NULL;
+    vp_trace_info info;
+    vp_request r;
+    vp_reply reply;
+    vp_error error;
+    vp_stage_times said[REQUESTS];
+    int64_t step_ns[NEW_TOKENS], total = 0, span_total = 0, now = 0;
+    file f;
+    check_case("requests of the engine on %s", TEST_DEVICE);
+    make_request(&r);
+    eo.config = &config;
+    eo.device = TEST_DEVICE;
+    eo.threads = 2;
+    eo.max_sequence = 320;
+    eo.max_views = 1;
+    if (!CHECK_INT(vp_engine_open(&eo, &engine, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
+    o = vp_trace_options_default();
+    o.path = path;
+    o.profile_memory = 1;
+#if ON_GPU
+    {
+        vp_device_info is;
+        CHECK_INT(vp_device_describe(0, &is, &error), VP_OK);
+        device = vp_trace_device_of(0, is.name, is.memory_bytes, is.compute_major, is.compute_minor, is.multiprocessor_count);
+        o.devices = &device;
+        o.device_count = 1;
+        o.emulated = strstr(is.name, "emulated") != NULL;
+    }
+#else
+    (void)device;
+#endif
+    CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK);
+    CHECK_INT(vp_trace_memory(trace, vp_clock_ns(), ON_GPU - 1, 4096, (int64_t)vp_engine_bytes(engine), vp_engine_bytes(engine),
+                              vp_engine_bytes(engine), &error), VP_OK);
+    for (int i = 0; i < REQUESTS; i++) {
+        vp_trace_run run;
+        memset(&run, 0, sizeof run);
+        memset(&reply, 0, sizeof reply);
+        reply.tokens = tokens;
+        reply.step_ns = step_ns;
+        now = o.emulated && i ? now : vp_clock_ns(); /* an emulated device has a clock of its own: the steps keep to it */
+        CHECK_INT(vp_trace_step_begin(trace, i, now, &error), VP_OK);
+        run.begin_ns = o.emulated ? now + 5000 : vp_clock_ns();
+        if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) break;
+        run.spans = spans;
+        run.span_count = reply.span_count;
+        span_total += reply.span_count;
+        CHECK(reply.span_count <= SPANS && (ON_GPU ? reply.span_count == 0 : reply.span_count > 0));
+        run.device = ON_GPU - 1;
+        run.launches = launches;
+        run.launch_count = reply.launch_count;
+        run.times = &reply.times;
+        run.step_ns = step_ns;
+        run.step_count = reply.token_count - 1;
+        said[i] = reply.times;
+        total += reply.launch_count;
+        CHECK(reply.launch_count > 0 && reply.launch_count <= LAUNCHES);
+        if (!CHECK_INT(vp_trace_launches(trace, &run, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+        now = vp_clock_ns();
+        if (o.emulated) {
+            const vp_launch *last = &launches[reply.launch_count - 1];
+            now = run.begin_ns + last->host_begin_ns + last->host_ns;
+            if (now < run.begin_ns + last->begin_ns + last->ns) now = run.begin_ns + last->begin_ns + last->ns;
+            now += 5000;
+        }
+        CHECK_INT(vp_trace_step_end(trace, now, &error), VP_OK);
+    }
+    CHECK_INT(vp_trace_close(trace, &info, &error), VP_OK);
+    vp_trace_free(trace);
+    vp_engine_close(engine);
+    {
+        trace_facts facts = check_file(path, &f);
+        CHECK_INT(facts.launches, ON_GPU ? total : 0);
+        CHECK_INT(facts.steps, REQUESTS);
+    }
+    CHECK_INT(info.launches, total);
+    CHECK_INT(count_of(&f, "thread_span"), span_total);
+    printf("%s: %lld launches, %llu bytes, %lld moved by at most %lld ns\n", TEST_DEVICE, (long long)total, (unsigned long long)info.bytes,
+           (long long)info.moved_slices, (long long)info.moved_ns);
+    write_said(path, said);
+    for (size_t i = 0; i < REQUESTS && f.events; i++) check_stages(&f, &said[i], i);
+    CHECK(!ON_GPU || strstr(f.text, "\"emulated\": 1") || !strstr(f.text, "emulated"));
+    forget(&f);
+    free(pixels);
+    free(masks);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) snprintf(folder, sizeof folder, "%s", argv[1]);
+    else if (!folder_make("trace")) return 1;
+    test_request();
+    test_overlap();
+    test_shapes_and_stacks();
+    test_cpu();
+    test_memory_and_counters();
+    test_limit();
+    test_long();
+    test_names();
+    test_file_names();
+    test_closing();
+    test_steps();
+    test_full_disk();
+    test_refusals();
+    test_ranges();
+    test_engine(ON_GPU ? "emulated.1.pt.trace.json" : "cpu.1.pt.trace.json");
+    if (argc <= 1) remove_folder(folder);
+    return check_done(ON_GPU ? "test_trace (GPU code)" : "test_trace");
+}
