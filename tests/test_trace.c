@@ -469,7 +469,7 @@ static void test_shapes_and_stacks(void) {
 static void test_cpu(void) {
     char *path = in_folder("cpu.json");
     vp_trace_options o = options_for(path);
-    vp_span spans_of[4] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}};
+    vp_span spans_of[5] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}, {0, 1, 900000, 1}};
     vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
@@ -479,10 +479,11 @@ static void test_cpu(void) {
     o.device_count = 0;
     run.device = -1;
     run.spans = spans_of;
-    run.span_count = 4;
+    run.span_count = 5;
+    spans_of[4].launch = launches; /* one whose launch found no room in the caller's buffer */
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
-    spans_of[3].launch = launches;
+    spans_of[3].launch = -1;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     spans_of[3].launch = 2;
     spans_of[3].thread = VP_TRACE_THREADS_LIMIT;
