@@ -2196,7 +2196,8 @@ typedef struct vp_stage_times {
     unsigned char ran[VP_STAGE_COUNT];
     int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
     int64_t begin_ns[VP_STAGE_COUNT];                /* of device_ns, from the start of the request: a stage begins where the last one ended */
-    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
+    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle,
+                                                      * and on a GPU the copy of each token to the host, which is no launch */
     int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT];  /* the same by part of the model */
     unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
 } vp_stage_times;
