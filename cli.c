@@ -14156,7 +14156,7 @@ static uint32_t groups_of(const options *o) { /* --group_by, checked before */
 static int64_t launch_bound(const model *m, int32_t new_tokens) {
     int64_t blocks = (int64_t)m->config.block_count + 2;
     int64_t most = 64 * (blocks + m->config.vit_block_count + 16) + (int64_t)new_tokens * blocks * 48;
-    return most < PROFILE_LAUNCHES_MOST ? most : PROFILE_LAUNCHES_MOST;
+    return most < PROFILE_LAUNCHES_MOST ? most : (int64_t)PROFILE_LAUNCHES_MOST;
 }
 static int profiler_open(profiler *p, const options *o, session *s, int32_t new_tokens, uint32_t group_by, int32_t stack_n) {
     int64_t row_count;
@@ -14169,7 +14169,7 @@ static int profiler_open(profiler *p, const options *o, session *s, int32_t new_
     p->on_gpu = gpu_of(s->engine) >= 0;
     p->launch_capacity = launch_bound(s->m, new_tokens);
     p->launches = (vp_launch *)resize(NULL, (size_t)p->launch_capacity, sizeof *p->launches);
-    row_count = p->launch_capacity + 64 < PROFILE_ROWS_MOST ? p->launch_capacity + 64 : PROFILE_ROWS_MOST;
+    row_count = p->launch_capacity + 64 < PROFILE_ROWS_MOST ? p->launch_capacity + 64 : (int64_t)PROFILE_ROWS_MOST;
     p->rows = (vp_op *)resize(NULL, (size_t)row_count, sizeof *p->rows);
     vp_ops_init(&p->ops, p->rows, row_count, group_by, stack_n);
     p->ops.clock = p->on_gpu ? VP_OPS_DEVICE : VP_OPS_HOST;
@@ -14201,8 +14201,8 @@ static vp_result add_launch(profiler *p, const vp_launch *l) {
     op.name = l->name;
     op.stage = vp_stage_name((vp_stage)l->stage);
     op.part = vp_part_name((vp_part)l->part);
-    op.block = l->block < 0 ? VP_OP_NONE : l->block;
-    op.step = l->step > 0 ? l->step : VP_OP_NONE;
+    op.block = l->block < 0 ? (int32_t)VP_OP_NONE : l->block;
+    op.step = l->step > 0 ? l->step : (int32_t)VP_OP_NONE;
     op.file = op.stack[0].file = "vlmprof_kernels.cu";
     op.line = op.stack[0].line = l->line;
     op.stack[0].name = l->name;

@@ -17843,6 +17843,8 @@ static int64_t vp_impl_trace_leave(int64_t *cursor, int64_t wanted) {
     *cursor = end;
     return end;
 }
+/* the end that is asked for, but not into the next launch */
+static int64_t vp_impl_trace_until(int64_t wanted, int64_t next) { return next - 2 < wanted ? next - 2 : wanted; }
 /* A slice without others in it: not before the cursor, and not into what comes next. */
 static vp_impl_trace_edges vp_impl_trace_leaf(vp_trace *t, int64_t *cursor, int64_t begin, int64_t ns, int64_t next) {
     vp_impl_trace_edges e;
@@ -18008,7 +18010,8 @@ static void vp_impl_trace_unit(vp_trace *t, vp_impl_trace_walk *w, int64_t to) {
             const int64_t id = w->op;
             while (w->next < until) vp_impl_trace_launch(t, w);
             last = &w->run->launches[until - 1];
-            end = vp_impl_trace_leave(&w->host, w->begin + last->host_begin_ns + last->host_ns);
+            end = vp_impl_trace_until(w->begin + last->host_begin_ns + last->host_ns, vp_impl_trace_host_of(w, w->next));
+            end = vp_impl_trace_leave(&w->host, end);
             snprintf(name, sizeof name, "vlmprof::%s", vp_impl_trace_parts[first->part]);
             vp_impl_trace_slice(t, "cpu_op", name, t->process, t->thread, begin, end - begin);
             vp_impl_trace_op_args(t, id);
@@ -18048,8 +18051,6 @@ static vp_impl_trace_around vp_impl_trace_open_around(vp_impl_trace_walk *w, vp_
     if (w->device) a.device = vp_impl_trace_enter(&w->on_device, device_at == INT64_MAX ? w->on_device : device_at);
     return a;
 }
-/* the end that is asked for, but not into the next launch */
-static int64_t vp_impl_trace_until(int64_t wanted, int64_t next) { return next - 2 < wanted ? next - 2 : wanted; }
 static void vp_impl_trace_close_around(vp_trace *t, vp_impl_trace_walk *w, vp_impl_trace_around a, vp_impl_trace_edges host,
                                        vp_impl_trace_edges device, const char *name) {
     int64_t end = host.begin == INT64_MAX ? 0 : vp_impl_trace_until(w->begin + host.end, vp_impl_trace_host_of(w, w->next));
@@ -18115,7 +18116,7 @@ static int vp_impl_trace_spans_good(const vp_trace_run *run) {
     int64_t i;
     for (i = 0; i < run->span_count; i++) {
         const vp_span *s = &run->spans[i];
-        if (s->launch < 0 || s->launch >= run->launch_count || s->thread < 0 || s->thread >= VP_TRACE_THREADS_LIMIT || s->begin_ns < 0
+        if (s->launch < 0 || s->thread < 0 || s->thread >= VP_TRACE_THREADS_LIMIT || s->begin_ns < 0
             || s->begin_ns > VP_IMPL_TRACE_NS_LIMIT || s->ns < 0 || s->ns > VP_IMPL_TRACE_NS_LIMIT)
             return 0;
     }
@@ -18126,8 +18127,10 @@ static void vp_impl_trace_spans(vp_trace *t, const vp_impl_trace_walk *w) {
     int64_t i;
     for (i = 0; i < w->run->span_count && !t->full; i++) {
         const vp_span *s = &w->run->spans[i];
-        const char *name = w->run->launches[s->launch].name;
-        if (s->launch >= w->next || !vp_impl_trace_room(t, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
+        const char *name;
+        if (s->launch >= w->next) continue; /* left out, or the caller's buffer had no room for it */
+        name = w->run->launches[s->launch].name;
+        if (!vp_impl_trace_room(t, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
         vp_impl_trace_slice(t, "thread_span", name, t->process, vp_impl_trace_track(t, 0, s->thread, NULL), w->begin + s->begin_ns, s->ns);
         vp_impl_trace_arg(t, "launch", s->launch);
         vp_impl_trace_end(t);

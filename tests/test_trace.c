@@ -409,6 +409,33 @@ static void test_overlap(void) {
     forget(&f);
 }
 
+/* the rule: of two that overlap the earlier one is cut */
+static void test_cut(void) {
+    char *path = in_folder("cut.json");
+    vp_trace_options o = options_for(path);
+    vp_trace *trace = NULL;
+    vp_trace_run run;
+    file f;
+    const event *first, *second;
+    make_run(&run, BASE, 0, 1000, 900, 4);
+    check_case("the earlier of two that overlap is cut");
+    made[5].ns += 50;      /* k_rows, gemm, k_rows, copy: the gemm of the second stage */
+    made[5].host_ns = 950;
+    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+    CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
+    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
+    vp_trace_free(trace);
+    CHECK_INT(check_file(path, &f).launches, run.launch_count);
+    first = find(&f, "kernel", "gemm", 0);
+    second = find(&f, "kernel", "k_rows", 1);
+    CHECK(first && second && first->ns == 1000 && second->begin == first->begin + 1000 && second->ns == 1000);
+    first = find(&f, "cuda_runtime", "cudaLaunchKernel", 1);
+    second = find(&f, "cuda_runtime", "cudaLaunchKernel", 2);
+    /* an op ends and another begins between them */
+    CHECK(first && second && first->begin + first->ns <= 6 * 900 && first->ns > 890 && second->begin <= 6 * 900 + 4 && second->ns >= 671);
+    forget(&f);
+}
+
 static void test_shapes_and_stacks(void) {
     char *path = in_folder("shapes.json"), dims[64], stack[256];
     vp_trace_options o = options_for(path);
@@ -442,7 +469,7 @@ static void test_shapes_and_stacks(void) {
 static void test_cpu(void) {
     char *path = in_folder("cpu.json");
     vp_trace_options o = options_for(path);
-    vp_span spans_of[4] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}};
+    vp_span spans_of[5] = {{1, 0, 1005, 500}, {1, 1, 1010, 480}, {2, 1, 2000, 700}, {2, 0, 2000, 600}, {0, 1, 900000, 1}};
     vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
@@ -452,10 +479,11 @@ static void test_cpu(void) {
     o.device_count = 0;
     run.device = -1;
     run.spans = spans_of;
-    run.span_count = 4;
+    run.span_count = 5;
+    spans_of[4].launch = launches; /* one whose launch found no room in the caller's buffer */
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
-    spans_of[3].launch = launches;
+    spans_of[3].launch = -1;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
     spans_of[3].launch = 2;
     spans_of[3].thread = VP_TRACE_THREADS_LIMIT;
@@ -1125,6 +1153,7 @@ int main(int argc, char **argv) {
     else if (!folder_make("trace")) return 1;
     test_request();
     test_overlap();
+    test_cut();
     test_shapes_and_stacks();
     test_cpu();
     test_random(7, 300);
