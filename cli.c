@@ -6441,7 +6441,7 @@ typedef struct open_point {
     cell *c;
     vp_layout layout; const vp_layout *l; /* NULL: text only */
     work k;
-    int is_open, has_bare, bare_is_due, is_first; /* first: of its configuration, in this process */
+    int is_open, has_bare, bare_is_due, is_first; /* first: of its configuration */
     int32_t runs, retries;
     int64_t last, spent_ns;               /* last: place of its last line */
     double *totals, *scratch;             /* [max_runs] */
@@ -6981,7 +6981,7 @@ static int sweep_sample(sweep *x, cell *cells, size_t cell_count, size_t index) 
         x->open[i].c = &cells[i];
         code = resume_point(x, &x->open[i], e);
         x->open[i].bare_is_due = x->bare_every && !x->timing_off && (index + i) % (size_t)x->bare_every == 0;
-        x->open[i].is_first = index == (size_t)x->rank.rank;
+        x->open[i].is_first = !index;
         open_count += (size_t)x->open[i].is_open;
     }
     if (code || !open_count) return code;
@@ -14174,7 +14174,7 @@ static int profiler_open(profiler *p, const options *o, session *s, int32_t new_
     vp_ops_init(&p->ops, p->rows, row_count, group_by, stack_n);
     p->ops.clock = p->on_gpu ? VP_OPS_DEVICE : VP_OPS_HOST;
     p->ops.device_name = p->on_gpu ? "CUDA" : NULL;
-    vp_ranges_init(&p->ranges, p->records, PROFILE_RANGES, 0, "main", NULL);
+    vp_ranges_init(&p->ranges, p->records, PROFILE_RANGES, 0, "main", vp_engine_range_hooks());
     if ((r = vp_engine_ceilings(s->engine, &ceilings, &error)) != VP_OK) return complain_result(exit_code_of(r), "ceilings", r, &error);
     p->ops.ceilings.bytes_per_s = ceilings.bytes_per_s;
     p->ops.ceilings.flops_per_s = ceilings.flops_per_s;
@@ -14266,27 +14266,32 @@ static vp_result add_pass(profiler *p, const timing *t, int64_t step_ns) {
 
 /* ---- traces */
 /* The file of the cycle that begins: --trace FILE or --chrome_trace for the first one, and DIR/profiler_traces/<worker>.<ns>.pt.trace.json for each.
- * NULL: none; a notice where a file of that name was written already. */
-static char *trace_path_of(profiler *p, const char *worker) {
+ * *path: NULL where none is wanted, and with a notice where a file of that name was written already. 0 or an exit code. */
+static int trace_path_of(profiler *p, const char *worker, char **path) {
     const options *o = p->o;
     const char *file = o->command == RUN ? text_of(o, "trace") : NULL, *folder = text_of(o, "output_dir");
-    char name[700], *traces, *path;
+    char name[700], *traces;
     struct timespec now;
-    if ((!file && !folder) || (o->command == SWEEP && !given(o, "trace"))) return NULL;
+    int code;
+    *path = NULL;
+    if ((!file && !folder) || (o->command == SWEEP && !given(o, "trace"))) return 0;
     if (file || (o->command == RUN && given(o, "chrome_trace"))) {
-        path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
-        if (!p->traces) return path;
+        *path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
+        if (!p->traces) return file ? 0 : make_folder(folder);
         text_list_add(&p->notes, "%s is saved already: the traces of later cycles are left out; --output_dir alone gives each cycle its own file",
-                      path);
-        free(path);
-        return NULL;
+                      *path);
+        free(*path);
+        *path = NULL;
+        return 0;
     }
     traces = join_path(folder, "profiler_traces");
     timespec_get(&now, TIME_UTC);
-    if (make_folder(traces) || vp_trace_file_name(worker, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, name, sizeof name) != VP_OK) path = NULL;
-    else path = join_path(traces, name);
+    code = make_folder(traces);
+    if (!code && vp_trace_file_name(worker, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, name, sizeof name) != VP_OK)
+        code = complain(EXIT_OUTPUT, "%s: no name for a trace can be made", traces);
+    if (!code) *path = join_path(traces, name);
     free(traces);
-    return path;
+    return code;
 }
 static int trace_failed(const profiler *p, vp_result r, const vp_error *error) {
     if (r == VP_OK || r == VP_ERR_CAPACITY) return 0; /* full: told when it is closed */
@@ -14526,11 +14531,11 @@ static int profile_loop(profiler *p, run_state *x, const vp_schedule *schedule, 
         if (r != VP_OK) return complain(EXIT_USAGE, "schedule: %s", vp_result_text(r));
         show_progress("request %lld of %lld: %s", (long long)i + 1, (long long)steps, vp_schedule_state_name(now.state));
         if (record && !in_cycle++) {
-            char *path = trace_path_of(p, NULL);
-            if (path) code = trace_begin(p, path);
+            char *path = NULL;
+            if ((code = trace_path_of(p, NULL, &path)) == 0 && path) code = trace_begin(p, path);
             free(path);
         }
-        if (now.state == VP_SCHEDULE_NONE) {
+        if (now.state == VP_SCHEDULE_NONE && !code) {
             if ((r = run_chain(&x->s, &x->k, x->runs, &error)) != VP_OK) code = complain_result(exit_code_of(r), NULL, r, &error);
         } else if (!code) code = profile_pass(p, &x->k, &from, x->runs, i, record);
         if (now.ends_cycle) {
@@ -14860,7 +14865,7 @@ static int profile_point(sweep *x, const open_point *q, const sample *a, int is_
     size_t config = (size_t)(q->c - x->p.cells);
     text_buffer out = {NULL, 0, 0};
     work k = q->k;
-    char *path, *trace = NULL;
+    char *path, *file = NULL;
     profiler *p;
     int code;
     if (!given(o, "use_profiler") || !(is_first || given(o, "use_profiler_on_all_samples"))) return 0;
@@ -14874,7 +14879,7 @@ static int profile_point(sweep *x, const open_point *q, const sample *a, int is_
     p = (profiler *)zeroed(1, sizeof *p);
     code = profiler_open(p, o, &x->s, k.new_tokens, groups_of(o), stack_frames_of(o));
     if (!code) code = profile_pass(p, &k, NULL, x->run, 0, 0);
-    if (!code && given(o, "trace") && (trace = trace_path_of(p, worker)) != NULL) code = trace_begin(p, trace);
+    if (!code && (code = trace_path_of(p, worker, &file)) == 0 && file) code = trace_begin(p, file);
     if (!code) code = profile_pass(p, &k, NULL, x->run, 0, 1);
     if (!code) code = trace_end(p);
     if (!code && p->steps) {
@@ -14887,7 +14892,7 @@ static int profile_point(sweep *x, const open_point *q, const sample *a, int is_
         write_profile_notes(&out, p);
         if (!code) code = write_whole(text_of(o, "output_dir"), name, out.data, out.bytes);
     }
-    free(trace);
+    free(file);
     free(out.data);
     profiler_free(p);
     free(p);
@@ -14963,7 +14968,7 @@ typedef struct trace {
     int64_t no_name, no_time, no_duration, other;   /* left out: events that lack it, phases that are not read */
     int64_t schema, world_size, rank, device_count;  /* -1: not told */
     uint32_t devices, trace_name, host_name;         /* names, or NO_INDEX */
-    int is_emulated, is_partial, is_cut; /* partial: what lies before the cut is enough */
+    int is_own, is_emulated, is_partial, is_cut; /* partial: what lies before the cut is enough */
     int64_t bytes, all_ns;             /* of the file; sum of all durations */
 } trace;
 
@@ -15165,7 +15170,10 @@ static void add_slice(trace *t, trace_input *in, const uint32_t *f) {
     }
     if ((e.name = text_name(t, in, f[FIELD_NAME])) == NO_INDEX) { t->no_name++; return; }
     t->all_ns += e.ns;
-    if (!strncmp(name_at(&t->names, e.name), "ProfilerStep#", 13)) e.name = name_add(&t->names, "ProfilerStep*");
+    if (!strncmp(name_at(&t->names, e.name), "ProfilerStep#", 13)) {
+        if (t->is_own && e.ns == 1000) return; /* closes the file, for readers that drop the last step */
+        e.name = name_add(&t->names, "ProfilerStep*");
+    }
     find_members(j, f[FIELD_ARGUMENTS], ARGUMENT_KEYS, a, ARGUMENT_COUNT);
     e.external = node_whole(j, a[a[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);
     e.correlation = node_whole(j, a[ARGUMENT_CORRELATION], -1);
@@ -15235,6 +15243,7 @@ static int add_metadata(trace *t, trace_input *in, const char *key) {
     if (!strcmp(key, "schemaVersion")) t->schema = node_whole(j, 0, -1);
     else if (!strcmp(key, "traceName")) t->trace_name = text_name(t, in, 0);
     else if (!strcmp(key, "host_name")) t->host_name = text_name(t, in, 0);
+    else if (!strcmp(key, "dropped_steps")) t->is_own = 1; /* vp_trace_open wrote it */
     else if (!strcmp(key, "emulated")) t->is_emulated = node_is(j, 0, VP_JSON_TRUE) || node_whole(j, 0, 0) == 1;
     else if (!strcmp(key, "distributedInfo")) {
         t->rank = node_whole(j, vp_json_get(j, 0, "rank"), -1);
