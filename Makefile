@@ -47,7 +47,7 @@ SAMPLE_PROGRAMS := $(SAMPLE_SOURCES:samples/%.c=$(B)/samples/%)
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo test test-programs check test-sanitized test-gpu gpu-compile bench bench-gpu fuzz full-size install clean
+.PHONY: all help deps demo test test-programs check test-sanitized test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size install clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -59,6 +59,7 @@ help:
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
+	@echo "make gpu-report  registers, spills, shared memory and occupancy of each kernel (needs nvcc, no GPU)"
 	@echo "make bench       benchmarks;  make fuzz: FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer;  make full-size: checks at the real model's size"
 	@echo "make install     PREFIX=$(PREFIX);  make clean"
 
@@ -179,6 +180,15 @@ $(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu vlmprof.h
 	@if grep 'stack frame' $@.log | grep -v ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then \
 	    echo "$*: registers spill, or an array lies in local memory" >&2; rm $@; exit 1; fi
 
+# registers, spills, shared memory and occupancy of every kernel, as a table; no GPU needed
+$(E)/launches.o: tests/bench/gpu/launches.c vlmprof.h vlmprof_kernels.cu | $(PROBED)
+	@mkdir -p $(E)
+	@$(CC) $(HEADER_FLAGS) -fopenmp -c $< -o $@
+$(E)/launches: $(E)/launches.o $(E)/vlmprof_emulated.o
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
+gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches
+	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/launches $(GPU_ARCHS)
+
 # ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
 G := $(B)/gpu
 $(G)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h tests/expect.h | $(PROBED)
@@ -195,10 +205,19 @@ test-gpu: $(PROBED)
 	@$(PROGRAM) selftest --device cuda
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
 	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
+# one program for the device and for the emulated one, where the tests try it at tiny size
+$(E)/bench_gpu.o: tests/bench/gpu/bench_gpu.c vlmprof.h | $(PROBED)
+	@mkdir -p $(E)
+	@$(CC) $(HEADER_FLAGS) -c $< -o $@
+$(E)/bench_gpu: $(E)/bench_gpu.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
+$(G)/bench_gpu: $(E)/bench_gpu.o $(B)/vlmprof_kernels.o $(B)/vlmprof_cuda.o
+	@mkdir -p $(G)
+	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) -lm
 bench-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "bench-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) $(JOBS) $(PROGRAM)
-	@PROGRAM=$(PROGRAM) tests/bench/bench_gpu.sh
+	@$(MAKE) $(JOBS) $(G)/bench_gpu
+	@tests/bench/bench_gpu.sh $(G)/bench_gpu
 
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi

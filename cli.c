@@ -15937,7 +15937,8 @@ static void print_trace_summary(const trace_tables *x) {
         printf("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls, time_text((double)steps->total_ns / (double)steps->calls, a),
                time_text((double)steps->min_ns, b), time_text((double)steps->max_ns, c));
     if (t->device_count >= 0)
-        printf("devices   %s%s\n", t->devices == NO_INDEX ? "none: CPU only" : name_at(&t->names, t->devices), t->is_emulated ? " (emulated)" : "");
+        printf("devices   %s%s\n", t->devices == NO_INDEX ? "none: CPU only" : name_at(&t->names, t->devices),
+               t->is_emulated && t->devices != NO_INDEX && !strstr(name_at(&t->names, t->devices), "emulated") ? " (emulated)" : "");
     if (t->rank >= 0) printf("rank      %lld of %lld\n", (long long)t->rank, (long long)t->world_size);
     if (t->host_name != NO_INDEX) {
         printf("host      ");

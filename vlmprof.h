@@ -2196,7 +2196,8 @@ typedef struct vp_stage_times {
     unsigned char ran[VP_STAGE_COUNT];
     int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
     int64_t begin_ns[VP_STAGE_COUNT];                /* of device_ns, from the start of the request: a stage begins where the last one ended */
-    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
+    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle,
+                                                      * and on a GPU the copy of each token to the host, which is no launch */
     int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT];  /* the same by part of the model */
     unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
 } vp_stage_times;
@@ -17304,6 +17305,10 @@ enum {
     VP_IMPL_TRACE_FRAMES = 16,      /* of a call stack */
     VP_IMPL_TRACE_PIDS = 64         /* process ids below are taken by devices */
 };
+/* vp_stage_name and vp_part_name are the engine's: a program that writes traces need not link it */
+#define VP_IMPL_TRACE_WORD(name, text) text,
+static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)}, *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
+#undef VP_IMPL_TRACE_WORD
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: sums of four stay below INT64_MAX */
 
 /* what an attempt that only counts puts back */
@@ -17895,7 +17900,7 @@ static void vp_impl_trace_launch_op(vp_trace *t, const vp_launch *l, int64_t id,
         vp_impl_trace_key(t, "Call stack");
         vp_impl_trace_put(t, "\"");
         vp_impl_trace_put(t, stack);
-        vp_impl_trace_put(t, vp_part_name((vp_part)l->part));
+        vp_impl_trace_put(t, vp_impl_trace_parts[l->part]);
         vp_impl_trace_put(t, "\"");
     }
     vp_impl_trace_arg(t, "flops", vp_impl_trace_whole(l->flops));
@@ -18004,7 +18009,7 @@ static void vp_impl_trace_unit(vp_trace *t, vp_impl_trace_walk *w, int64_t to) {
             while (w->next < until) vp_impl_trace_launch(t, w);
             last = &w->run->launches[until - 1];
             end = vp_impl_trace_leave(&w->host, w->begin + last->host_begin_ns + last->host_ns);
-            snprintf(name, sizeof name, "vlmprof::%s", vp_part_name((vp_part)first->part));
+            snprintf(name, sizeof name, "vlmprof::%s", vp_impl_trace_parts[first->part]);
             vp_impl_trace_slice(t, "cpu_op", name, t->process, t->thread, begin, end - begin);
             vp_impl_trace_op_args(t, id);
             if (first->block >= 0) vp_impl_trace_arg(t, "model block", first->block);
@@ -18099,7 +18104,7 @@ static void vp_impl_trace_stage(vp_trace *t, vp_impl_trace_walk *w, int32_t stag
     char name[64];
     if (t->full || (to == w->next && host.begin == INT64_MAX && device.begin == INT64_MAX)) return;
     if (!vp_impl_trace_fits(t, w, decode ? vp_impl_trace_end_of(w, stage, w->next < to ? w->run->launches[w->next].step : 0) : to)) return;
-    snprintf(name, sizeof name, "stage::%s", vp_stage_name((vp_stage)stage));
+    snprintf(name, sizeof name, "stage::%s", vp_impl_trace_stages[stage]);
     around = vp_impl_trace_open_around(w, host, device, to);
     if (decode) vp_impl_trace_steps(t, w, device);
     else vp_impl_trace_unit(t, w, to);

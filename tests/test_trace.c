@@ -516,6 +516,66 @@ static void test_memory_and_counters(void) {
     forget(&f);
 }
 
+/* requests with times as no clock would give them: whatever comes, the tracks are in order, launches come before their kernels, and the file is whole
+ * at any limit */
+static uint32_t draw(vp_random *random, uint32_t below) { return vp_random_u32(random) % below; }
+static void test_random(uint32_t seed, int files) {
+    char *path = in_folder("random.json");
+    vp_random random;
+    check_case("requests at random, seed %u", (unsigned)seed);
+    vp_random_seed(&random, seed);
+    for (int i = 0; i < files && !check_state.case_failed; i++) {
+        vp_trace_options o = options_for(path);
+        vp_trace *trace = NULL;
+        vp_trace_info info;
+        file f;
+        int64_t at = BASE;
+        const int32_t on_device = (int32_t)draw(&random, 4) ? 0 : -1;
+        const uint32_t scale = 1 + draw(&random, 3000);
+        o.record_shapes = (int)draw(&random, 2);
+        o.max_bytes = 12000 + draw(&random, 150000);
+        CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
+        for (int request = 0; request < 3; request++) {
+            vp_trace_run run;
+            vp_result result;
+            const int64_t count = make_run(&run, at, (int32_t)draw(&random, 4), draw(&random, scale), draw(&random, scale), 1 + (int32_t)draw(&random, 9));
+            int64_t device_at = 0, host_at = 0;
+            for (int64_t k = 0; k < count; k++) {
+                vp_launch *l = &made[k];
+                l->begin_ns = device_at;
+                l->ns = draw(&random, scale);
+                l->host_begin_ns = host_at;
+                l->host_ns = draw(&random, scale);
+                device_at += draw(&random, 3) ? l->ns : draw(&random, scale); /* at once, or anywhere: also before the last one's end */
+                host_at += draw(&random, 3) ? l->host_ns : draw(&random, scale);
+                l->part = (int32_t)draw(&random, VP_PART_COUNT);
+                l->dimensions = (int32_t)draw(&random, 5);
+            }
+            for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+                times.begin_ns[stage] = draw(&random, 10 * scale);
+                times.device_ns[stage] = draw(&random, 10 * scale);
+                times.wall_ns[stage] = draw(&random, 10 * scale);
+                times.ran[stage] = (unsigned char)draw(&random, 2);
+            }
+            for (int32_t k = 0; k < run.step_count; k++) step_times[k] = draw(&random, 10 * scale);
+            if (!draw(&random, 3)) run.times = NULL;
+            if (!draw(&random, 3)) run.step_count = 0;
+            run.device = on_device;
+            CHECK(vp_trace_step_begin(trace, request, at, NULL) != VP_ERR_RANGE);
+            result = vp_trace_launches(trace, &run, NULL);
+            CHECK(result == VP_OK || result == VP_ERR_CAPACITY);
+            at += 1000 * (int64_t)scale + 1000000; /* behind whatever the request did on the host */
+            vp_trace_step_end(trace, at, NULL);
+        }
+        CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
+        vp_trace_free(trace);
+        CHECK_INT(check_file(path, &f).launches, on_device < 0 ? 0 : info.launches);
+        CHECK(f.bytes == info.bytes && info.bytes <= o.max_bytes);
+        forget(&f);
+        if (check_state.case_failed) printf("file %d\n", i);
+    }
+}
+
 /* every limit from the least on: the file parses, is whole and no longer than allowed; the units in it grow with the limit */
 static void test_limit(void) {
     char *path = in_folder("limit.json");
@@ -1067,6 +1127,7 @@ int main(int argc, char **argv) {
     test_overlap();
     test_shapes_and_stacks();
     test_cpu();
+    test_random(7, 300);
     test_memory_and_counters();
     test_limit();
     test_long();

@@ -1,21 +1,18 @@
 #!/bin/bash
-# bench_gpu.sh: the real model's shape with random weights on the first GPU: where a request of each tier goes, with achieved TFLOP/s and GB/s a
-# stage, then a small sweep (tiers x top_k x blocks). Prints machine, commit and date first; the JSON files lie in build/bench-gpu.
+# bench_gpu.sh PROGRAM: the benchmarks of tests/bench/gpu/bench_gpu.c (PROGRAM) on the first GPU, at most some minutes. The table goes to stdout and
+# beside the JSON into tests/bench/results, named by date and commit: commit what a real GPU gave, with what the table says about it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-program=${PROGRAM:-./vlmprof} out=build/bench-gpu
-rm -rf "$out"
+program=$1 out=${BENCH_GPU_OUT:-tests/bench/results}
+commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
+[ "$commit" = unknown ] || git diff --quiet HEAD || commit=$commit-changed
+date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+name=$out/gpu-${date:0:10}-${date:11:2}${date:14:2}-$commit
 mkdir -p "$out"
-echo "date   $(date -u +%Y-%m-%dT%H:%M:%SZ)"
-echo "commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"
-nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv 2>/dev/null || echo "nvidia-smi: not found"
-"$program" info
-for tier in low medium high; do
-    echo "== one request, tier $tier, top_k 8, 16 blocks, 33 tokens: means of 5 runs"
-    "$program" run --synthetic molmoe-1b --device cuda samples/cat.jpg -p "What animal is this, and what is it doing?" --tier "$tier" --top_k 8 \
-        --max_new_tokens 33 --ignore_eos --num_runs 5
-done
-echo "== sweep: tiers x top_k x blocks, 3 questions, 3 runs each, P50 in ms"
-"$program" sweep --synthetic molmoe-1b --device cuda --data samples/questions.jsonl --output_dir "$out" --tier_list low medium high --top_k_list 4 8 12 \
-    --num_active_blocks_list 12 16 --num_samples 3 --num_runs_per_sample 3 --max_new_tokens 33 --ignore_eos
-"$program" report "$out"
+{
+    echo "date   $date"
+    echo "commit $commit"
+    nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv 2>/dev/null || echo "nvidia-smi: not found"
+    timeout 480 "$program" "$name.json" "$commit" "$date" ${BENCH_GPU_SIZE:-}
+} 2>&1 | tee "$name.txt"
+echo "written: $name.json, $name.txt"

@@ -1,0 +1,80 @@
+/* launches.c - what a GPU would be sent for the real model in bf16, without a GPU: kernel, threads a block, dynamic shared memory, blocks and launches,
+ * one line for each kernel and block size, on stdout. Requests of the real size are only recorded: weights and buffers are addresses that nothing may
+ * touch. Linked with the emulated GPU, whose table of launchers is the real one. gpu_report.sh reads it. */
+#define VLMPROF_IMPLEMENTATION
+#include "../../../vlmprof.h"
+
+#include "../../../vlmprof_kernels.cu"
+
+#include <sys/mman.h>
+
+#define PAPER_BYTES ((size_t)1 << 37)
+enum { TOKENS = 1922, VIEWS = 13, TOP_K = 8, ROOM = 1 << 16 };
+typedef struct row { const char *name; uint32_t threads, shared_bytes, grid; int64_t prefill, decode; } row;
+static row rows[256];
+static int row_count;
+
+static int open_paper(vp_engine *e, vp_error *error) {
+    vk_arena arena = { NULL, 0 };
+    vk_setup setup;
+    void *space = mmap(NULL, PAPER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    memset(&setup, 0, sizeof setup);
+    e->backend = vk_gpu_code();
+    e->max_sequence = TOKENS + 8;
+    e->max_views = e->view_batch = VIEWS;
+    e->moe_rows = 32768;
+    e->jobs = (vk_gemm_job *)calloc((size_t)e->config.expert_count, sizeof *e->jobs);
+    e->counts = (int32_t *)calloc((size_t)e->config.expert_count, sizeof *e->counts);
+    if (space == MAP_FAILED || !e->jobs || !e->counts) { vp_fail(error, VP_ERR_MEMORY, -1, "launches", "no memory"); return 0; }
+    if (vk_model_new(&e->model, &e->config, error) != VP_OK || e->backend->open(&setup, &e->queue, error) != VP_OK) return 0;
+    vk_fill_extent(e);
+    arena.base = (char *)space;
+    vk_layout_model(&arena, &e->model, &e->config, 0);
+    vk_layout_buffers(&arena, e);
+    e->pixels = e->buffers.pixels;
+    e->masks = e->buffers.masks;
+    return arena.used < PAPER_BYTES;
+}
+static void count(const vp_launch *l, int decode) {
+    row *r = rows;
+    if (!l->threads) return; /* a copy or a product of cuBLAS */
+    while (r < rows + row_count && (strcmp(r->name, l->name) || r->threads != l->threads || r->shared_bytes != l->shared_bytes)) r++;
+    if (r == rows + row_count) {
+        if (row_count == (int)(sizeof rows / sizeof rows[0])) return;
+        row_count++;
+        r->name = l->name; r->threads = l->threads; r->shared_bytes = l->shared_bytes;
+    }
+    if (l->grid > r->grid) r->grid = l->grid;
+    if (decode) r->decode++;
+    else r->prefill++;
+}
+int main(void) {
+    static vp_engine e;
+    static vp_launch log[ROOM];
+    vp_error error = { VP_OK, -1, "", "" };
+    vp_reply reply;
+    vp_request r;
+    int32_t blocks[64];
+    int64_t prefill;
+    memset(&r, 0, sizeof r);
+    memset(&reply, 0, sizeof reply);
+    if (vp_model_config_preset("molmoe-1b", &e.config) != VP_OK || !open_paper(&e, &error)) {
+        fprintf(stderr, "launches: %s: %s\n", error.where, error.text);
+        return 1;
+    }
+    for (int i = 0; i < e.config.block_count; i++) blocks[i] = i;
+    r.input_count = TOKENS; r.views = VIEWS; r.top_k = TOP_K; r.active_blocks = blocks; r.active_block_count = e.config.block_count;
+    e.queue->dry = 1;
+    e.queue->log = log;
+    e.queue->log_capacity = ROOM;
+    vk_prefill(&e, &r, &reply);
+    prefill = e.queue->log_count;
+    vk_step(&e, &r, TOKENS);
+    if (e.queue->log_count > ROOM) { fprintf(stderr, "launches: more than %d\n", ROOM); return 1; }
+    for (int64_t i = 0; i < e.queue->log_count; i++) count(&log[i], i >= prefill);
+    printf("total %lld %lld\n", (long long)prefill, (long long)(e.queue->log_count - prefill));
+    for (int i = 0; i < row_count; i++)
+        printf("%s %u %u %u %lld %lld\n", rows[i].name, rows[i].threads, rows[i].shared_bytes, rows[i].grid, (long long)rows[i].prefill,
+               (long long)rows[i].decode);
+    return 0;
+}
