@@ -2047,7 +2047,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  * bf16 and fp32 take the same kernels; fp32 reads twice the bytes. Heads that are not whole vectors of 16 bytes, or more of them than a warp has
  * lanes, take the shared kernels k_qk_norm_rope and k_attention_decode instead. */
 enum {
-    VK_FLIGHT = 8,
+    VK_FLIGHT = 8, VK_FLIGHT_MOST = 16, /* the latter for the router: its rows are f32, and its few blocks have nothing else to do meanwhile */
     VK_STRIP = 1024,               /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512,    /* a block for each multiprocessor: .. */
@@ -2104,14 +2104,14 @@ FN float vk_dot_wide(float s, uint4 a, uint4 b) {
                 (__uint_as_float(a.z) * __uint_as_float(b.z) + __uint_as_float(a.w) * __uint_as_float(b.w)));
 }
 /* s + the products of what vk_fetch brought with the same vectors of x */
-FN float vk_products(float s, const uint4 *v, const uint4 *x, int first, int count, int wide) {
+FN float vk_products(const int n, float s, const uint4 *v, const uint4 *x, int first, int count, int wide) {
     if (wide) {
-        VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
+        VK_UNROLLED for (int j = 0; j < n; j++) {
             int i = first + (TID & 31) + 32 * j;
             if (i < count) s = vk_dot_wide(s, v[j], x[i]);
         }
     } else {
-        VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
+        VK_UNROLLED for (int j = 0; j < n; j++) {
             int i = first + (TID & 31) + 32 * j;
             if (i < count) s = vk_dot_narrow(s, v[j], x[i]);
         }
@@ -2187,34 +2187,34 @@ FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
         for (int c = 0; c < 4; c++) vk_put(strip, (size_t)(i + c), v[c], in->wide);
     }
 }
-/* the sum of a warp's row with x; all warps of the block come here together, those without a row too (live 0) */
-FN float vk_row(uint4 *strip, vk_input *in, const uint4 *row, int vectors, int live) {
+/* the sum of a warp's row with x, `flight` vectors a lane at a time; all warps of the block come here together, those without a row too (live 0) */
+FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, int vectors, int live) {
     float s = 0.0f;
     for (int first = 0; first < vectors; first += VK_STRIP) {
         int count = vectors - first < VK_STRIP ? vectors - first : VK_STRIP, mine = live ? count : 0;
         const uint4 *x = in->origin == VK_PLAIN ? in->plain + first : strip;
-        uint4 v[VK_FLIGHT];
-        vk_fetch(VK_FLIGHT, v, row + first, 0, mine);
+        uint4 v[VK_FLIGHT_MOST];
+        vk_fetch(flight, v, row + first, 0, mine);
         if (in->origin != VK_PLAIN && in->held != first) {
             SYNC(); /* nobody reads the strip before */
             vk_stage(strip, in, first, count);
             SYNC();
             in->held = first;
         }
-        s = vk_products(s, v, x, 0, mine, in->wide);
-        for (int i = 32 * VK_FLIGHT; i < mine; i += 32 * VK_FLIGHT) {
-            vk_fetch(VK_FLIGHT, v, row + first, i, mine);
-            s = vk_products(s, v, x, i, mine, in->wide);
+        s = vk_products(flight, s, v, x, 0, mine, in->wide);
+        for (int i = 32 * flight; i < mine; i += 32 * flight) {
+            vk_fetch(flight, v, row + first, i, mine);
+            s = vk_products(flight, s, v, x, i, mine, in->wide);
         }
     }
     return warp_sum(s);
 }
 /* The rows of a linear, a warp each: y f32 [n] = x W^T, or += with `add`. NTID / 32 rows a block at a time. */
-FN void vk_rows(uint4 *strip, vk_input *in, float *y, const uint4 *weights, int n, int vectors, int add) {
+FN void vk_rows(const int flight, uint4 *strip, vk_input *in, float *y, const uint4 *weights, int n, int vectors, int add) {
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n; first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t r = first + (size_t)(TID >> 5);
         int live = r < (size_t)n;
-        float s = vk_row(strip, in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
+        float s = vk_row(flight, strip, in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
         if (LANE0 && live) y[r] = add ? y[r] + s : s;
     }
 }
@@ -2222,7 +2222,7 @@ FN void vk_rows(uint4 *strip, vk_input *in, float *y, const uint4 *weights, int 
 KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int d, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, d, eps, wide);
-    vk_rows(strip, &in, qkv, weights, n, vectors, 0);
+    vk_rows(VK_FLIGHT, strip, &in, qkv, weights, n, vectors, 0);
 }
 
 FN float vk_rounded(float v, int wide) { return wide ? v : vk_b2f(vk_f2b(v)); }
@@ -2359,19 +2359,19 @@ static __global__ void __launch_bounds__(VK_OUT_THREADS)
 k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int d, int head_dim, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, d, head_dim, wide, -1 };
-    vk_rows(strip, &in, x, weights, n, vectors, 1);
+    vk_rows(VK_FLIGHT, strip, &in, x, weights, n, vectors, 1);
 }
 /* x f32 [n] += W attended, in-type: behind the shared attention */
 KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int wide) {
     vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1 };
-    vk_rows(NULL, &in, x, weights, n, vectors, 1);
+    vk_rows(VK_FLIGHT, NULL, &in, x, weights, n, vectors, 1);
 }
 /* The router's logits, in fp32 throughout; the first block also leaves norm(x) in-type for the experts. */
 KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float *norm, const uint4 *weights, int experts, int vectors, int d,
        float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, d, eps, 1);
-    vk_rows(strip, &in, logits, weights, experts, vectors, 0);
+    vk_rows(VK_FLIGHT_MOST, strip, &in, logits, weights, experts, vectors, 0);
     if (BLK == 0) EACH(i, d) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
 }
 /* the experts of ranks 0 .. top_k - 1 into shared memory; places as in k_router. The first block writes them down, with their weights. */
@@ -2413,8 +2413,8 @@ KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const floa
             uint4 a[VK_FLIGHT], b[VK_FLIGHT];
             vk_fetch(VK_FLIGHT, a, gate, i, vectors);
             vk_fetch(VK_FLIGHT, b, up, i, vectors);
-            g = vk_products(g, a, normed, i, vectors, wide);
-            u = vk_products(u, b, normed, i, vectors, wide);
+            g = vk_products(VK_FLIGHT, g, a, normed, i, vectors, wide);
+            u = vk_products(VK_FLIGHT, u, b, normed, i, vectors, wide);
         }
         g = warp_sum(g);
         u = warp_sum(u);
@@ -2477,7 +2477,7 @@ KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, c
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n; first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t r = first + (size_t)(TID >> 5);
         int live = r < (size_t)n;
-        float s = vk_row(strip, &in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
+        float s = vk_row(VK_FLIGHT, strip, &in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
         vk_candidate row = { s, live && s == s ? (int32_t)r : -1 };
         if (LANE0 && live) logits[r] = s;
         best = vk_better(best, row);
