@@ -27,6 +27,7 @@
  * >>estimate  what a request will cost (E3): fit, predict
  * >>html      the report as one page with plots
  * >>compare   the best configuration within a budget; whether a change made it slower or worse
+ * >>profile   a request operation by operation: tables, schedules, traces, and what that costs
  * >>trace     a Chrome trace, ours or torch.profiler's, in tables
  * >>info      this build, this machine, a checkpoint
  * >>selftest  the same requests on every backend and arithmetic, compared
@@ -55,6 +56,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -318,10 +320,43 @@ static const option_spec OPTIONS[] = {
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, PREDICT, "with --recalibrate: the new model (short: -o)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, PREDICT, "with --recalibrate: of the choice of measurements"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, FIT | PREDICT, "JSON on stdout instead of text"},
-    {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, TRACE,
-     "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: device_time_total, else self_cpu_time_total)"},
+    {"profile", FLAG, NULL, NULL, 0, 0, NULL, RUN,
+     "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
+    {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
+     "the first sample of each configuration once more, operation by operation: profiler_results_config_<i>_sample_<j>.txt"},
+    {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "with --use_profiler: every sample"},
+    {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, RUN | SWEEP | TRACE,
+     "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time of CPU or GPU)"},
+    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, RUN | SWEEP, "most rows of the table"},
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL, TRACE, "most rows of a table; --json and --csv have all unless it is given"},
+    {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, RUN | SWEEP,
+     "a row for each operation and: none, or some of shape stage part (of the model) block step (of decoding) place (line)"},
+    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "adds shape to --group_by"},
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, TRACE, "a row for each operation and its input shapes, which stand behind the name"},
+    {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, RUN | SWEEP,
+     "innermost frames of the stack that tell rows apart (default: 1 with --with_stack)"},
+    {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "shapes in traces"},
+    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "memory columns, what the engine holds, and memory in traces"},
+    {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "source lines and the ranges around each operation, in the table and in traces"},
+    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile csv json", RUN,
+     "key_averages' table, cProfile's (ncalls tottime ...), csv, or json, which vlmprof trace sorts again"},
+    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile", TRACE,
+     "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, RUN, "with --profile: write the table there (short: -o)"},
+    {"trace", TEXT, "FILE", NULL, 0, 0, NULL, RUN, "with --profile: a Chrome trace of the first recorded cycle"},
+    {"trace", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "with --use_profiler: a Chrome trace of each in profiler_traces"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, RUN,
+     "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
+    {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL, RUN, "with --output_dir: the trace of the first cycle as DIR/chrome_trace.json instead"},
+    {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, RUN | SWEEP, "recording stops before a trace is larger"},
+    {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, RUN, "schedule: requests before the first cycle"},
+    {"wait", COUNT, "N", "0", 0, 1000000, NULL, RUN, "schedule: a cycle's requests that run as ever"},
+    {"warmup", COUNT, "N", "1", 0, 1000000, NULL, RUN, "schedule: then so many with every operation timed, thrown away"},
+    {"active", COUNT, "N", "1", 1, 1000000, NULL, RUN, "schedule: then so many that are recorded"},
+    {"repeat", COUNT, "N", "1", 0, 1000000, NULL, RUN, "schedule: cycles; 0: until --num_runs requests are done"},
+    {"schedule_every_n_steps", COUNT, "N", "0", 0, 1000000, NULL, RUN, "schedule: cycles begin so many requests apart; 0: one after the other"},
+    {"cost", FLAG, NULL, NULL, 0, 0, NULL, RUN, "with --profile: what each mode costs (off, stage, op, trace), by runs in random order"},
+    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL, RUN, "with --cost: rounds of a run in each mode"},
     {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory", TRACE,
      "only this one: summary annotations ops kernels launches tracks memory; of --csv ops unless it is given"},
     {"partial", FLAG, NULL, NULL, 0, 0, NULL, TRACE, "a file that is cut off: show what lies before the cut"},
@@ -395,7 +430,8 @@ static int command_selftest(const options *o);
 static const command COMMANDS[] = {
     {"run", RUN, "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)", "answer one question and show where the milliseconds go",
      "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
-     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json", 1, command_run},
+     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
+     "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json", 1, command_run},
     {"tile", TILE, "WxH... | FILES | --sizes LIST", "tilings, canvas sizes and vision tokens of image sizes; needs no model",
      "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"
      "  vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
@@ -503,7 +539,7 @@ static int option_store(options *o, int index, const char *word) {
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
         && !has_word("model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
-                     "output recalibrate", s->name))
+                     "output recalibrate trace", s->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", s->name);
     if (s->kind == COUNT || s->kind == COUNTS) {
         if (!parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", s->name, word);
@@ -1269,6 +1305,9 @@ typedef struct work {
     int32_t new_tokens; int ignore_eos;
     const vp_dump *dump;
     vp_timing timing;
+    vp_launch *launches; int64_t launch_capacity; /* VP_TIMING_KERNEL: their records; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */
+    vp_ranges *ranges;                            /* of the host's parts; NULL: not wanted */
 } work;
 enum { CHAIN_STAMPS = 6 }; /* clock reads of run_chain itself */
 static int32_t sequence_of(const work *k) { return !k->no_bos + (k->layout ? k->layout->image_tokens : 0) + k->text_count; }
@@ -1284,6 +1323,7 @@ typedef struct timing {
     int64_t *step_ns; /* [new_tokens] */
     char *answer;     /* malloc'ed; a model may write a NUL, so its length counts */
     size_t answer_bytes;
+    int64_t engine_begin_ns, launch_count, span_count; /* with launches: the clock when the engine began, and how many there were */
 } timing;
 
 /* Buffers for a pass, outside of any timed part. */
@@ -1331,6 +1371,8 @@ static void test_pause(void) {
     nanosleep(&pause, NULL);
 #endif
 }
+static void range_begin(const work *k, const char *name, int32_t line) { if (k->ranges) vp_range_begin(k->ranges, name, "cli.c", line); }
+static void range_end(const work *k) { if (k->ranges) vp_range_end(k->ranges); }
 /* One pass from decoded pixels to text. The image file was decoded and the prompt tokenized before. */
 static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error) {
     vp_request q;
@@ -1344,8 +1386,11 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     reply.step_ns = t->step_ns;
     vp_engine_settle(s->engine);
     begin = vp_clock_ns();
+    range_begin(k, "request", __LINE__);
     stamp[0] = vp_clock_ns();
+    range_begin(k, "preprocess", __LINE__);
     r = fill_inputs(s, k);
+    range_end(k);
     stamp[1] = vp_clock_ns();
     if (r != VP_OK) return vp_fail(error, r, -1, "preprocess", vp_result_text(r));
     test_pause();
@@ -1365,12 +1410,24 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
     q.eos_id = s->m->ids.eos;
     q.dump = k->dump;
     q.timing = k->timing;
+    q.launches = k->launches;
+    q.launch_capacity = k->launch_capacity;
+    q.spans = k->spans;
+    q.span_capacity = k->span_capacity;
+    range_begin(k, "engine", __LINE__);
+    t->engine_begin_ns = k->launches ? vp_clock_ns() : 0;
     r = vp_engine_run(s->engine, &q, &reply, error);
     if (r != VP_OK) return r;
+    range_end(k);
     stamp[2] = vp_clock_ns();
     t->token_count = reply.token_count;
+    t->launch_count = reply.launch_count;
+    t->span_count = reply.span_count;
+    range_begin(k, "detok", __LINE__);
     r = decode_answer(s, t);
+    range_end(k);
     stamp[3] = vp_clock_ns();
+    range_end(k);
     t->total_ns = vp_clock_ns() - begin;
     if (r != VP_OK) return vp_fail(error, r, -1, "detok", vp_result_text(r));
     t->ended_by_eos = reply.ended_by_eos;
@@ -2132,14 +2189,19 @@ static void print_prompt(const run_state *x) {
     putchar('\n');
 }
 
+static int profile_check(const options *o); /* >>profile */
+static int profile_run(const options *o, run_state *x);
 static int command_run(const options *o) {
     run_state x;
-    int code, shows = given(o, "show_prompt");
+    int code, shows = given(o, "show_prompt"), profiles = given(o, "profile");
     memset(&x, 0, sizeof x);
-    if (shows && given(o, "dump")) return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --dump out");
+    if (shows && (given(o, "dump") || profiles))
+        return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out", profiles ? "profile" : "dump");
+    if ((code = profile_check(o)) != 0) return code;
     code = run_prepare(o, &x);
-    if (!code && !shows) code = run_measure(o, &x);
+    if (!code && !shows) code = profiles ? profile_run(o, &x) : run_measure(o, &x);
     if (!code && shows) print_prompt(&x);
+    else if (profiles) {} /* has told already */
     else if (!code && given(o, "json")) print_run_json(o, &x);
     else if (!code) print_run(o, &x);
     timings_free(x.runs, x.run_count);
@@ -6379,7 +6441,7 @@ typedef struct open_point {
     cell *c;
     vp_layout layout; const vp_layout *l; /* NULL: text only */
     work k;
-    int is_open, has_bare, bare_is_due;
+    int is_open, has_bare, bare_is_due, is_first; /* first: of its configuration, in this process */
     int32_t runs, retries;
     int64_t last, spent_ns;               /* last: place of its last line */
     double *totals, *scratch;             /* [max_runs] */
@@ -6840,9 +6902,11 @@ static int measure_kernels(sweep *x, open_point *p, const sample *a) {
     vp_json_end_object(w);
     return line_append(&x->j);
 }
+static int profile_point(sweep *x, const open_point *q, const sample *a, int is_first); /* >>profile */
 static int close_point(sweep *x, open_point *p, const sample *a, vp_stop stop) {
     int code = p->bare_is_due && !p->has_bare ? measure_bare(x, p, a) : 0;
     if (!code) code = measure_kernels(x, p, a);
+    if (!code) code = profile_point(x, p, a, p->is_first);
     return code ? code : write_done(x, p, a, stop);
 }
 static void sweep_progress(const sweep *x, const cell *c, const sample *a, int32_t run) {
@@ -6917,6 +6981,7 @@ static int sweep_sample(sweep *x, cell *cells, size_t cell_count, size_t index) 
         x->open[i].c = &cells[i];
         code = resume_point(x, &x->open[i], e);
         x->open[i].bare_is_due = x->bare_every && !x->timing_off && (index + i) % (size_t)x->bare_every == 0;
+        x->open[i].is_first = index == (size_t)x->rank.rank;
         open_count += (size_t)x->open[i].is_open;
     }
     if (code || !open_count) return code;
@@ -7288,10 +7353,12 @@ static int sweep_open(sweep *x) {
     return !code && !is_same_grid(x) ? write_head(x) : code;
 }
 /* All that can be known before anything is measured or written. */
+static int profile_check_sweep(const options *o); /* >>profile */
 static int sweep_plan(sweep *x) {
     const options *o = x->o;
     int code;
-    if ((code = check_sweep_options(o)) != 0 || (code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
+    if ((code = check_sweep_options(o)) != 0 || (code = profile_check_sweep(o)) != 0) return code;
+    if ((code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
     if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
     return plan_make(o, &x->m, &x->p);
 }
@@ -10623,9 +10690,13 @@ static void report_form_write(const report *p, report_form form, text_buffer *ou
 }
 /* FOLDER/NAME, by way of a temporary file; 0 or an exit code. */
 static int write_whole(const char *folder, const char *name, const char *data, size_t bytes) {
-    char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, name);
-    FILE *f = fopen(temporary, "wb");
-    int good = f && fwrite(data, 1, bytes, f) == bytes && !fflush(f) && !fsync(fileno(f)), code = 0;
+    char own[48], *temporary, *path = join_path(folder, name);
+    int good, code = 0;
+    FILE *f;
+    snprintf(own, sizeof own, ".vlmprof-writing-%ld", (long)getpid());
+    temporary = join_path(folder, own);
+    f = fopen(temporary, "wb");
+    good = f && fwrite(data, 1, bytes, f) == bytes && !fflush(f) && !fsync(fileno(f));
     if (f) good = !fclose(f) && good;
     if (!good || rename(temporary, path)) {
         code = complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
@@ -14043,6 +14114,786 @@ static int command_compare(const options *o) {
     return code;
 }
 
+/* =========================================================================================== profile >>profile
+ * A request operation by operation: the engine's launch records, its stages and the host's ranges go into one table (vp_ops) and into a trace. Rows
+ * nest: a step is its ranges, the engine's range is its stages, a stage is its launches; self is what is not within. So the self times of a step's
+ * rows add up to it, and the self time of a stage is its idle time. Times of this mode cost time themselves (--cost): they never enter the
+ * statistics of stages. */
+enum { PROFILE_RANGES = 64, PROFILE_LAUNCHES_MOST = 1 << 20, PROFILE_ROWS_MOST = 1 << 17, COST_MODES = 4 };
+static const char *const STAGE_RANGES[VP_STAGE_COUNT] = {
+#define STAGE_RANGE(name, text) "stage::" text,
+    VP_STAGES(STAGE_RANGE)
+#undef STAGE_RANGE
+};
+static const struct { const char *word; uint32_t flag; } GROUPS[] = {
+    {"none", 0}, {"shape", VP_OPS_BY_SHAPE}, {"stage", VP_OPS_BY_STAGE}, {"part", VP_OPS_BY_PART}, {"block", VP_OPS_BY_BLOCK},
+    {"step", VP_OPS_BY_STEP}, {"place", VP_OPS_BY_PLACE}};
+
+typedef struct profiler {
+    const options *o;
+    session *s;
+    int on_gpu;
+    vp_launch *launches; int64_t launch_capacity;
+    vp_span *spans; int64_t span_capacity;              /* CPU, while a trace is written */
+    vp_range records[PROFILE_RANGES]; vp_ranges ranges;
+    vp_op *rows; vp_ops ops;
+    int64_t steps, lost_launches;                       /* recorded; launches that found no room */
+    double stage_ns[VP_STAGE_COUNT], op_ns[VP_STAGE_COUNT], total_ns; /* on the device, sums over the recorded steps */
+    int64_t negative_idle;                              /* stages whose launches took longer than they did */
+    vp_trace *trace; char *trace_path;                  /* that is being written */
+    text_list notes;                                    /* for stderr, when all is done */
+    int64_t traces;                                     /* that were closed */
+} profiler;
+
+static uint32_t groups_of(const options *o) { /* --group_by, checked before */
+    const option_value *v = opt(o, "group_by");
+    uint32_t flags = given(o, "group_by_input_shape") ? (uint32_t)VP_OPS_BY_SHAPE : 0;
+    for (size_t i = 0; i < v->count; i++)
+        for (size_t k = 0; k < sizeof GROUPS / sizeof *GROUPS; k++) if (!strcmp(v->items[i], GROUPS[k].word)) flags |= GROUPS[k].flag;
+    return flags;
+}
+/* more than a request makes, where that is below a million */
+static int64_t launch_bound(const model *m, int32_t new_tokens) {
+    int64_t blocks = (int64_t)m->config.block_count + 2;
+    int64_t most = 64 * (blocks + m->config.vit_block_count + 16) + (int64_t)new_tokens * blocks * 48;
+    return most < PROFILE_LAUNCHES_MOST ? most : PROFILE_LAUNCHES_MOST;
+}
+static int profiler_open(profiler *p, const options *o, session *s, int32_t new_tokens, uint32_t group_by, int32_t stack_n) {
+    int64_t row_count;
+    vp_ceilings ceilings;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r;
+    memset(p, 0, sizeof *p);
+    p->o = o;
+    p->s = s;
+    p->on_gpu = gpu_of(s->engine) >= 0;
+    p->launch_capacity = launch_bound(s->m, new_tokens);
+    p->launches = (vp_launch *)resize(NULL, (size_t)p->launch_capacity, sizeof *p->launches);
+    row_count = p->launch_capacity + 64 < PROFILE_ROWS_MOST ? p->launch_capacity + 64 : PROFILE_ROWS_MOST;
+    p->rows = (vp_op *)resize(NULL, (size_t)row_count, sizeof *p->rows);
+    vp_ops_init(&p->ops, p->rows, row_count, group_by, stack_n);
+    p->ops.clock = p->on_gpu ? VP_OPS_DEVICE : VP_OPS_HOST;
+    p->ops.device_name = p->on_gpu ? "CUDA" : NULL;
+    vp_ranges_init(&p->ranges, p->records, PROFILE_RANGES, 0, "main", NULL);
+    if ((r = vp_engine_ceilings(s->engine, &ceilings, &error)) != VP_OK) return complain_result(exit_code_of(r), "ceilings", r, &error);
+    p->ops.ceilings.bytes_per_s = ceilings.bytes_per_s;
+    p->ops.ceilings.flops_per_s = ceilings.flops_per_s;
+    return 0;
+}
+static void profiler_free(profiler *p) {
+    vp_trace_free(p->trace);
+    free(p->trace_path);
+    free(p->launches);
+    free(p->spans);
+    free(p->rows);
+    texts_free(p->notes.items, p->notes.count);
+}
+
+/* ---- one request into the table */
+static void stack_of(vp_op *op, int stage, const char *part) { /* innermost first, behind the operation's own place */
+    if (part) op->stack[op->stack_count++].name = part;
+    op->stack[op->stack_count++].name = STAGE_RANGES[stage];
+    op->stack[op->stack_count++].name = "engine";
+    op->stack[op->stack_count++].name = "request";
+}
+static vp_result add_launch(profiler *p, const vp_launch *l) {
+    vp_op op = vp_op_default();
+    op.name = l->name;
+    op.stage = vp_stage_name((vp_stage)l->stage);
+    op.part = vp_part_name((vp_part)l->part);
+    op.block = l->block < 0 ? VP_OP_NONE : l->block;
+    op.step = l->step > 0 ? l->step : VP_OP_NONE;
+    op.file = op.stack[0].file = "vlmprof_kernels.cu";
+    op.line = op.stack[0].line = l->line;
+    op.stack[0].name = l->name;
+    op.stack_count = 1;
+    stack_of(&op, l->stage, op.part);
+    memcpy(op.shape, l->shape, sizeof op.shape);
+    op.dimensions = l->dimensions;
+    op.host_total_ns = op.host_self_ns = l->host_ns;
+    if (p->on_gpu) op.device_total_ns = op.device_self_ns = l->ns;
+    op.flops = (int64_t)l->flops;
+    op.bytes = (int64_t)l->bytes;
+    return vp_ops_add(&p->ops, &op);
+}
+/* The stages of a pass as rows around its launches; *engine_ns gets their time on the host. */
+static vp_result add_stages(profiler *p, const timing *t, int64_t *engine_ns) {
+    int64_t host_ns[VP_STAGE_COUNT] = {0}, device_ns[VP_STAGE_COUNT] = {0};
+    vp_result r = VP_OK;
+    for (int64_t i = 0; i < t->launch_count && i < p->launch_capacity; i++) {
+        host_ns[p->launches[i].stage] += p->launches[i].host_ns;
+        device_ns[p->launches[i].stage] += p->launches[i].ns;
+    }
+    *engine_ns = 0;
+    for (int i = 0; i < VP_STAGE_COUNT && r == VP_OK; i++) {
+        vp_op op = vp_op_default();
+        if (!t->times.ran[i] || is_host_stage(i)) continue;
+        p->stage_ns[i] += (double)t->times.device_ns[i];
+        p->op_ns[i] += (double)device_ns[i];
+        p->negative_idle += device_ns[i] > t->times.device_ns[i];
+        *engine_ns += t->times.wall_ns[i];
+        op.name = STAGE_RANGES[i];
+        op.stage = vp_stage_name((vp_stage)i);
+        stack_of(&op, i, NULL);
+        op.host_total_ns = t->times.wall_ns[i];
+        op.host_self_ns = t->times.wall_ns[i] > host_ns[i] ? t->times.wall_ns[i] - host_ns[i] : 0;
+        if (p->on_gpu) op.device_total_ns = device_ns[i]; /* as torch: an annotation has no device time of its own */
+        r = vp_ops_add(&p->ops, &op);
+    }
+    return r;
+}
+static vp_result add_pass(profiler *p, const timing *t, int64_t step_ns) {
+    vp_op op = vp_op_default();
+    int64_t engine_ns = 0, within_ns = 0;
+    vp_result r = add_stages(p, t, &engine_ns);
+    for (int64_t i = 0; i < t->launch_count && r == VP_OK; i++) {
+        if (i < p->launch_capacity) r = add_launch(p, &p->launches[i]); else p->lost_launches++;
+        if (r == VP_ERR_CAPACITY) r = VP_OK; /* counted by the table */
+    }
+    for (int64_t i = 0; i < p->ranges.count; i++) {
+        if (!strcmp(p->records[i].name, "engine")) p->records[i].children_ns += engine_ns;
+        if (!p->records[i].depth) within_ns += p->records[i].end_ns - p->records[i].begin_ns;
+    }
+    if (r == VP_OK) r = vp_ops_add_ranges(&p->ops, &p->ranges);
+    op.name = "ProfilerStep*";
+    op.host_total_ns = step_ns;
+    op.host_self_ns = step_ns - within_ns;
+    if (r == VP_OK) r = vp_ops_add(&p->ops, &op);
+    p->total_ns += (double)step_ns;
+    p->steps++;
+    return r;
+}
+
+/* ---- traces */
+/* The file of the cycle that begins: --trace FILE or --chrome_trace for the first one, and DIR/profiler_traces/<worker>.<ns>.pt.trace.json for each.
+ * NULL: none; a notice where a file of that name was written already. */
+static char *trace_path_of(profiler *p, const char *worker) {
+    const options *o = p->o;
+    const char *file = o->command == RUN ? text_of(o, "trace") : NULL, *folder = text_of(o, "output_dir");
+    char name[700], *traces, *path;
+    struct timespec now;
+    if ((!file && !folder) || (o->command == SWEEP && !given(o, "trace"))) return NULL;
+    if (file || (o->command == RUN && given(o, "chrome_trace"))) {
+        path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
+        if (!p->traces) return path;
+        text_list_add(&p->notes, "%s is saved already: the traces of later cycles are left out; --output_dir alone gives each cycle its own file",
+                      path);
+        free(path);
+        return NULL;
+    }
+    traces = join_path(folder, "profiler_traces");
+    timespec_get(&now, TIME_UTC);
+    if (make_folder(traces) || vp_trace_file_name(worker, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, name, sizeof name) != VP_OK) path = NULL;
+    else path = join_path(traces, name);
+    free(traces);
+    return path;
+}
+static int trace_failed(const profiler *p, vp_result r, const vp_error *error) {
+    if (r == VP_OK || r == VP_ERR_CAPACITY) return 0; /* full: told when it is closed */
+    return complain_result(exit_code_of(r) == EXIT_USAGE ? EXIT_WORK : exit_code_of(r), p->trace_path, r, error);
+}
+/* What the engine holds stands at the start of a trace as one change of memory for each block. */
+static int trace_memory_blocks(profiler *p, int64_t at_ns) {
+    uint64_t sums[2] = {0, 0};
+    vp_memory_block b;
+    vp_error error = {VP_OK, -1, "", ""};
+    int code = 0;
+    for (int32_t i = 0; vp_engine_memory(p->s->engine, i, &b) && !code; i++) {
+        int on_device = p->on_gpu && b.on_device;
+        sums[on_device] += b.bytes;
+        code = trace_failed(p, vp_trace_memory(p->trace, at_ns, on_device ? 0 : -1, (uint64_t)i + 1, (int64_t)b.bytes, sums[on_device],
+                                               sums[on_device], &error), &error);
+    }
+    return code;
+}
+static int trace_begin(profiler *p, const char *path) {
+    vp_trace_options t = vp_trace_options_default();
+    vp_trace_device device;
+    vp_device_info gpu;
+    vp_rank rank;
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_trace_metadata metadata[] = {{"vlmprof_version", VLMPROF_VERSION}, {"model", p->s->m->name}, {"device", vp_engine_device(p->s->engine)}};
+    vp_result r;
+    free(p->trace_path);
+    p->trace_path = copy_text(path, strlen(path));
+    t.path = path;
+    t.max_bytes = (uint64_t)number_of(p->o, "trace_max_bytes");
+    t.record_shapes = given(p->o, "record_shapes");
+    t.with_stack = given(p->o, "with_stack");
+    t.profile_memory = given(p->o, "profile_memory");
+    if (vp_rank_from_environment(environment, NULL, &rank, NULL) == VP_OK) {
+        t.rank = rank.rank;
+        t.world_size = rank.world_size;
+    }
+    t.metadata = metadata;
+    t.metadata_count = 3;
+    if (p->on_gpu && vp_device_describe(gpu_of(p->s->engine), &gpu, &error) == VP_OK) {
+        device = vp_trace_device_of(0, gpu.name, gpu.memory_bytes, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count);
+        t.devices = &device;
+        t.device_count = 1;
+        t.emulated = strstr(gpu.name, "emulated") != NULL;
+    }
+    if (!p->on_gpu && !p->spans) { /* 8 threads of each launch: what is more is left out */
+        p->span_capacity = p->launch_capacity * 8;
+        p->spans = (vp_span *)resize(NULL, (size_t)p->span_capacity, sizeof *p->spans);
+    }
+    r = vp_trace_open(&t, &p->trace, &error);
+    if (r != VP_OK) return complain_result(r == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(r), path, r, &error);
+    return given(p->o, "profile_memory") ? trace_memory_blocks(p, vp_clock_ns()) : 0;
+}
+static int trace_pass(profiler *p, const timing *t, int64_t step, int64_t begin_ns, int64_t end_ns) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_stage_times times = t->times;
+    vp_trace_run run;
+    vp_result r;
+    int code;
+    memset(&run, 0, sizeof run);
+    times.ran[VP_STAGE_PREPROCESS] = times.ran[VP_STAGE_DETOK] = 0; /* they are ranges */
+    run.begin_ns = t->engine_begin_ns;
+    run.device = p->on_gpu ? 0 : -1;
+    run.launches = p->launches;
+    run.launch_count = t->launch_count < p->launch_capacity ? t->launch_count : p->launch_capacity;
+    run.spans = p->spans;
+    run.span_count = t->span_count < p->span_capacity ? t->span_count : p->span_capacity;
+    run.times = &times;
+    run.step_ns = t->step_ns;
+    run.step_count = t->token_count > 1 ? t->token_count - 1 : 0;
+    if ((code = trace_failed(p, vp_trace_step_begin(p->trace, step, begin_ns, &error), &error)) != 0) return code;
+    if ((code = trace_failed(p, vp_trace_ranges(p->trace, &p->ranges, &error), &error)) != 0) return code;
+    if ((code = trace_failed(p, vp_trace_launches(p->trace, &run, &error), &error)) != 0) return code;
+    r = vp_trace_step_end(p->trace, end_ns, &error);
+    return r == VP_ERR_STATE ? 0 : trace_failed(p, r, &error); /* the step's begin found no room */
+}
+static int trace_end(profiler *p) {
+    vp_trace_info info;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result r;
+    int code = 0;
+    if (!p->trace) return 0;
+    r = vp_trace_close(p->trace, &info, &error);
+    if (r != VP_OK) code = complain_result(exit_code_of(r), p->trace_path, r, &error);
+    else if (info.truncated)
+        text_list_add(&p->notes, "%s: recording stopped at --trace_max_bytes %lld: %lld steps and %lld launches are left out", p->trace_path,
+                      (long long)number_of(p->o, "trace_max_bytes"), (long long)info.dropped_steps, (long long)info.dropped_launches);
+    if (r == VP_OK) text_list_add(&p->notes, "trace written: %s (%lld events, %llu bytes)", p->trace_path, (long long)info.events,
+                                  (unsigned long long)info.bytes);
+    p->traces += r == VP_OK;
+    vp_trace_free(p->trace);
+    p->trace = NULL;
+    return code;
+}
+
+/* ---- one pass of the schedule's steps */
+/* Of a run: the image is decoded and the prompt tokenized again, within the step. Else NULL. */
+typedef struct profile_source { sample *a; vp_image *image; } profile_source;
+static int prepare_pass(profiler *p, const profile_source *from, work *k) {
+    char reason[LINE_BYTES];
+    int code = 0;
+    if (!from) return 0;
+    if (k->layout) {
+        vp_range_payload payload;
+        memset(&payload, 0, sizeof payload);
+        vp_image_free(from->image);
+        from->image->rgb = NULL;
+        VP_RANGE(&p->ranges, "load image");
+        if ((code = load_image(from->a->image_path, from->image, reason, sizeof reason)) != 0) complain(code, "%s", reason);
+        else if (from->image->width_px != k->layout->width_px || from->image->height_px != k->layout->height_px)
+            code = complain(EXIT_INPUT, "%s: the image has changed", from->a->image_path);
+        payload.memory_bytes = payload.bytes = (int64_t)k->layout->width_px * k->layout->height_px * 3;
+        vp_range_set(&p->ranges, &payload);
+        vp_range_end(&p->ranges);
+    }
+    if (code) return code;
+    VP_RANGE(&p->ranges, "tokenize");
+    free(from->a->text_ids);
+    from->a->text_ids = NULL;
+    code = tokenize_prompt(p->s->m, from->a);
+    k->text_ids = from->a->text_ids;
+    vp_range_end(&p->ranges);
+    return code;
+}
+/* One request with every launch timed. record: into the table and, where one is open, into the trace; else it only warms up. */
+static int profile_pass(profiler *p, work *base, const profile_source *from, timing *t, int64_t step, int record) {
+    vp_error error = {VP_OK, -1, "", ""};
+    work k = *base;
+    int64_t begin_ns, end_ns;
+    vp_result r;
+    int code;
+    vp_ranges_clear(&p->ranges);
+    k.timing = VP_TIMING_KERNEL;
+    k.launches = p->launches;
+    k.launch_capacity = p->launch_capacity;
+    if (p->trace) {
+        k.spans = p->spans;
+        k.span_capacity = p->span_capacity;
+    }
+    k.ranges = &p->ranges;
+    begin_ns = vp_clock_ns();
+    code = prepare_pass(p, from, &k);
+    base->text_ids = k.text_ids;
+    if (code) return code;
+    if ((r = run_chain(p->s, &k, t, &error)) != VP_OK) return complain_result(exit_code_of(r), NULL, r, &error);
+    end_ns = vp_clock_ns();
+    if (!record) {
+        if (t->launch_count <= p->launch_capacity) return 0;
+        p->launch_capacity = t->launch_count;
+        p->launches = (vp_launch *)resize(p->launches, (size_t)p->launch_capacity, sizeof *p->launches);
+        return 0;
+    }
+    if ((r = add_pass(p, t, end_ns - begin_ns)) != VP_OK) return complain(EXIT_WORK, "the table of operations: %s", vp_result_text(r));
+    return p->trace ? trace_pass(p, t, step, begin_ns, end_ns) : 0;
+}
+
+/* ---- run --profile */
+static vp_schedule schedule_of(const options *o) {
+    vp_schedule s = vp_schedule_default();
+    s.skip_first = number_of(o, "skip_first");
+    s.wait = number_of(o, "wait");
+    s.warmup = number_of(o, "warmup");
+    s.active = number_of(o, "active");
+    s.repeat = number_of(o, "repeat");
+    s.every_n_steps = number_of(o, "schedule_every_n_steps");
+    return s;
+}
+/* How many requests: --num_runs, or as many as the schedule's cycles need. 0 or an exit code. */
+static int plan_steps(const options *o, vp_schedule *s, int64_t *steps) {
+    vp_error error = {VP_OK, -1, "", ""};
+    int no_warmup = 0;
+    int64_t cycle;
+    vp_result r;
+    *s = schedule_of(o);
+    if ((r = vp_schedule_check(s, &no_warmup, &error)) != VP_OK) return complain_result(EXIT_USAGE, "schedule", r, &error);
+    cycle = s->wait + s->warmup + s->active;
+    if (given(o, "num_runs")) *steps = number_of(o, "num_runs");
+    else if (!s->repeat) return complain(EXIT_USAGE, "--repeat 0 goes on until the runs end: say how many with --num_runs");
+    else *steps = s->skip_first + (s->repeat - 1) * (s->every_n_steps ? s->every_n_steps : cycle) + cycle;
+    if (*steps > 1000000) return complain(EXIT_USAGE, "this schedule has %lld requests: at most 1000000", (long long)*steps);
+    if (no_warmup)
+        complain(0, "--warmup 0: the first recorded request pays for what starts up in this mode; --warmup 1 keeps that out of the table");
+    return 0;
+}
+/* Says which keys there are; 0 or an exit code. */
+static int check_sort_key(const char *key) {
+    text_buffer all = {NULL, 0, 0};
+    int code;
+    for (int32_t i = 0; key && vp_ops_key_name(i); i++) {
+        if (!strcmp(vp_ops_key_name(i), key)) { free(all.data); return 0; }
+        if (i) text_add_string(&all, " ");
+        text_add_string(&all, vp_ops_key_name(i));
+    }
+    code = key ? complain(EXIT_USAGE, "--sort_by: \"%s\" is none of: %s", key, all.data) : 0;
+    free(all.data);
+    return code;
+}
+static int check_groups(const options *o) {
+    const option_value *groups = opt(o, "group_by");
+    for (size_t i = 0; i < groups->count; i++) {
+        size_t k = 0;
+        while (k < sizeof GROUPS / sizeof *GROUPS && strcmp(groups->items[i], GROUPS[k].word)) k++;
+        if (k == sizeof GROUPS / sizeof *GROUPS)
+            return complain(EXIT_USAGE, "--group_by: \"%s\" is none of: none shape stage part block step place", groups->items[i]);
+    }
+    return check_sort_key(text_of(o, "sort_by"));
+}
+static int profile_check(const options *o) {
+    static const char *const only[] = {"sort_by", "group_by", "group_by_input_shape", "group_by_stack_n", "row_limit", "profile_format", "trace",
+        "output_dir", "chrome_trace", "trace_max_bytes", "record_shapes", "profile_memory", "with_stack", "wait", "warmup", "active", "repeat",
+        "skip_first", "schedule_every_n_steps", "cost", "cost_rounds", "output"};
+    for (size_t i = 0; i < sizeof only / sizeof *only && !given(o, "profile"); i++)
+        if (given(o, only[i])) return complain(EXIT_USAGE, "--%s goes with --profile", only[i]);
+    if (given(o, "trace") && given(o, "output_dir")) return complain(EXIT_USAGE, "--trace FILE and --output_dir DIR exclude each other");
+    if (given(o, "chrome_trace") && !given(o, "output_dir")) return complain(EXIT_USAGE, "--chrome_trace needs --output_dir DIR");
+    if (given(o, "cost_rounds") && !given(o, "cost")) return complain(EXIT_USAGE, "--cost_rounds goes with --cost");
+    if (given(o, "dump") && given(o, "profile")) return complain(EXIT_USAGE, "--dump and --profile exclude each other: copying would be timed");
+    if (given(o, "json") && given(o, "profile_format"))
+        return complain(EXIT_USAGE, "--json has a form of its own: leave --profile_format out (--profile_format json is the bare table)");
+    return check_groups(o);
+}
+static int32_t stack_frames_of(const options *o) {
+    return given(o, "group_by_stack_n") ? (int32_t)number_of(o, "group_by_stack_n") : given(o, "with_stack") ? 1 : 0;
+}
+
+/* The loop of requests: what the schedule says of each. A cycle that the loop's end or Ctrl-C cuts short is saved as well. */
+static int profile_loop(profiler *p, run_state *x, const vp_schedule *schedule, int64_t steps) {
+    profile_source from = {&x->a, &x->image};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_schedule_step now;
+    int64_t in_cycle = 0;
+    int code = 0;
+    for (int64_t i = 0; i < steps && !code && !interrupted; i++) {
+        vp_result r = vp_schedule_at(schedule, i, &now);
+        int record = r == VP_OK && (now.state == VP_SCHEDULE_RECORD || now.state == VP_SCHEDULE_RECORD_AND_SAVE);
+        if (r != VP_OK) return complain(EXIT_USAGE, "schedule: %s", vp_result_text(r));
+        show_progress("request %lld of %lld: %s", (long long)i + 1, (long long)steps, vp_schedule_state_name(now.state));
+        if (record && !in_cycle++) {
+            char *path = trace_path_of(p, NULL);
+            if (path) code = trace_begin(p, path);
+            free(path);
+        }
+        if (now.state == VP_SCHEDULE_NONE) {
+            if ((r = run_chain(&x->s, &x->k, x->runs, &error)) != VP_OK) code = complain_result(exit_code_of(r), NULL, r, &error);
+        } else if (!code) code = profile_pass(p, &x->k, &from, x->runs, i, record);
+        if (now.ends_cycle) {
+            in_cycle = 0;
+            if (!code) code = trace_end(p);
+        }
+    }
+    if (in_cycle && !code) {
+        text_list_add(&p->notes, "the last cycle was cut short after %lld of %lld active requests: what it recorded is saved", (long long)in_cycle,
+                      (long long)schedule->active);
+        code = trace_end(p);
+    }
+    return code;
+}
+
+/* ---- what this mode costs: whole requests in each mode, in random order within every round, held against the bare one of the same round */
+enum { COST_OFF, COST_STAGE, COST_OP, COST_TRACE };
+static const char *const COST_NAMES[COST_MODES] = {"off", "stage", "op", "trace"};
+typedef struct cost_report { double *ns[COST_MODES]; size_t rounds; vp_paired paired[COST_MODES]; } cost_report;
+static void cost_free(cost_report *c) { for (int i = 0; i < COST_MODES; i++) free(c->ns[i]); }
+/* From the start of a request until the next could start: with what the mode does with its records. */
+static int cost_run(profiler *p, work *k, timing *t, int mode, int64_t step, double *ns) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_trace *trace = p->trace;
+    int64_t begin = vp_clock_ns();
+    int code;
+    if (mode >= COST_OP) {
+        if (mode == COST_OP) p->trace = NULL;
+        code = profile_pass(p, k, NULL, t, step, 1);
+        p->trace = trace;
+    } else {
+        vp_result r;
+        k->timing = mode == COST_OFF ? VP_TIMING_OFF : VP_TIMING_STAGE;
+        r = run_chain(p->s, k, t, &error);
+        code = r == VP_OK ? 0 : complain_result(exit_code_of(r), NULL, r, &error);
+        k->timing = VP_TIMING_STAGE;
+    }
+    *ns = (double)(vp_clock_ns() - begin);
+    return code;
+}
+/* The same request in all modes. A profiler of its own, so that these runs are in no table; its trace is thrown away. */
+static int cost_measure(const options *o, session *s, work *k, timing *t, cost_report *c) {
+    const char *temporary = getenv("TMPDIR");
+    char path[600];
+    uint64_t state = (uint64_t)number_of(o, "seed");
+    profiler *p = (profiler *)zeroed(1, sizeof *p);
+    double *scratch;
+    int code;
+    c->rounds = (size_t)number_of(o, "cost_rounds");
+    scratch = (double *)zeroed(c->rounds, sizeof *scratch);
+    for (int i = 0; i < COST_MODES; i++) c->ns[i] = (double *)zeroed(c->rounds, sizeof *c->ns[i]);
+    snprintf(path, sizeof path, "%.500s/vlmprof-cost-%ld.pt.trace.json", temporary ? temporary : "/tmp", (long)getpid());
+    code = profiler_open(p, o, s, k->new_tokens, groups_of(o), stack_frames_of(o));
+    if (!code) code = trace_begin(p, path);
+    for (int mode = COST_MODES; mode-- > 0 && !code;) code = cost_run(p, k, t, mode, 0, scratch); /* each mode once untimed */
+    for (size_t round = 0; round < c->rounds && !code && !interrupted; round++) {
+        int order[COST_MODES] = {0, 1, 2, 3};
+        show_progress("cost of the profiler: round %zu of %zu", round + 1, c->rounds);
+        for (int i = COST_MODES - 1; i > 0; i--) {
+            int other, held;
+            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            other = (int)((state >> 33) % (uint64_t)(i + 1));
+            held = order[i];
+            order[i] = order[other];
+            order[other] = held;
+        }
+        for (int i = 0; i < COST_MODES && !code; i++) code = cost_run(p, k, t, order[i], (int64_t)round + 1, &c->ns[order[i]][round]);
+    }
+    if (interrupted && !code) c->rounds = 0;
+    for (int i = 0; i < COST_MODES && !code && c->rounds; i++) vp_statistics_paired(c->ns[COST_OFF], c->ns[i], c->rounds, scratch, &c->paired[i]);
+    profiler_free(p); /* an unfinished trace leaves no file */
+    free(p);
+    free(scratch);
+    return code;
+}
+static void write_cost(text_buffer *out, const cost_report *c) {
+    char line[300];
+    snprintf(line, sizeof line, "\ncost of the profiler: %zu rounds of one request in each mode, in random order, held against off; 95 %% intervals\n"
+                                "%-8s %12s %12s %30s %30s\n", c->rounds, "mode", "mean ms", "median ms",
+             "mean of differences, %", "median of differences, %");
+    text_add_string(out, line);
+    for (int i = 0; i < COST_MODES; i++) {
+        const vp_paired *p = &c->paired[i];
+        double *sorted = (double *)resize(NULL, c->rounds, sizeof *sorted);
+        char mean[64] = "-", median[64] = "-";
+        memcpy(sorted, c->ns[i], c->rounds * sizeof *sorted);
+        if (i) {
+            snprintf(mean, sizeof mean, "%+.2f [%+.2f, %+.2f]", 100 * p->relative_mean.value, 100 * p->relative_mean.low,
+                     100 * p->relative_mean.high);
+            snprintf(median, sizeof median, "%+.2f [%+.2f, %+.2f]", 100 * p->relative_median.value, 100 * p->relative_median.low,
+                     100 * p->relative_median.high);
+        }
+        snprintf(line, sizeof line, "%-8s %12.3f %12.3f %30s %30s\n", COST_NAMES[i], vp_statistics_mean(c->ns[i], c->rounds) / 1e6,
+                 median_of(sorted, c->rounds).value / 1e6, mean, median);
+        text_add_string(out, line);
+        free(sorted);
+    }
+}
+static void put_estimate_percent(vp_json_writer *w, const char *key, vp_estimate e) {
+    vp_json_key(w, key);
+    vp_json_begin_object(w);
+    put_double(w, "value", 100 * e.value);
+    put_double(w, "low", 100 * e.low);
+    put_double(w, "high", 100 * e.high);
+    vp_json_end_object(w);
+}
+static void put_cost(vp_json_writer *w, const cost_report *c) {
+    vp_json_key(w, "cost");
+    if (!c->rounds) { vp_json_null(w); return; }
+    vp_json_begin_object(w);
+    put_int(w, "rounds", (int64_t)c->rounds);
+    for (int i = 0; i < COST_MODES; i++) {
+        vp_json_key(w, COST_NAMES[i]);
+        vp_json_begin_object(w);
+        put_double(w, "mean_ms", vp_statistics_mean(c->ns[i], c->rounds) / 1e6);
+        if (i) {
+            put_estimate_percent(w, "mean_difference_percent", c->paired[i].relative_mean);
+            put_estimate_percent(w, "median_difference_percent", c->paired[i].relative_median);
+        }
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+}
+
+/* ---- telling it */
+static vp_ops_print_options print_options_of(const options *o) {
+    vp_ops_print_options how = vp_ops_print_options_default();
+    how.row_limit = number_of(o, "row_limit");
+    how.with_flops = how.with_rates = 1;
+    how.with_memory = given(o, "profile_memory");
+    return how;
+}
+static void write_stages_closure(text_buffer *out, const profiler *p) {
+    double stages = 0, ops = 0, n = (double)p->steps;
+    char line[200];
+    snprintf(line, sizeof line, "\n%-12s %14s %14s %14s %8s   mean of %lld request%s\n", "stage", "device ms", "operations ms", "idle ms", "idle %",
+             (long long)p->steps, p->steps == 1 ? "" : "s");
+    text_add_string(out, line);
+    for (int i = 0; i <= VP_STAGE_COUNT; i++) {
+        double stage = i < VP_STAGE_COUNT ? p->stage_ns[i] : stages, op = i < VP_STAGE_COUNT ? p->op_ns[i] : ops;
+        if (!(stage > 0)) continue;
+        snprintf(line, sizeof line, "%-12s %14.4f %14.4f %14.4f %8.2f\n", i < VP_STAGE_COUNT ? vp_stage_name((vp_stage)i) : "sum", stage / n / 1e6,
+                 op / n / 1e6, (stage - op) / n / 1e6, 100 * (stage - op) / stage);
+        text_add_string(out, line);
+        if (i == VP_STAGE_COUNT) break;
+        stages += stage;
+        ops += op;
+    }
+    snprintf(line, sizeof line, "%-12s %14.4f   whole requests, image file to text, with the stamps of this mode\n", "step", p->total_ns / n / 1e6);
+    text_add_string(out, line);
+}
+static int64_t peak_resident_bytes(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? -1 : (int64_t)usage.ru_maxrss * 1024;
+}
+static void write_memory(text_buffer *out, const profiler *p) {
+    char line[200];
+    vp_memory_block b;
+    text_add_string(out, "\nmemory                          bytes   where\n");
+    for (int32_t i = 0; vp_engine_memory(p->s->engine, i, &b); i++) {
+        snprintf(line, sizeof line, "%-20s %16llu   %s\n", b.name, (unsigned long long)b.bytes, p->on_gpu && b.on_device ? "device" : "host");
+        text_add_string(out, line);
+    }
+    snprintf(line, sizeof line, "%-20s %16lld   host: the most that this process had resident\n", "peak", (long long)peak_resident_bytes());
+    text_add_string(out, line);
+}
+static void write_profile_notes(text_buffer *out, const profiler *p) {
+    char line[300];
+    snprintf(line, sizeof line, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n", p->ops.ceilings.bytes_per_s / 1e9,
+             p->ops.ceilings.flops_per_s / 1e12);
+    text_add_string(out, line);
+    if (p->ops.dropped_calls + p->lost_launches) {
+        snprintf(line, sizeof line, "%lld calls are in no row: there was no room\n", (long long)(p->ops.dropped_calls + p->lost_launches));
+        text_add_string(out, line);
+    }
+    if (p->negative_idle) {
+        snprintf(line, sizeof line, "%lld stages have operations that add up to more than the stage\n", (long long)p->negative_idle);
+        text_add_string(out, line);
+    }
+}
+static vp_result write_table(text_buffer *out, const profiler *p, const char *format) {
+    vp_ops_print_options how = print_options_of(p->o);
+    vp_json_writer w;
+    vp_result r;
+    if (!strcmp(format, "csv")) return vp_ops_print_csv(&p->ops, text_sink, out);
+    if (!strcmp(format, "cprofile")) return vp_ops_print_cprofile(&p->ops, &how, text_sink, out);
+    if (!strcmp(format, "torch")) return vp_ops_print_torch(&p->ops, &how, text_sink, out);
+    vp_json_writer_init_sink(&w, text_sink, out, 1);
+    vp_ops_write_json(&w, &p->ops);
+    r = vp_json_finish(&w);
+    text_add_string(out, "\n");
+    return r;
+}
+static void put_profile_memory(vp_json_writer *w, const profiler *p) {
+    vp_memory_block b;
+    vp_json_key(w, "memory");
+    vp_json_begin_object(w);
+    vp_json_key(w, "blocks");
+    vp_json_begin_array(w);
+    for (int32_t i = 0; vp_engine_memory(p->s->engine, i, &b); i++) {
+        vp_json_begin_object(w);
+        put_text(w, "name", b.name);
+        put_int(w, "bytes", (int64_t)b.bytes);
+        put_bool(w, "on_device", p->on_gpu && b.on_device);
+        put_int(w, "bytes_a_position", (int64_t)b.bytes_a_position);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    put_int(w, "peak_resident_bytes", peak_resident_bytes());
+    vp_json_end_object(w);
+}
+static void put_profile(vp_json_writer *w, const profiler *p, const run_state *x, const cost_report *c) {
+    double n = (double)p->steps;
+    vp_json_begin_object(w);
+    put_text(w, "schema", "vlmprof-profile-1");
+    put_text(w, "model", x->m.name);
+    put_bool(w, "synthetic", x->m.synthetic);
+    put_answer(w, "answer", x->runs);
+    put_text(w, "timing", "op");
+    put_int(w, "steps", p->steps);
+    put_double(w, "step_ms", p->total_ns / n / 1e6);
+    put_int(w, "lost_launches", p->lost_launches);
+    vp_json_key(w, "stages");
+    vp_json_begin_object(w);
+    for (int i = 0; i < VP_STAGE_COUNT; i++) {
+        if (!(p->stage_ns[i] > 0)) continue;
+        vp_json_key(w, vp_stage_name((vp_stage)i));
+        vp_json_begin_object(w);
+        put_double(w, "device_ms", p->stage_ns[i] / n / 1e6);
+        put_double(w, "operations_ms", p->op_ns[i] / n / 1e6);
+        put_double(w, "idle_ms", (p->stage_ns[i] - p->op_ns[i]) / n / 1e6);
+        vp_json_end_object(w);
+    }
+    vp_json_end_object(w);
+    put_profile_memory(w, p);
+    put_cost(w, c);
+    vp_json_key(w, "ops");
+    vp_ops_write_json(w, &p->ops);
+    vp_json_key(w, "provenance");
+    vp_json_begin_object(w);
+    put_provenance(w, p->o, p->s->engine);
+    vp_json_end_object(w);
+    put_config(w, p->o);
+    vp_json_end_object(w);
+}
+static int profile_tell(profiler *p, const run_state *x, const cost_report *c) {
+    const options *o = p->o;
+    const char *format = text_of(o, "profile_format"), *file = text_of(o, "output");
+    const char *key = text_of(o, "sort_by") ? text_of(o, "sort_by") : !strcmp(format, "cprofile") ? "tottime"
+                    : p->on_gpu ? "self_device_time_total" : "self_cpu_time_total";
+    int is_text = !given(o, "json") && (!strcmp(format, "torch") || !strcmp(format, "cprofile"));
+    text_buffer table = {NULL, 0, 0}, rest = {NULL, 0, 0};
+    vp_json_writer w;
+    vp_result r = vp_ops_sort(&p->ops, key);
+    int code = 0;
+    if (r == VP_OK && !given(o, "json")) r = write_table(&table, p, format);
+    else if (r == VP_OK) {
+        vp_json_writer_init_sink(&w, text_sink, &table, 2);
+        put_profile(&w, p, x, c);
+        r = vp_json_finish(&w);
+        text_add_string(&table, "\n");
+    }
+    if (r != VP_OK) code = complain(EXIT_WORK, "the table of operations: %s", vp_result_text(r));
+    if (!code && (is_text || file) && !given(o, "json")) {
+        write_stages_closure(&rest, p);
+        if (given(o, "profile_memory")) write_memory(&rest, p);
+        write_profile_notes(&rest, p);
+        if (c->rounds) write_cost(&rest, c);
+    }
+    if (!code && file) code = write_page(file, &table);
+    else if (!code) fwrite(table.data, 1, table.bytes, stdout); /* main checks stdout */
+    if (!code && rest.bytes) fwrite(rest.data, 1, rest.bytes, stdout);
+    free(table.data);
+    free(rest.data);
+    return code;
+}
+static int profile_run(const options *o, run_state *x) {
+    profiler *p = (profiler *)zeroed(1, sizeof *p);
+    cost_report cost;
+    vp_schedule schedule;
+    vp_schedule_sum sum;
+    int64_t steps = 0;
+    int code = plan_steps(o, &schedule, &steps);
+    memset(&cost, 0, sizeof cost);
+    sweep_runs = 1; /* Ctrl-C: the request that runs is finished, and what was recorded is saved and told */
+    if (!code && (vp_schedule_count(&schedule, steps, &sum) != VP_OK || sum.recorded_steps + sum.partial_steps < 1))
+        code = complain(EXIT_USAGE, "none of %lld request%s would be recorded: this schedule skips the first %lld", (long long)steps,
+                        steps == 1 ? "" : "s", (long long)(schedule.skip_first + schedule.wait + schedule.warmup));
+    x->run_count = 1;
+    x->runs = timings_make(1, x->k.new_tokens);
+    if (!code) code = engine_open(o, &x->m, sequence_of(&x->k) + x->k.new_tokens, x->k.layout ? x->layout.views : 1, &x->s.engine);
+    x->s.m = &x->m;
+    if (!code) code = profiler_open(p, o, &x->s, x->k.new_tokens, groups_of(o), stack_frames_of(o));
+    if (!code) code = profile_loop(p, x, &schedule, steps);
+    if (!code && !interrupted && given(o, "cost")) code = cost_measure(o, &x->s, &x->k, x->runs, &cost);
+    close_progress();
+    for (size_t i = 0; i < p->notes.count; i++) complain(0, "%s", p->notes.items[i]);
+    if (!code && p->steps) code = profile_tell(p, x, &cost);
+    if (!code && interrupted) code = EXIT_INTERRUPTED;
+    cost_free(&cost);
+    profiler_free(p);
+    free(p);
+    return code;
+}
+
+/* ---- sweep --use_profiler */
+static int profile_check_sweep(const options *o) {
+    static const char *const only[] = {"use_profiler_on_all_samples", "sort_by", "group_by", "group_by_input_shape", "group_by_stack_n", "row_limit",
+        "trace", "trace_max_bytes", "record_shapes", "profile_memory", "with_stack"};
+    for (size_t i = 0; i < sizeof only / sizeof *only && !given(o, "use_profiler"); i++)
+        if (given(o, only[i])) return complain(EXIT_USAGE, "--%s goes with --use_profiler", only[i]);
+    return check_groups(o);
+}
+/* Is the file of this point there, written by this configuration and sample? The index of a configuration changes when the grid does. */
+static int is_profiled(const char *path, const char *head) {
+    char line[600] = "";
+    FILE *f = fopen(path, "rb");
+    int same = f && fgets(line, sizeof line, f) && !strncmp(line, head, strlen(head)) && line[strlen(head)] == '\n';
+    if (f) fclose(f);
+    return same;
+}
+/* A measured point once more, operation by operation, into profiler_results_config_<i>_sample_<j>.txt and, when asked for, a trace. Nothing of it
+ * enters the journal. A device that fails here fails the next point as well, and is dealt with there. */
+static int profile_point(sweep *x, const open_point *q, const sample *a, int is_first) {
+    const options *o = x->o;
+    char name[120], worker[120], head[500];
+    size_t config = (size_t)(q->c - x->p.cells);
+    text_buffer out = {NULL, 0, 0};
+    work k = q->k;
+    char *path, *trace = NULL;
+    profiler *p;
+    int code;
+    if (!given(o, "use_profiler") || !(is_first || given(o, "use_profiler_on_all_samples"))) return 0;
+    snprintf(name, sizeof name, "profiler_results_config_%zu_sample_%lld.txt", config, (long long)a->id);
+    snprintf(worker, sizeof worker, "config_%zu_sample_%lld", config, (long long)a->id);
+    snprintf(head, sizeof head, "%.400s, sample %lld", q->c->file_name, (long long)a->id);
+    path = join_path(text_of(o, "output_dir"), name);
+    code = is_profiled(path, head);
+    free(path);
+    if (code) return 0;
+    p = (profiler *)zeroed(1, sizeof *p);
+    code = profiler_open(p, o, &x->s, k.new_tokens, groups_of(o), stack_frames_of(o));
+    if (!code) code = profile_pass(p, &k, NULL, x->run, 0, 0);
+    if (!code && given(o, "trace") && (trace = trace_path_of(p, worker)) != NULL) code = trace_begin(p, trace);
+    if (!code) code = profile_pass(p, &k, NULL, x->run, 0, 1);
+    if (!code) code = trace_end(p);
+    if (!code && p->steps) {
+        vp_ops_sort(&p->ops, text_of(o, "sort_by") ? text_of(o, "sort_by") : p->on_gpu ? "self_device_time_total" : "self_cpu_time_total");
+        text_add_string(&out, head);
+        text_add_string(&out, "\n");
+        if (write_table(&out, p, "torch") != VP_OK) code = EXIT_WORK;
+        write_stages_closure(&out, p);
+        if (given(o, "profile_memory")) write_memory(&out, p);
+        write_profile_notes(&out, p);
+        if (!code) code = write_whole(text_of(o, "output_dir"), name, out.data, out.bytes);
+    }
+    free(trace);
+    free(out.data);
+    profiler_free(p);
+    free(p);
+    return code == EXIT_OUTPUT ? code : 0;
+}
+
 /* ============================================================================================= trace >>trace
  * A Chrome trace as Kineto writes it, ours or torch.profiler's, told in tables. The file is read event by event: what is held of it is 64 bytes a
  * slice and every name once. Times are int64 nanoseconds, made of the file's decimal microseconds without a double in between.
@@ -14051,7 +14902,7 @@ static int command_compare(const options *o) {
  * no slice within covers; a slice that is the only one within another of its name is counted as that one; device time is that of the kernels whose
  * "External id" is the operation's (without one: whose launch lies in it). Where slices of a thread overlap without nesting, torch counts the
  * common time twice in what is around them; here once, so that self is never negative. */
-enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18, ENDS_EARLY = -1 };
+enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18, ENDS_EARLY = -1, IS_TABLE = -2 };
 #define TRACE_NS_LIMIT INT64_C(4000000000000000000) /* of a time, and of all durations together: sums of two fit */
 #define NO_INDEX UINT32_MAX
 
@@ -14377,8 +15228,10 @@ static void add_event(trace *t, trace_input *in) {
 }
 
 /* ---- the whole file */
-static void add_metadata(trace *t, trace_input *in, const char *key) {
+/* 0, or IS_TABLE: this is no trace but a saved table of operations. */
+static int add_metadata(trace *t, trace_input *in, const char *key) {
     const vp_json *j = &in->json.json;
+    if (!strcmp(key, "schema") && (vp_json_equals(j, 0, "vlmprof-ops-1") || vp_json_equals(j, 0, "vlmprof-profile-1"))) return IS_TABLE;
     if (!strcmp(key, "schemaVersion")) t->schema = node_whole(j, 0, -1);
     else if (!strcmp(key, "traceName")) t->trace_name = text_name(t, in, 0);
     else if (!strcmp(key, "host_name")) t->host_name = text_name(t, in, 0);
@@ -14397,6 +15250,7 @@ static void add_metadata(trace *t, trace_input *in, const char *key) {
         t->devices = all.bytes ? name_add(&t->names, all.data) : NO_INDEX;
         free(all.data);
     }
+    return 0;
 }
 /* The array of events, behind its opening bracket. */
 static int read_events(trace *t, trace_input *in) {
@@ -14430,7 +15284,7 @@ static int read_members(trace *t, trace_input *in) {
             if (has_events++) return input_bad(in, in->offset, "traceEvents is there twice");
             input_take(in);
             code = read_events(t, in);
-        } else if ((code = input_parse(t, in, "in the file's metadata")) == 0) add_metadata(t, in, key);
+        } else if ((code = input_parse(t, in, "in the file's metadata")) == 0) code = add_metadata(t, in, key);
         if (code) return code;
         if ((c = input_space(in)) < 0) return input_ended(t, in, "behind a member");
         if (c != ',' && c != '}') return input_bad(in, in->offset, "a comma or } is missing behind a member");
@@ -14503,6 +15357,7 @@ typedef struct trace_tables {
     text_table keys;
     vp_ops ops; vp_op *op_rows;
     cover *covers; size_t *cover_start;     /* of each track, [track_count + 1] */
+    int64_t *within_ns;                     /* of each host slice that is no worker's part: what slices within cover */
     trace_rows annotations, kernels, calls, tracks;
     trace_peak peaks[TRACE_DEVICES];
 } trace_tables;
@@ -14734,6 +15589,8 @@ static int table_ops(trace_tables *x, int by_shapes) {
         free(ops);
         return complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program", t->path, TRACE_ROWS_MAX);
     }
+    x->within_ns = (int64_t *)zeroed(t->count, sizeof *x->within_ns);
+    for (size_t i = 0; i < count; i++) x->within_ns[ops[i].event] = ops[i].covered_ns;
     x->op_rows = (vp_op *)resize(NULL, (size_t)x->keys.count + 1, sizeof *x->op_rows);
     r = vp_ops_init(&x->ops, x->op_rows, (int64_t)x->keys.count + 1, 0, 0);
     for (size_t i = 0; i < count && r == VP_OK; i++)
@@ -14822,7 +15679,8 @@ static void table_names(trace_tables *x, trace_rows *rows, int (*which)(int cate
             row_new(rows, name_at(&t->names, e->name), on_device ? "device" : "host");
         }
         row_add(&rows->items[*at], e);
-        if (is_annotation(e->category))
+        if (e->category == TRACE_USER) rows->items[*at].busy_ns += x->within_ns[i];
+        else if (e->category == TRACE_DEVICE_USER)
             rows->items[*at].busy_ns += covered_before(x, e->track, e->begin_ns + e->ns) - covered_before(x, e->track, e->begin_ns);
     }
     free(row_of);
@@ -14957,6 +15815,7 @@ static int trace_summarise(trace_tables *x, trace *t, int by_shapes) {
 static void tables_free(trace_tables *x) {
     text_table_free(&x->keys);
     free(x->op_rows);
+    free(x->within_ns);
     free(x->covers);
     free(x->cover_start);
     free(x->annotations.items);
@@ -15078,7 +15937,8 @@ static void print_trace_summary(const trace_tables *x) {
         printf("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls, time_text((double)steps->total_ns / (double)steps->calls, a),
                time_text((double)steps->min_ns, b), time_text((double)steps->max_ns, c));
     if (t->device_count >= 0)
-        printf("devices   %s%s\n", t->devices == NO_INDEX ? "none: CPU only" : name_at(&t->names, t->devices), t->is_emulated ? " (emulated)" : "");
+        printf("devices   %s%s\n", t->devices == NO_INDEX ? "none: CPU only" : name_at(&t->names, t->devices),
+               t->is_emulated && t->devices != NO_INDEX && !strstr(name_at(&t->names, t->devices), "emulated") ? " (emulated)" : "");
     if (t->rank >= 0) printf("rank      %lld of %lld\n", (long long)t->rank, (long long)t->world_size);
     if (t->host_name != NO_INDEX) {
         printf("host      ");
@@ -15252,15 +16112,15 @@ static int print_trace_json(trace_tables *x, int64_t limit) {
     return ops_failed(x, vp_json_finish(&w));
 }
 
-static int print_trace_text(trace_tables *x, const char *which, int64_t limit, const vp_ops_print_options *how) {
+static int print_trace_text(trace_tables *x, const char *which, int64_t limit, const vp_ops_print_options *how, int is_cprofile) {
     int all = !strcmp(which, "all");
     vp_result r = VP_OK;
     if (all || !strcmp(which, "summary")) print_trace_summary(x);
     if ((all && x->annotations.count) || !strcmp(which, "annotations")) print_annotations(x, limit);
     if ((all && x->ops.count) || !strcmp(which, "ops")) {
         if (all) putchar('\n');
-        r = vp_ops_print_torch(&x->ops, how, file_sink, stdout);
-        print_more((size_t)x->ops.count, limit);
+        r = (is_cprofile ? vp_ops_print_cprofile : vp_ops_print_torch)(&x->ops, how, file_sink, stdout);
+        if (!is_cprofile) print_more((size_t)x->ops.count, limit);
     }
     if ((all && x->kernels.count) || !strcmp(which, "kernels")) print_calls(&x->kernels, "kernel or copy", (double)x->kernel_ns, limit);
     if ((all && x->calls.count) || !strcmp(which, "launches")) print_launches(x, limit);
@@ -15269,17 +16129,53 @@ static int print_trace_text(trace_tables *x, const char *which, int64_t limit, c
     return ops_failed(x, r);
 }
 
-/* Says which keys there are; 0 or an exit code. */
-static int check_sort_key(const char *key) {
-    text_buffer all = {NULL, 0, 0};
-    int code;
-    for (int32_t i = 0; key && vp_ops_key_name(i); i++) {
-        if (!strcmp(vp_ops_key_name(i), key)) { free(all.data); return 0; }
-        if (i) text_add_string(&all, " ");
-        text_add_string(&all, vp_ops_key_name(i));
+/* The operations in the words that --profile_format, --csv or --json ask for, to stdout. */
+static vp_result print_saved(const options *o, vp_ops *ops, const vp_ops_print_options *how) {
+    vp_json_writer w;
+    vp_result r;
+    if (given(o, "csv")) return vp_ops_print_csv(ops, file_sink, stdout);
+    if (!given(o, "json"))
+        return (strcmp(text_of(o, "profile_format"), "torch") ? vp_ops_print_cprofile : vp_ops_print_torch)(ops, how, file_sink, stdout);
+    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
+    vp_ops_write_json(&w, ops);
+    r = vp_json_finish(&w);
+    putchar('\n');
+    return r;
+}
+/* What run --profile saved as JSON, sorted again. */
+static int show_saved(const options *o, const char *path) {
+    vp_ops_print_options how = vp_ops_print_options_default();
+    vp_error error = {VP_OK, -1, "", ""};
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL, *held = NULL;
+    size_t bytes = 0, capacity = 64;
+    const char *key = text_of(o, "sort_by");
+    vp_op *rows = NULL;
+    vp_ops ops;
+    int code = 0;
+    vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+    if (r == VP_OK) r = parse_json(&p, text, bytes, &error);
+    if (r == VP_OK) {
+        uint32_t table = vp_json_get(&p.json, 0, "ops"), array;
+        if (table == VP_JSON_NONE) table = 0;
+        array = vp_json_get(&p.json, table, "rows");
+        if (node_is(&p.json, array, VP_JSON_ARRAY)) capacity += p.json.nodes[array].count;
+        rows = (vp_op *)resize(NULL, capacity, sizeof *rows);
+        held = (char *)resize(NULL, bytes + 1, 1);
+        r = vp_ops_init(&ops, rows, (int64_t)capacity, 0, 0);
+        if (r == VP_OK) r = vp_ops_read_json(&ops, &p.json, table, held, bytes + 1, &error);
     }
-    code = key ? complain(EXIT_USAGE, "--sort_by: \"%s\" is none of: %s", key, all.data) : 0;
-    free(all.data);
+    if (r == VP_OK && key) r = vp_ops_sort(&ops, key);
+    how.row_limit = number_of(o, "row_limit");
+    how.with_flops = how.with_rates = 1;
+    for (int64_t i = 0; r == VP_OK && i < ops.count; i++) how.with_memory |= ops.rows[i].host_memory_bytes || ops.rows[i].device_memory_bytes;
+    if (r == VP_OK) r = print_saved(o, &ops, &how);
+    if (r != VP_OK) code = complain_result(r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, path, r, &error);
+    else if (!given(o, "csv") && !given(o, "json") && !strcmp(text_of(o, "profile_format"), "torch")) print_more((size_t)ops.count, how.row_limit);
+    free(p.nodes);
+    free(text);
+    free(held);
+    free(rows);
     return code;
 }
 static int command_trace(const options *o) {
@@ -15296,6 +16192,11 @@ static int command_trace(const options *o) {
     if ((code = check_sort_key(key)) != 0) return code;
     memset(&x, 0, sizeof x);
     code = trace_read(&t, o->operands[0], given(o, "partial"));
+    if (code == IS_TABLE) {
+        trace_free(&t);
+        if (!strcmp(o->operands[0], "-")) return complain(EXIT_USAGE, "a saved table of operations is read from a file, not from stdin");
+        return show_saved(o, o->operands[0]);
+    }
     if (!code) code = trace_summarise(&x, &t, given(o, "group_by_input_shape"));
     if (!code) {
         x.ops.device_name = x.kernel_ns ? "CUDA" : NULL;
@@ -15307,7 +16208,7 @@ static int command_trace(const options *o) {
     if (!code) {
         if (given(o, "json")) code = print_trace_json(&x, limit);
         else if (given(o, "csv")) code = print_trace_csv(&x, which, limit);
-        else code = print_trace_text(&x, which, limit, &print);
+        else code = print_trace_text(&x, which, limit, &print, strcmp(text_of(o, "profile_format"), "torch"));
     }
     tables_free(&x);
     trace_free(&t);

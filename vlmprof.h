@@ -14,8 +14,9 @@
  *                             #define VLMPROF_IMPLEMENTATION
  *   Switches of the includer, defined before the include:
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
- *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer, json and ranges: needs stdint, stddef, string, math and time
+ *     VLMPROF_CORE            only result, tiler, select, tokens, sampler, timer and json: needs stdint, stddef, string, math and time
  *     VLMPROF_FAMILIES        with VLMPROF_CORE: families too, which take as long to compile as half of the rest of the core
+ *     VLMPROF_RANGES          with VLMPROF_CORE: ranges too; the same
  *     VLMPROF_STATIC          the functions are static; needs VLMPROF_CORE and VLMPROF_IMPLEMENTATION, because the engine lies in another file
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
  *     VP_API                  replaces the linkage word before every function, for shared libraries
@@ -61,7 +62,7 @@
  *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, ranks and shards
  *   >>timer           monotonic clock, sums and percentiles as NumPy computes them, intervals, outliers, stop rule
  *   >>json            writer, strict reader, numbers, UTF-8
- *   >>ranges          ranges of a program's own code, table of operations, schedule: torch.profiler's and cProfile's words
+ *   >>ranges          ranges of a program's own code, table of operations, schedule        (with VLMPROF_CORE only on request)
  *   >>preprocess      pixels of an image -> crops -> patches and masks                     (from here on not with VLMPROF_CORE)
  *   >>image           file -> upright RGB
  *   >>checkpoint      config.json, safetensors
@@ -836,6 +837,7 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
 
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_RANGES)
 /* ================================================================================================ ranges >>ranges
  * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of torch.profiler and of cProfile, and
  * the schedule that says which steps are recorded. Names, files, stages and parts are borrowed texts: they must live as long as what holds them.
@@ -1077,6 +1079,7 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
 VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out);
 /* What a loop of `steps` steps records, and what is left to be saved at its end. Returns as vp_schedule_at. */
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum);
+#endif /* !VLMPROF_CORE || VLMPROF_RANGES */
 
 #ifndef VLMPROF_CORE
 
@@ -2193,7 +2196,8 @@ typedef struct vp_stage_times {
     unsigned char ran[VP_STAGE_COUNT];
     int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
     int64_t begin_ns[VP_STAGE_COUNT];                /* of device_ns, from the start of the request: a stage begins where the last one ended */
-    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle */
+    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle,
+                                                      * and on a GPU the copy of each token to the host, which is no launch */
     int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT];  /* the same by part of the model */
     unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
 } vp_stage_times;
@@ -2293,6 +2297,7 @@ VP_API void vp_engine_settle(vp_engine *engine);
  *   cpu_instant_event    [memory];  counters (ph C);  Trace: PyTorch Profiler (0), all of it
  * After the last step stands an empty one, because HTA drops the last. HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the
  * CPU hold no GPU event: viewers and TensorBoard's operator view show them; HTA's kernel analyses and TensorBoard's kernel view have nothing to tell.
+ * torch-tb-profiler 0.4.3 does not know cuda_runtime: there the device's time of operators is 0, for torch's own traces too (kineto PR 1166).
  *
  * All times are vp_clock_ns's. In the file ts and dur are us with three decimals: ns, exactly. Slices of a track nest or do not touch: one that
  * begins or ends where another forbids it is moved (mostly by 1 ns, so that what encloses it begins before it), and vp_trace_info counts them.
@@ -2374,13 +2379,14 @@ VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *err
 
 /* a request of the engine */
 typedef struct vp_trace_run {
-    int64_t begin_ns;                 /* vp_clock_ns at the request's start, from which its launches count */
+    int64_t begin_ns;                 /* vp_clock_ns at the request's start, from which its launches count: read just before vp_engine_run */
     int32_t device;                   /* id of one of options.devices; -1: the CPU */
     const vp_launch *launches; int64_t launch_count;
     const vp_stage_times *times;      /* NULL: a stage is as long as its launches */
     const int64_t *step_ns; int32_t step_count; /* vp_reply's; NULL and 0: a decode step is as long as its launches */
+    const vp_span *spans; int64_t span_count; /* CPU: vp_reply's; NULL and 0: the threads are not shown */
 } vp_trace_run;
-/* A request: its stages, decode steps, parts and launches, on the host and on the device.
+/* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also what each worker did.
  * in:      launches  in the order of the engine
  * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of order: an earlier stage or decode
  *          step after a later one
@@ -6462,6 +6468,7 @@ VP_API vp_result vp_json_finish(vp_json_writer *w) {
     return w->result;
 }
 
+#if !defined(VLMPROF_CORE) || defined(VLMPROF_RANGES)
 /* ================================================================================================ ranges >>ranges */
 VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
                                 const vp_range_hooks *hooks) {
@@ -7163,7 +7170,7 @@ static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const 
 }
 
 static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
-    const int32_t width = longest > (size_t)INT32_MAX - 4 ? INT32_MAX : (int32_t)longest + 4;
+    const int32_t width = longest > (size_t)INT32_MAX - 8 ? INT32_MAX - 4 : (int32_t)longest + 4;
     return limit >= 0 && width > limit ? limit : width;
 }
 
@@ -8157,6 +8164,7 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
     *sum = found;
     return VP_OK;
 }
+#endif /* !VLMPROF_CORE || VLMPROF_RANGES */
 
 #ifndef VLMPROF_CORE
 
@@ -17297,6 +17305,10 @@ enum {
     VP_IMPL_TRACE_FRAMES = 16,      /* of a call stack */
     VP_IMPL_TRACE_PIDS = 64         /* process ids below are taken by devices */
 };
+/* vp_stage_name and vp_part_name are the engine's: a program that writes traces need not link it */
+#define VP_IMPL_TRACE_WORD(name, text) text,
+static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)}, *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
+#undef VP_IMPL_TRACE_WORD
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: sums of four stay below INT64_MAX */
 
 /* what an attempt that only counts puts back */
@@ -17463,7 +17475,7 @@ static int64_t vp_impl_trace_track(vp_trace *t, int kind, int32_t thread, const 
     char name[160];
     if (t->named[at]) return track;
     if (kind) snprintf(name, sizeof name, "thread %lld (%.100s)", (long long)track, given ? given : "ranges");
-    else snprintf(name, sizeof name, "thread %lld (worker %d)", (long long)track, (int)thread);
+    else snprintf(name, sizeof name, "thread %lld (worker %d%s)", (long long)track, (int)thread, thread ? "" : ": main");
     vp_impl_trace_name_thread(t, t->process, track, name, 1 + at);
     if (!t->counting) t->named[at] = 1;
     return track;
@@ -17793,7 +17805,8 @@ VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *err
         if (trace->full && trace->dropped_steps) return vp_impl_trace_is_full(trace, error);
         return vp_fail(error, VP_ERR_STATE, -1, "step", "no step is open");
     }
-    if (!vp_impl_trace_time(trace, at_ns, &at) || at < trace->step_ns) return vp_fail(error, VP_ERR_RANGE, -1, "step", "must not end before it begins");
+    if (!vp_impl_trace_time(trace, at_ns, &at) || at < trace->step_ns)
+        return vp_fail(error, VP_ERR_RANGE, -1, "step", "must not end before it begins");
     vp_impl_trace_step(trace, trace->step, trace->step_ns, at);
     trace->step_open = 0;
     trace->step_end_ns = at;
@@ -17887,7 +17900,7 @@ static void vp_impl_trace_launch_op(vp_trace *t, const vp_launch *l, int64_t id,
         vp_impl_trace_key(t, "Call stack");
         vp_impl_trace_put(t, "\"");
         vp_impl_trace_put(t, stack);
-        vp_impl_trace_put(t, vp_part_name((vp_part)l->part));
+        vp_impl_trace_put(t, vp_impl_trace_parts[l->part]);
         vp_impl_trace_put(t, "\"");
     }
     vp_impl_trace_arg(t, "flops", vp_impl_trace_whole(l->flops));
@@ -17895,7 +17908,8 @@ static void vp_impl_trace_launch_op(vp_trace *t, const vp_launch *l, int64_t id,
     vp_impl_trace_end(t);
 }
 /* Share of a multiprocessor's threads that a kernel can keep busy, in per cent; -1: not known.
- * source: kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; limits of the CUDA occupancy calculator: threads, registers, shared memory, 32 blocks */
+ * source: kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads, registers, shared memory, and at
+ * most 32 blocks */
 static int64_t vp_impl_trace_occupancy(const vp_trace_device *d, const vp_launch *l) {
     double resident = 32.0, blocks;
     if (d->threads_per_multiprocessor <= 0 || d->multiprocessor_count <= 0 || !l->grid || !l->threads) return -1;
@@ -17967,9 +17981,10 @@ static void vp_impl_trace_launch(vp_trace *t, vp_impl_trace_walk *w) {
     else {
         if (own) vp_impl_trace_launch_op(t, l, op = ++t->state.external_id, around, vp_impl_trace_leave(&w->host, host.end));
         correlation = ++t->state.correlation;
-        if (w->on_device < host.begin) w->on_device = host.begin; /* the edges of what is around it may have moved the call */
+        if (w->on_device <= host.begin) w->on_device = host.begin + 1; /* the edges of what is around it may have moved the call */
         on = vp_impl_trace_leaf(t, &w->on_device, vp_impl_trace_device_of(w, w->next), l->ns, vp_impl_trace_device_of(w, w->next + 1));
-        vp_impl_trace_slice(t, "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", t->process, t->thread, host.begin, host.end - host.begin);
+        vp_impl_trace_slice(t, "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", t->process, t->thread, host.begin,
+                            host.end - host.begin);
         vp_impl_trace_arg(t, "External id", op);
         vp_impl_trace_arg(t, "cbid", copy ? 41 : 211);
         vp_impl_trace_arg(t, "correlation", correlation);
@@ -17994,7 +18009,7 @@ static void vp_impl_trace_unit(vp_trace *t, vp_impl_trace_walk *w, int64_t to) {
             while (w->next < until) vp_impl_trace_launch(t, w);
             last = &w->run->launches[until - 1];
             end = vp_impl_trace_leave(&w->host, w->begin + last->host_begin_ns + last->host_ns);
-            snprintf(name, sizeof name, "vlmprof::%s", vp_part_name((vp_part)first->part));
+            snprintf(name, sizeof name, "vlmprof::%s", vp_impl_trace_parts[first->part]);
             vp_impl_trace_slice(t, "cpu_op", name, t->process, t->thread, begin, end - begin);
             vp_impl_trace_op_args(t, id);
             if (first->block >= 0) vp_impl_trace_arg(t, "model block", first->block);
@@ -18087,13 +18102,36 @@ static void vp_impl_trace_stage(vp_trace *t, vp_impl_trace_walk *w, int32_t stag
     const int decode = stage == VP_STAGE_DECODE;
     vp_impl_trace_around around;
     char name[64];
-    if (t->full || (to == w->next && host.begin == INT64_MAX)) return;
+    if (t->full || (to == w->next && host.begin == INT64_MAX && device.begin == INT64_MAX)) return;
     if (!vp_impl_trace_fits(t, w, decode ? vp_impl_trace_end_of(w, stage, w->next < to ? w->run->launches[w->next].step : 0) : to)) return;
-    snprintf(name, sizeof name, "stage::%s", vp_stage_name((vp_stage)stage));
+    snprintf(name, sizeof name, "stage::%s", vp_impl_trace_stages[stage]);
     around = vp_impl_trace_open_around(w, host, device, to);
     if (decode) vp_impl_trace_steps(t, w, device);
     else vp_impl_trace_unit(t, w, to);
     vp_impl_trace_close_around(t, w, around, host, device, name);
+}
+/* Spans are in no order; a thread's do not overlap, because it can do one thing at a time. */
+static int vp_impl_trace_spans_good(const vp_trace_run *run) {
+    int64_t i;
+    for (i = 0; i < run->span_count; i++) {
+        const vp_span *s = &run->spans[i];
+        if (s->launch < 0 || s->launch >= run->launch_count || s->thread < 0 || s->thread >= VP_TRACE_THREADS_LIMIT || s->begin_ns < 0
+            || s->begin_ns > VP_IMPL_TRACE_NS_LIMIT || s->ns < 0 || s->ns > VP_IMPL_TRACE_NS_LIMIT)
+            return 0;
+    }
+    return 1;
+}
+/* what the workers did of the launches that were written */
+static void vp_impl_trace_spans(vp_trace *t, const vp_impl_trace_walk *w) {
+    int64_t i;
+    for (i = 0; i < w->run->span_count && !t->full; i++) {
+        const vp_span *s = &w->run->spans[i];
+        const char *name = w->run->launches[s->launch].name;
+        if (s->launch >= w->next || !vp_impl_trace_room(t, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
+        vp_impl_trace_slice(t, "thread_span", name, t->process, vp_impl_trace_track(t, 0, s->thread, NULL), w->begin + s->begin_ns, s->ns);
+        vp_impl_trace_arg(t, "launch", s->launch);
+        vp_impl_trace_end(t);
+    }
 }
 /* *shift: see vp_trace_launches. 0 when a number is outside its range, -1 when launches are out of order. */
 static int vp_impl_trace_check_run(const vp_trace *t, const vp_trace_run *run, int64_t begin, int64_t *shift) {
@@ -18107,15 +18145,18 @@ static int vp_impl_trace_check_run(const vp_trace *t, const vp_trace_run *run, i
             || l->ns < 0 || l->ns > limit || l->host_begin_ns < 0 || l->host_begin_ns > limit || l->host_ns < 0 || l->host_ns > limit)
             return 0;
         if (before && (l->stage < before->stage || (l->stage == before->stage && l->step < before->step))) return -1;
-        if (l->host_begin_ns - l->begin_ns > least) least = l->host_begin_ns - l->begin_ns;
+        if (l->host_begin_ns - l->begin_ns >= least) least = l->host_begin_ns - l->begin_ns + 1;
         before = l;
     }
     for (i = 0; i < run->step_count; i++)
         if (run->step_ns[i] < 0 || run->step_ns[i] > VP_IMPL_TRACE_NS_LIMIT / (run->step_count + 1)) return 0;
-    for (i = 0; run->times && i < VP_STAGE_COUNT; i++)
-        if (run->times->wall_ns[i] < 0 || run->times->wall_ns[i] > VP_IMPL_TRACE_NS_LIMIT / 16 || run->times->device_ns[i] < 0
-            || run->times->device_ns[i] > VP_IMPL_TRACE_NS_LIMIT / 16)
+    for (i = 0; run->times && i < VP_STAGE_COUNT; i++) {
+        const vp_stage_times *times = run->times;
+        const int64_t limit = VP_IMPL_TRACE_NS_LIMIT / 16;
+        if (times->begin_ns[i] < 0 || times->begin_ns[i] > limit || times->wall_ns[i] < 0 || times->wall_ns[i] > limit || times->device_ns[i] < 0
+            || times->device_ns[i] > limit)
             return 0;
+    }
     if (run->device >= 0 && t->state.device_ns[run->device] - begin > least) least = t->state.device_ns[run->device] - begin;
     *shift = least;
     return 1;
@@ -18130,13 +18171,14 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     if (result != VP_OK) return result;
     memset(&w, 0, sizeof w);
     if (!run || run->launch_count < 0 || (run->launch_count && !run->launches) || run->step_count < 0 || (run->step_count && !run->step_ns)
-        || run->device < -1 || !vp_impl_trace_time(trace, run->begin_ns, &w.begin))
+        || run->span_count < 0 || (run->span_count && !run->spans) || run->device < -1 || !vp_impl_trace_time(trace, run->begin_ns, &w.begin))
         return vp_fail(error, VP_ERR_RANGE, -1, "run", "a count is outside its range, or the request began before the trace");
     if (run->device >= 0 && !(w.device = vp_impl_trace_device(trace, run->device)))
         return vp_fail(error, VP_ERR_RANGE, -1, "device", "the trace was opened without this device");
     good = vp_impl_trace_check_run(trace, run, w.begin, &w.shift);
     if (good < 0) return vp_fail(error, VP_ERR_MISMATCH, -1, "launches", "a launch of an earlier stage or decode step stands after a later one");
-    if (!good) return vp_fail(error, VP_ERR_RANGE, -1, "run", "a time, stage, part, kind or shape is outside its range, or a launch has no name");
+    if (!good || !vp_impl_trace_spans_good(run))
+        return vp_fail(error, VP_ERR_RANGE, -1, "run", "a time, stage, part, kind, shape or thread is outside its range, or a launch has no name");
     w.run = run;
     w.host = w.begin;
     w.on_device = run->device >= 0 && trace->state.device_ns[run->device] > w.begin ? trace->state.device_ns[run->device] : w.begin;
@@ -18144,14 +18186,16 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     for (stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         const int known = run->times && run->times->ran[stage];
         host.begin = host.end;
-        device.begin = device.end;
         if (known) {
             host.end += run->times->wall_ns[stage];
-            device.end += run->times->device_ns[stage];
+            device.begin = run->times->begin_ns[stage];
+            device.end = device.begin + run->times->device_ns[stage];
         }
-        vp_impl_trace_stage(trace, &w, stage, known ? host : unknown, known ? device : unknown);
+        /* an emulated device's launches are sent by a clock that is not the caller's: there they alone tell how long the host took */
+        vp_impl_trace_stage(trace, &w, stage, known && !trace->emulated ? host : unknown, known ? device : unknown);
     }
     if (w.device) trace->state.device_ns[run->device] = w.on_device;
+    vp_impl_trace_spans(trace, &w);
     trace->dropped_launches += run->launch_count - (trace->state.launches - launches);
     if (trace->failed) return vp_impl_trace_write_failed(trace, error);
     return trace->full ? vp_impl_trace_is_full(trace, error) : VP_OK;
@@ -18231,7 +18275,7 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
     for (i = 0; i < ranges->count; i++)
         if (ranges->records[i].end_ns == INT64_MIN) return vp_fail(error, VP_ERR_STATE, i, "ranges", "a range is still open");
     if (!vp_impl_trace_ranges_nest(trace, ranges))
-        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "a range has no name, began before the trace, does not nest, or its payload is outside its range");
+        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "one has no name, began before the trace, does not nest, or has a bad payload");
     for (i = 0; i < ranges->count && !trace->full; i++) {
         vp_impl_trace_state state = trace->state;
         uint64_t bytes;

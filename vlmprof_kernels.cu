@@ -888,7 +888,7 @@ typedef struct vk_experts_job {
 
 /* One transformer block over one token that stands at *position, and what the kernels of it leave for each other. Weights as vk_linear has them;
  * gate_up and down are expert 0's, the others' follow at these distances. */
-enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 528 };
+enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 396 };
 typedef struct vk_decode_job {
     const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
     size_t gate_up_stride, down_stride;                     /* bytes */
@@ -2041,7 +2041,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  *  - the first weights are asked for before the block turns to x: norms, merging and barriers then hide behind their arrival;
  *  - what is small (norms, the merge of attention, the choice of experts, silu) is done again by every block that needs it, on its way to shared
  *    memory: reading 16 kB from the second-level cache costs less than a kernel of its own, some 1.5 us between neighbours in a graph.
- * Grids are what an H200 holds at once, two to four blocks on each multiprocessor, where there are rows enough; blocks walk the rows in the grid's
+ * Grids are what an H200 holds at once, two or three blocks on each multiprocessor, where there are rows enough; blocks walk the rows in the grid's
  * stride. One warp sums a row in an order that does not depend on the grid, and nothing is added by atomics: the same input gives the same bits.
  *
  * bf16 and fp32 take the same kernels; fp32 reads twice the bytes. Heads that are not whole vectors of 16 bytes, or more of them than a warp has
@@ -2052,22 +2052,34 @@ enum {
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512,    /* a block for each multiprocessor: .. */
     VK_ATTENTION_FLIGHT = 4,       /* .. 64 kB of keys and values under way */
+    VK_PAIR_BLOCKS = 264,          /* of gate and up: two rows a warp, so fewer fit */
     VK_OUT_THREADS = 512,          /* of attn_out, whose blocks each merge all of attention: half as many blocks */
     VK_ROUTER_THREADS = 128        /* few rows: small blocks reach more multiprocessors */
 };
 #ifdef __CUDACC__
 #define VK_UNROLLED _Pragma("unroll")
+#define VK_UNROLLED_BY_2 _Pragma("unroll 2")
 #define VK_UNROLLED_BY_8 _Pragma("unroll 8")
+/* a hint: what will be read soon */
+#define VK_AHEAD_OF(p) asm volatile("prefetch.global.L1 [%0];" ::"l"(p))
 #else
+#define VK_AHEAD_OF(p) ((void)(p))
 #define VK_UNROLLED
+#define VK_UNROLLED_BY_2
 #define VK_UNROLLED_BY_8
 #endif
 
-/* vectors first + lane, + 32, .. of a row of `count` */
-FN void vk_fetch(uint4 v[VK_FLIGHT], const uint4 *row, int first, int count) {
-    VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
+/* vectors first + lane, + 32, .. of a row of `count`: weights are read once, what all blocks read stays in the caches */
+FN void vk_fetch(const int n, uint4 *v, const uint4 *row, int first, int count) {
+    VK_UNROLLED for (int j = 0; j < n; j++) {
         int i = first + (TID & 31) + 32 * j;
         v[j] = i < count ? __ldcs(row + i) : make_uint4(0, 0, 0, 0);
+    }
+}
+FN void vk_fetch_again(const int n, uint4 *v, const uint4 *row, int first, int count) {
+    VK_UNROLLED for (int j = 0; j < n; j++) {
+        int i = first + (TID & 31) + 32 * j;
+        v[j] = i < count ? row[i] : make_uint4(0, 0, 0, 0);
     }
 }
 FN float vk_low(unsigned u) { return __uint_as_float(u << 16); }
@@ -2092,7 +2104,7 @@ FN float vk_dot_wide(float s, uint4 a, uint4 b) {
                 (__uint_as_float(a.z) * __uint_as_float(b.z) + __uint_as_float(a.w) * __uint_as_float(b.w)));
 }
 /* s + the products of what vk_fetch brought with the same vectors of x */
-FN float vk_products(float s, const uint4 v[VK_FLIGHT], const uint4 *x, int first, int count, int wide) {
+FN float vk_products(float s, const uint4 *v, const uint4 *x, int first, int count, int wide) {
     if (wide) {
         VK_UNROLLED for (int j = 0; j < VK_FLIGHT; j++) {
             int i = first + (TID & 31) + 32 * j;
@@ -2107,16 +2119,18 @@ FN float vk_products(float s, const uint4 v[VK_FLIGHT], const uint4 *x, int firs
     return s;
 }
 
-/* where a linear's x comes from, and what of it lies in shared memory */
+/* where a linear's x comes from (known when a kernel is compiled), and what of it lies in shared memory */
+typedef enum vk_origin { VK_NORM_OF_X, VK_MERGED, VK_PLAIN } vk_origin;
 typedef struct vk_input {
-    const float *x, *norm;           /* f32 [d]: x is w * x / rms(x); .. */
-    const float *partial;            /* .. or what k_decode_attention left, merged; .. */
-    const uint4 *plain;              /* .. or x as it is */
+    vk_origin origin;
+    const float *x, *norm;           /* f32 [d]: norm * x / rms(x); .. */
+    const float *partial;            /* .. what k_decode_attention left, merged; .. */
+    const uint4 *plain;              /* .. as it is */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
     int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
 } vk_input;
 FN vk_input vk_input_norm(const float *x, const float *norm, int d, float eps, int wide) {
-    vk_input in = { x, norm, NULL, NULL, eps, 0.0f, d, 0, wide, -1 };
+    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, 0.0f, d, 0, wide, -1 };
     return in;
 }
 /* 4 columns of all that the splits found: sum of weight * value over sum of weights, each split's against its own largest score */
@@ -2133,39 +2147,55 @@ FN void vk_merge_columns(float out[4], const float *partial, int column, int d, 
     VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) most = top[s].x > most ? top[s].x : most;
     out[0] = out[1] = out[2] = out[3] = 0.0f;
     VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) {
-        float w = top[s].x == -INFINITY ? 0.0f : vk_exp(top[s].x - most);
+        float w = vk_exp(top[s].x - most); /* 0 for a split that found nothing; the last one always found something */
         weights += w * top[s].y;
         out[0] += w * sum[s].x; out[1] += w * sum[s].y; out[2] += w * sum[s].z; out[3] += w * sum[s].w;
     }
     for (int c = 0; c < 4; c++) out[c] /= weights;
 }
+/* 4 columns of a row of d, zeros behind it; 16 bytes are read also where fewer belong to the row: no allocation of the arena ends there */
+FN float4 vk_columns(const float *row, int column, int d) {
+    float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (column < d) v = *(const float4 *)(const void *)(row + column);
+    if (column + 1 >= d) v.y = 0.0f;
+    if (column + 2 >= d) v.z = 0.0f;
+    if (column + 3 >= d) v.w = 0.0f;
+    return v;
+}
+/* a thread's part of the sum of squares of a row */
+FN float vk_squares(const float *row, int d) {
+    float s = 0.0f;
+    VK_UNROLLED_BY_2 for (int i = 4 * TID; i < d; i += 4 * NTID) {
+        float4 v = vk_columns(row, i, d);
+        s += v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w);
+    }
+    return s;
+}
 /* vectors first .. first + count of x into shared memory, in-type, zeros behind column d; all threads of the block come here together */
 FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
     int a_vector = in->wide ? 4 : 8, from = first * a_vector, columns = count * a_vector;
-    if (in->partial) {
-        for (int i = 4 * TID; i < columns; i += 4 * NTID) {
-            float v[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
-            if (from + i < in->d) vk_merge_columns(v, in->partial, from + i, in->d, in->head_dim);
-            for (int c = 0; c < 4; c++) vk_put(strip, (size_t)(i + c), v[c], in->wide);
-        }
-        return;
+    if (in->origin == VK_NORM_OF_X && in->scale == 0.0f) {
+        for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* comes while x is summed */
+        in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d)) / (float)in->d + in->eps);
     }
-    if (in->scale == 0.0f) {
-        float s = 0.0f;
-        EACH_SUM(i, in->d, s) s += in->x[i] * in->x[i];
-        in->scale = 1.0f / sqrtf(block_sum(s) / (float)in->d + in->eps);
+    for (int i = 4 * TID; i < columns; i += 4 * NTID) {
+        float v[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
+        if (in->origin == VK_NORM_OF_X) {
+            float4 x = vk_columns(in->x, from + i, in->d), w = vk_columns(in->norm, from + i, in->d);
+            v[0] = w.x * (x.x * in->scale); v[1] = w.y * (x.y * in->scale); v[2] = w.z * (x.z * in->scale); v[3] = w.w * (x.w * in->scale);
+        } else if (from + i < in->d) vk_merge_columns(v, in->partial, from + i, in->d, in->head_dim);
+        for (int c = 0; c < 4; c++) vk_put(strip, (size_t)(i + c), v[c], in->wide);
     }
-    EACH(i, columns) vk_put(strip, (size_t)i, from + i < in->d ? in->norm[from + i] * (in->x[from + i] * in->scale) : 0.0f, in->wide);
 }
 /* the sum of a warp's row with x; all warps of the block come here together, those without a row too (live 0) */
 FN float vk_row(uint4 *strip, vk_input *in, const uint4 *row, int vectors, int live) {
     float s = 0.0f;
     for (int first = 0; first < vectors; first += VK_STRIP) {
         int count = vectors - first < VK_STRIP ? vectors - first : VK_STRIP, mine = live ? count : 0;
-        const uint4 *x = in->plain ? in->plain + first : strip;
+        const uint4 *x = in->origin == VK_PLAIN ? in->plain + first : strip;
         uint4 v[VK_FLIGHT];
-        vk_fetch(v, row + first, 0, mine);
-        if (!in->plain && in->held != first) {
+        vk_fetch(VK_FLIGHT, v, row + first, 0, mine);
+        if (in->origin != VK_PLAIN && in->held != first) {
             SYNC(); /* nobody reads the strip before */
             vk_stage(strip, in, first, count);
             SYNC();
@@ -2173,7 +2203,7 @@ FN float vk_row(uint4 *strip, vk_input *in, const uint4 *row, int vectors, int l
         }
         s = vk_products(s, v, x, 0, mine, in->wide);
         for (int i = 32 * VK_FLIGHT; i < mine; i += 32 * VK_FLIGHT) {
-            vk_fetch(v, row + first, i, mine);
+            vk_fetch(VK_FLIGHT, v, row + first, i, mine);
             s = vk_products(s, v, x, i, mine, in->wide);
         }
     }
@@ -2208,11 +2238,12 @@ FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, c
     int half = head_dim / 2, at = head * head_dim;
     size_t row = (size_t)position * (size_t)d + (size_t)at;
     const float *c = cs + (size_t)position * (size_t)head_dim, *s = c + half;
+    float q_squares = vk_squares(qkv, d), k_squares = last ? vk_squares(qkv + d, d) : 0.0f;
+    q_squares = block_sum(q_squares);
+    if (last) k_squares = block_sum(k_squares);
     for (int which = 0; which < 1 + last; which++) {
         const float *a = qkv + (size_t)which * (size_t)d, *w = which ? k_weight : q_weight;
-        float *o = which ? k : q, sum = 0.0f, r;
-        EACH_SUM(i, d, sum) sum += a[i] * a[i];
-        r = 1.0f / sqrtf(block_sum(sum) / (float)d + eps);
+        float *o = which ? k : q, r = 1.0f / sqrtf((which ? k_squares : q_squares) / (float)d + eps);
         EACH(i, half) {
             float e = w[at + i] * (a[at + i] * r), f = w[at + half + i] * (a[at + half + i] * r);
             o[i] = vk_rounded(e * c[i] - f * s[i], wide);
@@ -2227,10 +2258,12 @@ FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, c
 }
 /* what some keys gave: sum of exp(score - top), the same times the values */
 typedef struct vk_found { float top, weights, sum[8]; } vk_found;
+/* what scores are taken from; where nothing was found, exp(top - base) must be 0 */
+FN float vk_base(float top) { return top == -INFINITY ? 0.0f : top; }
 /* both together, by exchange with the lane that holds the same columns `bits` away */
 FN void vk_found_meet(vk_found *f, int bits) {
     float other = __shfl_xor_sync(~0u, f->top, bits), most = other > f->top ? other : f->top;
-    float scale = f->top == -INFINITY ? 0.0f : vk_exp(f->top - most); /* nothing found adds nothing; NaN stays in the sums */
+    float scale = vk_exp(f->top - vk_base(most)); /* nothing found adds nothing; NaN stays in the sums */
     f->top = most;
     f->weights *= scale;
     f->weights += __shfl_xor_sync(~0u, f->weights, bits);
@@ -2286,8 +2319,8 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
             score[u] = vk_group_sum(s, group) * scale;
             if (tile + u * teams + team < to && score[u] > top) top = score[u];
         }
-        base = top == -INFINITY ? 0.0f : top;
-        fade = f.top == -INFINITY ? 0.0f : vk_exp(f.top - base);
+        base = vk_base(top);
+        fade = vk_exp(f.top - base);
         f.weights *= fade;
         VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] *= fade;
         VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) {
@@ -2311,22 +2344,27 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
     for (int w = 0; w < NTID >> 5; w++) most = tops[2 * w] > most ? tops[2 * w] : most;
     EACH(c, head_dim) {
         float sum = 0.0f;
-        for (int w = 0; w < NTID >> 5; w++) sum += (tops[2 * w] == -INFINITY ? 0.0f : vk_exp(tops[2 * w] - most)) * sums[w * head_dim + c];
+        for (int w = 0; w < NTID >> 5; w++) sum += vk_exp(tops[2 * w] - vk_base(most)) * sums[w * head_dim + c];
         partial[(size_t)split * (size_t)d + (size_t)(head * head_dim + c)] = sum;
     }
     if (TID == 0) {
         float *out = partial + (size_t)VK_SPLITS * (size_t)d + 2 * (size_t)(split * heads + head);
-        for (int w = 0; w < NTID >> 5; w++) weights += (tops[2 * w] == -INFINITY ? 0.0f : vk_exp(tops[2 * w] - most)) * tops[2 * w + 1];
+        for (int w = 0; w < NTID >> 5; w++) weights += vk_exp(tops[2 * w] - vk_base(most)) * tops[2 * w + 1];
         out[0] = most;
         out[1] = weights;
     }
 }
-/* x f32 [n] += W (attention merged), or W plain */
+/* x f32 [n] += W (attention merged) */
 static __global__ void __launch_bounds__(VK_OUT_THREADS)
-k_decode_out(float *x, const float *partial, const uint4 *plain, const uint4 *weights, int n, int vectors, int d, int head_dim, int wide) {
+k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int d, int head_dim, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = { NULL, NULL, partial, plain, 0.0f, 0.0f, d, head_dim, wide, -1 };
+    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, d, head_dim, wide, -1 };
     vk_rows(strip, &in, x, weights, n, vectors, 1);
+}
+/* x f32 [n] += W attended, in-type: behind the shared attention */
+KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int wide) {
+    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1 };
+    vk_rows(NULL, &in, x, weights, n, vectors, 1);
 }
 /* The router's logits, in fp32 throughout; the first block also leaves norm(x) in-type for the experts. */
 KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float *norm, const uint4 *weights, int experts, int vectors, int d,
@@ -2373,8 +2411,8 @@ KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const floa
         if (r >= h) continue;
         for (int i = 0; i < vectors; i += 32 * VK_FLIGHT) {
             uint4 a[VK_FLIGHT], b[VK_FLIGHT];
-            vk_fetch(a, gate, i, vectors);
-            vk_fetch(b, up, i, vectors);
+            vk_fetch(VK_FLIGHT, a, gate, i, vectors);
+            vk_fetch(VK_FLIGHT, b, up, i, vectors);
             g = vk_products(g, a, normed, i, vectors, wide);
             u = vk_products(u, b, normed, i, vectors, wide);
         }
@@ -2386,6 +2424,7 @@ KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const floa
 /* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots; a warp does a row of all of them, two at a time */
 KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights, size_t stride_bytes, int top_k,
        int n, int vectors, int wide) {
+    enum { HALF = VK_FLIGHT / 2 }; /* of each slot: their rows are short */
     int r = (int)BLK * (NTID >> 5) + (TID >> 5);
     float sum = 0.0f;
     if (r >= n) return;
@@ -2395,12 +2434,16 @@ KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const
                     *w2 = (const uint4 *)(const void *)(weights + (size_t)index[slot + two] * stride_bytes) + (size_t)r * (size_t)vectors,
                     *v = hidden + (size_t)slot * (size_t)vectors, *v2 = v + vectors;
         float s = 0.0f, s2 = 0.0f;
-        for (int i = 0; i < vectors; i += 32 * VK_FLIGHT) {
-            uint4 a[VK_FLIGHT], b[VK_FLIGHT];
-            vk_fetch(a, w, i, vectors);
-            vk_fetch(b, w2, i, two ? vectors : 0);
-            s = vk_products(s, a, v, i, vectors, wide);
-            s2 = vk_products(s2, b, v2, i, two ? vectors : 0, wide);
+        for (int i = 0; i < vectors; i += 32 * HALF) {
+            uint4 a[HALF], b[HALF], x_a[HALF], x_b[HALF];
+            vk_fetch(HALF, a, w, i, vectors);
+            vk_fetch(HALF, b, w2, i, two ? vectors : 0);
+            vk_fetch_again(HALF, x_a, v, i, vectors);
+            vk_fetch_again(HALF, x_b, v2, i, two ? vectors : 0);
+            VK_UNROLLED for (int j = 0; j < HALF; j++) {
+                s = wide ? vk_dot_wide(s, a[j], x_a[j]) : vk_dot_narrow(s, a[j], x_a[j]);
+                s2 = wide ? vk_dot_wide(s2, b[j], x_b[j]) : vk_dot_narrow(s2, b[j], x_b[j]);
+            }
         }
         sum += weight[slot] * s;
         if (two) sum += weight[slot + 1] * s2;
@@ -2491,14 +2534,18 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
 }
 static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *w = job->attn_out;
-    int split = vk_heads_fit(job);
     int64_t d = job->d, heads = d / job->head_dim, found = VK_SPLITS * (d + 2 * heads);
     vk_shape(queue, 1, w->n, w->k, 0);
+    if (!vk_heads_fit(job)) {
+        LAUNCH(k_decode_out_plain, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS, (2 * (int64_t)w->k + 1) * w->n,
+               vk_weight_bytes(w) + d * vk_element(w->wide) + 8 * (int64_t)w->n, job->x, (const uint4 *)job->attended,
+               (const uint4 *)w->weights, w->n, vk_vectors(w), w->wide);
+        return;
+    }
     /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a division at the end */
     LAUNCH_SHARED(k_decode_out, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS, vk_strip_bytes(w),
-                  (2 * (int64_t)w->k + 1) * w->n + (split ? VK_SPLITS * (4 * heads + 2 * d) + d : 0),
-                  vk_weight_bytes(w) + (split ? 4 * found : d * vk_element(w->wide)) + 8 * (int64_t)w->n, job->x, split ? job->scratch : NULL,
-                  split ? NULL : (const uint4 *)job->attended, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->head_dim, w->wide);
+                  (2 * (int64_t)w->k + 1) * w->n + VK_SPLITS * (4 * heads + 2 * d) + d, vk_weight_bytes(w) + 4 * found + 8 * (int64_t)w->n, job->x,
+                  job->scratch, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->head_dim, w->wide);
 }
 static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *w = job->router;
@@ -2512,7 +2559,7 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *w = job->gate_up;
     int64_t experts = job->router->n, k = job->top_k, h = job->expert_dim;
     vk_shape(queue, k, w->n, w->k, k);
-    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(k * h, VK_DECODE_THREADS, VK_DECODE_BLOCKS / 2), VK_DECODE_THREADS, k * (int)sizeof(int32_t),
+    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(k * h, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS, k * (int)sizeof(int32_t),
                   experts * (4 + experts) + k * (2 * (int64_t)w->n * w->k + 4 * h),
                   4 * experts + k * vk_weight_bytes(w) + (w->k + k * h) * vk_element(w->wide) + 8 * k, job->hidden, job->index, job->weight,
                   job->logits, (const uint4 *)job->normed, (const char *)w->weights, job->gate_up_stride, (int)experts, job->top_k, job->expert_dim,

@@ -2,6 +2,7 @@
  * torch.profiler and of cProfile; saved as JSON, read again and sorted by another key. Another thread would have a vp_ranges of its own.
  * cc -I. samples/04_profile_yourself.c -lm && ./a.out profile.json */
 #define VLMPROF_CORE
+#define VLMPROF_RANGES
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 #include <stdio.h>

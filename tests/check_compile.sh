@@ -9,6 +9,7 @@ implementation='#define VLMPROF_IMPLEMENTATION'
 printf '%s\n#include "vlmprof.h"\n' "$implementation" > "$work/header"
 printf '#define VLMPROF_CORE\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/core"
 printf '#define VLMPROF_CORE\n#define VLMPROF_FAMILIES\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/core-families"
+printf '#define VLMPROF_CORE\n#define VLMPROF_RANGES\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/core-ranges"
 printf '#define VLMPROF_CORE\n#define VLMPROF_STATIC\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/core-static"
 printf '#include <stdio.h>\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/system-header-first"
 printf '#include "vlmprof.h"\n%s\n#include "vlmprof.h"\n#include "vlmprof.h"\n' "$implementation" > "$work/twice"
@@ -32,7 +33,7 @@ for pair in "gcc -std=c11 -x c" "clang -std=c11 -x c" "g++ -std=c++17 -x c++" "c
         skipped=$((skipped + 1))
         continue
     fi
-    for unit in declarations header core core-families core-static system-header-first twice; do one "$unit" $pair "$work/$unit"; done
+    for unit in declarations header core core-families core-ranges core-static system-header-first twice; do one "$unit" $pair "$work/$unit"; done
     one cli.c $pair cli.c
     one vlmprof_kernels.cu $pair vlmprof_kernels.cu
 done

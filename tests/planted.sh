@@ -43,6 +43,8 @@ plant() { # plant KIND SED [FINDER: selftest, or kernels where no model of selft
 plant "as it is" ''
 plant "missing barrier" '/^KERNEL(k_pool_attention/,/^}/ s/SYNC();//'
 plant "missing wait" '/cudaEventSynchronize(cuda->sent/d'
+plant "missing barrier in a decode product" '/^FN float vk_row(/,/^}/ s/^            SYNC();$//'
+plant "missing barrier in decode attention" '/^k_decode_attention(/,/^}/ s/^    SYNC();$//'
 plant "divergent barrier" 's/if (LANE0) p\[hj\] = s \* scale;/if (LANE0) { p[hj] = s * scale; SYNC(); }/'
 plant "out of bounds" 's/return vk_cuda_scratch(extent, at) + 256;/return vk_cuda_scratch(extent, at) - extent->linear_floats * 2;/'
 plant "wrong launch size" 's/LAUNCH(k_silu_mul, rows,/LAUNCH(k_silu_mul, rows - 1,/'

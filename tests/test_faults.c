@@ -235,6 +235,70 @@ static void test_timing(void) {
     CHECK_INT(cuda_on_cpu_live(), 0);
     free(launches);
 }
+/* A decode step is one graph and nothing else, and holds few kernels: six a block and three around the blocks. Their records say what a hand count gives
+ * for the preset's shapes: additions, multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
+static void test_decode_step(void) {
+    enum { ROOM = 4096, MOST_A_BLOCK = 10, KERNELS = 9, SPLITS = 8 };
+    int64_t d = config.d_model, heads = config.head_count, hd = config.head_dim, e = config.expert_count, h = config.expert_dim, k = 2,
+            n = config.embedding_size, keys = input_count + 1, grid = (n + 7) / 8;
+    const struct { const char *name; int64_t flops, bytes; } want[KERNELS] = { /* step 1; bf16 but for the router */
+        { "k_embed", 0, 2 * d + 4 * d + 4 },
+        { "k_decode_qkv", 4 * d + 2 * 3 * d * d, 2 * 3 * d * d + 8 * d + 4 * 3 * d },
+        { "k_decode_attention", 14 * d + keys * (4 * d + 5 * heads), 4 * (3 * d + 2 * d + hd + 1) + 2 * 2 * keys * d + 4 * SPLITS * (d + 2 * heads) },
+        { "k_decode_out", 2 * d * d + d + SPLITS * (4 * heads + 2 * d) + d, 2 * d * d + 4 * SPLITS * (d + 2 * heads) + 8 * d },
+        { "k_decode_router", 4 * d + 2 * e * d, 4 * e * d + 8 * d + 4 * e + 2 * d },
+        { "k_decode_gate_up", e * (4 + e) + k * (2 * 2 * h * d + 4 * h), 4 * e + k * 2 * 2 * h * d + 2 * (d + k * h) + 8 * k },
+        { "k_decode_down", k * d * (2 * h + 2), k * 2 * (h * d + h) + 8 * k + 8 * d },
+        { "k_decode_head", 4 * d + n * (2 * d + 1), 2 * n * d + 8 * d + 4 * n + 8 * grid },
+        { "k_decode_pick", grid + 1, 8 * grid + 4 + 8 } };
+    vp_engine *engine = NULL;
+    vp_error error;
+    answer one, all;
+    vp_request r = request_of(VP_TIMING_STAGE);
+    vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches);
+    static const char *const kinds[4] = { "launch", "gemm", "graph", "sync" };
+    long calls[2][4];
+    int a_step = 0, a_block[2] = { 0, 0 }, seen[KERNELS] = { 0 };
+    check_case("a decode step is one graph");
+    cuda_on_cpu_reset(1);
+    if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
+    CHECK_INT(run_request(engine, &r, &one, &error), VP_OK); /* records the step */
+    for (int long_one = 0; long_one < 2; long_one++) {
+        for (int i = 0; i < 4; i++) calls[long_one][i] = cuda_on_cpu_calls(kinds[i]);
+        r.max_new_tokens = long_one ? NEW_TOKENS : 1;
+        CHECK_INT(run_request(engine, &r, long_one ? &all : &one, &error), VP_OK);
+        for (int i = 0; i < 4; i++) calls[long_one][i] = cuda_on_cpu_calls(kinds[i]) - calls[long_one][i];
+    }
+    CHECK_INT(calls[1][0], calls[0][0]); /* no launch outside of it, .. */
+    CHECK_INT(calls[1][1], calls[0][1]);
+    CHECK_INT(calls[1][2] - calls[0][2], NEW_TOKENS - 1);
+    CHECK_INT(calls[1][3] - calls[0][3], NEW_TOKENS - 1); /* .. and the host waits for each token once */
+    check_case("kernels of a decode step");
+    r.timing = VP_TIMING_KERNEL;
+    r.launches = launches;
+    r.launch_capacity = ROOM;
+    CHECK_INT(run_request(engine, &r, &all, &error), VP_OK);
+    for (int64_t i = 0; i < all.reply.launch_count && i < ROOM; i++) {
+        const vp_launch *l = &launches[i];
+        int found = 0;
+        if (l->step != 1) continue;
+        a_step++;
+        if (CHECK(l->block >= -1 && l->block < 2) && l->block >= 0) a_block[l->block]++;
+        while (found < KERNELS && strcmp(l->name, want[found].name)) found++;
+        if (!check_note(found < KERNELS, __FILE__, __LINE__, "%s was not expected", l->name)) continue;
+        seen[found]++;
+        check_note((int64_t)l->flops == want[found].flops && (int64_t)l->bytes == want[found].bytes, __FILE__, __LINE__, "%s: %lld FLOPs, %lld bytes; by hand %lld, %lld",
+                   l->name, (long long)l->flops, (long long)l->bytes, (long long)want[found].flops, (long long)want[found].bytes);
+    }
+    for (int i = 0; i < KERNELS; i++) CHECK_INT(seen[i], i == 0 || i > 6 ? 1 : config.block_count);
+    for (int b = 0; b < config.block_count; b++) CHECK(a_block[b] == 6 && a_block[b] <= MOST_A_BLOCK);
+    CHECK_INT(a_step, 3 + 6 * config.block_count);
+    CHECK_INT(all.reply.times.launches[VP_STAGE_DECODE], (NEW_TOKENS - 1) * a_step);
+    printf("decode step of %d blocks: %d kernels, %d a block, 1 graph launch\n", config.block_count, a_step, a_block[0]);
+    vp_engine_close(engine);
+    CHECK_INT(cuda_on_cpu_live(), 0);
+    free(launches);
+}
 /* a GPU too small for the longest request: the numbers are told, and a shorter one then opens and is served */
 static void test_memory(void) {
     vp_engine *engine = NULL;
@@ -402,6 +466,7 @@ int main(void) {
     test_kind("event", VP_TIMING_OFF);
     test_no_recording();
     test_timing();
+    test_decode_step();
     test_memory();
     test_ceilings();
     test_telemetry();

@@ -36,7 +36,7 @@ static char *csv_split(char *p, csv_row *row) {
 }
 typedef struct csv { char *text; csv_row head, rows[400]; int count; } csv;
 static void csv_read(csv *t, const char *text) {
-    char *p = strdup(text);
+    char *p = strdup(text ? text : "");
     csv_row row;
     t->text = p;
     t->count = 0;
@@ -289,8 +289,231 @@ static void test_usage(void) {
     CHECK(strstr(last.out, "softmax") && !strstr(last.out, "gemm") && strstr(last.out, "... 2 more"));
 }
 
+/* ---- run --profile */
+#define TINY "run samples/cat.jpg -p What --synthetic tiny --tier low --max_new_tokens 4 --ignore_eos --threads 1"
+enum { TINY_STEPS = 3, TINY_BLOCKS = 4 };
+/* the sum of a column over all rows, or over those with that stage */
+static double column_sum(const csv *t, const char *column, const char *stage) {
+    double sum = 0;
+    for (int i = 0; i < t->count; i++)
+        if (!stage || !strcmp(csv_cell(t, &t->rows[i], "stage"), stage)) sum += strtod(csv_cell(t, &t->rows[i], column), NULL);
+    return sum;
+}
+/* A number in `last.out`, JSON, by its path of keys apart by dots; NaN when it is not there. */
+static double json_number(const char *keys) {
+    static vp_json_node nodes[60000];
+    char key[80];
+    double value = (double)NAN;
+    uint32_t node = 0;
+    vp_json j;
+    size_t needed;
+    if (vp_json_parse(last.out, strlen(last.out), nodes, 60000, &j, &needed, NULL) != VP_OK) return value;
+    while (*keys) {
+        size_t bytes = strcspn(keys, ".");
+        snprintf(key, sizeof key, "%.*s", (int)bytes, keys);
+        node = vp_json_get(&j, node, key);
+        keys += bytes + (keys[bytes] == '.');
+    }
+    return vp_json_to_double(&j, node, &value) == VP_OK ? value : (double)NAN;
+}
+static void test_rows(void) {
+    static csv t;
+    check_case("the self times of a step's rows add up to it, to the nanosecond; every call is counted");
+    CHECK_INT(run(TINY " --profile --profile_format csv --group_by stage,part --trace %%F/run.json"), 0);
+    csv_read(&t, last.out);
+    CHECK_NEAR(column_sum(&t, "host_self_ns", NULL), cell_number(&t, "ProfilerStep*", "host_total_ns"), 0.5);
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), 1, 0);
+    CHECK_NEAR(cell_number(&t, "k_attention_decode", "calls"), TINY_STEPS * TINY_BLOCKS, 0);
+    CHECK_TEXT(csv_cell(&t, csv_find(&t, "k_attention_decode"), "part"), "attention");
+    CHECK_TEXT(csv_cell(&t, csv_find(&t, "k_attention_decode"), "file"), "vlmprof_kernels.cu");
+    for (int i = 0; i < 5; i++) {
+        static const char *const names[] = {"load image", "tokenize", "request", "preprocess", "detok"};
+        check_note(csv_find(&t, names[i]) != NULL, __FILE__, __LINE__, "no row %s", names[i]);
+    }
+    check_case("FLOPs and bytes of the rows are those of the stages of a plain run");
+    CHECK_INT(run(TINY " --json"), 0);
+    for (int i = 0; i < 5; i++) {
+        static const char *const stages[] = {"vit", "connector", "prefill", "head", "decode"};
+        char key[80];
+        snprintf(key, sizeof key, "stage_detail.%s.flops", stages[i]);
+        CHECK_NEAR(column_sum(&t, "flops", stages[i]), json_number(key), 0);
+        snprintf(key, sizeof key, "stage_detail.%s.bytes", stages[i]);
+        CHECK_NEAR(column_sum(&t, "bytes", stages[i]), json_number(key), 0);
+    }
+    free(t.text);
+}
+/* The trace that the same run wrote, read back by `vlmprof trace`. */
+static void test_own_trace(void) {
+    static csv table, trace;
+    check_case("the trace of a run has the run's operations: calls equal, times as far as edges are moved");
+    CHECK_INT(run(TINY " --profile --profile_format csv --group_by none --trace %%F/run.json"), 0);
+    csv_read(&table, last.out);
+    CHECK(strstr(last.err, "trace written: "));
+    CHECK_INT(run("trace %%F/run.json --csv"), 0);
+    csv_read(&trace, last.out);
+    for (int i = 0; i < table.count; i++) {
+        const char *name = table.rows[i].cells[0];
+        double ns = cell_number(&table, name, "host_total_ns");
+        if (!strcmp(name, "ProfilerStep*") || !strncmp(name, "stage::", 7)) continue; /* one step closes the file */
+        CHECK_NEAR(cell_number(&trace, name, "calls"), cell_number(&table, name, "calls"), 0);
+        CHECK_NEAR(cell_number(&trace, name, "host_total_ns"), ns, 0.001 * ns + 100 * cell_number(&table, name, "calls"));
+    }
+    CHECK_INT(run("trace %%F/run.json --json"), 0);
+    CHECK_NEAR(json_number("summary.steps"), 2, 0);
+    CHECK_NEAR(json_number("summary.overlaps"), 0, 0);
+    free(table.text);
+    free(trace.text);
+}
+static int count_files(const char *folder_path) {
+    DIR *d = opendir(folder_path);
+    int count = 0;
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) count += strstr(e->d_name, ".pt.trace.json") != NULL;
+    if (d) closedir(d);
+    return count;
+}
+static void test_schedule(void) {
+    static csv t;
+    check_case("schedule: cycles of wait, warmup, active; a last one that is cut short is saved; a file each");
+    CHECK_INT(run(TINY " --profile --profile_format csv --wait 1 --active 2 --repeat 2 --num_runs 7 --output_dir %%F/out"), 0);
+    csv_read(&t, last.out);
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), 3, 0);
+    CHECK_NEAR(cell_number(&t, "k_attention_decode", "calls"), 3 * TINY_STEPS * TINY_BLOCKS, 0);
+    CHECK(strstr(last.err, "cut short after 1 of 2 active requests"));
+    CHECK_INT(count_files(in_folder("out/profiler_traces")), 2);
+    free(t.text);
+    CHECK_INT(system("grep -q 'ProfilerStep#2\"' $(ls $TEST_FOLDER/out/profiler_traces/* | head -n 1) && "
+                     "grep -q 'ProfilerStep#6\"' $(ls $TEST_FOLDER/out/profiler_traces/* | tail -n 1)"), 0);
+    check_case("a name that is taken is a notice; --warmup 0 warns; --trace_max_bytes holds");
+    CHECK_INT(run(TINY " --profile --repeat 2 --warmup 0 --output_dir %%F/out --chrome_trace --trace_max_bytes 60000"), 0);
+    CHECK(strstr(last.err, "is saved already") && strstr(last.err, "--warmup 0: the first recorded request"));
+    CHECK(strstr(last.err, "recording stopped at --trace_max_bytes 60000"));
+    CHECK(strstr(last.out, "Self CPU time total") && strstr(last.out, "operations ms") && strstr(last.out, "ceilings measured"));
+    CHECK_INT(run("trace %%F/out/chrome_trace.json --json"), 0);
+    CHECK(json_number("summary.bytes") > 10000 && json_number("summary.bytes") <= 60000);
+}
+static void test_saved(void) {
+    static csv t;
+    char *first;
+    check_case("a saved table is sorted again by other keys, in torch's and in cProfile's words");
+    CHECK_INT(run(TINY " --profile --profile_format json -o %%F/table.json --profile_memory --with_stack --group_by part,place"), 0);
+    CHECK(strstr(last.out, "KV cache") && strstr(last.out, "peak"));
+    CHECK_INT(run("trace %%F/table.json --csv --sort_by ncalls"), 0);
+    csv_read(&t, last.out);
+    for (int i = 1; i < t.count; i++)
+        CHECK(strtod(csv_cell(&t, &t.rows[i - 1], "calls"), NULL) >= strtod(csv_cell(&t, &t.rows[i], "calls"), NULL));
+    CHECK_NEAR(column_sum(&t, "host_self_ns", NULL), cell_number(&t, "ProfilerStep*", "host_total_ns"), 0.5);
+    free(t.text);
+    CHECK_INT(run("trace %%F/table.json --sort_by cumulative --profile_format cprofile --row_limit 2"), 0);
+    CHECK(strstr(last.out, "Ordered by: cumulative time") && strstr(last.out, "ProfilerStep*") && strstr(last.out, "(request)"));
+    CHECK_INT(run("trace %%F/table.json --json"), 0);
+    first = strdup(last.out);
+    write_text(in_folder("again.json"), first);
+    CHECK_INT(run("trace %%F/again.json --json"), 0);
+    CHECK_TEXT(last.out, first);
+    free(first);
+    check_case("--json with --cost: the report, four modes with intervals");
+    CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 0);
+    CHECK(strstr(last.out, "\"vlmprof-profile-1\"") && strstr(last.out, "\"timing\": \"op\""));
+    CHECK(json_number("cost.off.mean_ms") > 0 && json_number("cost.trace.mean_difference_percent.low") <= json_number("cost.trace.mean_difference_percent.high"));
+    CHECK_NEAR(json_number("stages.vit.device_ms"), json_number("stages.vit.operations_ms") + json_number("stages.vit.idle_ms"), 1e-9);
+    write_text(in_folder("again.json"), last.out);
+    CHECK_INT(run("trace %%F/again.json --row_limit 1"), 0);
+    CHECK(strstr(last.out, "Self CPU time total"));
+}
+/* A table sums device times, a trace holds each of them: the GPU's side, emulated. */
+static void test_emulated(void) {
+    static csv table, kernels;
+    static char path[300];
+    const char *kept = program;
+    snprintf(path, sizeof path, "%s/emulated/vlmprof", getenv("B") ? getenv("B") : "build");
+    if (access(path, X_OK)) { check_skip("profile on a GPU", "the command with an emulated GPU was not built (make test builds it)"); return; }
+    program = path;
+    check_case("GPU code on the CPU: the table's device time is the trace's");
+    CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 --ignore_eos --device cuda --profile --profile_format csv --trace %%F/gpu.json"), 0);
+    csv_read(&table, last.out);
+    CHECK_INT(run("trace %%F/gpu.json --csv --table kernels"), 0);
+    csv_read(&kernels, last.out);
+    CHECK_NEAR(column_sum(&kernels, "total_us", NULL) * 1e3, column_sum(&table, "device_self_ns", NULL),
+               0.001 * column_sum(&table, "device_self_ns", NULL));
+    CHECK(column_sum(&table, "device_self_ns", NULL) > 0);
+    free(table.text);
+    free(kernels.text);
+    CHECK_INT(run("trace %%F/gpu.json"), 0);
+    CHECK(strstr(last.out, "(emulated)") && strstr(last.out, "cudaLaunchKernel") && strstr(last.out, "stream 7"));
+    CHECK(strstr(last.out, " 0 more without their launch"));
+    program = kept;
+}
+/* A signal while requests run: the request is finished, what was recorded is saved. */
+static void test_interrupt(void) {
+    static char line[1400];
+    const char *kept = program;
+    check_case("Ctrl-C: exit 130, the table and a whole trace are there, no temporary file");
+    snprintf(line, sizeof line, "sh -c '\"$0\" \"$@\" & p=$!; n=0; until [ -e %s/stop.json.tmp ] || [ $n -gt 300 ]; do sleep 0.1; n=$((n+1)); done; "
+                                "sleep 0.3; kill -INT $p; wait $p' %s", folder, kept);
+    program = line;
+    run(TINY " --profile --active 100000 --trace %%F/stop.json");
+    program = kept;
+    CHECK_INT(last.code, 130);
+    CHECK(strstr(last.out, "Self CPU time total"));
+    CHECK(strstr(last.err, "was cut short"));
+    CHECK(access(in_folder("stop.json.tmp"), F_OK) != 0);
+    CHECK_INT(run("trace %%F/stop.json --table summary"), 0);
+}
+static void test_profile_usage(void) {
+    static const struct { const char *arguments; int code; const char *says; } cases[] = {
+        {"--row_limit 3", 2, "--row_limit goes with --profile"}, {"--trace a.json", 2, "--trace goes with --profile"},
+        {"--profile --trace a --output_dir b", 2, "exclude each other"}, {"--profile --chrome_trace", 2, "needs --output_dir"},
+        {"--profile --group_by colour", 2, "\"colour\" is none of: none shape"}, {"--profile --sort_by speed", 2, "none of: cpu_time"},
+        {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --num_runs 1", 2, "none of 1 request would be recorded"},
+        {"--profile --active 3 --schedule_every_n_steps 2", 2, "schedule: every_n_steps is 2"}, {"--profile --cost_rounds 3", 2, "goes with --cost"},
+        {"--profile --json --profile_format csv", 2, "leave --profile_format out"}, {"--profile --show_prompt", 2, "leave --profile out"},
+        {"--profile --dump x", 2, "exclude each other"}, {"--profile --active 0", 2, "outside"},
+        {"--profile --trace %F/no/such/t.json", 5, "no/such/t.json"}, {"--profile -o %F/no/such/table", 5, "cannot be written"}};
+    check_case("usage of run --profile: exit codes and one line each");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 %s", cases[i].arguments), cases[i].code);
+        check_note(strstr(last.err, cases[i].says) && (!*last.out || cases[i].code == 5), __FILE__, __LINE__, "case %zu says %s", i, last.err);
+    }
+    CHECK_INT(run("sweep --synthetic tiny --data x --output_dir y --use_profiler_on_all_samples"), 2);
+    CHECK(strstr(last.err, "goes with --use_profiler"));
+}
+
+/* ---- sweep --use_profiler */
+static void test_sweep(void) {
+    const char *sweep = "sweep --synthetic tiny --data %%F/q.jsonl --output_dir %%F/%s --tier_list low --top_k_list 1 2 --num_samples 2 "
+                        "--num_runs_per_sample 1 --bare_every 0 --max_new_tokens 2 --quiet %s";
+    char *text;
+    FILE *f = fopen(in_folder("q.jsonl"), "w");
+    for (int i = 0; f && i < 2; i++) fprintf(f, "{\"id\": %d, \"question\": \"What?\", \"answers\": [\"a\"]}\n", i);
+    if (f) fclose(f);
+    check_case("sweep --use_profiler: a table for the first sample of each configuration, nothing of it in the journal");
+    CHECK_INT(run(sweep, "plain", ""), 0);
+    make_empty(in_folder("swept"));
+    write_text(in_folder("swept/profiler_results_config_1_sample_0.txt"), "q_imgsizetier-low_crops0_topk2_blocks4.json, sample 0\nkept\n");
+    CHECK_INT(run(sweep, "swept", "--use_profiler --trace"), 0);
+    text = text_of_file(in_folder("swept/profiler_results_config_0_sample_0.txt"));
+    CHECK(!strncmp(text, "q_imgsizetier-low_crops0_topk1_blocks4.json, sample 0\n", 54) && strstr(text, "Self CPU time total") && strstr(text, "prefill"));
+    free(text);
+    text = text_of_file(in_folder("swept/profiler_results_config_1_sample_0.txt"));
+    CHECK(strstr(text, "\nkept\n")); /* of an earlier session: written once */
+    free(text);
+    CHECK(access(in_folder("swept/profiler_results_config_0_sample_1.txt"), F_OK) != 0);
+    CHECK_INT(count_files(in_folder("swept/profiler_traces")), 1);
+    CHECK_INT(system("[ $(wc -l < $TEST_FOLDER/plain/journal.jsonl) -eq $(wc -l < $TEST_FOLDER/swept/journal.jsonl) ]"), 0);
+    check_case("... of all samples; a file of another configuration is written anew; a finished sweep writes none");
+    write_text(in_folder("swept/profiler_results_config_1_sample_0.txt"), "other\n");
+    remove_folder(in_folder("plain"));
+    CHECK_INT(run(sweep, "plain", "--use_profiler --use_profiler_on_all_samples --row_limit 3"), 0);
+    CHECK(access(in_folder("plain/profiler_results_config_1_sample_1.txt"), F_OK) == 0);
+    CHECK_INT(run(sweep, "swept", "--use_profiler"), 0);
+    text = text_of_file(in_folder("swept/profiler_results_config_1_sample_0.txt"));
+    CHECK_TEXT(text, "other\n");
+    free(text);
+}
+
 int main(void) {
     if (!program_begin("profile")) return 1;
+    setenv("TEST_FOLDER", folder, 1);
     test_torch("trace/torch_cpu.csv", "", 0);
     test_torch("trace/torch_cpu_shapes.csv", "--group_by_input_shape", 1);
     test_torch_text();
@@ -299,6 +522,14 @@ int main(void) {
     test_damaged();
     test_mutations();
     test_usage();
+    test_rows();
+    test_own_trace();
+    test_schedule();
+    test_saved();
+    test_emulated();
+    test_interrupt();
+    test_profile_usage();
+    test_sweep();
     program_end();
     return check_done("test_profile");
 }

@@ -1,6 +1,7 @@
 /* test_ranges.c: ranges under a clock that the test moves; the table of operations, its orders and printers against torch's and pstats' own words
  * (golden/ranges); JSON there and back, and damaged; the schedule against torch.profiler.schedule. The core of the header is enough for all of it. */
 #define VLMPROF_CORE
+#define VLMPROF_RANGES
 #define VLMPROF_IMPLEMENTATION
 #include <stdint.h>
 static int64_t now_ns;
@@ -589,6 +590,10 @@ static void test_print_options(void) {
     }
     print.row_limit = -2;
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
+    print.row_limit = 100;
+    CHECK_INT(vp_ops_print_torch(&ops, &print, NULL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_ops_print_cprofile(&ops, &print, NULL, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_ops_print_csv(&ops, NULL, NULL), VP_ERR_RANGE);
     print = vp_ops_print_options_default();
     print.time_unit = "min";
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
@@ -598,6 +603,56 @@ static void test_print_options(void) {
     print = vp_ops_print_options_default();
     print.decimals = 10;
     CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
+}
+
+/* what the golden tables lack: other groups, no stack beside stacks, a row without a primitive call, sums that pass int64 */
+static void test_print_rest(void) {
+    vp_op rows[4], op = sample("<lambda>", 10, 0);
+    vp_ops_print_options print = vp_ops_print_options_default();
+    char text[8192];
+    vp_text_buffer buffer = buffer_of(text, sizeof text);
+    vp_json_writer w;
+    vp_ops ops;
+    check_case("printers: parts and steps, rows without a stack, without a primitive call");
+    vp_ops_init(&ops, rows, 4, VP_OPS_BY_PART | VP_OPS_BY_STEP | VP_OPS_BY_STAGE, 1);
+    op.primitive_calls = 0;
+    op.part = "experts";
+    op.step = 12;
+    CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
+    op = sample("with a stack", 5, 0);
+    op.stage = "*";
+    op.step = VP_OP_SEVERAL;
+    op.stack_count = 1;
+    op.stack[0].name = "caller";
+    CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
+    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK(strstr(text, "       Stage          Part          Step  Source Location  \n") != NULL);
+    CHECK(strstr(text, "             1                     experts            12              \n") != NULL);
+    CHECK(strstr(text, "             1             *                           *  caller      \n") != NULL);
+    buffer = buffer_of(text, sizeof text);
+    CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK(strstr(text, "         2 function calls (1 primitive calls) in 0.000 seconds\n") != NULL);
+    CHECK(strstr(text, "      1/0    0.000    0.000    0.000          {lambda} [experts, step 12]\n") != NULL);
+    CHECK(strstr(text, "        1    0.000    0.000    0.000    0.000 with a stack [*, step *]\n") != NULL);
+    check_case("printers: sums that pass int64 are refused");
+    op = sample("half of all time", INT64_MAX - 1, 0);
+    CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
+    buffer = buffer_of(text, sizeof text);
+    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
+    CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
+    CHECK_INT(vp_ops_print_csv(&ops, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
+    CHECK_INT(buffer.length_bytes, 0);
+    vp_json_writer_init(&w, text, sizeof text, 0);
+    CHECK_INT(vp_ops_write_json(&w, &ops), VP_ERR_RANGE);
+    check_case("printers: one row of the longest times is printed");
+    vp_ops_init(&ops, rows, 4, 0, 0);
+    op.flops = op.bytes = INT64_MAX;
+    op.host_memory_bytes = INT64_MIN;
+    CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
+    print.with_rates = print.with_flops = print.with_memory = 1;
+    print.time_unit = "us";
+    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK(strstr(text, "9223372036854776.0us") != NULL && strstr(text, "-8589934592.00 GB") != NULL);
 }
 
 static void test_csv(void) {
@@ -694,6 +749,8 @@ static void fill_table(vp_ops *ops, vp_op *rows, int64_t capacity) {
     op.stage = NULL;
     vp_ops_add(ops, &op);
     op = sample("plain", 7, 0);
+    op.block = 12;
+    op.dimensions = VP_OP_SEVERAL;
     vp_ops_add(ops, &op);
     ops->clock = VP_OPS_DEVICE;
     ops->device_name = "CUDA";
@@ -931,6 +988,8 @@ static void test_schedule_errors(void) {
     check_case("schedule: errors and limits");
     CHECK_TEXT(vp_schedule_state_name(VP_SCHEDULE_RECORD_AND_SAVE), "RECORD_AND_SAVE");
     CHECK_TEXT(vp_schedule_state_name(VP_SCHEDULE_NONE), "NONE");
+    CHECK_TEXT(vp_schedule_state_name(VP_SCHEDULE_WARMUP), "WARMUP");
+    CHECK_TEXT(vp_schedule_state_name(VP_SCHEDULE_RECORD), "RECORD");
     CHECK(vp_schedule_state_name((vp_schedule_state)4) == NULL);
     CHECK_INT(vp_schedule_at(&s, -1, &step), VP_ERR_RANGE);
     CHECK_INT(vp_schedule_at(&s, limit + 1, &step), VP_ERR_RANGE);
@@ -973,6 +1032,7 @@ int main(void) {
     test_fixed();
     test_golden_tables();
     test_print_options();
+    test_print_rest();
     test_csv();
     test_sort();
     test_json();

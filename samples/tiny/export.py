@@ -103,6 +103,18 @@ def write_model(folder, tower, llm, tokens):
 
 
 @torch.no_grad()
+def read_model(folder, tower, llm):
+    """what write_model wrote, into modules of the same shapes"""
+    with open(os.path.join(folder, "model.safetensors"), "rb") as f:
+        data = f.read()
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:start])
+    for name, tensor in tensors_of(tower, llm).items():  # views of the parameters
+        a, b = header[name]["data_offsets"]
+        tensor.copy_(torch.frombuffer(bytearray(data[start + a:start + b]), dtype=torch.int16).view(torch.bfloat16).view(header[name]["shape"]))
+
+
+@torch.no_grad()
 def round_to_bf16(module):
     """the weights as they are shipped"""
     for p in module.parameters():

@@ -16,12 +16,12 @@ def vector(n, value=0.0):
 
 
 class Attention(torch.autograd.Function):
-    """softmax(q k^T / sqrt(head)) v over [batch, t, head], the probabilities kept: on a CPU half the time of the library's in bfloat16"""
+    """softmax(q k^T / sqrt(head) + mask) v over [batch, t, head], the probabilities kept: on a CPU half the time of the library's in bfloat16"""
 
     @staticmethod
-    def forward(ctx, q, k, v):
+    def forward(ctx, q, k, v, mask):
         q = q * q.shape[-1] ** -0.5
-        p = torch.softmax(torch.bmm(q, k.transpose(1, 2)), -1)
+        p = torch.softmax(torch.bmm(q, k.transpose(1, 2)) if mask is None else torch.baddbmm(mask, q, k.transpose(1, 2)), -1)
         ctx.save_for_backward(q, k, v, p)
         return torch.bmm(p, v)
 
@@ -29,7 +29,7 @@ class Attention(torch.autograd.Function):
     def backward(ctx, g):
         q, k, v, p = ctx.saved_tensors
         s = torch._softmax_backward_data(torch.bmm(g, v.transpose(1, 2)), p, -1, p.dtype)
-        return torch.bmm(s, k) * q.shape[-1] ** -0.5, torch.bmm(s.transpose(1, 2), q), torch.bmm(p.transpose(1, 2), g)
+        return torch.bmm(s, k) * q.shape[-1] ** -0.5, torch.bmm(s.transpose(1, 2), q), torch.bmm(p.transpose(1, 2), g), None
 
 
 class VitBlock(nn.Module):
@@ -51,7 +51,7 @@ class VitBlock(nn.Module):
 
         h = linear(F.layer_norm(x, (w,), self.norm1, self.norm1_bias, 1e-5), self.qkv.view(3 * w, w), self.qkv_bias.view(-1))
         q, k, v = h.view(n, t, 3, VIT_HEADS, w // VIT_HEADS).permute(2, 0, 3, 1, 4).reshape(3, n * VIT_HEADS, t, w // VIT_HEADS)
-        h = Attention.apply(q, k, v) if kind == torch.bfloat16 else F.scaled_dot_product_attention(q, k, v)
+        h = Attention.apply(q, k, v, None) if kind == torch.bfloat16 else F.scaled_dot_product_attention(q, k, v)
         x = x + linear(h.view(n, VIT_HEADS, t, w // VIT_HEADS).transpose(1, 2).reshape(n, t, w), self.out, self.out_bias)
         # QuickGELU h * sigmoid(1.702 h) as silu(1.702 h) / 1.702, the factors on the weights: two passes over memory less
         h = linear(F.layer_norm(x, (w,), self.norm2, self.norm2_bias, 1e-5), 1.702 * self.up, 1.702 * self.up_bias)
@@ -99,12 +99,17 @@ def rms(x, weight=None):
     return x if weight is None else x * weight
 
 
-def rotate(x, positions):
-    """x [n, heads, t, 64], positions [t] or [n, 1, t]: pairs (i, i + half)"""
-    half = x.shape[-1] // 2
+def angles(positions):
+    """cosines and sines of the rotary embedding for positions [..., t]"""
+    half = D // HEADS // 2
     angle = positions[..., None].float() * 10000.0 ** (-torch.arange(half) / half)
-    c, s = angle.cos(), angle.sin()
-    a, b = x[..., :half], x[..., half:]
+    return angle.cos(), angle.sin()
+
+
+def rotate(x, turn):
+    """x [n, heads, t, 64]: pairs (i, i + half)"""
+    a, b = x.chunk(2, -1)
+    c, s = turn
     return torch.cat([a * c - b * s, b * c + a * s], -1)
 
 
@@ -116,37 +121,41 @@ class MoeBlock(nn.Module):
         self.router = matrix(EXPERTS, D)
         self.gate, self.up = matrix(EXPERT_WIDTH, D, EXPERTS), matrix(EXPERT_WIDTH, D, EXPERTS)
         self.down = matrix(D, EXPERT_WIDTH, EXPERTS)
+        # repeats an expert's weight over its columns by a product: the broadcast and its sum backwards are slow in bfloat16
+        self.register_buffer("spread", torch.eye(EXPERTS).repeat_interleave(EXPERT_WIDTH, 0), persistent=False)
 
-    def forward(self, x, positions, mask, top_k, first=0, cache=None, fast=False):
-        """first: only rows from there on are wanted. mask: None is causal. cache: dict that keeps keys and values"""
-        n = x.shape[0]
-        h = rms(x, self.attn_norm)
-        q = rms(F.linear(h[:, first:], self.qkv[0]), self.q_norm)
-        k, v = rms(F.linear(h, self.qkv[1]), self.k_norm), F.linear(h, self.qkv[2])
-        q, k, v = (y.view(n, -1, HEADS, D // HEADS).transpose(1, 2) for y in (q, k, v))
-        q, k = rotate(q, positions[..., first:]), rotate(k, positions)
+    def forward(self, x, turn, mask, top_k, first=0, cache=None):
+        """first: only rows from there on are wanted. mask: None is causal, else added to the scores, bfloat16 [n * heads, t, t], and the
+        products are bfloat16 too (training). cache: dict that keeps keys and values"""
+        n, kind = x.shape[0], torch.float32 if mask is None else torch.bfloat16
+
+        def linear(y, weight):
+            return F.linear(y.to(kind), weight.to(kind))
+
+        h = rms(x, self.attn_norm).to(kind)
+        q, (k, v) = linear(h[:, first:], self.qkv[0]), linear(h, self.qkv[1:].reshape(2 * D, D)).chunk(2, -1)
+        q, k = rms(q.float(), self.q_norm), rms(k.float(), self.k_norm)
+        q, k, v = (y.reshape(n, -1, HEADS, D // HEADS).transpose(1, 2) for y in (q, k, v))
+        q, k = rotate(q, [y[..., first:, :] for y in turn]), rotate(k, turn)
         if cache is not None:
             if "k" in cache:
                 k, v = torch.cat([cache["k"], k], 2), torch.cat([cache["v"], v], 2)
             cache["k"], cache["v"] = k, v
-        causal = mask is None and q.shape[2] > 1
-        h = F.scaled_dot_product_attention(q, k, v, attn_mask=None if mask is None else mask[..., first:, :], is_causal=causal)
-        x = x[:, first:] + F.linear(h.transpose(1, 2).reshape(n, -1, D), self.out)
+        if mask is None:
+            h = F.scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] > 1 and first == 0,
+                                               attn_mask=None if first == 0 else torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(first))
+        else:
+            q, k, v = (y.to(kind).reshape(n * HEADS, -1, D // HEADS) for y in (q, k, v))
+            h = Attention.apply(q, k, v, mask[:, first:]).view(n, HEADS, -1, D // HEADS)
+        x = x[:, first:] + linear(h.transpose(1, 2).reshape(n, -1, D), self.out)
         h = rms(x, self.ff_norm)
         p = torch.softmax(F.linear(h, self.router), -1)
         chosen = torch.zeros_like(p).scatter_(-1, p.topk(top_k, -1).indices, 1.0)
-        weight = p * chosen  # not renormalised, as in the real model
-        both = torch.cat([self.gate.reshape(-1, D), self.up.reshape(-1, D)])
-        down = self.down.permute(1, 0, 2).reshape(D, EXPERTS * EXPERT_WIDTH)
-        if fast:
-            g, u = F.linear(h.bfloat16(), both.bfloat16()).chunk(2, -1)
-            y = (F.silu(g) * u).view(*g.shape[:-1], EXPERTS, EXPERT_WIDTH) * weight[..., None].bfloat16()
-            y = F.linear(y.flatten(-2), down.bfloat16()).float()
-        else:
-            g, u = F.linear(h, both).chunk(2, -1)
-            y = F.linear(((F.silu(g) * u).view(*g.shape[:-1], EXPERTS, EXPERT_WIDTH) * weight[..., None]).flatten(-2), down)
+        weight = linear(p * chosen, self.spread)  # not renormalised, as in the real model
+        g, u = linear(h, torch.cat([self.gate.reshape(-1, D), self.up.reshape(-1, D)])).chunk(2, -1)
+        y = linear(F.silu(g) * u * weight, self.down.permute(1, 0, 2).reshape(D, EXPERTS * EXPERT_WIDTH))
         # balance: share of tokens times mean probability, 1 when even
-        balance = EXPERTS / top_k * (chosen.mean((0, 1)) * p.mean((0, 1))).sum() if self.training else None
+        balance = EXPERTS / top_k * (chosen.mean((0, 1)) * p.mean((0, 1))).sum()
         return x + y, balance
 
 
@@ -158,15 +167,14 @@ class Llm(nn.Module):
         self.final_norm = vector(D, 1.0)
         self.blocks = nn.ModuleList(MoeBlock() for _ in range(BLOCKS))
 
-    def forward(self, x, positions, mask, top_k, active=None, first=0, caches=None, fast=False):
+    def forward(self, x, positions, mask, top_k, active=None, first=0, caches=None):
+        """embedded tokens -> what the head reads, rows from `first` on, and the mean balance of the routers"""
         active = list(range(BLOCKS)) if active is None else active
-        balance = 0.0
+        balance, turn = 0.0, angles(positions)
         for i in active:
-            last = first if i == active[-1] else 0
-            x, b = self.blocks[i](x, positions, mask, top_k, last, None if caches is None else caches[i], fast)
-            if b is not None:
-                balance = balance + b / len(active)
-        return F.linear(rms(x, self.final_norm), self.head), balance
+            x, b = self.blocks[i](x, turn, mask, top_k, first if i == active[-1] else 0, None if caches is None else caches[i])
+            balance = balance + b / len(active)
+        return rms(x, self.final_norm), balance
 
     @torch.no_grad()
     def answer(self, ids, features, where, eos, top_k=TOP_K, active=None, limit=8):
@@ -177,8 +185,8 @@ class Llm(nn.Module):
         positions, out = torch.arange(len(ids)), []
         x = x[None]
         for step in range(limit):
-            logits, _ = self(x, positions, None, top_k, active, first=x.shape[1] - 1, caches=caches)
-            token = int(logits[0, -1].argmax())
+            h, _ = self(x, positions, None, top_k, active, first=x.shape[1] - 1, caches=caches)
+            token = int((self.head @ h[0, -1]).argmax())
             out.append(token)
             if token == eos:
                 break
@@ -198,8 +206,8 @@ def muon_split(module):
 class Muon:
     """momentum, made orthogonal by five Newton-Schulz steps (Jordan et al., 2024); takes 2-D matrices and batches of them"""
 
-    def __init__(self, parameters, lr):
-        self.parameters, self.lr = list(parameters), lr
+    def __init__(self, parameters, lr, kind=torch.float32):
+        self.parameters, self.lr, self.kind = list(parameters), lr, kind  # kind: type of the Newton-Schulz products
         self.momenta = [torch.zeros_like(p) for p in self.parameters]
 
     @torch.no_grad()
@@ -215,13 +223,13 @@ class Muon:
             groups.setdefault(g.shape[1:], []).append((p, g, tall))
         for items in groups.values():
             x = torch.cat([g for _, g, _ in items])
-            x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+            x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).to(self.kind)
             for _ in range(5):
                 a = x @ x.transpose(1, 2)
                 x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
             at = 0
             for p, g, tall in items:
-                y = x[at:at + g.shape[0]]
+                y = x[at:at + g.shape[0]].float()
                 at += g.shape[0]
                 y = y.transpose(1, 2) if tall else y
                 p.add_(y.reshape(p.shape), alpha=-self.lr * factor * max(1.0, p.shape[-2] / p.shape[-1]) ** 0.5)

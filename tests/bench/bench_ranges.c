@@ -2,6 +2,7 @@
  * rounds, so that most of them fall between two interruptions; a round of each kind follows the other, so that drift hits all alike. The budget is 50 ns.
  * Build: cc -O2 -I. tests/bench/bench_ranges.c -lm */
 #define VLMPROF_CORE
+#define VLMPROF_RANGES
 #define VLMPROF_IMPLEMENTATION
 #include "../../vlmprof.h"
 #include <stdio.h>

@@ -174,3 +174,40 @@ write('caption/rules.bin', b'\1' + "cannot gonna 'tis y'all d'you n't 'em '90s N
 write('caption/empty-texts.bin', b'\0\xff\xff \xfe\xff')
 write('caption/no-references.bin', b'\0a\xfeb\xffc')
 write('caption/not-utf8.bin', b'\1a\0\1\xc3(\xe2\x80 \xf0\x9f\x98\x80<!\xf5>\xffb\x80 \xf4\x90\x80\x80')
+
+# ---- ops: tables of operations
+NUMBERS = ['calls', 'primitive_calls', 'host_total_ns', 'host_self_ns', 'host_cumulative_ns', 'host_min_ns', 'host_max_ns', 'device_total_ns', 'device_self_ns',
+           'device_min_ns', 'device_max_ns', 'flops', 'bytes', 'host_memory_bytes', 'host_self_memory_bytes', 'device_memory_bytes',
+           'device_self_memory_bytes', 'memory_peak_bytes']
+
+
+def op(name, **other):
+    row = {'name': name, 'stage': None, 'part': None, 'block': None, 'step': None, 'shape': [], 'file': None, 'line': 0, 'stack': []}
+    row.update(dict.fromkeys(NUMBERS, 0), calls=1, primitive_calls=1)
+    row.update(other)
+    return row
+
+
+def table(rows, **other):
+    value = {'schema': 'vlmprof-ops-1', 'group_by': [], 'group_by_stack_n': 0, 'clock': 'host', 'sort_key': None, 'device_name': None,
+             'ceilings': {'bytes_per_s': None, 'flops_per_s': None}, 'dropped': {'calls': 0, 'host_ns': 0, 'device_ns': 0}, 'rows': rows}
+    value.update(other)
+    return compact(value)
+
+
+write('ops/empty.json', table([]))
+write('ops/one.json', table([op('gemm', host_total_ns=100, host_self_ns=90)]))
+write('ops/all.json', table(
+    [op('<lambda>', stage='prefill', part='experts', block=3, step=1, shape=[64, 2048], file='a.c', line=7, stack=[{'name': 'f', 'file': 'b.c', 'line': 9}],
+        calls=4, primitive_calls=2, host_total_ns=90, host_self_ns=80, host_cumulative_ns=70, host_min_ns=1, host_max_ns=60, device_total_ns=1500,
+        device_self_ns=1500, device_max_ns=1500, flops=10 ** 9, bytes=10 ** 6, host_memory_bytes=-5000, memory_peak_bytes=7),
+     op('schön "1",\n2', stage='*', block='*', shape='*')],
+    group_by=['shape', 'stage', 'part', 'block', 'step', 'place'], group_by_stack_n=8, clock='device', sort_key='cumtime', device_name='CUDA',
+    ceilings={'bytes_per_s': 4.8e12, 'flops_per_s': 9.9e14}, dropped={'calls': 5, 'host_ns': 6, 'device_ns': 7}))
+write('ops/same-key.json', table([op('gemm', shape=[1]), op('gemm', shape=[2])]))
+write('ops/too-many.json', table([op(str(i)) for i in range(17)]))
+write('ops/overflow.json', table([op('a', host_total_ns=2 ** 63 - 1, host_self_ns=2 ** 63 - 1), op('b', host_total_ns=1)]))
+write('ops/long-name.json', table([op('x' * 300, file='y' * 200, stack=[{'name': 'z' * 200, 'file': None, 'line': 0}])], group_by_stack_n=1))
+write('ops/member-missing.json', table([op('a')]).replace('"flops":0,', ''))
+write('ops/nul.json', table([op('a\0b')]))
+write('ops/steps.json', table([op('ProfilerStep#1')]))
