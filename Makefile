@@ -149,7 +149,7 @@ DEMO_BLOCKS ?= 2 4
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
-test-programs: $(PROGRAM) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(TEST_PROGRAMS) $(EMULATED_TESTS) $(SAMPLE_PROGRAMS)
+test-programs: $(PROGRAM) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -163,7 +163,7 @@ check: test
 	@B=$(B) CXX="$(CXX)" tests/planted.sh
 	@$(MAKE) test-sanitized CC=gcc
 	@$(MAKE) test-sanitized CC=clang
-	@if [ -n "$(NVCC)" ]; then $(MAKE) gpu-compile; else echo "skipped: gpu-compile: nvcc not found"; fi
+	@if [ -n "$(NVCC)" ]; then $(MAKE) gpu-compile gpu-report; else echo "skipped: gpu-compile: nvcc not found"; fi
 	@echo "check: all passed"
 
 # ---- GPU: the kernels compile for every architecture of these without a warning and without spilling a register

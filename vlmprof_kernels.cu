@@ -11,8 +11,8 @@
  * INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be shared (GEMM, attention
  * over many queries, single rows of experts) has one body per target.
  *
- * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory >>stages
- * >>engine >>convert
+ * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory
+ * >>stages >>engine >>convert
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in fp32, residual
  * streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below means bf16 or f32 by that mode.
@@ -645,7 +645,8 @@ KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts
  * the pairs in the order of those rows; slot_row [pairs], the row of each pair. tiles (or NULL): rows of experts in tiles of at most tile_rows,
  * int32 [pairs / tile_rows + experts, 2], expert and first row. Expert e's begin at start[e] / tile_rows + e, which leaves room for all of them, and
  * where one more than it needs: that begins behind its rows. Each thread looks at pairs that follow each other. */
-KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index, int pairs, int tile_rows) {
+KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index, int pairs,
+       int tile_rows) {
     int e = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each, to = pairs - from < each ? pairs : from + each;
     int below = 0, mine = 0, base, all, at;
     for (int i = from; i < to; i++) { below += index[i] < e; mine += index[i] == e; }
@@ -1102,8 +1103,10 @@ template <int WIDTH> FN void vk_attend_store(const vk_attend *at, float (*o)[4],
     sum += __shfl_xor_sync(~0u, sum, 2);
     inverse = 1.0f / sum;
     if (row >= at->tokens) return;
-    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++)
-        *(uint32_t *)(at->y + (size_t)row * (size_t)at->ldy + (size_t)(n * 8 + (TID & 3) * 2)) = vk_pack2(o[n][half] * inverse, o[n][half + 1] * inverse);
+    VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) {
+        uint16_t *to = at->y + (size_t)row * (size_t)at->ldy + (size_t)(n * 8 + (TID & 3) * 2);
+        *(uint32_t *)(void *)to = vk_pack2(o[n][half] * inverse, o[n][half + 1] * inverse);
+    }
 }
 template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH), TILE = KEYS * LD };
@@ -1167,10 +1170,10 @@ KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     vk_attend_any<128>(at, row_blocks, heads);
 }
-/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its weights, 64 x 32 a warp. Slices of both,
- * VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES stages. Vectors of 16 bytes lie at their number ^ (row & 7) within a row of 128
- * bytes: no two of an ldmatrix share a bank. What lies behind the last row, column or k is not fetched: it meets results that are dropped, or no
- * product at all. Fragments of rows that are all behind the last are left out: few rows cost little. */
+/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its weights, 64 x 32 a warp. Slices of
+ * both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES stages. Vectors of 16 bytes lie at their number ^ (row & 7) within a row
+ * of 128 bytes: no two of an ldmatrix share a bank. What lies behind the last row, column or k is not fetched: it meets results that are dropped,
+ * or no product at all. Fragments of rows that are all behind the last are left out: few rows cost little. */
 enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
        VK_GROUP_BYTES = VK_GROUP_STAGES * (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH * 2 };
 typedef struct vk_group { /* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
@@ -1776,7 +1779,8 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
     vk_shape(queue, pairs, down->n, down->k, hit);
     LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * 2 * (int64_t)down->n * down->k,
                   2 * (hit * down->n * down->k + pairs * down->k) + 4 * pairs * down->n, job->y, (const uint16_t *)job->hidden,
-                  (const char *)down->weights, job->down_stride, job->tiles, job->start, columns_down, down->n, down->k_padded, down->k_padded, down->n);
+                  (const char *)down->weights, job->down_stride, job->tiles, job->start, columns_down, down->n, down->k_padded, down->k_padded,
+                  down->n);
 }
 /* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
@@ -1829,9 +1833,9 @@ static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
                       (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
                       job->causal, scale);
     else
-        LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
-                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
-                      job->causal, scale);
+        LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes, (uint16_t *)job->y,
+                      (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy,
+                      job->ldq, job->ldk, job->causal, scale);
 }
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
     if (vk_cuda_has_tiles(vk_cuda_of(queue)->wide, job)) { vk_cuda_attend_tiles(queue, job); return; }
@@ -4119,7 +4123,7 @@ static void vk_connector(vp_engine *e, int first, int count) {
     to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
 }
 
-/* the same where nothing leaves the device */
+/* the experts of many tokens where nothing leaves the device: lists and tiles, two products, sums */
 static void vk_moe_tiles(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
     const vp_model_config *c = &e->config;
     const vk_backend *to = e->backend;
@@ -4138,8 +4142,8 @@ static void vk_moe_tiles(vp_engine *e, const vk_block *k, int first, int rows, i
     to->experts(e->queue, &job);
     to->kernels.combine(e->queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
 }
-/* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU the host waits here, once a block, for the
- * counts: cuBLAS takes its sizes from the host. */
+/* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU, where fp32 comes here, the host waits once
+ * a block for the counts: cuBLAS takes its sizes from the host. */
 static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
     const vp_model_config *c = &e->config;
     const vk_backend *to = e->backend;

@@ -27,7 +27,7 @@ awk -v archs="$*" '
         if (by_shared < blocks) blocks = by_shared
         return floor(blocks * warps * 100 / 64 + 0.5)
     }
-    FNR == NR { regs[$1, $2] = $3; spill[$1, $2] = $4; fixed[$1, $2] = $5; spilled += $4 > 0; known[$2] = 1; next }
+    FNR == NR { regs[$1, $2] = $3; spill[$1, $2] = $4; fixed[$1, $2] = $5; spilled += $4 > 0; if (!known[$2]++) order[++kernels] = $2; next }
     $1 == "total" { printf "molmoe-1b, bf16: 13 passes and prefill of 1922 tokens: %d launches; a decode step: %d\n", $2, $3
                     n = split(archs, a, " ")
                     printf "%-22s %7s %7s %8s %8s", "kernel", "threads", "shared", "prefill", "decode"
@@ -40,7 +40,7 @@ awk -v archs="$*" '
           printf " | %10d %5d %5d", regs[a[i], $1], spill[a[i], $1], occupancy(a[i], regs[a[i], $1], $3 + fixed[a[i], $1], $2)
       }
       print "" }
-    END { for (k in known) if (!(k in used)) others = others " " k
+    END { for (i = 1; i <= kernels; i++) if (!(order[i] in used)) others = others " " order[i]
           print "not launched by the real model in bf16:" (others == "" ? " none" : others)
           if (spilled) print spilled " of the compiled kernels spill registers or hold arrays in local memory" > "/dev/stderr"
           exit spilled > 0 || missing || n == 0 }' "$B/gpu/ptxas.txt" "$B/gpu/launches.txt"
