@@ -100,7 +100,7 @@
  *   vp_..._default() fills in the defaults. Every file and every number of a caller is taken as hostile.
  *
  * Memory
- *   The core sections and preprocess never allocate: the caller passes buffers. image, checkpoint, tokenizer and the engine own memory
+ *   The core sections and preprocess never allocate: the caller passes buffers. image, checkpoint, tokenizer, engine and trace own memory
  *   from malloc or mmap and have a function that gives it back; vp_caption_corpus gives back its own before it returns.
  *
  * Threads

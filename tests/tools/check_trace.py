@@ -214,7 +214,7 @@ def screenshot(path, picture, polyfill):
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    subprocess.run([browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1800,1000", "--virtual-time-budget=60000",
+    subprocess.run([browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1800,1000", "--virtual-time-budget=300000",
                     "--user-data-dir=" + os.path.join(folder, "profile"), "--screenshot=" + os.path.abspath(picture),
                     "http://127.0.0.1:%d/index.html" % server.server_port], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=180)
     server.shutdown()
