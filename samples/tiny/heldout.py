@@ -9,29 +9,37 @@ from PIL import Image
 import draw
 
 PICTURES, PER_PICTURE = 250, 4
-NAMES = {"vertical": "top/bottom", "horizontal": "left/right"}
+SMALL = (5.0, 7.5)  # the tower reads print from about 6 pixels on at the low tier: what is to depend on the tier is smaller
+KINDS = ["number", "word", "color", "shape"]
 REFERENCES = 3  # vqa_seed, the program's default rule, wants three equal references for a full score; em counts one
 
 
 def kind_name(kind, scene):
     if kind == "number":
         return "small print" if [t["h"] for t in scene["texts"] if t["kind"] == "number"][0] < draw.SMALL_PRINT else "number"
-    return NAMES.get(kind, kind)
+    return kind
 
 
-def examples(seed, kinds):
-    """[(scene, [(kind, question, answer)])]: every text of a picture is asked once, then colour, shape and place"""
+def subject(question):
+    """what the question asks about: the shape or colour that it names"""
+    return [name for name in draw.SHAPES + draw.COLOR_NAMES if f" {name}" in question]
+
+
+def examples(seed):
+    """[(scene, [(kind, question, answer)])]: every text of a picture is asked for once, then colours and shapes, each thing once a kind"""
     out, i = [], 0
     while len(out) < PICTURES:
         rng = np.random.default_rng([seed, 9, i])
         i += 1
-        s = draw.scene(rng)
-        asked = draw.questions_of(rng, s, {k: 1 for k in kinds})
-        texts = [a for a in asked if a[0] in ("number", "word")]
-        rest = [a for a in asked if a[0] not in ("number", "word")]
-        asked = (texts + [rest[j] for j in rng.permutation(len(rest))])[:PER_PICTURE]
+        s, asked, seen = draw.scene(rng, SMALL), [], []
+        found = draw.questions_of(rng, s, {k: 100 for k in KINDS})
+        found = [f for f in found if f[0] in ("number", "word")] + [found[j] for j in rng.permutation(len(found)) if found[j][0] in ("color", "shape")]
+        for kind, question, answer in found:
+            if (kind, subject(question)) not in seen and len(asked) < PER_PICTURE:
+                seen.append((kind, subject(question)))
+                asked.append((kind_name(kind, s), question, answer))
         if len(asked) == PER_PICTURE:
-            out.append((s, [(kind_name(k, s), q, a) for k, q, a in asked]))
+            out.append((s, asked))
     return out
 
 
@@ -52,10 +60,10 @@ def png_bytes(picture):
     return best
 
 
-def write(folder, seed, kinds):
+def write(folder, seed):
     os.makedirs(os.path.join(folder, "pictures"), exist_ok=True)
     lines = []
-    for i, (s, asked) in enumerate(examples(seed, kinds)):
+    for i, (s, asked) in enumerate(examples(seed)):
         name = f"pictures/{i:03d}.png"
         picture = draw.picture_of(s)
         with open(os.path.join(folder, name), "wb") as f:

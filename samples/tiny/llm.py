@@ -18,7 +18,7 @@ from tower import save
 PART = 100                       # pictures a file of features
 BATCHES = [8, 4, 3]              # pictures a step at low, medium, high
 QUESTIONS = 12
-PER_KIND = {"number": 3, "word": 2, "color": 3, "shape": 3, "vertical": 2, "horizontal": 2}
+PER_KIND = {"number": 3, "word": 2, "color": 3, "shape": 4}
 MUON_LR, ADAM_LR, BALANCE = 0.015, 2e-3, 0.01
 TOP_KS, TOP_K_SHARES = [1, 2, 3, 4], [0.06, 0.42, 0.22, 0.30]
 DROPS, DROP_SHARES = [(1,), (2,), (3,), (1, 3), (1, 2), (2, 3)], [0.2, 0.1, 0.2, 0.3, 0.1, 0.1]
@@ -193,7 +193,7 @@ def factor(step, steps, warm=150):
     return min(1.0, (step + 1) / warm) * (1.0 if t < 0.5 else 0.5 * (1 + math.cos(math.pi * (t - 0.5) / 0.5)))
 
 
-def train(folder, tokens, pictures, steps, seed, say_every=100, save_every=250, check_every=1000):
+def train(folder, tokens, pictures, steps, seed, say_every=50, save_every=250, check_every=2000):
     path = os.path.join(folder, "llm.pt")
     torch.manual_seed(seed + 1)
     llm = model.Llm(tokens.rows)

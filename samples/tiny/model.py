@@ -152,7 +152,8 @@ class MoeBlock(nn.Module):
         p = torch.softmax(F.linear(h, self.router), -1)
         chosen = torch.zeros_like(p).scatter_(-1, p.topk(top_k, -1).indices, 1.0)
         weight = linear(p * chosen, self.spread)  # not renormalised, as in the real model
-        g, u = linear(h, torch.cat([self.gate.reshape(-1, D), self.up.reshape(-1, D)])).chunk(2, -1)
+        h = h.to(kind)
+        g, u = linear(h, self.gate.reshape(-1, D)), linear(h, self.up.reshape(-1, D))
         y = linear(F.silu(g) * u * weight, self.down.permute(1, 0, 2).reshape(D, EXPERTS * EXPERT_WIDTH))
         # balance: share of tokens times mean probability, 1 when even
         balance = EXPERTS / top_k * (chosen.mean((0, 1)) * p.mean((0, 1))).sum()

@@ -15,7 +15,6 @@ import argparse
 import torch
 
 import data
-import draw
 import evaluate
 import export
 import heldout
@@ -54,7 +53,7 @@ def main():
         trained = llm.load(a.state, tokens)
         export.write_model(os.path.join(a.output, "model"), llm.finish_tower(a.state), trained, tokens)
         export.write_json(a.output, "importance-scores.json", llm.importance(a.state, trained, tokens))
-        heldout.write(a.output, a.seed, list(draw.WORDINGS))
+        heldout.write(a.output, a.seed)
     if "evaluate" in a.stages:
         evaluate.main([a.output])
 
