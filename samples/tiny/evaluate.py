@@ -12,7 +12,7 @@ import draw
 import preprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CHANCE = {"color": 1 / len(draw.COLORS), "shape": 1 / len(draw.SHAPES), "word": 1 / len(draw.WORDS), "number": 1 / 90, "small print": 1 / 90}
+CHANCE = {"color": 1 / len(draw.COLORS), "word": 1 / len(draw.WORDS), "number": 1 / 90, "small print": 1 / 90}
 
 
 def sweep(folder, output, questions, *options):
