@@ -6083,9 +6083,11 @@ static void put_vision(vp_json_writer *w, const book_cell *c, const gathered *g)
 static void put_accuracy_spread(vp_json_writer *w, vp_score_metric metric, const gathered *g) {
     tally t = g->t;
     double low = 0, high = 0;
+    int known;
     t.is_binary = vp_score_metric_of(metric)->is_binary;
+    known = tally_interval(&t, &low, &high);
     put_double(w, "accuracy_standard_error", tally_error(&t));
-    put_interval(w, "accuracy_interval", tally_interval(&t, &low, &high), low, high); /* 95 % */
+    put_interval(w, "accuracy_interval", known, low, high); /* 95 % */
     put_int(w, "num_unparsed", g->unparsed_count);
     put_int(w, "num_truncated", g->truncated_count);
     put_int(w, "num_empty", g->empty_count);
@@ -6103,8 +6105,8 @@ static void put_run_marks(vp_json_writer *w, const measured *m, const gathered *
     put_text(w, "stop", m->stop);
     put_int(w, "num_runs", ran ? m->count : 0);
     put_double(w, "T_total_p50", known ? s.p50 : (double)NAN);
-    put_interval(w, "T_total_p50_interval", known && vp_statistics_percentile_interval(sorted, (size_t)m->count, 50, 0.95, &low, &high) == VP_OK,
-                 low, high);
+    known = known && vp_statistics_percentile_interval(sorted, (size_t)m->count, 50, 0.95, &low, &high) == VP_OK;
+    put_interval(w, "T_total_p50_interval", known, low, high);
     put_double(w, "tokens_per_s", ran ? m->runs[0].token_count / metric_mean(m->runs, m->count, METRIC_TOTAL) * 1e3 : (double)NAN);
     known = find_outliers(m, flags, &o);
     if (known) put_bool(w, "slow_first_run", o.slow_first);

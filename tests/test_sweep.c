@@ -488,7 +488,13 @@ static void test_numbers(void) {
         CHECK_INT(d.nodes[member(&d, total, "p50_interval")].count, 2);
         CHECK_INT(d.nodes[member(&d, total, "unsupported")].count, 2); /* P95 needs 60 values, P99 300 */
         CHECK(is_text(&d, row, "stop", "runs") && number(&d, row, "num_runs") == 6 && number(&d, row, "tokens_per_s") > 0);
-        CHECK_INT(d.nodes[member(&d, row, "T_total_p50_interval")].count, 2);
+        if (CHECK_INT(d.nodes[member(&d, row, "T_total_p50_interval")].count, 2)) {
+            uint32_t interval = member(&d, row, "T_total_p50_interval");
+            double low = 0, high = 0, p50 = number(&d, row, "T_total_p50");
+            CHECK_INT(vp_json_to_double(&d.json, vp_json_at(&d.json, interval, 0), &low), VP_OK);
+            CHECK_INT(vp_json_to_double(&d.json, vp_json_at(&d.json, interval, 1), &high), VP_OK);
+            CHECK(low > 0 && low <= p50 && p50 <= high);
+        }
         CHECK_INT(d.nodes[member(&d, flags, "outlier")].count, 6);
         CHECK_INT(d.nodes[member(&d, flags, "throttled")].count, 6);
         CHECK(number(&d, row, "T_total_bare") > 0 && number(&d, row, "T_total_staged") > 0);

@@ -167,9 +167,10 @@ static void kernels(bench *b, int tokens, int views, int k) {
     static struct { const char *name; int32_t stage; int64_t calls, ns; double flops, bytes; } row[NAMES_MAX];
     int count = b->config.block_count, rows = 0;
     int32_t blocks[256];
-    vp_request r = request_of(b, tokens, views, k, count, blocks, 5, VP_TIMING_KERNEL);
+    vp_request r;
     vp_reply reply;
     choose_blocks(b, count, blocks);
+    r = request_of(b, tokens, views, k, count, blocks, 5, VP_TIMING_KERNEL);
     r.launches = b->launches;
     r.launch_capacity = LAUNCHES_MAX;
     for (int i = 0; i < 2; i++) if (!run(b, &r, &reply)) return;
