@@ -156,7 +156,7 @@ static void check_keys(const document *d, uint32_t object, const char *keys) { /
 /* ---------------------------------------------------------------------------------------------------------------- usage */
 static void test_usage(void) {
     static const char *const commands[] = {"run", "tile", "sweep", "tokenize", "convert", "info", "selftest", "score", "rescore", "merge",
-                                           "report", "best", "fit", "predict", "compare"};
+                                           "report", "best", "fit", "predict", "compare", "trace"};
     check_case("usage");
     CHECK_INT(cli(""), 2);
     CHECK(last.out && !last.out_bytes && last.err && strstr(last.err, "usage: vlmprof"));
@@ -173,7 +173,7 @@ static void test_usage(void) {
     check_case("unknown words name the nearest");
     REFUSED("swep --model x", 2, "nearest is sweep");
     REFUSED("tokenise", 2, "nearest is tokenize");
-    REFUSED("trace x", 2, "unknown command"); /* of a later version, not faked */
+    REFUSED("profile x", 2, "unknown command"); /* it is an option of run */
     REFUSED("run --topk 3", 2, "nearest is --top_k");
     REFUSED("sweep --max-new-tokens 3", 2, "--max_new_tokens");
     REFUSED("run --csv", 2, "of tile");

@@ -1169,5 +1169,5 @@ int main(int argc, char **argv) {
     test_ranges();
     test_engine(ON_GPU ? "emulated.1.pt.trace.json" : "cpu.1.pt.trace.json");
     if (argc <= 1) remove_folder(folder);
-    return check_done(ON_GPU ? "test_trace (GPU code)" : "test_trace");
+    return check_done(ON_GPU ? "test_trace_cuda" : "test_trace");
 }
