@@ -47,7 +47,7 @@
  *   Under Nsight Systems, give vp_ranges_init the hooks of vp_engine_range_hooks(): the ranges then show there too.
  *
  * What it does not do
- *   - the GPU code is tested on an emulated GPU only, and written to be right before it is fast
+ *   - the GPU code is tested on an emulated GPU only; nothing that it measures on a real one is known yet
  *   - no vision-language model but the MolmoE family, no training, no sampling but greedy, one request at a time
  *   - no network: nothing is downloaded, nothing is sent
  *   - the header starts no thread, installs no signal handler, prints nothing and never ends the program

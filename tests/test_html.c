@@ -146,7 +146,7 @@ static const char *check_page(const char *text) {
         p = end + 1;
         if (!closes && (!strcmp(name, "script") || !strcmp(name, "style"))) { /* theirs is no markup */
             char closing[64];
-            snprintf(closing, sizeof last, "</%s>", name);
+            snprintf(closing, sizeof closing, "</%s>", name);
             p = strstr(p, closing);
             if (!p) return "a script or style without an end";
         }

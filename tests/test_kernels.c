@@ -1439,7 +1439,7 @@ static void test_decode(void) {
     decode = backend->decode;
     for (int pass = 1; decode && pass <= (emulated ? 3 : 2); pass++) {
 #ifdef TEST_EMULATED
-        char seed[8];
+        char seed[16];
         snprintf(seed, sizeof seed, "%d", pass);
         cuda_on_cpu_set("SEED", seed);
 #endif
