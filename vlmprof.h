@@ -2358,6 +2358,7 @@ typedef struct vp_trace_info {
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: unix_ns < 0 or an empty worker */
 VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity);
 /* Device properties of a GPU that vp_device_describe told of: what follows from its compute capability (8.0, 8.6, 8.9, 9.0, 10.0, 12.0) is filled in.
+ * in:      name     kept as a pointer: it must live until vp_trace_open has returned
  * source:  CUDA C++ Programming Guide 13.0, technical specifications per compute capability */
 VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major, int32_t compute_minor,
                                           int32_t multiprocessor_count);

@@ -1060,6 +1060,7 @@ static void test_engine(const char *name) {
     vp_engine_options eo = vp_engine_options_default();
     vp_engine *engine = NULL;
     vp_trace_options o;
+    vp_device_info is; /* its name goes into the trace */
     vp_trace_device device;
     vp_trace *trace = NULL;
     vp_trace_info info;
@@ -1081,16 +1082,14 @@ static void test_engine(const char *name) {
     o.path = path;
     o.profile_memory = 1;
 #if ON_GPU
-    {
-        vp_device_info is;
-        CHECK_INT(vp_device_describe(0, &is, &error), VP_OK);
-        device = vp_trace_device_of(0, is.name, is.memory_bytes, is.compute_major, is.compute_minor, is.multiprocessor_count);
-        o.devices = &device;
-        o.device_count = 1;
-        o.emulated = strstr(is.name, "emulated") != NULL;
-    }
+    CHECK_INT(vp_device_describe(0, &is, &error), VP_OK);
+    device = vp_trace_device_of(0, is.name, is.memory_bytes, is.compute_major, is.compute_minor, is.multiprocessor_count);
+    o.devices = &device;
+    o.device_count = 1;
+    o.emulated = strstr(is.name, "emulated") != NULL;
 #else
     (void)device;
+    (void)is;
 #endif
     CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK);
     CHECK_INT(vp_trace_memory(trace, vp_clock_ns(), ON_GPU - 1, 4096, (int64_t)vp_engine_bytes(engine), vp_engine_bytes(engine),
