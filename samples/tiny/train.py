@@ -28,7 +28,7 @@ STAGES = ["data", "tower", "cache", "llm", "export", "evaluate"]
 
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--state", default="/tmp/vlmprof-tiny", help="folder of everything between the stages, 13 GB (default %(default)s)")
+    p.add_argument("--state", default=os.path.join(HERE, "..", "..", "build", "tiny"), help="folder of everything between the stages, 13 GB (default %(default)s)")
     p.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES, help="default: all")
     p.add_argument("--seed", type=int, default=11)
     p.add_argument("--threads", type=int, default=2)
