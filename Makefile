@@ -112,7 +112,7 @@ $(E)/emulator: tests/emulator.cpp tests/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@mkdir -p $(E)
 	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -I. $< -o $@ -ldl -lm
 # test_kernels holds the engine's source itself; the others link it
-$(E)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h tests/expect.h tests/books.h | $(PROBED)
+$(E)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h tests/expect.h tests/small_request.h tests/books.h | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' -I. -c $< -o $@
 $(E)/test_kernels: $(E)/test_kernels.o $(E)/vlmprof_emulated.o
@@ -191,7 +191,7 @@ gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches
 
 # ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
 G := $(B)/gpu
-$(G)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h tests/expect.h | $(PROBED)
+$(G)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h tests/expect.h tests/small_request.h | $(PROBED)
 	@mkdir -p $(G)
 	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_CUDA -DTEST_DEVICE='"cuda"' -I. -c $< -o $@
 $(G)/test_kernels: $(G)/test_kernels.o $(B)/vlmprof_cuda.o

@@ -7,6 +7,7 @@
 #include "../vlmprof.h"
 
 #include "check.h"
+#include "small_request.h"
 #include "books.h"
 
 /* tests/cuda_on_cpu.h */
@@ -16,29 +17,7 @@ int cuda_on_cpu_live(void);
 int cuda_on_cpu_set(const char *name, const char *value);
 long cuda_on_cpu_calls(const char *what);
 
-enum { NEW_TOKENS = 4, TEXT_TOKENS = 9, MOST_OF_A_KIND = 9 };
-static vp_model_config config;
-static float *pixels, *masks;
-static int32_t ids[512], index_of[144], all_blocks[64];
-static int32_t input_count;
-
-static void make_request(void) {
-    size_t patches = 576, values = 588;
-    CHECK_INT(vp_model_config_preset("tiny", &config), VP_OK);
-    /* shallow, because every life of an engine costs emulated time: the calls are the same in all layers */
-    config.vit_block_count = config.vit_blocks_needed = 1;
-    config.vit_layer_count = 1;
-    config.vit_layers[0] = -1;
-    config.block_count = 2;
-    pixels = (float *)malloc(patches * values * sizeof *pixels);
-    masks = (float *)malloc(patches * sizeof *masks);
-    for (size_t i = 0; i < patches * values; i++) pixels[i] = 0.5f * sinf((float)i * 0.01f);
-    for (size_t i = 0; i < patches; i++) masks[i] = 1.0f;
-    input_count = 144 + TEXT_TOKENS;
-    for (int i = 0; i < input_count; i++) ids[i] = 5 + i % 60;
-    for (int i = 0; i < 144; i++) index_of[i] = i;
-    for (int i = 0; i < config.block_count; i++) all_blocks[i] = i;
-}
+enum { NEW_TOKENS = 4, MOST_OF_A_KIND = 9 };
 static vp_result open_engine(vp_engine **engine, int32_t max_sequence, vp_error *error) {
     vp_engine_options options = vp_engine_options_default();
     options.config = &config;
@@ -50,16 +29,7 @@ static vp_result open_engine(vp_engine **engine, int32_t max_sequence, vp_error 
 }
 typedef struct answer { vp_reply reply; int32_t tokens[NEW_TOKENS]; int64_t step_ns[NEW_TOKENS]; } answer;
 static answer healthy;
-static vp_request request_of(vp_timing timing) {
-    vp_request r;
-    memset(&r, 0, sizeof r);
-    r.input_ids = ids; r.input_count = input_count;
-    r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index_of; r.views = 1;
-    r.top_k = 2; r.active_blocks = all_blocks; r.active_block_count = config.block_count;
-    r.max_new_tokens = NEW_TOKENS; r.ignore_eos = 1; r.eos_id = -1;
-    r.timing = timing;
-    return r;
-}
+static vp_request request_of(vp_timing timing) { return small_request(timing, NEW_TOKENS); }
 static vp_result run_request(vp_engine *engine, const vp_request *r, answer *a, vp_error *error) {
     memset(a, 0, sizeof *a);
     a->reply.tokens = a->tokens;
@@ -449,7 +419,7 @@ int main(void) {
     static const char *const kinds[] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas", "illegal" };
     vp_error error;
     life l;
-    make_request();
+    make_inputs();
     check_case("a healthy life, under several schedules");
     cuda_on_cpu_reset(1);
     CHECK_INT(live(VP_TIMING_STAGE, &l, &error), VP_OK);

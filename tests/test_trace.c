@@ -8,6 +8,7 @@
 #include "../vlmprof.h"
 
 #include "check.h"
+#include "small_request.h"
 #include "folder.h"
 #include <signal.h>
 #include <sys/resource.h>
@@ -985,33 +986,14 @@ static void test_ranges(void) {
 }
 
 /* ---- requests of the engine on this backend */
-enum { NEW_TOKENS = 5, TEXT_TOKENS = 9, LAUNCHES = 20000, SPANS = 40000, REQUESTS = 3 };
-static vp_model_config config;
-static float *pixels, *masks;
-static int32_t ids[512], index_of[144], all_blocks[64], tokens[NEW_TOKENS];
+enum { NEW_TOKENS = 5, LAUNCHES = 20000, SPANS = 40000, REQUESTS = 3 };
+static int32_t tokens[NEW_TOKENS];
 static vp_launch launches[LAUNCHES];
 static vp_span spans[SPANS];
 
 static void make_request(vp_request *r) {
-    const size_t patches = 576, values = 588;
-    CHECK_INT(vp_model_config_preset("tiny", &config), VP_OK);
-    config.vit_block_count = config.vit_blocks_needed = 1;
-    config.vit_layer_count = 1;
-    config.vit_layers[0] = -1;
-    config.block_count = 2;
-    pixels = (float *)malloc(patches * values * sizeof *pixels);
-    masks = (float *)malloc(patches * sizeof *masks);
-    for (size_t i = 0; i < patches * values; i++) pixels[i] = 0.5f * sinf((float)i * 0.01f);
-    for (size_t i = 0; i < patches; i++) masks[i] = 1.0f;
-    for (int i = 0; i < 144 + TEXT_TOKENS; i++) ids[i] = 5 + i % 60;
-    for (int i = 0; i < 144; i++) index_of[i] = i;
-    for (int i = 0; i < config.block_count; i++) all_blocks[i] = i;
-    memset(r, 0, sizeof *r);
-    r->input_ids = ids; r->input_count = 144 + TEXT_TOKENS;
-    r->pixels = pixels; r->image_masks = masks; r->image_input_idx = index_of; r->views = 1;
-    r->top_k = 2; r->active_blocks = all_blocks; r->active_block_count = config.block_count;
-    r->max_new_tokens = NEW_TOKENS; r->ignore_eos = 1; r->eos_id = -1;
-    r->timing = VP_TIMING_KERNEL;
+    make_inputs();
+    *r = small_request(VP_TIMING_KERNEL, NEW_TOKENS);
     r->launches = launches; r->launch_capacity = LAUNCHES;
     r->spans = spans; r->span_capacity = SPANS;
 }
