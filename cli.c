@@ -9681,30 +9681,47 @@ static size_t other_end(const tradeoff *t, size_t config, int32_t knob) {
     }
     return i;
 }
-/* What a knob does from its lowest to its highest value, all others alike; paired over the samples. */
-static void find_flat(report *p, const tradeoff *t) {
+/* Sums of `values` [config_count, sample_count] over the configurations at a knob's two ends, all other knobs alike; returns the pairs found. */
+static size_t sum_ends(const tradeoff *t, int32_t knob, const double *values, double *low, double *high) {
+    size_t pairs = 0;
+    memset(low, 0, t->sample_count * sizeof *low);
+    memset(high, 0, t->sample_count * sizeof *high);
+    for (size_t i = 0; i < t->config_count; i++) {
+        size_t end = t->levels[i * (size_t)t->knobs.knob_count + (size_t)knob] ? t->config_count : other_end(t, i, knob);
+        if (end == t->config_count) continue;
+        pairs++;
+        for (size_t n = 0; n < t->sample_count; n++) {
+            low[n] += values[i * t->sample_count + n];
+            high[n] += values[end * t->sample_count + n];
+        }
+    }
+    return pairs;
+}
+/* What a knob does from its lowest to its highest value, all others alike; paired over the samples. No effect where the interval holds 0. */
+static void find_changes(report *p, const tradeoff *t) {
     double *low = (double *)resize(NULL, t->sample_count, 2 * sizeof *low), *high = low + t->sample_count;
     for (int32_t k = 0; k < t->knobs.knob_count; k++) {
-        size_t pairs = 0;
-        char a[48], b[48];
+        const char *name = KNOB_NAMES[t->knob_of[k]];
+        char ends[2][48];
         vp_mean_interval change;
-        double base;
-        memset(low, 0, t->sample_count * 2 * sizeof *low);
-        for (size_t i = 0; i < t->config_count; i++) {
-            size_t end = t->levels[i * (size_t)t->knobs.knob_count + (size_t)k] ? t->config_count : other_end(t, i, k);
-            if (end == t->config_count) continue;
-            pairs++;
-            for (size_t n = 0; n < t->sample_count; n++) {
-                low[n] += t->latency[i * t->sample_count + n];
-                high[n] += t->latency[end * t->sample_count + n];
-            }
-        }
-        base = vp_statistics_mean(low, t->sample_count) / 100;
+        size_t pairs = sum_ends(t, k, t->latency, low, high);
+        double base = vp_statistics_mean(low, t->sample_count) / 100, points;
         if (!pairs || !(base > 0) || vp_paired_t(low, high, t->sample_count, 0.95, &change) != VP_OK) continue;
-        text_list_add(&p->findings, "%s from %s to %s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", KNOB_NAMES[t->knob_of[k]],
-                      level_text(t, p->r, t->knob_of[k], 0, a), level_text(t, p->r, t->knob_of[k], t->knobs.level_counts[k] - 1, b),
+        level_text(t, p->r, t->knob_of[k], 0, ends[0]);
+        level_text(t, p->r, t->knob_of[k], t->knobs.level_counts[k] - 1, ends[1]);
+        text_list_add(&p->findings, "%s from %s to %s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", name, ends[0], ends[1],
                       METRIC_KEYS[p->settings.axis], change.mean / base, change.low / base, change.high / base,
                       change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
+        if (!t->accuracy) continue;
+        sum_ends(t, k, t->accuracy, low, high);
+        points = 100.0 / (double)pairs;
+        if (vp_paired_t(low, high, t->sample_count, 0.95, &change) != VP_OK) continue;
+        if (change.low <= 0 && change.high >= 0)
+            text_list_add(&p->findings, "%s from %s to %s shows no effect on accuracy: the interval of %+.2f points, [%+.2f, %+.2f], holds 0", name,
+                          ends[0], ends[1], points * change.mean, points * change.low, points * change.high);
+        else
+            text_list_add(&p->findings, "%s from %s to %s changes accuracy by %+.2f points [%+.2f, %+.2f]", name, ends[0], ends[1],
+                          points * change.mean, points * change.low, points * change.high);
     }
     free(low);
 }
@@ -9770,7 +9787,7 @@ static void report_make(report *p, const results *r, const report_settings *s) {
         vision_curve(p, i);
         language_curves(p, i);
         trade_off(&p->tradeoffs[i], r, &r->groups[i], s);
-        if (!p->tradeoffs[i].reason[0]) find_flat(p, &p->tradeoffs[i]);
+        if (!p->tradeoffs[i].reason[0]) find_changes(p, &p->tradeoffs[i]);
     }
 }
 static void report_free(report *p) {

@@ -130,6 +130,7 @@ typedef struct truth {
     double noise;       /* relative, of a run */
     double slower;      /* factor of every time */
     double skill_less;  /* of all configurations' skill */
+    double block_skill; /* what a level of blocks adds to it */
     double lost_share;  /* of T_total in no stage */
     int is_corpus, details, parts; /* parts: kernels were timed one by one */
 } truth;
@@ -149,6 +150,7 @@ static truth truth_default(void) {
     t.noise_seed = 1;
     t.noise = 0.01;
     t.slower = 1;
+    t.block_skill = 0.02;
     return t;
 }
 static double uniform(vp_random *r) { return vp_random_double(r); }
@@ -161,7 +163,9 @@ static double normal(vp_random *r) { /* twelve uniform numbers: near enough, and
 static double truth_vision(int views) { return 10.0 * views; }
 static double truth_prefill(int sequence, int blocks) { return 0.05 * sequence * blocks / 16; }
 static double truth_decode(int steps, int top_k) { return 2.0 * steps * top_k / 8; }
-static double truth_skill(const truth *t, int size, int k, int b) { return 0.4 + 0.15 * size + 0.1 * k / (t->top_k_count > 1 ? t->top_k_count - 1 : 1) + 0.02 * b; }
+static double truth_skill(const truth *t, int size, int k, int b) {
+    return 0.4 + 0.15 * size + 0.1 * k / (t->top_k_count > 1 ? t->top_k_count - 1 : 1) + t->block_skill * b;
+}
 
 static void write_times(FILE *f, const truth *t, const double *ms, double total) { /* vision, prefill, decode, interaction */
     fprintf(f, "\"T_vision_total\": %.6f, \"T_LLM_prefill\": %.6f, \"T_LLM_decode\": %.6f, \"T_total\": %.6f, \"T_decode_per_token\": %.6f, \"TTFT\": %.6f, "
@@ -390,6 +394,28 @@ static void test_truth(void) {
         uint32_t stages = get(configuration(get(get(0, "e1_stage_decomposition"), "configurations"), 2, 8, 16), "stages");
         CHECK(is_text(get(get(stages, "vit"), "bound"), "launch") && is_text(get(get(stages, "decode"), "bound"), "launch"));
     }
+}
+/* the finding on a knob and accuracy: points from its lowest to its highest value, with their interval; 0 where no effect is claimed */
+static int accuracy_finding(const char *knob, double points[3]) {
+    const char *at = last.out ? strstr(last.out, knob) : NULL;
+    for (; at; at = strstr(at + 1, knob))
+        if (sscanf(at + strlen(knob), " changes accuracy by %lf points [%lf, %lf]", points, points + 1, points + 2) == 3) return 1;
+    return 0;
+}
+static void test_findings(void) {
+    truth t = truth_default();
+    double p[3];
+    check_case("what each knob does to accuracy");
+    CHECK_INT(run("report %%F/made"), 0);
+    if (CHECK(accuracy_finding("image size from low to high", p))) { CHECK_NEAR(p[0], 30, 3); CHECK(p[1] < 30 && 30 < p[2]); }
+    if (CHECK(accuracy_finding("top_k from 4 to 8", p))) { CHECK_NEAR(p[0], 10, 3); CHECK(p[1] > 5 && p[1] < 10 && 10 < p[2] && p[2] < 15); }
+    if (CHECK(accuracy_finding("blocks from 12 to 16", p))) { CHECK_NEAR(p[0], 2, 1.5); CHECK(p[1] > 0 && p[1] < 2 && 2 < p[2]); }
+    check_case("no effect is claimed where the interval holds 0");
+    t.block_skill = 0;
+    write_sweep("flat", &t);
+    CHECK_INT(run("report %%F/flat"), 0);
+    CHECK(accuracy_finding("top_k from 4 to 8", p) && !accuracy_finding("blocks from 12 to 16", p));
+    CHECK(last.out && strstr(last.out, "blocks from 12 to 16 shows no effect on accuracy: the interval of +0.00 points, [+0.00, +0.00], holds 0"));
 }
 static void test_front(void) {
     truth t = truth_default();
@@ -738,6 +764,7 @@ int main(void) {
     test_damaged();
     test_truth();
     test_parts();
+    test_findings();
     test_front();
     test_warnings();
     test_forms();
