@@ -9700,28 +9700,27 @@ static size_t sum_ends(const tradeoff *t, int32_t knob, const double *values, do
 /* What a knob does from its lowest to its highest value, all others alike; paired over the samples. No effect where the interval holds 0. */
 static void find_changes(report *p, const tradeoff *t) {
     double *low = (double *)resize(NULL, t->sample_count, 2 * sizeof *low), *high = low + t->sample_count;
+    const char *task = p->r->group_count > 1 ? p->r->files[t->group->first].task : "";
     for (int32_t k = 0; k < t->knobs.knob_count; k++) {
-        const char *name = KNOB_NAMES[t->knob_of[k]];
-        char ends[2][48];
+        char first[48], last[48], knob[400];
         vp_mean_interval change;
         size_t pairs = sum_ends(t, k, t->latency, low, high);
         double base = vp_statistics_mean(low, t->sample_count) / 100, points;
         if (!pairs || !(base > 0) || vp_paired_t(low, high, t->sample_count, 0.95, &change) != VP_OK) continue;
-        level_text(t, p->r, t->knob_of[k], 0, ends[0]);
-        level_text(t, p->r, t->knob_of[k], t->knobs.level_counts[k] - 1, ends[1]);
-        text_list_add(&p->findings, "%s from %s to %s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", name, ends[0], ends[1],
-                      METRIC_KEYS[p->settings.axis], change.mean / base, change.low / base, change.high / base,
-                      change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
+        snprintf(knob, sizeof knob, "%.240s%s%s from %s to %s", task, *task ? ": " : "", KNOB_NAMES[t->knob_of[k]],
+                 level_text(t, p->r, t->knob_of[k], 0, first), level_text(t, p->r, t->knob_of[k], t->knobs.level_counts[k] - 1, last));
+        text_list_add(&p->findings, "%s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", knob, METRIC_KEYS[p->settings.axis], change.mean / base,
+                      change.low / base, change.high / base, change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
         if (!t->accuracy) continue;
         sum_ends(t, k, t->accuracy, low, high);
         points = 100.0 / (double)pairs;
         if (vp_paired_t(low, high, t->sample_count, 0.95, &change) != VP_OK) continue;
         if (change.low <= 0 && change.high >= 0)
-            text_list_add(&p->findings, "%s from %s to %s shows no effect on accuracy: the interval of %+.2f points, [%+.2f, %+.2f], holds 0", name,
-                          ends[0], ends[1], points * change.mean, points * change.low, points * change.high);
-        else
-            text_list_add(&p->findings, "%s from %s to %s changes accuracy by %+.2f points [%+.2f, %+.2f]", name, ends[0], ends[1],
+            text_list_add(&p->findings, "%s shows no effect on accuracy: the interval of %+.2f points, [%+.2f, %+.2f], holds 0", knob,
                           points * change.mean, points * change.low, points * change.high);
+        else
+            text_list_add(&p->findings, "%s changes accuracy by %+.2f points [%+.2f, %+.2f]", knob, points * change.mean, points * change.low,
+                          points * change.high);
     }
     free(low);
 }

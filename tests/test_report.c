@@ -497,6 +497,7 @@ static void test_warnings(void) {
     for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) write_made("sets", &t, 0, k, b);
     CHECK_INT(run("report %%F/sets"), 0);
     CHECK(strstr(last.out, "P50 of T_total, made, 20 samples") && strstr(last.out, "P50 of T_total, other, 20 samples"));
+    CHECK(strstr(last.out, "\n  made: top_k from 4 to 8 changes mean T_total by") && strstr(last.out, "\n  other: blocks from 12 to 16 changes mean T_total by"));
     run("best %%F/sets --budget_ms 1000");
     check_refused(2, "--dataset_name");
     CHECK_INT(run("best %%F/sets --budget_ms 1000 --dataset_name other"), 0);
