@@ -88,7 +88,7 @@ typedef struct vk_queue {
     void *stream;         /* GPU: cudaStream_t */
     int error, line;      /* GPU: the first CUDA or cuBLAS status that was not success; it sticks, and nothing more is sent */
     const char *error_at; /* the call or the kernel */
-    char note[160];       /* GPU: what could not be done as it should, and was done another way */
+    char note[400];       /* GPU: what could not be done as it should, and was done another way */
     int timing;           /* vp_timing of the request that runs */
     int64_t stamps;       /* taken in it */
     vp_launch *log;       /* VP_TIMING_KERNEL: a record of each operation; else NULL */
@@ -163,6 +163,7 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 
 #ifdef VK_CUDA
 #ifndef CUDA_ON_CPU /* tests/cuda_on_cpu.h brings all of these names itself */
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -860,6 +861,7 @@ static void l_read(vk_queue *queue, float *y, const float *x, int blocks, int co
 typedef struct vk_linear {
     void *weights;
     const float *bias; /* f32 [n] or NULL */
+    void *bias_bf16;   /* the same rounded, for bf16 results of a backend that wants it so (vk_backend.rounds_bias); else NULL */
     int n, k, k_padded;
     int wide;          /* f32 weights and inputs; the router's are so in bf16 mode too, because a flipped expert costs more than rounding. Such a
                         * layer gives f32: only the _F32 epilogues */
@@ -926,7 +928,6 @@ typedef struct vk_extent {
     int wide, experts;
     int64_t marks;
     vk_attention_job vit, llm;     /* sizes only */
-    size_t linear_floats;          /* results of a linear with a bias */
 } vk_extent;
 typedef struct vk_setup { int device, threads, wide; const char *gemm; } vk_setup;
 
@@ -936,6 +937,7 @@ typedef struct vk_backend {
     int host_memory;    /* the host reads and writes this memory itself, and inputs need no copy */
     int view_batch;     /* views that pass the vision stages together */
     int run_ahead;      /* results are known late: a decode step is sent before the token before it is known */
+    int rounds_bias;    /* bf16 results get their bias in bf16 */
     size_t stage_bytes; /* most bytes of one stage() */
     int32_t toolkit;    /* CUDA version compiled with */
     vp_result (*open)(const vk_setup *setup, vk_queue **queue, vp_error *error);
@@ -1008,14 +1010,6 @@ static void vk_no_telemetry(vp_telemetry *t) {
 }
 static size_t vk_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 static size_t vk_max(size_t a, size_t b) { return a > b ? a : b; }
-static int64_t vk_linear_bytes(const vk_linear *w, int m, vk_epilogue epilogue, int wide) {
-    int64_t in = w->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
-    return (int64_t)w->n * w->k * in + (int64_t)m * w->k * in + (int64_t)m * w->n * out + (w->bias ? 4 * (int64_t)w->n : 0);
-}
-static int64_t vk_linear_flops(const vk_linear *w, int m, vk_epilogue epilogue) {
-    int64_t results = (int64_t)m * w->n;
-    return results * (2 * (int64_t)w->k + (w->bias ? 1 : 0) + (epilogue == VK_QUICKGELU ? 4 : epilogue == VK_ADD_F32 ? 1 : 0));
-}
 
 #ifdef VK_CUDA
 /* ==================================================================================================== tiles >>tiles
@@ -1303,6 +1297,7 @@ enum {
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs, the oldest makes room: a sweep visits its configurations in turn */
+    VK_PLANS = 256,                 /* shapes of products with a bias whose algorithms are kept, the oldest makes room: seven for each number of views */
     VK_FACTS = 64,                  /* kernels whose registers are remembered */
     VK_CAPABILITY_MIN = 80,
     VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
@@ -1323,6 +1318,25 @@ typedef struct vk_cublas {
                                    long long int, const void *, cudaDataType, int, long long int, const void *, void *, cudaDataType, int,
                                    long long int, int, cublasComputeType_t, cublasGemmAlgo_t);
 } vk_cublas;
+/* cublasLt's functions, which add a bias to a product: found through libcublas, which needs that library itself, and called with its handle, which the
+ * manual allows in place of one of their own ("cublasLtHandle_t") */
+#define VK_LT_FUNCTIONS(X) \
+    X(product_create, cublasLtMatmulDescCreate) X(product_set, cublasLtMatmulDescSetAttribute) X(product_destroy, cublasLtMatmulDescDestroy) \
+    X(layout_create, cublasLtMatrixLayoutCreate) X(layout_destroy, cublasLtMatrixLayoutDestroy) \
+    X(preference_create, cublasLtMatmulPreferenceCreate) X(preference_set, cublasLtMatmulPreferenceSetAttribute) \
+    X(preference_destroy, cublasLtMatmulPreferenceDestroy) X(find, cublasLtMatmulAlgoGetHeuristic) X(multiply, cublasLtMatmul)
+#define VK_LT_FIELD(field, name) decltype(&name) field;
+typedef struct vk_lt { VK_LT_FUNCTIONS(VK_LT_FIELD) int present; } vk_lt;
+#undef VK_LT_FIELD
+/* y [m, n] = x W^T + bias: what an algorithm depends on. All operands and the bias start at multiples of `alignment` bytes. */
+typedef struct vk_lt_shape { int m, n, k, ldx, ldy, in, out, alignment; } vk_lt_shape;
+typedef struct vk_lt_plan {
+    vk_lt_shape shape;
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t w, x, y;
+    cublasLtMatmulAlgo_t algorithm;
+    int usable; /* 0: this shape takes two launches */
+} vk_lt_plan;
 /* a launch that is timed on its own: before and behind it, its kernel, and the mark that it follows */
 typedef struct vk_timer { cudaEvent_t event[2]; const void *kernel; int mark; } vk_timer;
 typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
@@ -1332,6 +1346,9 @@ typedef struct vk_cuda {
     int device, wide;
     cudaStream_t stream;
     vk_cublas blas;
+    vk_lt lt;
+    vk_lt_plan plans[VK_PLANS];
+    int next_plan;
     char *memory, *staging, *inbox;
     int half;
     cudaEvent_t sent[2]; /* the copy out of each staging half */
@@ -1344,7 +1361,7 @@ typedef struct vk_cuda {
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
     vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
     int32_t *tokens;      /* pinned [marks] */
-    void *scratch, *weights;
+    void *workspace, *weights;
     float *scores;
     vk_recording recordings[VK_RECORDINGS];
     int next_recording, no_recordings;
@@ -1353,17 +1370,26 @@ static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
 
 /* ---- kernels that the CPU does not need: its GEMM and attention tiles do this on the way */
 
-/* epilogue that cuBLAS does not do: x f32 [rows, n], bias f32 [n] or NULL -> y as vk_epilogue says. One block a row. */
-KERNEL(k_finish_linear, void *y, const float *x, const float *bias, int n, int ldy, int epilogue, int wide) {
-    const float *xr = x + BLK * (size_t)n;
-    size_t o = BLK * (size_t)ldy;
-    EACH(i, n) {
-        float v = bias ? xr[i] + bias[i] : xr[i];
-        if (epilogue == VK_QUICKGELU) v = v / (1.0f + vk_exp(-1.702f * v));
-        if (epilogue == VK_ADD_F32) ((float *)y)[o + (size_t)i] += v;
-        else if (epilogue == VK_STORE_F32) ((float *)y)[o + (size_t)i] = v;
-        else vk_put(y, o + (size_t)i, v, wide);
+/* What products leave to do. y in-type [rows, ldy], first n columns: QuickGELU in place, `vectors` times 8 bf16 at once and then one by one. One
+ * block a row. */
+FN float vk_quickgelu(float v) { return v / (1.0f + vk_exp(-1.702f * v)); }
+FN uint32_t vk_quickgelu_pair(uint32_t two) {
+    return vk_f2b(vk_quickgelu(vk_b2f((uint16_t)two))) | (uint32_t)vk_f2b(vk_quickgelu(vk_b2f((uint16_t)(two >> 16)))) << 16;
+}
+KERNEL(k_quickgelu, void *y, int n, int ldy, int vectors, int wide) {
+    size_t row = BLK * (size_t)ldy;
+    uint4 *eight = (uint4 *)(void *)((uint16_t *)y + row);
+    EACH(i, vectors) {
+        uint4 v = eight[i];
+        v.x = vk_quickgelu_pair(v.x); v.y = vk_quickgelu_pair(v.y); v.z = vk_quickgelu_pair(v.z); v.w = vk_quickgelu_pair(v.w);
+        eight[i] = v;
     }
+    for (int i = 8 * vectors + TID; i < n; i += NTID) vk_put(y, row + (size_t)i, vk_quickgelu(vk_get(y, row + (size_t)i, wide)), wide);
+}
+/* the bias f32 [n] in each row of y [rows, ldy], in-type, or with `add` on top of what is there; a product that adds to y follows */
+KERNEL(k_bias_rows, void *y, const float *bias, int n, int ldy, int add, int wide) {
+    size_t row = BLK * (size_t)ldy;
+    EACH(i, n) vk_put(y, row + (size_t)i, add ? vk_get(y, row + (size_t)i, wide) + bias[i] : bias[i], wide);
 }
 /* attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys, 0 from there to `keys`. causal: row
  * r of each head's `rows` sees live + r keys. A warp a row. */
@@ -1525,6 +1551,11 @@ static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *
     queue->error_at = what;
     queue->line = line;
 }
+/* told once; one after the other */
+static void vk_note(vk_queue *queue, const char *text) {
+    size_t used = strlen(queue->note);
+    if (!strstr(queue->note, text)) snprintf(queue->note + used, sizeof queue->note - used, "%s%s", used ? "; " : "", text);
+}
 static int vk_cublas_symbol(vk_cublas *blas, void *function, const char *name) { /* function: address of a function pointer */
     void *found = dlsym(blas->library, name);
     memcpy(function, &found, sizeof found);
@@ -1549,6 +1580,17 @@ static int vk_cublas_start(vk_cuda *cuda, const char *name, char *why, size_t ca
     snprintf(why, capacity, "%s cannot start on this GPU (cuBLAS status %d)", name, (int)status);
     return -1;
 }
+static void vk_lt_open(vk_cuda *cuda) {
+    const char *lacks = NULL;
+    char text[120];
+#define VK_LT_FIND(field, name) if (!vk_cublas_symbol(&cuda->blas, &cuda->lt.field, #name)) lacks = #name;
+    VK_LT_FUNCTIONS(VK_LT_FIND)
+#undef VK_LT_FIND
+    cuda->lt.present = lacks == NULL;
+    if (!lacks) return;
+    snprintf(text, sizeof text, "products with a bias take two launches: cuBLAS lacks %s", lacks);
+    vk_note(&cuda->queue, text);
+}
 /* the library of the toolkit that this was compiled with, then its neighbours; a library that does not start stays open, as in vk_cuda_close */
 static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
     static const char *const others[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so" };
@@ -1569,7 +1611,15 @@ static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
     /* sums in fp32 also where a product is split along k; TF32 is off by default */
     vk_cublas_check(&cuda->queue, cuda->blas.set_math_mode(cuda->blas.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
                     "cublasSetMathMode", __LINE__);
+    vk_lt_open(cuda);
     return VP_OK;
+}
+static void vk_lt_forget(const vk_lt *lt, vk_lt_plan *plan) {
+    if (plan->product) lt->product_destroy(plan->product);
+    if (plan->w) lt->layout_destroy(plan->w);
+    if (plan->x) lt->layout_destroy(plan->x);
+    if (plan->y) lt->layout_destroy(plan->y);
+    memset(plan, 0, sizeof *plan);
 }
 static int vk_cuda_engines; /* open in this process, on any device */
 static void vk_cuda_close(vk_queue *queue) {
@@ -1579,6 +1629,7 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (int i = 0; i < VK_RECORDINGS; i++)
         if (cuda->recordings[i].steps) cudaGraphExecDestroy(cuda->recordings[i].steps);
+    for (int i = 0; i < VK_PLANS; i++) vk_lt_forget(&cuda->lt, &cuda->plans[i]);
     if (cuda->blas.handle) cuda->blas.destroy(cuda->blas.handle);
     for (int64_t i = 0; cuda->mark && i < cuda->marks; i++)
         if (cuda->mark[i]) cudaEventDestroy(cuda->mark[i]);
@@ -1658,25 +1709,24 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     VK_TRY(cudaMemsetAsync(cuda->memory, 0, bytes, cuda->stream));
     return cuda->memory;
 }
-/* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | results of linears with a bias f32 */
 /* on tensor cores (>>cuda's k_attention_head..), or by cuBLAS and a softmax between */
 static int vk_cuda_has_tiles(int wide, const vk_attention_job *job) { return !wide && (job->head_dim == 64 || job->head_dim == 128); }
 static size_t vk_cuda_score_count(int wide, const vk_attention_job *job) {
     size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
     return vk_cuda_has_tiles(wide, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
 }
-static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
+/* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type */
+static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[3]) {
     size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit), vk_cuda_score_count(extent->wide, &extent->llm));
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
-    at[3] = at[2] + vk_round_up(extent->linear_floats * 4, 256);
-    return at[3];
+    return at[2];
 }
-static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) { size_t at[4]; (void)queue; return vk_cuda_scratch(extent, at) + 256; }
+static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) { size_t at[3]; (void)queue; return vk_cuda_scratch(extent, at) + 256; }
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    size_t at[4];
+    size_t at[3];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
     vk_cuda_scratch(extent, at);
     VK_TRY(cudaFuncSetAttribute(k_attention_head64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(64)));
@@ -1685,7 +1735,7 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
-    cuda->scratch = base + at[2];
+    cuda->workspace = base;
     vk_cublas_check(queue, cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES), "cublasSetWorkspace", __LINE__);
     cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
     cuda->arrived = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->arrived);
@@ -1744,23 +1794,111 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
                     "cublasGemmEx", __LINE__);
     vk_end(queue);
 }
+/* How a product with a bias is done in one launch. Types are those of cublasLtMatmul's table: a bias has the type of the result (cublasLt.h,
+ * CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results want it in bf16. The workspace is the one that cuBLAS has: one stream, so that no two
+ * products are under way at once. Partial sums stay fp32: of products that are split along k only those that reduce in compute type. */
+static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const void *bias, const char **what) {
+    const vk_lt *lt = &cuda->lt;
+    const vk_lt_shape *s = &plan->shape;
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    const uint64_t workspace = VK_WORKSPACE_BYTES;
+    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = (uint32_t)s->alignment;
+    cudaDataType in = (cudaDataType)s->in, out = (cudaDataType)s->out;
+    cublasLtMatmulPreference_t wish = NULL;
+    cublasLtMatmulHeuristicResult_t found;
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    int count = 0;
+#define VK_LT_TRY(field, ...) if (status == CUBLAS_STATUS_SUCCESS && (status = lt->field(__VA_ARGS__)) != CUBLAS_STATUS_SUCCESS) *what = #field
+    memset(&found, 0, sizeof found);
+    VK_LT_TRY(product_create, &plan->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed);
+    VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    VK_LT_TRY(layout_create, &plan->w, in, (uint64_t)s->k, (uint64_t)s->n, s->k);
+    VK_LT_TRY(layout_create, &plan->x, in, (uint64_t)s->k, (uint64_t)s->m, s->ldx);
+    VK_LT_TRY(layout_create, &plan->y, out, (uint64_t)s->n, (uint64_t)s->m, s->ldy);
+    VK_LT_TRY(preference_create, &wish);
+    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
+    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, sizeof alignment);
+    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof alignment);
+    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof alignment);
+    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof alignment);
+    VK_LT_TRY(find, (cublasLtHandle_t)cuda->blas.handle, plan->product, plan->w, plan->x, plan->y, plan->y, wish, 1, &found, &count);
+#undef VK_LT_TRY
+    if (wish) lt->preference_destroy(wish);
+    if (status == CUBLAS_STATUS_SUCCESS) status = count > 0 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
+    plan->algorithm = found.algo;
+    return status;
+}
+/* The plan of this shape, made when it comes by first: some 50 us of the host's time, in what warms up. NULL: it takes two launches, which is told. */
+static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const void *bias) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    vk_lt_plan *plan;
+    const char *what = "find";
+    char text[160];
+    cublasStatus_t status;
+    if (!cuda->lt.present) return NULL;
+    if (!bias) vk_note(queue, "a product and its bias take two launches: the bias has no bf16 form");
+    if (!bias) return NULL;
+    for (int i = 0; i < VK_PLANS && cuda->plans[i].shape.m; i++)
+        if (!memcmp(&cuda->plans[i].shape, shape, sizeof *shape)) return cuda->plans[i].usable ? &cuda->plans[i] : NULL;
+    plan = &cuda->plans[cuda->next_plan];
+    cuda->next_plan = (cuda->next_plan + 1) % VK_PLANS;
+    vk_lt_forget(&cuda->lt, plan);
+    plan->shape = *shape;
+    status = vk_lt_make(cuda, plan, bias, &what);
+    plan->usable = status == CUBLAS_STATUS_SUCCESS;
+    if (plan->usable) return plan;
+    snprintf(text, sizeof text, "a product of %d x %d x %d and its bias take two launches: cublasLt's %s, status %d", shape->m, shape->n, shape->k, what,
+             (int)status);
+    vk_note(queue, text);
+    return NULL;
+}
+/* ends what the caller's vk_begin began */
+static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, const void *x, const vk_linear *w, const void *bias, float beta) {
+    const float one = 1.0f;
+    vk_cuda *cuda = vk_cuda_of(queue);
+    vk_cublas_check(queue, cuda->lt.product_set(plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "cublasLtMatmulDescSetAttribute",
+                    __LINE__);
+    if (queue->error) return;
+    vk_cublas_check(queue,
+                    cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, w->weights, plan->w, x, plan->x, &beta, y, plan->y, y,
+                                      plan->y, &plan->algorithm, cuda->workspace, VK_WORKSPACE_BYTES, cuda->stream),
+                    "cublasLtMatmul", __LINE__);
+    vk_end(queue);
+}
+/* One launch, or with a bias that cublasLt does not add two: the bias first, and a product that adds to it. Both add it to fp32 sums, rounded to bf16
+ * for bf16 results. QuickGELU, which no library has, is one more. */
 static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    int in_type = epilogue == VK_STORE || epilogue == VK_QUICKGELU;
-    cudaDataType type = in_type && !cuda->wide ? CUDA_R_16BF : CUDA_R_32F;
-    int64_t flops = vk_linear_flops(w, m, epilogue), bytes = vk_linear_bytes(w, m, epilogue, cuda->wide), results = (int64_t)m * w->n,
-            products = 2 * results * w->k, operands = ((int64_t)w->n + m) * w->k * (w->wide ? 4 : 2);
-    vk_shape(queue, m, w->n, w->k, 0);
-    if (!w->bias && epilogue != VK_QUICKGELU) {
-        if (vk_begin(queue, "gemm", flops, bytes)) vk_cuda_product(queue, y, ldy, type, x, ldx, m, w, epilogue == VK_ADD_F32 ? 1.0f : 0.0f);
-        return;
+    int out_wide = cuda->wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, add = epilogue == VK_ADD_F32;
+    cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF, out = out_wide ? CUDA_R_32F : CUDA_R_16BF;
+    const void *bias = !w->bias || out_wide ? (const void *)w->bias : w->bias_bf16;
+    int64_t results = (int64_t)m * w->n, products = 2 * results * w->k, operands = ((int64_t)w->n + m) * w->k * (w->wide ? 4 : 2),
+            element = out_wide ? 4 : 2, touched = results * element * (add ? 2 : 1);
+    size_t starts = (size_t)y | (size_t)x | (size_t)w->weights | (size_t)bias | 64; /* the arena's */
+    vk_lt_shape shape = { m, w->n, w->k_padded, ldx, ldy, (int)in, (int)out, (int)(starts & (~starts + 1)) };
+    vk_lt_plan *plan = w->bias && !queue->error ? vk_lt_find(queue, &shape, bias) : NULL;
+    if (plan) {
+        vk_shape(queue, m, w->n, w->k, 0);
+        if (vk_begin(queue, "gemm_bias", products + results * (add ? 2 : 1), operands + touched + element * w->n))
+            vk_lt_product(queue, plan, y, x, w, bias, add ? 1.0f : 0.0f);
+    } else {
+        int onto = add || w->bias; /* the product adds to what y holds */
+        vk_shape(queue, m, w->n, 0, 0);
+        if (w->bias)
+            LAUNCH(k_bias_rows, m, vk_threads_for(w->n), add ? results : 0, touched + 4 * w->n, y, w->bias, w->n, ldy, add, out_wide);
+        vk_shape(queue, m, w->n, w->k, 0);
+        if (vk_begin(queue, "gemm", products + (onto ? results : 0), operands + results * element * (onto ? 2 : 1)))
+            vk_cuda_product(queue, y, ldy, out, x, ldx, m, w, onto ? 1.0f : 0.0f);
     }
-    /* the epilogue is a kernel of its own, and the sums pass through memory */
-    if (vk_begin(queue, "gemm", products, operands + 4 * results))
-        vk_cuda_product(queue, cuda->scratch, w->n, CUDA_R_32F, x, ldx, m, w, 0.0f);
-    vk_shape(queue, m, w->n, 0, 0);
-    LAUNCH(k_finish_linear, m, vk_threads_for(w->n), flops - products, bytes - operands + 4 * results, y, (const float *)cuda->scratch, w->bias, w->n,
-           ldy, (int)epilogue, cuda->wide);
+    if (epilogue == VK_QUICKGELU) {
+        int vectors = !out_wide && (size_t)y % 16 == 0 && ldy % 8 == 0 ? w->n / 8 : 0;
+        vk_shape(queue, m, w->n, 0, 0);
+        LAUNCH(k_quickgelu, m, vk_threads_for(vectors ? vectors : w->n), 4 * results, 2 * results * element, y, w->n, ldy, vectors, out_wide);
+    }
 }
 static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
     for (int i = 0; i < count; i++)
@@ -1988,9 +2126,11 @@ static void vk_cuda_give_back(vk_queue *queue, void *memory, size_t bytes) {
 
 /* ---- recorded steps. Recording is a help, not a need: where it fails, steps are sent kernel by kernel from then on. */
 static void vk_cuda_give_up_recording(vk_queue *queue, cudaError_t status, const char *what) {
+    char text[160];
     vk_cuda_of(queue)->no_recordings = 1;
     cudaGetLastError(); /* as in vk_cuda_check */
-    snprintf(queue->note, sizeof queue->note, "decode steps are not replayed as a graph: %s: %.90s", what, cudaGetErrorString(status));
+    snprintf(text, sizeof text, "decode steps are not replayed as a graph: %s: %.90s", what, cudaGetErrorString(status));
+    vk_note(queue, text);
 }
 static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -2602,7 +2742,7 @@ static const vk_decode_kernels vk_cuda_decode = {
 extern "C" {
 extern const vk_backend vk_cuda_backend;
 const vk_backend vk_cuda_backend = {
-    VK_KERNEL_TABLE, 1, 0, 16, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
+    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
     vk_cuda_telemetry, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
 extern const vp_range_hooks *vk_cuda_range_hooks(void);
@@ -3366,6 +3506,14 @@ static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t byte
     memcpy(to, from, bytes);
     vk_end(queue);
 }
+static int64_t vk_linear_bytes(const vk_linear *w, int m, vk_epilogue epilogue, int wide) {
+    int64_t in = w->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
+    return (int64_t)w->n * w->k * in + (int64_t)m * w->k * in + (int64_t)m * w->n * out + (w->bias ? 4 * (int64_t)w->n : 0);
+}
+static int64_t vk_linear_flops(const vk_linear *w, int m, vk_epilogue epilogue) {
+    int64_t results = (int64_t)m * w->n;
+    return results * (2 * (int64_t)w->k + (w->bias ? 1 : 0) + (epilogue == VK_QUICKGELU ? 4 : epilogue == VK_ADD_F32 ? 1 : 0));
+}
 static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
     vk_shape(queue, m, w->n, w->k, 0);
@@ -3516,7 +3664,7 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
 }
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL
+    VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL
 };
 /* the GPU's table, when its object is linked too */
 #ifdef __GNUC__
@@ -3556,6 +3704,7 @@ static void vk_layout_linear(vk_arena *arena, vk_linear *linear, int n, int k, i
     linear->wide = wide;
     linear->weights = vk_take(arena, vk_round_up((size_t)n, VK_PAD) * (size_t)linear->k_padded, wide ? 4 : 2);
     linear->bias = has_bias ? (float *)vk_take(arena, (size_t)n, 4) : NULL;
+    linear->bias_bf16 = NULL; /* no weight: >>memory */
 }
 static void vk_layout_norm(vk_arena *arena, vk_norm *norm, int n, int has_bias) {
     norm->weight = (float *)vk_take(arena, (size_t)n, 4);
@@ -3932,6 +4081,12 @@ static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
 }
 static int vk_patch_values(const vp_model_config *c) { return c->geometry.patch_px * c->geometry.patch_px * 3; }
 
+/* the linears whose bias is added to bf16 results, where the backend rounds it; NULL behind the last one */
+static vk_linear *vk_rounded(vp_engine *e, int i) {
+    int blocks = e->config.vit_blocks_needed;
+    if (e->wide || !e->backend->rounds_bias || i > 2 * blocks) return NULL;
+    return i == 2 * blocks ? &e->model.pool_out : i & 1 ? &e->model.vit[i / 2].w1 : &e->model.vit[i / 2].qkv;
+}
 static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *e) {
     const vp_model_config *c = &e->config;
     vk_buffers *b = &e->buffers;
@@ -3961,6 +4116,7 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *e) {
     b->projector_hidden = vk_take_rows(arena, windows, c->projector_dim, wide);
     b->image_features = (float *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry) * (size_t)c->d_model, 4);
     b->image_index = (int32_t *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry), 4);
+    for (int i = 0; vk_rounded(e, i); i++) vk_rounded(e, i)->bias_bf16 = vk_take(arena, (size_t)vk_rounded(e, i)->n, 2);
 }
 /* of a decode step's scratch: all scores, or the sums and tops of the splits, or the best rows of the head's blocks */
 static size_t vk_decode_floats(int d, int heads, int max_sequence) {
@@ -4013,14 +4169,11 @@ static void vk_layout_buffers(vk_arena *arena, vp_engine *e) {
 static void vk_fill_extent(vp_engine *e) {
     const vp_model_config *c = &e->config;
     vk_extent *x = &e->extent;
-    size_t rows = (size_t)e->view_batch * (size_t)c->vit_positions;
     x->wide = e->wide;
     x->marks = (int64_t)VP_STAGE_COUNT + 1 + e->max_sequence;
     x->experts = c->expert_count;
     x->vit.tokens = c->vit_positions; x->vit.heads = c->vit_head_count; x->vit.head_dim = c->vit_head_dim;
     x->llm.tokens = e->max_sequence; x->llm.heads = c->head_count; x->llm.head_dim = c->head_dim;
-    /* the linears that have biases are the ViT's and the pooling's */
-    x->linear_floats = rows * vk_max((size_t)c->vit_mlp_dim, 3 * (size_t)c->vit_width);
 }
 
 /* host memory to the backend's, in pieces */
@@ -4513,6 +4666,10 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
         loader.progress = options->progress; loader.progress_user = options->progress_user; loader.error = error;
         loader.total = (int64_t)e->weights_bytes;
         result = vk_load_model(&loader, &e->model, c);
+        for (int i = 0; result == VP_OK && vk_rounded(e, i); i++) {
+            const vk_linear *linear = vk_rounded(e, i);
+            e->backend->kernels.convert(e->queue, linear->bias_bf16, linear->bias, 1, linear->n, linear->n, 0);
+        }
     }
     if (result == VP_OK) {
         e->backend->mark(e->queue, 0, NULL);

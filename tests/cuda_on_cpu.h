@@ -1,7 +1,7 @@
 /* cuda_on_cpu.h - compiles and runs CUDA host and device code on a CPU, to test it where there is no GPU - MIT
  *
- * Include it first in one C++17 source (g++ or clang++, or -include); it stands for cuda_runtime.h, cuda_bf16.h and cublas_v2.h, defines
- * CUDA_ON_CPU and needs no CUDA Toolkit. Launches go through CUDA_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...), dynamic
+ * Include it first in one C++17 source (g++ or clang++, or -include); it stands for cuda_runtime.h, cuda_bf16.h, cublas_v2.h and
+ * cublasLt.h, defines CUDA_ON_CPU and needs no CUDA Toolkit. Launches go through CUDA_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...), dynamic
  * shared memory through CUDA_DYNAMIC_SHARED(type, name). Functions that hold a __shared__ array must be static and, for g++
  * before 14, no templates (it ignores sections there: no NaN).
  *
@@ -32,24 +32,26 @@
  *             launch  cudaErrorLaunchOutOfResources                copy    copies and memsets: cudaErrorUnknown
  *             event   create, record, wait, elapsed: 400           stream  create: cudaErrorOperatingSystem
  *             sync    synchronise and query: 719, sticky           graph   begin, end, instantiate, launch: 901
- *             cublas  cublasCreate: CUBLAS_STATUS_NOT_INITIALIZED   gemm    CUBLAS_STATUS_EXECUTION_FAILED
+ *             cublas  cublasCreate: CUBLAS_STATUS_NOT_INITIALIZED   gemm    products, cublasLtMatmul: CUBLAS_STATUS_EXECUTION_FAILED
+ *             plan    what cublasLtMatmul needs: create: CUBLAS_STATUS_ALLOC_FAILED, heuristic: CUBLAS_STATUS_NOT_SUPPORTED
  *             illegal the N-th launch, when it runs: cudaErrorIllegalAddress, sticky
  *   CUDA_ON_CPU_DEVICES=N       number of devices (default 1; 0: cudaErrorNoDevice)
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
  *   CUDA_ON_CPU_CAPABILITY=9.0  below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
  *   CUDA_ON_CPU_HOST_FAST=PPM   how much faster than the device's clock the host's runs (default 0)
- *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function
+ *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function (cublasLt's come with it)
  *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
  *   CUDA_ON_CPU_THROTTLE=BITS   the throttle reasons that NVML tells (default 0)
- *   CUDA_ON_CPU_REPORT=FILE     at exit appends `calls: alloc N host N launch N copy N event N gemm N stream N sync N graph N cublas N; live: N`
+ *   CUDA_ON_CPU_REPORT=FILE     at exit appends `calls: alloc N host N launch N copy N event N gemm N stream N sync N graph N cublas N plan N; live: N`
  *
  * For C tests linked beside it:
  *   void cuda_on_cpu_reset(uint64_t seed);                     drops queued work, errors and counts; environment read again, then the seed
  *   int  cuda_on_cpu_set(const char *name, const char *value); one of the settings above, name without CUDA_ON_CPU_; 0 when unknown
  *   void cuda_on_cpu_fail(const char *what, int n);            arms a fault, counting from now; what NULL disarms all
  *   long cuda_on_cpu_calls(const char *what);                  calls of that kind since the last reset; -1 when unknown
- *   int  cuda_on_cpu_live(void);                               allocations, pinned buffers, streams, events, graphs, executable graphs, cuBLAS handles
+ *   int  cuda_on_cpu_live(void);                               allocations, pinned buffers, streams, events, graphs, executable graphs, cuBLAS handles,
+ *                                                              cublasLt's descriptors
  *   int  cuda_on_cpu_synchronize(void);                        cudaDeviceSynchronize's result
  *   void cuda_on_cpu_share(void *p, size_t bytes);             host memory that kernels may touch; until cuda_on_cpu_unshare(p)
  *   void cuda_on_cpu_fence(void *p, size_t bytes);             device memory that nothing may touch (arenas: gaps between buffers); _unfence(p) */
@@ -229,13 +231,32 @@ typedef enum {
     CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION = 16
 } cublasMath_t;
 typedef struct cublasContext *cublasHandle_t;
+typedef struct cublasLtContext *cublasLtHandle_t; /* a cublasHandle_t may stand for it */
+typedef struct cublasLtDesc *cublasLtMatmulDesc_t;
+typedef struct cublasLtLayout *cublasLtMatrixLayout_t;
+typedef struct cublasLtPreference *cublasLtMatmulPreference_t;
+typedef struct { uint64_t data[8]; } cublasLtMatmulAlgo_t;
+typedef struct { cublasLtMatmulAlgo_t algo; size_t workspaceSize; cublasStatus_t state; float wavesCount; int reserved[4]; } cublasLtMatmulHeuristicResult_t;
+typedef enum { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 } cublasLtEpilogue_t;
+typedef enum {
+    CUBLASLT_MATMUL_DESC_TRANSA = 3, CUBLASLT_MATMUL_DESC_TRANSB = 4, CUBLASLT_MATMUL_DESC_EPILOGUE = 7, CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,
+    CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26
+} cublasLtMatmulDescAttributes_t;
+typedef enum {
+    CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
+} cublasLtMatmulPreferenceAttributes_t;
+typedef enum {
+    CUBLASLT_REDUCTION_SCHEME_NONE = 0, CUBLASLT_REDUCTION_SCHEME_INPLACE = 1, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
+    CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4, CUBLASLT_REDUCTION_SCHEME_MASK = 7
+} cublasLtReductionScheme_t;
 #define CUBLAS_VERSION 130100
 
 /* ==================================================================================================== state and settings */
 namespace cuda_on_cpu {
 
-enum Call { ALLOC, HOST, LAUNCH, COPY, EVENT, GEMM, STREAM, SYNC, GRAPH, CUBLAS, ILLEGAL, CALLS };
-inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas", "illegal" };
+enum Call { ALLOC, HOST, LAUNCH, COPY, EVENT, GEMM, STREAM, SYNC, GRAPH, CUBLAS, PLAN, ILLEGAL, CALLS };
+inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas", "plan", "illegal" };
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
@@ -280,6 +301,16 @@ struct CUstream_st {
 struct CUgraph_st { std::vector<cuda_on_cpu::Operation> operations; };
 struct CUgraphExec_st { std::vector<cuda_on_cpu::Operation> operations; };
 struct cublasContext { cudaStream_t stream; void *workspace; size_t workspace_bytes; };
+struct cublasLtDesc {
+    cublasComputeType_t compute;
+    cudaDataType scale;
+    int32_t transposed[2] = { CUBLAS_OP_N, CUBLAS_OP_N };
+    uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    const void *bias = nullptr;
+    int32_t bias_type = -1;
+};
+struct cublasLtLayout { cudaDataType type; uint64_t rows, columns; int64_t ld; };
+struct cublasLtPreference { uint64_t workspace = 0; uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK, alignment[4] = { 256, 256, 256, 256 }; };
 
 namespace cuda_on_cpu {
 struct State {
@@ -303,6 +334,7 @@ struct State {
     std::set<CUgraph_st *> graphs;
     std::set<CUgraphExec_st *> executables;
     std::set<cublasContext *> handles;
+    std::set<const void *> descriptors; /* cublasLt's */
     std::set<std::shared_ptr<Capture>> captures;
     std::map<const void *, int> dynamic_shared_limit;
     uint64_t order = 0, host_ns = 0;
@@ -385,7 +417,8 @@ inline void read_environment() {
 }
 inline int live() {
     State &s = state();
-    return s.live_memory + (int)(s.streams.size() + s.events.size() + s.graphs.size() + s.executables.size() + s.handles.size());
+    return s.live_memory + (int)(s.streams.size() + s.events.size() + s.graphs.size() + s.executables.size() + s.handles.size() +
+                                s.descriptors.size());
 }
 inline void report() {
     State &s = state();
@@ -2047,6 +2080,7 @@ struct GemmWork : Work {
     int m, n, k, batch;
     long long ldc, stride_c;
     float alpha, beta;
+    const void *bias = nullptr; /* of C's type [m] */
     void *workspace;
     size_t workspace_bytes;
     std::vector<float> panels_a, panel_b;
@@ -2139,6 +2173,7 @@ inline void GemmWork::run() {
                     size_t at = (size_t)(batch_index * stride_c + (j + y) * ldc + i);
                     for (int x = 0; x < tile.rows && i + x < m; x++, at++) {
                         float v = alpha * out[y * tile.rows + x];
+                        if (bias) v += c_type == CUDA_R_32F ? ((const float *)bias)[i + x] : bf16_float(((const uint16_t *)bias)[i + x]);
                         if (c_type == CUDA_R_32F) {
                             float *to = (float *)c + at;
                             *to = beta == 0.0f ? v : v + beta * *to; /* what C held does not matter then, NaN neither */
@@ -2165,6 +2200,14 @@ inline void check_operand(char name, const void *p, cudaDataType type, long long
     if (!on_device((const char *)p + low * (long long)element, (size_t)(high - low) * element))
         fail("cuBLAS: operand %c (%lld x %lld, ld %lld, %d of stride %lld) does not lie in live device memory", name, rows, columns, ld, batch, stride);
 }
+/* what cuBLAS and cublasLt compute */
+inline bool known_types(cudaDataType a, cudaDataType b, cudaDataType c) {
+    return a == b && ((a == CUDA_R_32F && c == CUDA_R_32F) || (a == CUDA_R_16BF && (c == CUDA_R_16BF || c == CUDA_R_32F)));
+}
+inline bool known_compute(cublasComputeType_t compute, cudaDataType a) {
+    return compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
+           (a == CUDA_R_32F && (compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF));
+}
 inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, Matrix a, Matrix b,
                            const void *beta, void *c, cudaDataType c_type, int ldc, long long stride_c, int batch, cublasComputeType_t compute) {
     Lock lock(state().lock);
@@ -2172,10 +2215,7 @@ inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     cudaError_t e = enter();
     CUstream_st *t;
     std::shared_ptr<GemmWork> w = std::make_shared<GemmWork>();
-    bool types = a.type == b.type && ((a.type == CUDA_R_32F && c_type == CUDA_R_32F) ||
-                                      (a.type == CUDA_R_16BF && (c_type == CUDA_R_16BF || c_type == CUDA_R_32F)));
-    bool computes = compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
-                    (a.type == CUDA_R_32F && (compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF));
+    bool types = known_types(a.type, b.type, c_type), computes = known_compute(compute, a.type);
     if (!s.handles.count(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (e || counted(GEMM)) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (!known_transpose(ta) || !known_transpose(tb) || m < 0 || n < 0 || k < 0 || batch < 0) return CUBLAS_STATUS_INVALID_VALUE;
@@ -2199,8 +2239,162 @@ inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     w->cost_ns = 3000 + (uint64_t)(2.0 * m * n * k * batch / 1e5);
     return queue_work(t, w) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
+
+/* cublasLt: one matrix a layout, column-major, C and D the same. An algorithm remembers what it was chosen for, and is refused for anything else. */
+struct LtChoice { uint32_t magic, sum, alignment[4], bias_alignment, workspace; };
+static_assert(sizeof(LtChoice) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm holds a choice");
+enum : uint32_t { LT_MAGIC = 0x17a190u, LT_WORKSPACE = 1024 };
+template <class T> inline cublasStatus_t lt_create(T **out, T *made) {
+    Lock lock(state().lock);
+    if (counted(PLAN)) { delete made; return CUBLAS_STATUS_ALLOC_FAILED; }
+    if (!out) { delete made; return CUBLAS_STATUS_INVALID_VALUE; }
+    state().descriptors.insert(made);
+    *out = made;
+    return CUBLAS_STATUS_SUCCESS;
+}
+template <class T> inline cublasStatus_t lt_destroy(T *p) {
+    Lock lock(state().lock);
+    if (!p) return CUBLAS_STATUS_SUCCESS;
+    if (!state().descriptors.erase(p)) fail("cublasLt: a descriptor that is none is destroyed");
+    delete p;
+    return CUBLAS_STATUS_SUCCESS;
+}
+inline void lt_alive(const void *p) { if (!state().descriptors.count(p)) fail("cublasLt: a descriptor that is none is used"); }
+template <class T> inline cublasStatus_t lt_set(T *to, const void *value, size_t bytes) {
+    if (!value || bytes != sizeof(T)) return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(to, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+inline uint32_t alignment_of(const void *p) { uint32_t a = 256; while ((uintptr_t)p % a) a /= 2; return a; }
+inline uint32_t lt_sum(const cublasLtDesc *w, const cublasLtLayout *const *layouts) {
+    uint64_t sum = (uint64_t)w->compute * 31 + (uint64_t)w->transposed[0] * 5 + (uint64_t)w->transposed[1] * 3 + w->epilogue;
+    for (int i = 0; i < 4; i++)
+        for (uint64_t v : { (uint64_t)layouts[i]->type, layouts[i]->rows, layouts[i]->columns, (uint64_t)layouts[i]->ld })
+            sum = (sum ^ v) * 0x9e3779b97f4a7c15ull, sum ^= sum >> 29;
+    return (uint32_t)sum;
+}
+/* may these be multiplied? *m, *n, *k: the product's sizes */
+inline cublasStatus_t lt_check(cublasLtHandle_t handle, const cublasLtDesc *w, const cublasLtLayout *const *layouts, int *m, int *n, int *k) {
+    const cublasLtLayout *a = layouts[0], *b = layouts[1], *c = layouts[2], *d = layouts[3];
+    bool ta, tb;
+    if (!state().handles.count((cublasContext *)handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+    lt_alive(w);
+    for (int i = 0; i < 4; i++) lt_alive(layouts[i]);
+    ta = w->transposed[0] != CUBLAS_OP_N, tb = w->transposed[1] != CUBLAS_OP_N;
+    *m = (int)d->rows, *n = (int)d->columns, *k = (int)(ta ? a->rows : a->columns);
+    if ((ta ? a->columns : a->rows) != d->rows || (tb ? b->rows : b->columns) != d->columns || (tb ? b->columns : b->rows) != (uint64_t)*k ||
+        c->rows != d->rows || c->columns != d->columns) return CUBLAS_STATUS_INVALID_VALUE;
+    for (int i = 0; i < 4; i++) if (layouts[i]->ld < (int64_t)layouts[i]->rows || !layouts[i]->rows || !layouts[i]->columns) return CUBLAS_STATUS_INVALID_VALUE;
+    if (state().settings.major < 8) return CUBLAS_STATUS_ARCH_MISMATCH;
+    if (!known_types(a->type, b->type, d->type) || c->type != d->type || w->scale != CUDA_R_32F || !known_compute(w->compute, a->type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (w->epilogue == CUBLASLT_EPILOGUE_BIAS) return w->bias_type < 0 || w->bias_type == (int32_t)d->type ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    return w->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
 } // namespace cuda_on_cpu
 
+inline cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType scale) {
+    cublasLtDesc *made = new cublasLtDesc();
+    made->compute = compute, made->scale = scale;
+    return cuda_on_cpu::lt_create(desc, made);
+}
+inline cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) { return cuda_on_cpu::lt_destroy(desc); }
+inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what, const void *value, size_t bytes) {
+    cuda_on_cpu::Lock lock(cuda_on_cpu::state().lock);
+    cuda_on_cpu::lt_alive(desc);
+    switch (what) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: return cuda_on_cpu::lt_set(&desc->transposed[0], value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return cuda_on_cpu::lt_set(&desc->transposed[1], value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return cuda_on_cpu::lt_set(&desc->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return cuda_on_cpu::lt_set(&desc->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return cuda_on_cpu::lt_set(&desc->bias_type, value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+inline cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows, uint64_t columns, int64_t ld) {
+    return cuda_on_cpu::lt_create(layout, new cublasLtLayout{ type, rows, columns, ld });
+}
+inline cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return cuda_on_cpu::lt_destroy(layout); }
+inline cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) { return cuda_on_cpu::lt_create(preference, new cublasLtPreference()); }
+inline cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) { return cuda_on_cpu::lt_destroy(preference); }
+inline cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t what, const void *value,
+                                                           size_t bytes) {
+    cuda_on_cpu::Lock lock(cuda_on_cpu::state().lock);
+    cuda_on_cpu::lt_alive(preference);
+    if (what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return cuda_on_cpu::lt_set(&preference->workspace, value, bytes);
+    if (what == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) return cuda_on_cpu::lt_set(&preference->reductions, value, bytes);
+    if (what < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES || what > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES) return CUBLAS_STATUS_INVALID_VALUE;
+    return cuda_on_cpu::lt_set(&preference->alignment[what - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, bytes);
+}
+inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                                     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int wanted,
+                                                     cublasLtMatmulHeuristicResult_t *results, int *found) {
+    using namespace cuda_on_cpu;
+    Lock lock(state().lock);
+    const cublasLtLayout *layouts[4] = { a, b, c, d };
+    LtChoice choice = {};
+    int m, n, k;
+    cublasStatus_t status;
+    if (wanted < 1 || !results || !found) return CUBLAS_STATUS_INVALID_VALUE;
+    *found = 0;
+    if (counted(PLAN)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    lt_alive(preference);
+    status = lt_check(handle, desc, layouts, &m, &n, &k);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias) fail("cublasLtMatmulAlgoGetHeuristic: the bias pointer, whose alignment counts, is not set");
+    choice.magic = LT_MAGIC, choice.sum = lt_sum(desc, layouts);
+    memcpy(choice.alignment, preference->alignment, sizeof choice.alignment);
+    choice.bias_alignment = alignment_of(desc->bias);
+    choice.workspace = preference->workspace < LT_WORKSPACE ? 0u : (uint32_t)LT_WORKSPACE; /* a way without one is always there */
+    memset(results, 0, sizeof *results);
+    memcpy(&results->algo, &choice, sizeof choice);
+    results->workspaceSize = choice.workspace;
+    results->state = CUBLAS_STATUS_SUCCESS;
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, cublasLtMatrixLayout_t a,
+                                     const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D,
+                                     cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspace_bytes, cudaStream_t stream) {
+    using namespace cuda_on_cpu;
+    Lock lock(state().lock);
+    const cublasLtLayout *layouts[4] = { a, b, c, d };
+    const void *operands[4] = { A, B, C, D };
+    std::shared_ptr<GemmWork> w = std::make_shared<GemmWork>();
+    LtChoice choice;
+    int m, n, k;
+    CUstream_st *t;
+    cublasStatus_t status;
+    if (enter() || counted(GEMM)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    status = lt_check(handle, desc, layouts, &m, &n, &k);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    if (!alpha || !beta || !A || !B || !C || !D) return CUBLAS_STATUS_INVALID_VALUE;
+    if (C != D || c->ld != d->ld) fail("cublasLtMatmul: C and D apart are not emulated");
+    if (!algo) fail("cublasLtMatmul: a search for the algorithm in each call");
+    memcpy(&choice, algo, sizeof choice);
+    if (choice.magic != LT_MAGIC || choice.sum != lt_sum(desc, layouts)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (workspace_bytes < choice.workspace) return CUBLAS_STATUS_INVALID_VALUE;
+    if ((uintptr_t)workspace % 16) fail("cublasLtMatmul: the workspace is not aligned");
+    if (workspace_bytes && !on_device(workspace, workspace_bytes)) fail("cublasLtMatmul: the workspace does not lie in live device memory");
+    for (int i = 0; i < 4; i++)
+        if ((uintptr_t)operands[i] % choice.alignment[i]) fail("cublasLtMatmul: operand %c is less aligned than the algorithm was told", "ABCD"[i]);
+    for (int i = 0; i < 4; i++) check_operand("ABCD"[i], operands[i], layouts[i]->type, (long long)layouts[i]->rows, (long long)layouts[i]->columns, layouts[i]->ld, 0, 1);
+    if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS) {
+        if (alignment_of(desc->bias) < choice.bias_alignment) fail("cublasLtMatmul: the bias is less aligned than the algorithm was told");
+        check_operand('b', desc->bias, d->type, m, 1, m, 0, 1);
+        w->bias = desc->bias;
+    }
+    t = stream_of(stream);
+    if (!t) return CUBLAS_STATUS_EXECUTION_FAILED;
+    w->a = Matrix{ A, a->type, a->ld, 0, desc->transposed[0] != CUBLAS_OP_N };
+    w->b = Matrix{ B, b->type, b->ld, 0, desc->transposed[1] != CUBLAS_OP_N };
+    w->c = D, w->c_type = d->type;
+    w->m = m, w->n = n, w->k = k, w->batch = 1, w->ldc = d->ld, w->stride_c = 0;
+    memcpy(&w->alpha, alpha, 4);
+    memcpy(&w->beta, beta, 4);
+    w->workspace = workspace, w->workspace_bytes = workspace_bytes;
+    w->cost_ns = 3000 + (uint64_t)(2.0 * m * n * k / 1e5);
+    return queue_work(t, w) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}
 inline cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     cuda_on_cpu::State &s = cuda_on_cpu::state();
     cuda_on_cpu::Lock lock(s.lock);
@@ -2364,7 +2558,10 @@ inline void *find_symbol(void *handle, const char *name) {
     static const Symbol symbols[] = { CUDA_ON_CPU_SYMBOL(cublasCreate_v2), CUDA_ON_CPU_SYMBOL(cublasDestroy_v2), CUDA_ON_CPU_SYMBOL(cublasSetStream_v2),
         CUDA_ON_CPU_SYMBOL(cublasSetWorkspace_v2), CUDA_ON_CPU_SYMBOL(cublasSetMathMode), CUDA_ON_CPU_SYMBOL(cublasGetVersion_v2),
         CUDA_ON_CPU_SYMBOL(cublasGemmEx), CUDA_ON_CPU_SYMBOL(cublasGemmStridedBatchedEx), CUDA_ON_CPU_SYMBOL(cublasGetStatusName),
-        CUDA_ON_CPU_SYMBOL(cublasGetStatusString) };
+        CUDA_ON_CPU_SYMBOL(cublasGetStatusString), CUDA_ON_CPU_SYMBOL(cublasLtMatmulDescCreate), CUDA_ON_CPU_SYMBOL(cublasLtMatmulDescDestroy),
+        CUDA_ON_CPU_SYMBOL(cublasLtMatmulDescSetAttribute), CUDA_ON_CPU_SYMBOL(cublasLtMatrixLayoutCreate), CUDA_ON_CPU_SYMBOL(cublasLtMatrixLayoutDestroy),
+        CUDA_ON_CPU_SYMBOL(cublasLtMatmulPreferenceCreate), CUDA_ON_CPU_SYMBOL(cublasLtMatmulPreferenceDestroy),
+        CUDA_ON_CPU_SYMBOL(cublasLtMatmulPreferenceSetAttribute), CUDA_ON_CPU_SYMBOL(cublasLtMatmulAlgoGetHeuristic), CUDA_ON_CPU_SYMBOL(cublasLtMatmul) };
 #undef CUDA_ON_CPU_SYMBOL
     static const Symbol nvml_symbols[] = { { "nvmlInit_v2", (void *)nvml_init }, { "nvmlErrorString", (void *)nvml_error_string },
         { "nvmlDeviceGetHandleByIndex_v2", (void *)nvml_by_index }, { "nvmlDeviceGetHandleByPciBusId_v2", (void *)nvml_by_address },

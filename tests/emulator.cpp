@@ -1351,7 +1351,7 @@ static void test_accounts() {
     }
     waitpid(child, nullptr, 0);
     CHECK(file >= 0 && read(file, text, sizeof text - 1) > 0);
-    CHECK_TEXT(text, "calls: alloc 5 host 1 launch 1 copy 2 event 8 gemm 1 stream 2 sync 1 graph 4 cublas 1; live: 2\n");
+    CHECK_TEXT(text, "calls: alloc 5 host 1 launch 1 copy 2 event 8 gemm 1 stream 2 sync 1 graph 4 cublas 1 plan 0; live: 2\n");
     close(file);
     unlink(path);
 }
