@@ -2115,13 +2115,13 @@ static void print_stages(const run_state *x) {
 static void print_run(const options *o, const run_state *x) {
     const vp_layout *l = x->k.layout;
     const timing *t = &x->runs[0];
-    const char *note = vp_engine_device_note(x->s.engine); /* why "auto" took the CPU in a build with GPU code, else "" */
+    const char *note = vp_engine_device_note(x->s.engine), *cpu = gpu_of(x->s.engine) < 0 ? "no CUDA: " : "";
     printf("answer   ");
     print_visible(t->answer, t->answer_bytes);
     printf("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", x->m.name,
            x->m.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
            text_of(o, "weights"), x->k.top_k, x->m.config.expert_count, x->k.block_count, x->m.config.block_count);
-    printf("device   %s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(x->s.engine), note[0] ? " (no CUDA: " : "", note,
+    printf("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(x->s.engine), note[0] ? " (" : "", note[0] ? cpu : "", note,
            note[0] ? ")" : "", vp_engine_gemm(x->s.engine, 1), vp_engine_gemm(x->s.engine, 1024));
     if (l) {
         printf("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n", l->width_px, l->height_px, l->tiling.rows,

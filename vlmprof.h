@@ -2133,21 +2133,23 @@ typedef struct vp_memory_block {
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
 /* What the device can, to compare operations with */
 typedef struct vp_ceilings {
-    double bytes_per_s;   /* reading */
-    double flops_per_s;   /* products of the engine's arithmetic */
-    uint64_t read_bytes;  /* how much was read at once */
-    int32_t product_size; /* n of the fastest n x n x n product */
+    double bytes_per_s;      /* reading */
+    double copy_bytes_per_s; /* the engine's copy within the device's memory (CPU: one thread's), bytes read and bytes written both counted */
+    double flops_per_s;      /* products of the engine's arithmetic */
+    uint64_t read_bytes;     /* how much was read at once */
+    int32_t product_size;    /* n of the fastest n x n x n product */
 } vp_ceilings;
-/* Measures them at the first call, in about half a second at most, and remembers them. All threads read up to 1 GiB of the weights, or 256 MiB where
- * the weights are smaller; products are the engine's own (CPU: the chosen kernels, GPU: cuBLAS) of 256 to 4096 rows. The best of some rounds: what a
- * machine that is busy reaches, not what its data sheet says. An operation may beat a ceiling, and is told so: operands that stay in a cache (tiny
- * models, small activations; a last-level cache above 256 MiB), a clock that was lower when this ran. Between requests only.
+/* Measures them at the first call, in some tenths of a second, and remembers them. All threads read up to 1 GiB of the weights, or 256 MiB where
+ * the weights are smaller; 128 MiB are copied; products are the engine's own (CPU: the chosen kernels, GPU: cuBLAS) of 256 to 4096 rows. The best of
+ * some rounds: what a machine that is busy reaches, not what its data sheet says. An operation may beat a ceiling, and is told so: operands that stay
+ * in a cache (tiny models, small activations; a last-level cache above 256 MiB), a clock that was lower when this ran. Between requests only.
  * out:     out  on success only
  * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
  * memory:  256 MiB on the device during the first call */
 VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
 VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
-/* why "auto" took the CPU, or why decode steps are not replayed as a graph on this GPU (then they are sent kernel by kernel); "" otherwise */
+/* why "auto" took the CPU; or what this GPU does another way than it should, and why: decode steps sent kernel by kernel instead of as a graph,
+ * products whose bias takes a launch of its own. "" otherwise. It may grow with each request. */
 VP_API const char *vp_engine_device_note(const vp_engine *engine);
 /* 1 after an error that the device does not recover from (a kernel's illegal address, a failed launch, a lost device): each request then fails
  * with VP_ERR_DEVICE, and the engine can only be closed. Closing the last engine resets the device for this process, and a new engine may then
@@ -2157,7 +2159,10 @@ VP_API int vp_engine_broken(const vp_engine *engine);
 /* What one time stamp (vp_stage_times.stamps) costs on this backend, reading it included: measured by this call, in some microseconds on the CPU
  * and less than a millisecond on a GPU; 0: below the clock's resolution, -1: the device failed. Between requests only. */
 VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
-VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows); /* kernel chosen for linears of so many rows; "cublas" on a GPU */
+/* The kernel chosen for linears of so many rows. On a GPU the ways that it goes: for the single row of a decode step "gemv, one graph a step" or
+ * "gemv, kernel by kernel"; for more rows "cublas (biases: cublasLt; tiles: vision prefill experts)": who adds biases, or "apart" from the product;
+ * which attention, and whether experts, run on tensor core tiles of our own, or "none". Valid until the next call. */
+VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows);
 VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
 /* For vp_ranges_init: sends ranges to a tool that takes NVTX's (Nsight Systems), at a few ns a pair where none is attached. NULL: built without NVTX,
  * that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program; any thread may use it. */

@@ -1297,7 +1297,7 @@ enum {
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs, the oldest makes room: a sweep visits its configurations in turn */
-    VK_PLANS = 256,                 /* shapes of products with a bias whose algorithms are kept, the oldest makes room: seven for each number of views */
+    VK_PLANS = 256,                 /* shapes of products with a bias whose algorithms are kept, the oldest makes room: 7 a number of views */
     VK_FACTS = 64,                  /* kernels whose registers are remembered */
     VK_CAPABILITY_MIN = 80,
     VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
@@ -1318,8 +1318,8 @@ typedef struct vk_cublas {
                                    long long int, const void *, cudaDataType, int, long long int, const void *, void *, cudaDataType, int,
                                    long long int, int, cublasComputeType_t, cublasGemmAlgo_t);
 } vk_cublas;
-/* cublasLt's functions, which add a bias to a product: found through libcublas, which needs that library itself, and called with its handle, which the
- * manual allows in place of one of their own ("cublasLtHandle_t") */
+/* cublasLt's functions, which add a bias to a product: found through libcublas, which needs that library itself, and called with its handle, which
+ * the manual allows in place of one of their own ("cublasLtHandle_t") */
 #define VK_LT_FUNCTIONS(X) \
     X(product_create, cublasLtMatmulDescCreate) X(product_set, cublasLtMatmulDescSetAttribute) X(product_destroy, cublasLtMatmulDescDestroy) \
     X(layout_create, cublasLtMatrixLayoutCreate) X(layout_destroy, cublasLtMatrixLayoutDestroy) \
@@ -1349,6 +1349,8 @@ typedef struct vk_cuda {
     vk_lt lt;
     vk_lt_plan plans[VK_PLANS];
     int next_plan;
+    int vision_tiles, prefill_tiles; /* whose attention runs on tensor cores here */
+    char ways[80];
     char *memory, *staging, *inbox;
     int half;
     cudaEvent_t sent[2]; /* the copy out of each staging half */
@@ -1691,7 +1693,15 @@ static void vk_cuda_describe(vk_queue *queue, char *text, size_t capacity) {
     snprintf(text, capacity, "cuda:%d: %.90s, %.1f GB, compute capability %d.%d", vk_cuda_of(queue)->device, properties.name,
              (double)properties.totalGlobalMem / 1e9, properties.major, properties.minor);
 }
-static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) { (void)queue; (void)wide; (void)rows; return "cublas"; }
+/* the ways that this engine goes: single rows, and all others */
+static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    const char *vision = cuda->vision_tiles ? " vision" : "", *prefill = cuda->prefill_tiles ? " prefill" : "", *experts = wide ? "" : " experts";
+    if (rows == 1) return cuda->no_recordings ? "gemv, kernel by kernel" : "gemv, one graph a step";
+    snprintf(cuda->ways, sizeof cuda->ways, "cublas (biases: %s; tiles:%s%s%s%s)", cuda->lt.present ? "cublasLt" : "apart", vision, prefill, experts,
+             *vision || *prefill || *experts ? "" : " none");
+    return cuda->ways;
+}
 static uint64_t vk_cuda_free_bytes(vk_queue *queue) {
     size_t free_now = 0, total = 0;
     (void)queue;
@@ -1736,6 +1746,8 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->workspace = base;
+    cuda->vision_tiles = vk_cuda_has_tiles(extent->wide, &extent->vit);
+    cuda->prefill_tiles = vk_cuda_has_tiles(extent->wide, &extent->llm);
     vk_cublas_check(queue, cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES), "cublasSetWorkspace", __LINE__);
     cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
     cuda->arrived = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->arrived);
@@ -1832,7 +1844,7 @@ static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const void *bi
     plan->algorithm = found.algo;
     return status;
 }
-/* The plan of this shape, made when it comes by first: some 50 us of the host's time, in what warms up. NULL: it takes two launches, which is told. */
+/* The plan of this shape, made when it comes by first: time of the host, in requests that warm up. NULL: two launches, which is told. */
 static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const void *bias) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_lt_plan *plan;
@@ -1851,8 +1863,8 @@ static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const v
     status = vk_lt_make(cuda, plan, bias, &what);
     plan->usable = status == CUBLAS_STATUS_SUCCESS;
     if (plan->usable) return plan;
-    snprintf(text, sizeof text, "a product of %d x %d x %d and its bias take two launches: cublasLt's %s, status %d", shape->m, shape->n, shape->k, what,
-             (int)status);
+    snprintf(text, sizeof text, "a product of %d x %d x %d and its bias take two launches: cublasLt's %s, status %d", shape->m, shape->n, shape->k,
+             what, (int)status);
     vk_note(queue, text);
     return NULL;
 }
@@ -1860,8 +1872,8 @@ static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const v
 static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, const void *x, const vk_linear *w, const void *bias, float beta) {
     const float one = 1.0f;
     vk_cuda *cuda = vk_cuda_of(queue);
-    vk_cublas_check(queue, cuda->lt.product_set(plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), "cublasLtMatmulDescSetAttribute",
-                    __LINE__);
+    vk_cublas_check(queue, cuda->lt.product_set(plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+                    "cublasLtMatmulDescSetAttribute", __LINE__);
     if (queue->error) return;
     vk_cublas_check(queue,
                     cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, w->weights, plan->w, x, plan->x, &beta, y, plan->y, y,
@@ -4761,6 +4773,18 @@ static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
         if (ns > 0 && (double)out->read_bytes * 1e9 / (double)ns > out->bytes_per_s) out->bytes_per_s = (double)out->read_bytes * 1e9 / (double)ns;
     }
 }
+/* A copy from one half of what was borrowed to the other */
+static void vk_measure_copy(vp_engine *e, char *memory, vp_ceilings *out) {
+    size_t bytes = VK_CEILING_BYTES / 2;
+    int64_t start = vp_clock_ns();
+    for (int round = 0; round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS); round++) {
+        int64_t ns;
+        e->backend->mark(e->queue, 0, NULL);
+        e->backend->copy(e->queue, memory + bytes, memory, bytes);
+        ns = vk_ceiling_end(e);
+        if (ns > 0 && 2.0 * (double)bytes * 1e9 / (double)ns > out->copy_bytes_per_s) out->copy_bytes_per_s = 2.0 * (double)bytes * 1e9 / (double)ns;
+    }
+}
 /* Products of n x n matrices, n doubled until one takes long: the best of all. */
 static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
     int64_t start = vp_clock_ns();
@@ -4793,11 +4817,12 @@ VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_erro
         return vp_fail(error, VP_ERR_MEMORY, -1, "ceilings", text);
     }
     if (memory && !engine->queue->error) vk_measure_read(engine, memory, &measured);
+    if (memory && !engine->queue->error) vk_measure_copy(engine, memory, &measured);
     if (memory && !engine->queue->error) vk_measure_product(engine, memory, &measured);
     engine->backend->give_back(engine->queue, memory, VK_CEILING_BYTES);
     if (engine->queue->error) result = engine->backend->wait(engine->queue, 0, error);
     vk_recover(engine);
-    if (result == VP_OK && !(measured.bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
+    if (result == VP_OK && !(measured.bytes_per_s > 0.0 && measured.copy_bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
         result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock told no time");
     if (result == VP_OK) *out = engine->ceilings = measured;
     return result;

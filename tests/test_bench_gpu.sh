@@ -25,7 +25,8 @@ row='"floor_ms": [0-9]+\.[0-9]+, "measured_ms": [0-9]+\.[0-9]+, "ratio": [0-9]+\
 
 check "the script ends well" env BENCH_GPU_OUT="$work" BENCH_GPU_SIZE=tiny tests/bench/bench_gpu.sh "$B/emulated/bench_gpu"
 check "a row for each measurement: 1 of vision, 2 of prefill, 2 of decode" has 5 "$row"
-check "ceilings, commit, date, driver and clocks" has 6 '^  "(read_bytes_per_s|bf16_flops_per_s|commit|date|driver_cuda_version|sm_clock_mhz_before)": [^ ]'
+check "ceilings, commit, date, driver and clocks" has 7 '^  "(read_bytes_per_s|copy_bytes_per_s|bf16_flops_per_s|commit|date|driver_cuda_version|sm_clock_mhz_before)": [^ ]'
+check "the way of the products" has 1 '^  "gemm": "cublas \(biases: cublasLt; tiles:.* experts\)"'
 check "stage mode's cost" has 1 '"stage_mode": \{"on_ms": [0-9.]+, "off_ms": [0-9.]+, "stamps": [1-9][0-9]*, '
 check "launches of prefill are listed" has 1 '"stage": "prefill", "launch": "k_experts_gate_up", "calls": [1-9]'
 check "no number that is none" has 0 '[^a-z](nan|inf)[^a-z]'

@@ -492,6 +492,7 @@ static void test_ceilings(vp_engine *engine) {
     if (!CHECK_INT(vp_engine_ceilings(engine, &c, &error), VP_OK)) return;
     took = (double)(vp_clock_ns() - start) * 1e-9;
     CHECK(c.read_bytes > (200u << 20) && c.bytes_per_s * took >= 2.0 * (double)c.read_bytes && c.bytes_per_s > 1e8 && c.bytes_per_s < 2e12);
+    CHECK(c.copy_bytes_per_s * took >= 2.0 * (double)(256 << 20) && c.copy_bytes_per_s > 1e8 && c.copy_bytes_per_s < 2e12);
     CHECK(c.product_size >= 256 && c.product_size <= 4096 && c.flops_per_s > 1e8 && c.flops_per_s < 1e14);
     start = vp_clock_ns();
     CHECK_INT(vp_engine_ceilings(engine, &again, &error), VP_OK);

@@ -278,8 +278,8 @@ int main(int argc, char **argv) {
     if (!b.json) { fprintf(stderr, "bench_gpu: %s cannot be written\n", argv[1]); return 5; }
     printf("%s, driver's CUDA %d, built with %d, %s\n", vp_engine_device(b.engine), (int)info.driver_version, (int)vp_device_toolkit(), vp_engine_gemm(b.engine, 577));
     if (vp_engine_device_note(b.engine)[0]) printf("note: %s\n", vp_engine_device_note(b.engine));
-    printf("ceilings: reading %.0f GB/s, bf16 products %.1f TFLOP/s (n = %d)\n", b.ceilings.bytes_per_s * 1e-9, b.ceilings.flops_per_s * 1e-12,
-           (int)b.ceilings.product_size);
+    printf("ceilings: reading %.0f GB/s, copying %.0f GB/s (read + written), bf16 products %.1f TFLOP/s (n = %d)\n", b.ceilings.bytes_per_s * 1e-9,
+           b.ceilings.copy_bytes_per_s * 1e-9, b.ceilings.flops_per_s * 1e-12, (int)b.ceilings.product_size);
     fprintf(b.json, "{\n  \"schema\": \"vlmprof-bench-gpu-1\"");
     text(b.json, "model", tiny ? "tiny" : "molmoe-1b");
     text(b.json, "commit", argv[2]);
@@ -290,6 +290,7 @@ int main(int argc, char **argv) {
     number(b.json, "driver_cuda_version", info.driver_version);
     number(b.json, "toolkit_version", vp_device_toolkit());
     number(b.json, "read_bytes_per_s", b.ceilings.bytes_per_s);
+    number(b.json, "copy_bytes_per_s", b.ceilings.copy_bytes_per_s); /* read + written */
     number(b.json, "bf16_flops_per_s", b.ceilings.flops_per_s);
     machine(&b, "before");
     measure(&b, tiny);
