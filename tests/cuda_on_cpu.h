@@ -2286,7 +2286,8 @@ inline cublasStatus_t lt_check(cublasLtHandle_t handle, const cublasLtDesc *w, c
         c->rows != d->rows || c->columns != d->columns) return CUBLAS_STATUS_INVALID_VALUE;
     for (int i = 0; i < 4; i++) if (layouts[i]->ld < (int64_t)layouts[i]->rows || !layouts[i]->rows || !layouts[i]->columns) return CUBLAS_STATUS_INVALID_VALUE;
     if (state().settings.major < 8) return CUBLAS_STATUS_ARCH_MISMATCH;
-    if (!known_types(a->type, b->type, d->type) || c->type != d->type || w->scale != CUDA_R_32F || !known_compute(w->compute, a->type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!known_types(a->type, b->type, d->type) || c->type != d->type || w->scale != CUDA_R_32F || !known_compute(w->compute, a->type))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     if (w->epilogue == CUBLASLT_EPILOGUE_BIAS) return w->bias_type < 0 || w->bias_type == (int32_t)d->type ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
     return w->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
@@ -2377,7 +2378,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     if (workspace_bytes && !on_device(workspace, workspace_bytes)) fail("cublasLtMatmul: the workspace does not lie in live device memory");
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)operands[i] % choice.alignment[i]) fail("cublasLtMatmul: operand %c is less aligned than the algorithm was told", "ABCD"[i]);
-    for (int i = 0; i < 4; i++) check_operand("ABCD"[i], operands[i], layouts[i]->type, (long long)layouts[i]->rows, (long long)layouts[i]->columns, layouts[i]->ld, 0, 1);
+    for (int i = 0; i < 4; i++)
+        check_operand("ABCD"[i], operands[i], layouts[i]->type, (long long)layouts[i]->rows, (long long)layouts[i]->columns, layouts[i]->ld, 0, 1);
     if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS) {
         if (alignment_of(desc->bias) < choice.bias_alignment) fail("cublasLtMatmul: the bias is less aligned than the algorithm was told");
         check_operand('b', desc->bias, d->type, m, 1, m, 0, 1);

@@ -803,6 +803,12 @@ static std::vector<uint16_t> halves(const std::vector<float> &v) {
     for (size_t i = 0; i < v.size(); i++) h[i] = float_to_bf16(v[i]);
     return h;
 }
+/* numbers of that type, and back */
+template <class T> static std::vector<T> halves_or(const std::vector<float> &v);
+template <> std::vector<float> halves_or(const std::vector<float> &v) { return v; }
+template <> std::vector<uint16_t> halves_or(const std::vector<float> &v) { return halves(v); }
+static float float_or(float f) { return f; }
+static float float_or(uint16_t h) { return bf16_to_float(h); }
 struct Shape { int m, n, k, ta, tb, a_half, c_half; float alpha, beta; };
 static void check_gemm(const Blas &blas, const Shape &s) {
     int lda = (s.ta ? s.k : s.m) + 3, ldb = (s.tb ? s.n : s.k) + 1, ldc = s.m + 2;
@@ -835,6 +841,117 @@ static void check_gemm(const Blas &blas, const Shape &s) {
             CHECK_NEAR(g, want, (s.k + 3) * 6e-8 * (fabs(s.alpha) * size + fabs(want) + 1e-30) + (s.c_half ? fabs(want) / 256 : 0));
         }
     }
+}
+/* One matmul with a bias as a program makes it. The pieces can be spoiled one by one. */
+struct Lt {
+    enum { M = 24, N = 5, K = 16 };
+    Blas &blas;
+    cublasLtMatmulDesc_t desc = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
+    cublasLtMatmulPreference_t preference = nullptr;
+    cublasLtMatmulHeuristicResult_t found;
+    int count = 0;
+    uint64_t workspace = 4096;
+    float one = 1, beta = 0;
+    Lt(Blas &given, cudaDataType in, cudaDataType out) : blas(given) {
+        int32_t transposed = CUBLAS_OP_T;
+        uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+        CHECK_INT(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), 0);
+        CHECK_INT(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed), 0);
+        CHECK_INT(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue), 0);
+        CHECK_INT(cublasLtMatrixLayoutCreate(&a, in, K, M, K), 0);
+        CHECK_INT(cublasLtMatrixLayoutCreate(&b, in, K, N, K), 0);
+        CHECK_INT(cublasLtMatrixLayoutCreate(&d, out, M, N, M), 0);
+        CHECK_INT(cublasLtMatmulPreferenceCreate(&preference), 0);
+        CHECK_INT(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace), 0);
+    }
+    ~Lt() {
+        cublasLtMatmulDescDestroy(desc);
+        cublasLtMatrixLayoutDestroy(a), cublasLtMatrixLayoutDestroy(b), cublasLtMatrixLayoutDestroy(d);
+        cublasLtMatmulPreferenceDestroy(preference);
+    }
+    Lt(const Lt &) = delete;
+    Lt &operator=(const Lt &) = delete;
+    cublasStatus_t set_bias(const void *bias) { return cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias); }
+    cublasStatus_t find() {
+        return cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)blas.handle, desc, a, b, d, d, preference, 1, &found, &count);
+    }
+    cublasStatus_t run(const void *A, const void *B, void *D, void *room) {
+        return cublasLtMatmul((cublasLtHandle_t)blas.handle, desc, &one, A, a, B, b, &beta, D, d, D, d, &found.algo, room, workspace, nullptr);
+    }
+};
+template <class In, class Out> static void check_lt(Blas &blas, cudaDataType in, cudaDataType out, float beta) {
+    Lt lt(blas, in, out);
+    std::vector<float> a(Lt::K * Lt::M), b(Lt::K * Lt::N), d(Lt::M * Lt::N), bias(Lt::M);
+    for (std::vector<float> *v : { &a, &b, &d, &bias }) for (float &e : *v) e = bf16_to_float(float_to_bf16(random_float()));
+    Device<In> ad(halves_or<In>(a)), bd(halves_or<In>(b));
+    Device<Out> dd(halves_or<Out>(d)), vd(halves_or<Out>(bias));
+    Device<char> room(4096);
+    lt.beta = beta;
+    CHECK_INT(lt.set_bias(vd.p), 0);
+    CHECK(lt.find() == CUBLAS_STATUS_SUCCESS && lt.count == 1 && lt.found.workspaceSize <= lt.workspace);
+    CHECK_INT(lt.run(ad.p, bd.p, dd.p, room.p), 0);
+    std::vector<Out> got = dd.host();
+    for (int j = 0; j < Lt::N; j++)
+        for (int i = 0; i < Lt::M; i++) {
+            double want = (double)bias[(size_t)i] + (double)beta * d[(size_t)(j * Lt::M + i)];
+            for (int p = 0; p < Lt::K; p++) want += (double)a[(size_t)(i * Lt::K + p)] * b[(size_t)(j * Lt::K + p)];
+            CHECK_NEAR(float_or(got[(size_t)(j * Lt::M + i)]), want, 1e-5 + (sizeof(Out) == 2 ? fabs(want) / 256 : 0));
+        }
+}
+static void test_lt() {
+    Blas blas;
+    int live = cuda_on_cpu_live();
+    check_case("cublasLt: a product and its bias, which has the result's type");
+    for (int i = 0; i < 2; i++) {
+        check_lt<uint16_t, uint16_t>(blas, CUDA_R_16BF, CUDA_R_16BF, (float)i);
+        check_lt<uint16_t, float>(blas, CUDA_R_16BF, CUDA_R_32F, (float)i);
+        check_lt<float, float>(blas, CUDA_R_32F, CUDA_R_32F, (float)i);
+    }
+    CHECK_INT(cuda_on_cpu_live(), live);
+    check_case("cublasLt refuses what it refuses");
+    {
+        Device<uint16_t> x(4096);
+        Device<char> room(4096);
+        Lt lt(blas, CUDA_R_16BF, CUDA_R_16BF), other(blas, CUDA_R_16BF, CUDA_R_32F), wrong(blas, CUDA_R_32F, CUDA_R_16BF);
+        int32_t type = CUDA_R_32F, own = -1;
+        uint64_t none = 0;
+        CHECK(dies("bias pointer", [&] { lt.find(); }));
+        for (Lt *l : { &lt, &other, &wrong }) CHECK_INT(l->set_bias(x.p + 3072), 0);
+        CHECK_INT(wrong.find(), CUBLAS_STATUS_NOT_SUPPORTED);
+        CHECK_INT(cublasLtMatmulDescSetAttribute(lt.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type), 0);
+        CHECK_INT(lt.find(), CUBLAS_STATUS_NOT_SUPPORTED); /* an f32 bias of a bf16 result */
+        CHECK_INT(lt.count, 0);
+        CHECK_INT(cublasLtMatmulDescSetAttribute(lt.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &own, sizeof own), 0);
+        CHECK_INT(cublasLtMatmulDescSetAttribute(lt.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &own, sizeof own), CUBLAS_STATUS_INVALID_VALUE);
+        CHECK(!lt.find() && !other.find());
+        CHECK_INT(lt.run(x.p, x.p + 512, x.p + 1024, room.p), 0);
+        std::swap(lt.found, other.found);
+        CHECK_INT(lt.run(x.p, x.p + 512, x.p + 1024, room.p), CUBLAS_STATUS_INVALID_VALUE); /* another product's algorithm */
+        std::swap(lt.found, other.found);
+        lt.workspace = 100;
+        CHECK_INT(lt.run(x.p, x.p + 512, x.p + 1024, room.p), CUBLAS_STATUS_INVALID_VALUE);
+        lt.workspace = 4096;
+        CHECK(dies("operand A is less aligned", [&] { lt.run(x.p + 8, x.p + 512, x.p + 1024, room.p); }));
+        CHECK(dies("workspace", [&] { lt.run(x.p, x.p + 512, x.p + 1024, room.p + 64); }));
+        CHECK(dies("operand C", [&] { std::vector<uint16_t> y(4096); lt.run(x.p, x.p + 512, &y[128 - (uintptr_t)&y[0] % 256 / 2], room.p); }));
+        CHECK(dies("bias is less aligned", [&] { lt.set_bias(x.p + 3073); lt.run(x.p, x.p + 512, x.p + 1024, room.p); }));
+        CHECK(dies("operand b", [&] { lt.set_bias(x.p + 4096); lt.run(x.p, x.p + 512, x.p + 1024, room.p); }));
+        CHECK(dies("descriptor", [&] { cublasLtMatrixLayoutDestroy(lt.a); lt.find(); }));
+        CHECK_INT(cublasLtMatmulPreferenceSetAttribute(lt.preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &none, sizeof none), 0);
+        CHECK(!lt.find() && lt.found.workspaceSize == 0);
+        CHECK_INT(cudaDeviceSynchronize(), 0);
+    }
+    check_case("cublasLt: a failing call, and a library that lacks one");
+    cublasLtMatrixLayout_t layout = nullptr;
+    cuda_on_cpu_fail("plan", 1);
+    CHECK_INT(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, 1, 1, 1), CUBLAS_STATUS_ALLOC_FAILED);
+    CHECK(!layout);
+    CHECK_INT(cuda_on_cpu_set("CUBLAS", "cublasLtMatmul"), 1);
+    void *library = dlopen("libcublas.so.13", RTLD_NOW);
+    CHECK(library && !dlsym(library, "cublasLtMatmul") && dlsym(library, "cublasLtMatmulAlgoGetHeuristic"));
+    CHECK_INT(cuda_on_cpu_set("CUBLAS", nullptr), 1);
+    CHECK_INT(cuda_on_cpu_live(), live);
 }
 static void test_gemm() {
     Blas blas;
@@ -1374,6 +1491,7 @@ int main() {
     test_forked_graphs();
     test_forbidden();
     test_gemm();
+    test_lt();
     test_batched();
     test_gemm_refusals();
     test_library();

@@ -70,7 +70,8 @@ static vp_result live(vp_timing timing, life *l, vp_error *error) {
 /* the n-th call of a kind fails, for each n of a healthy life (every one when they are few, else spread over it). Errors of some kinds break
  * the device for good, and only those. */
 static void test_kind(const char *kind, vp_timing timing) {
-    int sticky = !strcmp(kind, "sync") || !strcmp(kind, "illegal"), recorded = !strcmp(kind, "graph") || !strcmp(kind, "launch") || !strcmp(kind, "gemm");
+    int sticky = !strcmp(kind, "sync") || !strcmp(kind, "illegal"), planned = !strcmp(kind, "plan"),
+        recorded = !strcmp(kind, "graph") || !strcmp(kind, "launch") || !strcmp(kind, "gemm");
     vp_error error;
     life l;
     long calls, step;
@@ -86,7 +87,8 @@ static void test_kind(const char *kind, vp_timing timing) {
         cuda_on_cpu_reset((uint64_t)n);
         cuda_on_cpu_fail(kind, (int)n);
         result = live(timing, &l, &error);
-        survived = recorded && result == VP_OK && l.noted && is_healthy(&l.a); /* recording failed: the request did not need it */
+        survived = (recorded || planned) && result == VP_OK && l.noted && is_healthy(&l.a); /* the request did not need the recording, or the plan */
+        CHECK(survived || !planned);
         if (!check_note(survived || result == VP_ERR_DEVICE || result == VP_ERR_MEMORY, __FILE__, __LINE__, "call %ld of %ld gave %d", n, calls,
                         (int)result)) break;
         CHECK(survived || (error.where[0] && error.text[0]));
@@ -269,6 +271,76 @@ static void test_decode_step(void) {
     CHECK_INT(cuda_on_cpu_live(), 0);
     free(launches);
 }
+/* Biases are part of their products: the launches of the vision stages that have one, in their order, as a hand count of the preset's shapes gives
+ * them; bf16 but for the residual and what pooling reads. */
+static void test_biases(void) {
+    enum { ROOM = 4096, PRODUCTS = 8 };
+    int64_t w = config.vit_width, f = config.vit_mlp_dim, rows = 577, windows = 144;
+    const struct { const char *name; int64_t flops, bytes; } want[PRODUCTS] = {
+        { "gemm_bias", rows * 3 * w * (2 * w + 1), 2 * (3 * w * w + rows * w + rows * 3 * w + 3 * w) },
+        { "gemm_bias", rows * w * (2 * w + 2), 2 * (w * w + rows * w) + 8 * rows * w + 4 * w },
+        { "gemm_bias", rows * f * (2 * w + 1), 2 * (f * w + rows * w + rows * f + f) },
+        { "k_quickgelu", 4 * rows * f, 4 * rows * f },
+        { "gemm_bias", rows * w * (2 * f + 2), 2 * (w * f + rows * f) + 8 * rows * w + 4 * w },
+        { "gemm_bias", windows * w * (2 * w + 1), 2 * (w * w + windows * w) + 4 * windows * w + 4 * w },
+        { "gemm_bias", 4 * windows * 2 * w * (2 * w + 1), 2 * (2 * w * w + 4 * windows * w) + 4 * 4 * windows * 2 * w + 4 * 2 * w },
+        { "gemm_bias", windows * w * (2 * w + 1), 2 * (w * w + windows * w + windows * w + w) } };
+    vp_engine *engine = NULL;
+    vp_error error;
+    answer a;
+    vp_request r = request_of(VP_TIMING_KERNEL);
+    vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches);
+    int found = 0;
+    check_case("products with a bias");
+    cuda_on_cpu_reset(1);
+    if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
+    r.launches = launches;
+    r.launch_capacity = ROOM;
+    CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+    for (int64_t i = 0; i < a.reply.launch_count && i < ROOM; i++) {
+        const vp_launch *l = &launches[i];
+        CHECK(strcmp(l->name, "k_bias_rows"));
+        if ((strcmp(l->name, "gemm_bias") && strcmp(l->name, "k_quickgelu")) || !CHECK(found < PRODUCTS)) continue;
+        check_note(!strcmp(l->name, want[found].name) && (int64_t)l->flops == want[found].flops && (int64_t)l->bytes == want[found].bytes, __FILE__, __LINE__,
+                   "number %d is %s: %lld FLOPs, %lld bytes; by hand %s: %lld, %lld", found, l->name, (long long)l->flops, (long long)l->bytes,
+                   want[found].name, (long long)want[found].flops, (long long)want[found].bytes);
+        found++;
+    }
+    CHECK_INT(found, PRODUCTS);
+    CHECK_TEXT(vp_engine_device_note(engine), "");
+    CHECK(strstr(vp_engine_gemm(engine, 577), "biases: cublasLt;") && !strcmp(vp_engine_gemm(engine, 1), "gemv, one graph a step"));
+    vp_engine_close(engine);
+    CHECK_INT(cuda_on_cpu_live(), 0);
+    free(launches);
+}
+/* cuBLAS lacks a function, or planning fails at the n-th call: so many products take two launches, which is told, and the answers stay */
+static void test_no_plan(const char *lacks, int n, int products, const char *note) {
+    vp_engine *engine = NULL;
+    vp_error error;
+    answer a;
+    vp_request r = request_of(VP_TIMING_STAGE);
+    long plans = 0;
+    check_case("no plan for products with a bias: %s", lacks ? lacks : "a failed call");
+    cuda_on_cpu_reset(1);
+    cuda_on_cpu_set("CUBLAS", lacks);
+    if (n) cuda_on_cpu_fail("plan", n);
+    if (CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) {
+        for (int i = 0; i < 2; i++) {
+            int64_t more = 0;
+            CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+            CHECK(is_healthy(&a));
+            for (int s = 0; s < VP_STAGE_COUNT; s++) more += a.reply.times.launches[s] - healthy.reply.times.launches[s];
+            CHECK_INT(more, products);
+            CHECK_TEXT(vp_engine_device_note(engine), note);
+            if (i) CHECK_INT(cuda_on_cpu_calls("plan"), plans); /* nothing is planned twice, what failed neither */
+            plans = cuda_on_cpu_calls("plan");
+        }
+        CHECK((strstr(vp_engine_gemm(engine, 577), "biases: apart;") != NULL) == (lacks != NULL));
+        vp_engine_close(engine);
+    }
+    CHECK_INT(cuda_on_cpu_live(), 0);
+    cuda_on_cpu_set("CUBLAS", NULL);
+}
 /* a GPU too small for the longest request: the numbers are told, and a shorter one then opens and is served */
 static void test_memory(void) {
     vp_engine *engine = NULL;
@@ -405,6 +477,7 @@ static void test_ceilings(void) {
     blocks = (double)c.read_bytes / 65536.0;
     n = (double)c.product_size;
     CHECK_NEAR(c.bytes_per_s, (double)c.read_bytes * 1e9 / (3000.0 + 2.0 * blocks), 1e-3 * c.bytes_per_s);
+    CHECK_NEAR(c.copy_bytes_per_s, 2.0 * 134217728.0 * 1e9 / (2000.0 + 134217728.0 / 1000.0), 1e-3 * c.copy_bytes_per_s);
     CHECK_NEAR(c.flops_per_s, 2.0 * n * n * n * 1e9 / (3000.0 + 2.0 * n * n * n / 1e5), 1e-3 * c.flops_per_s);
     for (int32_t i = 0; vp_engine_memory(engine, i, &b); i++)
         if (b.on_device) device += b.bytes;
@@ -416,7 +489,7 @@ static void test_ceilings(void) {
     CHECK_INT(cuda_on_cpu_live(), 0);
 }
 int main(void) {
-    static const char *const kinds[] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas", "illegal" };
+    static const char *const kinds[] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas", "plan", "illegal" };
     vp_error error;
     life l;
     make_inputs();
@@ -437,6 +510,9 @@ int main(void) {
     test_no_recording();
     test_timing();
     test_decode_step();
+    test_biases();
+    test_no_plan("cublasLtMatmul", 0, 7, "products with a bias take two launches: cuBLAS lacks cublasLtMatmul");
+    test_no_plan(NULL, 6, 1, "a product of 577 x 192 x 64 and its bias take two launches: cublasLt's find, status 15");
     test_memory();
     test_ceilings();
     test_telemetry();

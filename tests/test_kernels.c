@@ -1742,7 +1742,32 @@ static void test_failure(const char *what, const char *where, vp_result expected
     cuda_on_cpu_fail(NULL, 0);
     CHECK_INT(cuda_on_cpu_live(), live);
 }
+/* more shapes than plans are kept: the oldest makes room, and comes back when it is asked for again */
+static void test_plans(void) {
+    enum { SHAPES = 300, KEPT = 256, DESCRIPTORS = 4, N = 32 };
+    int live = cuda_on_cpu_live();
+    mode m = { NULL, NULL, 0 };
+    vp_error error;
+    vk_linear w;
+    check_case("plans of %d shapes", SHAPES);
+    if (!CHECK_INT(open_mode(&m, 1, &error), VP_OK)) return;
+    queue = m.queue;
+    settle();
+    live = cuda_on_cpu_live();
+    memset(&w, 0, sizeof w);
+    w.weights = m.room; w.bias = (const float *)(const void *)m.room; w.n = w.k = w.k_padded = N; w.wide = 1;
+    for (int i = 0; i <= SHAPES; i++) {
+        int64_t launches = queue->work.launches;
+        backend->linear(queue, m.room + 8192 + SHAPES * N * 4, N, m.room + 8192, N, i < SHAPES ? i + 1 : 1, &w, VK_STORE_F32);
+        CHECK_INT(queue->work.launches - launches, 1);
+        CHECK_INT(cuda_on_cpu_live() - live, DESCRIPTORS * (i < KEPT ? i + 1 : KEPT));
+    }
+    settle();
+    CHECK_TEXT(queue->note, "");
+    backend->close(queue);
+}
 static void test_failures(void) {
+    test_plans();
     test_failure("launch", "k_advance", VP_ERR_DEVICE);
     test_failure("copy", "cudaMemcpyAsync", VP_ERR_DEVICE);
     test_failure("gemm", "cublasGemmEx", VP_ERR_DEVICE);
