@@ -1809,9 +1809,10 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
 /* How a product with a bias is done in one launch. Types are those of cublasLtMatmul's table: a bias has the type of the result (cublasLt.h,
  * CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results want it in bf16. The workspace is the one that cuBLAS has: one stream, so that no two
  * products are under way at once. Partial sums stay fp32: of products that are split along k only those that reduce in compute type. */
-static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const void *bias, const char **what) {
+static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const char **what) {
     const vk_lt *lt = &cuda->lt;
     const vk_lt_shape *s = &plan->shape;
+    const void *bias = (const void *)(size_t)s->alignment; /* a search takes no more of it than how it is aligned; products bring their own */
     const cublasOperation_t transposed = CUBLAS_OP_T;
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     const uint64_t workspace = VK_WORKSPACE_BYTES;
@@ -1860,7 +1861,7 @@ static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const v
     cuda->next_plan = (cuda->next_plan + 1) % VK_PLANS;
     vk_lt_forget(&cuda->lt, plan);
     plan->shape = *shape;
-    status = vk_lt_make(cuda, plan, bias, &what);
+    status = vk_lt_make(cuda, plan, &what);
     plan->usable = status == CUBLAS_STATUS_SUCCESS;
     if (plan->usable) return plan;
     snprintf(text, sizeof text, "a product of %d x %d x %d and its bias take two launches: cublasLt's %s, status %d", shape->m, shape->n, shape->k,
