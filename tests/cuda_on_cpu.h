@@ -38,6 +38,8 @@
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
  *   CUDA_ON_CPU_CAPABILITY=9.0  below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
+ *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel and the first GEMM of a shape cost the host more, in its own time too (default 0):
+ *                               CUDA loads code when it is first used
  *   CUDA_ON_CPU_HOST_FAST=PPM   how much faster than the device's clock the host's runs (default 0)
  *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function
  *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
@@ -239,7 +241,7 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { uint64_t seed, memory, host_fast; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
+struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -305,6 +307,7 @@ struct State {
     std::set<cublasContext *> handles;
     std::set<std::shared_ptr<Capture>> captures;
     std::map<const void *, int> dynamic_shared_limit;
+    std::set<std::string> loaded; /* kernels and shapes that were used */
     uint64_t order = 0, host_ns = 0;
     size_t pending = 0;
     std::string dl_error;
@@ -353,6 +356,7 @@ inline bool set(const char *name, const char *value) {
     if (n == "SEED") s.seed = value ? strtoull(value, nullptr, 10) : 1;
     else if (n == "DEVICES") s.devices = value ? atoi(value) : 1;
     else if (n == "DRIVER") s.driver = value ? atoi(value) : CUDART_VERSION;
+    else if (n == "LOAD") s.load_ns = value ? strtoull(value, nullptr, 10) : 0;
     else if (n == "HOST_FAST") s.host_fast = value ? strtoull(value, nullptr, 10) : 0;
     else if (n == "MEMORY") s.memory = value ? strtoull(value, nullptr, 10) : (uint64_t)16 << 30;
     else if (n == "CUBLAS") s.no_cublas = value ? value : "";
@@ -378,7 +382,7 @@ inline bool set(const char *name, const char *value) {
     return true;
 }
 inline void read_environment() {
-    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "HOST_FAST", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
+    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -1291,6 +1295,13 @@ inline cudaError_t enter(bool needs_device = true) {
     drain_some();
     return s.sticky;
 }
+/* code that is used for the first time */
+inline void load(const std::string &code) {
+    State &s = state();
+    if (!s.loaded.insert(code).second || !s.settings.load_ns) return;
+    usleep((useconds_t)(s.settings.load_ns / 1000));
+    s.host_ns += s.settings.load_ns;
+}
 /* counts a call; true when this one is to fail */
 inline bool counted(Call c) { State &s = state(); return ++s.calls[c] == s.fail_at[c]; }
 inline CUstream_st *stream_of(cudaStream_t stream) { /* NULL: not a stream */
@@ -1382,6 +1393,7 @@ inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, 
     if (e) { result(e); return; }
     t = stream_of(stream);
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
+    load(name);
     result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), arguments...)));
 }
 
@@ -1570,6 +1582,7 @@ __attribute__((used)) inline void cuda_on_cpu_reset(uint64_t seed) {
     for (CUstream_st *t : s.retired) delete t;
     s.retired.clear();
     s.captures.clear();
+    s.loaded.clear();
     cuda_on_cpu::read_environment();
     cuda_on_cpu::set("SEED", std::to_string(seed).c_str());
 }
@@ -2196,6 +2209,7 @@ inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     memcpy(&w->alpha, alpha, 4);
     memcpy(&w->beta, beta, 4);
     w->workspace = handle->workspace, w->workspace_bytes = handle->workspace_bytes;
+    load("gemm " + std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k) + " " + std::to_string((int)a.type) + std::to_string((int)c_type));
     w->cost_ns = 3000 + (uint64_t)(2.0 * m * n * k * batch / 1e5);
     return queue_work(t, w) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
