@@ -8,6 +8,8 @@
  * It is less forgiving than the hardware:
  *   threads   Each thread is a fiber. Warps run in an order drawn from the seed, each as far as it gets, so a missing barrier shows as a wrong
  *             result for some seed. Barriers compare the source line of the threads that meet; one that some never reach is reported.
+ *   products  Tensor cores (mma.sync, GEMMs of bf16) add 16 products at a time to the sum so far and cut what does not fit a float, as they do: errors
+ *             of long sums point towards 0 and add up.
  *   warps     Shuffles, votes, ldmatrix and mma.sync meet the lanes that the mask names. Values of lanes that have exited are NaN.
  *   shared    Static and dynamic shared memory is NaN at the start of each block. cp.async delivers at the wait, its target is NaN until then.
  *   streams   Nothing runs when it is queued, but at a synchronisation that needs it or at random calls. Streams interleave at random. A copy
@@ -996,8 +998,19 @@ CUDA_ON_CPU_FAST inline void finish_ldmatrix(Warp &w, uint32_t group) {
         }
     }
 }
-enum { MMA_MOST = 8 }; /* products of one meeting */
-/* c [16][8 count] += a [16][16] b [16][8 count], one multiplication and one addition at a time */
+/* *a += *b, rounded towards 0 */
+template <class V> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void add_towards_zero(V *a, const V *b) {
+#ifdef __clang__
+#pragma clang fp contract(off)
+#endif
+    V s = *a + *b, t = s - *a, rest = (*a - (s - t)) + (*b - t), zero = V{};
+    auto away = ((s > zero) & (rest < zero)) | ((s < zero) & (rest > zero)), bits = away; /* -1 where the nearest float lies further from 0 */
+    memcpy(&bits, &s, sizeof s);
+    bits += away;
+    memcpy(a, &bits, sizeof s);
+}
+enum { MMA_MOST = 8 /* products of one meeting */, MMA_DEPTH = 16 };
+/* c [16][8 count] += a [16][16] b [16][8 count] */
 template <class V> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void multiply(float (*c)[8 * MMA_MOST], float (*a)[16], float (*b)[8 * MMA_MOST], int count) {
 #ifdef __clang__
 #pragma clang fp contract(off)
@@ -1005,14 +1018,15 @@ template <class V> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void m
     enum { LANES = sizeof(V) / 4, VECTORS = 8 / LANES };
     for (int m = 0; m < 16; m++) {
         for (int n = 0; n < count * VECTORS; n++) {
-            V sum, x;
+            V sum, x, products = V{};
             memcpy(&sum, &c[m][n * LANES], sizeof sum);
             CUDA_ON_CPU_UNROLL
-            for (int k = 0; k < 16; k++) {
+            for (int k = 0; k < MMA_DEPTH; k++) {
                 memcpy(&x, &b[k][n * LANES], sizeof x);
                 V product = x * a[m][k];
-                sum += product;
+                products += product;
             }
+            add_towards_zero(&sum, &products);
             memcpy(&c[m][n * LANES], &sum, sizeof sum);
         }
     }
@@ -2050,7 +2064,8 @@ inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 /* ============================================================================================================ cuBLAS
- * Sums run over k in order, one multiplication and one addition at a time, so the results are the same bits on every machine. */
+ * Sums run over k in order, of bf16 as on tensor cores, else one multiplication and one addition at a time, so the results are the same bits on every
+ * machine. */
 namespace cuda_on_cpu {
 struct Matrix { const void *data; cudaDataType type; long long ld, stride; bool transposed; };
 struct GemmWork : Work {
@@ -2065,41 +2080,50 @@ struct GemmWork : Work {
     std::vector<float> panels_a, panel_b;
     void run() override;
 };
-/* out [columns][rows] = the product of a panel of rows of A and a panel of columns of B, both k-major */
-template <class V, int ROWS, int COLUMNS> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void gemm_tile(const float *a, const float *b, int k, float *out) {
+/* out [columns][rows] = the product of a panel of rows of A and a panel of columns of B, both k-major; `depth` products are one addition */
+template <class V, int ROWS, int COLUMNS> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void gemm_tile(const float *a, const float *b, int k, int depth,
+                                                                                                               float *out) {
 #ifdef __clang__
 #pragma clang fp contract(off)
 #endif
     enum { LANES = sizeof(V) / 4, VECTORS = ROWS / LANES };
     V sum[COLUMNS][VECTORS];
-    CUDA_ON_CPU_UNROLL
-    for (int j = 0; j < COLUMNS; j++) {
-        CUDA_ON_CPU_UNROLL
-        for (int i = 0; i < VECTORS; i++) sum[j][i] = V{};
-    }
-    for (int p = 0; p < k; p++) {
-        V x[VECTORS];
-        CUDA_ON_CPU_UNROLL
-        for (int i = 0; i < VECTORS; i++) memcpy(&x[i], a + (size_t)p * ROWS + i * LANES, sizeof(V));
+    for (int from = 0; !from || from < k; from += depth) {
+        int to = k - from < depth ? k : from + depth;
         CUDA_ON_CPU_UNROLL
         for (int j = 0; j < COLUMNS; j++) {
-            float y = b[(size_t)p * COLUMNS + j];
             CUDA_ON_CPU_UNROLL
-            for (int i = 0; i < VECTORS; i++) { V product = x[i] * y; sum[j][i] += product; }
+            for (int i = 0; i < VECTORS; i++) sum[j][i] = V{};
         }
-    }
-    CUDA_ON_CPU_UNROLL
-    for (int j = 0; j < COLUMNS; j++) {
-        CUDA_ON_CPU_UNROLL
-        for (int i = 0; i < VECTORS; i++) memcpy(out + j * ROWS + i * LANES, &sum[j][i], sizeof(V));
+        for (int p = from; p < to; p++) {
+            V x[VECTORS];
+            CUDA_ON_CPU_UNROLL
+            for (int i = 0; i < VECTORS; i++) memcpy(&x[i], a + (size_t)p * ROWS + i * LANES, sizeof(V));
+            CUDA_ON_CPU_UNROLL
+            for (int j = 0; j < COLUMNS; j++) {
+                float y = b[(size_t)p * COLUMNS + j];
+                CUDA_ON_CPU_UNROLL
+                for (int i = 0; i < VECTORS; i++) { V product = x[i] * y; sum[j][i] += product; }
+            }
+        }
+        for (int j = 0; j < COLUMNS; j++)
+            for (int i = 0; i < VECTORS; i++) {
+                V all;
+                memcpy(&all, out + j * ROWS + i * LANES, sizeof(V));
+                if (from) add_towards_zero(&all, &sum[j][i]);
+                else all = sum[j][i];
+                memcpy(out + j * ROWS + i * LANES, &all, sizeof(V));
+            }
     }
 }
-struct Tile { int rows, columns; void (*run)(const float *a, const float *b, int k, float *out); };
-CUDA_ON_CPU_FAST inline void tile_128(const float *a, const float *b, int k, float *out) { gemm_tile<V4, 8, 4>(a, b, k, out); }
+struct Tile { int rows, columns; void (*run)(const float *a, const float *b, int k, int depth, float *out); };
+CUDA_ON_CPU_FAST inline void tile_128(const float *a, const float *b, int k, int depth, float *out) { gemm_tile<V4, 8, 4>(a, b, k, depth, out); }
 #if defined(__x86_64__)
-CUDA_ON_CPU_FAST __attribute__((target("avx2"))) inline void tile_256(const float *a, const float *b, int k, float *out) { gemm_tile<V8, 16, 6>(a, b, k, out); }
-CUDA_ON_CPU_FAST __attribute__((target("avx512f"))) inline void tile_512(const float *a, const float *b, int k, float *out) {
-    gemm_tile<V16, 32, 12>(a, b, k, out);
+CUDA_ON_CPU_FAST __attribute__((target("avx2"))) inline void tile_256(const float *a, const float *b, int k, int depth, float *out) {
+    gemm_tile<V8, 16, 6>(a, b, k, depth, out);
+}
+CUDA_ON_CPU_FAST __attribute__((target("avx512f"))) inline void tile_512(const float *a, const float *b, int k, int depth, float *out) {
+    gemm_tile<V16, 32, 12>(a, b, k, depth, out);
 }
 #endif
 enum { TILE_ROWS_MAX = 32, TILE_COLUMNS_MAX = 12 };
@@ -2135,7 +2159,8 @@ inline void pack_any(float *panel, const void *data, cudaDataType type, int firs
 inline void GemmWork::run() {
     const Tile &tile = best_tile();
     size_t panel_a = (size_t)tile.rows * (size_t)k;
-    float out[TILE_ROWS_MAX * TILE_COLUMNS_MAX];
+    float out[TILE_ROWS_MAX * TILE_COLUMNS_MAX] = {};
+    int depth = a.type == CUDA_R_32F ? k + 1 : (int)MMA_DEPTH;
     int panels = (m + tile.rows - 1) / tile.rows, size_a = a.type == CUDA_R_32F ? 4 : 2, size_b = b.type == CUDA_R_32F ? 4 : 2;
     if (workspace) memset(workspace, FRESH, workspace_bytes < 4096 ? workspace_bytes : 4096); /* it is cuBLAS's to write to */
     panels_a.resize(panel_a * (size_t)panels);
@@ -2147,7 +2172,7 @@ inline void GemmWork::run() {
         for (int j = 0; j < n; j += tile.columns) {
             pack_any(panel_b.data(), from_b, b.type, j, n, tile.columns, k, b.transposed ? 1 : b.ld, b.transposed ? b.ld : 1);
             for (int i = 0; i < m; i += tile.rows) {
-                tile.run(&panels_a[panel_a * (size_t)(i / tile.rows)], panel_b.data(), k, out);
+                tile.run(&panels_a[panel_a * (size_t)(i / tile.rows)], panel_b.data(), k, depth, out);
                 for (int y = 0; y < tile.columns && j + y < n; y++) {
                     size_t at = (size_t)(batch_index * stride_c + (j + y) * ldc + i);
                     for (int x = 0; x < tile.rows && i + x < m; x++, at++) {
