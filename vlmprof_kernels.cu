@@ -4579,7 +4579,7 @@ enum {
     VK_CEILING_BYTES = 256 << 20, /* borrowed */
     VK_CEILING_READ_MAX = 1 << 30, VK_CEILING_PIECE = 1 << 14, /* bytes read at most; floats a block reads */
     VK_CEILING_PRODUCT_MIN = 256, VK_CEILING_PRODUCT_MAX = 4096,
-    VK_CEILING_ROUNDS = 16, VK_CEILING_ROW = 8, VK_CEILING_NS = 100000000
+    VK_CEILING_ROUNDS = 16, VK_CEILING_ROW = 8, VK_CEILING_NS = 100000000, VK_CEILING_MOST_NS = 2000000000
 };
 /* ns on the device of what was sent since mark 0 */
 static int64_t vk_ceiling_end(vp_engine *e) {
@@ -4615,13 +4615,14 @@ static int64_t vk_time_products(vp_engine *e, char *memory, int n, int count) {
     for (int i = 0; i < count; i++) e->backend->linear(e->queue, memory + 2 * bytes, n, memory + bytes, n, n, &w, VK_STORE);
     return vk_ceiling_end(e);
 }
-/* Products of n x n matrices, n doubled until the next would take long: the best of all. Each size begins with a round that no clock sees, which may
- * take any time: a GPU's library loads the kernel for that size then. Short products go in rows, so that the next is sent while one runs. */
+/* Products of n x n matrices, n doubled until the next would take long: the best of all. Each size begins with a product that does not count: a GPU's
+ * library loads the kernel for that size then, for tens of ms. Short products go in rows, so that the next is sent while one runs. */
 static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
-    int64_t took = 0; /* one product, by the host's clock */
+    int64_t took = 0, begin = vp_clock_ns(); /* took: one product, by the host's clock */
     for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && 16 * took < VK_CEILING_NS && !e->queue->error; n *= 2) {
         int64_t start;
         int count = 1;
+        if (vp_clock_ns() - begin > VK_CEILING_MOST_NS) return; /* a machine that is overloaded */
         vk_time_products(e, memory, n, 1);
         start = vp_clock_ns();
         for (int round = 0; round < VK_CEILING_ROUNDS && (round < 2 || vp_clock_ns() - start < VK_CEILING_NS / 4); round++) {
