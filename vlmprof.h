@@ -18423,6 +18423,8 @@ VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *
         if (lseek(trace->fd, (off_t)trace->flags_at, SEEK_SET) < 0) trace->failed = errno;
         vp_impl_trace_flush(trace);
     }
+    /* on the disk before it has its name; some file systems have no fsync */
+    if (!trace->failed && fsync(trace->fd) && errno != EINVAL && errno != ENOTSUP) trace->failed = errno;
     if (close(trace->fd) && !trace->failed) trace->failed = errno;
     trace->fd = -1;
     trace->closed = 1;
