@@ -2027,6 +2027,9 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
         queue->error = 0;
     } else if (ended != cudaSuccess) what = "cudaStreamEndCapture";
     else { what = "cudaGraphInstantiate"; status = cudaGraphInstantiate(&steps, graph, 0); }
+    /* here, not in the first replay, which a warm-up of two tokens does not reach */
+    if (steps && status == cudaSuccess) { what = "cudaGraphUpload"; status = cudaGraphUpload(steps, cuda->stream); }
+    if (steps && status != cudaSuccess) cudaGraphExecDestroy(steps);
     if (graph) cudaGraphDestroy(graph);
     if (status != cudaSuccess) { vk_cuda_give_up_recording(queue, status, what); return; }
     if (slot->steps) cudaGraphExecDestroy(slot->steps);
@@ -4615,13 +4618,14 @@ static int64_t vk_time_products(vp_engine *e, char *memory, int n, int count) {
     for (int i = 0; i < count; i++) e->backend->linear(e->queue, memory + 2 * bytes, n, memory + bytes, n, n, &w, VK_STORE);
     return vk_ceiling_end(e);
 }
-/* Products of n x n matrices, n doubled until the next would take long: the best of all. Each size begins with a product that does not count: a GPU's
- * library loads the kernel for that size then, for tens of ms. Short products go in rows, so that the next is sent while one runs. */
+/* Products of n x n matrices, n doubled at least once and until the next would take long: the best of all. Each size begins with a product that does
+ * not count: a GPU's library loads the kernel for that size then, for tens of ms. Short products go in rows: the next is sent while one runs. */
 static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
     int64_t took = 0, begin = vp_clock_ns(); /* took: one product, by the host's clock */
-    for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && 16 * took < VK_CEILING_NS && !e->queue->error; n *= 2) {
+    for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && !e->queue->error; n *= 2) {
         int64_t start;
         int count = 1;
+        if (n > 2 * VK_CEILING_PRODUCT_MIN && 12 * took > VK_CEILING_NS) return;
         if (vp_clock_ns() - begin > VK_CEILING_MOST_NS) return; /* a machine that is overloaded */
         vk_time_products(e, memory, n, 1);
         start = vp_clock_ns();

@@ -33,15 +33,15 @@
  *             alloc   cudaMalloc: cudaErrorMemoryAllocation        host    pinned memory: cudaErrorMemoryAllocation
  *             launch  cudaErrorLaunchOutOfResources                copy    copies and memsets: cudaErrorUnknown
  *             event   create, record, wait, elapsed: 400           stream  create: cudaErrorOperatingSystem
- *             sync    synchronise and query: 719, sticky           graph   begin, end, instantiate, launch: 901
+ *             sync    synchronise and query: 719, sticky           graph   begin, end, instantiate, upload, launch: 901
  *             cublas  cublasCreate: CUBLAS_STATUS_NOT_INITIALIZED   gemm    CUBLAS_STATUS_EXECUTION_FAILED
  *             illegal the N-th launch, when it runs: cudaErrorIllegalAddress, sticky
  *   CUDA_ON_CPU_DEVICES=N       number of devices (default 1; 0: cudaErrorNoDevice)
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
  *   CUDA_ON_CPU_CAPABILITY=9.0  below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
- *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel and the first GEMM of a shape cost the host more, in its own time too (default 0):
- *                               CUDA loads code when it is first used
+ *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel, the first GEMM of a shape and the first launch of an executable graph that was not
+ *                               uploaded cost the host more, in its own time too (default 0): CUDA loads what is used first
  *   CUDA_ON_CPU_HOST_FAST=PPM   how much faster than the device's clock the host's runs (default 0)
  *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function
  *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
@@ -282,7 +282,7 @@ struct CUstream_st {
     size_t captured = 0, joined = 0; /* operations captured here; how many of them the origin has waited for */
 };
 struct CUgraph_st { std::vector<cuda_on_cpu::Operation> operations; };
-struct CUgraphExec_st { std::vector<cuda_on_cpu::Operation> operations; };
+struct CUgraphExec_st { std::vector<cuda_on_cpu::Operation> operations; bool uploaded = false; };
 struct cublasContext { cudaStream_t stream; void *workspace; size_t workspace_bytes; };
 
 namespace cuda_on_cpu {
@@ -1309,12 +1309,19 @@ inline cudaError_t enter(bool needs_device = true) {
     drain_some();
     return s.sticky;
 }
-/* code that is used for the first time */
-inline void load(const std::string &code) {
+inline void wait_for_loading() {
     State &s = state();
-    if (!s.loaded.insert(code).second || !s.settings.load_ns) return;
+    if (!s.settings.load_ns) return;
     usleep((useconds_t)(s.settings.load_ns / 1000));
     s.host_ns += s.settings.load_ns;
+}
+/* code that is used for the first time */
+inline void load(const std::string &code) {
+    if (state().loaded.insert(code).second) wait_for_loading();
+}
+inline void upload(cudaGraphExec_t graph) {
+    if (!graph->uploaded) wait_for_loading();
+    graph->uploaded = true;
 }
 /* counts a call; true when this one is to fail */
 inline bool counted(Call c) { State &s = state(); return ++s.calls[c] == s.fail_at[c]; }
@@ -2044,7 +2051,17 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stre
     CUDA_ON_CPU_COUNT(GRAPH, cudaErrorStreamCaptureInvalidated);
     CUstream_st *t = cuda_on_cpu::stream_of(stream);
     if (!t || !s.executables.count(executable)) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    cuda_on_cpu::upload(executable);
     return cuda_on_cpu::result(cuda_on_cpu::launch_graph(executable, t));
+}
+inline cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(GRAPH, cudaErrorStreamCaptureInvalidated);
+    CUstream_st *t = cuda_on_cpu::stream_of(stream);
+    if (!t || !s.executables.count(executable)) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    if (t->capture) { t->capture->invalid = true; return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported); }
+    cuda_on_cpu::upload(executable);
+    return cudaSuccess;
 }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
     cuda_on_cpu::State &s = cuda_on_cpu::state();
