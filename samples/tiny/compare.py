@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Asks vlmprof and the PyTorch model the same 500 held-out questions, tiers in turn, and compares every token of the answers.
-fp32: all equal. bf16: at least 99 % of the answers equal to PyTorch's float32 ones. Exit status 1 when not."""
+fp32: all equal. bf16: at least 99 % of the answers equal to PyTorch's float32 ones. Exit status 1 when not.
+--save writes PyTorch's answers to the first 100 questions at the low and the high tier, which `make test` holds vlmprof to."""
 import argparse
 import json
 import os
@@ -18,6 +19,7 @@ import preprocess
 import tokenizer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SAVED = os.path.join(preprocess.ROOT, "tests", "golden", "tiny", "answers.jsonl")
 NAMES = {"s": "<im_start>", "e": "<im_end>", "p": "<im_patch>", "c": "<im_col>"}
 
 
@@ -44,13 +46,26 @@ class Reference:
         return self.llm.answer(torch.tensor(ids), features, where, self.tokens.eos, **knobs)
 
 
+def save(path, reference, records):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        for tier in ("low", "high"):
+            for r in records:
+                tokens = reference.answer(os.path.join(HERE, r["image"]), r["question"], tier)
+                f.write(json.dumps({"id": r["id"], "tier": tier, "tokens": tokens, "text": reference.tokens.decode(tokens)}) + "\n")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--questions", type=int, default=500)
+    p.add_argument("--save", nargs="?", const=SAVED, help="and nothing else (default file: %(const)s)")
     a = p.parse_args()
     with open(os.path.join(HERE, "heldout.jsonl"), encoding="utf-8") as f:
-        records = [json.loads(line) for line in f][:a.questions]
+        records = [json.loads(line) for line in f]
     reference = Reference(os.path.join(HERE, "model"))
+    if a.save:
+        return save(a.save, reference, records[:100])
+    records = records[:a.questions]
     groups = {tier: [r for r in records if int(r["image"][-7:-4]) % 3 == i] for i, tier in enumerate(preprocess.TIERS)}
     wanted = {r["id"]: reference.answer(os.path.join(HERE, r["image"]), r["question"], tier) for tier, g in groups.items() for r in g}
     failed = False

@@ -158,16 +158,16 @@ def log_uniform(rng, low, high):
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def scene(rng, small=(8.0, SMALL_PRINT)):
+def scene(rng, small=(5.0, SMALL_PRINT), small_share=0.45):
     """a picture to ask about: 1 to 5 shapes, a number, a word or both, all in the central square, which no tier crops away.
-    small: heights of the small print, 45 of 100 numbers"""
+    small: heights of the small print, small_share: how many of the numbers"""
     width, height = SIZES[rng.integers(len(SIZES))]
     side = min(width, height) - 24
     box = ((width - side) / 2, (height - side) / 2, (width + side) / 2, (height + side) / 2)
     room, shapes, texts = Room(width, height), [], []
     which = rng.random()
     if which < 0.8:
-        texts.append(new_text(rng, "number", rng.uniform(*small) if rng.random() < 0.45 else log_uniform(rng, SMALL_PRINT, 48)))
+        texts.append(new_text(rng, "number", rng.uniform(*small) if rng.random() < small_share else log_uniform(rng, SMALL_PRINT, 48)))
     if which > 0.4:
         texts.append(new_text(rng, "word", log_uniform(rng, 7, 44)))
     shapes = [new_shape(rng, rng.uniform(32, 80)) for _ in range(rng.integers(1, 6))]
@@ -186,7 +186,8 @@ def crowd(rng):
     shapes = [s for s in shapes if put(rng, room, s, box, 8)]
     texts = []
     for _ in range(rng.integers(4, 45)):
-        height = log_uniform(rng, 14, 52) if rng.random() < 0.35 else log_uniform(rng, 7, 24)
+        size = rng.random()  # large print, print at the limit of what a crop's pixels can show, and what lies between
+        height = log_uniform(rng, 14, 52) if size < 0.3 else log_uniform(rng, 4, 9) / scale if size < 0.6 else log_uniform(rng, 7, 24)
         texts.append(new_text(rng, "number" if rng.random() < 0.6 else "word", height))
     texts.sort(key=lambda t: -t["h"])
     inner = (-10, -10, side + 10, side + 10)

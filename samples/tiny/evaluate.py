@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Held-out accuracy by question kind and tier, and what top_k and depth do to it: runs `vlmprof sweep` on heldout.jsonl and prints Markdown."""
+"""Held-out accuracy by question kind and tier, and by top_k and depth where a sweep has them: reads what `vlmprof sweep` measured, prints Markdown."""
 import argparse
 import collections
 import glob
@@ -9,23 +9,28 @@ import subprocess
 import tempfile
 
 import draw
+import model
 import preprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CHANCE = {"color": 1 / len(draw.COLORS), "word": 1 / len(draw.WORDS), "number": 1 / 90, "small print": 1 / 90}
+CHANCE = {"color": 1 / len(draw.COLORS), "shape": 1 / len(draw.SHAPES), "word": 1 / len(draw.WORDS), "number": 1 / 90, "small print": 1 / 90}
 
 
-def sweep(folder, output, questions, *options):
-    """{(tier, top_k, blocks): rows}"""
-    command = [preprocess.PROGRAM, "sweep", "--model", os.path.join(folder, "model"), "--data", os.path.join(folder, "heldout.jsonl"), "--output_dir", output,
-               "--metric", "em", "--num_runs_per_sample", "1", "--max_new_tokens", "8", "--num_samples", str(questions), *options]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def read(output):
+    """{(tier, top_k, blocks): rows} of a sweep's folder"""
     out = {}
     for path in glob.glob(os.path.join(output, "*imgsize*.json")):
         with open(path, encoding="utf-8") as f:
             result = json.load(f)
         out[result["tier"], result["top_k"], result["num_active_blocks"]] = result["per_sample_results"]
     return out
+
+
+def sweep(folder, output, questions, *options):
+    command = [preprocess.PROGRAM, "sweep", "--model", os.path.join(folder, "model"), "--data", os.path.join(folder, "heldout.jsonl"), "--output_dir", output,
+               "--metric", "em", "--num_runs_per_sample", "1", "--max_new_tokens", "8", "--num_samples", str(questions), *options]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return read(output)
 
 
 def by_kind(rows):
@@ -39,9 +44,9 @@ def by_kind(rows):
 def main(arguments=None):
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("folder", nargs="?", default=HERE, help="holds model/ and heldout.jsonl (default: beside this file)")
+    p.add_argument("--results", help="folder of a finished sweep, such as build/demo-pareto-1000 (default: sweep the three tiers now)")
     p.add_argument("--questions", type=int, default=1000)
     p.add_argument("--weights", default="bf16", choices=["bf16", "fp32"])
-    p.add_argument("--knobs_tier", default="high", help="tier of the tables for top_k and depth (default %(default)s)")
     a = p.parse_args(arguments)
     answers = collections.defaultdict(list)
     with open(os.path.join(a.folder, "heldout.jsonl"), encoding="utf-8") as f:
@@ -49,26 +54,27 @@ def main(arguments=None):
             r = json.loads(line)
             answers[r["kind"]].append(r["answers"][0])
             answers["all"].append(r["answers"][0])
+    # majority: the best a constant answer for each kind of question can do; chance: a guess among the possible answers of the kind
     majority = {k: 100 * max(collections.Counter(v).values()) / len(v) for k, v in answers.items()}
-    total = len(answers["all"])
-    # the best a constant answer for each kind of question can do; chance: a guess among the possible answers of the kind
-    majority["all"] = sum(majority[k] * len(answers[k]) for k in CHANCE if k in answers) / total
     chance = {k: 100 * v for k, v in CHANCE.items()}
-    chance["all"] = sum(chance[k] * len(answers[k]) for k in CHANCE if k in answers) / total
-    common = ["--weights", a.weights, "--importance_scores_file", os.path.join(a.folder, "importance-scores.json")]
+    for table in (majority, chance):
+        table["all"] = sum(table[k] * len(answers[k]) for k in CHANCE if k in answers) / len(answers["all"])
     with tempfile.TemporaryDirectory() as t:
-        tiers = sweep(a.folder, os.path.join(t, "1"), a.questions, "--tier_list", *preprocess.TIERS, *common)
-        rows = {tier: by_kind(r) for (tier, _, _), r in tiers.items()}
-        print("| kind | questions | chance | majority | low | medium | high |\n|---|---|---|---|---|---|---|")
-        for k in [k for k in CHANCE if k in answers] + ["all"]:
-            cells = " | ".join(f"{rows[tier].get(k, float('nan')):.1f}" for tier in preprocess.TIERS)
-            print(f"| {k} | {len(answers[k])} | {chance[k]:.1f} | {majority[k]:.1f} | {cells} |", flush=True)
-        knobs = dict(sweep(a.folder, os.path.join(t, "2"), a.questions, "--tier_list", a.knobs_tier, "--top_k_list", "1", "2", "3", "4", *common))
-        knobs.update(sweep(a.folder, os.path.join(t, "3"), a.questions, "--tier_list", a.knobs_tier, "--num_active_blocks_list", "3", "4", *common))
-        print(f"\ntier {a.knobs_tier}:\n\n| top_k | blocks | all | number | small print | word |\n|---|---|---|---|---|---|")
-        for (_, top_k, blocks), r in sorted(knobs.items()):
-            v = by_kind(r)
-            print(f"| {top_k} | {blocks} | " + " | ".join(f"{v[k]:.1f}" for k in ("all", "number", "small print", "word")) + " |", flush=True)
+        results = read(a.results) if a.results else sweep(a.folder, t, a.questions, "--tier_list", *preprocess.TIERS, "--weights", a.weights)
+    rows = {knobs: by_kind(r) for knobs, r in results.items()}
+    kinds = [k for k in CHANCE if k in answers] + ["all"]
+
+    def cells(knobs):
+        return " | ".join(f"{rows[knobs][k]:.1f}" for k in kinds)
+
+    print("| kind | questions | chance % | majority % | low % | medium % | high % |\n|---|---|---|---|---|---|---|")
+    for k in kinds:
+        tiers = " | ".join(f"{rows[tier, model.TOP_K, model.BLOCKS].get(k, float('nan')):.1f}" for tier in preprocess.TIERS)
+        print(f"| {k} | {len(answers[k])} | {chance[k]:.1f} | {majority[k]:.1f} | {tiers} |")
+    if len(rows) > len(preprocess.TIERS):
+        print("\n| tier | top_k | blocks | " + " | ".join(kinds) + " |\n|---|---|---|" + "---|" * len(kinds))
+        for knobs in sorted(rows, key=lambda r: (preprocess.TIERS.index(r[0]), r[1:])):
+            print(f"| {knobs[0]} | {knobs[1]} | {knobs[2]} | {cells(knobs)} |")
 
 
 if __name__ == "__main__":
