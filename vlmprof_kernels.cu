@@ -4619,7 +4619,7 @@ static int64_t vk_time_products(vp_engine *e, char *memory, int n, int count) {
     return vk_ceiling_end(e);
 }
 /* Products of n x n matrices, n doubled at least once and until the next would take long: the best of all. Each size begins with a product that does
- * not count: a GPU's library loads the kernel for that size then, for tens of ms. Short products go in rows: the next is sent while one runs. */
+ * not count: a GPU's library loads the kernel for that size then, for tens of ms. A GPU gets short ones in rows: the next is sent while one runs. */
 static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
     int64_t took = 0, begin = vp_clock_ns(); /* took: one product, by the host's clock */
     for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && !e->queue->error; n *= 2) {
@@ -4634,7 +4634,7 @@ static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
             int64_t since = vp_clock_ns(), ns = vk_time_products(e, memory, n, count), host_ns = (vp_clock_ns() - since) / count;
             if (!round || host_ns < took) took = host_ns;
             if (ns > 0 && flops * 1e9 / (double)ns > out->flops_per_s) { out->flops_per_s = flops * 1e9 / (double)ns; out->product_size = n; }
-            count = took < VK_CEILING_NS / 100 ? VK_CEILING_ROW : 1;
+            if (!e->backend->host_memory && took < VK_CEILING_NS / 100) count = VK_CEILING_ROW;
         }
     }
 }
