@@ -20,7 +20,8 @@ PROGRAM ?= ./vlmprof
 # one fat object: machine code for A100, H100/H200 and B200, and PTX for what comes after; no C++ runtime is needed to link it
 NVCC_FLAGS := -std=c++17 -O3 -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
 NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=[sm_100,compute_100]
-CUDA_LIBRARIES = -L$(dir $(NVCC))../lib64 -L$(dir $(NVCC))../targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
+CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
+CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
 
 # No option here lets the compiler reorder floating point, and none ties the program to this machine's processor.
 # Contraction is off because results of the header are compared bit by bit; the kernels choose it function by function.

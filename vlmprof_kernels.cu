@@ -2180,6 +2180,9 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
         queue->error = 0;
     } else if (ended != cudaSuccess) what = "cudaStreamEndCapture";
     else { what = "cudaGraphInstantiate"; status = cudaGraphInstantiate(&steps, graph, 0); }
+    /* here, not in the first replay, which a warm-up of two tokens does not reach */
+    if (steps && status == cudaSuccess) { what = "cudaGraphUpload"; status = cudaGraphUpload(steps, cuda->stream); }
+    if (steps && status != cudaSuccess) cudaGraphExecDestroy(steps);
     if (graph) cudaGraphDestroy(graph);
     if (status != cudaSuccess) { vk_cuda_give_up_recording(queue, status, what); return; }
     if (slot->steps) cudaGraphExecDestroy(slot->steps);
@@ -4749,7 +4752,7 @@ enum {
     VK_CEILING_BYTES = 256 << 20, /* borrowed */
     VK_CEILING_READ_MAX = 1 << 30, VK_CEILING_PIECE = 1 << 14, /* bytes read at most; floats a block reads */
     VK_CEILING_PRODUCT_MIN = 256, VK_CEILING_PRODUCT_MAX = 4096,
-    VK_CEILING_ROUNDS = 4, VK_CEILING_NS = 100000000
+    VK_CEILING_ROUNDS = 16, VK_CEILING_ROW = 8, VK_CEILING_NS = 100000000, VK_CEILING_MOST_NS = 2000000000
 };
 /* ns on the device of what was sent since mark 0 */
 static int64_t vk_ceiling_end(vp_engine *e) {
@@ -4757,7 +4760,8 @@ static int64_t vk_ceiling_end(vp_engine *e) {
     if (e->backend->wait(e->queue, 1, NULL) != VP_OK) return 0;
     return e->backend->between(e->queue, 0, 1);
 }
-/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. */
+/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. The best round counts: the first one
+ * pays for the loading of the kernel, and the clocks of a GPU that was idle rise for some ms. */
 static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
     int from_weights = e->weights_bytes > VK_CEILING_BYTES;
     const float *x = from_weights ? (const float *)e->weights : (const float *)(void *)memory;
@@ -4766,7 +4770,7 @@ static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
     float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
     int64_t start = vp_clock_ns();
     out->read_bytes = (uint64_t)blocks * piece;
-    for (int round = 0; round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS); round++) {
+    for (int round = 0; !e->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS)); round++) {
         int64_t ns;
         e->backend->mark(e->queue, 0, NULL);
         e->backend->kernels.read(e->queue, sums, x, blocks, VK_CEILING_PIECE);
@@ -4778,7 +4782,7 @@ static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
 static void vk_measure_copy(vp_engine *e, char *memory, vp_ceilings *out) {
     size_t bytes = VK_CEILING_BYTES / 2;
     int64_t start = vp_clock_ns();
-    for (int round = 0; round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS); round++) {
+    for (int round = 0; !e->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS)); round++) {
         int64_t ns;
         e->backend->mark(e->queue, 0, NULL);
         e->backend->copy(e->queue, memory + bytes, memory, bytes);
@@ -4786,21 +4790,33 @@ static void vk_measure_copy(vp_engine *e, char *memory, vp_ceilings *out) {
         if (ns > 0 && 2.0 * (double)bytes * 1e9 / (double)ns > out->copy_bytes_per_s) out->copy_bytes_per_s = 2.0 * (double)bytes * 1e9 / (double)ns;
     }
 }
-/* Products of n x n matrices, n doubled until one takes long: the best of all. */
+/* ns on the device of `count` products of n x n matrices, one after the other */
+static int64_t vk_time_products(vp_engine *e, char *memory, int n, int count) {
+    size_t bytes = (size_t)n * (size_t)n * (e->wide ? 4 : 2);
+    vk_linear w;
+    memset(&w, 0, sizeof w);
+    w.weights = memory; w.n = w.k = w.k_padded = n; w.wide = e->wide;
+    e->backend->mark(e->queue, 0, NULL);
+    for (int i = 0; i < count; i++) e->backend->linear(e->queue, memory + 2 * bytes, n, memory + bytes, n, n, &w, VK_STORE);
+    return vk_ceiling_end(e);
+}
+/* Products of n x n matrices, n doubled at least once and until the next would take long: the best of all. Each size begins with a product that does
+ * not count: a GPU's library loads the kernel for that size then, for tens of ms. A GPU gets short ones in rows: the next is sent while one runs. */
 static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
-    int64_t start = vp_clock_ns();
-    for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && vp_clock_ns() - start < VK_CEILING_NS / 2; n *= 2) {
-        size_t bytes = (size_t)n * (size_t)n * (e->wide ? 4 : 2);
-        vk_linear w;
-        memset(&w, 0, sizeof w);
-        w.weights = memory; w.n = w.k = w.k_padded = n; w.wide = e->wide;
-        for (int round = 0; round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS; round++) {
-            double flops = 2.0 * n * n * n;
-            int64_t ns;
-            e->backend->mark(e->queue, 0, NULL);
-            e->backend->linear(e->queue, memory + 2 * bytes, n, memory + bytes, n, n, &w, VK_STORE);
-            ns = vk_ceiling_end(e);
+    int64_t took = 0, begin = vp_clock_ns(); /* took: one product, by the host's clock */
+    for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && !e->queue->error; n *= 2) {
+        int64_t start;
+        int count = 1;
+        if (n > 2 * VK_CEILING_PRODUCT_MIN && 12 * took > VK_CEILING_NS) return;
+        if (vp_clock_ns() - begin > VK_CEILING_MOST_NS) return; /* a machine that is overloaded */
+        vk_time_products(e, memory, n, 1);
+        start = vp_clock_ns();
+        for (int round = 0; round < VK_CEILING_ROUNDS && (round < 2 || vp_clock_ns() - start < VK_CEILING_NS / 4); round++) {
+            double flops = 2.0 * n * n * n * count;
+            int64_t since = vp_clock_ns(), ns = vk_time_products(e, memory, n, count), host_ns = (vp_clock_ns() - since) / count;
+            if (!round || host_ns < took) took = host_ns;
             if (ns > 0 && flops * 1e9 / (double)ns > out->flops_per_s) { out->flops_per_s = flops * 1e9 / (double)ns; out->product_size = n; }
+            if (!e->backend->host_memory && took < VK_CEILING_NS / 100) count = VK_CEILING_ROW;
         }
     }
 }

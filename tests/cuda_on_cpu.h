@@ -8,6 +8,8 @@
  * It is less forgiving than the hardware:
  *   threads   Each thread is a fiber. Warps run in an order drawn from the seed, each as far as it gets, so a missing barrier shows as a wrong
  *             result for some seed. Barriers compare the source line of the threads that meet; one that some never reach is reported.
+ *   products  Tensor cores (mma.sync, GEMMs of bf16) add 16 products at a time to the sum so far and cut what does not fit a float, as they do: errors
+ *             of long sums point towards 0 and add up.
  *   warps     Shuffles, votes, ldmatrix and mma.sync meet the lanes that the mask names. Values of lanes that have exited are NaN.
  *   shared    Static and dynamic shared memory is NaN at the start of each block. cp.async delivers at the wait, its target is NaN until then.
  *   streams   Nothing runs when it is queued, but at a synchronisation that needs it or at random calls. Streams interleave at random. A copy
@@ -31,7 +33,7 @@
  *             alloc   cudaMalloc: cudaErrorMemoryAllocation        host    pinned memory: cudaErrorMemoryAllocation
  *             launch  cudaErrorLaunchOutOfResources                copy    copies and memsets: cudaErrorUnknown
  *             event   create, record, wait, elapsed: 400           stream  create: cudaErrorOperatingSystem
- *             sync    synchronise and query: 719, sticky           graph   begin, end, instantiate, launch: 901
+ *             sync    synchronise and query: 719, sticky           graph   begin, end, instantiate, upload, launch: 901
  *             cublas  cublasCreate: CUBLAS_STATUS_NOT_INITIALIZED   gemm    products, cublasLtMatmul: CUBLAS_STATUS_EXECUTION_FAILED
  *             plan    what cublasLtMatmul needs: create: CUBLAS_STATUS_ALLOC_FAILED, heuristic: CUBLAS_STATUS_NOT_SUPPORTED
  *             illegal the N-th launch, when it runs: cudaErrorIllegalAddress, sticky
@@ -39,6 +41,8 @@
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
  *   CUDA_ON_CPU_CAPABILITY=9.0  below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
+ *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel, the first GEMM of a shape and the first launch of an executable graph that was not
+ *                               uploaded cost the host more, in its own time too (default 0): CUDA loads what is used first
  *   CUDA_ON_CPU_HOST_FAST=PPM   how much faster than the device's clock the host's runs (default 0)
  *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function (cublasLt's come with it)
  *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
@@ -260,7 +264,7 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { uint64_t seed, memory, host_fast; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
+struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -299,7 +303,7 @@ struct CUstream_st {
     size_t captured = 0, joined = 0; /* operations captured here; how many of them the origin has waited for */
 };
 struct CUgraph_st { std::vector<cuda_on_cpu::Operation> operations; };
-struct CUgraphExec_st { std::vector<cuda_on_cpu::Operation> operations; };
+struct CUgraphExec_st { std::vector<cuda_on_cpu::Operation> operations; bool uploaded = false; };
 struct cublasContext { cudaStream_t stream; void *workspace; size_t workspace_bytes; };
 struct cublasLtDesc {
     cublasComputeType_t compute;
@@ -337,6 +341,7 @@ struct State {
     std::set<const void *> descriptors; /* cublasLt's */
     std::set<std::shared_ptr<Capture>> captures;
     std::map<const void *, int> dynamic_shared_limit;
+    std::set<std::string> loaded; /* kernels and shapes that were used */
     uint64_t order = 0, host_ns = 0;
     size_t pending = 0;
     std::string dl_error;
@@ -385,6 +390,7 @@ inline bool set(const char *name, const char *value) {
     if (n == "SEED") s.seed = value ? strtoull(value, nullptr, 10) : 1;
     else if (n == "DEVICES") s.devices = value ? atoi(value) : 1;
     else if (n == "DRIVER") s.driver = value ? atoi(value) : CUDART_VERSION;
+    else if (n == "LOAD") s.load_ns = value ? strtoull(value, nullptr, 10) : 0;
     else if (n == "HOST_FAST") s.host_fast = value ? strtoull(value, nullptr, 10) : 0;
     else if (n == "MEMORY") s.memory = value ? strtoull(value, nullptr, 10) : (uint64_t)16 << 30;
     else if (n == "CUBLAS") s.no_cublas = value ? value : "";
@@ -410,7 +416,7 @@ inline bool set(const char *name, const char *value) {
     return true;
 }
 inline void read_environment() {
-    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "HOST_FAST", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
+    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -1025,8 +1031,19 @@ CUDA_ON_CPU_FAST inline void finish_ldmatrix(Warp &w, uint32_t group) {
         }
     }
 }
-enum { MMA_MOST = 8 }; /* products of one meeting */
-/* c [16][8 count] += a [16][16] b [16][8 count], one multiplication and one addition at a time */
+/* *a += *b, rounded towards 0 */
+template <class V> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void add_towards_zero(V *a, const V *b) {
+#ifdef __clang__
+#pragma clang fp contract(off)
+#endif
+    V s = *a + *b, t = s - *a, rest = (*a - (s - t)) + (*b - t), zero = V{};
+    auto away = ((s > zero) & (rest < zero)) | ((s < zero) & (rest > zero)), bits = away; /* -1 where the nearest float lies further from 0 */
+    memcpy(&bits, &s, sizeof s);
+    bits += away;
+    memcpy(a, &bits, sizeof s);
+}
+enum { MMA_MOST = 8 /* products of one meeting */, MMA_DEPTH = 16 };
+/* c [16][8 count] += a [16][16] b [16][8 count] */
 template <class V> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void multiply(float (*c)[8 * MMA_MOST], float (*a)[16], float (*b)[8 * MMA_MOST], int count) {
 #ifdef __clang__
 #pragma clang fp contract(off)
@@ -1034,14 +1051,15 @@ template <class V> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void m
     enum { LANES = sizeof(V) / 4, VECTORS = 8 / LANES };
     for (int m = 0; m < 16; m++) {
         for (int n = 0; n < count * VECTORS; n++) {
-            V sum, x;
+            V sum, x, products = V{};
             memcpy(&sum, &c[m][n * LANES], sizeof sum);
             CUDA_ON_CPU_UNROLL
-            for (int k = 0; k < 16; k++) {
+            for (int k = 0; k < MMA_DEPTH; k++) {
                 memcpy(&x, &b[k][n * LANES], sizeof x);
                 V product = x * a[m][k];
-                sum += product;
+                products += product;
             }
+            add_towards_zero(&sum, &products);
             memcpy(&c[m][n * LANES], &sum, sizeof sum);
         }
     }
@@ -1324,6 +1342,20 @@ inline cudaError_t enter(bool needs_device = true) {
     drain_some();
     return s.sticky;
 }
+inline void wait_for_loading() {
+    State &s = state();
+    if (!s.settings.load_ns) return;
+    usleep((useconds_t)(s.settings.load_ns / 1000));
+    s.host_ns += s.settings.load_ns;
+}
+/* code that is used for the first time */
+inline void load(const std::string &code) {
+    if (state().loaded.insert(code).second) wait_for_loading();
+}
+inline void upload(cudaGraphExec_t graph) {
+    if (!graph->uploaded) wait_for_loading();
+    graph->uploaded = true;
+}
 /* counts a call; true when this one is to fail */
 inline bool counted(Call c) { State &s = state(); return ++s.calls[c] == s.fail_at[c]; }
 inline CUstream_st *stream_of(cudaStream_t stream) { /* NULL: not a stream */
@@ -1415,6 +1447,7 @@ inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, 
     if (e) { result(e); return; }
     t = stream_of(stream);
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
+    load(name);
     result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), arguments...)));
 }
 
@@ -1603,6 +1636,7 @@ __attribute__((used)) inline void cuda_on_cpu_reset(uint64_t seed) {
     for (CUstream_st *t : s.retired) delete t;
     s.retired.clear();
     s.captures.clear();
+    s.loaded.clear();
     cuda_on_cpu::read_environment();
     cuda_on_cpu::set("SEED", std::to_string(seed).c_str());
 }
@@ -2050,7 +2084,17 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stre
     CUDA_ON_CPU_COUNT(GRAPH, cudaErrorStreamCaptureInvalidated);
     CUstream_st *t = cuda_on_cpu::stream_of(stream);
     if (!t || !s.executables.count(executable)) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    cuda_on_cpu::upload(executable);
     return cuda_on_cpu::result(cuda_on_cpu::launch_graph(executable, t));
+}
+inline cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(GRAPH, cudaErrorStreamCaptureInvalidated);
+    CUstream_st *t = cuda_on_cpu::stream_of(stream);
+    if (!t || !s.executables.count(executable)) return cuda_on_cpu::result(cudaErrorInvalidResourceHandle);
+    if (t->capture) { t->capture->invalid = true; return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported); }
+    cuda_on_cpu::upload(executable);
+    return cudaSuccess;
 }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
     cuda_on_cpu::State &s = cuda_on_cpu::state();
@@ -2070,7 +2114,8 @@ inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 /* ============================================================================================================ cuBLAS
- * Sums run over k in order, one multiplication and one addition at a time, so the results are the same bits on every machine. */
+ * Sums run over k in order, of bf16 as on tensor cores, else one multiplication and one addition at a time, so the results are the same bits on every
+ * machine. */
 namespace cuda_on_cpu {
 struct Matrix { const void *data; cudaDataType type; long long ld, stride; bool transposed; };
 struct GemmWork : Work {
@@ -2086,41 +2131,50 @@ struct GemmWork : Work {
     std::vector<float> panels_a, panel_b;
     void run() override;
 };
-/* out [columns][rows] = the product of a panel of rows of A and a panel of columns of B, both k-major */
-template <class V, int ROWS, int COLUMNS> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void gemm_tile(const float *a, const float *b, int k, float *out) {
+/* out [columns][rows] = the product of a panel of rows of A and a panel of columns of B, both k-major; `depth` products are one addition */
+template <class V, int ROWS, int COLUMNS> CUDA_ON_CPU_FAST inline __attribute__((always_inline)) void gemm_tile(const float *a, const float *b, int k, int depth,
+                                                                                                               float *out) {
 #ifdef __clang__
 #pragma clang fp contract(off)
 #endif
     enum { LANES = sizeof(V) / 4, VECTORS = ROWS / LANES };
     V sum[COLUMNS][VECTORS];
-    CUDA_ON_CPU_UNROLL
-    for (int j = 0; j < COLUMNS; j++) {
-        CUDA_ON_CPU_UNROLL
-        for (int i = 0; i < VECTORS; i++) sum[j][i] = V{};
-    }
-    for (int p = 0; p < k; p++) {
-        V x[VECTORS];
-        CUDA_ON_CPU_UNROLL
-        for (int i = 0; i < VECTORS; i++) memcpy(&x[i], a + (size_t)p * ROWS + i * LANES, sizeof(V));
+    for (int from = 0; !from || from < k; from += depth) {
+        int to = k - from < depth ? k : from + depth;
         CUDA_ON_CPU_UNROLL
         for (int j = 0; j < COLUMNS; j++) {
-            float y = b[(size_t)p * COLUMNS + j];
             CUDA_ON_CPU_UNROLL
-            for (int i = 0; i < VECTORS; i++) { V product = x[i] * y; sum[j][i] += product; }
+            for (int i = 0; i < VECTORS; i++) sum[j][i] = V{};
         }
-    }
-    CUDA_ON_CPU_UNROLL
-    for (int j = 0; j < COLUMNS; j++) {
-        CUDA_ON_CPU_UNROLL
-        for (int i = 0; i < VECTORS; i++) memcpy(out + j * ROWS + i * LANES, &sum[j][i], sizeof(V));
+        for (int p = from; p < to; p++) {
+            V x[VECTORS];
+            CUDA_ON_CPU_UNROLL
+            for (int i = 0; i < VECTORS; i++) memcpy(&x[i], a + (size_t)p * ROWS + i * LANES, sizeof(V));
+            CUDA_ON_CPU_UNROLL
+            for (int j = 0; j < COLUMNS; j++) {
+                float y = b[(size_t)p * COLUMNS + j];
+                CUDA_ON_CPU_UNROLL
+                for (int i = 0; i < VECTORS; i++) { V product = x[i] * y; sum[j][i] += product; }
+            }
+        }
+        for (int j = 0; j < COLUMNS; j++)
+            for (int i = 0; i < VECTORS; i++) {
+                V all;
+                memcpy(&all, out + j * ROWS + i * LANES, sizeof(V));
+                if (from) add_towards_zero(&all, &sum[j][i]);
+                else all = sum[j][i];
+                memcpy(out + j * ROWS + i * LANES, &all, sizeof(V));
+            }
     }
 }
-struct Tile { int rows, columns; void (*run)(const float *a, const float *b, int k, float *out); };
-CUDA_ON_CPU_FAST inline void tile_128(const float *a, const float *b, int k, float *out) { gemm_tile<V4, 8, 4>(a, b, k, out); }
+struct Tile { int rows, columns; void (*run)(const float *a, const float *b, int k, int depth, float *out); };
+CUDA_ON_CPU_FAST inline void tile_128(const float *a, const float *b, int k, int depth, float *out) { gemm_tile<V4, 8, 4>(a, b, k, depth, out); }
 #if defined(__x86_64__)
-CUDA_ON_CPU_FAST __attribute__((target("avx2"))) inline void tile_256(const float *a, const float *b, int k, float *out) { gemm_tile<V8, 16, 6>(a, b, k, out); }
-CUDA_ON_CPU_FAST __attribute__((target("avx512f"))) inline void tile_512(const float *a, const float *b, int k, float *out) {
-    gemm_tile<V16, 32, 12>(a, b, k, out);
+CUDA_ON_CPU_FAST __attribute__((target("avx2"))) inline void tile_256(const float *a, const float *b, int k, int depth, float *out) {
+    gemm_tile<V8, 16, 6>(a, b, k, depth, out);
+}
+CUDA_ON_CPU_FAST __attribute__((target("avx512f"))) inline void tile_512(const float *a, const float *b, int k, int depth, float *out) {
+    gemm_tile<V16, 32, 12>(a, b, k, depth, out);
 }
 #endif
 enum { TILE_ROWS_MAX = 32, TILE_COLUMNS_MAX = 12 };
@@ -2156,7 +2210,8 @@ inline void pack_any(float *panel, const void *data, cudaDataType type, int firs
 inline void GemmWork::run() {
     const Tile &tile = best_tile();
     size_t panel_a = (size_t)tile.rows * (size_t)k;
-    float out[TILE_ROWS_MAX * TILE_COLUMNS_MAX];
+    float out[TILE_ROWS_MAX * TILE_COLUMNS_MAX] = {};
+    int depth = a.type == CUDA_R_32F ? k + 1 : (int)MMA_DEPTH;
     int panels = (m + tile.rows - 1) / tile.rows, size_a = a.type == CUDA_R_32F ? 4 : 2, size_b = b.type == CUDA_R_32F ? 4 : 2;
     if (workspace) memset(workspace, FRESH, workspace_bytes < 4096 ? workspace_bytes : 4096); /* it is cuBLAS's to write to */
     panels_a.resize(panel_a * (size_t)panels);
@@ -2168,7 +2223,7 @@ inline void GemmWork::run() {
         for (int j = 0; j < n; j += tile.columns) {
             pack_any(panel_b.data(), from_b, b.type, j, n, tile.columns, k, b.transposed ? 1 : b.ld, b.transposed ? b.ld : 1);
             for (int i = 0; i < m; i += tile.rows) {
-                tile.run(&panels_a[panel_a * (size_t)(i / tile.rows)], panel_b.data(), k, out);
+                tile.run(&panels_a[panel_a * (size_t)(i / tile.rows)], panel_b.data(), k, depth, out);
                 for (int y = 0; y < tile.columns && j + y < n; y++) {
                     size_t at = (size_t)(batch_index * stride_c + (j + y) * ldc + i);
                     for (int x = 0; x < tile.rows && i + x < m; x++, at++) {
@@ -2236,6 +2291,7 @@ inline cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOp
     memcpy(&w->alpha, alpha, 4);
     memcpy(&w->beta, beta, 4);
     w->workspace = handle->workspace, w->workspace_bytes = handle->workspace_bytes;
+    load("gemm " + std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k) + " " + std::to_string((int)a.type) + std::to_string((int)c_type));
     w->cost_ns = 3000 + (uint64_t)(2.0 * m * n * k * batch / 1e5);
     return queue_work(t, w) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
@@ -2385,6 +2441,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
         check_operand('b', desc->bias, d->type, m, 1, m, 0, 1);
         w->bias = desc->bias;
     }
+    load("lt " + std::to_string(choice.sum));
     t = stream_of(stream);
     if (!t) return CUBLAS_STATUS_EXECUTION_FAILED;
     w->a = Matrix{ A, a->type, a->ld, 0, desc->transposed[0] != CUBLAS_OP_N };

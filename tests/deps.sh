@@ -1,7 +1,7 @@
 #!/bin/bash
 # deps.sh build|emulator|clang [CC]: looks whether the compiler finds what the Makefile needs; installs it on Debian and Ubuntu when it may
 # (root, or sudo without a password), else says in one line what to install. Prints nothing when all is there.
-what=$1 compiler=${2:-cc}
+what=$1 compiler=${2:-cc} offline=
 
 probe_build() {
     local work status
@@ -33,7 +33,7 @@ probe_clang() {
 }
 
 case $what in
-    build) packages="gcc libc6-dev libstb-dev"
+    build) packages="gcc libc6-dev libstb-dev" offline="; without a network: bring /usr/include/stb, name the folder that holds it in C_INCLUDE_PATH"
            case $compiler in *clang*) packages="clang libomp-dev libc6-dev libstb-dev";; esac;;
     emulator) packages="g++"
               case $compiler in *clang*) packages="clang g++";; esac;;
@@ -45,8 +45,9 @@ become=
 if [ "$(id -u)" != 0 ]; then become="sudo -n"; sudo -n true 2>/dev/null || become=no; fi
 if [ "$become" != no ] && command -v apt-get >/dev/null; then
     echo "installing $packages" >&2
-    { $become apt-get update -q && $become env DEBIAN_FRONTEND=noninteractive apt-get install -yq $packages; } </dev/null >/dev/null 2>&1
+    { $become apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=15 update -q &&
+      $become env DEBIAN_FRONTEND=noninteractive apt-get install -yq $packages; } </dev/null >/dev/null 2>&1
     "probe_$what" && exit 0
 fi
-echo "vlmprof needs: $packages (Debian and Ubuntu: apt-get install $packages)" >&2
+echo "vlmprof needs: $packages (Debian and Ubuntu: apt-get install $packages)$offline" >&2
 exit 1

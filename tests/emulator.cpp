@@ -362,6 +362,17 @@ static void test_mma() {
         }
     }
 }
+/* to the nearest float, 1 + 1.5 x 2^-24 is 1 + 2^-23, and 1 - 1.25 x 2^-24 is 1 - 2^-24 */
+static void test_mma_cuts() {
+    check_case("tensor cores cut their sums");
+    for (int sign = -1; sign <= 1; sign += 2) {
+        Device<uint16_t> a(std::vector<uint16_t>(256, float_to_bf16(sign > 0 ? 0x1.8p-14f : 0x1.4p-14f)));
+        Device<uint16_t> b(std::vector<uint16_t>(128, float_to_bf16((float)sign * 0x1p-14f)));
+        Device<float> c(128);
+        CUDA_LAUNCH(k_mma, 1, 32, 0, nullptr, c.p, a.p, b.p, 0);
+        CHECK(c.host()[0] == (sign > 0 ? 1.0f : 1.0f - 0x1p-23f));
+    }
+}
 /* two stages of 16 bytes a thread; each thread reads what its neighbour loaded; `left` groups too many may be under way */
 static __global__ void k_stages(float *out, const float *x, int tiles, int left, int barrier) {
     __shared__ __align__(16) float s[2][256];
@@ -1482,6 +1493,7 @@ int main() {
     test_order();
     test_poison();
     test_mma();
+    test_mma_cuts();
     test_cp_async();
     test_numbers();
     test_copies();

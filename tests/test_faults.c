@@ -105,9 +105,9 @@ static void test_kind(const char *kind, vp_timing timing) {
     }
     CHECK_INT(cuda_on_cpu_live(), 0);
 }
-/* a decode step cannot be recorded, at any of the three calls that it takes: told by a note, and no request fails then or later */
+/* a decode step cannot be recorded, at any of the four calls that it takes: told by a note, and no request fails then or later */
 static void test_no_recording(void) {
-    for (int n = 1; n <= 3; n++) {
+    for (int n = 1; n <= 4; n++) {
         vp_engine *engine = NULL;
         vp_error error;
         answer a;
@@ -129,6 +129,25 @@ static void test_no_recording(void) {
     }
 }
 
+/* a request of two tokens warms up: what is loaded or recorded for the next one is so before it */
+static void test_warm(void) {
+    vp_engine *engine = NULL;
+    vp_error error;
+    answer first, a;
+    vp_request r = small_request(VP_TIMING_STAGE, 2);
+    check_case("a warm request");
+    cuda_on_cpu_reset(1);
+    if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
+    cuda_on_cpu_set("LOAD", "2000000");
+    CHECK_INT(run_request(engine, &r, &first, &error), VP_OK);
+    r.max_new_tokens = NEW_TOKENS;
+    CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+    cuda_on_cpu_set("LOAD", NULL);
+    CHECK(first.reply.times.device_ns[VP_STAGE_PREFILL] > 2000000 && a.reply.times.device_ns[VP_STAGE_PREFILL] < 2000000);
+    for (int i = 0; i < NEW_TOKENS - 1; i++) CHECK(a.step_ns[i] > 0 && a.step_ns[i] < 2000000);
+    CHECK(is_healthy(&a));
+    vp_engine_close(engine);
+}
 /* The emulated clock gives each operation its time, so kernels that follow each other without the host waiting fill their stage exactly. */
 static void test_timing(void) {
     enum { ROOM = 4096 };
@@ -473,9 +492,13 @@ static void test_ceilings(void) {
         CHECK_INT(vp_engine_ceilings(engine, &c, &error), VP_ERR_DEVICE);
         CHECK(!memcmp(&c, &untouched, sizeof c) && !vp_engine_broken(engine));
     }
+    cuda_on_cpu_reset(1);
+    cuda_on_cpu_set("LOAD", "60000000"); /* as a GPU's library does */
     if (!CHECK_INT(vp_engine_ceilings(engine, &c, &error), VP_OK)) return;
+    cuda_on_cpu_set("LOAD", NULL);
     blocks = (double)c.read_bytes / 65536.0;
     n = (double)c.product_size;
+    CHECK(n > 256.0); /* the first size is not the last one, however long loading its code took */
     CHECK_NEAR(c.bytes_per_s, (double)c.read_bytes * 1e9 / (3000.0 + 2.0 * blocks), 1e-3 * c.bytes_per_s);
     CHECK_NEAR(c.copy_bytes_per_s, 2.0 * 134217728.0 * 1e9 / (2000.0 + 134217728.0 / 1000.0), 1e-3 * c.copy_bytes_per_s);
     CHECK_NEAR(c.flops_per_s, 2.0 * n * n * n * 1e9 / (3000.0 + 2.0 * n * n * n / 1e5), 1e-3 * c.flops_per_s);
@@ -508,6 +531,7 @@ int main(void) {
     test_kind("event", VP_TIMING_KERNEL);
     test_kind("event", VP_TIMING_OFF);
     test_no_recording();
+    test_warm();
     test_timing();
     test_decode_step();
     test_biases();
