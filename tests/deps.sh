@@ -45,7 +45,7 @@ become=
 if [ "$(id -u)" != 0 ]; then become="sudo -n"; sudo -n true 2>/dev/null || become=no; fi
 if [ "$become" != no ] && command -v apt-get >/dev/null; then
     echo "installing $packages" >&2
-    { $become apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=15 update -q &&
+    { $become apt-get -o Acquire::Retries=1 -o Acquire::http::Timeout=15 update -q &&
       $become env DEBIAN_FRONTEND=noninteractive apt-get install -yq $packages; } </dev/null >/dev/null 2>&1
     "probe_$what" && exit 0
 fi

@@ -210,14 +210,16 @@ static void compare_fp32(const vp_model_config *c, const golden *g, const output
     }
     check_free(&a);
 }
-/* bf16: no worse than 1.5 times the reference's own error under autocast; returns error / median of the reference's nearby errors */
+/* bf16: no worse than 1.5 times the reference's own error under autocast; with one expert a token 3 times, because there a choice that one rounding
+ * turns over replaces the token's whole output: kernels that differ in nothing but the order of sums came to 0.4 to 1.9 times. Returns error / median of
+ * the reference's nearby errors */
 static double compare_bf16(const vp_model_config *c, const golden *g, const output *o) {
     check_array a;
     uint32_t nearby = vp_json_get(&g->info.json, 0, "autocast_bf16_rel_l2_nearby");
     double own = json_double(&g->info, 0, "autocast_bf16_rel_l2"), most = json_double(&g->info, nearby, "max"), error = NAN;
     if (load_npy(g, "fp32/logits_prefill.npy", &a)) error = relative_error(o->logits, &a, 0, c->embedding_size);
     check_free(&a);
-    CHECK_NEAR(error, 0, 1.5 * (own > most ? own : most));
+    CHECK_NEAR(error, 0, (g->top_k == 1 ? 3 : 1.5) * (own > most ? own : most));
     if (getenv("VERBOSE")) printf("%s: bf16 error %.4f, own %.4f, nearby %.4f..%.4f\n", g->directory, error, own, json_double(&g->info, nearby, "median"), most);
     return error / json_double(&g->info, nearby, "median");
 }
