@@ -113,9 +113,10 @@ static void prefill(bench *b, int tokens, int k) {
     char shape[64];
     int32_t blocks[256];
     int count = b->config.block_count;
-    vp_request r = request_of(b, tokens, 0, k, count, blocks, 1, VP_TIMING_STAGE);
+    vp_request r;
     vp_reply reply;
     choose_blocks(b, count, blocks);
+    r = request_of(b, tokens, 0, k, count, blocks, 1, VP_TIMING_STAGE);
     for (int i = -1; i < b->runs; i++) {
         if (!run(b, &r, &reply)) return;
         if (i >= 0) ns[i] = reply.times.device_ns[VP_STAGE_PREFILL];
@@ -129,9 +130,10 @@ static void decode(bench *b, int tokens, int k, int count) {
     char shape[64];
     int32_t blocks[256];
     int at = 0;
-    vp_request r = request_of(b, tokens, 0, k, count, blocks, b->steps + 1, VP_TIMING_STAGE);
+    vp_request r;
     vp_reply reply;
     choose_blocks(b, count, blocks);
+    r = request_of(b, tokens, 0, k, count, blocks, b->steps + 1, VP_TIMING_STAGE);
     for (int i = -1; i < (b->runs + 2) / 3; i++) {
         if (!run(b, &r, &reply)) return;
         for (int s = 2; s < b->steps && i >= 0; s++) ns[at++] = reply.step_ns[s]; /* a graph's first steps are longer */
