@@ -2,21 +2,8 @@
 # test_bench_gpu.sh: what `make bench-gpu` runs works: the script and the program on the emulated GPU, at tiny size. Times are the emulator's: nothing
 # is said about them but that there are some. Ends with a count line.
 cd "$(dirname "$0")/.." || exit 1
-B=${B:-build} passed=0 failed=0
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-
-check() { # check WHAT COMMAND..
-    local what=$1
-    shift
-    if "$@" >"$work/said" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED test_bench_gpu: $what"
-        tail -n 5 "$work/said"
-    fi
-}
+B=${B:-build}
+. tests/check.sh
 count() { # count PATTERN: lines of the JSON that have it
     grep -cE "$1" "$work"/gpu-*.json
 }

@@ -13,19 +13,7 @@ if [ -z "$include" ]; then
     echo "test_nvtx: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
-
-check() { # check NAME COMMAND...: the command must succeed
-    local name=$1
-    shift
-    if "$@" >"$work/out" 2>&1; then passed=$((passed + 1)); return 0; fi
-    failed=$((failed + 1))
-    echo "FAILED $name"
-    head -n 4 "$work/out"
-    return 1
-}
+. tests/check.sh
 build() { # build NAME FLAGS...: the program with an engine of these flags
     local name=$1
     shift

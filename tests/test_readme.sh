@@ -3,19 +3,7 @@
 # print what is promised; make targets, files, options and commands that the README names exist; commands that need no checkpoint are run.
 cd "$(dirname "$0")/.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
-
-check() { # check NAME COMMAND...: the command must succeed
-    local name=$1
-    shift
-    if "$@" >"$work/out" 2>"$work/err"; then passed=$((passed + 1)); return 0; fi
-    failed=$((failed + 1))
-    echo "FAILED $name"
-    cat "$work/out" "$work/err" | head -n 4
-    return 1
-}
+. tests/check.sh
 
 sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' > "$work/readme.c"
 sed -n '/Smallest example/,/What it does not do/p' vlmprof.h | sed -n 's/^ \*     //p' > "$work/manual.c"

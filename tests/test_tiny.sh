@@ -5,19 +5,7 @@
 cd "$(dirname "$0")/.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof}
 small=samples/tiny golden=tests/golden/tiny/answers.jsonl
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
-
-check() { # check NAME COMMAND...: the command must succeed
-    local name=$1
-    shift
-    if "$@" >"$work/out" 2>&1; then passed=$((passed + 1)); return 0; fi
-    failed=$((failed + 1))
-    echo "FAILED $name"
-    head -n 4 "$work/out"
-    return 1
-}
+. tests/check.sh
 bytes_of() { cat "$@" | wc -c; }
 asked() { sed -n 's/.*"id": "\([^"]*\)".*/\1/p' "$1" | sort; }
 answers_of() { # answers_of RESULT: id and tokens of each row

@@ -1,0 +1,14 @@
+# check.sh, read by the test scripts: a work folder that goes when they end, and check, which counts in passed and failed.
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+check() { # check NAME COMMAND...: the command must succeed; what it says lies in $work/out
+    local name=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then passed=$((passed + 1)); return 0; fi
+    failed=$((failed + 1))
+    echo "FAILED $name"
+    head -n 4 "$work/out"
+    return 1
+}
