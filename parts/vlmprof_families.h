@@ -1,0 +1,2 @@
+/* vlmprof_families.h: stands for its subject until that leaves vlmprof.h */
+#include "vlmprof.h"

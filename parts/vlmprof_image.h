@@ -1,0 +1,2 @@
+/* vlmprof_image.h: stands for its subject until that leaves vlmprof.h */
+#include "vlmprof.h"

@@ -1,0 +1,2 @@
+/* vlmprof_ranges.h: stands for its subject until that leaves vlmprof.h */
+#include "vlmprof.h"
