@@ -18,7 +18,7 @@ printf '#include "vlmprof.h"\nint unused_declaration;\n' > "$work/declarations"
 one() { # one NAME COMPILER MODE... SOURCE
     local name=$1
     shift
-    if "$@" -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off -O1 -fopenmp -I. -c -o "$work/object" >"$work/log" 2>&1; then
+    if "$@" -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off -O1 -fopenmp -I. -Iparts -c -o "$work/object" >"$work/log" 2>&1; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
@@ -36,6 +36,7 @@ for pair in "gcc -std=c11 -x c" "clang -std=c11 -x c" "g++ -std=c++17 -x c++" "c
     for unit in declarations header core core-families core-ranges core-static system-header-first twice; do one "$unit" $pair "$work/$unit"; done
     one cli.c $pair cli.c
     one vlmprof_kernels.cu $pair vlmprof_kernels.cu
+    case $pair in *c11*) for unit in parts/engine/*.c; do one "$unit" $pair -Wmissing-prototypes "$unit"; done;; esac
 done
 echo "check_compile: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -4,7 +4,8 @@
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 
-#include "../vlmprof_kernels.cu"
+#include "../vlmprof_kernels.cu" /* the CPU behind the engine: its choice of kernels, its telemetry */
+#include "engine/engine_internal.h"
 
 #include "check.h"
 #include "books.h"

@@ -5,6 +5,7 @@
 #include "../vlmprof.h"
 
 #include "../vlmprof_kernels.cu"
+#include "engine/weights.h"
 
 #include "check.h"
 

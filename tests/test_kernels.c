@@ -10,7 +10,7 @@
 #define VLMPROF_IMPLEMENTATION
 #include "../vlmprof.h"
 
-#include "../vlmprof_kernels.cu"
+#include "engine/engine_internal.h"
 
 #include "check.h"
 
@@ -1652,7 +1652,7 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     check_case("loading %dx%d, %d rows at a time, wide %d", n, k, row_limit, wide);
     use_mode(wide);
     memset(&loader, 0, sizeof loader);
-    loader.backend = &vk_cpu_backend; loader.wide = wide; loader.threads = 2; loader.seed = 3; loader.error = &error;
+    loader.backend = vk_cpu_code(); loader.wide = wide; loader.threads = 2; loader.seed = 3; loader.error = &error;
     l.values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
     vk_load_rows(&loader, "a.weight", l.values, first, k, wide);
     vk_load_rows(&loader, "b.weight", (char *)l.values + (size_t)first * (size_t)k * (wide ? 4 : 2), n - first, k, wide);
@@ -2196,7 +2196,7 @@ static const vk_backend *find_backend(vp_error *error) {
 }
 #else
 static const char *const program = "test_kernels", *const device = "cpu";
-static const vk_backend *find_backend(vp_error *error) { (void)error; return &vk_cpu_backend; }
+static const vk_backend *find_backend(vp_error *error) { (void)error; return vk_cpu_code(); }
 #endif
 
 int main(void) {

@@ -4,7 +4,7 @@
 #define VLMPROF_IMPLEMENTATION
 #include "../../../vlmprof.h"
 
-#include "../../../vlmprof_kernels.cu"
+#include "engine/engine_internal.h"
 
 #include <sys/mman.h>
 
