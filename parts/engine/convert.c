@@ -136,8 +136,9 @@ static int vk_needs_fp32(vk_loader *loader, const vk_entry *entry, float *row) {
     const char *name = entry->spec.name;
     vk_source source;
     int changed = 0;
-    if (entry->spec.dimensions > 1 && !vk_ends_with(name, ".mlp.gate.weight") && !vk_ends_with(name, "pad_embed")
-        && !vk_ends_with(name, "positional_embedding")) return 0;
+    int stays = entry->spec.dimensions <= 1;
+    for (const char *const *end = loader->description->fp32; *end; end++) stays |= vk_ends_with(name, *end);
+    if (!stays) return 0;
     source = vk_open_entry(loader, entry);
     if (loader->result != VP_OK || (!source.synthetic && source.tensor.dtype == VP_DTYPE_BF16)) return 0;
     for (int64_t r = 0; r < entry->rows && !changed; r++) {
@@ -293,6 +294,7 @@ VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &packed) == VP_OK)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights", "they cannot be converted; give the folder they were made of");
     memset(&loader, 0, sizeof loader);
+    loader.description = vk_description_of(options->config);
     loader.checkpoint = options->checkpoint; loader.seed = options->seed; loader.threads = vk_host_threads(options->threads);
     loader.progress = options->progress; loader.progress_user = options->progress_user; loader.error = error;
     return options->layout == VP_CONVERT_HF ? vk_convert_hf(&loader, options) : vk_convert_packed(&loader, options);

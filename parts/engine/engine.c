@@ -23,11 +23,7 @@ static vp_result vk_check_options(const vp_engine_options *o, vp_error *error) {
     if (!c) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
     if (o->max_sequence < 1 || o->max_views < 0 || o->threads < 0 || o->threads > VK_THREADS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "engine options", "max_sequence must be positive, max_views not negative, threads 0..4096");
-    if (c->expert_count > VK_EXPERTS_MAX) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
-    if ((int64_t)c->vit_head_count * c->geometry.pool * c->geometry.pool > VK_POOL_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image_num_heads", "too many heads for the pooling kernel (heads * 4 <= 1024)");
-    if (c->vit_layer_count < 1 || c->vit_layer_count > VP_VIT_LAYERS_MAX) return vp_fail(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
-    return VP_OK;
+    return vk_description_of(c)->check(c, error);
 }
 static void vk_append(vp_error *error, const char *text) {
     size_t used = strlen(error->text);

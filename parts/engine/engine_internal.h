@@ -74,6 +74,10 @@ static inline void vk_at(vk_queue *queue, vp_part part, int block) { queue->part
 void vk_vit(vp_engine *e, int first, int count);
 /* attention pooling over 2 x 2 windows, then the projector: buffers.hidden -> buffers.image_features of `count` views */
 void vk_connector(vp_engine *e, int first, int count);
+/* x = the embeddings of `rows` ids; .. */
+void vk_embed(vp_engine *e, const int32_t *ids, int rows);
+/* .. plus buffers.image_features where image_index says */
+void vk_add_image(vp_engine *e, int views);
 /* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
 void vk_moe(vp_engine *e, int block, int first, int rows, int top_k);
 /* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual stream */
@@ -82,7 +86,8 @@ void vk_block_forward(vp_engine *e, int block, int rows, int position, int top_k
 void vk_head(vp_engine *e, int row);
 /* the next token, from the logits; the position moves behind the `rows` tokens just worked on */
 void vk_sample(vp_engine *e, int rows);
-void vk_step(vp_engine *e, const vp_request *r, int position);
+/* both at the end of a decode step */
+void vk_end_step(vp_engine *e);
 /* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. */
 void vk_send_step(vp_engine *e, const vp_request *r, int position);
 
@@ -97,5 +102,11 @@ void vk_recover(vp_engine *e);
 
 /* ---- request.c */
 void vk_send_request(vp_engine *e, const vp_request *r);
-void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply);
+/* ends a stage. The host's time and the count are known now, the device's after the request. */
+void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage);
+/* what request->dump asks for: behind the vision stages, behind each active block */
+void vk_dump_vision(vp_engine *e, const vp_request *r);
+void vk_dump_block(vp_engine *e, const vp_request *r, int slot);
+static inline void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply) { e->model.description->prefill(e, r, reply); }
+static inline void vk_step(vp_engine *e, const vp_request *r, int position) { e->model.description->step(e, r, position); }
 #endif

@@ -9,9 +9,8 @@ static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
 }
 vk_linear *vk_rounded(vp_engine *e, int i) {
-    int blocks = e->config.vit_blocks_needed;
-    if (e->wide || !e->backend->rounds_bias || i > 2 * blocks) return NULL;
-    return i == 2 * blocks ? &e->model.pool_out : i & 1 ? &e->model.vit[i / 2].w1 : &e->model.vit[i / 2].qkv;
+    if (e->wide || !e->backend->rounds_bias) return NULL;
+    return e->model.description->rounded(&e->model, &e->config, i);
 }
 static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *e) {
     const vp_model_config *c = &e->config;

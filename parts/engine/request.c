@@ -52,7 +52,7 @@ static void vk_dump_fetch(vp_engine *e, void *host, const void *from, size_t byt
     queue->log = log;
     queue->work = before;
 }
-static void vk_dump_vision(vp_engine *e, const vp_request *r) {
+void vk_dump_vision(vp_engine *e, const vp_request *r) {
     const vp_model_config *c = &e->config;
     size_t w = (size_t)c->vit_width, layers = (size_t)c->vit_layer_count, patches = (size_t)c->vit_positions - 1, views = (size_t)e->max_views,
            windows = (size_t)vp_geometry_tokens_per_crop(&c->geometry);
@@ -66,7 +66,7 @@ static void vk_dump_vision(vp_engine *e, const vp_request *r) {
                 vk_dump_fetch(e, r->dump->vit_features + ((v * patches + p) * layers + l) * w,
                               e->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * w, w * sizeof(float));
 }
-static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
+void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
     size_t d = (size_t)e->config.d_model, rows = (size_t)r->input_count;
     float *out = r->dump->block_mean ? r->dump->block_mean + (size_t)slot * d : NULL;
     if (r->dump->block_last)
@@ -84,8 +84,7 @@ static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
         for (size_t i = 0; i < count; i++) out[from + i] = (float)(sum[i] / (double)rows);
     }
 }
-/* ends a stage. The host's time and the count are known now, the device's after the request. */
-static void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage) {
+void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage) {
     const vk_work *now = &e->queue->work;
     int64_t now_ns;
     if (e->queue->dry) return;
@@ -102,12 +101,6 @@ static void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage) {
 }
 static vp_result vk_not_numbers(vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, -1, "logits", "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
-}
-/* a view whose pixels hold exactly -1 anywhere is a padding view to the reference: its features are zeroed */
-static int32_t vk_is_dead_view(const float *pixels, size_t count) {
-    int dead = 0;
-    for (size_t i = 0; i < count; i++) dead |= pixels[i] == -1.0f;
-    return dead;
 }
 void vk_send_request(vp_engine *e, const vp_request *r) {
     const vp_model_config *c = &e->config;
@@ -131,35 +124,9 @@ void vk_send_request(vp_engine *e, const vp_request *r) {
     for (size_t first = 0; first < views; first += 64) {
         int32_t dead[64];
         size_t count = views - first < 64 ? views - first : 64;
-        for (size_t v = 0; v < count; v++) dead[v] = vk_is_dead_view(r->pixels + (first + v) * values, values);
+        for (size_t v = 0; v < count; v++) dead[v] = e->model.description->is_dead_view(r->pixels + (first + v) * values, values);
         vk_send(e, b->dead + first, dead, count * sizeof dead[0]);
     }
-}
-void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply) {
-    const vp_model_config *c = &e->config;
-    vk_buffers *b = &e->buffers;
-    if (r->views) {
-        for (int v = 0; v < r->views; v += e->view_batch) vk_vit(e, v, r->views - v < e->view_batch ? r->views - v : e->view_batch);
-        vk_end_stage(e, reply, VP_STAGE_VIT);
-        for (int v = 0; v < r->views; v += e->view_batch) vk_connector(e, v, r->views - v < e->view_batch ? r->views - v : e->view_batch);
-        vk_end_stage(e, reply, VP_STAGE_CONNECTOR);
-        if (r->dump) vk_dump_vision(e, r);
-    }
-    vk_at(e->queue, VP_PART_EMBED, -1);
-    e->backend->kernels.embed(e->queue, b->x, e->model.embedding, b->ids, r->input_count, c->d_model, e->wide);
-    if (r->views)
-        e->backend->kernels.scatter_add(e->queue, b->x, b->image_features, b->image_index, r->views * vp_geometry_tokens_per_crop(&c->geometry),
-                                        c->d_model);
-    vk_end_stage(e, reply, VP_STAGE_EMBED);
-    for (int i = 0; i < r->active_block_count; i++) {
-        vk_block_forward(e, r->active_blocks[i], r->input_count, 0, r->top_k);
-        if (r->dump) vk_dump_block(e, r, i);
-    }
-    vk_end_stage(e, reply, VP_STAGE_PREFILL);
-    vk_head(e, r->input_count - 1);
-    vk_end_stage(e, reply, VP_STAGE_HEAD);
-    vk_sample(e, r->input_count);
-    vk_end_stage(e, reply, VP_STAGE_SAMPLE);
 }
 /* mark of token `index`: the first comes out of the sample stage */
 static int vk_token_mark(int index) { return index ? VP_STAGE_COUNT + index : VP_STAGE_SAMPLE + 1; }

@@ -66,6 +66,16 @@ void vk_connector(vp_engine *e, int first, int count) {
     to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
 }
 
+void vk_embed(vp_engine *e, const int32_t *ids, int rows) {
+    vk_at(e->queue, VP_PART_EMBED, -1);
+    e->backend->kernels.embed(e->queue, e->buffers.x, e->model.embedding, ids, rows, e->config.d_model, e->wide);
+}
+void vk_add_image(vp_engine *e, int views) {
+    vk_buffers *b = &e->buffers;
+    e->backend->kernels.scatter_add(e->queue, b->x, b->image_features, b->image_index,
+                                    views * vp_geometry_tokens_per_crop(&e->config.geometry), e->config.d_model);
+}
+
 /* the experts of many tokens where nothing leaves the device: lists and tiles, two products, sums */
 static void vk_moe_tiles(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
     const vp_model_config *c = &e->config;
@@ -210,7 +220,7 @@ void vk_sample(vp_engine *e, int rows) {
     e->backend->kernels.argmax(e->queue, e->buffers.token, e->buffers.logits, 1, e->config.embedding_size);
     e->backend->kernels.advance(e->queue, e->buffers.position, rows);
 }
-/* both for the one row of a decode step */
+/* logits and the next token of a decode step, its one row, by kernels made for that */
 static void vk_end_decode(vp_engine *e) {
     vk_buffers *b = &e->buffers;
     vk_decode_end_job job;
@@ -222,10 +232,7 @@ static void vk_end_decode(vp_engine *e) {
     vk_at(e->queue, VP_PART_SAMPLE, -1);
     e->backend->decode->pick(e->queue, &job);
 }
-void vk_step(vp_engine *e, const vp_request *r, int position) {
-    vk_at(e->queue, VP_PART_EMBED, -1);
-    e->backend->kernels.embed(e->queue, e->buffers.x, e->model.embedding, e->buffers.token, 1, e->config.d_model, e->wide);
-    for (int i = 0; i < r->active_block_count; i++) vk_block_forward(e, r->active_blocks[i], 1, position, r->top_k);
+void vk_end_step(vp_engine *e) {
     if (e->backend->decode) { vk_end_decode(e); return; }
     vk_head(e, 0);
     vk_sample(e, 1);

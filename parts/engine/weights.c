@@ -9,6 +9,7 @@
 #endif
 
 #include "host_loops.h"
+#include "model.h"
 
 int vk_host_threads(int wanted) {
 #ifdef _OPENMP
@@ -60,13 +61,12 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
     for (const char *p = name; *p; p++) source.key = vk_mix(source.key ^ (unsigned char)*p);
     /* fan-in scaling keeps every activation near unit size; a uniform draw on (-1, 1) has a standard deviation of 1 / sqrt(3) */
     source.scale = sqrtf(3.0f / (float)columns);
-    if (vk_ends_with(name, "norm.weight") || vk_ends_with(name, "ln_f.weight") || vk_ends_with(name, "pre_ln.weight")) {
-        source.offset = 1.0f;
-        source.scale = 0.1f;
-    } else if (vk_ends_with(name, ".bias")) source.scale = 0.05f;
-    else if (vk_ends_with(name, "embedding"))
-        source.scale = vk_ends_with(name, "wte.embedding") || vk_ends_with(name, "new_embedding") ? 1.7320508f : 0.5f;
-    else if (vk_ends_with(name, "pad_embed")) source.scale = 0.3f;
+    for (const vk_draw *draw = loader->description ? loader->description->draws : NULL; draw && draw->end; draw++) {
+        if (!vk_ends_with(name, draw->end)) continue;
+        source.offset = draw->offset;
+        source.scale = draw->scale;
+        break;
+    }
     return source;
 }
 /* element i of an in-type array */

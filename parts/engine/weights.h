@@ -6,6 +6,7 @@
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 
+typedef struct vk_description vk_description; /* model.h */
 typedef struct vk_norm { float *weight, *bias; } vk_norm;
 typedef struct vk_vit_block { vk_norm attention_norm, ffn_norm; vk_linear qkv, wo, w1, w2; } vk_vit_block;
 typedef struct vk_block {
@@ -14,6 +15,7 @@ typedef struct vk_block {
     vk_linear *gate_up, *down; /* [experts] each; gate rows over up rows */
 } vk_block;
 typedef struct vk_model {
+    const vk_description *description;
     float *class_embedding, *positions, *pad_embed;
     vk_norm pre_ln, ln_f;
     vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_down, head;
@@ -28,10 +30,12 @@ void vk_layout_norm(vk_arena *arena, vk_norm *norm, int n, int has_bias);
 
 /* where rows of weights come from: a tensor of the checkpoint, or numbers drawn from its name */
 typedef struct vk_loader vk_loader;
+typedef struct vk_draw { const char *end; float offset, scale; } vk_draw; /* of names that end so: offset + scale * uniform(-1, 1) */
 struct vk_loader {
     const vk_backend *backend;
     vk_queue *queue;
     const vp_checkpoint *checkpoint;
+    const vk_description *description; /* NULL: no name has a draw of its own */
     uint64_t seed;
     int wide, threads;
     vp_progress progress;
