@@ -53,17 +53,17 @@ struct vp_engine {
 };
 
 /* ---- memory.c */
-static inline int vk_has_tiles(const vp_engine *e) { return e->backend->experts && !e->wide; } /* experts of many tokens without the host */
+static inline int vk_has_tiles(const vp_engine *engine) { return engine->backend->experts && !engine->wide; } /* experts of many tokens without the host */
 static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
-static inline int vk_patch_values(const vp_model_config *c) { return c->geometry.patch_px * c->geometry.patch_px * 3; }
+static inline int vk_patch_values(const vp_model_config *config) { return config->geometry.patch_px * config->geometry.patch_px * 3; }
 /* the linears whose bias is added to bf16 results, where the backend rounds it; NULL behind the last one */
-vk_linear *vk_rounded(vp_engine *e, int i);
-void vk_fill_extent(vp_engine *e);
-void vk_layout_buffers(vk_arena *arena, vp_engine *e);
+vk_linear *vk_rounded(vp_engine *engine, int index);
+void vk_fill_extent(vp_engine *engine);
+void vk_layout_buffers(vk_arena *arena, vp_engine *engine);
 /* Weights and buffers in one allocation; packed weights stay where they are mapped. */
-vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *error);
+vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error);
 /* host memory to the backend's, in pieces */
-void vk_send(vp_engine *e, void *to, const void *from, size_t bytes);
+void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);
 /* cos and sin of every position; the reference computes frequencies and angles in fp32 */
 void vk_fill_rope(float *cs, int positions, int head_dim, double theta);
 
@@ -71,42 +71,42 @@ void vk_fill_rope(float *cs, int positions, int head_dim, double theta);
 /* which part of the model follows, in which block; -1: in none */
 static inline void vk_at(vk_queue *queue, vp_part part, int block) { queue->part = (int32_t)part; queue->block = block; }
 /* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden */
-void vk_vit(vp_engine *e, int first, int count);
+void vk_vit(vp_engine *engine, int first, int count);
 /* attention pooling over 2 x 2 windows, then the projector: buffers.hidden -> buffers.image_features of `count` views */
-void vk_connector(vp_engine *e, int first, int count);
+void vk_connector(vp_engine *engine, int first, int count);
 /* x = the embeddings of `rows` ids; .. */
-void vk_embed(vp_engine *e, const int32_t *ids, int rows);
+void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
 /* .. plus buffers.image_features where image_index says */
-void vk_add_image(vp_engine *e, int views);
+void vk_add_image(vp_engine *engine, int views);
 /* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
-void vk_moe(vp_engine *e, int block, int first, int rows, int top_k);
+void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k);
 /* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual stream */
-void vk_block_forward(vp_engine *e, int block, int rows, int position, int top_k);
+void vk_block_forward(vp_engine *engine, int block, int rows, int position, int top_k);
 /* logits of the residual row `row` */
-void vk_head(vp_engine *e, int row);
+void vk_head(vp_engine *engine, int row);
 /* the next token, from the logits; the position moves behind the `rows` tokens just worked on */
-void vk_sample(vp_engine *e, int rows);
+void vk_sample(vp_engine *engine, int rows);
 /* both at the end of a decode step */
-void vk_end_step(vp_engine *e);
+void vk_end_step(vp_engine *engine);
 /* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. */
-void vk_send_step(vp_engine *e, const vp_request *r, int position);
+void vk_send_step(vp_engine *engine, const vp_request *request, int position);
 
 /* ---- devices.c */
 const vk_backend *vk_gpu(void); /* NULL: this build has no GPU code */
 /* the device that `device` names -> the backend and its device number */
-vp_result vk_choose_device(vp_engine *e, const char *device, int *index, vp_error *error);
+vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp_error *error);
 
 /* ---- engine.c */
 /* behind every call: an error that is still there afterwards has broken the device for good */
-void vk_recover(vp_engine *e);
+void vk_recover(vp_engine *engine);
 
 /* ---- request.c */
-void vk_send_request(vp_engine *e, const vp_request *r);
+void vk_send_request(vp_engine *engine, const vp_request *request);
 /* ends a stage. The host's time and the count are known now, the device's after the request. */
-void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage);
+void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
 /* what request->dump asks for: behind the vision stages, behind each active block */
-void vk_dump_vision(vp_engine *e, const vp_request *r);
-void vk_dump_block(vp_engine *e, const vp_request *r, int slot);
-static inline void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply) { e->model.description->prefill(e, r, reply); }
-static inline void vk_step(vp_engine *e, const vp_request *r, int position) { e->model.description->step(e, r, position); }
+void vk_dump_vision(vp_engine *engine, const vp_request *request);
+void vk_dump_block(vp_engine *engine, const vp_request *request, int slot);
+static inline void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) { engine->model.description->prefill(engine, request, reply); }
+static inline void vk_step(vp_engine *engine, const vp_request *request, int position) { engine->model.description->step(engine, request, position); }
 #endif

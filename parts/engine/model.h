@@ -24,9 +24,9 @@ void vk_pass_floats(vk_pass *pass, float **values, int rows, int columns, const 
 void vk_pass_table(vk_pass *pass, void **table, int rows, int columns);
 void vk_pass_table_rows(vk_pass *pass, void *table, int first_row, int rows, int columns, const char *name, ...) VK_FORMAT(6, 7);
 /* a linear of n outputs and k inputs that is one tensor (and its bias); .. */
-void vk_pass_linear(vk_pass *pass, vk_linear *linear, int n, int k, int flags, const char *name, ...) VK_FORMAT(6, 7);
+void vk_pass_linear(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags, const char *name, ...) VK_FORMAT(6, 7);
 /* .. or has its place first and then its rows from one tensor after the other */
-void vk_pass_place(vk_pass *pass, vk_linear *linear, int n, int k, int flags);
+void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags);
 void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const char *name, ...) VK_FORMAT(5, 6);
 
 struct vk_description {

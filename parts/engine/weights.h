@@ -25,8 +25,8 @@ typedef struct vk_model {
 } vk_model;
 
 /* room for a layer's weights, as the backend wants them */
-void vk_layout_linear(vk_arena *arena, vk_linear *linear, int n, int k, int has_bias, int wide);
-void vk_layout_norm(vk_arena *arena, vk_norm *norm, int n, int has_bias);
+void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide);
+void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
 
 /* where rows of weights come from: a tensor of the checkpoint, or numbers drawn from its name */
 typedef struct vk_loader vk_loader;
@@ -59,13 +59,13 @@ int vk_host_threads(int wanted); /* 0: all cores this process may use */
 
 vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int64_t columns);
 /* one row of k elements as in-type, zeros up to k_padded */
-void vk_source_row(const vk_source *source, int64_t row, void *out, int k, int k_padded, int wide);
+void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide);
 /* a tensor's data are where they belong: what was read of the file leaves memory */
 void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes);
 
 /* f32 vector or in-type table */
-void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int k, int wide);
-void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int n);
+void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int columns, int wide);
+void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int width);
 /* tensor [rows, k] -> rows first_row.. of a linear; .. */
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows);
 /* .. with its bias, by the name that both share */
