@@ -3,259 +3,364 @@
 
 #include <string.h>
 
-void vk_vit(vp_engine *e, int first, int count) {
-    const vp_model_config *c = &e->config;
-    const vk_model *m = &e->model;
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    vk_queue *queue = e->queue;
-    int w = c->vit_width, ld = vk_padded(w), ld3 = vk_padded(3 * w), ldh = vk_padded(c->vit_mlp_dim), patches = c->vit_positions - 1,
-        rows = count * c->vit_positions, wide = e->wide, values = vk_patch_values(c), ldp = vk_padded(values);
-    size_t element = wide ? 4 : 2, view_floats = (size_t)c->vit_positions * (size_t)w;
+void vk_vit(vp_engine *engine, int first, int count) {
+    const vp_model_config *config = &engine->config;
+    const vk_model *model = &engine->model;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    vk_queue *queue = engine->queue;
+    int width = config->vit_width, ld = vk_padded(width), ld3 = vk_padded(3 * width),
+        ldh = vk_padded(config->vit_mlp_dim), patches = config->vit_positions - 1, rows = count * config->vit_positions,
+        wide = engine->wide, values = vk_patch_values(config), ldp = vk_padded(values);
+    size_t element = wide ? 4 : 2, view_floats = (size_t)config->vit_positions * (size_t)width;
     vk_attention_job job;
     vk_at(queue, VP_PART_VIT_EMBED, -1);
-    to->kernels.convert(queue, b->patches, e->pixels + (size_t)first * (size_t)patches * (size_t)values, count * patches, values, ldp, wide);
-    to->linear(queue, b->patch_rows, w, b->patches, ldp, count * patches, &m->patch, VK_STORE_F32);
-    to->kernels.vit_embed(queue, b->vit_x, b->patch_rows, m->class_embedding, m->positions, count, c->vit_positions, w);
-    to->kernels.layernorm(queue, b->vit_x, b->vit_x, m->pre_ln.weight, m->pre_ln.bias, rows, w, w, c->vit_norm_eps, 1);
+    to->kernels.convert(queue, buffers->patches, engine->pixels + (size_t)first * (size_t)patches * (size_t)values,
+                        count * patches, values, ldp, wide);
+    to->linear(queue, buffers->patch_rows, width, buffers->patches, ldp, count * patches, &model->patch, VK_STORE_F32);
+    to->kernels.vit_embed(queue, buffers->vit_x, buffers->patch_rows, model->class_embedding, model->positions, count,
+                          config->vit_positions, width);
+    to->kernels.layernorm(queue, buffers->vit_x, buffers->vit_x, model->pre_ln.weight, model->pre_ln.bias, rows, width,
+                          width, config->vit_norm_eps, 1);
     memset(&job, 0, sizeof job);
-    job.y = b->vit_attended; job.ldy = ld;
-    job.q = b->vit_qkv; job.k = (char *)b->vit_qkv + (size_t)w * element; job.v = (char *)b->vit_qkv + 2 * (size_t)w * element;
+    job.y = buffers->vit_attended;
+    job.ldy = ld;
+    job.q = buffers->vit_qkv;
+    job.k = (char *)buffers->vit_qkv + (size_t)width * element;
+    job.v = (char *)buffers->vit_qkv + 2 * (size_t)width * element;
     job.ldq = job.ldk = ld3;
-    job.batch = count; job.tokens = c->vit_positions; job.heads = c->vit_head_count; job.head_dim = c->vit_head_dim;
-    for (int i = 0; i < c->vit_blocks_needed; i++) {
-        const vk_vit_block *v = &m->vit[i];
+    job.batch = count;
+    job.tokens = config->vit_positions;
+    job.heads = config->vit_head_count;
+    job.head_dim = config->vit_head_dim;
+    for (int i = 0; i < config->vit_blocks_needed; i++) {
+        const vk_vit_block *layer = &model->vit[i];
         vk_at(queue, VP_PART_VIT_DENSE, i);
-        to->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->attention_norm.weight, v->attention_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
-        to->linear(queue, b->vit_qkv, ld3, b->vit_normed, ld, rows, &v->qkv, VK_STORE);
+        to->kernels.layernorm(queue, buffers->vit_normed, buffers->vit_x, layer->attention_norm.weight,
+                              layer->attention_norm.bias, rows, width, ld, config->vit_norm_eps, wide);
+        to->linear(queue, buffers->vit_qkv, ld3, buffers->vit_normed, ld, rows, &layer->qkv, VK_STORE);
         vk_at(queue, VP_PART_VIT_ATTENTION, i);
         to->attention(queue, &job);
         vk_at(queue, VP_PART_VIT_DENSE, i);
-        to->linear(queue, b->vit_x, w, b->vit_attended, ld, rows, &v->wo, VK_ADD_F32);
-        to->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->ffn_norm.weight, v->ffn_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
-        to->linear(queue, b->vit_hidden, ldh, b->vit_normed, ld, rows, &v->w1, VK_QUICKGELU);
-        to->linear(queue, b->vit_x, w, b->vit_hidden, ldh, rows, &v->w2, VK_ADD_F32);
-        for (int l = 0; l < c->vit_layer_count; l++)
-            if (e->vit_layer_at[l] == i)
-                to->copy(queue, b->hidden + ((size_t)l * (size_t)e->max_views + (size_t)first) * view_floats, b->vit_x,
-                         (size_t)count * view_floats * sizeof(float));
+        to->linear(queue, buffers->vit_x, width, buffers->vit_attended, ld, rows, &layer->wo, VK_ADD_F32);
+        to->kernels.layernorm(queue, buffers->vit_normed, buffers->vit_x, layer->ffn_norm.weight, layer->ffn_norm.bias,
+                              rows, width, ld, config->vit_norm_eps, wide);
+        to->linear(queue, buffers->vit_hidden, ldh, buffers->vit_normed, ld, rows, &layer->w1, VK_QUICKGELU);
+        to->linear(queue, buffers->vit_x, width, buffers->vit_hidden, ldh, rows, &layer->w2, VK_ADD_F32);
+        for (int l = 0; l < config->vit_layer_count; l++)
+            if (engine->vit_layer_at[l] == i)
+                to->copy(queue, buffers->hidden + ((size_t)l * (size_t)engine->max_views + (size_t)first) * view_floats,
+                         buffers->vit_x, (size_t)count * view_floats * sizeof(float));
     }
 }
-void vk_connector(vp_engine *e, int first, int count) {
-    const vp_model_config *c = &e->config;
-    const vk_model *m = &e->model;
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    vk_queue *queue = e->queue;
-    int w = c->vit_width, layers = c->vit_layer_count, ldf = vk_padded(w * layers), ld = vk_padded(w), ldh = vk_padded(c->projector_dim),
-        wide = e->wide, side = vp_geometry_patches_per_side(&c->geometry), pool = c->geometry.pool, n = pool * pool,
-        per_view = vp_geometry_tokens_per_crop(&c->geometry), windows = count * per_view;
-    size_t view_floats = (size_t)c->vit_positions * (size_t)w;
-    float *features = b->image_features + (size_t)first * (size_t)per_view * (size_t)c->d_model;
+
+void vk_connector(vp_engine *engine, int first, int count) {
+    const vp_model_config *config = &engine->config;
+    const vk_model *model = &engine->model;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    vk_queue *queue = engine->queue;
+    int width = config->vit_width, layers = config->vit_layer_count, ldf = vk_padded(width * layers),
+        ld = vk_padded(width), ldh = vk_padded(config->projector_dim), wide = engine->wide,
+        side = vp_geometry_patches_per_side(&config->geometry), pool = config->geometry.pool, n = pool * pool,
+        per_view = vp_geometry_tokens_per_crop(&config->geometry), windows = count * per_view;
+    size_t view_floats = (size_t)config->vit_positions * (size_t)width;
+    float *features = buffers->image_features + (size_t)first * (size_t)per_view * (size_t)config->d_model;
     vk_at(queue, VP_PART_POOLING, -1);
-    to->kernels.pool_windows(queue, b->pool_keys, b->pool_query_in, b->hidden + (size_t)first * view_floats,
-                             e->masks + (size_t)first * (size_t)(side * side), b->dead + first, m->pad_embed, (size_t)e->max_views * view_floats,
-                             count, layers, w, side, pool, ldf, wide);
-    to->linear(queue, b->pool_query, w, b->pool_query_in, ldf, windows, &m->pool_query, VK_STORE_F32);
-    to->linear(queue, b->pool_key_value, 2 * w, b->pool_keys, ldf, windows * n, &m->pool_key_value, VK_STORE_F32);
-    to->kernels.pool_attention(queue, b->pool_attended, b->pool_query, b->pool_key_value, windows, n, c->vit_head_count, c->vit_head_dim, ld, wide);
-    to->linear(queue, b->pool_out, ld, b->pool_attended, ld, windows, &m->pool_out, VK_STORE);
+    to->kernels.pool_windows(
+        queue, buffers->pool_keys, buffers->pool_query_in, buffers->hidden + (size_t)first * view_floats,
+        engine->masks + (size_t)first * (size_t)(side * side), buffers->dead + first, model->pad_embed,
+        (size_t)engine->max_views * view_floats, count, layers, width, side, pool, ldf, wide);
+    to->linear(queue, buffers->pool_query, width, buffers->pool_query_in, ldf, windows, &model->pool_query,
+               VK_STORE_F32);
+    to->linear(queue, buffers->pool_key_value, 2 * width, buffers->pool_keys, ldf, windows * n, &model->pool_key_value,
+               VK_STORE_F32);
+    to->kernels.pool_attention(queue, buffers->pool_attended, buffers->pool_query, buffers->pool_key_value, windows, n,
+                               config->vit_head_count, config->vit_head_dim, ld, wide);
+    to->linear(queue, buffers->pool_out, ld, buffers->pool_attended, ld, windows, &model->pool_out, VK_STORE);
     vk_at(queue, VP_PART_PROJECTOR, -1);
-    to->linear(queue, b->projector_gate_up, 2 * c->projector_dim, b->pool_out, ld, windows, &m->projector_gate_up, VK_STORE_F32);
-    to->kernels.silu_mul(queue, b->projector_hidden, b->projector_gate_up, windows, c->projector_dim, ldh, wide);
-    to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
+    to->linear(queue, buffers->projector_gate_up, 2 * config->projector_dim, buffers->pool_out, ld, windows,
+               &model->projector_gate_up, VK_STORE_F32);
+    to->kernels.silu_mul(queue, buffers->projector_hidden, buffers->projector_gate_up, windows, config->projector_dim,
+                         ldh, wide);
+    to->linear(queue, features, config->d_model, buffers->projector_hidden, ldh, windows, &model->projector_down,
+               VK_STORE_F32);
 }
 
-void vk_embed(vp_engine *e, const int32_t *ids, int rows) {
-    vk_at(e->queue, VP_PART_EMBED, -1);
-    e->backend->kernels.embed(e->queue, e->buffers.x, e->model.embedding, ids, rows, e->config.d_model, e->wide);
+void vk_embed(vp_engine *engine, const int32_t *ids, int rows) {
+    vk_at(engine->queue, VP_PART_EMBED, -1);
+    engine->backend->kernels.embed(engine->queue, engine->buffers.x, engine->model.embedding, ids, rows,
+                                   engine->config.d_model, engine->wide);
 }
-void vk_add_image(vp_engine *e, int views) {
-    vk_buffers *b = &e->buffers;
-    e->backend->kernels.scatter_add(e->queue, b->x, b->image_features, b->image_index,
-                                    views * vp_geometry_tokens_per_crop(&e->config.geometry), e->config.d_model);
+
+void vk_add_image(vp_engine *engine, int views) {
+    vk_buffers *buffers = &engine->buffers;
+    engine->backend->kernels.scatter_add(engine->queue, buffers->x, buffers->image_features, buffers->image_index,
+                                         views * vp_geometry_tokens_per_crop(&engine->config.geometry),
+                                         engine->config.d_model);
 }
 
 /* the experts of many tokens where nothing leaves the device: lists and tiles, two products, sums */
-static void vk_moe_tiles(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
-    const vp_model_config *c = &e->config;
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    int d = c->d_model, second = c->expert_count > 1;
+static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, int rows, int top_k) {
+    const vp_model_config *config = &engine->config;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    int d = config->d_model, second = config->expert_count > 1;
     vk_experts_job job;
-    job.y = b->expert_out; job.hidden = b->expert_hidden; job.ldx = vk_padded(d);
-    job.x = (const char *)b->normed + (size_t)first * (size_t)job.ldx * (e->wide ? 4 : 2);
-    job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
-    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
-    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
-    job.start = b->expert_start; job.list = b->expert_list; job.tiles = b->expert_tiles;
-    job.pairs = rows * top_k; job.top_k = top_k; job.experts = c->expert_count;
-    to->kernels.moe_lists(e->queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_tiles, b->expert_index, c->expert_count,
+    job.y = buffers->expert_out;
+    job.hidden = buffers->expert_hidden;
+    job.ldx = vk_padded(d);
+    job.x = (const char *)buffers->normed + (size_t)first * (size_t)job.ldx * (engine->wide ? 4 : 2);
+    job.gate_up = &layer->gate_up[0];
+    job.down = &layer->down[0];
+    job.gate_up_stride = (size_t)((char *)layer->gate_up[second].weights - (char *)layer->gate_up[0].weights);
+    job.down_stride = (size_t)((char *)layer->down[second].weights - (char *)layer->down[0].weights);
+    job.start = buffers->expert_start;
+    job.list = buffers->expert_list;
+    job.tiles = buffers->expert_tiles;
+    job.pairs = rows * top_k;
+    job.top_k = top_k;
+    job.experts = config->expert_count;
+    to->kernels.moe_lists(engine->queue, buffers->expert_count, buffers->expert_start, buffers->expert_list,
+                          buffers->slot_row, buffers->expert_tiles, buffers->expert_index, config->expert_count,
                           job.pairs, to->tile_rows);
-    to->experts(e->queue, &job);
-    to->kernels.combine(e->queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
+    to->experts(engine->queue, &job);
+    to->kernels.combine(engine->queue, buffers->x + (size_t)first * (size_t)d, buffers->expert_out, buffers->slot_row,
+                        buffers->expert_weight, rows, top_k, d);
 }
-/* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU, where fp32 comes here, the host waits once
- * a block for the counts: cuBLAS takes its sizes from the host. */
-static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
-    const vp_model_config *c = &e->config;
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    vk_queue *queue = e->queue;
-    int d = c->d_model, ld = vk_padded(d), h = c->expert_dim, ldh = vk_padded(h), pairs = rows * top_k;
-    size_t element = e->wide ? 4 : 2, start = 0;
-    const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
-    /* what stays when the device has failed; when launches are only counted, experts share the rows evenly: no request has more launches */
-    for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry ? pairs / c->expert_count + (i < pairs % c->expert_count) : 0;
-    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, NULL, b->expert_index, c->expert_count, pairs, 1);
-    to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
-    to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
-    for (int i = 0; i < c->expert_count; i++) {
-        vk_gemm_job *job = &e->jobs[i];
-        job->y = b->gate_up + start * 2 * (size_t)h; job->ldy = 2 * h;
-        job->x = (char *)b->gathered + start * (size_t)ld * element; job->ldx = ld;
-        job->w = &k->gate_up[i]; job->m = e->counts[i];
-        start += (size_t)e->counts[i];
+
+/* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU, where fp32
+ * comes here, the host waits once a block for the counts: cuBLAS takes its sizes from the host. */
+static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, int rows, int top_k) {
+    const vp_model_config *config = &engine->config;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    vk_queue *queue = engine->queue;
+    int d = config->d_model, ld = vk_padded(d), hidden = config->expert_dim, ldh = vk_padded(hidden),
+        pairs = rows * top_k;
+    size_t element = engine->wide ? 4 : 2, start = 0;
+    const char *normed = (const char *)buffers->normed + (size_t)first * (size_t)ld * element;
+    /* what stays when the device has failed; when launches are only counted, experts share the rows evenly: no request
+     * has more launches */
+    for (int i = 0; i < config->expert_count; i++)
+        engine->counts[i] = queue->dry ? pairs / config->expert_count + (i < pairs % config->expert_count) : 0;
+    to->kernels.moe_lists(queue, buffers->expert_count, buffers->expert_start, buffers->expert_list, buffers->slot_row,
+                          NULL, buffers->expert_index, config->expert_count, pairs, 1);
+    to->fetch(queue, engine->counts, buffers->expert_count, (size_t)config->expert_count * sizeof *engine->counts);
+    to->kernels.gather(queue, buffers->gathered, normed, buffers->expert_list, pairs, top_k,
+                       (int)((size_t)ld * element));
+    for (int i = 0; i < config->expert_count; i++) {
+        vk_gemm_job *job = &engine->jobs[i];
+        job->y = buffers->gate_up + start * 2 * (size_t)hidden;
+        job->ldy = 2 * hidden;
+        job->x = (char *)buffers->gathered + start * (size_t)ld * element;
+        job->ldx = ld;
+        job->w = &layer->gate_up[i];
+        job->m = engine->counts[i];
+        start += (size_t)engine->counts[i];
     }
-    to->grouped(queue, e->jobs, c->expert_count, VK_STORE_F32);
-    to->kernels.silu_mul(queue, b->expert_hidden, b->gate_up, pairs, h, ldh, e->wide);
+    to->grouped(queue, engine->jobs, config->expert_count, VK_STORE_F32);
+    to->kernels.silu_mul(queue, buffers->expert_hidden, buffers->gate_up, pairs, hidden, ldh, engine->wide);
     start = 0;
-    for (int i = 0; i < c->expert_count; i++) {
-        vk_gemm_job *job = &e->jobs[i];
-        job->y = b->expert_out + start * (size_t)d; job->ldy = d;
-        job->x = (char *)b->expert_hidden + start * (size_t)ldh * element; job->ldx = ldh;
-        job->w = &k->down[i];
-        start += (size_t)e->counts[i];
+    for (int i = 0; i < config->expert_count; i++) {
+        vk_gemm_job *job = &engine->jobs[i];
+        job->y = buffers->expert_out + start * (size_t)d;
+        job->ldy = d;
+        job->x = (char *)buffers->expert_hidden + start * (size_t)ldh * element;
+        job->ldx = ldh;
+        job->w = &layer->down[i];
+        start += (size_t)engine->counts[i];
     }
-    to->grouped(queue, e->jobs, c->expert_count, VK_STORE_F32);
-    to->kernels.combine(queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
+    to->grouped(queue, engine->jobs, config->expert_count, VK_STORE_F32);
+    to->kernels.combine(queue, buffers->x + (size_t)first * (size_t)d, buffers->expert_out, buffers->slot_row,
+                        buffers->expert_weight, rows, top_k, d);
 }
-void vk_moe(vp_engine *e, int block, int first, int rows, int top_k) {
-    const vk_block *k = &e->model.blocks[block];
-    vk_buffers *b = &e->buffers;
-    vk_at(e->queue, VP_PART_ROUTER, block);
-    e->backend->kernels.router(e->queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)e->config.expert_count, rows,
-                               e->config.expert_count, top_k);
-    vk_at(e->queue, VP_PART_EXPERTS, block);
-    if (vk_has_tiles(e)) vk_moe_tiles(e, k, first, rows, top_k);
-    else vk_moe_tokens(e, k, first, rows, top_k);
+
+void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k) {
+    const vk_block *layer = &engine->model.blocks[block];
+    vk_buffers *buffers = &engine->buffers;
+    vk_at(engine->queue, VP_PART_ROUTER, block);
+    engine->backend->kernels.router(engine->queue, buffers->expert_index, buffers->expert_weight,
+                                    buffers->router_logits + (size_t)first * (size_t)engine->config.expert_count, rows,
+                                    engine->config.expert_count, top_k);
+    vk_at(engine->queue, VP_PART_EXPERTS, block);
+    if (vk_has_tiles(engine)) vk_moe_tiles(engine, layer, first, rows, top_k);
+    else vk_moe_tokens(engine, layer, first, rows, top_k);
 }
 
 /* one transformer block over one token, as vk_block_forward; everything is decided on the device */
-static void vk_block_decode(vp_engine *e, int block, int position, int top_k) {
-    const vp_model_config *c = &e->config;
-    const vk_block *k = &e->model.blocks[block];
-    const vk_decode_kernels *to = e->backend->decode;
-    vk_buffers *b = &e->buffers;
-    size_t cache = (size_t)block * (size_t)e->max_sequence * (size_t)c->d_model * (e->wide ? 4 : 2);
-    int second = c->expert_count > 1;
+static void vk_block_decode(vp_engine *engine, int block, int position, int top_k) {
+    const vp_model_config *config = &engine->config;
+    const vk_block *layer = &engine->model.blocks[block];
+    const vk_decode_kernels *to = engine->backend->decode;
+    vk_buffers *buffers = &engine->buffers;
+    size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)config->d_model * (engine->wide ? 4 : 2);
+    int second = config->expert_count > 1;
     vk_decode_job job;
     memset(&job, 0, sizeof job);
-    job.att_proj = &k->att_proj; job.attn_out = &k->attn_out; job.router = &k->router; job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
-    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
-    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
-    job.attn_norm = k->attn_norm.weight; job.q_norm = k->q_norm.weight; job.k_norm = k->k_norm.weight; job.ff_norm = k->ff_norm.weight;
-    job.cs = b->cs; job.eps = c->norm_eps;
-    job.d = c->d_model; job.head_dim = c->head_dim; job.expert_dim = c->expert_dim; job.top_k = top_k; job.max_sequence = e->max_sequence;
-    job.keys = position + 1; job.position = b->position;
-    job.x = b->x; job.qkv = b->qkv; job.scratch = b->decode_scratch; job.logits = b->router_logits; job.weight = b->expert_weight;
-    job.key = (char *)b->key + cache; job.value = (char *)b->value + cache; job.q = b->q; job.attended = b->attended; job.normed = b->normed;
-    job.hidden = b->expert_hidden; job.index = b->expert_index;
-    vk_at(e->queue, VP_PART_DENSE, block);
-    to->qkv(e->queue, &job);
-    vk_at(e->queue, VP_PART_ATTENTION, block);
-    to->attention(e->queue, &job);
-    vk_at(e->queue, VP_PART_DENSE, block);
-    to->attn_out(e->queue, &job);
-    vk_at(e->queue, VP_PART_ROUTER, block);
-    to->router(e->queue, &job);
-    vk_at(e->queue, VP_PART_EXPERTS, block);
-    to->gate_up(e->queue, &job);
-    to->down(e->queue, &job);
+    job.att_proj = &layer->att_proj;
+    job.attn_out = &layer->attn_out;
+    job.router = &layer->router;
+    job.gate_up = &layer->gate_up[0];
+    job.down = &layer->down[0];
+    job.gate_up_stride = (size_t)((char *)layer->gate_up[second].weights - (char *)layer->gate_up[0].weights);
+    job.down_stride = (size_t)((char *)layer->down[second].weights - (char *)layer->down[0].weights);
+    job.attn_norm = layer->attn_norm.weight;
+    job.q_norm = layer->q_norm.weight;
+    job.k_norm = layer->k_norm.weight;
+    job.ff_norm = layer->ff_norm.weight;
+    job.cs = buffers->cs;
+    job.eps = config->norm_eps;
+    job.d = config->d_model;
+    job.head_dim = config->head_dim;
+    job.expert_dim = config->expert_dim;
+    job.top_k = top_k;
+    job.max_sequence = engine->max_sequence;
+    job.keys = position + 1;
+    job.position = buffers->position;
+    job.x = buffers->x;
+    job.qkv = buffers->qkv;
+    job.scratch = buffers->decode_scratch;
+    job.logits = buffers->router_logits;
+    job.weight = buffers->expert_weight;
+    job.key = (char *)buffers->key + cache;
+    job.value = (char *)buffers->value + cache;
+    job.q = buffers->q;
+    job.attended = buffers->attended;
+    job.normed = buffers->normed;
+    job.hidden = buffers->expert_hidden;
+    job.index = buffers->expert_index;
+    vk_at(engine->queue, VP_PART_DENSE, block);
+    to->qkv(engine->queue, &job);
+    vk_at(engine->queue, VP_PART_ATTENTION, block);
+    to->attention(engine->queue, &job);
+    vk_at(engine->queue, VP_PART_DENSE, block);
+    to->attn_out(engine->queue, &job);
+    vk_at(engine->queue, VP_PART_ROUTER, block);
+    to->router(engine->queue, &job);
+    vk_at(engine->queue, VP_PART_EXPERTS, block);
+    to->gate_up(engine->queue, &job);
+    to->down(engine->queue, &job);
 }
-void vk_block_forward(vp_engine *e, int block, int rows, int position, int top_k) {
-    const vp_model_config *c = &e->config;
-    const vk_block *k = &e->model.blocks[block];
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    vk_queue *queue = e->queue;
-    int d = c->d_model, ld = vk_padded(d), wide = e->wide, chunk = e->moe_rows / top_k;
-    size_t element = wide ? 4 : 2, cache = (size_t)block * (size_t)e->max_sequence * (size_t)d * element;
-    char *key = (char *)b->key + cache, *value = (char *)b->value + cache;
-    if (rows == 1 && to->decode) { vk_block_decode(e, block, position, top_k); return; }
+
+void vk_block_forward(vp_engine *engine, int block, int rows, int position, int top_k) {
+    const vp_model_config *config = &engine->config;
+    const vk_block *layer = &engine->model.blocks[block];
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    vk_queue *queue = engine->queue;
+    int d = config->d_model, ld = vk_padded(d), wide = engine->wide, chunk = engine->moe_rows / top_k;
+    size_t element = wide ? 4 : 2, cache = (size_t)block * (size_t)engine->max_sequence * (size_t)d * element;
+    char *key = (char *)buffers->key + cache, *value = (char *)buffers->value + cache;
+    if (rows == 1 && to->decode) {
+        vk_block_decode(engine, block, position, top_k);
+        return;
+    }
     vk_at(queue, VP_PART_DENSE, block);
-    to->kernels.rmsnorm(queue, b->normed, b->x, k->attn_norm.weight, rows, d, ld, c->norm_eps, wide);
-    to->linear(queue, b->qkv, 3 * d, b->normed, ld, rows, &k->att_proj, VK_STORE_F32);
+    to->kernels.rmsnorm(queue, buffers->normed, buffers->x, layer->attn_norm.weight, rows, d, ld, config->norm_eps,
+                        wide);
+    to->linear(queue, buffers->qkv, 3 * d, buffers->normed, ld, rows, &layer->att_proj, VK_STORE_F32);
     vk_at(queue, VP_PART_ATTENTION, block);
-    to->kernels.qk_norm_rope(queue, b->q, key, value, b->qkv, k->q_norm.weight, k->k_norm.weight, b->cs, b->position, rows, d, c->head_dim, ld,
-                             c->norm_eps, wide);
+    to->kernels.qk_norm_rope(queue, buffers->q, key, value, buffers->qkv, layer->q_norm.weight, layer->k_norm.weight,
+                             buffers->cs, buffers->position, rows, d, config->head_dim, ld, config->norm_eps, wide);
     if (rows == 1) {
-        to->kernels.attention_decode(queue, b->attended, b->q, key, value, b->decode_scratch, b->position, position + 1, e->max_sequence, d,
-                                     c->head_dim, wide);
+        to->kernels.attention_decode(queue, buffers->attended, buffers->q, key, value, buffers->decode_scratch,
+                                     buffers->position, position + 1, engine->max_sequence, d, config->head_dim, wide);
     } else {
         vk_attention_job job;
         memset(&job, 0, sizeof job);
-        job.y = b->attended; job.ldy = ld; job.q = b->q; job.ldq = ld; job.k = key; job.v = value; job.ldk = d;
-        job.batch = 1; job.tokens = rows; job.heads = c->head_count; job.head_dim = c->head_dim; job.causal = 1;
+        job.y = buffers->attended;
+        job.ldy = ld;
+        job.q = buffers->q;
+        job.ldq = ld;
+        job.k = key;
+        job.v = value;
+        job.ldk = d;
+        job.batch = 1;
+        job.tokens = rows;
+        job.heads = config->head_count;
+        job.head_dim = config->head_dim;
+        job.causal = 1;
         to->attention(queue, &job);
     }
     vk_at(queue, VP_PART_DENSE, block);
-    to->linear(queue, b->x, d, b->attended, ld, rows, &k->attn_out, VK_ADD_F32);
-    to->kernels.rmsnorm(queue, b->normed, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, wide);
+    to->linear(queue, buffers->x, d, buffers->attended, ld, rows, &layer->attn_out, VK_ADD_F32);
+    to->kernels.rmsnorm(queue, buffers->normed, buffers->x, layer->ff_norm.weight, rows, d, ld, config->norm_eps, wide);
     vk_at(queue, VP_PART_ROUTER, block);
-    if (!wide) to->kernels.rmsnorm(queue, b->normed_wide, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, 1);
-    to->linear(queue, b->router_logits, c->expert_count, b->normed_wide, ld, rows, &k->router, VK_STORE_F32);
-    for (int first = 0; first < rows; first += chunk) vk_moe(e, block, first, rows - first < chunk ? rows - first : chunk, top_k);
+    if (!wide)
+        to->kernels.rmsnorm(queue, buffers->normed_wide, buffers->x, layer->ff_norm.weight, rows, d, ld,
+                            config->norm_eps, 1);
+    to->linear(queue, buffers->router_logits, config->expert_count, buffers->normed_wide, ld, rows, &layer->router,
+               VK_STORE_F32);
+    for (int first = 0; first < rows; first += chunk)
+        vk_moe(engine, block, first, rows - first < chunk ? rows - first : chunk, top_k);
 }
-void vk_head(vp_engine *e, int row) {
-    const vp_model_config *c = &e->config;
-    vk_buffers *b = &e->buffers;
-    int d = c->d_model, ld = vk_padded(d);
-    vk_at(e->queue, VP_PART_HEAD, -1);
-    e->backend->kernels.rmsnorm(e->queue, b->normed, b->x + (size_t)row * (size_t)d, e->model.ln_f.weight, 1, d, ld, c->norm_eps, e->wide);
-    e->backend->linear(e->queue, b->logits, c->embedding_size, b->normed, ld, 1, &e->model.head, VK_STORE_F32);
+
+void vk_head(vp_engine *engine, int row) {
+    const vp_model_config *config = &engine->config;
+    vk_buffers *buffers = &engine->buffers;
+    int d = config->d_model, ld = vk_padded(d);
+    vk_at(engine->queue, VP_PART_HEAD, -1);
+    engine->backend->kernels.rmsnorm(engine->queue, buffers->normed, buffers->x + (size_t)row * (size_t)d,
+                                     engine->model.ln_f.weight, 1, d, ld, config->norm_eps, engine->wide);
+    engine->backend->linear(engine->queue, buffers->logits, config->embedding_size, buffers->normed, ld, 1,
+                            &engine->model.head, VK_STORE_F32);
 }
-void vk_sample(vp_engine *e, int rows) {
-    vk_at(e->queue, VP_PART_SAMPLE, -1);
-    e->backend->kernels.argmax(e->queue, e->buffers.token, e->buffers.logits, 1, e->config.embedding_size);
-    e->backend->kernels.advance(e->queue, e->buffers.position, rows);
+
+void vk_sample(vp_engine *engine, int rows) {
+    vk_at(engine->queue, VP_PART_SAMPLE, -1);
+    engine->backend->kernels.argmax(engine->queue, engine->buffers.token, engine->buffers.logits, 1,
+                                    engine->config.embedding_size);
+    engine->backend->kernels.advance(engine->queue, engine->buffers.position, rows);
 }
+
 /* logits and the next token of a decode step, its one row, by kernels made for that */
-static void vk_end_decode(vp_engine *e) {
-    vk_buffers *b = &e->buffers;
+static void vk_end_decode(vp_engine *engine) {
+    vk_buffers *buffers = &engine->buffers;
     vk_decode_end_job job;
     memset(&job, 0, sizeof job);
-    job.x = b->x; job.norm = e->model.ln_f.weight; job.eps = e->config.norm_eps; job.head = &e->model.head;
-    job.logits = b->logits; job.scratch = b->decode_scratch; job.token = b->token; job.position = b->position;
-    vk_at(e->queue, VP_PART_HEAD, -1);
-    e->backend->decode->head(e->queue, &job);
-    vk_at(e->queue, VP_PART_SAMPLE, -1);
-    e->backend->decode->pick(e->queue, &job);
+    job.x = buffers->x;
+    job.norm = engine->model.ln_f.weight;
+    job.eps = engine->config.norm_eps;
+    job.head = &engine->model.head;
+    job.logits = buffers->logits;
+    job.scratch = buffers->decode_scratch;
+    job.token = buffers->token;
+    job.position = buffers->position;
+    vk_at(engine->queue, VP_PART_HEAD, -1);
+    engine->backend->decode->head(engine->queue, &job);
+    vk_at(engine->queue, VP_PART_SAMPLE, -1);
+    engine->backend->decode->pick(engine->queue, &job);
 }
-void vk_end_step(vp_engine *e) {
-    if (e->backend->decode) { vk_end_decode(e); return; }
-    vk_head(e, 0);
-    vk_sample(e, 1);
-}
-/* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. Nothing in it depends on the step but what
- * lies on the device (token, position, caches), so one recording serves all steps with these knobs. Recording costs the host some time, once:
- * warm up with at least two tokens. */
-void vk_send_step(vp_engine *e, const vp_request *r, int position) {
-    const vk_backend *to = e->backend;
-    uint64_t key = vk_mix((uint64_t)r->top_k);
-    for (int i = 0; i < r->active_block_count; i++) key = vk_mix(key ^ (uint64_t)(r->active_blocks[i] + 1));
-    if (to->replay && !e->queue->log && to->replay(e->queue, key)) {
-        e->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
-        vk_step(e, r, position);
-        e->queue->dry = 0;
+
+void vk_end_step(vp_engine *engine) {
+    if (engine->backend->decode) {
+        vk_end_decode(engine);
         return;
     }
-    vk_step(e, r, position);
-    if (to->record && !e->queue->log) {
-        vk_work counted = e->queue->work; /* what is recorded is not sent */
-        if (!to->record(e->queue)) return;
-        vk_step(e, r, position);
-        to->keep(e->queue, key);
-        e->queue->work = counted;
+    vk_head(engine, 0);
+    vk_sample(engine, 1);
+}
+
+/* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. Nothing in it
+ * depends on the step but what lies on the device (token, position, caches), so one recording serves all steps with
+ * these knobs. Recording costs the host some time, once: warm up with at least two tokens. */
+void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
+    const vk_backend *to = engine->backend;
+    uint64_t key = vk_mix((uint64_t)request->top_k);
+    for (int i = 0; i < request->active_block_count; i++) key = vk_mix(key ^ (uint64_t)(request->active_blocks[i] + 1));
+    if (to->replay && !engine->queue->log && to->replay(engine->queue, key)) {
+        engine->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
+        vk_step(engine, request, position);
+        engine->queue->dry = 0;
+        return;
+    }
+    vk_step(engine, request, position);
+    if (to->record && !engine->queue->log) {
+        vk_work counted = engine->queue->work; /* what is recorded is not sent */
+        if (!to->record(engine->queue)) return;
+        vk_step(engine, request, position);
+        to->keep(engine->queue, key);
+        engine->queue->work = counted;
     }
 }
