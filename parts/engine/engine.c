@@ -12,108 +12,142 @@ VP_API vp_engine_options vp_engine_options_default(void) {
     options.device = "auto";
     return options;
 }
-VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) { return engine->backend->gemm(engine->queue, engine->wide, rows); }
+
+VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) {
+    return engine->backend->gemm(engine->queue, engine->wide, rows);
+}
+
 VP_API const char *vp_engine_device(const vp_engine *engine) { return engine->device; }
-VP_API const char *vp_engine_device_note(const vp_engine *engine) { return engine->device_note[0] ? engine->device_note : engine->queue->note; }
-VP_API int vp_engine_broken(const vp_engine *engine) { return engine->queue->error != 0; } /* vk_recover has forgotten all others */
+
+VP_API const char *vp_engine_device_note(const vp_engine *engine) {
+    return engine->device_note[0] ? engine->device_note : engine->queue->note;
+}
+
+VP_API int vp_engine_broken(const vp_engine *engine) {
+    return engine->queue->error != 0; /* vk_recover has forgotten all others */
+}
+
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
 
-static vp_result vk_check_options(const vp_engine_options *o, vp_error *error) {
-    const vp_model_config *c = o->config;
-    if (!c) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
-    if (o->max_sequence < 1 || o->max_views < 0 || o->threads < 0 || o->threads > VK_THREADS_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "engine options", "max_sequence must be positive, max_views not negative, threads 0..4096");
-    return vk_description_of(c)->check(c, error);
+static vp_result vk_check_options(const vp_engine_options *options, vp_error *error) {
+    const vp_model_config *config = options->config;
+    if (!config) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
+    if (options->max_sequence < 1 || options->max_views < 0 || options->threads < 0
+        || options->threads > VK_THREADS_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, "engine options",
+                       "max_sequence must be positive, max_views not negative, threads 0..4096");
+    return vk_description_of(config)->check(config, error);
 }
+
 static void vk_append(vp_error *error, const char *text) {
     size_t used = strlen(error->text);
     snprintf(error->text + used, sizeof error->text - used, "%s", text);
 }
-/* Packed weights serve one arithmetic on one kind of device; anything else is said, never done another way. packed NULL: nothing to check. */
-static vp_result vk_check_packed(const vp_engine *e, const vp_packed *packed, vp_error *error) {
+
+/* Packed weights serve one arithmetic on one kind of device; anything else is said, never done another way.
+ * packed NULL: nothing to check. */
+static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packed, vp_error *error) {
     vk_arena arena = { NULL, 0 };
-    vk_model model = e->model; /* its tables are filled with the pointers of a NULL arena, which the next layout replaces */
+    vk_model model = engine->model; /* its tables get the pointers of a NULL arena, which the next layout replaces */
     if (!packed) return VP_OK;
-    if (e->wide)
+    if (engine->wide)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
                        "they are bf16; fp32 needs the folder they were made of, or one of convert --layout hf");
-    if (!e->backend->host_memory || e->backend->row_major)
+    if (!engine->backend->host_memory || engine->backend->row_major)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "they are laid out for the CPU; a GPU needs the folder they were made of, or one of convert --layout hf; or use --device cpu");
-    vk_layout_model(&arena, &model, &e->config, 0);
+                       "they are laid out for the CPU; a GPU needs the folder they were made of, or one of convert "
+                       "--layout hf; or use --device cpu");
+    vk_layout_model(&arena, &model, &engine->config, 0);
     if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used)
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights", "their layout is not this program's; convert the original folder again");
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights",
+                       "their layout is not this program's; convert the original folder again");
     return VP_OK;
 }
-void vk_recover(vp_engine *e) {
-    if (e->queue->error) e->backend->recover(e->queue);
+
+void vk_recover(vp_engine *engine) {
+    if (engine->queue->error) engine->backend->recover(engine->queue);
 }
+
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
     vp_result result = vk_check_options(options, error);
-    const vp_model_config *c = options->config;
-    vp_engine *e;
+    const vp_model_config *config = options->config;
+    vp_engine *opened;
     vk_setup setup;
     vk_loader loader;
     vp_packed mapped;
     const vp_packed *packed = NULL;
     if (result != VP_OK) return result;
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
-    e = calloc(1, sizeof *e);
-    if (!e) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
-    e->config = *c;
-    e->wide = options->weights == VP_WEIGHTS_FP32;
-    e->max_sequence = options->max_sequence;
-    e->max_views = options->max_views;
-    for (int l = 0; l < c->vit_layer_count; l++) e->vit_layer_at[l] = c->vit_layers[l] < 0 ? c->vit_block_count + c->vit_layers[l] : c->vit_layers[l];
+    opened = calloc(1, sizeof *opened);
+    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    opened->config = *config;
+    opened->wide = options->weights == VP_WEIGHTS_FP32;
+    opened->max_sequence = options->max_sequence;
+    opened->max_views = options->max_views;
+    for (int l = 0; l < config->vit_layer_count; l++)
+        opened->vit_layer_at[l] = config->vit_layers[l] < 0 ? config->vit_block_count + config->vit_layers[l]
+                                                            : config->vit_layers[l];
     memset(&setup, 0, sizeof setup);
-    setup.threads = vk_host_threads(options->threads); setup.wide = e->wide;
+    setup.threads = vk_host_threads(options->threads);
+    setup.wide = opened->wide;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
-    result = vk_choose_device(e, options->device ? options->device : "auto", &setup.device, error);
-    if (result == VP_OK) result = vk_model_new(&e->model, c, error);
-    if (result == VP_OK) result = vk_check_packed(e, packed, error);
+    result = vk_choose_device(opened, options->device ? options->device : "auto", &setup.device, error);
+    if (result == VP_OK) result = vk_model_new(&opened->model, config, error);
+    if (result == VP_OK) result = vk_check_packed(opened, packed, error);
     if (result == VP_OK) {
-        result = e->backend->open(&setup, &e->queue, error);
+        result = opened->backend->open(&setup, &opened->queue, error);
         if (result == VP_ERR_DEVICE && error && (!options->device || strcmp(options->device, "auto") == 0))
             vk_append(error, "; --device cpu does without");
     }
     if (result == VP_OK) {
-        e->backend->describe(e->queue, e->device, sizeof e->device);
-        e->view_batch = e->max_views < e->backend->view_batch ? e->max_views : e->backend->view_batch;
+        opened->backend->describe(opened->queue, opened->device, sizeof opened->device);
+        opened->view_batch = opened->max_views < opened->backend->view_batch ? opened->max_views
+                                                                             : opened->backend->view_batch;
         /* on tiles a row needs less, and experts' weights are read once for all rows */
-        e->moe_rows = (int)vk_max(vk_has_tiles(e) ? 32768 : 16384, (size_t)c->expert_count);
-        if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
-        result = vk_allocate(e, packed, error);
+        opened->moe_rows = (int)vk_max(vk_has_tiles(opened) ? 32768 : 16384, (size_t)config->expert_count);
+        if ((int64_t)opened->max_sequence * config->expert_count < opened->moe_rows)
+            opened->moe_rows = opened->max_sequence * config->expert_count;
+        result = vk_allocate(opened, packed, error);
     }
     if (result == VP_OK && !packed) {
         memset(&loader, 0, sizeof loader);
-        loader.backend = e->backend; loader.queue = e->queue;
-        loader.checkpoint = options->checkpoint; loader.seed = options->seed; loader.wide = e->wide; loader.threads = vk_host_threads(options->threads);
-        loader.progress = options->progress; loader.progress_user = options->progress_user; loader.error = error;
-        loader.total = (int64_t)e->weights_bytes;
-        result = vk_load_model(&loader, &e->model, c);
-        for (int i = 0; result == VP_OK && vk_rounded(e, i); i++) {
-            const vk_linear *linear = vk_rounded(e, i);
-            e->backend->kernels.convert(e->queue, linear->bias_bf16, linear->bias, 1, linear->n, linear->n, 0);
+        loader.backend = opened->backend;
+        loader.queue = opened->queue;
+        loader.checkpoint = options->checkpoint;
+        loader.seed = options->seed;
+        loader.wide = opened->wide;
+        loader.threads = vk_host_threads(options->threads);
+        loader.progress = options->progress;
+        loader.progress_user = options->progress_user;
+        loader.error = error;
+        loader.total = (int64_t)opened->weights_bytes;
+        result = vk_load_model(&loader, &opened->model, config);
+        for (int i = 0; result == VP_OK && vk_rounded(opened, i); i++) {
+            const vk_linear *linear = vk_rounded(opened, i);
+            opened->backend->kernels.convert(opened->queue, linear->bias_bf16, linear->bias, 1, linear->n, linear->n,
+                                             0);
         }
     }
     if (result == VP_OK) {
-        e->backend->mark(e->queue, 0, NULL);
-        result = e->backend->wait(e->queue, 0, error);
+        opened->backend->mark(opened->queue, 0, NULL);
+        result = opened->backend->wait(opened->queue, 0, error);
     }
     if (result != VP_OK) {
-        if (e->queue) vk_recover(e);
-        vp_engine_close(e);
+        if (opened->queue) vk_recover(opened);
+        vp_engine_close(opened);
         return result;
     }
-    *engine = e;
+    *engine = opened;
     return VP_OK;
 }
+
 VP_API void vp_engine_settle(vp_engine *engine) {
     engine->queue->timing = VP_TIMING_STAGE;
     engine->backend->mark(engine->queue, 0, NULL);
     (void)engine->backend->wait(engine->queue, 0, NULL);
     vk_recover(engine); /* what failed was superfluous; a broken device stays so: the next request tells it */
 }
+
 /* the median of some rounds: a round that another process interrupts does not count */
 VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
     enum { ROUNDS = 5, STAMPS = 32 };
@@ -134,6 +168,7 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
     vk_recover(engine);
     return queue->error ? -1 : (took[ROUNDS / 2] + STAMPS / 2) / STAMPS;
 }
+
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;
     if (engine->queue) engine->backend->close(engine->queue);
