@@ -1,6 +1,7 @@
 /* memory.c - everything that an engine holds: how much, where, and what is put there when it opens */
 #include "engine_internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

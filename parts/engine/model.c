@@ -29,6 +29,7 @@ vp_result vk_model_new(vk_model *model, const vp_model_config *config, vp_error 
     }
     return VP_OK;
 }
+
 void vk_model_free(vk_model *model) {
     if (model->blocks) free(model->blocks[0].gate_up);
     free(model->blocks);
@@ -39,6 +40,7 @@ void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *co
     vk_pass pass = { arena, NULL, wide };
     model->description->weights(&pass, model, config);
 }
+
 vp_result vk_load_model(vk_loader *loader, vk_model *model, const vp_model_config *config) {
     vk_pass pass = { NULL, loader, loader->wide };
     loader->description = model->description;
@@ -47,6 +49,7 @@ vp_result vk_load_model(vk_loader *loader, vk_model *model, const vp_model_confi
 }
 
 /* ---- the pass */
+
 #define NAME_OF(text, format) \
     do { \
         va_list arguments; \
@@ -61,15 +64,18 @@ void vk_pass_norm(vk_pass *pass, vk_norm *norm, int width, int flags, const char
     if (pass->arena) vk_layout_norm(pass->arena, norm, width, flags & VK_BIAS);
     else vk_load_norm(pass->loader, text, norm, width);
 }
+
 void vk_pass_floats(vk_pass *pass, float **values, int rows, int columns, const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);
     if (pass->arena) *values = vk_take(pass->arena, (size_t)rows * (size_t)columns, sizeof **values);
     else vk_load_rows(pass->loader, text, *values, rows, columns, 1);
 }
+
 void vk_pass_table(vk_pass *pass, void **table, int rows, int columns) {
     if (pass->arena) *table = vk_take(pass->arena, (size_t)rows * (size_t)columns, pass->wide ? 4 : 2);
 }
+
 void vk_pass_table_rows(vk_pass *pass, void *table, int first_row, int rows, int columns, const char *name, ...) {
     size_t row_bytes = (size_t)columns * (pass->wide ? 4 : 2);
     char text[NAME_BYTES];
@@ -77,16 +83,19 @@ void vk_pass_table_rows(vk_pass *pass, void *table, int first_row, int rows, int
     if (pass->loader)
         vk_load_rows(pass->loader, text, (char *)table + (size_t)first_row * row_bytes, rows, columns, pass->wide);
 }
-void vk_pass_linear(vk_pass *pass, vk_linear *linear, int n, int k, int flags, const char *name, ...) {
+
+void vk_pass_linear(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags, const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);
-    vk_pass_place(pass, linear, n, k, flags);
-    if (pass->loader) vk_load_linear(pass->loader, text, linear, 0, n);
+    vk_pass_place(pass, linear, outputs, inputs, flags);
+    if (pass->loader) vk_load_linear(pass->loader, text, linear, 0, outputs);
 }
-void vk_pass_place(vk_pass *pass, vk_linear *linear, int n, int k, int flags) {
+
+void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags) {
     if (pass->arena)
-        vk_layout_linear(pass->arena, linear, n, k, flags & VK_BIAS, pass->wide || (flags & VK_FP32));
+        vk_layout_linear(pass->arena, linear, outputs, inputs, flags & VK_BIAS, pass->wide || (flags & VK_FP32));
 }
+
 void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);

@@ -1,7 +1,7 @@
-/* model_molmoe.c - MolmoE: the one place that knows its weights by name, what it asks of the kernels, and the order of its stages
+/* model_molmoe.c - MolmoE: its weights by name, what it asks of the kernels, the order of its stages
  *
- * source: github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py. The numbers of a config.json, by their names there, come as
- * vp_model_config. */
+ * source: github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py. The numbers of a config.json come
+ * as vp_model_config. */
 #include "model.h"
 
 #include "engine_internal.h"
@@ -18,7 +18,8 @@ static vp_result molmoe_check(const vp_model_config *config, vp_error *error) {
     return VP_OK;
 }
 
-/* ---- weights, in the order of loading. A packed file is this, bf16: a change of order, panels or padding needs a new VP_PACKED_VERSION. */
+/* ---- weights, in the order of loading. A packed file is this, bf16: a change of order, panels or padding needs a new
+ * VP_PACKED_VERSION. */
 
 #define VIT "model.vision_backbone.image_vit."
 #define VIT_BLOCK VIT "transformer.resblocks.%d."
@@ -148,5 +149,6 @@ static void molmoe_step(vp_engine *engine, const vp_request *request, int positi
 }
 
 const vk_description vk_molmoe = {
-    "MolmoE", molmoe_check, molmoe_weights, molmoe_draws, molmoe_fp32, molmoe_rounded, molmoe_is_dead_view, molmoe_prefill, molmoe_step
+    "MolmoE",       molmoe_check,        molmoe_weights, molmoe_draws, molmoe_fp32,
+    molmoe_rounded, molmoe_is_dead_view, molmoe_prefill, molmoe_step
 };

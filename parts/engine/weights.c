@@ -1,6 +1,7 @@
 /* weights.c - rows of weights from a checkpoint, or drawn from their names, to where the backend wants them */
 #include "weights.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* weights.h - the weights of a model: where they lie, and how they come there from a checkpoint or from numbers drawn by name */
+/* weights.h - the weights of a model: where they lie, and how they come there from a checkpoint or from numbers drawn
+ * by name */
 #ifndef VK_WEIGHTS_H
 #define VK_WEIGHTS_H
 
@@ -7,13 +8,23 @@
 #include "vlmprof_engine.h"
 
 typedef struct vk_description vk_description; /* model.h */
-typedef struct vk_norm { float *weight, *bias; } vk_norm;
-typedef struct vk_vit_block { vk_norm attention_norm, ffn_norm; vk_linear qkv, wo, w1, w2; } vk_vit_block;
+
+/* ---- what the stages multiply with */
+typedef struct vk_norm {
+    float *weight, *bias;
+} vk_norm;
+
+typedef struct vk_vit_block {
+    vk_norm attention_norm, ffn_norm;
+    vk_linear qkv, wo, w1, w2;
+} vk_vit_block;
+
 typedef struct vk_block {
     vk_norm attn_norm, ff_norm, q_norm, k_norm;
     vk_linear att_proj, attn_out, router;
     vk_linear *gate_up, *down; /* [experts] each; gate rows over up rows */
 } vk_block;
+
 typedef struct vk_model {
     const vk_description *description;
     float *class_embedding, *positions, *pad_embed;
@@ -30,7 +41,11 @@ void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
 
 /* where rows of weights come from: a tensor of the checkpoint, or numbers drawn from its name */
 typedef struct vk_loader vk_loader;
-typedef struct vk_draw { const char *end; float offset, scale; } vk_draw; /* of names that end so: offset + scale * uniform(-1, 1) */
+/* of names that end so: offset + scale * uniform(-1, 1) */
+typedef struct vk_draw {
+    const char *end;
+    float offset, scale;
+} vk_draw;
 struct vk_loader {
     const vk_backend *backend;
     vk_queue *queue;
@@ -43,13 +58,15 @@ struct vk_loader {
     int64_t done, total; /* bytes on the device */
     vp_result result;    /* sticks: once it is not VP_OK nothing more is loaded */
     vp_error *error;
-    void (*reached)(vk_loader *loader, const void *at); /* NULL, or told before a linear is loaded: all that lies below is complete */
+    /* NULL, or told before a linear is loaded: all that lies below is complete */
+    void (*reached)(vk_loader *loader, const void *at);
     void *reached_user;
 };
+
 typedef struct vk_source {
     vp_tensor tensor;
-    uint64_t key;         /* synthetic: the name's hash */
-    float scale, offset;  /* synthetic: offset + scale * uniform(-1, 1) */
+    uint64_t key;        /* synthetic: the name's hash */
+    float scale, offset; /* synthetic: offset + scale * uniform(-1, 1) */
     int synthetic;
 } vk_source;
 
