@@ -68,12 +68,62 @@ void vk_recover(vp_engine *engine) {
     if (engine->queue->error) engine->backend->recover(engine->queue);
 }
 
+/* how much is handled at once */
+static void vk_choose_batches(vp_engine *engine) {
+    int experts = engine->config.expert_count, most = engine->backend->view_batch;
+    engine->view_batch = engine->max_views < most ? engine->max_views : most;
+    /* on tiles a row needs less, and experts' weights are read once for all rows */
+    engine->moe_rows = (int)vk_max(vk_has_tiles(engine) ? 32768 : 16384, (size_t)experts);
+    if ((int64_t)engine->max_sequence * experts < engine->moe_rows) engine->moe_rows = engine->max_sequence * experts;
+}
+
+/* weights from a checkpoint, or drawn; then the biases that the backend wants rounded */
+static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp_error *error) {
+    vk_loader loader;
+    vp_result result;
+    memset(&loader, 0, sizeof loader);
+    loader.backend = engine->backend;
+    loader.queue = engine->queue;
+    loader.checkpoint = options->checkpoint;
+    loader.seed = options->seed;
+    loader.wide = engine->wide;
+    loader.threads = vk_host_threads(options->threads);
+    loader.progress = options->progress;
+    loader.progress_user = options->progress_user;
+    loader.error = error;
+    loader.total = (int64_t)engine->weights_bytes;
+    result = vk_load_model(&loader, &engine->model, &engine->config);
+    for (int i = 0; result == VP_OK && vk_rounded(engine, i); i++) {
+        const vk_linear *linear = vk_rounded(engine, i);
+        engine->backend->kernels.convert(engine->queue, linear->bias_bf16, linear->bias, 1, linear->n, linear->n, 0);
+    }
+    return result;
+}
+
+/* the backend of the device that the options name, and the model with its weights checked against it */
+static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *options, const vp_packed *packed,
+                                 vp_error *error) {
+    const char *device = options->device ? options->device : "auto";
+    vk_setup setup;
+    vp_result result;
+    memset(&setup, 0, sizeof setup);
+    setup.threads = vk_host_threads(options->threads);
+    setup.wide = engine->wide;
+    setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
+    result = vk_choose_device(engine, device, &setup.device, error);
+    if (result == VP_OK) result = vk_model_new(&engine->model, &engine->config, error);
+    if (result == VP_OK) result = vk_check_packed(engine, packed, error);
+    if (result != VP_OK) return result;
+    result = engine->backend->open(&setup, &engine->queue, error);
+    if (result == VP_ERR_DEVICE && error && strcmp(device, "auto") == 0)
+        vk_append(error, "; --device cpu does without");
+    return result;
+}
+
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
     vp_result result = vk_check_options(options, error);
     const vp_model_config *config = options->config;
     vp_engine *opened;
-    vk_setup setup;
-    vk_loader loader;
     vp_packed mapped;
     const vp_packed *packed = NULL;
     if (result != VP_OK) return result;
@@ -87,47 +137,13 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     for (int l = 0; l < config->vit_layer_count; l++)
         opened->vit_layer_at[l] = config->vit_layers[l] < 0 ? config->vit_block_count + config->vit_layers[l]
                                                             : config->vit_layers[l];
-    memset(&setup, 0, sizeof setup);
-    setup.threads = vk_host_threads(options->threads);
-    setup.wide = opened->wide;
-    setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
-    result = vk_choose_device(opened, options->device ? options->device : "auto", &setup.device, error);
-    if (result == VP_OK) result = vk_model_new(&opened->model, config, error);
-    if (result == VP_OK) result = vk_check_packed(opened, packed, error);
-    if (result == VP_OK) {
-        result = opened->backend->open(&setup, &opened->queue, error);
-        if (result == VP_ERR_DEVICE && error && (!options->device || strcmp(options->device, "auto") == 0))
-            vk_append(error, "; --device cpu does without");
-    }
+    result = vk_open_backend(opened, options, packed, error);
     if (result == VP_OK) {
         opened->backend->describe(opened->queue, opened->device, sizeof opened->device);
-        opened->view_batch = opened->max_views < opened->backend->view_batch ? opened->max_views
-                                                                             : opened->backend->view_batch;
-        /* on tiles a row needs less, and experts' weights are read once for all rows */
-        opened->moe_rows = (int)vk_max(vk_has_tiles(opened) ? 32768 : 16384, (size_t)config->expert_count);
-        if ((int64_t)opened->max_sequence * config->expert_count < opened->moe_rows)
-            opened->moe_rows = opened->max_sequence * config->expert_count;
+        vk_choose_batches(opened);
         result = vk_allocate(opened, packed, error);
     }
-    if (result == VP_OK && !packed) {
-        memset(&loader, 0, sizeof loader);
-        loader.backend = opened->backend;
-        loader.queue = opened->queue;
-        loader.checkpoint = options->checkpoint;
-        loader.seed = options->seed;
-        loader.wide = opened->wide;
-        loader.threads = vk_host_threads(options->threads);
-        loader.progress = options->progress;
-        loader.progress_user = options->progress_user;
-        loader.error = error;
-        loader.total = (int64_t)opened->weights_bytes;
-        result = vk_load_model(&loader, &opened->model, config);
-        for (int i = 0; result == VP_OK && vk_rounded(opened, i); i++) {
-            const vk_linear *linear = vk_rounded(opened, i);
-            opened->backend->kernels.convert(opened->queue, linear->bias_bf16, linear->bias, 1, linear->n, linear->n,
-                                             0);
-        }
-    }
+    if (result == VP_OK && !packed) result = vk_load(opened, options, error);
     if (result == VP_OK) {
         opened->backend->mark(opened->queue, 0, NULL);
         result = opened->backend->wait(opened->queue, 0, error);
