@@ -1,7 +1,7 @@
 /* test_kernels.c - every kernel of vlmprof_kernels.cu by itself and every operation of a backend, against plain loops in double precision,
  * and single modules of the reference implementation (tests/golden/components). How cases are judged is in expect.h.
  *
- * The file makes a program for each backend: the CPU; with TEST_CUDA and an object that holds vk_cuda_backend the GPU; with TEST_EMULATED
+ * The file makes a program for each backend: the CPU; with TEST_CUDA and an object that holds vk_gpu_code the GPU; with TEST_EMULATED
  * as well the GPU code that runs on the CPU. What only the CPU has (tiles, packing, choice of GEMM kernels) is in test_gemm.c.
  *
  * Every operation is sent twice. First `dry`: it is counted and touches nothing. Then really. Both times it must count the launches, FLOPs and
