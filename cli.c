@@ -1,9 +1,8 @@
 /* cli.c: the vlmprof command line. It only stitches: options -> plan -> request -> record -> journal -> files; tiling, tokens, timing
  * statistics, scoring, JSON and the model live in vlmprof.h and vlmprof_kernels.cu.
  *
- * >>say       messages, exit codes, growing memory
+ * >>say       messages, exit codes, signals, growing memory
  * >>options   the tables of commands and options: parser, help, checks and the JSON's config block come from them
- * >>help      usage texts
  * >>json      small helpers over the library's writer and reader
  * >>model     checkpoint folder or synthetic preset; engine
  * >>prompt    a record's fields -> prompt text
@@ -31,7 +30,7 @@
  * >>trace     a Chrome trace, ours or torch.profiler's, in tables
  * >>info      this build, this machine, a checkpoint
  * >>selftest  the same requests on every backend and arithmetic, compared
- * >>main */
+ * >>main      the list of commands, general help */
 #define _DEFAULT_SOURCE 1 /* madvise */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
@@ -66,9 +65,9 @@
 enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_DEVICE = 4, EXIT_OUTPUT = 5, EXIT_INTERRUPTED = 130 };
 enum { LINE_BYTES = 832 }; /* of a reason: a vp_error's place and text fit */
 
-static volatile sig_atomic_t interrupted; /* a signal came: a sweep finishes the current point */
-static volatile sig_atomic_t sweep_runs;  /* or convert, which tidies up; other commands end at once */
-static int progress_is_open;              /* an unfinished progress line stands on the terminal */
+volatile sig_atomic_t interrupted; /* a signal came: a sweep finishes the current point */
+static volatile sig_atomic_t ends_in_order;
+static int progress_is_open; /* an unfinished progress line stands on the terminal */
 
 /* One line on stderr; control bytes of file names and texts become '?', so that it stays one. Returns the exit code. */
 static int complain(int exit_code, const char *format, ...) {
@@ -108,6 +107,24 @@ static int complain_result(int exit_code, const char *what, vp_result result, co
     return complain(exit_code, "%s: %s", what, line);
 }
 
+/* From here on a signal lets the command end by itself: a sweep finishes its point, convert tidies up. Other commands end at once. */
+static void end_in_order(void) { ends_in_order = 1; }
+static void on_signal(int number) {
+    (void)number;
+    if (interrupted || !ends_in_order) _exit(EXIT_INTERRUPTED); /* a sweep asked twice ends at once, too: whole lines are in the journal */
+    interrupted = 1;
+}
+/* SIGINT and SIGTERM end the program, or set `interrupted`. */
+static void catch_signals(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+
 /* Memory of the command itself; a journal is always on disk already, so ending here loses nothing measured. */
 static void *resize(void *memory, size_t count, size_t element_bytes) {
     void *p = NULL;
@@ -121,7 +138,7 @@ static void *zeroed(size_t count, size_t element_bytes) {
     return p;
 }
 static char *copy_text(const char *text, size_t bytes) {
-    char *p = (char *)resize(NULL, bytes + 1, 1);
+    char *p = resize(NULL, bytes + 1, 1);
     memcpy(p, text, bytes);
     p[bytes] = 0;
     return p;
@@ -131,13 +148,44 @@ typedef struct text_buffer { char *data; size_t bytes, capacity; } text_buffer;
 static void text_add(text_buffer *t, const char *p, size_t bytes) {
     if (t->bytes + bytes + 1 > t->capacity) {
         t->capacity = (t->bytes + bytes + 1) * 2;
-        t->data = (char *)resize(t->data, t->capacity, 1);
+        t->data = resize(t->data, t->capacity, 1);
     }
     memcpy(t->data + t->bytes, p, bytes);
     t->bytes += bytes;
     t->data[t->bytes] = 0;
 }
 static void text_add_string(text_buffer *t, const char *p) { text_add(t, p, strlen(p)); }
+
+/* Texts of one's own, in the order they came. {NULL, 0}: none. */
+typedef struct text_list { char **items; size_t count; } text_list;
+static void text_list_take(text_list *l, char *text) { /* malloc'ed: from now on the list's */
+    if (!(l->count & (l->count - 1))) l->items = resize(l->items, l->count ? l->count * 2 : 1, sizeof *l->items);
+    l->items[l->count++] = text;
+}
+static void text_list_copy(text_list *l, const char *text) { text_list_take(l, copy_text(text, strlen(text))); }
+/* at most LINE_BYTES of it */
+static void text_list_add(text_list *l, const char *format, ...) {
+    char line[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    text_list_copy(l, line);
+}
+static int text_list_has(const text_list *l, const char *text) {
+    for (size_t i = 0; i < l->count; i++) if (!strcmp(l->items[i], text)) return 1;
+    return 0;
+}
+static int compare_texts(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+/* by bytes, from place `first` on */
+static void text_list_sort(text_list *l, size_t first) {
+    if (l->count > first) qsort(l->items + first, l->count - first, sizeof *l->items, compare_texts);
+}
+static void text_list_free(text_list *l) {
+    for (size_t i = 0; i < l->count; i++) free(l->items[i]);
+    free(l->items);
+    memset(l, 0, sizeof *l);
+}
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
     const unsigned char *p = (const unsigned char *)data;
@@ -188,8 +236,6 @@ static int sync_folder(const char *folder) {
 }
 
 /* ======================================================================================== options >>options */
-enum { RUN = 1, TILE = 2, SWEEP = 4, TOKENIZE = 8, INFO = 16, SELFTEST = 32, CONVERT = 64, SCORE = 128, RESCORE = 256, MERGE = 512, REPORT = 1024,
-       BEST = 2048, COMPARE = 4096, FIT = 8192, PREDICT = 16384, TRACE = 32768 };
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS } option_kind; /* MAYBE: a text, only as --name=TEXT */
 typedef struct option_spec {
     const char *name;
@@ -198,194 +244,8 @@ typedef struct option_spec {
     const char *fallback; /* default, in the words of the command line; NULL: none */
     int64_t least, most;  /* COUNT, REAL, COUNTS */
     const char *choices;  /* CHOICE: separated by spaces */
-    unsigned commands;
     const char *help;
 } option_spec;
-
-static const option_spec OPTIONS[] = {
-    {"model", TEXT, "DIR", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | SELFTEST,
-     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"},
-    {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, RUN | SWEEP | TOKENIZE | INFO | CONVERT,
-     "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"},
-    {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, SELFTEST, "seeded random weights in a real shape (tiny, molmoe-1b)"},
-    {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed", CONVERT,
-     "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is, bf16 only"},
-    {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, CONVERT, "hf: most MB of tensors in one file"},
-    {"tokenizer", TEXT, "FILE", NULL, 0, 0, NULL, TOKENIZE, "a tokenizer.json"},
-    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, RUN, "the question (short: -p)"},
-    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, SWEEP, "the question for each image of a folder (short: -p)"},
-    {"style", TEXT, "S", NULL, 0, 0, NULL, RUN, "prompt style: \" User: S: TEXT Assistant:\""},
-    {"style", TEXT, "S", NULL, 0, 0, NULL, SWEEP, "prompt style of records without one (default: the data set's)"},
-    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "tokenize TEXT as it is"},
-    {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL, RUN, "print the prompt's text and ids as JSON and end; the model does not run"},
-    {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", RUN | TILE | PREDICT,
-     "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"},
-    {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", RUN | TILE | PREDICT,
-     "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"},
-    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, RUN | TILE | PREDICT,
-     "most crops of adaptive tiling, without the global view; run: the checkpoint's"},
-    {"crops", COUNT, "N", NULL, 1, 1024, NULL, RUN | TILE | PREDICT, "exactly N crops, in the factorisation nearest to the image's shape"},
-    {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, RUN | TILE, "target number of vision tokens: N / 144 - 1 crops"},
-    {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL, PREDICT, "of a size: the target number; with --views: those the language model sees"},
-    {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, TILE, "file with one WxH a line (- is stdin)"},
-    {"family", TEXT, "NAME", NULL, 0, 0, NULL, TILE, "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N"},
-    {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL, TILE, "family and limits from the config files of a folder (no weights are read)"},
-    {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, TILE, "several families, a row for each"},
-    {"list_families", FLAG, NULL, NULL, 0, 0, NULL, TILE, "names, rules, certainty and keys of all families"},
-    {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL, TILE,
-     "the other way: the largest limit of the family that keeps the images at N tokens"},
-    {"percentile", COUNT, "P", "95", 1, 100, NULL, TILE, "with --max_tokens and several images: this share of them"},
-    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, TILE, "picture of one image with the family's tiles and global view"},
-    {"csv", FLAG, NULL, NULL, 0, 0, NULL, TILE | TRACE, "comma-separated values"},
-    {"data", TEXTS, "FILE...", NULL, 0, 0, NULL, SWEEP,
-     "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of images with -p"},
-    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, SWEEP, "VQA v2's answers (default: the file of the official name beside the questions)"},
-    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, SWEEP, "where relative image names start; for VQA v2 it or its val2014 holds COCO_val2014_*.jpg"},
-    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, SWEEP, "draw samples so that this field's values keep their shares"},
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, SWEEP, "folder for the result files and the journal"},
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, MERGE, "folder for the result files (default: the first DIR)"},
-    {"partial", FLAG, NULL, NULL, 0, 0, NULL, MERGE, "write what is there: ranks, points that are missing are counted in the files"},
-    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, SWEEP,
-     "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, max_new_tokens"},
-    {"metric", TEXT, "M", NULL, 0, 0, NULL, SWEEP, "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
-    {"metric", TEXT, "M", NULL, 0, 0, NULL, SCORE, "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
-    {"metric", TEXT, "M", NULL, 0, 0, NULL, RESCORE, "scoring rule (default: the one that the file names)"},
-    {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run", SCORE,
-     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most frequent line, or as in a sweep"},
-    {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, SWEEP, "tiers of the grid (default, without --vision_tokens_list: all)"},
-    {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, SWEEP, "target vision tokens of the grid, instead of tiers"},
-    {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, SWEEP, "experts a token uses (default: as trained)"},
-    {"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, SWEEP, "decoder blocks that run (default: all)"},
-    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, RUN, "experts a token uses (default: as trained)"},
-    {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, RUN, "decoder blocks that run: the first N, or by importance (default: all)"},
-    {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, RUN, "decoder blocks that run, by index"},
-    {"importance_scores_file", TEXT, "FILE", NULL, 0, 0, NULL, RUN | SWEEP,
-     "JSON {\"block\": score}: first and last block stay, the best others fill up"},
-    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, SWEEP, "samples drawn from each data file, the same for all configurations"},
-    {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL, SWEEP, "timed runs of every point; with --stop_half_width the least number"},
-    {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL, SWEEP,
-     "run a point until the 95 % interval of its P50 of T_total is within +-PERCENT; 0: --num_runs_per_sample runs"},
-    {"max_runs", COUNT, "N", "100", 1, 10000, NULL, SWEEP, "with --stop_half_width: most runs of a point"},
-    {"time_box_s", REAL, "S", "0", 0, 1000000, NULL, SWEEP, "with --stop_half_width: most seconds of runs of a point; 0: no limit"},
-    {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off", SWEEP, "stage: times of all stages; off: of the whole request only"},
-    {"bare_every", COUNT, "N", "8", 0, 1000000, NULL, SWEEP,
-     "every N-th point is run twice more, without and with stage times: what the tool itself costs; 0: never"},
-    {"kernel_pass", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "one more run per shape and configuration with every kernel timed: the device's idle share"},
-    {"max_retries", COUNT, "N", "2", 0, 100, NULL, SWEEP, "runs tried again after an error of the device, before the point fails"},
-    {"retry_failed", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "measure points again that failed before"},
-    {"num_runs", COUNT, "R", "1", 1, 10000, NULL, RUN, "timed runs; more than one adds an untimed warm-up"},
-    {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs", SWEEP,
-     "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
-    {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, RUN, "most tokens of the answer"},
-    {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL, SWEEP, "most tokens of an answer (default: the data set's, else 16)"},
-    {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "always make max_new_tokens tokens"},
-    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32", RUN | SWEEP, "bf16, or fp32: fp32 arithmetic everywhere"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, RUN | SWEEP | SELFTEST | CONVERT,
-     "of synthetic weights, of the sampling of data and of caption prompts"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, TOKENIZE, "of caption prompts whose record has none"},
-    {"device", TEXT, "D", "auto", 0, 0, NULL, RUN | SWEEP, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N"},
-    {"device", TEXT, "D", "auto", 0, 0, NULL, SELFTEST, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
-    {"threads", COUNT, "N", "0", 0, 4096, NULL, RUN | SWEEP | SELFTEST | CONVERT, "CPU threads; 0: all this process may use"},
-    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, RUN | SWEEP, "CPU matrix kernel; auto: the fastest, by a short measurement"},
-    {"decode", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "the other way: TEXT or lines are token ids, text comes out"},
-    {"jsonl", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE,
-     "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data set's record"},
-    {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: leave special tokens out"},
-    {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, TOKENIZE, "with --decode: no space before punctuation, as scoring does"},
-    {"dump", TEXT, "DIR", NULL, 0, 0, NULL, RUN, "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
-    {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", REPORT | BEST, "the latency that accuracy is held against"},
-    {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", REPORT, "percentile over samples of that latency"},
-    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", BEST, "percentile over samples that must hold the budget"},
-    {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, REPORT | BEST, "draws of the bootstrap over samples"},
-    {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL, REPORT, "steps of the front that count: ms, in percent of the median latency"},
-    {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, REPORT, "... and in points of accuracy (1 is 0.01)"},
-    {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL, REPORT, "the device's TFLOP/s (default: the best that any stage here reaches)"},
-    {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL, REPORT, "the device's GB/s (default: the best that any stage here reaches)"},
-    {"features", CHOICE, "KIND", "physical", 0, 0, "physical seed mean", FIT,
-     "of the model that is written: what the hardware does, the experiments' inputs, or none"},
-    {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, FIT, "experts of the model, where the files do not say it"},
-    {"output", TEXT, "FILE", NULL, 0, 0, NULL, FIT, "write the model there (short: -o)"},
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, FIT, "write e3_latency_estimator.json there: the same model and errors"},
-    {"views", COUNT, "N", NULL, 0, 100000, NULL, PREDICT,
-     "a request by its counts: passes of the vision encoder, crops and global view; 0: text only"},
-    {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, PREDICT, "prompt positions: BOS, image and text"},
-    {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, PREDICT, "tokens of the prompt's text (default: the data's median)"},
-    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, PREDICT, "experts a token uses (default: the data's median)"},
-    {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, PREDICT, "decoder blocks that run (default: the data's median)"},
-    {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, PREDICT, "tokens of the answer (default: the data's median)"},
-    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, PREDICT, "does a request hold this many ms, and how likely"},
-    {"data", TEXT, "DIR", NULL, 0, 0, NULL, PREDICT, "compare predictions with the result files of a folder"},
-    {"recalibrate", TEXT, "DIR", NULL, 0, 0, NULL, PREDICT, "fit the model to the device of these result files, by a line a stage"},
-    {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL, PREDICT, "with --recalibrate: how many of them it may use (short: -n)"},
-    {"output", TEXT, "FILE", NULL, 0, 0, NULL, PREDICT, "with --recalibrate: the new model (short: -o)"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, PREDICT, "with --recalibrate: of the choice of measurements"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, FIT | PREDICT, "JSON on stdout instead of text"},
-    {"profile", FLAG, NULL, NULL, 0, 0, NULL, RUN,
-     "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
-    {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
-     "the first sample of each configuration once more, operation by operation: profiler_results_config_<i>_sample_<j>.txt"},
-    {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "with --use_profiler: every sample"},
-    {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, RUN | SWEEP | TRACE,
-     "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time of CPU or GPU)"},
-    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, RUN | SWEEP, "most rows of the table"},
-    {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL, TRACE, "most rows of a table; --json and --csv have all unless it is given"},
-    {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, RUN | SWEEP,
-     "a row for each operation and: none, or some of shape stage part (of the model) block step (of decoding) place (line)"},
-    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "adds shape to --group_by"},
-    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, TRACE, "a row for each operation and its input shapes, which stand behind the name"},
-    {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, RUN | SWEEP,
-     "innermost frames of the stack that tell rows apart (default: 1 with --with_stack)"},
-    {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "shapes in traces"},
-    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "memory columns, what the engine holds, and memory in traces"},
-    {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, RUN | SWEEP, "source lines and the ranges around each operation, in the table and in traces"},
-    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile csv json", RUN,
-     "key_averages' table, cProfile's (ncalls tottime ...), csv, or json, which vlmprof trace sorts again"},
-    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile", TRACE,
-     "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
-    {"output", TEXT, "FILE", NULL, 0, 0, NULL, RUN, "with --profile: write the table there (short: -o)"},
-    {"trace", TEXT, "FILE", NULL, 0, 0, NULL, RUN, "with --profile: a Chrome trace of the first recorded cycle"},
-    {"trace", FLAG, NULL, NULL, 0, 0, NULL, SWEEP, "with --use_profiler: a Chrome trace of each in profiler_traces"},
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, RUN,
-     "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
-    {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL, RUN, "with --output_dir: the trace of the first cycle as DIR/chrome_trace.json instead"},
-    {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, RUN | SWEEP, "recording stops before a trace is larger"},
-    {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, RUN, "schedule: requests before the first cycle"},
-    {"wait", COUNT, "N", "0", 0, 1000000, NULL, RUN, "schedule: a cycle's requests that run as ever"},
-    {"warmup", COUNT, "N", "1", 0, 1000000, NULL, RUN, "schedule: then so many with every operation timed, thrown away"},
-    {"active", COUNT, "N", "1", 1, 1000000, NULL, RUN, "schedule: then so many that are recorded"},
-    {"repeat", COUNT, "N", "1", 0, 1000000, NULL, RUN, "schedule: cycles; 0: until --num_runs requests are done"},
-    {"schedule_every_n_steps", COUNT, "N", "0", 0, 1000000, NULL, RUN, "schedule: cycles begin so many requests apart; 0: one after the other"},
-    {"cost", FLAG, NULL, NULL, 0, 0, NULL, RUN, "with --profile: what each mode costs (off, stage, op, trace), by runs in random order"},
-    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL, RUN, "with --cost: rounds of a run in each mode"},
-    {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory", TRACE,
-     "only this one: summary annotations ops kernels launches tracks memory; of --csv ops unless it is given"},
-    {"partial", FLAG, NULL, NULL, 0, 0, NULL, TRACE, "a file that is cut off: show what lies before the cut"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, FIT | PREDICT, "this text"},
-    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, BEST, "most ms that the latency may take"},
-    {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, BEST, "least accuracy, 0.6 for example"},
-    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, BEST, "which data set, where the files are of several"},
-    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, COMPARE, "a latency that differs by less is the same"},
-    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, COMPARE, "an accuracy that differs by less is the same (1 is 0.01)"},
-    {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL, COMPARE,
-     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ..., all"},
-    {"plan", FLAG, NULL, NULL, 0, 0, NULL, COMPARE, "also tell how many samples would find a change of --effect"},
-    {"effect", REAL, "PERCENT", "3", 0, 100, NULL, COMPARE, "with --plan: the smallest change of a latency that must be found; more than --margin"},
-    {"markdown", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "Markdown on stdout instead of text"},
-    {"csv", FLAG, NULL, NULL, 0, 0, NULL, REPORT, "one row a configuration on stdout instead of text"},
-    {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL, REPORT, "one page with plots, on stdout or in FILE, instead of text; it needs no network"},
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, REPORT,
-     "write report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, REPORT | BEST, "of the bootstrap"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE | FIT | PREDICT | TRACE, "JSON on stdout instead of text"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, REPORT | BEST | COMPARE | FIT | PREDICT | TRACE, "this text"},
-    {"plan", FLAG, NULL, NULL, 0, 0, NULL, SWEEP,
-     "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | INFO | SELFTEST, "JSON on stdout instead of text"},
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "a JSON object on stdout: files, P50s, accuracies; with --plan the plan"},
-    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, SWEEP | MERGE, "no progress and no table on stderr, errors only"},
-    {"help", FLAG, NULL, NULL, 0, 0, NULL, RUN | TILE | SWEEP | TOKENIZE | INFO | SELFTEST | CONVERT | SCORE | RESCORE | MERGE, "this text"},
-};
-enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0] };
 
 typedef struct option_value {
     int given;
@@ -393,99 +253,410 @@ typedef struct option_value {
     const char *text;
     const char **items; int64_t *numbers; size_t count;
 } option_value;
+
 typedef struct options {
-    unsigned command;
-    const char *command_name;
-    option_value values[OPTION_COUNT];
+    const struct command *command;         /* its table says what there is */
+    const struct command *const *commands; /* all of them, NULL at the end: whose option an unknown one is; may be NULL */
+    option_value *values;                  /* for each row of the command's table */
     const char **operands; size_t operand_count;
     char **argv; int argc;
     char **pieces; size_t piece_count; /* copies made when lists were split at commas */
-    const char **keys; size_t key_count; /* pairs of a model family's key and its value (tile) */
+    const char **keys; size_t key_count; /* pairs of a key and its value (keyed_by) */
 } options;
 
 typedef struct command {
-    const char *name;
-    unsigned bit;
-    const char *operands, *summary, *example;
+    const char *name, *operands, *summary, *example;
     size_t operands_most;
+    const option_spec *options; size_t option_count;
+    const char *keyed_by; /* options after which an unknown option is a key and its value, with spaces between them; NULL: none */
     int (*run)(const options *o);
 } command;
-static int command_run(const options *o);
-static int command_tile(const options *o);
-static int command_sweep(const options *o);
-static int command_tokenize(const options *o);
-static int command_score(const options *o);
-static int command_rescore(const options *o);
-static int command_merge(const options *o);
-static int command_convert(const options *o);
-static int command_report(const options *o);
-static int command_fit(const options *o);
-static int command_predict(const options *o);
-static int command_best(const options *o);
-static int command_compare(const options *o);
-static int command_trace(const options *o);
-static int command_info(const options *o);
-static int command_selftest(const options *o);
 
-static const command COMMANDS[] = {
-    {"run", RUN, "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)", "answer one question and show where the milliseconds go",
-     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
-     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
-     "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json", 1, command_run},
-    {"tile", TILE, "WxH... | FILES | --sizes LIST", "tilings, canvas sizes and vision tokens of image sizes; needs no model",
-     "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"
-     "  vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
-     "  vlmprof tile --compare qwen3-vl,internvl3,smolvlm 1920x1080", SIZE_MAX, command_tile},
-    {"sweep", SWEEP, "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
-     "measure and score a grid of knobs over a data set; resumes when run again",
-     "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5\n"
-     "  vlmprof sweep --model checkpoint --data v2_OpenEnded_mscoco_val2014_questions.json --image_dir coco --dataset_name coco_2014_vqa \\\n"
-     "    --stratify_by answer_type --output_dir results\n"
-     "  vlmprof sweep --synthetic tiny --data samples/questions.jsonl --top_k_list 1 2 --plan",
-     0, command_sweep},
-    {"merge", MERGE, "DIR...", "result files from the journals of a sweep's processes, wherever these lie; needs no model",
-     "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial", SIZE_MAX, command_merge},
-    {"tokenize", TOKENIZE, "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
-     "text to token ids, one JSON object a line, and back",
-     "vlmprof tokenize --model checkpoint \"What is this?\"\n"
-     "  vlmprof tokenize --model checkpoint --jsonl < records.jsonl", SIZE_MAX, command_tokenize},
-    {"score", SCORE, "--metric M [FILE.jsonl]", "score answers by any of the rules, one JSON object a line, from a file or stdin",
-     "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}", 1, command_score},
-    {"rescore", RESCORE, "RESULT.json", "score the answers of a sweep's result file again; exit 1 when its accuracies differ",
-     "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official", 1, command_rescore},
-    {"convert", CONVERT, "(IN | --synthetic NAME) OUT", "write a model as a bf16 folder, or packed for the CPU so that it opens at once",
-     "vlmprof convert checkpoint checkpoint-bf16\n  vlmprof convert checkpoint checkpoint-packed --layout packed", 2, command_convert},
-    {"report", REPORT, "DIR...", "where the time of a sweep goes, and what accuracy it buys",
-     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
-     "  vlmprof report results --html=report.html", SIZE_MAX, command_report},
-    {"fit", FIT, "DIR... [-o MODEL.json]", "a model of each stage's latency from result files, and how far it is off on configurations it never saw",
-     "vlmprof fit results -o model.json", SIZE_MAX, command_fit},
-    {"predict", PREDICT, "MODEL.json (WxH... | --views N | --data DIR | --recalibrate DIR)",
-     "milliseconds of requests that were not measured, with intervals; errors on other files; another device",
-     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
-     "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json", SIZE_MAX, command_predict},
-    {"best", BEST, "DIR... --budget_ms MS", "the most accurate configuration within a latency budget, and how surely it holds it",
-     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 --min_accuracy 0.6 --json",
-     SIZE_MAX, command_best},
-    {"compare", COMPARE, "A B", "did it become slower, or worse? B against A, paired by sample and configuration; exit 1 when it did",
-     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json", SIZE_MAX, command_compare},
-    {"trace", TRACE, "FILE", "where the time of a trace goes, ours or torch.profiler's: steps, stages, operations, kernels, launches, idle streams",
-     "vlmprof trace chrome_trace.json --row_limit 10\n  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
-     "  vlmprof trace run.pt.trace.json --csv --table kernels", 1, command_trace},
-    {"info", INFO, "[--model DIR | --synthetic NAME]",
-     "this build, its processor, memory, kernels and GPUs; with --model, what a checkpoint holds and needs",
-     "vlmprof info --model checkpoint --json", 0, command_info},
-    {"selftest", SELFTEST, "[--model DIR | --synthetic NAME]", "the same requests on every backend and arithmetic that this machine has, compared",
-     "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda", 0, command_selftest},
+
+/* ---- rows that the option tables of several commands share */
+#define OPTION_MODEL \
+    {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"}
+#define OPTION_SYNTHETIC \
+    {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
+     "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"}
+#define OPTION_PREPROCESS \
+    {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", \
+     "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"}
+#define OPTION_TIER \
+    {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", \
+     "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"}
+#define OPTION_MAX_CROPS \
+    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, \
+     "most crops of adaptive tiling, without the global view; run: the checkpoint's"}
+#define OPTION_CROPS \
+    {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the factorisation nearest to the image's shape"}
+#define OPTION_VISION_TOKENS \
+    {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, "target number of vision tokens: N / 144 - 1 crops"}
+#define OPTION_CSV \
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values"}
+#define OPTION_IMPORTANCE_SCORES_FILE \
+    {"importance_scores_file", TEXT, "FILE", NULL, 0, 0, NULL, \
+     "JSON {\"block\": score}: first and last block stay, the best others fill up"}
+#define OPTION_IGNORE_EOS \
+    {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always make max_new_tokens tokens"}
+#define OPTION_WEIGHTS \
+    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32", "bf16, or fp32: fp32 arithmetic everywhere"}
+#define OPTION_SEED \
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
+     "of synthetic weights, of the sampling of data and of caption prompts"}
+#define OPTION_DEVICE \
+    {"device", TEXT, "D", "auto", 0, 0, NULL, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N"}
+#define OPTION_THREADS \
+    {"threads", COUNT, "N", "0", 0, 4096, NULL, "CPU threads; 0: all this process may use"}
+#define OPTION_GEMM \
+    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest, by a short measurement"}
+#define OPTION_LATENCY \
+    {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
+     "the latency that accuracy is held against"}
+#define OPTION_RESAMPLES \
+    {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "draws of the bootstrap over samples"}
+#define OPTION_JSON \
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
+#define OPTION_SORT_BY \
+    {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, \
+     "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time of CPU or GPU)"}
+#define OPTION_ROW_LIMIT \
+    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "most rows of the table"}
+#define OPTION_GROUP_BY \
+    {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
+     "a row for each operation and: none, or some of shape stage part (of the model) block step (of decoding) place (line)"}
+#define OPTION_GROUP_BY_INPUT_SHAPE \
+    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, "adds shape to --group_by"}
+#define OPTION_GROUP_BY_STACK_N \
+    {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, \
+     "innermost frames of the stack that tell rows apart (default: 1 with --with_stack)"}
+#define OPTION_RECORD_SHAPES \
+    {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "shapes in traces"}
+#define OPTION_PROFILE_MEMORY \
+    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, "memory columns, what the engine holds, and memory in traces"}
+#define OPTION_WITH_STACK \
+    {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
+     "source lines and the ranges around each operation, in the table and in traces"}
+#define OPTION_TRACE_MAX_BYTES \
+    {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "recording stops before a trace is larger"}
+#define OPTION_HELP \
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
+#define OPTION_SEED_OF_BOOTSTRAP \
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the bootstrap"}
+#define OPTION_JSON_OF_FILES \
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, "a JSON object on stdout: files, P50s, accuracies; with --plan the plan"}
+#define OPTION_QUIET \
+    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "no progress and no table on stderr, errors only"}
+
+/* ---- the options of each command */
+static const option_spec RUN_OPTIONS[] = {
+    OPTION_MODEL,
+    OPTION_SYNTHETIC,
+    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\""},
+    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is"},
+    {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
+     "print the prompt's text and ids as JSON and end; the model does not run"},
+    OPTION_PREPROCESS,
+    OPTION_TIER,
+    OPTION_MAX_CROPS,
+    OPTION_CROPS,
+    OPTION_VISION_TOKENS,
+    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)"},
+    {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL,
+     "decoder blocks that run: the first N, or by importance (default: all)"},
+    {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index"},
+    OPTION_IMPORTANCE_SCORES_FILE,
+    {"num_runs", COUNT, "R", "1", 1, 10000, NULL, "timed runs; more than one adds an untimed warm-up"},
+    {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
+    OPTION_IGNORE_EOS,
+    OPTION_WEIGHTS,
+    OPTION_SEED,
+    OPTION_DEVICE,
+    OPTION_THREADS,
+    OPTION_GEMM,
+    {"dump", TEXT, "DIR", NULL, 0, 0, NULL,
+     "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
+    {"profile", FLAG, NULL, NULL, 0, 0, NULL,
+     "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
+    OPTION_SORT_BY,
+    OPTION_ROW_LIMIT,
+    OPTION_GROUP_BY,
+    OPTION_GROUP_BY_INPUT_SHAPE,
+    OPTION_GROUP_BY_STACK_N,
+    OPTION_RECORD_SHAPES,
+    OPTION_PROFILE_MEMORY,
+    OPTION_WITH_STACK,
+    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile csv json",
+     "key_averages' table, cProfile's (ncalls tottime ...), csv, or json, which vlmprof trace sorts again"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: write the table there (short: -o)"},
+    {"trace", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: a Chrome trace of the first recorded cycle"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
+     "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
+    {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL,
+     "with --output_dir: the trace of the first cycle as DIR/chrome_trace.json instead"},
+    OPTION_TRACE_MAX_BYTES,
+    {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests before the first cycle"},
+    {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: a cycle's requests that run as ever"},
+    {"warmup", COUNT, "N", "1", 0, 1000000, NULL, "schedule: then so many with every operation timed, thrown away"},
+    {"active", COUNT, "N", "1", 1, 1000000, NULL, "schedule: then so many that are recorded"},
+    {"repeat", COUNT, "N", "1", 0, 1000000, NULL, "schedule: cycles; 0: until --num_runs requests are done"},
+    {"schedule_every_n_steps", COUNT, "N", "0", 0, 1000000, NULL,
+     "schedule: cycles begin so many requests apart; 0: one after the other"},
+    {"cost", FLAG, NULL, NULL, 0, 0, NULL,
+     "with --profile: what each mode costs (off, stage, op, trace), by runs in random order"},
+    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL, "with --cost: rounds of a run in each mode"},
+    OPTION_JSON,
+    OPTION_HELP,
 };
-enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
+static const option_spec TILE_OPTIONS[] = {
+    OPTION_PREPROCESS,
+    OPTION_TIER,
+    OPTION_MAX_CROPS,
+    OPTION_CROPS,
+    OPTION_VISION_TOKENS,
+    {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, "file with one WxH a line (- is stdin)"},
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL,
+     "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N"},
+    {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL,
+     "family and limits from the config files of a folder (no weights are read)"},
+    {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, "several families, a row for each"},
+    {"list_families", FLAG, NULL, NULL, 0, 0, NULL, "names, rules, certainty and keys of all families"},
+    {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL,
+     "the other way: the largest limit of the family that keeps the images at N tokens"},
+    {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: this share of them"},
+    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "picture of one image with the family's tiles and global view"},
+    OPTION_CSV,
+    OPTION_JSON,
+    OPTION_HELP,
+};
+static const option_spec SWEEP_OPTIONS[] = {
+    OPTION_MODEL,
+    OPTION_SYNTHETIC,
+    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
+    {"data", TEXTS, "FILE...", NULL, 0, 0, NULL,
+     "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of images with -p"},
+    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
+     "VQA v2's answers (default: the file of the official name beside the questions)"},
+    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
+     "where relative image names start; for VQA v2 it or its val2014 holds COCO_val2014_*.jpg"},
+    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal"},
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
+     "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, max_new_tokens"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL,
+     "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
+    {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, "tiers of the grid (default, without --vision_tokens_list: all)"},
+    {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL,
+     "target vision tokens of the grid, instead of tiers"},
+    {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)"},
+    {"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, "decoder blocks that run (default: all)"},
+    OPTION_IMPORTANCE_SCORES_FILE,
+    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
+     "samples drawn from each data file, the same for all configurations"},
+    {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
+     "timed runs of every point; with --stop_half_width the least number"},
+    {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL,
+     "run a point until the 95 % interval of its P50 of T_total is within +-PERCENT; 0: --num_runs_per_sample runs"},
+    {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: most runs of a point"},
+    {"time_box_s", REAL, "S", "0", 0, 1000000, NULL,
+     "with --stop_half_width: most seconds of runs of a point; 0: no limit"},
+    {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off",
+     "stage: times of all stages; off: of the whole request only"},
+    {"bare_every", COUNT, "N", "8", 0, 1000000, NULL,
+     "every N-th point is run twice more, without and with stage times: what the tool itself costs; 0: never"},
+    {"kernel_pass", FLAG, NULL, NULL, 0, 0, NULL,
+     "one more run per shape and configuration with every kernel timed: the device's idle share"},
+    {"max_retries", COUNT, "N", "2", 0, 100, NULL,
+     "runs tried again after an error of the device, before the point fails"},
+    {"retry_failed", FLAG, NULL, NULL, 0, 0, NULL, "measure points again that failed before"},
+    {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
+     "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
+    {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
+     "most tokens of an answer (default: the data set's, else 16)"},
+    OPTION_IGNORE_EOS,
+    OPTION_WEIGHTS,
+    OPTION_SEED,
+    OPTION_DEVICE,
+    OPTION_THREADS,
+    OPTION_GEMM,
+    {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL,
+     "the first sample of each configuration once more, operation by operation: profiler_results_config_<i>_sample_<j>.txt"},
+    {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: every sample"},
+    OPTION_SORT_BY,
+    OPTION_ROW_LIMIT,
+    OPTION_GROUP_BY,
+    OPTION_GROUP_BY_INPUT_SHAPE,
+    OPTION_GROUP_BY_STACK_N,
+    OPTION_RECORD_SHAPES,
+    OPTION_PROFILE_MEMORY,
+    OPTION_WITH_STACK,
+    {"trace", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: a Chrome trace of each in profiler_traces"},
+    OPTION_TRACE_MAX_BYTES,
+    {"plan", FLAG, NULL, NULL, 0, 0, NULL,
+     "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
+    OPTION_JSON_OF_FILES,
+    OPTION_QUIET,
+    OPTION_HELP,
+};
+static const option_spec MERGE_OPTIONS[] = {
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files (default: the first DIR)"},
+    {"partial", FLAG, NULL, NULL, 0, 0, NULL,
+     "write what is there: ranks, points that are missing are counted in the files"},
+    OPTION_JSON_OF_FILES,
+    OPTION_QUIET,
+    OPTION_HELP,
+};
+static const option_spec TOKENIZE_OPTIONS[] = {
+    OPTION_MODEL,
+    OPTION_SYNTHETIC,
+    {"tokenizer", TEXT, "FILE", NULL, 0, 0, NULL, "a tokenizer.json"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of caption prompts whose record has none"},
+    {"decode", FLAG, NULL, NULL, 0, 0, NULL, "the other way: TEXT or lines are token ids, text comes out"},
+    {"jsonl", FLAG, NULL, NULL, 0, 0, NULL,
+     "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data set's record"},
+    {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: leave special tokens out"},
+    {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: no space before punctuation, as scoring does"},
+    OPTION_HELP,
+};
+static const option_spec SCORE_OPTIONS[] = {
+    {"metric", TEXT, "M", NULL, 0, 0, NULL,
+     "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
+    {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
+     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most frequent line, or as in a sweep"},
+    OPTION_HELP,
+};
+static const option_spec RESCORE_OPTIONS[] = {
+    {"metric", TEXT, "M", NULL, 0, 0, NULL, "scoring rule (default: the one that the file names)"},
+    OPTION_HELP,
+};
+static const option_spec CONVERT_OPTIONS[] = {
+    OPTION_SYNTHETIC,
+    {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
+     "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is, bf16 only"},
+    {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: most MB of tensors in one file"},
+    OPTION_SEED,
+    OPTION_THREADS,
+    OPTION_HELP,
+};
+static const option_spec REPORT_OPTIONS[] = {
+    OPTION_LATENCY,
+    {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile over samples of that latency"},
+    OPTION_RESAMPLES,
+    {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL,
+     "steps of the front that count: ms, in percent of the median latency"},
+    {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, "... and in points of accuracy (1 is 0.01)"},
+    {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL,
+     "the device's TFLOP/s (default: the best that any stage here reaches)"},
+    {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL,
+     "the device's GB/s (default: the best that any stage here reaches)"},
+    {"markdown", FLAG, NULL, NULL, 0, 0, NULL, "Markdown on stdout instead of text"},
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "one row a configuration on stdout instead of text"},
+    {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL,
+     "one page with plots, on stdout or in FILE, instead of text; it needs no network"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
+     "write report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
+    OPTION_SEED_OF_BOOTSTRAP,
+    OPTION_JSON,
+    OPTION_HELP,
+};
+static const option_spec FIT_OPTIONS[] = {
+    {"features", CHOICE, "KIND", "physical", 0, 0, "physical seed mean",
+     "of the model that is written: what the hardware does, the experiments' inputs, or none"},
+    {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, "experts of the model, where the files do not say it"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "write the model there (short: -o)"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "write e3_latency_estimator.json there: the same model and errors"},
+    OPTION_JSON,
+    OPTION_HELP,
+};
+static const option_spec PREDICT_OPTIONS[] = {
+    OPTION_PREPROCESS,
+    OPTION_TIER,
+    OPTION_MAX_CROPS,
+    OPTION_CROPS,
+    {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL,
+     "of a size: the target number; with --views: those the language model sees"},
+    {"views", COUNT, "N", NULL, 0, 100000, NULL,
+     "a request by its counts: passes of the vision encoder, crops and global view; 0: text only"},
+    {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, "prompt positions: BOS, image and text"},
+    {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, "tokens of the prompt's text (default: the data's median)"},
+    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: the data's median)"},
+    {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "decoder blocks that run (default: the data's median)"},
+    {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, "tokens of the answer (default: the data's median)"},
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "does a request hold this many ms, and how likely"},
+    {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files of a folder"},
+    {"recalibrate", TEXT, "DIR", NULL, 0, 0, NULL,
+     "fit the model to the device of these result files, by a line a stage"},
+    {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL,
+     "with --recalibrate: how many of them it may use (short: -n)"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --recalibrate: the new model (short: -o)"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "with --recalibrate: of the choice of measurements"},
+    OPTION_JSON,
+    OPTION_HELP,
+};
+static const option_spec BEST_OPTIONS[] = {
+    OPTION_LATENCY,
+    {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must hold the budget"},
+    OPTION_RESAMPLES,
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "most ms that the latency may take"},
+    {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "least accuracy, 0.6 for example"},
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "which data set, where the files are of several"},
+    OPTION_SEED_OF_BOOTSTRAP,
+    OPTION_JSON,
+    OPTION_HELP,
+};
+static const option_spec COMPARE_OPTIONS[] = {
+    {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "a latency that differs by less is the same"},
+    {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "an accuracy that differs by less is the same (1 is 0.01)"},
+    {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
+     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ..., all"},
+    {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also tell how many samples would find a change of --effect"},
+    {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
+     "with --plan: the smallest change of a latency that must be found; more than --margin"},
+    OPTION_JSON,
+    OPTION_HELP,
+};
+static const option_spec TRACE_OPTIONS[] = {
+    OPTION_CSV,
+    OPTION_SORT_BY,
+    {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
+     "most rows of a table; --json and --csv have all unless it is given"},
+    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL,
+     "a row for each operation and its input shapes, which stand behind the name"},
+    {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
+     "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
+    {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory",
+     "only this one: summary annotations ops kernels launches tracks memory; of --csv ops unless it is given"},
+    {"partial", FLAG, NULL, NULL, 0, 0, NULL, "a file that is cut off: show what lies before the cut"},
+    OPTION_JSON,
+    OPTION_HELP,
+};
+static const option_spec INFO_OPTIONS[] = {
+    OPTION_MODEL,
+    OPTION_SYNTHETIC,
+    OPTION_JSON,
+    OPTION_HELP,
+};
+static const option_spec SELFTEST_OPTIONS[] = {
+    OPTION_MODEL,
+    {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real shape (tiny, molmoe-1b)"},
+    OPTION_SEED,
+    {"device", TEXT, "D", "auto", 0, 0, NULL, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
+    OPTION_THREADS,
+    OPTION_JSON,
+    OPTION_HELP,
+};
 
-static int option_find(unsigned bit, const char *name, size_t bytes) {
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if ((OPTIONS[i].commands & bit) && strlen(OPTIONS[i].name) == bytes && !memcmp(OPTIONS[i].name, name, bytes)) return i;
+static int option_find(const command *c, const char *name, size_t bytes) {
+    for (size_t i = 0; i < c->option_count; i++)
+        if (strlen(c->options[i].name) == bytes && !memcmp(c->options[i].name, name, bytes)) return (int)i;
     return -1;
 }
-/* The value of an option of this command; a name that is not in the table is a mistake in this file. */
+/* Does this command have such an option? For rooms that several commands share. */
+static int has_option(const options *o, const char *name) { return option_find(o->command, name, strlen(name)) >= 0; }
+/* The value of an option of this command; a name that is not in its table is a mistake of the program. */
 static const option_value *opt(const options *o, const char *name) {
     int i = option_find(o->command, name, strlen(name));
     if (i < 0) abort();
@@ -534,7 +705,7 @@ static int has_word(const char *words, const char *word) {
 
 /* Checks one word against the table and stores it; 0 or an exit code. */
 static int option_store(options *o, int index, const char *word) {
-    const option_spec *s = &OPTIONS[index];
+    const option_spec *s = &o->command->options[index];
     option_value *v = &o->values[index];
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
@@ -552,8 +723,8 @@ static int option_store(options *o, int index, const char *word) {
     v->number = number;
     v->text = word;
     if (s->kind == COUNTS || s->kind == TEXTS) {
-        v->items = (const char **)resize((void *)v->items, v->count + 1, sizeof *v->items);
-        v->numbers = (int64_t *)resize(v->numbers, v->count + 1, sizeof *v->numbers);
+        v->items = resize(v->items, v->count + 1, sizeof *v->items);
+        v->numbers = resize(v->numbers, v->count + 1, sizeof *v->numbers);
         for (size_t i = 0; i < v->count; i++)
             if (!strcmp(v->items[i], word) || (s->kind == COUNTS && v->numbers[i] == number))
                 return complain(EXIT_USAGE, "--%s: %s is listed twice", s->name, word);
@@ -565,12 +736,12 @@ static int option_store(options *o, int index, const char *word) {
 
 /* A list's argument may hold several values with commas between them (not file names: those stay whole). */
 static int option_store_list(options *o, int index, const char *word) {
-    if (!strcmp(OPTIONS[index].name, "data")) return option_store(o, index, word);
+    if (!strcmp(o->command->options[index].name, "data")) return option_store(o, index, word);
     for (;;) {
         size_t bytes = strcspn(word, ",");
         char *piece = copy_text(word, bytes);
         int code;
-        o->pieces = (char **)resize((void *)o->pieces, o->piece_count + 1, sizeof *o->pieces);
+        o->pieces = resize(o->pieces, o->piece_count + 1, sizeof *o->pieces);
         o->pieces[o->piece_count++] = piece;
         if ((code = option_store(o, index, piece)) != 0) return code;
         if (!word[bytes]) return 0;
@@ -579,38 +750,36 @@ static int option_store_list(options *o, int index, const char *word) {
 }
 
 static int unknown_option(const options *o, const char *argument, size_t bytes) {
-    const char *best = NULL;
+    const char *best = NULL, *own = o->command->name;
     char name[80];
     int least = 1000;
     snprintf(name, sizeof name, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        int distance = edit_distance(name, OPTIONS[i].name);
-        if (distance < least && (OPTIONS[i].commands & o->command)) { least = distance; best = OPTIONS[i].name; }
-        if (!distance && !(OPTIONS[i].commands & o->command) && option_find(o->command, name, strlen(name)) < 0) {
-            int owner = 0;
-            while (!(OPTIONS[i].commands & COMMANDS[owner].bit)) owner++;
-            return complain(EXIT_USAGE, "--%s is not an option of %s (it is one of %s); see vlmprof %s --help", name, o->command_name,
-                            COMMANDS[owner].name, o->command_name);
-        }
+    for (const command *const *c = o->commands; c && *c; c++)
+        if (option_find(*c, name, strlen(name)) >= 0)
+            return complain(EXIT_USAGE, "--%s is not an option of %s (it is one of %s); see vlmprof %s --help", name, own, (*c)->name, own);
+    for (size_t i = 0; i < o->command->option_count; i++) {
+        int distance = edit_distance(name, o->command->options[i].name);
+        if (distance < least) { least = distance; best = o->command->options[i].name; }
     }
-    return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name, best ? best : "help", o->command_name);
+    return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name, best ? best : "help", own);
 }
 
 /* tile with a model family: what is no option is a key of the family, checked when the family is known */
 static int takes_keys(const options *o) {
-    static const char *const names[] = {"--family", "--checkpoint", "--compare"};
-    for (int i = 2; i < o->argc && o->command == TILE; i++)
-        for (int k = 0; k < 3; k++) {
-            size_t bytes = strlen(names[k]);
-            if (!strncmp(o->argv[i], names[k], bytes) && (!o->argv[i][bytes] || o->argv[i][bytes] == '=')) return 1;
+    const char *words = o->command->keyed_by;
+    for (int i = 2; i < o->argc && words; i++)
+        for (const char *word = words; *word; word += strcspn(word, " "), word += *word == ' ') {
+            size_t bytes = strcspn(word, " ");
+            const char *a = o->argv[i];
+            if (!strncmp(a, "--", 2) && !strncmp(a + 2, word, bytes) && (!a[2 + bytes] || a[2 + bytes] == '=')) return 1;
         }
     return 0;
 }
 static int key_store(options *o, const char *name, size_t bytes, const char *value) {
     if (!value) return complain(EXIT_USAGE, "--%.*s needs a value", (int)bytes, name);
-    o->pieces = (char **)resize((void *)o->pieces, o->piece_count + 1, sizeof *o->pieces);
+    o->pieces = resize(o->pieces, o->piece_count + 1, sizeof *o->pieces);
     o->pieces[o->piece_count++] = copy_text(name, bytes);
-    o->keys = (const char **)resize((void *)o->keys, o->key_count + 2, sizeof *o->keys);
+    o->keys = resize(o->keys, o->key_count + 2, sizeof *o->keys);
     o->keys[o->key_count++] = o->pieces[o->piece_count - 1];
     o->keys[o->key_count++] = value;
     return 0;
@@ -619,13 +788,14 @@ static int key_store(options *o, const char *name, size_t bytes, const char *val
 /* argv[first] is --name, --name=value or -p; *next is moved behind what was used. */
 static int option_parse(options *o, int first, int *next) {
     const char *a = o->argv[first], *equal = NULL, *name = a + 2;
+    const option_spec *spec;
     size_t bytes;
     int index, code, i = first + 1;
     if (!strcmp(a, "-p")) name = "prompt";
     else if (!strcmp(a, "-h")) name = "help";
     else if (!strcmp(a, "-o")) name = "output";
     else if (!strcmp(a, "-n")) name = "measurements";
-    else if (a[1] != '-') return complain(EXIT_USAGE, "unknown option %s; long options have two hyphens; see vlmprof %s --help", a, o->command_name);
+    else if (a[1] != '-') return complain(EXIT_USAGE, "unknown option %s; long options have two hyphens; see vlmprof %s --help", a, o->command->name);
     else equal = strchr(name, '=');
     bytes = equal ? (size_t)(equal - name) : strlen(name);
     index = option_find(o->command, name, bytes);
@@ -634,12 +804,13 @@ static int option_parse(options *o, int first, int *next) {
         return key_store(o, name, bytes, equal ? equal + 1 : i < o->argc ? o->argv[i] : NULL);
     }
     if (index < 0) return unknown_option(o, name, bytes);
-    if (o->values[index].given++) return complain(EXIT_USAGE, "--%s is given twice", OPTIONS[index].name);
+    spec = &o->command->options[index];
+    if (o->values[index].given++) return complain(EXIT_USAGE, "--%s is given twice", spec->name);
     *next = i;
-    if (OPTIONS[index].kind == FLAG) return equal ? complain(EXIT_USAGE, "--%s takes no value", OPTIONS[index].name) : 0;
-    if (OPTIONS[index].kind == MAYBE && !equal) return 0;
-    if (!equal && i >= o->argc) return complain(EXIT_USAGE, "--%s needs a value: %s", OPTIONS[index].name, OPTIONS[index].argument);
-    if (OPTIONS[index].kind != COUNTS && OPTIONS[index].kind != TEXTS) {
+    if (spec->kind == FLAG) return equal ? complain(EXIT_USAGE, "--%s takes no value", spec->name) : 0;
+    if (spec->kind == MAYBE && !equal) return 0;
+    if (!equal && i >= o->argc) return complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
+    if (spec->kind != COUNTS && spec->kind != TEXTS) {
         *next = equal ? i : i + 1;
         return option_store(o, index, equal ? equal + 1 : o->argv[i]);
     }
@@ -647,14 +818,16 @@ static int option_parse(options *o, int first, int *next) {
     for (; i < o->argc && strncmp(o->argv[i], "--", 2) && strcmp(o->argv[i], "-p"); i++)
         if ((code = option_store_list(o, index, o->argv[i])) != 0) return code;
     *next = i;
-    return o->values[index].count ? 0 : complain(EXIT_USAGE, "--%s needs a value: %s", OPTIONS[index].name, OPTIONS[index].argument);
+    return o->values[index].count ? 0 : complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
 }
 
+/* The command's name is argv[1]; o->command and o->commands are set by the caller, all else is 0. Ends with options_free, also after a failure. */
 static int options_parse(options *o, int argc, char **argv) {
     int i = 2, code, only_operands = 0;
     o->argc = argc;
     o->argv = argv;
-    o->operands = (const char **)resize(NULL, (size_t)argc, sizeof *o->operands);
+    o->values = zeroed(o->command->option_count, sizeof *o->values);
+    o->operands = resize(NULL, (size_t)argc, sizeof *o->operands);
     while (i < argc) {
         const char *a = argv[i];
         if (!only_operands && a[0] == '-' && a[1]) {
@@ -665,39 +838,22 @@ static int options_parse(options *o, int argc, char **argv) {
             i++;
         }
     }
-    for (i = 0; i < OPTION_COUNT; i++)
-        if ((OPTIONS[i].commands & o->command) && OPTIONS[i].fallback && !o->values[i].given && (code = option_store(o, i, OPTIONS[i].fallback)) != 0)
-            return code;
+    for (i = 0; i < (int)o->command->option_count; i++) {
+        const char *fallback = o->command->options[i].fallback;
+        if (fallback && !o->values[i].given && (code = option_store(o, i, fallback)) != 0) return code;
+    }
     return 0;
 }
 static void options_free(options *o) {
-    for (int i = 0; i < OPTION_COUNT; i++) { free((void *)o->values[i].items); free(o->values[i].numbers); }
+    for (size_t i = 0; o->values && i < o->command->option_count; i++) {
+        free((void *)o->values[i].items);
+        free(o->values[i].numbers);
+    }
+    free(o->values);
     for (size_t i = 0; i < o->piece_count; i++) free(o->pieces[i]);
     free(o->pieces);
     free((void *)o->keys);
     free((void *)o->operands);
-}
-
-/* ============================================================================================== help >>help */
-static void print_usage(FILE *out) {
-    fprintf(out, "vlmprof %s: where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"
-                 "usage: vlmprof COMMAND [OPTIONS]\n\n", VLMPROF_VERSION);
-    for (int i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-9s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
-    fprintf(out, "\nvlmprof COMMAND --help shows a command's options with an example; vlmprof --version the version.\n"
-                 "exit codes: 0 done, 1 some work failed, 2 usage, 3 bad input, 4 memory or device, 5 output not written, 130 interrupted\n");
-}
-static void print_help(const command *c) {
-    printf("usage: vlmprof %s %s [OPTIONS]\n\n%s\n\noptions:\n", c->name, c->operands, c->summary);
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        const option_spec *s = &OPTIONS[i];
-        char head[64];
-        if (!(s->commands & c->bit)) continue;
-        snprintf(head, sizeof head, "--%s%s%s", s->name, s->argument ? " " : "", s->argument ? s->argument : "");
-        printf("  %-32s %s", head, s->help);
-        if (s->fallback) printf(" (default %s)", s->fallback);
-        printf("\n");
-    }
-    printf("\nexample:\n  %s\n", c->example);
 }
 
 /* ============================================================================================== json >>json */
@@ -750,7 +906,7 @@ static vp_result parse_json(parsed *p, const char *text, size_t bytes, vp_error 
     vp_result r = vp_json_parse(text, bytes, p->nodes, p->capacity, &p->json, &needed, error);
     if (r != VP_ERR_CAPACITY) return r;
     p->capacity = needed * 2;
-    p->nodes = (vp_json_node *)resize(p->nodes, p->capacity, sizeof *p->nodes);
+    p->nodes = resize(p->nodes, p->capacity, sizeof *p->nodes);
     return vp_json_parse(text, bytes, p->nodes, p->capacity, &p->json, &needed, error);
 }
 static int node_is(const vp_json *j, uint32_t node, vp_json_type type) { return node != VP_JSON_NONE && j->nodes[node].type == (uint8_t)type; }
@@ -758,7 +914,7 @@ static char *node_text(const vp_json *j, uint32_t node) { /* unescaped copy; NUL
     size_t needed = 0;
     char *out;
     if (!node_is(j, node, VP_JSON_STRING)) return NULL;
-    out = (char *)resize(NULL, (size_t)j->nodes[node].bytes + 1, 1); /* unescaping never lengthens */
+    out = resize(NULL, (size_t)j->nodes[node].bytes + 1, 1); /* unescaping never lengthens */
     if (vp_json_text(j, node, out, (size_t)j->nodes[node].bytes + 1, &needed) != VP_OK || strlen(out) != needed) { free(out); return NULL; }
     return out;
 }
@@ -778,10 +934,10 @@ static void json_node(vp_json_writer *w, const vp_json *j, uint32_t node) { /* a
 
 static void put_options(vp_json_writer *w, const options *o) {
     vp_json_begin_object(w);
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        const option_spec *s = &OPTIONS[i];
+    for (size_t i = 0; i < o->command->option_count; i++) {
+        const option_spec *s = &o->command->options[i];
         const option_value *v = &o->values[i];
-        if (!(s->commands & o->command) || !strcmp(s->name, "help")) continue;
+        if (!strcmp(s->name, "help")) continue;
         vp_json_key(w, s->name);
         if (s->kind == FLAG) vp_json_bool(w, v->given);
         else if (!v->text) vp_json_null(w);
@@ -894,7 +1050,7 @@ typedef struct model {
     char architecture[64];
 } model;
 
-static int read_file_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity) {
+static int file_read_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity) {
     vp_error error = {VP_OK, -1, "", ""};
     char *path = join_path(folder, name);
     vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, text, bytes, &error);
@@ -905,7 +1061,7 @@ static int read_file_in(const char *folder, const char *name, char **text, size_
 }
 
 /* Sums over the weight files, so that their order in the folder does not matter. */
-static void weigh_files(model *m) {
+static void model_weigh_files(model *m) {
     DIR *d = opendir(m->name);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         const char *dot = strrchr(e->d_name, '.');
@@ -923,13 +1079,13 @@ static void weigh_files(model *m) {
     if (d) closedir(d);
 }
 
-static int load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer) {
+static int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result r = vp_tokenizer_load(json, bytes, tokenizer, &error);
     return r == VP_OK ? 0 : complain_result(exit_code_of(r), what, r, &error);
 }
 
-static int load_preset(model *m) {
+static int model_load_preset(model *m) {
     vp_result r = vp_model_config_preset(m->name, &m->config);
     if (r != VP_OK) return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: tiny, molmoe-1b", m->name);
     r = vp_model_preset_ids(m->name, &m->ids);
@@ -965,7 +1121,7 @@ static int is_original(const char *folder) { /* as OLMo's training code leaves a
     free(json);
     return original;
 }
-static int load_folder(model *m) {
+static int model_load_folder(model *m) {
     char *config = NULL, *preprocessor = NULL, *tokenizer = NULL;
     char *path = join_path(m->name, "preprocessor_config.json"), *what = join_path(m->name, "tokenizer.json");
     size_t config_bytes = 0, preprocessor_bytes = 0, tokenizer_bytes = 0;
@@ -977,16 +1133,16 @@ static int load_folder(model *m) {
     else if (is_original(m->name))
         code = complain(EXIT_INPUT, "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have other names and "
                         "shapes: convert it to the Hugging Face format with the model's own script first", m->name);
-    else code = read_file_in(m->name, "config.json", &config, &config_bytes, &m->identity);
-    if (!code && access(path, F_OK) == 0) code = read_file_in(m->name, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, &m->identity);
+    else code = file_read_in(m->name, "config.json", &config, &config_bytes, &m->identity);
+    if (!code && access(path, F_OK) == 0) code = file_read_in(m->name, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, &m->identity);
     if (!code && (r = vp_model_config_parse(config, config_bytes, preprocessor, preprocessor_bytes, &m->config, &error)) != VP_OK)
         code = complain_result(EXIT_INPUT, m->name, r, &error);
-    if (!code) code = read_file_in(m->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &m->identity);
-    if (!code) code = load_tokenizer(tokenizer, tokenizer_bytes, what, &m->tokenizer);
+    if (!code) code = file_read_in(m->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &m->identity);
+    if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &m->tokenizer);
     if (!code && (r = vp_tokenizer_special_ids(m->tokenizer, &m->ids, &error)) != VP_OK) code = complain_result(EXIT_INPUT, what, r, &error);
     if (!code) code = check_ids(m, what);
     if (!code) read_architecture(m, config, config_bytes);
-    weigh_files(m);
+    model_weigh_files(m);
     free(config);
     free(preprocessor);
     free(tokenizer);
@@ -1022,10 +1178,10 @@ static int check_gemm(const options *o) {
 static int model_load(const options *o, model *m) {
     memset(m, 0, sizeof *m);
     if (given(o, "model") + given(o, "synthetic") > 1 || (!given(o, "model") && !text_of(o, "synthetic")))
-        return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", o->command_name);
+        return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", o->command->name);
     m->synthetic = !given(o, "model");
     m->name = text_of(o, m->synthetic ? "synthetic" : "model");
-    return m->synthetic ? load_preset(m) : load_folder(m);
+    return m->synthetic ? model_load_preset(m) : model_load_folder(m);
 }
 static void model_free(model *m) {
     if (m->checkpoint) vp_checkpoint_close(m->checkpoint);
@@ -1132,11 +1288,11 @@ static int load_importance(const char *path, int32_t block_count, double *scores
 }
 
 /* `active` blocks of the model, ascending: the first ones or, with an importance file, the ends and the most important between. */
-static int choose_blocks(const options *o, const model *m, int32_t active, int32_t *blocks) {
+static int model_choose_blocks(const options *o, const model *m, int32_t active, int32_t *blocks) {
     const char *path = text_of(o, "importance_scores_file");
     int32_t count = m->config.block_count;
-    double *scores = (double *)resize(NULL, (size_t)count, sizeof *scores);
-    int32_t *order = (int32_t *)resize(NULL, (size_t)count, sizeof *order);
+    double *scores = resize(NULL, (size_t)count, sizeof *scores);
+    int32_t *order = resize(NULL, (size_t)count, sizeof *order);
     int code = 0;
     if (active > count) code = complain(EXIT_USAGE, "num_active_blocks %d: the model has %d blocks", active, count);
     if (!code && path) code = load_importance(path, count, scores, order);
@@ -1154,21 +1310,16 @@ static int choose_blocks(const options *o, const model *m, int32_t active, int32
 /* what a record says about its prompt; owns its texts */
 typedef struct prompt_fields {
     char *dataset, *style, *hint, *question_type;
-    char **questions; size_t question_count;
-    char **options; size_t option_count; int has_options;
+    text_list questions, options; int has_options;
     int64_t seed, index, rng_seed; /* of captions; -1: not said */
 } prompt_fields;
-static void texts_free(char **texts, size_t count) {
-    for (size_t i = 0; i < count; i++) free(texts[i]);
-    free(texts);
-}
 static void prompt_fields_free(prompt_fields *f) {
     free(f->dataset);
     free(f->style);
     free(f->hint);
     free(f->question_type);
-    texts_free(f->questions, f->question_count);
-    texts_free(f->options, f->option_count);
+    text_list_free(&f->questions);
+    text_list_free(&f->options);
 }
 
 static vp_result bad_member(vp_error *error, const char *key, const char *want) {
@@ -1181,14 +1332,15 @@ static vp_result read_member_text(const vp_json *j, const char *key, char **text
     *text = node_text(j, vp_json_get(j, 0, key));
     return *text ? VP_OK : bad_member(error, key, "a string (without \\u0000)");
 }
-static vp_result read_member_texts(const vp_json *j, const char *key, char ***texts, size_t *count, vp_error *error) {
+static vp_result read_member_texts(const vp_json *j, const char *key, text_list *texts, vp_error *error) {
     uint32_t array = vp_json_get(j, 0, key);
     if (!has_value(j, 0, key)) return VP_OK;
     if (!node_is(j, array, VP_JSON_ARRAY)) return bad_member(error, key, "an array of strings");
-    *texts = (char **)zeroed(j->nodes[array].count, sizeof **texts);
-    for (uint32_t i = array + 1; i < j->nodes[array].end; i = j->nodes[i].end)
-        if (((*texts)[*count] = node_text(j, i)) != NULL) (*count)++;
-        else return bad_member(error, key, "an array of strings (without \\u0000)");
+    for (uint32_t i = array + 1; i < j->nodes[array].end; i = j->nodes[i].end) {
+        char *text = node_text(j, i);
+        if (!text) return bad_member(error, key, "an array of strings (without \\u0000)");
+        text_list_take(texts, text);
+    }
     return VP_OK;
 }
 static vp_result read_member_index(const vp_json *j, const char *key, int64_t *value, vp_error *error) {
@@ -1204,14 +1356,14 @@ static vp_result read_prompt_fields(const vp_json *j, prompt_fields *f, vp_error
     vp_result r = VP_OK;
     f->seed = f->index = f->rng_seed = -1;
     for (int i = 0; i < 4 && r == VP_OK; i++) r = read_member_text(j, keys[i], texts[i], error);
-    if (r == VP_OK && has_value(j, 0, "questions")) r = read_member_texts(j, "questions", &f->questions, &f->question_count, error);
+    if (r == VP_OK && has_value(j, 0, "questions")) r = read_member_texts(j, "questions", &f->questions, error);
     else if (r == VP_OK && has_value(j, 0, "question")) {
-        f->questions = (char **)zeroed(1, sizeof *f->questions);
-        r = read_member_text(j, "question", &f->questions[0], error);
-        f->question_count = r == VP_OK;
+        char *question = NULL;
+        r = read_member_text(j, "question", &question, error);
+        if (r == VP_OK) text_list_take(&f->questions, question);
     }
     f->has_options = has_value(j, 0, "options");
-    if (r == VP_OK) r = read_member_texts(j, "options", &f->options, &f->option_count, error);
+    if (r == VP_OK) r = read_member_texts(j, "options", &f->options, error);
     if (r == VP_OK) r = read_member_index(j, "seed", &f->seed, error);
     if (r == VP_OK) r = read_member_index(j, "index", &f->index, error);
     if (r == VP_OK) r = read_member_index(j, "rng_seed", &f->rng_seed, error);
@@ -1222,13 +1374,14 @@ static vp_result read_prompt_fields(const vp_json *j, prompt_fields *f, vp_error
 static const vp_prompt_dataset *prompt_dataset_of(const prompt_fields *f, const vp_prompt_dataset *fallback) {
     const vp_prompt_dataset *d = vp_prompt_dataset_find(f->dataset);
     if (!d) d = fallback ? fallback : vp_prompt_dataset_of_style(f->style);
-    return d && d->kind == VP_PROMPT_CAPTION && !f->dataset && f->question_count ? NULL : d; /* its own question wins over the lot */
+    return d && d->kind == VP_PROMPT_CAPTION && !f->dataset && f->questions.count ? NULL : d; /* its own question wins over the lot */
 }
 /* Prompt text, malloc'ed. seed and index are those of a record that says nothing. */
 static vp_result build_prompt(const prompt_fields *f, const vp_prompt_dataset *fallback, const char *style, int64_t seed, int64_t index, char **text,
                               vp_prompt_info *info, vp_error *error) {
     vp_prompt p;
     size_t needed = 0;
+    static const char *const no_options[1] = {NULL}; /* a list that is empty is no missing list */
     int64_t lot = f->rng_seed;
     vp_result r;
     if (f->seed >= 0) seed = f->seed;
@@ -1243,16 +1396,16 @@ static vp_result build_prompt(const prompt_fields *f, const vp_prompt_dataset *f
         if (!p.style) p.style = p.dataset->style;
         p.dataset = NULL;
     }
-    p.questions = (const char *const *)f->questions;
-    p.question_count = f->question_count;
-    p.options = f->has_options ? (const char *const *)f->options : NULL;
-    p.option_count = f->option_count;
+    p.questions = (const char *const *)f->questions.items;
+    p.question_count = f->questions.count;
+    p.options = !f->has_options ? NULL : f->options.count ? (const char *const *)f->options.items : no_options;
+    p.option_count = f->options.count;
     p.hint = f->hint;
     p.question_type = f->question_type;
     p.rng_seed = (uint32_t)(lot & UINT32_MAX);
     r = vp_prompt_build(&p, NULL, 0, &needed, info, error);
     if (r != VP_ERR_CAPACITY) return r;
-    *text = (char *)resize(NULL, needed + 1, 1);
+    *text = resize(NULL, needed + 1, 1);
     return vp_prompt_build(&p, *text, needed + 1, &needed, info, error);
 }
 /* " User: STYLE: TEXT Assistant:", without STYLE " User: TEXT Assistant:" */
@@ -1265,7 +1418,7 @@ static char *make_prompt(const char *style, const char *question) {
     p.questions = &question;
     p.question_count = 1;
     if (vp_prompt_build(&p, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort(); /* one question always makes a prompt */
-    text = (char *)resize(NULL, needed + 1, 1);
+    text = resize(NULL, needed + 1, 1);
     vp_prompt_build(&p, text, needed + 1, &needed, NULL, NULL);
     return text;
 }
@@ -1309,7 +1462,7 @@ typedef struct work {
     vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */
     vp_ranges *ranges;                            /* of the host's parts; NULL: not wanted */
 } work;
-enum { CHAIN_STAMPS = 6 }; /* clock reads of run_chain itself */
+enum { CHAIN_STAMPS = 6 }; /* clock reads of request_run itself */
 static int32_t sequence_of(const work *k) { return !k->no_bos + (k->layout ? k->layout->image_tokens : 0) + k->text_count; }
 /* of the longest answer; the last new token is never fed back */
 static int64_t positions_of(const work *k) { return (int64_t)sequence_of(k) + k->new_tokens - 1; }
@@ -1371,10 +1524,10 @@ static void test_pause(void) {
     nanosleep(&pause, NULL);
 #endif
 }
-static void range_begin(const work *k, const char *name, int32_t line) { if (k->ranges) vp_range_begin(k->ranges, name, "cli.c", line); }
+static void range_begin(const work *k, const char *name, int32_t line) { if (k->ranges) vp_range_begin(k->ranges, name, "cli/request/request.c", line); }
 static void range_end(const work *k) { if (k->ranges) vp_range_end(k->ranges); }
 /* One pass from decoded pixels to text. The image file was decoded and the prompt tokenized before. */
-static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error) {
+static vp_result request_run(session *s, const work *k, timing *t, vp_error *error) {
     vp_request q;
     vp_reply reply;
     vp_result r;
@@ -1443,10 +1596,10 @@ static vp_result run_chain(session *s, const work *k, timing *t, vp_error *error
 }
 
 static timing *timings_make(int32_t runs, int32_t new_tokens) {
-    timing *t = (timing *)zeroed((size_t)runs, sizeof *t);
+    timing *t = zeroed((size_t)runs, sizeof *t);
     for (int32_t i = 0; i < runs; i++) {
-        t[i].tokens = (int32_t *)zeroed((size_t)new_tokens, sizeof *t[i].tokens);
-        t[i].step_ns = (int64_t *)zeroed((size_t)new_tokens, sizeof *t[i].step_ns);
+        t[i].tokens = zeroed((size_t)new_tokens, sizeof *t[i].tokens);
+        t[i].step_ns = zeroed((size_t)new_tokens, sizeof *t[i].step_ns);
     }
     return t;
 }
@@ -1506,7 +1659,7 @@ static double metric_of(const timing *t, int metric) { /* NaN: did not run */
 }
 /* mean over runs; NaN when one of them lacks the number */
 static double metric_mean(const timing *t, int32_t runs, int metric) {
-    double *values = (double *)resize(NULL, (size_t)runs, sizeof *values), mean;
+    double *values = resize(NULL, (size_t)runs, sizeof *values), mean;
     for (int32_t i = 0; i < runs; i++) values[i] = metric_of(&t[i], metric);
     mean = vp_statistics_mean(values, (size_t)runs);
     free(values);
@@ -1538,7 +1691,7 @@ static const char *scoring_own(scoring *s, char *text) {
     if (!text) return NULL;
     if (s->owned_count == s->owned_capacity) {
         s->owned_capacity = s->owned_capacity * 2 + 32;
-        s->owned = (char **)resize((void *)s->owned, s->owned_capacity, sizeof *s->owned);
+        s->owned = resize(s->owned, s->owned_capacity, sizeof *s->owned);
     }
     s->text_bytes += strlen(text);
     return s->owned[s->owned_count++] = text;
@@ -1555,7 +1708,7 @@ static int scoring_list(scoring *s, int which, const vp_json *j, uint32_t node, 
     uint32_t one = !node_is(j, node, VP_JSON_ARRAY), texts = one ? 1 : j->nodes[node].count, i = one ? node : node + 1;
     if (s->capacities[which] <= texts) {
         s->capacities[which] = (size_t)texts + 1;
-        s->lists[which] = (const char **)resize((void *)s->lists[which], s->capacities[which], sizeof **s->lists);
+        s->lists[which] = resize(s->lists[which], s->capacities[which], sizeof **s->lists);
     }
     for (uint32_t k = 0; k < texts; k++, i = j->nodes[i].end)
         if ((s->lists[which][k] = scoring_own(s, value_text(j, i))) == NULL) return 0;
@@ -1615,7 +1768,7 @@ static const char *scoring_read(scoring *s, int metric, const vp_json *j, uint32
 static vp_result scoring_run(scoring *s, vp_score_metric metric, vp_score_cleaning cleaning, vp_score_outcome *outcome) {
     size_t room = scoring_room(s);
     return room == SIZE_MAX ? VP_ERR_CAPACITY
-        : vp_score_compute(metric, cleaning, &s->sample, (char *)reserve(&s->scratch, room, 1), room, outcome);
+        : vp_score_compute(metric, cleaning, &s->sample, reserve(&s->scratch, room, 1), room, outcome);
 }
 
 /* As a sweep takes a record: one string is a list of one, and an empty list is no answer to compare with. */
@@ -1873,7 +2026,7 @@ static int write_npy(const char *folder, const char *name, const char *type, int
     return bad ? EXIT_OUTPUT : 0;
 }
 static int64_t *widen(const int32_t *values, size_t count) {
-    int64_t *out = (int64_t *)resize(NULL, count, sizeof *out);
+    int64_t *out = resize(NULL, count, sizeof *out);
     for (size_t i = 0; i < count; i++) out[i] = values[i];
     return out;
 }
@@ -1882,13 +2035,13 @@ static int64_t *widen(const int32_t *values, size_t count) {
 static void dump_reserve(vp_dump *d, const model *m, const work *k) {
     size_t rows = k->layout ? (size_t)k->layout->views * (size_t)vp_geometry_tokens_per_crop(&m->config.geometry) : 0;
     memset(d, 0, sizeof *d);
-    if (rows) d->image_features = (float *)zeroed(rows * (size_t)m->config.d_model, sizeof(float));
-    d->block_last = (float *)zeroed((size_t)k->block_count * (size_t)m->config.d_model, sizeof(float));
-    d->logits = (float *)zeroed((size_t)k->new_tokens * (size_t)m->config.embedding_size, sizeof(float));
+    if (rows) d->image_features = zeroed(rows * (size_t)m->config.d_model, sizeof(float));
+    d->block_last = zeroed((size_t)k->block_count * (size_t)m->config.d_model, sizeof(float));
+    d->logits = zeroed((size_t)k->new_tokens * (size_t)m->config.embedding_size, sizeof(float));
 }
 
 /* The files of --dump; without an image the four image arrays have no crops, so that nothing of an earlier dump stays. */
-static int write_dump(const char *folder, const session *s, const work *k, const timing *t, const vp_dump *d) {
+static int dump_write(const char *folder, const session *s, const work *k, const timing *t, const vp_dump *d) {
     const vp_geometry *g = &s->m->config.geometry;
     int64_t views = k->layout ? k->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(g), side = vp_geometry_patches_per_side(g);
     int64_t sequence[1] = {sequence_of(k)}, steps[1] = {t->token_count}, index[2] = {views, per_crop}, masks[2] = {views, side * side};
@@ -1958,16 +2111,16 @@ static int load_image(const char *path, vp_image *image, char *reason, size_t ca
 static int tokenize_prompt(const model *m, sample *a) {
     size_t count = 0, bytes = strlen(a->prompt);
     vp_result r;
-    a->text_ids = (int32_t *)resize(NULL, bytes + 1, sizeof *a->text_ids); /* a byte makes one token at most... */
+    a->text_ids = resize(NULL, bytes + 1, sizeof *a->text_ids); /* a byte makes one token at most... */
     r = vp_tokenizer_encode(m->tokenizer, a->prompt, bytes, a->text_ids, bytes + 1, &count);
     if (r == VP_ERR_CAPACITY) { /* ... but normalisation can lengthen the text */
-        a->text_ids = (int32_t *)resize(a->text_ids, count, sizeof *a->text_ids);
+        a->text_ids = resize(a->text_ids, count, sizeof *a->text_ids);
         r = vp_tokenizer_encode(m->tokenizer, a->prompt, bytes, a->text_ids, count, &count);
     }
     if (r != VP_OK || count > INT32_MAX / 2)
         return complain(EXIT_USAGE, "the prompt cannot be tokenized: %s", r != VP_OK ? vp_result_text(r) : "it is too long");
     a->text_count = (int32_t)count;
-    a->text_ids = (int32_t *)resize(a->text_ids, count, sizeof *a->text_ids); /* a data set keeps many */
+    a->text_ids = resize(a->text_ids, count, sizeof *a->text_ids); /* a data set keeps many */
     return 0;
 }
 
@@ -1993,11 +2146,11 @@ static int run_choose_knobs(const options *o, run_state *x) {
     if (list->given && (given(o, "num_active_blocks") || given(o, "importance_scores_file")))
         return complain(EXIT_USAGE, "--active_blocks names the blocks; leave --num_active_blocks and --importance_scores_file out");
     x->k.top_k = (int32_t)top_k;
-    x->blocks = (int32_t *)resize(NULL, (size_t)c->block_count, sizeof *x->blocks);
+    x->blocks = resize(NULL, (size_t)c->block_count, sizeof *x->blocks);
     x->k.blocks = x->blocks;
     if (!list->given) {
         x->k.block_count = given(o, "num_active_blocks") ? (int32_t)number_of(o, "num_active_blocks") : c->block_count;
-        return choose_blocks(o, &x->m, x->k.block_count, x->blocks);
+        return model_choose_blocks(o, &x->m, x->k.block_count, x->blocks);
     }
     for (int32_t b = 0; b < c->block_count; b++)
         for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == b) x->blocks[x->k.block_count++] = b;
@@ -2055,18 +2208,18 @@ static int run_measure(const options *o, run_state *x) {
     x->runs = timings_make(x->run_count, x->k.new_tokens);
     if ((code = engine_open(o, &x->m, sequence_of(&x->k) + x->k.new_tokens, x->k.layout ? x->layout.views : 1, &x->s.engine)) != 0) return code;
     x->s.m = &x->m;
-    if (x->run_count > 1) r = run_chain(&x->s, &x->k, &x->runs[0], &error); /* warm-up; its times are overwritten */
+    if (x->run_count > 1) r = request_run(&x->s, &x->k, &x->runs[0], &error); /* warm-up; its times are overwritten */
     if (text_of(o, "dump")) {
         dump_reserve(&x->dump, &x->m, &x->k);
         x->k.dump = &x->dump;
     }
     for (int32_t i = 0; i < x->run_count && r == VP_OK; i++) {
         show_progress("run %d of %d", i + 1, x->run_count);
-        r = run_chain(&x->s, &x->k, &x->runs[i], &error);
+        r = request_run(&x->s, &x->k, &x->runs[i], &error);
     }
     close_progress();
     if (r != VP_OK) return complain_result(exit_code_of(r), NULL, r, &error);
-    return text_of(o, "dump") ? write_dump(text_of(o, "dump"), &x->s, &x->k, &x->runs[x->run_count - 1], &x->dump) : 0;
+    return text_of(o, "dump") ? dump_write(text_of(o, "dump"), &x->s, &x->k, &x->runs[x->run_count - 1], &x->dump) : 0;
 }
 
 static void print_visible(const char *text, size_t bytes) { /* control codes of noise answers do not reach the terminal */
@@ -2191,7 +2344,7 @@ static void print_prompt(const run_state *x) {
 
 static int profile_check(const options *o); /* >>profile */
 static int profile_run(const options *o, run_state *x);
-static int command_run(const options *o) {
+static int run_command_run(const options *o) {
     run_state x;
     int code, shows = given(o, "show_prompt"), profiles = given(o, "profile");
     memset(&x, 0, sizeof x);
@@ -2215,6 +2368,14 @@ static int command_run(const options *o) {
     free(x.dump.logits);
     return code;
 }
+
+const command command_run = {
+    "run", "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)",
+    "answer one question and show where the milliseconds go",
+    "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
+    "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
+    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json",
+    1, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, NULL, run_command_run};
 
 /* ============================================================================================== tile >>tile */
 typedef struct column { const char *name; size_t offset; } column; /* an int32 of vp_layout */
@@ -2451,8 +2612,8 @@ static int tile_list(tile_job *job, const char *path) {
     return bytes ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
 }
 
-static int family_command(const options *o);
-static int command_tile(const options *o) {
+static int tile_families_run(const options *o);
+static int run_command_tile(const options *o) {
     const char *list = text_of(o, "sizes");
     int64_t width, height;
     tile_job job;
@@ -2461,7 +2622,7 @@ static int command_tile(const options *o) {
     job.geometry = vp_geometry_default();
     job.csv = given(o, "csv");
     job.json = given(o, "json");
-    if (given(o, "list_families") || takes_keys(o)) return family_command(o);
+    if (given(o, "list_families") || takes_keys(o)) return tile_families_run(o);
     if (given(o, "max_tokens") || given(o, "draw"))
         return complain(EXIT_USAGE, "--%s goes with --family, --checkpoint or --compare", given(o, "draw") ? "draw" : "max_tokens");
     if (!list && !o->operand_count) return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
@@ -2485,6 +2646,14 @@ static int command_tile(const options *o) {
     return code;
 }
 
+const command command_tile = {
+    "tile", "WxH... | FILES | --sizes LIST",
+    "tilings, canvas sizes and vision tokens of image sizes; needs no model",
+    "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"
+    "  vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
+    "  vlmprof tile --compare qwen3-vl,internvl3,smolvlm 1920x1080",
+    SIZE_MAX, TILE_OPTIONS, sizeof TILE_OPTIONS / sizeof *TILE_OPTIONS, "family checkpoint compare", run_command_tile};
+
 /* ========================================================================================== tokenize >>tokenize */
 static int load_any_tokenizer(const options *o, model *m) {
     const char *file = text_of(o, "tokenizer");
@@ -2497,11 +2666,11 @@ static int load_any_tokenizer(const options *o, model *m) {
         return complain(EXIT_USAGE, "tokenize needs one of --tokenizer FILE, --model DIR and --synthetic NAME");
     if (given(o, "synthetic")) {
         m->name = text_of(o, "synthetic");
-        return load_preset(m);
+        return model_load_preset(m);
     }
     path = file ? copy_text(file, strlen(file)) : join_path(text_of(o, "model"), "tokenizer.json");
     if ((r = vp_file_read(path, JSON_FILE_BYTES_MAX, &json, &bytes, &error)) != VP_OK) code = complain_result(exit_code_of(r), path, r, &error);
-    if (!code) code = load_tokenizer(json, bytes, path, &m->tokenizer);
+    if (!code) code = model_load_tokenizer(json, bytes, path, &m->tokenizer);
     free(json);
     free(path);
     return code;
@@ -2565,7 +2734,7 @@ static int decode_line(tokenize_job *job, const char *text, size_t bytes, int64_
     const char *p = text;
     size_t count = 0, needed = 0;
     vp_result r;
-    int32_t *ids = (int32_t *)reserve(&job->ids, bytes / 2 + 1, sizeof(int32_t));
+    int32_t *ids = reserve(&job->ids, bytes / 2 + 1, sizeof(int32_t));
     for (;;) {
         char *end;
         long long value;
@@ -2689,7 +2858,7 @@ static int jsonl_line(tokenize_job *job, const char *text, size_t bytes, int64_t
     return 0;
 }
 
-static int command_tokenize(const options *o) {
+static int run_command_tokenize(const options *o) {
     tokenize_job job;
     int (*take)(tokenize_job *, const char *, size_t, int64_t) = given(o, "jsonl") ? jsonl_line : given(o, "decode") ? decode_line : encode_line;
     model m;
@@ -2721,6 +2890,13 @@ static int command_tokenize(const options *o) {
     return code;
 }
 
+const command command_tokenize = {
+    "tokenize", "(--tokenizer FILE | --model DIR | --synthetic NAME) [TEXT... | < LINES]",
+    "text to token ids, one JSON object a line, and back",
+    "vlmprof tokenize --model checkpoint \"What is this?\"\n"
+    "  vlmprof tokenize --model checkpoint --jsonl < records.jsonl",
+    SIZE_MAX, TOKENIZE_OPTIONS, sizeof TOKENIZE_OPTIONS / sizeof *TOKENIZE_OPTIONS, NULL, run_command_tokenize};
+
 /* ============================================================================================= score >>score
  * Rows in, rows out: rules on texts alone, metrics of the library's table, and metrics of a whole corpus. */
 typedef struct score_job {
@@ -2735,11 +2911,11 @@ typedef struct score_job {
 /* members of the open object that a rule shows beside the score; may set the score of a rule that is no metric */
 typedef void (*score_details)(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o);
 
-static char *more_room(scoring *s) { return (char *)reserve(&s->more, scoring_room(s), 1); }
+static char *more_room(scoring *s) { return reserve(&s->more, scoring_room(s), 1); }
 /* A text through a rule of the library. */
 static void put_ruled(vp_json_writer *w, const char *key, scoring *s, const char *text, vp_result (*rule)(const char *, char *, size_t, size_t *)) {
     size_t room = strlen(text) * 2 + 64;
-    char *out = (char *)resize(NULL, room, 1);
+    char *out = resize(NULL, room, 1);
     if (key) vp_json_key(w, key);
     if (rule(text, out, room, NULL) == VP_OK) json_lossy(w, out); else vp_json_null(w);
     free(out);
@@ -2787,7 +2963,7 @@ static void details_vqa_seed(vp_json_writer *w, scoring *s, const vp_json *j, vp
 }
 static void details_official(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
     int identical = 1;
-    char *first = (char *)resize(NULL, s->text_bytes + 1, 1), *other = (char *)resize(NULL, s->text_bytes + 1, 1);
+    char *first = resize(NULL, s->text_bytes + 1, 1), *other = resize(NULL, s->text_bytes + 1, 1);
     char text[400];
     (void)j;
     for (size_t i = 1; i < s->sample.reference_count && identical; i++)
@@ -2802,7 +2978,7 @@ static void details_official(vp_json_writer *w, scoring *s, const vp_json *j, vp
 }
 static void details_em(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
     size_t room = strlen(s->sample.prediction) + 1;
-    char *cleaned = (char *)resize(NULL, room, 1);
+    char *cleaned = resize(NULL, room, 1);
     double score = (double)NAN;
     (void)j;
     put_text(w, "cleaned", o->cleaned);
@@ -2890,7 +3066,7 @@ static void details_vista(vp_json_writer *w, scoring *s, const vp_json *j, vp_sc
 /* ---- rules on texts alone: no score */
 static vp_result clean_frequent(const char *text, char *out, size_t capacity, size_t *needed) {
     size_t room = vp_score_scratch_bytes(strlen(text), 1);
-    char *scratch = (char *)resize(NULL, room, 1);
+    char *scratch = resize(NULL, room, 1);
     vp_result r = vp_score_clean_frequent(text, scratch, room, out, capacity, needed);
     free(scratch);
     return r;
@@ -2918,7 +3094,7 @@ static void details_numbers(vp_json_writer *w, scoring *s, const vp_json *j, vp_
 }
 static void details_tokens(vp_json_writer *w, scoring *s, const vp_json *j, vp_score_outcome *o) {
     size_t bytes = strlen(s->sample.prediction), room = bytes * 6 + 1;
-    char *out = (char *)resize(NULL, room, 1);
+    char *out = resize(NULL, room, 1);
     (void)j;
     (void)o;
     put_text(w, "tokens", vp_caption_tokenise(s->sample.prediction, bytes, out, room, NULL) == VP_OK ? out : NULL);
@@ -3005,12 +3181,12 @@ static const score_rule SCORE_RULES[] = {
 enum { SCORE_RULE_COUNT = sizeof SCORE_RULES / sizeof SCORE_RULES[0] };
 
 static int is_corpus(const score_rule *rule) { return rule->metric < RULE_TEXT; }
-static const score_rule *find_rule(const char *name) {
+static const score_rule *score_rule_find(const char *name) {
     vp_score_metric metric;
     int known = vp_score_metric_find(name, &metric) == VP_OK;
     char plain[32] = ""; /* papers write CIDEr-D, BLEU-4, ROUGE-L */
     for (size_t i = 0; name[i] && i + 1 < sizeof plain; i++) plain[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
-    if (!strcmp(plain, "cider_d")) return find_rule("cider");
+    if (!strcmp(plain, "cider_d")) return score_rule_find("cider");
     for (int i = 0; i < SCORE_RULE_COUNT; i++) {
         const score_rule *rule = &SCORE_RULES[i];
         if (!strcmp(rule->name, is_corpus(rule) ? plain : name) || (known && rule->metric == (int)metric)) return rule;
@@ -3021,7 +3197,7 @@ enum { ANY_RULE, METRICS_OF_ROWS, METRICS };
 static int unknown_metric(const char *name, int wanted) {
     char names[512] = "";
     size_t used = 0;
-    const score_rule *rule = find_rule(name);
+    const score_rule *rule = score_rule_find(name);
     if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
         return complain(EXIT_USAGE, "--metric: %s is of a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json --metric %s",
                         rule->name, rule->name);
@@ -3074,7 +3250,7 @@ static void score_row(score_job *job, const score_rule *rule, scoring *s, parsed
 }
 
 /* 0 or an exit code */
-static int put_line(vp_json_writer *w, text_buffer *line, const char *source) {
+static int score_put_line(vp_json_writer *w, text_buffer *line, const char *source) {
     vp_result r = vp_json_finish(w);
     if (r != VP_OK) return complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", source, vp_result_text(r));
     text_add(line, "\n", 1);
@@ -3084,9 +3260,9 @@ static int put_line(vp_json_writer *w, text_buffer *line, const char *source) {
 static void score_add_line(score_job *job, const char *line, size_t bytes, int64_t number) {
     if (job->line_count == job->line_capacity) {
         job->line_capacity = job->line_capacity * 2 + 1024;
-        job->lines = (const char **)resize((void *)job->lines, job->line_capacity, sizeof *job->lines);
-        job->line_bytes = (size_t *)resize(job->line_bytes, job->line_capacity, sizeof *job->line_bytes);
-        job->line_numbers = (int64_t *)resize(job->line_numbers, job->line_capacity, sizeof *job->line_numbers);
+        job->lines = resize(job->lines, job->line_capacity, sizeof *job->lines);
+        job->line_bytes = resize(job->line_bytes, job->line_capacity, sizeof *job->line_bytes);
+        job->line_numbers = resize(job->line_numbers, job->line_capacity, sizeof *job->line_numbers);
     }
     job->lines[job->line_count] = line;
     job->line_bytes[job->line_count] = bytes;
@@ -3097,7 +3273,7 @@ static void score_lines(score_job *job) {
     char *line = job->text, *end;
     if (!job->text_bytes) return; /* then there is no text either */
     for (int64_t number = 1; line < job->text + job->text_bytes; line = end + 1, number++) {
-        end = (char *)memchr(line, '\n', (size_t)(job->text + job->text_bytes - line));
+        end = memchr(line, '\n', (size_t)(job->text + job->text_bytes - line));
         if (!end) end = job->text + job->text_bytes;
         size_t bytes = (size_t)(end - line), blank = 0;
         while (blank < bytes && strchr(" \t\r", line[blank]) && line[blank]) blank++;
@@ -3148,7 +3324,7 @@ static int score_rows(score_job *job, const score_rule *rule) {
         line.bytes = 0;
         vp_json_writer_init_sink(&w, text_sink, &line, 0);
         score_row(job, rule, &s, &p, i, &w);
-        code = put_line(&w, &line, job->source);
+        code = score_put_line(&w, &line, job->source);
     }
     if (!code) tally_print(&job->t, job->name);
     if (!code && job->bad_lines)
@@ -3189,14 +3365,14 @@ static int caption_add_text(captions *c, const char *text, int is_words) {
     char *own;
     if (is_words) own = copy_text(text, bytes);
     else {
-        own = (char *)resize(NULL, room, 1);
+        own = resize(NULL, room, 1);
         if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) own[used = 0] = 0; /* the room is enough for any text */
-        own = (char *)resize(own, used + 1, 1);
+        own = resize(own, used + 1, 1);
         c->tokenised_count++;
     }
     if (c->text_count == c->text_capacity) {
         c->text_capacity = c->text_capacity * 2 + 1024;
-        c->texts = (vp_caption_text *)resize(c->texts, c->text_capacity, sizeof *c->texts);
+        c->texts = resize(c->texts, c->text_capacity, sizeof *c->texts);
     }
     c->texts[c->text_count].text = own;
     c->texts[c->text_count++].bytes = used;
@@ -3206,7 +3382,7 @@ static caption_row *caption_add_row(captions *c, const vp_json *j, uint32_t id, 
     caption_row *row;
     if (c->row_count == c->row_capacity) {
         c->row_capacity = c->row_capacity * 2 + 256;
-        c->rows = (caption_row *)resize(c->rows, c->row_capacity, sizeof *c->rows);
+        c->rows = resize(c->rows, c->row_capacity, sizeof *c->rows);
     }
     row = &c->rows[c->row_count++];
     memset(row, 0, sizeof *row);
@@ -3263,7 +3439,7 @@ static void put_caption_scores(vp_json_writer *w, const vp_caption_scores *a) { 
 typedef struct caption_result { vp_caption_scores *each, corpus; size_t scored_count; } caption_result;
 /* 0 or an exit code; no row with a score is no error. */
 static int captions_score(const captions *c, const char *source, caption_result *r) {
-    vp_caption_image *images = (vp_caption_image *)resize(NULL, c->row_count, sizeof *images);
+    vp_caption_image *images = resize(NULL, c->row_count, sizeof *images);
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_OK;
     memset(r, 0, sizeof *r);
@@ -3273,7 +3449,7 @@ static int captions_score(const captions *c, const char *source, caption_result 
         images[r->scored_count].references = c->texts + c->rows[i].first + 1;
         images[r->scored_count++].reference_count = c->rows[i].reference_count;
     }
-    r->each = (vp_caption_scores *)resize(NULL, r->scored_count, sizeof *r->each);
+    r->each = resize(NULL, r->scored_count, sizeof *r->each);
     if (r->scored_count) result = vp_caption_corpus(images, r->scored_count, VP_CAPTION_TOKENISED, r->each, &r->corpus, &error);
     free(images);
     if (result == VP_OK) return 0;
@@ -3325,7 +3501,7 @@ static int captions_print(const captions *c, int metric, const char *name, const
         put_caption_row(&w, c, &c->rows[i], metric, c->rows[i].trouble ? NULL : &r.each[k++]);
         if (i + 1 == c->row_count) put_caption_corpus(&w, c, &r, metric);
         vp_json_end_object(&w);
-        code = put_line(&w, &line, source);
+        code = score_put_line(&w, &line, source);
     }
     if (!code) caption_summary(c, &r, name);
     free(r.each);
@@ -3363,7 +3539,7 @@ static int caption_set_print(score_job *job, scoring *s, const vp_json *j, uint3
     put_double(&w, "score", r.scored_count ? caption_number(metric, &r.corpus) : (double)NAN);
     if (!r.scored_count) put_text(&w, "reason", "no image of the set has a prediction and references");
     vp_json_end_object(&w);
-    if (!code) code = put_line(&w, &line, job->source);
+    if (!code) code = score_put_line(&w, &line, job->source);
     snprintf(label, sizeof label, "%.60s%s%.80s", job->name, name ? ", " : "", name ? name : "");
     for (char *p = label; *p; p++) if ((unsigned char)*p < 32 || *p == 127) *p = '?';
     if (!code) caption_summary(&c, &r, label);
@@ -3391,7 +3567,7 @@ static int caption_lines(score_job *job, scoring *s, parsed *p, int metric) {
         else if (is_object && !is_set && !are_sets) caption_add_object(&c, s, &p->json, 0);
         else {
             row = caption_add_row(&c, &p->json, VP_JSON_NONE, "id");
-            row->reason = (char *)resize(NULL, LINE_BYTES, 1);
+            row->reason = resize(NULL, LINE_BYTES, 1);
             snprintf(row->reason, LINE_BYTES, "line %lld: %s (byte %lld)", (long long)job->line_numbers[i],
                      r != VP_OK ? error.text : are_sets ? "want a set, as the first line is" : "want one JSON object of an image",
                      (long long)(error.offset < 0 ? 0 : error.offset));
@@ -3430,7 +3606,7 @@ static int score_captions(score_job *job, int metric) {
     return code;
 }
 
-static int command_score(const options *o) {
+static int run_command_score(const options *o) {
     score_job job;
     const score_rule *rule;
     int code;
@@ -3438,7 +3614,7 @@ static int command_score(const options *o) {
     job.o = o;
     job.name = text_of(o, "metric");
     if (!job.name) return complain(EXIT_USAGE, "score needs --metric M; see vlmprof score --help");
-    if ((rule = find_rule(job.name)) == NULL) return unknown_metric(job.name, ANY_RULE);
+    if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, ANY_RULE);
     code = score_read(&job);
     if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     free(job.text);
@@ -3448,6 +3624,12 @@ static int command_score(const options *o) {
     return code;
 }
 
+const command command_score = {
+    "score", "--metric M [FILE.jsonl]",
+    "score answers by any of the rules, one JSON object a line, from a file or stdin",
+    "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}",
+    1, SCORE_OPTIONS, sizeof SCORE_OPTIONS / sizeof *SCORE_OPTIONS, NULL, run_command_score};
+
 /* ---- rescore: a result file's answers again */
 typedef struct rescore_job { vp_score_metric metric; vp_score_cleaning cleaning; int compares, differ_count; tally t; } rescore_job;
 
@@ -3455,7 +3637,7 @@ typedef struct rescore_job { vp_score_metric metric; vp_score_cleaning cleaning;
 static char *node_text_cut(const vp_json *j, uint32_t node) {
     char *out;
     if (!node_is(j, node, VP_JSON_STRING)) return NULL;
-    out = (char *)resize(NULL, (size_t)j->nodes[node].bytes + 1, 1);
+    out = resize(NULL, (size_t)j->nodes[node].bytes + 1, 1);
     if (vp_json_text(j, node, out, (size_t)j->nodes[node].bytes + 1, NULL) != VP_OK) { free(out); return NULL; }
     return out;
 }
@@ -3503,7 +3685,7 @@ static int rescore_captions(const vp_json *j, uint32_t rows, const score_rule *r
         scoring_clear(&s);
         scoring_own(&s, candidate);
         if (candidate && !is_clean) {
-            row->cleaned = (char *)resize(NULL, strlen(candidate) + 1, 1);
+            row->cleaned = resize(NULL, strlen(candidate) + 1, 1);
             if (vp_score_clean(candidate, row->cleaned, strlen(candidate) + 1, NULL) != VP_OK) row->cleaned[0] = 0; /* never: no text grows */
             candidate = row->cleaned;
         }
@@ -3534,12 +3716,12 @@ static int rescore_metric(const options *o, const vp_json *j, rescore_job *job) 
     return code;
 }
 
-static int command_rescore(const options *o) {
+static int run_command_rescore(const options *o) {
     const char *path = o->operand_count ? o->operands[0] : NULL;
     vp_error error = {VP_OK, -1, "", ""};
     parsed p = {{NULL, NULL, 0}, NULL, 0};
     text_buffer out = {NULL, 0, 0};
-    const score_rule *rule = given(o, "metric") ? find_rule(text_of(o, "metric")) : NULL;
+    const score_rule *rule = given(o, "metric") ? score_rule_find(text_of(o, "metric")) : NULL;
     rescore_job job;
     scoring s;
     vp_json_writer w;
@@ -3580,6 +3762,12 @@ static int command_rescore(const options *o) {
     free(text);
     return code;
 }
+
+const command command_rescore = {
+    "rescore", "RESULT.json",
+    "score the answers of a sweep's result file again; exit 1 when its accuracies differ",
+    "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official",
+    1, RESCORE_OPTIONS, sizeof RESCORE_OPTIONS / sizeof *RESCORE_OPTIONS, NULL, run_command_rescore};
 
 /* ============================================================================================== data >>data
  * A data set's file is gone through once to find its records; which ones are sampled is drawn from their number, and only those are read. */
@@ -3650,7 +3838,7 @@ static int stream_more(json_stream *j) {
     j->begin = 0;
     if (j->capacity - j->end < WINDOW_BYTES) {
         j->capacity = j->end * 2 + WINDOW_BYTES;
-        j->data = (char *)resize(j->data, j->capacity, 1);
+        j->data = resize(j->data, j->capacity, 1);
     }
     n = source_read(j->s, j->base + (int64_t)j->end, j->data + j->end, WINDOW_BYTES);
     if (n <= 0) j->ended = 1;
@@ -3781,7 +3969,7 @@ typedef struct dataset {
     char *task;
     data_kind kind;
     source s, notes; char *notes_path;      /* open as long as the data set: samples are read when their turn comes */
-    char **names; size_t name_count;        /* DATA_FOLDER: of the images */
+    text_list names;                        /* DATA_FOLDER: of the images */
     char *subtype;                          /* DATA_VQA: "val2014" */
     const vp_prompt_dataset *defaults;      /* prompts and max_new_tokens; NULL: none of the nine */
     int32_t new_tokens;
@@ -3793,7 +3981,7 @@ typedef struct dataset {
 static void dataset_free(dataset *d) {
     source_close(&d->s);
     source_close(&d->notes);
-    texts_free(d->names, d->name_count);
+    text_list_free(&d->names);
     for (int32_t i = 0; i < d->reason_count; i++) free(d->reasons[i]);
     free(d->notes_path);
     free(d->subtype);
@@ -3830,9 +4018,9 @@ static vp_result add_place(loader *l, int64_t start, int64_t bytes, int64_t numb
         return vp_fail(error, VP_ERR_UNSUPPORTED, start, l->d->path, "a record over 2 GiB, or more than 4294967295 records");
     if (l->population == l->capacity) {
         l->capacity = l->capacity * 2 + 1024;
-        l->places = (place *)resize(l->places, l->capacity, sizeof *l->places);
-        if (l->field) l->strata = (uint64_t *)resize(l->strata, l->capacity, sizeof *l->strata);
-        if (l->d->kind == DATA_VQA) l->question_ids = (int64_t *)resize(l->question_ids, l->capacity, sizeof *l->question_ids);
+        l->places = resize(l->places, l->capacity, sizeof *l->places);
+        if (l->field) l->strata = resize(l->strata, l->capacity, sizeof *l->strata);
+        if (l->d->kind == DATA_VQA) l->question_ids = resize(l->question_ids, l->capacity, sizeof *l->question_ids);
     }
     p = &l->places[l->population];
     p->start = start;
@@ -3852,7 +4040,7 @@ static void read_stratum(loader *l, const vp_json *j, size_t index) {
 
 static vp_result find_lines(loader *l, vp_error *error) {
     const source *s = &l->d->s;
-    char *piece = (char *)resize(NULL, WINDOW_BYTES, 1);
+    char *piece = resize(NULL, WINDOW_BYTES, 1);
     int64_t start = 0, offset = 0, number = 0;
     int blank = 1;
     ssize_t n = 0;
@@ -3926,7 +4114,6 @@ static vp_result check_subtype(dataset *d, vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, -1, d->path, "\"data_subtype\" must be a word like val2014: images are named after it");
 }
 
-static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 static int is_image_name(const char *name) {
     static const char *const ends[] = {"jpg", "jpeg", "png", "bmp", "gif", "ppm", "pgm", "tga", "psd", "hdr"};
     const char *dot = strrchr(name, '.');
@@ -3941,20 +4128,17 @@ static int is_image_name(const char *name) {
 static vp_result find_images(loader *l, vp_error *error) {
     dataset *d = l->d;
     DIR *folder = opendir(d->path);
-    size_t capacity = 0;
     vp_result r = VP_OK;
     if (!folder) return vp_fail(error, VP_ERR_READ, -1, d->path, strerror(errno));
     for (struct dirent *e; r == VP_OK && (e = readdir(folder)) != NULL;) {
         char *path = join_path(d->path, e->d_name);
-        if (is_image_name(e->d_name) && !is_folder(path) && (r = add_place(l, 0, 0, (int64_t)d->name_count, error)) == VP_OK) {
-            if (d->name_count == capacity) d->names = (char **)resize(d->names, capacity = capacity * 2 + 64, sizeof *d->names);
-            d->names[d->name_count++] = copy_text(e->d_name, strlen(e->d_name));
-        }
+        if (is_image_name(e->d_name) && !is_folder(path) && (r = add_place(l, 0, 0, (int64_t)d->names.count, error)) == VP_OK)
+            text_list_copy(&d->names, e->d_name);
         free(path);
     }
     closedir(folder);
-    if (r == VP_OK && !d->name_count) return vp_fail(error, VP_ERR_NOT_FOUND, -1, d->path, "there is no image in the folder");
-    if (d->name_count) qsort(d->names, d->name_count, sizeof *d->names, compare_names);
+    if (r == VP_OK && !d->names.count) return vp_fail(error, VP_ERR_NOT_FOUND, -1, d->path, "there is no image in the folder");
+    text_list_sort(&d->names, 0);
     return r;
 }
 
@@ -4024,7 +4208,7 @@ static vp_result walk_annotations(loader *l, vp_result (*element)(void *, const 
 }
 /* The questions by id: of the places that the samples were drawn as, or (chosen NULL) of all places. */
 static void sort_questions(loader *l, const int64_t *chosen, size_t count) {
-    l->questions = (question_at *)resize(l->questions, count, sizeof *l->questions);
+    l->questions = resize(l->questions, count, sizeof *l->questions);
     l->question_count = count;
     for (size_t i = 0; i < count; i++) {
         l->questions[i].id = l->question_ids[chosen ? (size_t)chosen[i] : i];
@@ -4068,12 +4252,13 @@ static int read_prompt(const dataset *d, const model *m, const vp_json *j, sampl
     prompt_fields f;
     vp_prompt_info info;
     vp_error error = {VP_OK, -1, "", ""};
+    const char *last_question;
     char reason[LINE_BYTES];
     int code = 0;
     vp_result r;
     memset(&f, 0, sizeof f);
     r = read_prompt_fields(j, &f, &error);
-    if (r == VP_OK && !f.question_count && !d->defaults && !prompt_dataset_of(&f, NULL))
+    if (r == VP_OK && !f.questions.count && !d->defaults && !prompt_dataset_of(&f, NULL))
         r = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
     if (r == VP_OK)
         r = build_prompt(&f, d->defaults, text_of(d->o, "style"), number_of(d->o, "seed"), a->id, &a->prompt, &info, &error);
@@ -4081,7 +4266,8 @@ static int read_prompt(const dataset *d, const model *m, const vp_json *j, sampl
         a->dataset = prompt_dataset_of(&f, d->defaults);
         a->no_image = !info.has_image;
         a->no_bos = !info.bos_prepended;
-        a->question = f.question_count ? copy_text(f.questions[f.question_count - 1], strlen(f.questions[f.question_count - 1])) : copy_text("", 0);
+        last_question = f.questions.count ? f.questions.items[f.questions.count - 1] : "";
+        a->question = copy_text(last_question, strlen(last_question));
         a->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
         code = tokenize_prompt(m, a);
     } else {
@@ -4107,7 +4293,7 @@ static char *image_path_of(const dataset *d, const char *name) {
 /* COCO_val2014_000000262148.jpg, in the folder or in its val2014 */
 static char *official_image(const dataset *d, int64_t image_id) {
     size_t capacity = strlen(d->subtype) + 48;
-    char *name = (char *)resize(NULL, capacity, 1), *inside, *first, *second;
+    char *name = resize(NULL, capacity, 1), *inside, *first, *second;
     snprintf(name, capacity, "COCO_%s_%012lld.jpg", d->subtype, (long long)image_id);
     first = image_path_of(d, name);
     inside = join_path(d->subtype, name);
@@ -4212,7 +4398,7 @@ static void make_folder_record(const dataset *d, const char *name, text_buffer *
 static vp_result fetch_texts(const dataset *d, reader *x, const entry *e, uint64_t *hash, vp_error *error) {
     vp_result r = VP_OK;
     x->text.bytes = x->note_text.bytes = 0;
-    if (d->kind == DATA_FOLDER) make_folder_record(d, d->names[e->id], &x->text);
+    if (d->kind == DATA_FOLDER) make_folder_record(d, d->names.items[e->id], &x->text);
     else r = source_text(&d->s, e->start, e->bytes, &x->text, error);
     if (r == VP_OK && e->note_start >= 0) r = source_text(&d->notes, e->note_start, e->note_bytes, &x->note_text, error);
     *hash = hash_bytes(hash_bytes(HASH_START, x->text.data, x->text.bytes), x->note_text.data, x->note_text.bytes);
@@ -4344,20 +4530,20 @@ static int choose_records(loader *l, int64_t **chosen) {
     uint64_t *values;
     vp_result r;
     if (!l->field || l->population > INT32_MAX) {
-        *chosen = (int64_t *)resize(NULL, l->population, sizeof **chosen);
+        *chosen = resize(NULL, l->population, sizeof **chosen);
         vp_sampler_dataset(seed, l->population, count, *chosen, &l->d->count);
         return 0;
     }
-    values = (uint64_t *)resize(NULL, l->population, sizeof *values);
-    stratum = (uint32_t *)resize(NULL, l->population, sizeof *stratum);
+    values = resize(NULL, l->population, sizeof *values);
+    stratum = resize(NULL, l->population, sizeof *stratum);
     memcpy(values, l->strata, l->population * sizeof *values);
     qsort(values, l->population, sizeof *values, compare_numbers);
     for (size_t i = 0; i < l->population; i++) if (!i || values[i] != values[strata - 1]) values[strata++] = values[i];
     for (size_t i = 0; i < l->population; i++) {
-        const uint64_t *found = (const uint64_t *)bsearch(&l->strata[i], values, strata, sizeof *values, compare_numbers);
+        const uint64_t *found = bsearch(&l->strata[i], values, strata, sizeof *values, compare_numbers);
         stratum[i] = (uint32_t)(found - values);
     }
-    *chosen = (int64_t *)resize(NULL, l->population + 2 * (size_t)strata, sizeof **chosen);
+    *chosen = resize(NULL, l->population + 2 * (size_t)strata, sizeof **chosen);
     r = vp_sampler_stratified(seed, stratum, l->population, strata, count, *chosen, &l->d->count);
     free(values);
     free(stratum);
@@ -4369,7 +4555,7 @@ static int keep_places(loader *l, const int64_t *chosen) {
     dataset *d = l->d;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result r = VP_OK;
-    d->samples = (entry *)zeroed(d->count, sizeof *d->samples);
+    d->samples = zeroed(d->count, sizeof *d->samples);
     for (size_t i = 0; i < d->count; i++) {
         const place *p = &l->places[chosen[i]];
         d->samples[i].id = p->number;
@@ -4454,7 +4640,7 @@ static int settle_metric(const model *m, dataset *d) {
 }
 
 /* File or folder -> the sampled records, in file order. d->path is set; dataset_free, also after a failure. */
-static int load_dataset(const options *o, const model *m, dataset *d) {
+static int dataset_load(const options *o, const model *m, dataset *d) {
     vp_error error = {VP_OK, -1, "", ""};
     loader l;
     int64_t *chosen = NULL;
@@ -4596,7 +4782,7 @@ static int grid_points(const options *o, const int32_t counts[3], int32_t **inde
     if (r == VP_OK) r = vp_sampler_grid(strategy, counts, seed, points, NULL, 0, count, repeats);
     if (r != VP_OK && r != VP_ERR_CAPACITY) return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(r));
     if (!*count) return complain(EXIT_USAGE, "--sampling_strategy %s draws no point of so small a grid; lengthen the lists or use full", name);
-    *index = (int32_t *)resize(NULL, *count * 3, sizeof **index);
+    *index = resize(NULL, *count * 3, sizeof **index);
     r = vp_sampler_grid(strategy, counts, seed, points, *index, *count, count, repeats);
     return r == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(r));
 }
@@ -4610,7 +4796,7 @@ static int plan_grid(const options *o, const model *m, plan *p) {
     while (vp_tier_at(counts[0])) counts[0]++;
     if (tokens->given || tiers->given) counts[0] = (int32_t)(tokens->given ? tokens->count : tiers->count);
     if (!code) code = grid_points(o, counts, &index, &count, &p->repeats);
-    p->cells = (cell *)zeroed(p->set_count * count + 1, sizeof *p->cells);
+    p->cells = zeroed(p->set_count * count + 1, sizeof *p->cells);
     for (size_t i = 0; !code && i < p->set_count * count; i++) {
         const int32_t *at = index + i % count * 3;
         cell *c = &p->cells[p->cell_count++];
@@ -4619,8 +4805,8 @@ static int plan_grid(const options *o, const model *m, plan *p) {
         else c->tier = tiers->given ? vp_tier_find(tiers->items[at[0]]) : vp_tier_at(at[0]);
         c->top_k = ks->given ? (int32_t)ks->numbers[at[1]] : m->config.top_k;
         c->block_count = blocks->given ? (int32_t)blocks->numbers[at[2]] : m->config.block_count;
-        c->blocks = (int32_t *)resize(NULL, (size_t)m->config.block_count, sizeof *c->blocks);
-        if ((code = choose_blocks(o, m, c->block_count, c->blocks)) == 0) plan_cell(m, p, c);
+        c->blocks = resize(NULL, (size_t)m->config.block_count, sizeof *c->blocks);
+        if ((code = model_choose_blocks(o, m, c->block_count, c->blocks)) == 0) plan_cell(m, p, c);
     }
     free(index);
     return code;
@@ -4656,11 +4842,11 @@ static int plan_make(const options *o, const model *m, plan *p) {
     p->run_count = (int32_t)number_of(o, "num_runs_per_sample");
     p->ignore_eos = given(o, "ignore_eos");
     p->max_views = 1;
-    p->sets = (dataset *)zeroed(data->count, sizeof *p->sets);
+    p->sets = zeroed(data->count, sizeof *p->sets);
     for (size_t i = 0; i < data->count; i++) {
         dataset *d = &p->sets[p->set_count++];
         d->path = data->items[i];
-        if ((code = load_dataset(o, m, d)) != 0) return code;
+        if ((code = dataset_load(o, m, d)) != 0) return code;
         if (d->new_tokens > p->new_tokens) p->new_tokens = d->new_tokens;
         for (size_t k = 0; k < i; k++)
             if (!strcmp(d->task, p->sets[k].task))
@@ -4775,7 +4961,7 @@ static vp_result calibration_pass(vp_engine *engine, const vp_model_config *c, c
                                   vp_error *error) {
     vp_request q;
     vp_reply reply;
-    int32_t tokens[CALIBRATION_TOKENS], *blocks = (int32_t *)resize(NULL, (size_t)c->block_count, sizeof *blocks);
+    int32_t tokens[CALIBRATION_TOKENS], *blocks = resize(NULL, (size_t)c->block_count, sizeof *blocks);
     int64_t step_ns[CALIBRATION_TOKENS], begin = vp_clock_ns();
     vp_result r = VP_OK;
     work k;
@@ -4789,7 +4975,7 @@ static vp_result calibration_pass(vp_engine *engine, const vp_model_config *c, c
     session_reserve(s, &k);
     if (layout) {
         size_t bytes = (size_t)layout->width_px * (size_t)layout->height_px * 3;
-        uint8_t *rgb = (uint8_t *)resize(NULL, bytes, 1);
+        uint8_t *rgb = resize(NULL, bytes, 1);
         memset(rgb, 100, bytes);
         begin = vp_clock_ns();
         r = vp_preprocess(&c->geometry, layout, rgb, (float *)s->pixels.data, (float *)s->masks.data, s->scratch.data, s->scratch.bytes);
@@ -5189,14 +5375,14 @@ static int print_plan(const outlook *k) {
     return fflush(stdout) || ferror(stdout) ? complain(EXIT_OUTPUT, "the plan cannot be written: %s", strerror(errno)) : 0;
 }
 /* sweep --plan, the model's shape and the plan being there */
-static int show_plan(const options *o, const model *m, const plan *p) {
+static int forecast_show(const options *o, const model *m, const plan *p) {
     outlook k;
     int code;
     memset(&k, 0, sizeof k);
     k.o = o;
     k.m = m;
     k.p = p;
-    k.cells = (forecast *)zeroed(p->cell_count, sizeof *k.cells);
+    k.cells = zeroed(p->cell_count, sizeof *k.cells);
     code = calibrate(o, m, p, &k.x);
     if (!code) {
         look_ahead(&k);
@@ -5259,20 +5445,20 @@ static int journal_append(journal *j, const char *text, size_t bytes) {
     j->end += (int64_t)bytes;
     return ++j->unsynced >= JOURNAL_SYNC_LINES || vp_clock_ns() - j->synced_ns >= JOURNAL_SYNC_NS ? journal_sync(j) : 0;
 }
-static vp_json_writer *line_begin(journal *j) {
+static vp_json_writer *journal_line_begin(journal *j) {
     j->line.bytes = 0;
     vp_json_writer_init_sink(&j->w, text_sink, &j->line, 0);
     vp_json_begin_object(&j->w);
     return &j->w;
 }
-static int line_end(journal *j) {
+static int journal_line_end(journal *j) {
     vp_json_end_object(&j->w);
     if (vp_json_finish(&j->w) != VP_OK) return complain(EXIT_WORK, "%s: a line cannot be written as JSON: %s", j->path, vp_result_text(j->w.result));
     text_add(&j->line, "\n", 1);
     return 0;
 }
-static int line_append(journal *j) {
-    int code = line_end(j);
+static int journal_line_append(journal *j) {
+    int code = journal_line_end(j);
     return code ? code : journal_append(j, j->line.data, j->line.bytes);
 }
 static void journal_close(journal *j) {
@@ -5381,18 +5567,18 @@ static book_entry *book_find(const book_set *s, size_t first, int64_t id) {
 }
 static int64_t *entry_last(book_entry *e, const book_cell *c) {
     if (c->place >= e->last_count) {
-        e->last = (int64_t *)resize(e->last, (size_t)c->place + 1, sizeof *e->last);
+        e->last = resize(e->last, (size_t)c->place + 1, sizeof *e->last);
         while (e->last_count <= c->place) e->last[e->last_count++] = -1;
     }
     return &e->last[c->place];
 }
 /* A point's last line, place * 4 + state; -1: nothing measured. */
-static int64_t entry_state(const book_entry *e, const book_cell *c) { return c->place < e->last_count ? e->last[c->place] : -1; }
+static int64_t book_entry_state(const book_entry *e, const book_cell *c) { return c->place < e->last_count ? e->last[c->place] : -1; }
 
 static int book_take_sets(book *b, const vp_json *j, uint32_t data) {
     uint32_t node = data + 1;
     b->set_count = (int32_t)j->nodes[data].count;
-    b->sets = (book_set *)zeroed((size_t)b->set_count, sizeof *b->sets);
+    b->sets = zeroed((size_t)b->set_count, sizeof *b->sets);
     for (int32_t i = 0; i < b->set_count; i++, node = j->nodes[node].end) {
         book_set *s = &b->sets[i];
         s->task = node_text(j, vp_json_get(j, node, "task"));
@@ -5413,7 +5599,7 @@ static int book_take_cell(book *b, const vp_json *j, uint32_t node, int32_t file
     book_cell *c;
     if (known >= 0) return b->cells[known].is_wanted = 1;
     if (set < 0 || set >= b->set_count || !node_is(j, blocks, VP_JSON_ARRAY)) return 0;
-    b->cells = (book_cell *)resize(b->cells, (size_t)b->cell_count + 1, sizeof *b->cells);
+    b->cells = resize(b->cells, (size_t)b->cell_count + 1, sizeof *b->cells);
     c = &b->cells[b->cell_count];
     memset(c, 0, sizeof *c);
     c->file_name = node_text(j, vp_json_get(j, node, "file_name"));
@@ -5426,7 +5612,7 @@ static int book_take_cell(book *b, const vp_json *j, uint32_t node, int32_t file
     c->max_crops = node_int(j, node, "max_crops", 0);
     c->top_k = (int32_t)node_int(j, node, "top_k", 0);
     c->block_count = (int32_t)j->nodes[blocks].count;
-    c->blocks = (int32_t *)resize(NULL, (size_t)c->block_count, sizeof *c->blocks);
+    c->blocks = resize(NULL, (size_t)c->block_count, sizeof *c->blocks);
     item = blocks + 1;
     for (int32_t i = 0; i < c->block_count; i++, item = j->nodes[item].end)
         c->blocks[i] = vp_json_to_int(j, item, &value) == VP_OK ? (int32_t)value : -1;
@@ -5477,11 +5663,11 @@ static void book_take_sample(book *b, int32_t file, int64_t at, int64_t id) {
     if ((e = book_find(s, s->first, id)) != NULL) { e->line_at = at; return; }
     if (s->count == s->capacity) {
         s->capacity = s->capacity * 2 + 64;
-        s->entries = (book_entry **)resize((void *)s->entries, s->capacity, sizeof *s->entries);
+        s->entries = resize(s->entries, s->capacity, sizeof *s->entries);
     }
     spot = book_place(s, s->first, id);
     memmove((void *)(s->entries + spot + 1), (const void *)(s->entries + spot), (s->count - spot) * sizeof *s->entries);
-    e = s->entries[spot] = (book_entry *)zeroed(1, sizeof *e);
+    e = s->entries[spot] = zeroed(1, sizeof *e);
     s->count++;
     e->id = id;
     e->line_at = at;
@@ -5521,7 +5707,7 @@ static void book_take_kernels(book *b, int32_t file, int64_t at, uint32_t node) 
     book_shape *s;
     int32_t index = book_cell_find(b, j, vp_json_get(j, node, "config"));
     if (index < 0) return;
-    b->shapes = (book_shape *)resize(b->shapes, b->shape_count + 1, sizeof *b->shapes);
+    b->shapes = resize(b->shapes, b->shape_count + 1, sizeof *b->shapes);
     s = &b->shapes[b->shape_count++];
     s->file = file;
     s->cell = index;
@@ -5564,7 +5750,7 @@ static int book_read(book *b, const char *path, int fd, int is_own) {
     size_t seen = 0;
     int code = 0;
     ssize_t n = 0;
-    b->files = (book_file *)resize(b->files, (size_t)b->file_count + 1, sizeof *b->files);
+    b->files = resize(b->files, (size_t)b->file_count + 1, sizeof *b->files);
     f = &b->files[b->file_count++];
     memset(f, 0, sizeof *f);
     f->path = copy_text(path, strlen(path));
@@ -5572,7 +5758,7 @@ static int book_read(book *b, const char *path, int fd, int is_own) {
     f->is_own = is_own;
     for (int32_t i = 0; i < b->set_count; i++) b->sets[i].first = b->sets[i].count;
     while (!code) {
-        char *end = t.bytes > seen ? (char *)memchr(t.data + seen, '\n', t.bytes - seen) : NULL;
+        char *end = t.bytes > seen ? memchr(t.data + seen, '\n', t.bytes - seen) : NULL;
         char piece[65536];
         if (end) {
             size_t start = (size_t)(f->end - base), bytes = (size_t)(end - t.data) - start;
@@ -5599,7 +5785,7 @@ static int book_read(book *b, const char *path, int fd, int is_own) {
 static int book_sort(book *b) {
     for (int32_t i = 0; i < b->set_count; i++) {
         book_set *s = &b->sets[i];
-        if (s->count) qsort((void *)s->entries, s->count, sizeof *s->entries, compare_entries);
+        if (s->count) qsort(s->entries, s->count, sizeof *s->entries, compare_entries);
         s->first = 0;
         for (size_t k = 1; k < s->count; k++)
             if (s->entries[k]->id == s->entries[k - 1]->id)
@@ -5616,7 +5802,7 @@ static int book_line(book *b, int32_t file, int64_t at) {
     for (;;) {
         char piece[16384];
         ssize_t n = source_read(&s, at + (int64_t)b->line.bytes, piece, sizeof piece);
-        const char *end = n > 0 ? (const char *)memchr(piece, '\n', (size_t)n) : NULL;
+        const char *end = n > 0 ? memchr(piece, '\n', (size_t)n) : NULL;
         if (n <= 0) break;
         text_add(&b->line, piece, end ? (size_t)(end - piece) : (size_t)n);
         if (end && parse_json(&b->scratch, b->line.data, b->line.bytes, NULL) == VP_OK) return 0;
@@ -5632,7 +5818,7 @@ static char *journal_name(const char *folder, int64_t rank, int64_t world_size) 
     else snprintf(name, sizeof name, "journal.jsonl");
     return join_path(folder, name);
 }
-static int lock_file(int fd, int wait) { /* 1: held by another process */
+static int journal_lock(int fd, int wait) { /* 1: held by another process */
     struct flock lock;
     memset(&lock, 0, sizeof lock);
     lock.l_type = F_WRLCK;
@@ -5643,7 +5829,7 @@ static int lock_file(int fd, int wait) { /* 1: held by another process */
     }
     return 0; /* a file system without locks: nothing can be said */
 }
-static int is_locked(int fd) {
+static int journal_is_locked(int fd) {
     struct flock lock;
     memset(&lock, 0, sizeof lock);
     lock.l_type = F_WRLCK;
@@ -5655,7 +5841,7 @@ static int journal_open(journal *j, book *b) {
     int code;
     j->fd = open(j->path, O_RDWR | O_CREAT, 0666);
     if (j->fd < 0) return complain(EXIT_OUTPUT, "%s cannot be opened: %s", j->path, strerror(errno));
-    if (lock_file(j->fd, 0)) return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", j->path);
+    if (journal_lock(j->fd, 0)) return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", j->path);
     if ((code = book_read(b, j->path, j->fd, 0)) != 0 || (code = book_sort(b)) != 0) return code;
     j->end = b->files[0].end;
     j->synced_ns = vp_clock_ns();
@@ -5716,15 +5902,15 @@ static int read_run(const vp_json *j, timing *t) {
     t->total_ns = node_int(j, 0, "total_ns", 0);
     t->token_count = (int32_t)j->nodes[tokens].count;
     t->ended_by_eos = node_is(j, vp_json_get(j, 0, "ended_by_eos"), VP_JSON_TRUE);
-    t->tokens = (int32_t *)zeroed((size_t)t->token_count + 1, sizeof *t->tokens);
-    t->step_ns = (int64_t *)zeroed((size_t)t->token_count + 1, sizeof *t->step_ns);
+    t->tokens = zeroed((size_t)t->token_count + 1, sizeof *t->tokens);
+    t->step_ns = zeroed((size_t)t->token_count + 1, sizeof *t->step_ns);
     item = tokens + 1;
     for (int32_t i = 0; i < t->token_count; i++, item = j->nodes[item].end)
         if (vp_json_to_int(j, item, &value) == VP_OK) t->tokens[i] = (int32_t)value;
     item = steps + 1;
     for (int32_t i = 0; i < t->token_count && (uint32_t)i < j->nodes[steps].count; i++, item = j->nodes[item].end)
         if (vp_json_to_int(j, item, &value) == VP_OK) t->step_ns[i] = value;
-    t->answer = (char *)zeroed((size_t)j->nodes[answer].bytes + 1, 1); /* unescaping never lengthens */
+    t->answer = zeroed((size_t)j->nodes[answer].bytes + 1, 1); /* unescaping never lengthens */
     if (vp_json_text(j, answer, t->answer, (size_t)j->nodes[answer].bytes + 1, &t->answer_bytes) != VP_OK) t->answer_bytes = 0;
     read_stages(j, vp_json_get(j, 0, "stages"), &t->times);
     return t->total_ns > 0;
@@ -5732,8 +5918,8 @@ static int read_run(const vp_json *j, timing *t) {
 static int add_run(measured *m, const vp_json *j) {
     if (m->count == m->capacity) {
         m->capacity = m->capacity * 2 + 8;
-        m->runs = (timing *)resize(m->runs, (size_t)m->capacity, sizeof *m->runs);
-        m->marks = (run_mark *)resize(m->marks, (size_t)m->capacity, sizeof *m->marks);
+        m->runs = resize(m->runs, (size_t)m->capacity, sizeof *m->runs);
+        m->marks = resize(m->marks, (size_t)m->capacity, sizeof *m->marks);
     }
     m->marks[m->count].is_throttled = node_is(j, vp_json_get(j, 0, "throttled"), VP_JSON_TRUE);
     m->marks[m->count].session = node_int(j, 0, "session", -1);
@@ -5755,7 +5941,7 @@ static void reverse_runs(measured *m) { /* the journal leads from the last to th
 /* A closed point with all its lines; 0 or an exit code. */
 static int read_point(book *b, const book_cell *c, const book_entry *e, measured *m) {
     const vp_json *j = &b->scratch.json;
-    int64_t at = entry_state(e, c) >> 2;
+    int64_t at = book_entry_state(e, c) >> 2;
     uint32_t node;
     int code;
     measured_clear(m);
@@ -5817,7 +6003,7 @@ static void list_add(list *l, double value) {
     if (!isfinite(value)) return;
     if (l->count == l->capacity) {
         l->capacity = l->capacity * 2 + 64;
-        l->values = (double *)resize(l->values, l->capacity, sizeof *l->values);
+        l->values = resize(l->values, l->capacity, sizeof *l->values);
     }
     l->values[l->count++] = value;
 }
@@ -5843,7 +6029,7 @@ static point point_of(const book *b, const book_cell *c, const measured *m) {
 }
 /* Flags of the runs whose total stands out: uint8 [count]; too few runs flag none. Returns their number. */
 static int find_outliers(const measured *m, uint8_t *flags, vp_outliers *o) {
-    double *values = (double *)resize(NULL, (size_t)m->count * 2, sizeof *values);
+    double *values = resize(NULL, (size_t)m->count * 2, sizeof *values);
     int known;
     for (int32_t i = 0; i < m->count; i++) values[i] = metric_of(&m->runs[i], METRIC_TOTAL);
     memset(flags, 0, (size_t)m->count);
@@ -5867,7 +6053,7 @@ static void gather_layout(gathered *g, const vp_json *j) {
     list_add(&g->lists[LIST_TOKENS], node_number(j, vp_json_get(j, 0, "theoretical_vision_tokens")));
 }
 static void gather_runs(gathered *g, const measured *m, int32_t file) {
-    uint8_t *flags = (uint8_t *)zeroed((size_t)m->count, 1);
+    uint8_t *flags = zeroed((size_t)m->count, 1);
     vp_outliers o;
     double total = metric_mean(m->runs, m->count, METRIC_TOTAL);
     if (find_outliers(m, flags, &o)) g->outlier_count += (int64_t)o.count;
@@ -5885,7 +6071,7 @@ static void gather_runs(gathered *g, const measured *m, int32_t file) {
             list_add(&g->lists[LIST_STEP_AT], s + 1);
         }
         if (session_index(g, file, m->marks[i].session) < g->session_count) continue;
-        g->sessions = (used_session *)resize(g->sessions, g->session_count + 1, sizeof *g->sessions);
+        g->sessions = resize(g->sessions, g->session_count + 1, sizeof *g->sessions);
         g->sessions[g->session_count].file = file;
         g->sessions[g->session_count++].at = m->marks[i].session;
     }
@@ -5919,7 +6105,7 @@ static void gather_point(gathered *g, const point *p, const measured *m, int32_t
 /* ---- numbers into the file */
 /* Statistics of a list; 0 when it is empty. The sorted values go to *sorted (malloc'ed, may be NULL). */
 static int list_statistics(const list *l, vp_statistics *s, double **sorted) {
-    double *scratch = (double *)resize(NULL, l->count, sizeof *scratch);
+    double *scratch = resize(NULL, l->count, sizeof *scratch);
     int good = l->count && vp_statistics_compute(l->values, l->count, scratch, s) == VP_OK;
     if (sorted) *sorted = scratch; else free(scratch);
     return good;
@@ -5987,10 +6173,10 @@ static void put_distributions(vp_json_writer *w, const gathered *g) {
 static void put_step_statistics(vp_json_writer *w, const gathered *g) {
     const list *values = &g->lists[LIST_STEP], *at = &g->lists[LIST_STEP_AT];
     size_t positions = 0, *starts, *fill;
-    double *grouped = (double *)resize(NULL, values->count, sizeof *grouped);
+    double *grouped = resize(NULL, values->count, sizeof *grouped);
     for (size_t i = 0; i < at->count; i++) if ((size_t)at->values[i] > positions) positions = (size_t)at->values[i];
-    starts = (size_t *)zeroed(positions + 2, sizeof *starts);
-    fill = (size_t *)zeroed(positions + 2, sizeof *fill);
+    starts = zeroed(positions + 2, sizeof *starts);
+    fill = zeroed(positions + 2, sizeof *fill);
     for (size_t i = 0; i < at->count; i++) starts[(size_t)at->values[i] + 1]++;
     for (size_t p = 1; p < positions + 2; p++) starts[p] += starts[p - 1];
     for (size_t i = 0; i < at->count; i++) grouped[starts[(size_t)at->values[i]] + fill[(size_t)at->values[i]]++] = values->values[i];
@@ -6095,8 +6281,8 @@ static void put_accuracy_spread(vp_json_writer *w, vp_score_metric metric, const
 
 /* ---- a row */
 static void put_run_marks(vp_json_writer *w, const measured *m, const gathered *g, int32_t file) {
-    uint8_t *flags = (uint8_t *)zeroed((size_t)m->count, 1);
-    double *sorted = (double *)resize(NULL, (size_t)m->count * 2, sizeof *sorted), low = 0, high = 0;
+    uint8_t *flags = zeroed((size_t)m->count, 1);
+    double *sorted = resize(NULL, (size_t)m->count * 2, sizeof *sorted), low = 0, high = 0;
     vp_outliers o;
     vp_statistics s;
     int known, ran = m->count > 0 && !m->failed;
@@ -6187,7 +6373,7 @@ static void put_sessions(vp_json_writer *w, book *b, const gathered *g) {
 /* The tool's own cost: stamps times the cost of one, and pairs of runs without and with them in random order. */
 static void put_tool_cost(vp_json_writer *w, book *b, const gathered *g) {
     const list *bare = &g->lists[LIST_BARE], *staged = &g->lists[LIST_STAGED];
-    double *scratch = (double *)resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN, stamps = list_mean(&g->lists[LIST_STAMPS]);
+    double *scratch = resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN, stamps = list_mean(&g->lists[LIST_STAMPS]);
     vp_paired p;
     int paired = bare->count == staged->count && bare->count && vp_statistics_paired(bare->values, staged->values, bare->count, scratch, &p) == VP_OK;
     if (g->session_count && g->sessions[g->session_count - 1].at >= 0
@@ -6315,7 +6501,7 @@ static void summaries_free(summaries *s) {
 }
 static void summarize(summaries *all, char *path, const gathered *g) {
     summary *s;
-    all->items = (summary *)resize(all->items, all->count + 1, sizeof *all->items);
+    all->items = resize(all->items, all->count + 1, sizeof *all->items);
     s = &all->items[all->count++];
     s->path = path;
     s->ok = g->ok_count;
@@ -6333,7 +6519,7 @@ static int gather_cell(book *b, const book_cell *c, gathered *g, measured *m) {
     int code;
     for (size_t i = 0; i < s->count; i++) {
         point p;
-        if ((entry_state(s->entries[i], c) & 3) == POINT_OPEN || entry_state(s->entries[i], c) < 0) continue;
+        if ((book_entry_state(s->entries[i], c) & 3) == POINT_OPEN || book_entry_state(s->entries[i], c) < 0) continue;
         if ((code = read_point(b, c, s->entries[i], m)) != 0) return code;
         p = point_of(b, c, m);
         gather_point(g, &p, m, s->entries[i]->file);
@@ -6353,7 +6539,7 @@ static int put_result(vp_json_writer *w, book *b, const book_cell *c, const gath
     vp_json_begin_array(w);
     for (size_t i = 0; i < s->count && !code; i++) {
         point p;
-        if ((entry_state(s->entries[i], c) & 3) == POINT_OPEN || entry_state(s->entries[i], c) < 0) continue;
+        if ((book_entry_state(s->entries[i], c) & 3) == POINT_OPEN || book_entry_state(s->entries[i], c) < 0) continue;
         if ((code = read_point(b, c, s->entries[i], m)) != 0) break;
         p = point_of(b, c, m);
         row.bytes = 0;
@@ -6369,8 +6555,8 @@ static int put_result(vp_json_writer *w, book *b, const book_cell *c, const gath
 /* One configuration -> FOLDER/NAME.json, by way of a temporary file. */
 static int write_result(book *b, const book_cell *c, const char *folder, summaries *all) {
     char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, c->file_name);
-    out_file *f = (out_file *)zeroed(1, sizeof *f);
-    gathered *g = (gathered *)zeroed(1, sizeof *g);
+    out_file *f = zeroed(1, sizeof *f);
+    gathered *g = zeroed(1, sizeof *g);
     measured m;
     vp_json_writer w;
     int code;
@@ -6408,7 +6594,7 @@ static int write_result(book *b, const book_cell *c, const char *folder, summari
 }
 
 /* A result file that is there already must be of this plan; *status is malloc'ed, NULL without a file. */
-static int check_result(const char *folder, const char *file_name, const char *fingerprint, char **status) {
+static int result_check(const char *folder, const char *file_name, const char *fingerprint, char **status) {
     char head[512], wanted[48], *path = join_path(folder, file_name), *at;
     FILE *f = fopen(path, "rb");
     int code = 0;
@@ -6425,12 +6611,12 @@ static int check_result(const char *folder, const char *file_name, const char *f
     return code;
 }
 /* Files of all configurations of the newest grid. */
-static int write_results(book *b, const char *folder, summaries *all) {
+static int results_write(book *b, const char *folder, summaries *all) {
     char *status;
     int code = 0;
     for (int32_t i = 0; i < b->cell_count && !code; i++) {
         if (!b->cells[i].is_wanted) continue;
-        if ((code = check_result(folder, b->cells[i].file_name, b->plan, &status)) == 0) code = write_result(b, &b->cells[i], folder, all);
+        if ((code = result_check(folder, b->cells[i].file_name, b->plan, &status)) == 0) code = write_result(b, &b->cells[i], folder, all);
         free(status);
     }
     return code;
@@ -6503,7 +6689,7 @@ static void put_head_cell(vp_json_writer *w, const sweep *x, const cell *c) {
     vp_json_end_object(w);
 }
 static int write_head(sweep *x) {
-    vp_json_writer *w = line_begin(&x->j);
+    vp_json_writer *w = journal_line_begin(&x->j);
     char hash[24];
     put_text(w, "schema", "vlmprof-journal-2");
     put_text(w, "plan", x->b.plan);
@@ -6537,11 +6723,11 @@ static int write_head(sweep *x) {
     vp_json_begin_array(w);
     for (size_t i = 0; i < x->p.cell_count; i++) put_head_cell(w, x, &x->p.cells[i]);
     vp_json_end_array(w);
-    return line_append(&x->j);
+    return journal_line_append(&x->j);
 }
 /* After the engine's first request, which is the cold one: where and how this session measures. */
 static int write_session(sweep *x, const work *k, const timing *cold) {
-    vp_json_writer *w = line_begin(&x->j);
+    vp_json_writer *w = journal_line_begin(&x->j);
     int64_t at = x->j.end;
     int code;
     vp_json_key(w, "session");
@@ -6560,22 +6746,22 @@ static int write_session(sweep *x, const work *k, const timing *cold) {
     put_int(w, "output_tokens", cold->token_count);
     vp_json_end_object(w);
     vp_json_end_object(w);
-    code = line_append(&x->j);
+    code = journal_line_append(&x->j);
     x->session_at = at;
     return code;
 }
 static int write_sample(sweep *x, size_t set, const sample *a) {
-    vp_json_writer *w = line_begin(&x->j);
+    vp_json_writer *w = journal_line_begin(&x->j);
     put_int(w, "sample", a->id);
     put_int(w, "set", (int64_t)set);
     put_text(w, "prompt", a->prompt);
     put_int(w, "input_text_tokens", a->text_count);
     put_metadata(w, &x->scratch, a);
-    return line_append(&x->j);
+    return journal_line_append(&x->j);
 }
 /* The beginning of a point's line; `last` becomes this line's place once it is written. */
 static vp_json_writer *point_begin(sweep *x, const open_point *p, const sample *a) {
-    vp_json_writer *w = line_begin(&x->j);
+    vp_json_writer *w = journal_line_begin(&x->j);
     put_text(w, "config", p->c->file_name);
     put_int(w, "sample_id", a->id);
     put_int(w, "prev", p->last);
@@ -6584,7 +6770,7 @@ static vp_json_writer *point_begin(sweep *x, const open_point *p, const sample *
 static int point_append(sweep *x, open_point *p) {
     int64_t at;
     text_buffer line;
-    int code = line_end(&x->j);
+    int code = journal_line_end(&x->j);
     if (code) return code;
     if (x->held.bytes && (code = journal_append(&x->j, x->held.data, x->held.bytes)) != 0) return code; /* a success behind them: they stand */
     x->held.bytes = 0;
@@ -6669,7 +6855,7 @@ static int write_failed(sweep *x, open_point *p, const sample *a, const char *re
     put_int(w, "attempts", p->retries + 1);
     put_int(w, "retries", p->retries);
     put_point_layout_of(w, x, p, a);
-    if ((code = line_end(&x->j)) != 0) return code;
+    if ((code = journal_line_end(&x->j)) != 0) return code;
     if (hold) text_add(&x->held, x->j.line.data, x->j.line.bytes);
     else code = journal_append(&x->j, x->j.line.data, x->j.line.bytes); /* says nothing about the failures before it */
     p->is_open = 0;
@@ -6763,8 +6949,8 @@ static int warm_up(sweep *x, const work *k, vp_result *result, vp_error *error) 
     if (once.new_tokens > 2) once.new_tokens = 2;
     once.ignore_eos = 1;
     once.timing = VP_TIMING_STAGE; /* the cold first request has its TTFT */
-    if ((*result = run_chain(&x->s, &once, x->run, error)) != VP_OK) return 0;
-    x->warm = (shape *)resize(x->warm, x->warm_count + 1, sizeof *x->warm);
+    if ((*result = request_run(&x->s, &once, x->run, error)) != VP_OK) return 0;
+    x->warm = resize(x->warm, x->warm_count + 1, sizeof *x->warm);
     x->warm[x->warm_count++] = now;
     return x->session_at < 0 ? write_session(x, k, x->run) : 0;
 }
@@ -6789,7 +6975,7 @@ static int try_run(sweep *x, open_point *p, const work *k, char *reason, size_t 
         if (code) return code;
         if (p->c->dropped) { snprintf(reason, capacity, "%s", p->c->dropped); return 0; }
         if (r == VP_OK && (code = warm_up(x, k, &r, &error)) != 0) return code;
-        if (r == VP_OK) r = run_chain(&x->s, k, x->run, &error);
+        if (r == VP_OK) r = request_run(&x->s, k, x->run, &error);
         reason[0] = 0;
         if (r == VP_OK) return 0;
         if (r == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
@@ -6812,7 +6998,7 @@ static int try_run(sweep *x, open_point *p, const work *k, char *reason, size_t 
 /* Takes up a point where its last line in the journal left it. */
 static int resume_point(sweep *x, open_point *p, const book_entry *e) {
     const vp_json *j = &x->b.scratch.json;
-    int64_t state = e && p->c->in_book >= 0 ? entry_state(e, &x->b.cells[p->c->in_book]) : -1;
+    int64_t state = e && p->c->in_book >= 0 ? book_entry_state(e, &x->b.cells[p->c->in_book]) : -1;
     int code;
     p->is_open = state < 0 || (state & 3) == POINT_OPEN || ((state & 3) == POINT_FAILED && given(x->o, "retry_failed"));
     p->runs = p->retries = 0;
@@ -6869,13 +7055,13 @@ static int measure_kernels(sweep *x, open_point *p, const sample *a) {
     vp_json_writer *w;
     if (!x->kernel_pass) return 0;
     for (size_t i = 0; i < p->c->shape_count; i++) if (p->c->shapes[i].views == views && p->c->shapes[i].sequence == sequence_of(&k) / 256) return 0;
-    p->c->shapes = (shape *)resize(p->c->shapes, p->c->shape_count + 1, sizeof *p->c->shapes);
+    p->c->shapes = resize(p->c->shapes, p->c->shape_count + 1, sizeof *p->c->shapes);
     p->c->shapes[p->c->shape_count].views = views;
     p->c->shapes[p->c->shape_count++].sequence = sequence_of(&k) / 256;
     k.timing = VP_TIMING_KERNEL;
     if ((code = try_run(x, p, &k, reason, sizeof reason, &is_device)) != 0) return code;
     if (reason[0] || !x->run->times.has_kernels) return 0;
-    w = line_begin(&x->j);
+    w = journal_line_begin(&x->j);
     vp_json_key(w, "kernels");
     vp_json_begin_object(w);
     put_text(w, "config", p->c->file_name);
@@ -6902,13 +7088,18 @@ static int measure_kernels(sweep *x, open_point *p, const sample *a) {
     }
     vp_json_end_object(w);
     vp_json_end_object(w);
-    return line_append(&x->j);
+    return journal_line_append(&x->j);
 }
-static int profile_point(sweep *x, const open_point *q, const sample *a, int is_first); /* >>profile */
+/* a point of a sweep, as the files of its profile say it */
+typedef struct profile_place { size_t configuration; const char *file_name; int64_t sample_id; int is_first; } profile_place;
+static int profile_point(const options *o, session *s, const work *base, timing *run, const profile_place *profiled); /* >>profile */
 static int close_point(sweep *x, open_point *p, const sample *a, vp_stop stop) {
     int code = p->bare_is_due && !p->has_bare ? measure_bare(x, p, a) : 0;
     if (!code) code = measure_kernels(x, p, a);
-    if (!code) code = profile_point(x, p, a, p->is_first);
+    if (!code) {
+        const profile_place profiled = {(size_t)(p->c - x->p.cells), p->c->file_name, a->id, p->is_first};
+        code = profile_point(x->o, &x->s, &p->k, x->run, &profiled);
+    }
     return code ? code : write_done(x, p, a, stop);
 }
 static void sweep_progress(const sweep *x, const cell *c, const sample *a, int32_t run) {
@@ -7014,8 +7205,8 @@ static int sweep_loop(sweep *x) {
     }
     if (!code && !interrupted && x->held.bytes) code = journal_append(&x->j, x->held.data, x->held.bytes);
     if (!code && !interrupted && !(x->b.files[0].is_finished && is_same_grid(x) && x->j.end == x->b.files[0].end)) {
-        put_bool(line_begin(&x->j), "finished", 1);
-        code = line_append(&x->j);
+        put_bool(journal_line_begin(&x->j), "finished", 1);
+        code = journal_line_append(&x->j);
     }
     if (code != EXIT_OUTPUT) { /* what was written before an error counts */
         int synced = journal_sync(&x->j);
@@ -7037,22 +7228,18 @@ static int parse_journal_name(const char *name, int64_t *rank, int64_t *world_si
     return 1;
 }
 /* All journals of a folder into the book; `own` (may be NULL) is read through its open file. Returns 0 or an exit code. */
-static int read_folder(book *b, const char *folder, const journal *own) {
+static int ranks_read_folder(book *b, const char *folder, const journal *own) {
     DIR *d = opendir(folder);
     int64_t rank, world_size;
-    char **names = NULL;
-    size_t count = 0;
+    text_list names = {NULL, 0};
     int code = 0;
     if (!d) return complain(EXIT_INPUT, "%s: %s", folder, strerror(errno));
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        if (!parse_journal_name(e->d_name, &rank, &world_size)) continue;
-        names = (char **)resize((void *)names, count + 1, sizeof *names);
-        names[count++] = copy_text(e->d_name, strlen(e->d_name));
-    }
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        if (parse_journal_name(e->d_name, &rank, &world_size)) text_list_copy(&names, e->d_name);
     closedir(d);
-    if (count) qsort((void *)names, count, sizeof *names, compare_names);
-    for (size_t i = 0; i < count && !code; i++) {
-        char *path = join_path(folder, names[i]);
+    text_list_sort(&names, 0);
+    for (size_t i = 0; i < names.count && !code; i++) {
+        char *path = join_path(folder, names.items[i]);
         if (own && !strcmp(path, own->path)) code = book_read(b, path, own->fd, 0);
         else {
             int fd = open(path, O_RDONLY);
@@ -7063,7 +7250,7 @@ static int read_folder(book *b, const char *folder, const journal *own) {
         }
         free(path);
     }
-    texts_free(names, count);
+    text_list_free(&names);
     return code;
 }
 static book_file *book_rank(const book *b, int64_t rank) {
@@ -7089,7 +7276,7 @@ static int check_parts(const book *b) {
     return 0;
 }
 /* How many ranks have not finished; the first ones are named in `text`. */
-static int64_t missing_ranks(const book *b, char *text, size_t capacity) {
+static int64_t ranks_missing(const book *b, char *text, size_t capacity) {
     int64_t missing = 0, world_size = b->files[0].world_size;
     size_t used = 0;
     text[0] = 0;
@@ -7098,7 +7285,7 @@ static int64_t missing_ranks(const book *b, char *text, size_t capacity) {
         if (f && f->is_finished) continue;
         if (missing++ < 4)
             used += (size_t)snprintf(text + used, capacity - used, "%srank %lld (%s)", missing > 1 ? ", " : "", (long long)r,
-                                     !f ? "no journal" : is_locked(f->fd) ? "still running" : "stopped");
+                                     !f ? "no journal" : journal_is_locked(f->fd) ? "still running" : "stopped");
         else if (missing == 6) used += (size_t)snprintf(text + used, capacity - used, " and more");
     }
     return missing;
@@ -7110,33 +7297,33 @@ static int64_t missing_points(const book *b) {
     return missing;
 }
 /* Journals of the book -> files. */
-static int merge_book(book *b, const char *folder, int partial, summaries *results) {
+static int ranks_merge(book *b, const char *folder, int partial, summaries *results) {
     char text[400];
     int64_t missing;
     int code = check_parts(b);
     if (!code) code = book_sort(b);
     if (code) return code;
-    if ((missing = missing_ranks(b, text, sizeof text)) > 0 && !partial)
+    if ((missing = ranks_missing(b, text, sizeof text)) > 0 && !partial)
         return complain(EXIT_WORK, "not merged: %lld of %lld ranks are not finished: %s; run the part of rank R with RANK=R WORLD_SIZE=%lld and "
                         "the same command, or merge with --partial", (long long)missing, (long long)b->files[0].world_size, text,
                         (long long)b->files[0].world_size);
     if ((missing = missing_points(b)) > 0 && !partial)
         return complain(EXIT_WORK, "not merged: %lld points are missing, their lines are damaged; run the same sweep command again, or merge with "
                         "--partial", (long long)missing);
-    return write_results(b, folder, results);
+    return results_write(b, folder, results);
 }
 /* What the merge was made from: the same text again means that there is nothing to do. */
-static void merge_state(const book *b, char *text, size_t capacity) {
+static void ranks_state(const book *b, char *text, size_t capacity) {
     uint64_t h = hash_text(HASH_START, VLMPROF_VERSION);
     for (int64_t r = 0; r < b->files[0].world_size && book_rank(b, r); r++) h = hash_number(h, book_rank(b, r)->end);
     snprintf(text, capacity, "merged %s %016llx\n", b->plan, (unsigned long long)h);
 }
 /* Holds the folder's merge lock while its file is open; -1 after a message. */
-static int merge_lock(const char *folder) {
+static int ranks_lock(const char *folder) {
     char *path = join_path(folder, ".vlmprof-merge");
     int fd = open(path, O_RDWR | O_CREAT, 0666);
     if (fd < 0) complain(EXIT_OUTPUT, "%s cannot be opened: %s", path, strerror(errno));
-    else lock_file(fd, 1);
+    else journal_lock(fd, 1);
     free(path);
     return fd;
 }
@@ -7153,20 +7340,20 @@ static int are_files_there(const sweep *x) {
 static int sweep_merge(sweep *x) {
     const char *folder = text_of(x->o, "output_dir");
     char state[96], before[96] = "", text[400];
-    int code, fd = merge_lock(folder);
+    int code, fd = ranks_lock(folder);
     book all;
     if (fd < 0) return EXIT_OUTPUT;
     memset(&all, 0, sizeof all);
     if (read(fd, before, sizeof before - 1) < 0) before[0] = 0;
-    code = read_folder(&all, folder, &x->j);
-    if (!code) merge_state(&all, state, sizeof state);
-    if (!code && missing_ranks(&all, text, sizeof text)) {
+    code = ranks_read_folder(&all, folder, &x->j);
+    if (!code) ranks_state(&all, state, sizeof state);
+    if (!code && ranks_missing(&all, text, sizeof text)) {
         if (!given(x->o, "quiet"))
             fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n", x->rank.rank,
                     x->rank.world_size, text, strstr(text, "(stopped)") || strstr(text, "(no journal)")
                     ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command" : "");
     } else if (!code && (x->rank.world_size == 1 || strcmp(before, state) || !are_files_there(x))) {
-        code = merge_book(&all, folder, 0, &x->results);
+        code = ranks_merge(&all, folder, 0, &x->results);
         x->has_merged = !code;
         if (!code && (pwrite(fd, state, strlen(state), 0) != (ssize_t)strlen(state) || ftruncate(fd, (off_t)strlen(state)) || fsync(fd)))
             code = complain(EXIT_OUTPUT, "%s/.vlmprof-merge cannot be written: %s", folder, strerror(errno));
@@ -7177,7 +7364,7 @@ static int sweep_merge(sweep *x) {
 }
 
 /* ---- what is told at the end */
-static void print_results(const summaries *all) {
+static void summaries_print(const summaries *all) {
     int width = 20;
     for (size_t i = 0; i < all->count; i++) {
         const char *name = strrchr(all->items[i].path, '/');
@@ -7198,7 +7385,7 @@ static void print_results(const summaries *all) {
         if (isfinite(s->accuracy)) fprintf(stderr, " %9.4f\n", s->accuracy); else fprintf(stderr, " %9s\n", "-");
     }
 }
-static void put_results(vp_json_writer *w, const summaries *all) {
+static void summaries_put(vp_json_writer *w, const summaries *all) {
     vp_json_key(w, "configurations");
     vp_json_begin_array(w);
     for (size_t i = 0; i < all->count; i++) {
@@ -7235,7 +7422,7 @@ static int print_summary(const sweep *x, int code) {
     put_int(&w, "runs_now", x->runs_now);
     put_int(&w, "failed", x->failed);
     put_bool(&w, "synthetic", x->m.synthetic);
-    put_results(&w, &x->results);
+    summaries_put(&w, &x->results);
     vp_json_end_object(&w);
     if (vp_json_finish(&w) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
     putchar('\n');
@@ -7249,7 +7436,7 @@ static int sweep_report(const sweep *x) {
         return EXIT_INTERRUPTED;
     }
     if (x->rank.world_size > 1) snprintf(rank, sizeof rank, "rank %d of %d: ", x->rank.rank, x->rank.world_size);
-    if (!quiet && x->results.count && (!code || isatty(STDERR_FILENO))) print_results(&x->results); /* a failing command says little */
+    if (!quiet && x->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&x->results); /* a failing command says little */
     if (!quiet)
         fprintf(stderr, "vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank, x->p.cell_count, x->point_count,
                 x->done - x->done_before, (long long)x->failed, text_of(x->o, "output_dir"),
@@ -7345,7 +7532,7 @@ static int sweep_open(sweep *x) {
             x->done += (size_t)(given(x->o, "retry_failed") ? known->closed - known->failed : known->closed);
             x->failed += given(x->o, "retry_failed") ? 0 : known->failed;
         }
-        if ((code = check_result(folder, c->file_name, x->b.plan, &status)) == 0 && status && !x->j.end && strcmp(status, "partial")
+        if ((code = result_check(folder, c->file_name, x->b.plan, &status)) == 0 && status && !x->j.end && strcmp(status, "partial")
             && x->rank.world_size == 1)
             code = complain(EXIT_USAGE, "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete "
                             "it", folder, c->file_name, x->j.path);
@@ -7368,17 +7555,17 @@ static int sweep_prepare(sweep *x) {
     int code = sweep_open(x);
     if (code) return code;
     x->run = timings_make(1, x->p.new_tokens);
-    x->open = (open_point *)zeroed(x->p.cell_count, sizeof *x->open);
+    x->open = zeroed(x->p.cell_count, sizeof *x->open);
     for (size_t i = 0; i < x->p.cell_count; i++) {
-        x->open[i].totals = (double *)zeroed((size_t)x->rule.max_runs + 1, sizeof *x->open[i].totals);
-        x->open[i].scratch = (double *)zeroed((size_t)x->rule.max_runs + 1, sizeof *x->open[i].scratch);
+        x->open[i].totals = zeroed((size_t)x->rule.max_runs + 1, sizeof *x->open[i].totals);
+        x->open[i].scratch = zeroed((size_t)x->rule.max_runs + 1, sizeof *x->open[i].scratch);
     }
     for (size_t i = 0; i < x->b.shape_count && x->kernel_pass; i++) { /* shapes that were timed kernel by kernel */
         const book_shape *s = &x->b.shapes[i];
         for (size_t k = 0; k < x->p.cell_count; k++) {
             cell *c = &x->p.cells[k];
             if (c->in_book != s->cell) continue;
-            c->shapes = (shape *)resize(c->shapes, c->shape_count + 1, sizeof *c->shapes);
+            c->shapes = resize(c->shapes, c->shape_count + 1, sizeof *c->shapes);
             c->shapes[c->shape_count].views = (int32_t)s->views;
             c->shapes[c->shape_count++].sequence = (int32_t)(s->sequence / 256);
         }
@@ -7401,15 +7588,15 @@ static void sweep_free(sweep *x) {
     free(x->warm);
     free(x->held.data);
 }
-static int command_sweep(const options *o) {
+static int run_command_sweep(const options *o) {
     sweep x;
     int code;
     memset(&x, 0, sizeof x);
     x.o = o;
     x.j.fd = -1;
-    sweep_runs = 1;
+    end_in_order();
     code = sweep_plan(&x);
-    if (!code && given(o, "plan")) code = show_plan(o, &x.m, &x.p);
+    if (!code && given(o, "plan")) code = forecast_show(o, &x.m, &x.p);
     else if (!code) {
         code = sweep_prepare(&x);
         if (!code && !interrupted) code = sweep_loop(&x);
@@ -7420,8 +7607,17 @@ static int command_sweep(const options *o) {
     return code;
 }
 
+const command command_sweep = {
+    "sweep", "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
+    "measure and score a grid of knobs over a data set; resumes when run again",
+    "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5\n"
+    "  vlmprof sweep --model checkpoint --data v2_OpenEnded_mscoco_val2014_questions.json --image_dir coco --dataset_name coco_2014_vqa \\\n"
+    "    --stratify_by answer_type --output_dir results\n"
+    "  vlmprof sweep --synthetic tiny --data samples/questions.jsonl --top_k_list 1 2 --plan",
+    0, SWEEP_OPTIONS, sizeof SWEEP_OPTIONS / sizeof *SWEEP_OPTIONS, NULL, run_command_sweep};
+
 /* ---- merge by hand */
-static int command_merge(const options *o) {
+static int run_command_merge(const options *o) {
     const char *folder = text_of(o, "output_dir") ? text_of(o, "output_dir") : o->operand_count ? o->operands[0] : NULL;
     summaries results = {NULL, 0};
     int64_t failed = 0, missing = 0;
@@ -7429,16 +7625,16 @@ static int command_merge(const options *o) {
     int code = 0, fd = -1;
     if (!folder || !o->operand_count) return complain(EXIT_USAGE, "merge needs the folders with the journals: vlmprof merge DIR...");
     memset(&b, 0, sizeof b);
-    for (size_t i = 0; i < o->operand_count && !code; i++) code = read_folder(&b, o->operands[i], NULL);
+    for (size_t i = 0; i < o->operand_count && !code; i++) code = ranks_read_folder(&b, o->operands[i], NULL);
     if (!code && !b.file_count) code = complain(EXIT_INPUT, "%s: there is no journal of a sweep in it", o->operands[0]);
     if (!code) code = make_folder(folder);
-    if (!code && (fd = merge_lock(folder)) < 0) code = EXIT_OUTPUT;
-    if (!code) code = merge_book(&b, folder, given(o, "partial"), &results);
+    if (!code && (fd = ranks_lock(folder)) < 0) code = EXIT_OUTPUT;
+    if (!code) code = ranks_merge(&b, folder, given(o, "partial"), &results);
     if (fd >= 0) close(fd);
     for (size_t i = 0; i < results.count; i++) { failed += results.items[i].failed; missing += results.items[i].missing; }
     if (!code && (failed || missing)) code = EXIT_WORK;
     if (results.count && !given(o, "quiet")) {
-        if (!code || isatty(STDERR_FILENO)) print_results(&results);
+        if (!code || isatty(STDERR_FILENO)) summaries_print(&results);
         fprintf(stderr, "vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n", results.count, b.file_count, folder,
                 (long long)failed, (long long)missing);
     }
@@ -7448,7 +7644,7 @@ static int command_merge(const options *o) {
         vp_json_begin_object(&w);
         put_text(&w, "output_dir", folder);
         put_text(&w, "status", missing ? "partial" : failed ? "complete with failures" : "complete");
-        put_results(&w, &results);
+        summaries_put(&w, &results);
         vp_json_end_object(&w);
         if (vp_json_finish(&w) != VP_OK) code = complain(EXIT_OUTPUT, "stdout cannot be written");
         putchar('\n');
@@ -7458,6 +7654,12 @@ static int command_merge(const options *o) {
     return code;
 }
 
+const command command_merge = {
+    "merge", "DIR...",
+    "result files from the journals of a sweep's processes, wherever these lie; needs no model",
+    "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial",
+    SIZE_MAX, MERGE_OPTIONS, sizeof MERGE_OPTIONS / sizeof *MERGE_OPTIONS, NULL, run_command_merge};
+
 /* ============================================================================================ convert >>convert
  * Everything is written into a folder of its own inside OUT and moved out at the end, config.json last: a folder without it is no model. What
  * this command wrote is listed in CONVERTED, so that it replaces its own output and nobody else's. */
@@ -7465,28 +7667,13 @@ static int command_merge(const options *o) {
 #define CONVERTING ".vlmprof-converting"
 enum { SMALL_FILE_BYTES_MAX = 256 << 20 };
 
-typedef struct names { char **items; size_t count; } names;
-static void names_add(names *n, const char *name) {
-    n->items = (char **)resize((void *)n->items, n->count + 1, sizeof *n->items);
-    n->items[n->count++] = copy_text(name, strlen(name));
-}
-static int names_have(const names *n, const char *name) {
-    for (size_t i = 0; i < n->count; i++) if (!strcmp(n->items[i], name)) return 1;
-    return 0;
-}
-static void names_free(names *n) {
-    for (size_t i = 0; i < n->count; i++) free(n->items[i]);
-    free((void *)n->items);
-    memset(n, 0, sizeof *n);
-}
-static int names_order(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 /* the entries of a folder, in the order of their names */
-static void names_of_folder(const char *folder, names *n) {
+static void names_of_folder(const char *folder, text_list *names) {
     DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) names_add(n, e->d_name);
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) text_list_copy(names, e->d_name);
     if (d) closedir(d);
-    if (n->count) qsort((void *)n->items, n->count, sizeof *n->items, names_order);
+    text_list_sort(names, 0);
 }
 
 typedef struct convert_job {
@@ -7494,7 +7681,7 @@ typedef struct convert_job {
     model m;
     const char *out;
     char *staging;
-    names old;    /* what an earlier convert wrote here */
+    text_list old;    /* what an earlier convert wrote here */
     int made_out; /* the folder was not there before */
     int packed;
 } convert_job;
@@ -7513,14 +7700,14 @@ static int write_small(const char *folder, const char *name, const char *data, s
     return bad ? EXIT_OUTPUT : 0;
 }
 static void remove_staging(const char *staging) {
-    names inside = {NULL, 0};
+    text_list inside = {NULL, 0};
     names_of_folder(staging, &inside);
     for (size_t i = 0; i < inside.count; i++) {
         char *path = join_path(staging, inside.items[i]);
         unlink(path);
         free(path);
     }
-    names_free(&inside);
+    text_list_free(&inside);
     rmdir(staging);
 }
 
@@ -7534,7 +7721,7 @@ static int is_small_file(const char *name) {
     return 0;
 }
 static int copy_small_files(const convert_job *j) {
-    names inside = {NULL, 0};
+    text_list inside = {NULL, 0};
     int code = 0;
     names_of_folder(j->m.name, &inside);
     for (size_t i = 0; i < inside.count && !code; i++) {
@@ -7549,7 +7736,7 @@ static int copy_small_files(const convert_job *j) {
         free(text);
         free(path);
     }
-    names_free(&inside);
+    text_list_free(&inside);
     return code;
 }
 
@@ -7720,10 +7907,10 @@ static int read_converted(convert_job *j) {
     for (uint32_t i = 0; good && i < p.nodes[files].count; i++) {
         char *name = node_text(&p.json, vp_json_at(&p.json, files, i));
         good = name && *name && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
-        if (good) names_add(&j->old, name);
+        if (good) text_list_copy(&j->old, name);
         free(name);
     }
-    if (!good) names_free(&j->old);
+    if (!good) text_list_free(&j->old);
     free(p.nodes);
     free(text);
     free(path);
@@ -7731,7 +7918,7 @@ static int read_converted(convert_job *j) {
 }
 /* OUT is new, empty, or of an earlier convert; a killed one's remains are swept away */
 static int open_folder(convert_job *j) {
-    names inside = {NULL, 0};
+    text_list inside = {NULL, 0};
     struct stat in, out;
     int code = 0;
     if (stat(j->out, &out) == 0 && !j->m.synthetic && stat(j->m.name, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
@@ -7743,12 +7930,12 @@ static int open_folder(convert_job *j) {
     if (inside.count && !read_converted(j))
         code = complain(EXIT_USAGE, "convert: %s is not empty and not an earlier output of convert (%s ...): choose another folder", j->out,
                         inside.items[0]);
-    names_free(&inside);
+    text_list_free(&inside);
     if (!code && mkdir(j->staging, 0777)) code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", j->staging, strerror(errno));
     return code;
 }
 static int write_converted(const convert_job *j) {
-    names inside = {NULL, 0};
+    text_list inside = {NULL, 0};
     text_buffer text = {NULL, 0, 0};
     vp_json_writer w;
     int code;
@@ -7769,7 +7956,7 @@ static int write_converted(const convert_job *j) {
     vp_json_finish(&w);
     code = write_small(j->staging, CONVERTED, text.data, text.bytes);
     free(text.data);
-    names_free(&inside);
+    text_list_free(&inside);
     return code;
 }
 static int write_weights(convert_job *j) {
@@ -7798,13 +7985,13 @@ static int move_file(const convert_job *j, const char *name) {
 }
 /* From here on nothing is half: first the old config.json goes, last the new one comes. What stands beside the list of an earlier convert stays. */
 static int commit_folder(convert_job *j) {
-    names inside = {NULL, 0};
+    text_list inside = {NULL, 0};
     char *path;
     int code = 0;
     names_of_folder(j->staging, &inside);
     for (size_t i = 0; i < inside.count && !code; i++) {
         path = join_path(j->out, inside.items[i]);
-        if (access(path, F_OK) == 0 && strcmp(inside.items[i], CONVERTED) && !names_have(&j->old, inside.items[i]))
+        if (access(path, F_OK) == 0 && strcmp(inside.items[i], CONVERTED) && !text_list_has(&j->old, inside.items[i]))
             code = complain(EXIT_USAGE, "convert: %s is not of an earlier convert and would be overwritten: choose another folder", path);
         free(path);
     }
@@ -7820,7 +8007,7 @@ static int commit_folder(convert_job *j) {
         if (strcmp(inside.items[i], CONVERTED) && strcmp(inside.items[i], "config.json")) code = move_file(j, inside.items[i]);
     sync_folder(j->out);
     if (!code) code = move_file(j, "config.json");
-    names_free(&inside);
+    text_list_free(&inside);
     return code;
 }
 
@@ -7838,7 +8025,7 @@ static int convert_inputs(convert_job *j) {
     j->packed = !strcmp(text_of(o, "layout"), "packed");
     j->staging = join_path(j->out, CONVERTING);
     if (!j->m.synthetic && !is_folder(j->m.name)) return complain(EXIT_INPUT, "%s: no such folder", j->m.name);
-    if ((code = j->m.synthetic ? load_preset(&j->m) : load_folder(&j->m)) != 0 || (code = checkpoint_open(&j->m)) != 0) return code;
+    if ((code = j->m.synthetic ? model_load_preset(&j->m) : model_load_folder(&j->m)) != 0 || (code = checkpoint_open(&j->m)) != 0) return code;
     if (is_packed(&j->m)) return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of", j->m.name);
     return 0;
 }
@@ -7846,18 +8033,18 @@ static void report_converted(const convert_job *j, int64_t since_ns) {
     model written;
     memset(&written, 0, sizeof written);
     written.name = j->out;
-    weigh_files(&written);
+    model_weigh_files(&written);
     fprintf(stderr, "vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", j->out, text_of(j->o, "layout"),
             (double)written.file_bytes / 1e9, (long long)written.file_count, written.file_count == 1 ? "" : "s",
             (double)(vp_clock_ns() - since_ns) / 1e9, j->m.synthetic ? "; random weights" : "");
 }
-static int command_convert(const options *o) {
+static int run_command_convert(const options *o) {
     int64_t since_ns = vp_clock_ns();
     int code, opened = 0;
     convert_job j;
     memset(&j, 0, sizeof j);
     j.o = o;
-    sweep_runs = 1; /* a signal lets the temporary files go first */
+    end_in_order(); /* a signal lets the temporary files go first */
     code = convert_inputs(&j);
     if (!code) code = open_folder(&j);
     opened = !code;
@@ -7871,11 +8058,17 @@ static int command_convert(const options *o) {
     sync_folder(j.out ? j.out : ".");
     if (code && j.made_out) rmdir(j.out); /* when it is empty */
     if (!code) report_converted(&j, since_ns);
-    names_free(&j.old);
+    text_list_free(&j.old);
     free(j.staging);
     model_free(&j.m);
     return code;
 }
+
+const command command_convert = {
+    "convert", "(IN | --synthetic NAME) OUT",
+    "write a model as a bf16 folder, or packed for the CPU so that it opens at once",
+    "vlmprof convert checkpoint checkpoint-bf16\n  vlmprof convert checkpoint checkpoint-packed --layout packed",
+    2, CONVERT_OPTIONS, sizeof CONVERT_OPTIONS / sizeof *CONVERT_OPTIONS, NULL, run_command_convert};
 
 /* ========================================================================================== family >>family
  * tile with --family, --checkpoint or --compare: sizes are gathered first, then counted, inverted or drawn. */
@@ -7899,7 +8092,7 @@ static image_size *add_size(family_job *job, int64_t width, int64_t height, cons
     image_size *s;
     if (job->size_count == job->size_capacity) {
         job->size_capacity = job->size_capacity * 2 + 16;
-        job->sizes = (image_size *)resize(job->sizes, job->size_capacity, sizeof *job->sizes);
+        job->sizes = resize(job->sizes, job->size_capacity, sizeof *job->sizes);
     }
     s = &job->sizes[job->size_count++];
     memset(s, 0, sizeof *s);
@@ -7926,7 +8119,7 @@ static void add_file(family_job *job, const char *path) {
     s->code = EXIT_INPUT;
 }
 static int add_folder(family_job *job, const char *path) {
-    names n = {NULL, 0};
+    text_list n = {NULL, 0};
     const size_t before = job->size_count;
     names_of_folder(path, &n);
     for (size_t i = 0; i < n.count; i++) {
@@ -7934,7 +8127,7 @@ static int add_folder(family_job *job, const char *path) {
         if (is_image_name(n.items[i]) && !is_folder(file)) add_file(job, file);
         free(file);
     }
-    names_free(&n);
+    text_list_free(&n);
     return job->size_count > before ? 0 : complain(EXIT_INPUT, "%s: there is no image in the folder", path);
 }
 static int add_operand(family_job *job, const char *text) {
@@ -7984,7 +8177,7 @@ static int unknown_family(const char *name) {
     return complain(EXIT_USAGE, "--family: \"%.60s\" is not known; the nearest is %s; vlmprof tile --list_families shows all", name, best);
 }
 static vp_family *add_family(family_job *job) {
-    job->families = (vp_family *)resize(job->families, job->family_count + 1, sizeof *job->families);
+    job->families = resize(job->families, job->family_count + 1, sizeof *job->families);
     return &job->families[job->family_count++];
 }
 static int families_of_checkpoint(family_job *job, const char *folder) {
@@ -8327,7 +8520,7 @@ static int draw_family(const vp_family *f, const image_size *s, const vp_image *
     if (c.views > c.rows * c.cols && c.rows * c.cols > 0) side = 224;
     p.width = w + (side ? side + 24 : 0);
     p.height = h > side ? h : side;
-    p.rgb = (uint8_t *)resize(NULL, (size_t)p.width * (size_t)p.height, 3);
+    p.rgb = resize(NULL, (size_t)p.width * (size_t)p.height, 3);
     memset(p.rgb, 235, (size_t)p.width * (size_t)p.height * 3);
     for (int32_t y = 0; y < h; y++) memset(p.rgb + (size_t)y * (size_t)p.width * 3, 0, (size_t)w * 3); /* what is padded stays black */
     draw_fit(f, s, w, h, scale, spot);
@@ -8403,7 +8596,7 @@ static void list_families(int json) {
     putchar('\n');
 }
 
-static int family_command(const options *o) {
+static int tile_families_run(const options *o) {
     family_job job;
     int code = 0;
     memset(&job, 0, sizeof job);
@@ -8468,26 +8661,12 @@ typedef struct result_group {
     int64_t *ids; size_t id_count;   /* common to all of them */
     size_t uncommon_count;           /* ids that some of them lack */
 } result_group;
-typedef struct text_list { char **items; size_t count; } text_list;
 typedef struct results {
     result_file *files; size_t count; /* by task, image size, top_k, blocks */
     result_group *groups; size_t group_count;
     text_list notes;                  /* what a reader must know: files left out, samples that are missing */
 } results;
 
-static void text_list_add(text_list *l, const char *format, ...) {
-    char line[LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    l->items = (char **)resize(l->items, l->count + 1, sizeof *l->items);
-    l->items[l->count++] = copy_text(line, strlen(line));
-}
-static void text_list_free(text_list *l) {
-    for (size_t i = 0; i < l->count; i++) free(l->items[i]);
-    free(l->items);
-}
 static void result_file_free(result_file *f) {
     char **texts[] = {&f->path, &f->task, &f->tier, &f->status, &f->model, &f->weights, &f->importance, &f->data, &f->data_hash, &f->metric,
                       &f->timing, &f->device, &f->host, &f->version, &f->measured_from, &f->measured_to};
@@ -8561,7 +8740,7 @@ static char *result_text(const vp_json *j, uint32_t object, const char *key) {
 static void result_put(result_file *f, size_t rows, int which, size_t row, double value) {
     if (!isfinite(value)) return;
     if (!f->columns[which]) {
-        f->columns[which] = (double *)resize(NULL, rows, sizeof(double));
+        f->columns[which] = resize(NULL, rows, sizeof(double));
         for (size_t i = 0; i < rows; i++) f->columns[which][i] = (double)NAN;
     }
     f->columns[which][row] = value;
@@ -8614,7 +8793,7 @@ static int read_runs(result_file *f, const vp_json *j, uint32_t object, size_t r
         if (!isfinite(value)) continue;
         if (at == *capacity) {
             *capacity = *capacity * 2 + 1024;
-            f->run_total = (double *)resize(f->run_total, *capacity, sizeof(double));
+            f->run_total = resize(f->run_total, *capacity, sizeof(double));
         }
         f->run_total[at++] = value;
     }
@@ -8691,8 +8870,8 @@ static int by_row_id(const void *a, const void *b) {
 }
 /* Rows ascending by id, as ours are written; a repeated id is an error. */
 static int sort_rows(result_file *f) {
-    row_order *order = (row_order *)resize(NULL, f->count, sizeof *order);
-    double *moved = (double *)resize(NULL, f->count, sizeof *moved), *runs;
+    row_order *order = resize(NULL, f->count, sizeof *order);
+    double *moved = resize(NULL, f->count, sizeof *moved), *runs;
     size_t *at, filled = 0, sorted = 1;
     for (size_t i = 0; i < f->count; i++) { order[i].id = f->ids[i]; order[i].at = i; }
     while (sorted < f->count && f->ids[sorted - 1] < f->ids[sorted]) sorted++;
@@ -8706,8 +8885,8 @@ static int sort_rows(result_file *f) {
             for (size_t i = 0; i < f->count; i++) moved[i] = f->columns[c][order[i].at];
             memcpy(f->columns[c], moved, f->count * sizeof *moved);
         }
-        runs = (double *)resize(NULL, f->run_at[f->count], sizeof *runs);
-        at = (size_t *)zeroed(f->count + 1, sizeof *at);
+        runs = resize(NULL, f->run_at[f->count], sizeof *runs);
+        at = zeroed(f->count + 1, sizeof *at);
         for (size_t i = 0; i < f->count; i++) {
             for (size_t r = f->run_at[order[i].at]; r < f->run_at[order[i].at + 1]; r++) runs[filled++] = f->run_total[r];
             at[i + 1] = filled;
@@ -8725,8 +8904,8 @@ static int sort_rows(result_file *f) {
 static int read_rows(result_file *f, const vp_json *j, uint32_t array) {
     size_t rows = j->nodes[array].count, capacity = 0;
     uint32_t item = array + 1;
-    f->ids = (int64_t *)zeroed(rows + 1, sizeof *f->ids); /* one more: the row behind the last is written to before it is known to be bad */
-    f->run_at = (size_t *)zeroed(rows + 2, sizeof *f->run_at);
+    f->ids = zeroed(rows + 1, sizeof *f->ids); /* one more: the row behind the last is written to before it is known to be bad */
+    f->run_at = zeroed(rows + 2, sizeof *f->run_at);
     for (size_t i = 0; i < rows; i++, item = j->nodes[item].end) if (!read_row(f, j, item, rows, i, &capacity)) return 0;
     return sort_rows(f);
 }
@@ -8734,7 +8913,7 @@ static int read_rows(result_file *f, const vp_json *j, uint32_t array) {
 static int read_blocks(result_file *f, const vp_json *j, uint32_t array) {
     uint32_t item = array + 1;
     if (!node_is(j, array, VP_JSON_ARRAY)) return 1;
-    f->blocks = (int32_t *)zeroed((size_t)j->nodes[array].count + 1, sizeof *f->blocks);
+    f->blocks = zeroed((size_t)j->nodes[array].count + 1, sizeof *f->blocks);
     for (uint32_t i = 0; i < j->nodes[array].count; i++, item = j->nodes[item].end) {
         int64_t value;
         if (vp_json_to_int(j, item, &value) != VP_OK || value < 0 || value > 1000000)
@@ -8851,7 +9030,6 @@ static void read_result(result_file *f, parsed *scratch) {
 }
 
 /* ---- many files */
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 static int result_name_is_ours(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     return strstr(name, "_imgsize") != NULL;
@@ -8877,7 +9055,7 @@ static int list_results(text_list *paths, const char *operand) {
     closedir(d);
     if (paths->count == first)
         return complain(EXIT_INPUT, "%s: the folder holds no result files (*_imgsize*.json): run vlmprof sweep, or merge", operand);
-    qsort(paths->items + first, paths->count - first, sizeof *paths->items, by_text);
+    text_list_sort(paths, first);
     return 0;
 }
 /* Image sizes from small to large: tiers in their order, other names behind them, then target tokens. */
@@ -8916,7 +9094,7 @@ static void pair_group(results *r, result_group *g) {
     int64_t *all = NULL;
     size_t all_count = 0;
     for (size_t i = g->first; i < g->first + g->count; i++) if (r->files[i].count > most) most = r->files[i].count;
-    g->paired = (size_t *)zeroed(g->count, sizeof *g->paired);
+    g->paired = zeroed(g->count, sizeof *g->paired);
     for (size_t i = g->first; i < g->first + g->count; i++) {
         char name[80];
         if (r->files[i].count && r->files[i].count * 2 >= most) g->paired[g->paired_count++] = i;
@@ -8925,7 +9103,7 @@ static void pair_group(results *r, result_group *g) {
     }
     for (size_t p = 0; p < g->paired_count; p++) { /* the union, ascending: small next to the files */
         const result_file *f = &r->files[g->paired[p]];
-        int64_t *both = (int64_t *)resize(NULL, all_count + f->count, sizeof *both);
+        int64_t *both = resize(NULL, all_count + f->count, sizeof *both);
         size_t a = 0, b = 0, n = 0;
         while (a < all_count || b < f->count) {
             if (b == f->count || (a < all_count && all[a] < f->ids[b])) both[n++] = all[a++];
@@ -8938,7 +9116,7 @@ static void pair_group(results *r, result_group *g) {
         all = both;
         all_count = n;
     }
-    seen = (size_t *)zeroed(all_count, sizeof *seen);
+    seen = zeroed(all_count, sizeof *seen);
     for (size_t p = 0; p < g->paired_count; p++)
         for (size_t a = 0, b = 0; b < r->files[g->paired[p]].count; a++)
             if (all[a] == r->files[g->paired[p]].ids[b]) { seen[a]++; b++; }
@@ -8963,7 +9141,7 @@ static void group_results(results *r) {
     r->count = kept;
     for (size_t i = 0; i < r->count; i++) {
         if (!i || strcmp(r->files[i].task, r->files[i - 1].task)) {
-            r->groups = (result_group *)resize(r->groups, r->group_count + 1, sizeof *r->groups);
+            r->groups = resize(r->groups, r->group_count + 1, sizeof *r->groups);
             memset(&r->groups[r->group_count], 0, sizeof *r->groups);
             r->groups[r->group_count++].first = i;
         }
@@ -8993,7 +9171,7 @@ static int keep_results(results *r, const text_list *paths, const unsigned char 
     return kept ? 0 : complain(EXIT_INPUT, "%s: no result file in it", paths->items[0]);
 }
 /* Reads folders and files, RESULT_READERS at a time: what stays in memory is arrays. 0 or an exit code. */
-static int read_results(results *r, const char *const *operands, size_t operand_count) {
+static int results_read(results *r, const char *const *operands, size_t operand_count) {
     text_list paths = {NULL, 0};
     unsigned char *is_named = NULL;
     int code = 0;
@@ -9001,11 +9179,11 @@ static int read_results(results *r, const char *const *operands, size_t operand_
     for (size_t i = 0; i < operand_count && !code; i++) {
         size_t before = paths.count;
         code = list_results(&paths, operands[i]);
-        is_named = (unsigned char *)resize(is_named, paths.count, 1);
+        is_named = resize(is_named, paths.count, 1);
         for (size_t k = before; k < paths.count; k++) is_named[k] = !is_folder(operands[i]);
     }
     if (!code) {
-        r->files = (result_file *)zeroed(paths.count, sizeof *r->files);
+        r->files = zeroed(paths.count, sizeof *r->files);
         r->count = paths.count;
         for (size_t i = 0; i < paths.count; i++) r->files[i].path = copy_text(paths.items[i], strlen(paths.items[i]));
 #ifdef _OPENMP
@@ -9029,7 +9207,7 @@ static int read_results(results *r, const char *const *operands, size_t operand_
 }
 /* The samples of a group that have all of some columns in all paired configurations: *ids is malloc'ed. Returns their number. */
 static size_t paired_ids(const results *r, const result_group *g, const int *columns, int column_count, int64_t **ids) {
-    unsigned char *good = (unsigned char *)resize(NULL, g->id_count, 1);
+    unsigned char *good = resize(NULL, g->id_count, 1);
     size_t count = 0;
     memset(good, 1, g->id_count);
     for (size_t p = 0; p < g->paired_count; p++) {
@@ -9039,7 +9217,7 @@ static size_t paired_ids(const results *r, const result_group *g, const int *col
             for (int i = 0; i < column_count; i++) good[a] &= isfinite(result_at(f, columns[i], b)) != 0;
         }
     }
-    *ids = (int64_t *)resize(NULL, g->id_count, sizeof **ids);
+    *ids = resize(NULL, g->id_count, sizeof **ids);
     for (size_t a = 0; a < g->id_count; a++) if (good[a]) (*ids)[count++] = g->ids[a];
     free(good);
     return count;
@@ -9048,7 +9226,7 @@ static size_t paired_ids(const results *r, const result_group *g, const int *col
 static double *paired_column(const results *r, const result_group *g, int which, const int64_t *ids, size_t id_count) {
     double *values;
     if (id_count && g->paired_count > SIZE_MAX / sizeof *values / id_count) id_count = SIZE_MAX; /* resize refuses it */
-    values = (double *)resize(NULL, id_count, g->paired_count * sizeof *values);
+    values = resize(NULL, id_count, g->paired_count * sizeof *values);
     for (size_t p = 0; p < g->paired_count; p++) {
         const result_file *f = &r->files[g->paired[p]];
         for (size_t a = 0, b = 0; a < id_count; a++) {
@@ -9186,7 +9364,7 @@ static void decompose_stage(decomposition *d, int stage, double total, double *s
                                                                                        : (double)NAN;
 }
 static void decompose(decomposition *d, const result_file *f) {
-    double *scratch = (double *)resize(NULL, f->count, sizeof *scratch), device = 0, kernels = 0;
+    double *scratch = resize(NULL, f->count, sizeof *scratch), device = 0, kernels = 0;
     d->file = f;
     for (int m = 0; m < METRIC_STAGE; m++) {
         size_t count = d->counts[m] = column_values(f, m, scratch);
@@ -9238,7 +9416,7 @@ static void xy_add(xy_list *l, double x, double y) {
     if (!isfinite(x) || !isfinite(y)) return;
     if (l->count == l->capacity) {
         l->capacity = l->capacity * 2 + 256;
-        l->items = (xy *)resize(l->items, l->capacity, sizeof *l->items);
+        l->items = resize(l->items, l->capacity, sizeof *l->items);
     }
     l->items[l->count].x = x;
     l->items[l->count++].y = y;
@@ -9248,7 +9426,7 @@ static int by_x(const void *a, const void *b) {
     return p->x < q->x ? -1 : p->x > q->x ? 1 : p->y < q->y ? -1 : p->y > q->y;
 }
 static void fit_curve(curve *c, const xy_list *l) {
-    double *x = (double *)resize(NULL, l->count, 2 * sizeof *x), *y = (double *)resize(NULL, l->count, 2 * sizeof *y), *fitted = y + l->count;
+    double *x = resize(NULL, l->count, 2 * sizeof *x), *y = resize(NULL, l->count, 2 * sizeof *y), *fitted = y + l->count;
     vp_linear_options o = vp_linear_options_default();
     vp_linear_errors e;
     vp_linear fit;
@@ -9269,11 +9447,11 @@ static void fit_curve(curve *c, const xy_list *l) {
 /* Medians over each x, or over tenths of the points where there are more than a dozen of them. */
 static void bin_curve(curve *c, xy_list *l) {
     enum { BINS = 12 };
-    double *values = (double *)resize(NULL, l->count, sizeof *values);
+    double *values = resize(NULL, l->count, sizeof *values);
     size_t distinct = 0, start = 0;
     qsort(l->items, l->count, sizeof *l->items, by_x);
     for (size_t i = 0; i < l->count; i++) distinct += !i || l->items[i].x > l->items[i - 1].x;
-    c->bins = (curve_bin *)zeroed(BINS, sizeof *c->bins);
+    c->bins = zeroed(BINS, sizeof *c->bins);
     for (size_t i = 1; i <= l->count; i++) {
         int is_end = i == l->count || (distinct <= BINS ? l->items[i].x > l->items[i - 1].x : i >= (c->bin_count + 1) * l->count / BINS);
         curve_bin *b = &c->bins[c->bin_count];
@@ -9290,8 +9468,8 @@ static void bin_curve(curve *c, xy_list *l) {
 static void add_curve(report *p, size_t group, const curve *kind, const char *label, xy_list *l) {
     curve *c;
     if (l->count) {
-        p->curves = (curve *)resize(p->curves, p->curve_count + 1, sizeof *p->curves);
-        p->curve_group = (size_t *)resize(p->curve_group, p->curve_count + 1, sizeof *p->curve_group);
+        p->curves = resize(p->curves, p->curve_count + 1, sizeof *p->curves);
+        p->curve_group = resize(p->curve_group, p->curve_count + 1, sizeof *p->curve_group);
         p->curve_group[p->curve_count] = group;
         c = &p->curves[p->curve_count++];
         *c = *kind;
@@ -9334,7 +9512,7 @@ static void language_curves(report *p, size_t group) {
         {"decode context", "total_sequence_length", "T_decode_per_token", "ms/token", "", NULL, 0, {0, 0, 0}, 0, 0, 0}};
     static const int xs[] = {COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS, COLUMN_SEQUENCE}, ys[] = {METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
     const result_group *g = &p->r->groups[group];
-    unsigned char *done = (unsigned char *)zeroed(g->count, 1);
+    unsigned char *done = zeroed(g->count, 1);
     for (int which = 0; which < 3; which++) {
         memset(done, 0, g->count);
         for (size_t a = 0; a < g->count; a++) {
@@ -9390,7 +9568,7 @@ static int find_knobs(tradeoff *t, const results *r) {
         t->knobs.level_counts[t->knobs.knob_count] = count;
         t->knob_of[t->knobs.knob_count++] = k;
     }
-    t->levels = (int32_t *)zeroed(t->config_count * KNOBS, sizeof *t->levels);
+    t->levels = zeroed(t->config_count * KNOBS, sizeof *t->levels);
     for (size_t i = 0; i < t->config_count; i++) {
         for (int32_t k = 0; k < t->knobs.knob_count; k++) {
             const size_t *examples = t->level_example[t->knob_of[k]];
@@ -9414,8 +9592,8 @@ static void find_effects(tradeoff *t) {
         if (!t->effect_count) continue;
         scratch = resize(NULL, bytes, 1);
         for (int v = 0; v < 2 && done == VP_OK && values[v]; v++) {
-            t->effects[v] = (vp_effect *)zeroed(t->effect_count, sizeof *t->effects[v]);
-            t->shares[v] = (double *)zeroed(terms, sizeof(double));
+            t->effects[v] = zeroed(t->effect_count, sizeof *t->effects[v]);
+            t->shares[v] = zeroed(terms, sizeof(double));
             done = vp_effects(&t->knobs, values[v], t->sample_count, t->order, 0.95, scratch, bytes, t->effects[v], t->shares[v], NULL);
         }
         free(scratch);
@@ -9431,15 +9609,15 @@ static void find_effects(tradeoff *t) {
     t->effect_count = 0;
 }
 static void find_knob_fronts(tradeoff *t) {
-    int32_t *keys = (int32_t *)resize(NULL, t->config_count, sizeof *keys);
+    int32_t *keys = resize(NULL, t->config_count, sizeof *keys);
     for (int32_t k = 0; k < t->knobs.knob_count; k++) {
         for (int32_t level = 0; level < t->knobs.level_counts[k]; level++) {
             knob_front *f;
-            t->fronts = (knob_front *)resize(t->fronts, t->knob_front_count + 1, sizeof *t->fronts);
+            t->fronts = resize(t->fronts, t->knob_front_count + 1, sizeof *t->fronts);
             f = &t->fronts[t->knob_front_count++];
             f->knob = t->knob_of[k];
             f->level = level;
-            f->front = (uint32_t *)zeroed(t->config_count, sizeof *f->front);
+            f->front = zeroed(t->config_count, sizeof *f->front);
             f->count = 0;
             for (size_t i = 0; i < t->config_count; i++) keys[i] = t->levels[i * (size_t)t->knobs.knob_count + (size_t)k];
             if (vp_pareto_front_fixed(t->at_latency, t->at_accuracy, keys, level, t->config_count, f->front, &f->count) != VP_OK) f->count = 0;
@@ -9457,19 +9635,19 @@ static void find_gains(tradeoff *t) {
             if (vp_knob_next(&t->knobs, i, k, &g.to) != VP_OK) continue;
             if (vp_gain_compute(t->latency + i * t->sample_count, t->accuracy + i * t->sample_count, t->latency + g.to * t->sample_count,
                                 t->accuracy + g.to * t->sample_count, t->sample_count, 0.95, &g.gain) != VP_OK) continue;
-            t->gains = (knob_gain *)resize(t->gains, t->gain_count + 1, sizeof *t->gains);
+            t->gains = resize(t->gains, t->gain_count + 1, sizeof *t->gains);
             t->gains[t->gain_count++] = g;
         }
     }
 }
 static void find_front(tradeoff *t, const report_settings *s) {
     vp_epsilon e;
-    double *sorted = (double *)resize(NULL, t->config_count, sizeof *sorted);
+    double *sorted = resize(NULL, t->config_count, sizeof *sorted);
     vp_statistics middle;
-    t->front = (uint32_t *)zeroed(t->config_count, sizeof *t->front);
-    t->kept = (uint32_t *)zeroed(t->config_count, sizeof *t->kept);
-    t->at_latency = (double *)resize(NULL, t->config_count, sizeof(double));
-    t->at_accuracy = (double *)resize(NULL, t->config_count, sizeof(double));
+    t->front = zeroed(t->config_count, sizeof *t->front);
+    t->kept = zeroed(t->config_count, sizeof *t->kept);
+    t->at_latency = resize(NULL, t->config_count, sizeof(double));
+    t->at_accuracy = resize(NULL, t->config_count, sizeof(double));
     t->area_latency = 0;
     t->area_accuracy = HUGE_VAL;
     for (size_t i = 0; i < t->config_count; i++) {
@@ -9511,7 +9689,7 @@ static void bootstrap_points(tradeoff *t, const report_settings *s) {
 }
 /* The accuracy of a corpus metric belongs to a whole file: points without intervals. */
 static void corpus_points(tradeoff *t, const results *r, const report_settings *s) {
-    double *sorted = (double *)resize(NULL, t->sample_count, sizeof *sorted);
+    double *sorted = resize(NULL, t->sample_count, sizeof *sorted);
     for (size_t i = 0; i < t->config_count; i++) {
         vp_bootstrap_point *p = &t->points[i];
         vp_statistics stats;
@@ -9524,7 +9702,7 @@ static void corpus_points(tradeoff *t, const results *r, const report_settings *
     }
     free(sorted);
 }
-static void trade_off(tradeoff *t, const results *r, const result_group *g, const report_settings *s) {
+static void tradeoff_make(tradeoff *t, const results *r, const result_group *g, const report_settings *s) {
     int columns[2], files_have = 1, rows_have = 1;
     columns[0] = s->axis;
     columns[1] = COLUMN_ACCURACY;
@@ -9542,7 +9720,7 @@ static void trade_off(tradeoff *t, const results *r, const result_group *g, cons
                  METRIC_KEYS[s->axis]);
     if (t->reason[0]) return;
     t->latency = paired_column(r, g, s->axis, t->ids, t->sample_count);
-    t->points = (vp_bootstrap_point *)zeroed(t->config_count, sizeof *t->points);
+    t->points = zeroed(t->config_count, sizeof *t->points);
     if (t->is_corpus) corpus_points(t, r, s);
     else {
         t->accuracy = paired_column(r, g, COLUMN_ACCURACY, t->ids, t->sample_count);
@@ -9564,7 +9742,7 @@ static void tradeoff_free(tradeoff *t) {
     free(t->fronts);
 }
 /* "medium", "576 tokens", "4": a knob's level */
-static const char *level_text(const tradeoff *t, const results *r, int knob, int32_t level, char out[48]) {
+static const char *report_level_text(const tradeoff *t, const results *r, int knob, int32_t level, char out[48]) {
     const result_file *f = &r->files[t->group->paired[t->level_example[knob][level]]];
     if (knob == KNOB_SIZE && f->tier) snprintf(out, 48, "%.40s", f->tier);
     else if (knob == KNOB_SIZE) snprintf(out, 48, "%lld tokens", (long long)f->target_tokens);
@@ -9699,7 +9877,7 @@ static size_t sum_ends(const tradeoff *t, int32_t knob, const double *values, do
 }
 /* What a knob does from its lowest to its highest value, all others alike; paired over the samples. No effect where the interval holds 0. */
 static void find_changes(report *p, const tradeoff *t) {
-    double *low = (double *)resize(NULL, t->sample_count, 2 * sizeof *low), *high = low + t->sample_count;
+    double *low = resize(NULL, t->sample_count, 2 * sizeof *low), *high = low + t->sample_count;
     const char *task = p->r->group_count > 1 ? p->r->files[t->group->first].task : "";
     for (int32_t k = 0; k < t->knobs.knob_count; k++) {
         char first[48], last[48], knob[400];
@@ -9708,7 +9886,7 @@ static void find_changes(report *p, const tradeoff *t) {
         double base = vp_statistics_mean(low, t->sample_count) / 100, points;
         if (!pairs || !(base > 0) || vp_paired_t(low, high, t->sample_count, 0.95, &change) != VP_OK) continue;
         snprintf(knob, sizeof knob, "%.240s%s%s from %s to %s", task, *task ? ": " : "", KNOB_NAMES[t->knob_of[k]],
-                 level_text(t, p->r, t->knob_of[k], 0, first), level_text(t, p->r, t->knob_of[k], t->knobs.level_counts[k] - 1, last));
+                 report_level_text(t, p->r, t->knob_of[k], 0, first), report_level_text(t, p->r, t->knob_of[k], t->knobs.level_counts[k] - 1, last));
         text_list_add(&p->findings, "%s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", knob, METRIC_KEYS[p->settings.axis], change.mean / base,
                       change.low / base, change.high / base, change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
         if (!t->accuracy) continue;
@@ -9770,8 +9948,8 @@ static void report_make(report *p, const results *r, const report_settings *s) {
     memset(p, 0, sizeof *p);
     p->r = r;
     p->settings = *s;
-    p->items = (decomposition *)zeroed(r->count, sizeof *p->items);
-    p->tradeoffs = (tradeoff *)zeroed(r->group_count, sizeof *p->tradeoffs);
+    p->items = zeroed(r->count, sizeof *p->items);
+    p->tradeoffs = zeroed(r->group_count, sizeof *p->tradeoffs);
     for (size_t i = 0; i < r->count; i++) decompose(&p->items[i], &r->files[i]);
     find_peaks(p);
     for (size_t i = 0; i < r->count; i++)
@@ -9785,7 +9963,7 @@ static void report_make(report *p, const results *r, const report_settings *s) {
     for (size_t i = 0; i < r->group_count; i++) {
         vision_curve(p, i);
         language_curves(p, i);
-        trade_off(&p->tradeoffs[i], r, &r->groups[i], s);
+        tradeoff_make(&p->tradeoffs[i], r, &r->groups[i], s);
         if (!p->tradeoffs[i].reason[0]) find_changes(p, &p->tradeoffs[i]);
     }
 }
@@ -9806,7 +9984,7 @@ typedef struct text_block { block_kind kind; char *text; size_t columns; text_li
 typedef struct document { text_block *blocks; size_t count; } document;
 
 static text_block *document_add(document *d, block_kind kind) {
-    d->blocks = (text_block *)resize(d->blocks, d->count + 1, sizeof *d->blocks);
+    d->blocks = resize(d->blocks, d->count + 1, sizeof *d->blocks);
     memset(&d->blocks[d->count], 0, sizeof *d->blocks);
     d->blocks[d->count].kind = kind;
     return &d->blocks[d->count++];
@@ -9845,7 +10023,7 @@ static size_t text_width(const char *text) {
 }
 static void text_pad(text_buffer *out, size_t width, char with) { while (width--) text_add(out, &with, 1); }
 static void print_table(text_buffer *out, const text_block *b, int is_markdown) {
-    size_t *widths = (size_t *)zeroed(b->columns, sizeof *widths), rows = b->cells.count / b->columns;
+    size_t *widths = zeroed(b->columns, sizeof *widths), rows = b->cells.count / b->columns;
     for (size_t i = 0; i < rows * b->columns; i++)
         if (text_width(b->cells.items[i]) > widths[i % b->columns]) widths[i % b->columns] = text_width(b->cells.items[i]);
     for (size_t i = 0; i < rows * b->columns; i++) {
@@ -9947,7 +10125,7 @@ static void write_summary(document *d, const report *p) {
     for (size_t i = 0; i < p->findings.count; i++) document_text(d, BLOCK_LINE, "%s", p->findings.items[i]);
 }
 /* "low k4 b12", with the data set in front where there are several */
-static const char *full_name(const results *r, const result_file *f, char out[160]) {
+static const char *report_full_name(const results *r, const result_file *f, char out[160]) {
     char name[80];
     setting_text(f, name);
     if (r->group_count > 1) snprintf(out, 160, "%.70s %s", f->task, name); else snprintf(out, 160, "%s", name);
@@ -9961,7 +10139,7 @@ static void write_latencies(document *d, const report *p) {
         static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
         const decomposition *c = &p->items[i];
         char name[160];
-        text_list_add(t, "%s", full_name(p->r, c->file, name));
+        text_list_add(t, "%s", report_full_name(p->r, c->file, name));
         text_list_add(t, "%s", figure_of_estimate(c->p50[METRIC_TOTAL]).text);
         text_list_add(t, "%s", figure_number(c->p95[METRIC_TOTAL]).text);
         for (int m = 0; m < 5; m++) text_list_add(t, "%s", figure_of_estimate(c->p50[metrics[m]]).text);
@@ -9991,7 +10169,7 @@ static void write_shares(document *d, const report *p) {
             const decomposition *c = &p->items[i];
             double sum = c->unaccounted_share;
             char name[160];
-            text_list_add(t, "%s", full_name(p->r, c->file, name));
+            text_list_add(t, "%s", report_full_name(p->r, c->file, name));
             for (int s = 0; s < VP_STAGE_COUNT; s++) {
                 if (isfinite(c->stages[s].share)) sum += c->stages[s].share;
                 if (stage_is_known(p, s)) text_list_add(t, "%s", figure_of("%.2f", 100 * c->stages[s].share).text);
@@ -10032,7 +10210,7 @@ static void write_parts(document *d, const report *p) {
                 document_text(d, BLOCK_HEADING, "E1: what prefill and decode are made of, %% of their time on the device (--kernel_pass)");
                 t = document_table(d, heads.data);
             }
-            text_list_add(t, "%s", full_name(p->r, p->items[i].file, name));
+            text_list_add(t, "%s", report_full_name(p->r, p->items[i].file, name));
             text_list_add(t, "%s", vp_stage_name((vp_stage)PART_STAGES[s]));
             for (int part = 0; part < VP_PART_COUNT; part++)
                 if (part_is_known(p, part)) text_list_add(t, "%s", figure_of("%.1f", 100 * c->parts[part]).text);
@@ -10165,9 +10343,9 @@ static void write_front(document *d, const report *p, const tradeoff *t) {
 static void effect_name(const tradeoff *t, const results *r, const vp_effect *e, char out[160]) {
     char a[48], b[48];
     if (e->kind == VP_EFFECT_MEAN) { snprintf(out, 160, "mean"); return; }
-    level_text(t, r, t->knob_of[e->knob_a], e->level_a, a);
+    report_level_text(t, r, t->knob_of[e->knob_a], e->level_a, a);
     if (e->kind != VP_EFFECT_PAIR) { snprintf(out, 160, "%s %s", KNOB_NAMES[t->knob_of[e->knob_a]], a); return; }
-    level_text(t, r, t->knob_of[e->knob_b], e->level_b, b);
+    report_level_text(t, r, t->knob_of[e->knob_b], e->level_b, b);
     snprintf(out, 160, "%s %s x %s %s", KNOB_NAMES[t->knob_of[e->knob_a]], a, KNOB_NAMES[t->knob_of[e->knob_b]], b);
 }
 static void write_share_row(text_list *table, const tradeoff *t, const char *name, int32_t term) {
@@ -10220,9 +10398,9 @@ static int by_size(const void *a, const void *b) {
     return x->size > y->size ? -1 : x->size < y->size ? 1 : x->at < y->at ? -1 : x->at > y->at;
 }
 static size_t find_pairs(const vp_effect *effects, size_t effect_count, found_pair *found) {
-    double *p = (double *)resize(NULL, effect_count, 2 * sizeof *p), *adjusted = p + effect_count;
-    size_t *at = (size_t *)resize(NULL, effect_count, sizeof *at), count = 0, kept = 0;
-    uint32_t *order = (uint32_t *)resize(NULL, effect_count, sizeof *order);
+    double *p = resize(NULL, effect_count, 2 * sizeof *p), *adjusted = p + effect_count;
+    size_t *at = resize(NULL, effect_count, sizeof *at), count = 0, kept = 0;
+    uint32_t *order = resize(NULL, effect_count, sizeof *order);
     for (size_t i = 0; i < effect_count; i++) {
         if (effects[i].kind != VP_EFFECT_PAIR || !(effects[i].p >= 0 && effects[i].p <= 1)) continue;
         at[count] = i;
@@ -10243,7 +10421,7 @@ static size_t find_pairs(const vp_effect *effects, size_t effect_count, found_pa
 }
 static void write_pairs(document *d, const report *p, const tradeoff *t) {
     enum { SHOWN = 8 };
-    found_pair *found = (found_pair *)resize(NULL, t->effect_count, sizeof *found);
+    found_pair *found = resize(NULL, t->effect_count, sizeof *found);
     for (int v = 0; v < 2 && t->order == 2; v++) {
         size_t count = t->effects[v] ? find_pairs(t->effects[v], t->effect_count, found) : 0;
         text_list *table;
@@ -10270,7 +10448,7 @@ static void write_knob_fronts(document *d, const report *p, const tradeoff *t) {
     for (size_t i = 0; i < t->knob_front_count; i++) {
         const knob_front *f = &t->fronts[i];
         char level[48], fast[80], best[80];
-        text_list_add(table, "%s %s", KNOB_NAMES[f->knob], level_text(t, p->r, f->knob, f->level, level));
+        text_list_add(table, "%s %s", KNOB_NAMES[f->knob], report_level_text(t, p->r, f->knob, f->level, level));
         text_list_add(table, "%zu", f->count);
         text_list_add(table, "%s", figure_percent(f->area / t->area).text);
         text_list_add(table, "%s", f->count ? setting_text(&p->r->files[t->group->paired[f->front[0]]], fast) : "-");
@@ -10290,7 +10468,7 @@ static void write_gains(document *d, const report *p, const tradeoff *t) {
         for (int32_t k = 0, level_index = 0; k < t->knobs.knob_count; k++) {
             if (t->knob_of[k] != g->knob) continue;
             level_index = t->levels[g->to * (size_t)t->knobs.knob_count + (size_t)k];
-            level_text(t, p->r, g->knob, level_index, level);
+            report_level_text(t, p->r, g->knob, level_index, level);
         }
         text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[g->from]], from));
         text_list_add(table, "%s %s", KNOB_NAMES[g->knob], level);
@@ -10301,7 +10479,7 @@ static void write_gains(document *d, const report *p, const tradeoff *t) {
         else text_list_add(table, "unbounded"); /* the ms more may be none */
     }
 }
-static void report_write(document *d, const report *p) {
+static void report_text_write(document *d, const report *p) {
     write_summary(d, p);
     write_latencies(d, p);
     write_shares(d, p);
@@ -10336,7 +10514,7 @@ static void csv_number(text_buffer *out, double value) { /* empty: none */
     text_add_string(out, ",");
     text_add_string(out, text);
 }
-static void csv_heads(text_buffer *out) {
+static void report_csv_heads(text_buffer *out) {
     text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
     for (int m = 0; m < METRIC_STAGE; m++) {
         static const char *const suffixes[] = {"mean", "p50", "p50_low", "p50_high", "p95", "p99"};
@@ -10362,7 +10540,7 @@ static void csv_heads(text_buffer *out) {
         }
     text_add_string(out, ",idle_share,accuracy,accuracy_low,accuracy_high,latency,latency_low,latency_high,front,membership,path\n");
 }
-static void csv_row(text_buffer *out, const report *p, size_t file) {
+static void report_csv_row(text_buffer *out, const report *p, size_t file) {
     const decomposition *c = &p->items[file];
     const result_file *f = c->file;
     const tradeoff *t = p->tradeoffs;
@@ -10511,7 +10689,7 @@ static void put_curve(vp_json_writer *w, const report *p, size_t i) {
     vp_json_end_array(w);
     vp_json_end_object(w);
 }
-static void put_e1(vp_json_writer *w, const report *p) {
+static void report_put_e1(vp_json_writer *w, const report *p) {
     vp_json_begin_object(w);
     put_text(w, "schema", "vlmprof-report-e1-1");
     put_text(w, "version", VLMPROF_VERSION);
@@ -10564,10 +10742,10 @@ static void put_effects(vp_json_writer *w, const report *p, const tradeoff *t) {
             put_text(w, "kind", kinds[e->kind]);
             put_text(w, "name", name);
             put_text(w, "knob", e->knob_a < 0 ? NULL : KNOB_KEYS[t->knob_of[e->knob_a]]);
-            put_text(w, "level", e->knob_a < 0 ? NULL : level_text(t, p->r, t->knob_of[e->knob_a], e->level_a, level));
+            put_text(w, "level", e->knob_a < 0 ? NULL : report_level_text(t, p->r, t->knob_of[e->knob_a], e->level_a, level));
             if (e->kind == VP_EFFECT_PAIR) {
                 put_text(w, "second_knob", KNOB_KEYS[t->knob_of[e->knob_b]]);
-                put_text(w, "second_level", level_text(t, p->r, t->knob_of[e->knob_b], e->level_b, level));
+                put_text(w, "second_level", report_level_text(t, p->r, t->knob_of[e->knob_b], e->level_b, level));
             }
             put_double(w, "estimate", e->estimate);
             put_range(w, "interval", e->low, e->high);
@@ -10604,7 +10782,7 @@ static void put_knob_fronts(vp_json_writer *w, const report *p, const tradeoff *
         char level[48];
         vp_json_begin_object(w);
         put_text(w, "knob", KNOB_KEYS[f->knob]);
-        put_text(w, "level", level_text(t, p->r, f->knob, f->level, level));
+        put_text(w, "level", report_level_text(t, p->r, f->knob, f->level, level));
         put_double(w, "area", f->area);
         vp_json_key(w, "front"); /* places in configurations */
         vp_json_begin_array(w);
@@ -10660,7 +10838,7 @@ static void put_tradeoff(vp_json_writer *w, const report *p, const tradeoff *t) 
     }
     vp_json_end_object(w);
 }
-static void put_e2(vp_json_writer *w, const report *p) {
+static void report_put_e2(vp_json_writer *w, const report *p) {
     vp_json_begin_object(w);
     put_text(w, "schema", "vlmprof-report-e2-1");
     put_text(w, "version", VLMPROF_VERSION);
@@ -10679,18 +10857,18 @@ static void put_e2(vp_json_writer *w, const report *p) {
 
 /* ---- the command */
 typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_HTML, FORM_E1, FORM_E2 } report_form;
-static void page_write(const report *p, text_buffer *out);
+static void report_page_write(const report *p, text_buffer *out);
 static void report_form_write(const report *p, report_form form, text_buffer *out) {
     vp_json_writer w;
     if (form == FORM_TEXT || form == FORM_MARKDOWN) {
         document d = {NULL, 0};
-        report_write(&d, p);
+        report_text_write(&d, p);
         document_print(&d, form == FORM_MARKDOWN, out);
         document_free(&d);
-    } else if (form == FORM_HTML) page_write(p, out);
+    } else if (form == FORM_HTML) report_page_write(p, out);
     else if (form == FORM_CSV) {
-        csv_heads(out);
-        for (size_t i = 0; i < p->r->count; i++) csv_row(out, p, i);
+        report_csv_heads(out);
+        for (size_t i = 0; i < p->r->count; i++) report_csv_row(out, p, i);
     } else {
         vp_json_writer_init_sink(&w, text_sink, out, 1);
         if (form == FORM_JSON) {
@@ -10698,16 +10876,16 @@ static void report_form_write(const report *p, report_form form, text_buffer *ou
             put_text(&w, "schema", "vlmprof-report-1");
             vp_json_key(&w, "e1_stage_decomposition");
         }
-        if (form != FORM_E2) put_e1(&w, p);
+        if (form != FORM_E2) report_put_e1(&w, p);
         if (form == FORM_JSON) vp_json_key(&w, "e2_pareto_coupling");
-        if (form != FORM_E1) put_e2(&w, p);
+        if (form != FORM_E1) report_put_e2(&w, p);
         if (form == FORM_JSON) vp_json_end_object(&w);
         vp_json_finish(&w);
         text_add_string(out, "\n");
     }
 }
 /* FOLDER/NAME, by way of a temporary file; 0 or an exit code. */
-static int write_whole(const char *folder, const char *name, const char *data, size_t bytes) {
+static int file_write_whole(const char *folder, const char *name, const char *data, size_t bytes) {
     char own[48], *temporary, *path = join_path(folder, name);
     int good, code = 0;
     FILE *f;
@@ -10731,15 +10909,15 @@ static int write_report_files(const report *p, const char *folder) {
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !code; i++) {
         text_buffer out = {NULL, 0, 0};
         report_form_write(p, files[i].form, &out);
-        code = write_whole(folder, files[i].name, out.data, out.bytes);
+        code = file_write_whole(folder, files[i].name, out.data, out.bytes);
         free(out.data);
     }
     return code;
 }
-static int write_page(const char *path, const text_buffer *out) {
+static int file_write_text(const char *path, const text_buffer *out) {
     const char *slash = strrchr(path, '/');
     char *folder = slash ? copy_text(path, (size_t)(slash + 1 - path)) : copy_text(".", 1);
-    int code = write_whole(folder, slash ? slash + 1 : path, out->data, out->bytes);
+    int code = file_write_whole(folder, slash ? slash + 1 : path, out->data, out->bytes);
     free(folder);
     return code;
 }
@@ -10748,7 +10926,7 @@ static int axis_of(const char *name) {
          : !strcmp(name, "ttft") ? METRIC_TTFT : METRIC_TOTAL;
 }
 /* What report and best share; a figure that is not given is NaN or infinite. */
-static report_settings settings_of(const options *o) {
+static report_settings report_settings_of(const options *o) {
     report_settings s;
     memset(&s, 0, sizeof s);
     s.axis = axis_of(text_of(o, "latency"));
@@ -10763,9 +10941,9 @@ static report_settings settings_of(const options *o) {
 static int print_whole(const text_buffer *out) {
     return fwrite(out->data, 1, out->bytes, stdout) == out->bytes ? 0 : complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
 }
-static int command_report(const options *o) {
+static int run_command_report(const options *o) {
     static const char *const forms[] = {"", "markdown", "csv", "json", "html"};
-    report_settings s = settings_of(o);
+    report_settings s = report_settings_of(o);
     report_form form = FORM_TEXT;
     results r;
     report p;
@@ -10778,14 +10956,14 @@ static int command_report(const options *o) {
     if (given(o, "peak_gbs")) s.peak_gbs = opt(o, "peak_gbs")->real;
     s.epsilon_share = opt(o, "epsilon_latency")->real / 100;
     s.epsilon_accuracy = opt(o, "epsilon_accuracy")->real / 100;
-    if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
+    if ((code = results_read(&r, o->operands, o->operand_count)) != 0) return code;
     report_make(&p, &r, &s);
     for (size_t i = 0; i < p.warnings.count && form == FORM_CSV; i++) fprintf(stderr, "vlmprof: %s\n", p.warnings.items[i]);
     if (text_of(o, "output_dir")) code = write_report_files(&p, text_of(o, "output_dir"));
     if (!code && (asked || !text_of(o, "output_dir"))) {
         text_buffer out = {NULL, 0, 0};
         report_form_write(&p, form, &out);
-        code = form == FORM_HTML && text_of(o, "html") ? write_page(text_of(o, "html"), &out) : print_whole(&out);
+        code = form == FORM_HTML && text_of(o, "html") ? file_write_text(text_of(o, "html"), &out) : print_whole(&out);
         free(out.data);
     } else if (!code)
         fprintf(stderr, "vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n",
@@ -10794,6 +10972,13 @@ static int command_report(const options *o) {
     results_free(&r);
     return code;
 }
+
+const command command_report = {
+    "report", "DIR...",
+    "where the time of a sweep goes, and what accuracy it buys",
+    "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
+    "  vlmprof report results --html=report.html",
+    SIZE_MAX, REPORT_OPTIONS, sizeof REPORT_OPTIONS / sizeof *REPORT_OPTIONS, NULL, run_command_report};
 
 /* ========================================================================================= estimate >>estimate
  * E3: what a request will cost. fit: result files -> a model for each stage, with its errors on configurations that it never saw. predict: that
@@ -10806,18 +10991,18 @@ static const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KINDS] = {"physical", "seed
 static const char *const SPLIT_KEYS[SPLIT_COUNT] = {"in_sample", "leave_one_configuration_out", "leave_one_image_size_out"};
 static const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left out", "image size left out"};
 static const char *const LINEAR_STATE_KEYS[] = {"used", "at zero", "dropped"};
-static const double BUDGET_SHARES[] = {0.5, 0.7, 0.85, 1.0}; /* of the reference latency, as the experiments have them */
-enum { BUDGET_COUNT = sizeof BUDGET_SHARES / sizeof BUDGET_SHARES[0] };
+enum { BUDGET_COUNT = 4 };
+static const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0}; /* of the reference latency, as the experiments have them */
 #define BUDGET_TOLERANCE 1.1 /* a violation is worse than this times the budget */
-static const size_t CURVE_POINTS[] = {10, 25, 50, 100};
-enum { CURVE_COUNT = sizeof CURVE_POINTS / sizeof CURVE_POINTS[0], CURVE_DRAWS = 200 };
+enum { CURVE_COUNT = 4, CURVE_DRAWS = 200 };
+static const size_t CURVE_POINTS[CURVE_COUNT] = {10, 25, 50, 100};
 
 #define REQUEST(member) offsetof(vp_latency_request, member)
-static const column ESTIMATE_KNOBS[] = {
+enum { KNOB_TEXT = 2, KNOB_OUTPUT = 4, KNOB_TIER, KNOB_EXPERTS, KNOB_ACTIVE, ESTIMATE_KNOB_COUNT };
+static const column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT] = {
     {"views", REQUEST(views)}, {"vision_tokens", REQUEST(vision_tokens)}, {"text_tokens", REQUEST(text_tokens)}, {"sequence", REQUEST(sequence)},
     {"output_tokens", REQUEST(output_tokens)}, {"tier_index", REQUEST(tier_index)}, {"top_k", REQUEST(top_k)},
     {"num_active_blocks", REQUEST(active_blocks)}};
-enum { ESTIMATE_KNOB_COUNT = sizeof ESTIMATE_KNOBS / sizeof ESTIMATE_KNOBS[0], KNOB_TEXT = 2, KNOB_OUTPUT = 4, KNOB_TIER, KNOB_EXPERTS, KNOB_ACTIVE };
 static int32_t knob_at(const vp_latency_request *q, int knob) {
     int32_t value;
     memcpy(&value, (const char *)q + ESTIMATE_KNOBS[knob].offset, sizeof value);
@@ -10909,7 +11094,7 @@ static int number_experts(const options *o, const results *r, int64_t *experts, 
                             (long long)f->expert_count, (long long)said);
         if (f->expert_count > 0) said = f->expert_count;
     }
-    if (o->command == FIT && given(o, "num_experts")) said = number_of(o, "num_experts");
+    if (has_option(o, "num_experts") && given(o, "num_experts")) said = number_of(o, "num_experts");
     else if (said < 0 && *experts > 0) said = *experts;
     else if (said < 0) {
         said = 64;
@@ -10959,11 +11144,11 @@ static void measurements_read(measurements *m, const results *r, int64_t experts
     size_t rows = 0;
     memset(m, 0, sizeof *m);
     for (size_t i = 0; i < r->count; i++) rows += r->files[i].count;
-    m->requests = (vp_latency_request *)zeroed(rows, sizeof *m->requests);
-    m->measured = (double *)resize(NULL, rows, VP_LATENCY_STAGE_COUNT * sizeof *m->measured);
-    m->total = (double *)resize(NULL, rows, sizeof *m->total);
-    m->configs = (uint32_t *)resize(NULL, rows, sizeof *m->configs);
-    m->sizes = (uint32_t *)resize(NULL, rows, sizeof *m->sizes);
+    m->requests = zeroed(rows, sizeof *m->requests);
+    m->measured = resize(NULL, rows, VP_LATENCY_STAGE_COUNT * sizeof *m->measured);
+    m->total = resize(NULL, rows, sizeof *m->total);
+    m->configs = resize(NULL, rows, sizeof *m->configs);
+    m->sizes = resize(NULL, rows, sizeof *m->sizes);
     m->config_count = r->count;
     m->device = r->files[0].device ? r->files[0].device : "not said";
     m->model = r->files[0].model ? r->files[0].model : "not said";
@@ -11001,7 +11186,7 @@ typedef struct evaluation {
     size_t point_counts[ESTIMATE_PARTS];
 } evaluation;
 /* What a fit of all rows says of each: [ESTIMATE_PARTS, count]; NaN where there is nothing to compare. */
-static void predict_rows(const vp_latency_model *fits, const measurements *m, double *predicted) {
+static void estimator_predict_rows(const vp_latency_model *fits, const measurements *m, double *predicted) {
     for (size_t i = 0; i < m->count; i++) {
         vp_latency_prediction p;
         int good = vp_latency_predict(fits, &m->requests[i], &p) == VP_OK;
@@ -11009,10 +11194,10 @@ static void predict_rows(const vp_latency_model *fits, const measurements *m, do
             predicted[(size_t)s * m->count + i] = good && isfinite(m->measured[i * VP_LATENCY_STAGE_COUNT + (size_t)s]) ? p.stage[s] : (double)NAN;
     }
 }
-static void predict_left_out(vp_latency_features kind, const measurements *m, int split, double *predicted) {
+static void estimator_predict_left_out(vp_latency_features kind, const measurements *m, int split, double *predicted) {
     const uint32_t *groups = split == SPLIT_CONFIG ? m->configs : m->sizes;
     size_t bytes = vp_latency_leave_out_scratch_bytes(m->config_count);
-    double *values = (double *)resize(NULL, m->count, sizeof *values);
+    double *values = resize(NULL, m->count, sizeof *values);
     void *scratch = resize(NULL, bytes, 1);
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         double *out = predicted + (size_t)s * m->count;
@@ -11049,7 +11234,7 @@ static size_t pair_rows(const measurements *m, const double *predicted, int part
     return n;
 }
 static void errors_of(const measurements *m, const double *predicted, vp_linear_errors errors[ESTIMATE_PARTS]) {
-    double *pairs = (double *)resize(NULL, m->count, 3 * sizeof *pairs);
+    double *pairs = resize(NULL, m->count, 3 * sizeof *pairs);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         size_t n = pair_rows(m, predicted, part, pairs);
         memset(&errors[part], 0, sizeof errors[part]);
@@ -11059,7 +11244,7 @@ static void errors_of(const measurements *m, const double *predicted, vp_linear_
 }
 /* Which requests a budget lets through, by predictions of totals; budgets are shares of the P95 that was measured. */
 static void guard_budgets(const measurements *m, const double *predicted, evaluation *e) {
-    double *pairs = (double *)resize(NULL, m->count, 3 * sizeof *pairs);
+    double *pairs = resize(NULL, m->count, 3 * sizeof *pairs);
     size_t n = pair_rows(m, predicted, ESTIMATE_TOTAL, pairs);
     vp_statistics s;
     if (n && vp_statistics_compute(pairs, n, pairs + 2 * m->count, &s) == VP_OK) {
@@ -11073,7 +11258,7 @@ static void guard_budgets(const measurements *m, const double *predicted, evalua
 }
 /* Rows from first to last, as many as a plot can show. */
 static void pick_points(const measurements *m, const double *predicted, evaluation *e) {
-    double *pairs = (double *)resize(NULL, m->count, 2 * sizeof *pairs);
+    double *pairs = resize(NULL, m->count, 2 * sizeof *pairs);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         size_t n = pair_rows(m, predicted, part, pairs), shown = n < EVALUATION_POINTS ? n : (size_t)EVALUATION_POINTS;
         for (size_t i = 0; i < shown; i++) {
@@ -11085,9 +11270,9 @@ static void pick_points(const measurements *m, const double *predicted, evaluati
     }
     free(pairs);
 }
-static int evaluate(const measurements *m, vp_latency_features chosen, evaluation *e) {
-    double *predicted = (double *)resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
-    vp_latency_model *fits = (vp_latency_model *)zeroed(1, sizeof *fits);
+static int estimator_evaluate(const measurements *m, vp_latency_features chosen, evaluation *e) {
+    double *predicted = resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
+    vp_latency_model *fits = zeroed(1, sizeof *fits);
     vp_error error = {VP_OK, -1, "", ""};
     vp_result r = VP_OK;
     memset(e, 0, sizeof *e);
@@ -11095,8 +11280,8 @@ static int evaluate(const measurements *m, vp_latency_features chosen, evaluatio
     for (int kind = 0; kind < ESTIMATE_KINDS && r == VP_OK; kind++) {
         r = vp_latency_fit((vp_latency_features)kind, m->requests, m->measured, m->count, fits, &error);
         for (int split = 0; split < SPLIT_COUNT && r == VP_OK; split++) {
-            if (split == SPLIT_NONE) predict_rows(fits, m, predicted);
-            else predict_left_out((vp_latency_features)kind, m, split, predicted);
+            if (split == SPLIT_NONE) estimator_predict_rows(fits, m, predicted);
+            else estimator_predict_left_out((vp_latency_features)kind, m, split, predicted);
             add_totals(m, predicted);
             errors_of(m, predicted, e->errors[kind][split]);
             if (kind != (int)chosen || split == SPLIT_SIZE || !e->errors[kind][split][ESTIMATE_TOTAL].count) continue;
@@ -11135,7 +11320,7 @@ static int by_count(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 static void find_ranges(const measurements *m, estimator *e) {
-    int32_t *values = (int32_t *)resize(NULL, m->count, sizeof *values);
+    int32_t *values = resize(NULL, m->count, sizeof *values);
     for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
         for (size_t i = 0; i < m->count; i++) values[i] = knob_at(&m->requests[i], k);
         qsort(values, m->count, sizeof *values, by_count);
@@ -11166,8 +11351,8 @@ static double residual_correlation(const measurements *m, const double *predicte
     return spread > 0 ? fmax(-1, fmin(1, both / spread)) : 0; /* rounding alone takes it past 1 */
 }
 static void find_correlations(const measurements *m, estimator *e) {
-    double *predicted = (double *)resize(NULL, m->count, VP_LATENCY_STAGE_COUNT * sizeof *predicted);
-    predict_rows(&e->model, m, predicted);
+    double *predicted = resize(NULL, m->count, VP_LATENCY_STAGE_COUNT * sizeof *predicted);
+    estimator_predict_rows(&e->model, m, predicted);
     for (int a = 0; a < VP_LATENCY_STAGE_COUNT; a++)
         for (int b = 0; b < VP_LATENCY_STAGE_COUNT; b++)
             e->correlation[a][b] = a == b ? 1
@@ -11426,7 +11611,7 @@ static vp_result put_estimator(vp_json_writer *w, const estimator *e, const eval
     vp_json_end_object(w);
     return vp_json_finish(w);
 }
-static int write_estimator(const char *path, const estimator *e, const evaluation *evaluated) {
+static int estimator_write(const char *path, const estimator *e, const evaluation *evaluated) {
     const char *slash = strrchr(path, '/');
     char *folder = slash ? copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : copy_text(".", 1);
     text_buffer out = {NULL, 0, 0};
@@ -11436,7 +11621,7 @@ static int write_estimator(const char *path, const estimator *e, const evaluatio
     vp_json_writer_init_sink(&w, text_sink, &out, 1);
     r = put_estimator(&w, e, evaluated);
     text_add_string(&out, "\n");
-    code = r == VP_OK ? write_whole(folder, slash ? slash + 1 : path, out.data, out.bytes) : complain(EXIT_WORK, "%s: %s", path, vp_result_text(r));
+    code = r == VP_OK ? file_write_whole(folder, slash ? slash + 1 : path, out.data, out.bytes) : complain(EXIT_WORK, "%s: %s", path, vp_result_text(r));
     free(out.data);
     free(folder);
     return code;
@@ -11568,7 +11753,7 @@ static void read_correlations(estimator_reader *r, uint32_t rows, estimator *e) 
 }
 static void check_duplicates(estimator_reader *r) {
     const vp_json *j = &r->p.json;
-    uint32_t *scratch = (uint32_t *)resize(NULL, j->node_count, sizeof *scratch), duplicate;
+    uint32_t *scratch = resize(NULL, j->node_count, sizeof *scratch), duplicate;
     for (uint32_t i = 0; i < j->node_count && !r->code; i++)
         if (node_is(j, i, VP_JSON_OBJECT) && vp_json_has_duplicates(j, i, scratch, j->node_count, &duplicate) == VP_OK && duplicate != VP_JSON_NONE)
             estimator_fail(r, duplicate, "a key", "stands twice");
@@ -11606,9 +11791,9 @@ static void read_estimator_nodes(estimator_reader *r, estimator *e) {
     if (!r->code) read_correlations(r, correlations, e);
 }
 /* 0 or an exit code; *out is malloc'ed on success. */
-static int read_estimator(const char *path, estimator **out) {
-    estimator_reader *r = (estimator_reader *)zeroed(1, sizeof *r);
-    estimator *e = (estimator *)zeroed(1, sizeof *e);
+static int estimator_read(const char *path, estimator **out) {
+    estimator_reader *r = zeroed(1, sizeof *r);
+    estimator *e = zeroed(1, sizeof *e);
     vp_error error = {VP_OK, -1, "", ""};
     char *text = NULL;
     size_t bytes = 0;
@@ -11703,14 +11888,14 @@ static int print_document(const document *d) {
     free(out.data);
     return code;
 }
-static int print_estimator(const estimator *e, const evaluation *v) {
+static int estimator_print(const estimator *e, const evaluation *v) {
     vp_json_writer w;
     vp_json_writer_init_sink(&w, file_sink, stdout, 2);
     if (put_estimator(&w, e, v) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
     putchar('\n');
     return 0;
 }
-static int command_fit(const options *o) {
+static int run_command_fit(const options *o) {
     const char *path = text_of(o, "output"), *folder = text_of(o, "output_dir");
     estimator *e;
     evaluation v;
@@ -11719,19 +11904,19 @@ static int command_fit(const options *o) {
     int64_t experts = 0;
     int kind = 0, code;
     if (!o->operand_count) return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
-    if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
+    if ((code = results_read(&r, o->operands, o->operand_count)) != 0) return code;
     while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(o, "features"))) kind++;
-    e = (estimator *)zeroed(1, sizeof *e);
+    e = zeroed(1, sizeof *e);
     if ((code = measurements_make(o, &r, &experts, &m, &e->warnings)) == 0)
         code = estimator_make(&m, &r, (vp_latency_features)kind, experts, e);
-    if (!code) code = evaluate(&m, e->model.features, &v);
-    if (!code && path) code = write_estimator(path, e, &v);
+    if (!code) code = estimator_evaluate(&m, e->model.features, &v);
+    if (!code && path) code = estimator_write(path, e, &v);
     if (!code && folder && (code = make_folder(folder)) == 0) {
         char *file = join_path(folder, "e3_latency_estimator.json");
-        code = write_estimator(file, e, &v);
+        code = estimator_write(file, e, &v);
         free(file);
     }
-    if (!code && given(o, "json")) code = print_estimator(e, &v);
+    if (!code && given(o, "json")) code = estimator_print(e, &v);
     else if (!code) {
         document d = {NULL, 0};
         write_fit(&d, e, &v, &m);
@@ -11743,6 +11928,12 @@ static int command_fit(const options *o) {
     results_free(&r);
     return code;
 }
+
+const command command_fit = {
+    "fit", "DIR... [-o MODEL.json]",
+    "a model of each stage's latency from result files, and how far it is off on configurations it never saw",
+    "vlmprof fit results -o model.json",
+    SIZE_MAX, FIT_OPTIONS, sizeof FIT_OPTIONS / sizeof *FIT_OPTIONS, NULL, run_command_fit};
 
 /* ---- predict: one request */
 typedef struct prediction {
@@ -11916,7 +12107,7 @@ static int predict_counts(const options *o, prediction *p) {
 static int predict_requests(const options *o, const estimator *e) {
     size_t count = o->operand_count > 1 ? o->operand_count - 1 : 1;
     double budget = given(o, "budget_ms") ? opt(o, "budget_ms")->real : (double)NAN;
-    prediction *p = (prediction *)zeroed(count, sizeof *p);
+    prediction *p = zeroed(count, sizeof *p);
     text_list warnings = {NULL, 0};
     vp_tile_options tiles;
     int code = 0;
@@ -11946,9 +12137,9 @@ static int predict_requests(const options *o, const estimator *e) {
 /* ---- predict --data: how far it is off; --recalibrate: another device */
 typedef struct trial_errors { vp_linear_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; } trial_errors; /* share within the intervals */
 static void try_model(const estimator *e, const measurements *m, trial_errors *t, evaluation *v) {
-    double *predicted = (double *)resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
+    double *predicted = resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
     size_t inside[ESTIMATE_PARTS] = {0};
-    predict_rows(&e->model, m, predicted);
+    estimator_predict_rows(&e->model, m, predicted);
     add_totals(m, predicted);
     errors_of(m, predicted, t->errors);
     for (size_t i = 0; i < m->count; i++) {
@@ -11987,7 +12178,7 @@ static void put_trial(vp_json_writer *w, const char *key, const trial_errors *t)
     vp_json_end_object(w);
 }
 static void warn_of_target(const estimator *e, const measurements *m, text_list *warnings) {
-    prediction *p = (prediction *)zeroed(m->count, sizeof *p);
+    prediction *p = zeroed(m->count, sizeof *p);
     if (strcmp(e->device, m->device)) text_list_add(warnings, "the model is of %s, these files of %s", e->device, m->device);
     if (strcmp(e->model_name, m->model))
         text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes", e->model_name, m->model);
@@ -12037,9 +12228,9 @@ typedef struct recalibration {
 } recalibration;
 static measurements pick_rows(const measurements *m, const int64_t *order, size_t count) { /* its texts and groups are m's own */
     measurements p = *m;
-    p.requests = (vp_latency_request *)resize(NULL, count, sizeof *p.requests);
-    p.measured = (double *)resize(NULL, count, VP_LATENCY_STAGE_COUNT * sizeof *p.measured);
-    p.total = (double *)resize(NULL, count, sizeof *p.total);
+    p.requests = resize(NULL, count, sizeof *p.requests);
+    p.measured = resize(NULL, count, VP_LATENCY_STAGE_COUNT * sizeof *p.measured);
+    p.total = resize(NULL, count, sizeof *p.total);
     p.configs = p.sizes = NULL;
     p.count = count;
     for (size_t i = 0; i < count; i++) {
@@ -12052,15 +12243,15 @@ static measurements pick_rows(const measurements *m, const int64_t *order, size_
 }
 /* What N measurements do for all others, by stage; the total's line is drawn through totals. */
 static void find_curves(const estimator *e, const measurements *m, recalibration *c) {
-    double *predicted = (double *)resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
-    double *pairs = (double *)resize(NULL, m->count, 2 * sizeof *pairs);
-    vp_latency_model *plain = (vp_latency_model *)resize(NULL, 1, sizeof *plain);
+    double *predicted = resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
+    double *pairs = resize(NULL, m->count, 2 * sizeof *pairs);
+    vp_latency_model *plain = resize(NULL, 1, sizeof *plain);
     *plain = e->model;
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         memset(&plain->affine[s], 0, sizeof plain->affine[s]);
         plain->affine[s].slope = plain->affine[s].condition = 1;
     }
-    predict_rows(plain, m, predicted);
+    estimator_predict_rows(plain, m, predicted);
     add_totals(m, predicted);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         size_t n = pair_rows(m, predicted, part, pairs), bytes = vp_affine_curve_scratch_bytes(n, CURVE_DRAWS);
@@ -12141,8 +12332,8 @@ static void put_recalibration(vp_json_writer *w, const recalibration *c, const m
 }
 /* Lines through `wanted` drawn rows; what they do for the others. 0 or an exit code. */
 static int recalibrate(estimator *e, const measurements *m, recalibration *c) {
-    int64_t *order = (int64_t *)resize(NULL, m->count, sizeof *order);
-    double *scratch = (double *)resize(NULL, c->wanted, 2 * sizeof *scratch);
+    int64_t *order = resize(NULL, m->count, sizeof *order);
+    double *scratch = resize(NULL, c->wanted, 2 * sizeof *scratch);
     measurements drawn, rest;
     vp_error error = {VP_OK, -1, "", ""};
     vp_random random;
@@ -12167,7 +12358,7 @@ static int recalibrate(estimator *e, const measurements *m, recalibration *c) {
 }
 static int predict_recalibrate(const options *o, estimator *e, const measurements *m, const text_list *warnings) {
     const char *path = text_of(o, "output");
-    recalibration *c = (recalibration *)zeroed(1, sizeof *c);
+    recalibration *c = zeroed(1, sizeof *c);
     text_buffer out = {NULL, 0, 0};
     vp_json_writer w;
     int code = 0;
@@ -12184,9 +12375,9 @@ static int predict_recalibrate(const options *o, estimator *e, const measurement
         free(e->device);
         e->recalibration = out.data;
         e->device = copy_text(m->device, strlen(m->device));
-        code = write_estimator(path, e, NULL);
+        code = estimator_write(path, e, NULL);
     }
-    if (!code && given(o, "json")) code = print_estimator(e, NULL);
+    if (!code && given(o, "json")) code = estimator_print(e, NULL);
     else if (!code) {
         document d = {NULL, 0};
         if (warnings->count) document_text(&d, BLOCK_HEADING, "Warnings");
@@ -12215,16 +12406,16 @@ static int check_predict_options(const options *o) {
             return complain(EXIT_USAGE, "predict: --%s is for a request; with --data and --recalibrate the files say it", of_request[i]);
     return 0;
 }
-static int command_predict(const options *o) {
+static int run_command_predict(const options *o) {
     estimator *e = NULL;
     measurements m;
     results r;
     text_list warnings = {NULL, 0};
     const char *folder = text_of(o, "data") ? text_of(o, "data") : text_of(o, "recalibrate");
     int code;
-    if ((code = check_predict_options(o)) != 0 || (code = read_estimator(o->operands[0], &e)) != 0) return code;
+    if ((code = check_predict_options(o)) != 0 || (code = estimator_read(o->operands[0], &e)) != 0) return code;
     if (!folder) code = predict_requests(o, e);
-    else if ((code = read_results(&r, &folder, 1)) == 0) {
+    else if ((code = results_read(&r, &folder, 1)) == 0) {
         int64_t experts = e->expert_count;
         if ((code = measurements_make(o, &r, &experts, &m, &warnings)) == 0) {
             warn_of_target(e, &m, &warnings);
@@ -12237,6 +12428,13 @@ static int command_predict(const options *o) {
     estimator_free(e);
     return code;
 }
+
+const command command_predict = {
+    "predict", "MODEL.json (WxH... | --views N | --data DIR | --recalibrate DIR)",
+    "milliseconds of requests that were not measured, with intervals; errors on other files; another device",
+    "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
+    "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json",
+    SIZE_MAX, PREDICT_OPTIONS, sizeof PREDICT_OPTIONS / sizeof *PREDICT_OPTIONS, NULL, run_command_predict};
 
 /* =============================================================================================== html >>html
  * The report as one page: no network, no library; plots are SVG that is made here. Texts of files come in by page_text alone, which leaves nothing of
@@ -12517,7 +12715,7 @@ static void stack_title(const report *p, const decomposition *d, int is_coarse, 
     double parts[STACK_PARTS];
     char name[160];
     stack_parts(d, is_coarse, parts);
-    text_add_string(title, full_name(p->r, d->file, name));
+    text_add_string(title, report_full_name(p->r, d->file, name));
     page_add(title, ": %s ms", figure_number(d->mean[METRIC_TOTAL]).text);
     for (int i = 0; i < STACK_PARTS; i++)
         if (parts[i] > 0) page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), figure_number(parts[i]).text,
@@ -12546,7 +12744,7 @@ static void stack_row(plot *q, const report *p, const decomposition *d, int is_c
     figure total = figure_number(d->mean[METRIC_TOTAL]);
     stack_parts(d, is_coarse, parts);
     stack_title(p, d, is_coarse, &title);
-    plot_text(q, q->x.from - 8, y + 12, "end", "", full_name(p->r, d->file, name));
+    plot_text(q, q->x.from - 8, y + 12, "end", "", report_full_name(p->r, d->file, name));
     text_add_string(q->out, "<g><title>");
     page_text(q->out, title.data);
     text_add_string(q->out, "</title>");
@@ -12567,7 +12765,7 @@ static void stack_rows(text_buffer *out, const report *p, int is_coarse, const r
     double left = 60;
     for (size_t i = 0; i < count; i++) {
         char name[160];
-        double px = text_px(full_name(p->r, p->items[rows[i].at].file, name)) + 16;
+        double px = text_px(report_full_name(p->r, p->items[rows[i].at].file, name)) + 16;
         span_add(&s, stack_sum(&p->items[rows[i].at], is_coarse));
         if (px > left) left = px;
     }
@@ -12629,7 +12827,7 @@ static int is_on_front(const report *p, size_t file) {
 static void page_stack(text_buffer *out, const report *p) {
     size_t count = 0, shown = 0;
     int is_coarse = 1, has_front = 0;
-    ranked *rows = (ranked *)zeroed(p->r->count, sizeof *rows), *few = (ranked *)zeroed(p->r->count, sizeof *few);
+    ranked *rows = zeroed(p->r->count, sizeof *rows), *few = zeroed(p->r->count, sizeof *few);
     for (int s = 0; s < VP_STAGE_COUNT; s++) is_coarse &= !stage_is_known(p, s);
     for (size_t i = 0; i < p->r->count; i++) {
         if (!(p->items[i].mean[METRIC_TOTAL] > 0)) continue;
@@ -12669,7 +12867,7 @@ static void parts_row(plot *q, const report *p, const decomposition *d, int stag
     const stage_cost *c = &d->stages[stage];
     char name[160];
     double at = 0;
-    plot_text(q, q->x.from - 8, y + 12, "end", "", full_name(p->r, d->file, name));
+    plot_text(q, q->x.from - 8, y + 12, "end", "", report_full_name(p->r, d->file, name));
     plot_text(q, 4, y + 12, "", "", vp_stage_name((vp_stage)stage));
     page_add(q->out, "<g><title>%s", vp_stage_name((vp_stage)stage));
     for (int part = 0; part <= PARTS_IDLE; part++)
@@ -12694,7 +12892,7 @@ static void page_parts(text_buffer *out, const report *p) {
     int seen[PARTS_IDLE + 1] = {0};
     for (size_t i = 0; i < p->r->count && count < PARTS_CONFIGURATIONS; i++) {
         char name[160];
-        double px = text_px(full_name(p->r, p->items[i].file, name)) + 72;
+        double px = text_px(report_full_name(p->r, p->items[i].file, name)) + 72;
         if (!stage_has_parts(&p->items[i].stages[VP_STAGE_PREFILL]) && !stage_has_parts(&p->items[i].stages[VP_STAGE_DECODE])) continue;
         for (int k = 0; k < 2; k++)
             for (int part = 0; part <= PARTS_IDLE; part++) seen[part] |= part_share(&p->items[i].stages[PART_STAGES[k]], part) >= 0.0005;
@@ -12755,7 +12953,7 @@ static void slope_text(const curve *c, double steepest, char out[160]) {
 }
 /* The curves of a group with one name; of many those whose slopes spread evenly from least to greatest, all others as thin lines. */
 static void page_curves_of(text_buffer *out, const report *p, size_t group, const char *name) {
-    ranked *order = (ranked *)zeroed(p->curve_count, sizeof *order);
+    ranked *order = zeroed(p->curve_count, sizeof *order);
     size_t count = 0;
     span x = span_none(), y = {0, 0};
     char caption[256];
@@ -12805,7 +13003,7 @@ static int has_work(const stage_cost *c) { return c->flops > 0 && c->bytes > 0 &
 static void work_title(const report *p, const decomposition *d, int stage, char title[512]) {
     const stage_cost *c = &d->stages[stage];
     char name[160];
-    snprintf(title, 512, "%s, %s\n%s ms, %s GFLOP, %s MB\n%s TFLOP/s, %s GB/s: %s", vp_stage_name((vp_stage)stage), full_name(p->r, d->file, name),
+    snprintf(title, 512, "%s, %s\n%s ms, %s GFLOP, %s MB\n%s TFLOP/s, %s GB/s: %s", vp_stage_name((vp_stage)stage), report_full_name(p->r, d->file, name),
              figure_number(c->mean).text, figure_number(c->flops / 1e9).text, figure_number(c->bytes / 1e6).text, figure_number(c->tflops).text,
              figure_number(c->gbs).text, BOUND_NAMES[c->limit]);
 }
@@ -12951,7 +13149,7 @@ static void front_mark(plot *q, const report *p, const tradeoff *t, size_t i) {
     text_add_string(q->out, "</g>\n");
 }
 static void page_front(text_buffer *out, const report *p, const tradeoff *t) {
-    boxes *b = (boxes *)zeroed(1, sizeof *b);
+    boxes *b = zeroed(1, sizeof *b);
     span x = span_none(), y = span_none();
     char caption[256], label[64], name[80];
     plot q;
@@ -13017,7 +13215,7 @@ static void plot_levels(plot *q, const report *p, const tradeoff *t, int32_t kno
     for (int32_t i = 0; i < count; i++) {
         char text[48];
         double at = q->x.from + step * (i + 0.5), half;
-        level_text(t, p->r, t->knob_of[knob], i, text);
+        report_level_text(t, p->r, t->knob_of[knob], i, text);
         text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
         half = text_px(text) / 2;
         if (at - half < used || at - half < 0 || at + half > q->width) continue;
@@ -13056,7 +13254,7 @@ static void page_main_effect(text_buffer *out, const report *p, const tradeoff *
         whole.value = mean + e->estimate;
         whole.low = mean + e->low;
         whole.high = mean + e->high;
-        snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[t->knob_of[knob]], level_text(t, p->r, t->knob_of[knob], i, level),
+        snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[t->knob_of[knob]], report_level_text(t, p->r, t->knob_of[knob], i, level),
                  figure_of_estimate(whole).text);
         plot_whiskers(&q, scale_place(&q.x, i), scale_place(&q.y, whole.value), estimate_none(), whole);
         plot_mark(out, v ? 3 : 0, scale_place(&q.x, i), scale_place(&q.y, whole.value), 4, 1, title);
@@ -13087,7 +13285,7 @@ static void page_interaction(text_buffer *out, const report *p, const tradeoff *
     text_add_string(out, ": ");
     for (int32_t k = 0; k < lines; k++) {
         int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
-        if (at >= 0) legend_item(out, COLOUR_RAMP, at, shown, at, level_text(t, p->r, t->knob_of[b], k, level));
+        if (at >= 0) legend_item(out, COLOUR_RAMP, at, shown, at, report_level_text(t, p->r, t->knob_of[b], k, level));
     }
     legend_close(out);
     span_room(&y, v);
@@ -13112,8 +13310,8 @@ static void page_interaction(text_buffer *out, const report *p, const tradeoff *
             pair.low = e ? e->low : (double)NAN;
             pair.high = e ? e->high : (double)NAN;
             snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOB_NAMES[t->knob_of[a]],
-                     level_text(t, p->r, t->knob_of[a], i, level),
-                     KNOB_NAMES[t->knob_of[b]], level_text(t, p->r, t->knob_of[b], k, other), figure_number(pair_mean(t, v, a, i, b, k)).text,
+                     report_level_text(t, p->r, t->knob_of[a], i, level),
+                     KNOB_NAMES[t->knob_of[b]], report_level_text(t, p->r, t->knob_of[b], k, other), figure_number(pair_mean(t, v, a, i, b, k)).text,
                      figure_of_estimate(pair).text);
             plot_mark(out, at, scale_place(&q.x, i), scale_place(&q.y, pair_mean(t, v, a, i, b, k)), 3.4, 1, title);
         }
@@ -13206,14 +13404,14 @@ static void held_marks(plot *q, const report *p, const double *real, const doubl
         }
         n = (double)(end - first);
         snprintf(title, sizeof title, "%s\nmeasured %s ms, predicted %s ms (means)\nmean error of a sample %s %%",
-                 full_name(p->r, &p->r->files[files[first]], name),
+                 report_full_name(p->r, &p->r->files[files[first]], name),
                  figure_number(y / n).text, figure_number(x / n).text, figure_percent(off / n).text);
         plot_mark(q->out, 0, scale_place(&q->x, y / n), scale_place(&q->y, x / n), 3.4, 1, title);
     }
 }
 static void page_held_out(text_buffer *out, const report *p, const measurements *m, const double *predicted, int part) {
-    double *pairs = (double *)resize(NULL, m->count, 3 * sizeof *pairs);
-    uint32_t *files = (uint32_t *)resize(NULL, m->count, sizeof *files);
+    double *pairs = resize(NULL, m->count, 3 * sizeof *pairs);
+    uint32_t *files = resize(NULL, m->count, sizeof *files);
     size_t count = held_pairs(m, predicted, part, pairs, files);
     vp_linear_errors e;
     span s = span_none();
@@ -13246,8 +13444,8 @@ static void page_estimates(text_buffer *out, const report *p) {
     double *predicted;
     size_t before;
     measurements_read(&m, p->r, experts > 0 ? experts : (int64_t)EXPERTS_ASSUMED);
-    predicted = (double *)resize(NULL, m.count, ESTIMATE_PARTS * sizeof *predicted);
-    predict_left_out(VP_LATENCY_PHYSICAL, &m, SPLIT_CONFIG, predicted);
+    predicted = resize(NULL, m.count, ESTIMATE_PARTS * sizeof *predicted);
+    estimator_predict_left_out(VP_LATENCY_PHYSICAL, &m, SPLIT_CONFIG, predicted);
     add_totals(&m, predicted);
     text_add_string(out,
                     "<section id=\"e3\"><h2>Predicted against measured</h2>\n<p class=\"soft\">Each configuration is predicted by a model of all "
@@ -13289,7 +13487,7 @@ static void table_row(text_buffer *out, const report *p, size_t i) {
     const vp_bootstrap_point *b = boot_point(p, i, &on_front);
     char name[160];
     page_add(out, "<tr><th scope=\"row\" data-v=\"%zu\">", i);
-    page_text(out, full_name(p->r, d->file, name));
+    page_text(out, report_full_name(p->r, d->file, name));
     page_add(out, "<td>%zu", d->file->count);
     if (b) table_range(out, point_accuracy(b)); else table_cell(out, figure_number(d->file->accuracy));
     table_range(out, d->p50[METRIC_TOTAL]);
@@ -13509,7 +13707,7 @@ static void page_e2(text_buffer *out, const report *p) {
     }
     text_add_string(out, "</section>\n");
 }
-static void page_write(const report *p, text_buffer *out) {
+static void report_page_write(const report *p, text_buffer *out) {
     page_head(out, p);
     page_list(out, "warnings", "Warnings", &p->warnings);
     page_provenance(out, p);
@@ -13557,8 +13755,8 @@ static void share_within(const results *r, const tradeoff *t, const report_setti
     share_interval(hits, k->within_of, &k->within_low, &k->within_high);
 }
 static int pick_best(const results *r, const tradeoff *t, const report_settings *s, pick *k) {
-    double *accuracy = (double *)resize(NULL, t->config_count, 2 * sizeof *accuracy), *latency = accuracy + t->config_count;
-    size_t *places = (size_t *)resize(NULL, t->config_count, sizeof *places), count = 0;
+    double *accuracy = resize(NULL, t->config_count, 2 * sizeof *accuracy), *latency = accuracy + t->config_count;
+    size_t *places = resize(NULL, t->config_count, sizeof *places), count = 0;
     uint32_t best;
     int found = vp_pareto_best(t->at_latency, t->at_accuracy, t->config_count, s->budget, s->min_accuracy, &best) == VP_OK;
     memset(k, 0, sizeof *k);
@@ -13688,8 +13886,8 @@ static int none_holds(const results *r, const tradeoff *t, const report_settings
                     figure_x(s->budget).text, percentile_text(s->percentile), METRIC_KEYS[s->axis], more,
                     setting_text(&r->files[t->group->paired[fastest]], name), figure_number(t->at_latency[fastest]).text, t->at_accuracy[fastest]);
 }
-static int command_best(const options *o) {
-    report_settings s = settings_of(o);
+static int run_command_best(const options *o) {
+    report_settings s = report_settings_of(o);
     const result_group *g;
     results r;
     tradeoff t;
@@ -13699,11 +13897,11 @@ static int command_best(const options *o) {
     if (!given(o, "budget_ms")) return complain(EXIT_USAGE, "best: --budget_ms MS is needed");
     s.budget = opt(o, "budget_ms")->real;
     if (given(o, "min_accuracy")) s.min_accuracy = opt(o, "min_accuracy")->real;
-    if ((code = read_results(&r, o->operands, o->operand_count)) != 0) return code;
+    if ((code = results_read(&r, o->operands, o->operand_count)) != 0) return code;
     memset(&t, 0, sizeof t);
     g = group_of(&r, text_of(o, "dataset_name"), &code);
     if (!code) {
-        trade_off(&t, &r, g, &s);
+        tradeoff_make(&t, &r, g, &s);
         if (t.reason[0]) code = complain(EXIT_INPUT, "best: %s", t.reason);
         else if (!pick_best(&r, &t, &s, &k)) code = none_holds(&r, &t, &s);
         else {
@@ -13716,6 +13914,12 @@ static int command_best(const options *o) {
     results_free(&r);
     return code;
 }
+
+const command command_best = {
+    "best", "DIR... --budget_ms MS",
+    "the most accurate configuration within a latency budget, and how surely it holds it",
+    "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 --min_accuracy 0.6 --json",
+    SIZE_MAX, BEST_OPTIONS, sizeof BEST_OPTIONS / sizeof *BEST_OPTIONS, NULL, run_command_best};
 
 /* ---- compare */
 enum { COMPARED = 7 }; /* the last is accuracy */
@@ -13812,7 +14016,7 @@ static int check_alike(comparison_job *j) {
 /* A's configurations with B's; 0 or an exit code. */
 static int pair_files(comparison_job *j) {
     size_t only_a = 0;
-    j->pairs = (result_pair *)zeroed(j->a.count, sizeof *j->pairs);
+    j->pairs = zeroed(j->a.count, sizeof *j->pairs);
     for (size_t i = 0; i < j->a.count; i++) {
         const result_file *a = &j->a.files[i];
         size_t k = 0;
@@ -13849,7 +14053,7 @@ static void add_comparison(comparison_job *j, const compared_row *row, const dou
     compared_row r = *row;
     uint64_t only_x = 0, only_y = 0;
     if (vp_compare_paired(x, y, count, is_latency ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE, margin, COMPARE_ALPHA, &c) != VP_OK) return; /* too few */
-    d = (double *)resize(NULL, count, sizeof *d);
+    d = resize(NULL, count, sizeof *d);
     for (size_t i = 0; i < count; i++) {
         d[i] = is_latency ? log(y[i] / x[i]) : y[i] - x[i];
         is_binary &= (!(x[i] > 0) || !(x[i] < 1)) && (!(y[i] > 0) || !(y[i] < 1)) && x[i] >= 0 && x[i] <= 1 && y[i] >= 0 && y[i] <= 1;
@@ -13864,8 +14068,8 @@ static void add_comparison(comparison_job *j, const compared_row *row, const dou
         c.p_difference = vp_mcnemar(only_x, only_y);
     }
     free(d);
-    j->rows = (compared_row *)resize(j->rows, j->count + 1, sizeof *j->rows);
-    j->verdicts = (vp_comparison *)resize(j->verdicts, j->count + 1, sizeof *j->verdicts);
+    j->rows = resize(j->rows, j->count + 1, sizeof *j->rows);
+    j->verdicts = resize(j->verdicts, j->count + 1, sizeof *j->verdicts);
     j->rows[j->count] = r;
     j->verdicts[j->count++] = c;
 }
@@ -13878,10 +14082,10 @@ static void compare_overall(comparison_job *j, size_t first, size_t last, int wh
     row_order *order;
     compared_row row;
     for (size_t p = first; p < last; p++) most += j->pairs[p].a->count;
-    x = (double *)resize(NULL, most, 4 * sizeof *x);
+    x = resize(NULL, most, 4 * sizeof *x);
     y = x + most; sum_x = y + most; sum_y = sum_x + most;
-    ids = (int64_t *)resize(NULL, most, sizeof *ids);
-    order = (row_order *)resize(NULL, most, sizeof *order);
+    ids = resize(NULL, most, sizeof *ids);
+    order = resize(NULL, most, sizeof *order);
     for (size_t p = first; p < last; p++) filled += pair_values(&j->pairs[p], which, x + filled, y + filled, ids + filled);
     for (size_t i = 0; i < filled; i++) { order[i].id = ids[i]; order[i].at = i; }
     qsort(order, filled, sizeof *order, by_row_id);
@@ -13904,7 +14108,7 @@ static void compare_overall(comparison_job *j, size_t first, size_t last, int wh
 }
 static void compare_pair(comparison_job *j, const result_pair *p) {
     size_t most = p->a->count < p->b->count ? p->a->count : p->b->count;
-    double *x = (double *)resize(NULL, most + 1, 2 * sizeof *x), *y = x + most + 1;
+    double *x = resize(NULL, most + 1, 2 * sizeof *x), *y = x + most + 1;
     for (int which = 0; which < COMPARED; which++) {
         compared_row row;
         memset(&row, 0, sizeof row);
@@ -13948,8 +14152,8 @@ static int compare_all(comparison_job *j) {
         for (size_t p = first; p < last; p++) compare_pair(j, &j->pairs[p]);
     }
     if (!j->count) return complain(EXIT_USAGE, "compare: the two sides have fewer than 2 samples in common");
-    order = (uint32_t *)resize(NULL, j->count, sizeof *order);
-    values = (double *)resize(NULL, j->count, sizeof *values);
+    order = resize(NULL, j->count, sizeof *order);
+    values = resize(NULL, j->count, sizeof *values);
     if (vp_compare_adjust(j->verdicts, j->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort(); /* made by vp_compare_paired */
     for (size_t i = 0; i < j->count; i++) {
         compared_row *r = &j->rows[i];
@@ -14094,7 +14298,7 @@ static int check_force(const options *o) {
     }
     return 0;
 }
-static int command_compare(const options *o) {
+static int run_command_compare(const options *o) {
     comparison_job j;
     int code;
     if (o->operand_count != 2) return complain(EXIT_USAGE,
@@ -14110,8 +14314,8 @@ static int command_compare(const options *o) {
         if (given(o, "effect") || given(o, "plan")) return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
         j.effect = 1.5 * j.margin; /* of the JSON's samples_needed */
     }
-    code = read_results(&j.a, o->operands, 1);
-    if (!code) code = read_results(&j.b, o->operands + 1, 1);
+    code = results_read(&j.a, o->operands, 1);
+    if (!code) code = results_read(&j.b, o->operands + 1, 1);
     for (int side = 0; side < 2 && !code; side++) {
         const results *r = side ? &j.b : &j.a;
         for (size_t i = 0; i < r->notes.count; i++) text_list_add(&j.warnings, "%s", r->notes.items[i]);
@@ -14131,6 +14335,12 @@ static int command_compare(const options *o) {
     free(j.verdicts);
     return code;
 }
+
+const command command_compare = {
+    "compare", "A B",
+    "did it become slower, or worse? B against A, paired by sample and configuration; exit 1 when it did",
+    "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
+    SIZE_MAX, COMPARE_OPTIONS, sizeof COMPARE_OPTIONS / sizeof *COMPARE_OPTIONS, NULL, run_command_compare};
 
 /* =========================================================================================== profile >>profile
  * A request operation by operation: the engine's launch records, its stages and the host's ranges go into one table (vp_ops) and into a trace. Rows
@@ -14186,9 +14396,9 @@ static int profiler_open(profiler *p, const options *o, session *s, int32_t new_
     p->s = s;
     p->on_gpu = gpu_of(s->engine) >= 0;
     p->launch_capacity = launch_bound(s->m, new_tokens);
-    p->launches = (vp_launch *)resize(NULL, (size_t)p->launch_capacity, sizeof *p->launches);
+    p->launches = resize(NULL, (size_t)p->launch_capacity, sizeof *p->launches);
     row_count = p->launch_capacity + 64 < PROFILE_ROWS_MOST ? p->launch_capacity + 64 : (int64_t)PROFILE_ROWS_MOST;
-    p->rows = (vp_op *)resize(NULL, (size_t)row_count, sizeof *p->rows);
+    p->rows = resize(NULL, (size_t)row_count, sizeof *p->rows);
     vp_ops_init(&p->ops, p->rows, row_count, group_by, stack_n);
     p->ops.clock = p->on_gpu ? VP_OPS_DEVICE : VP_OPS_HOST;
     p->ops.device_name = p->on_gpu ? "CUDA" : NULL;
@@ -14204,7 +14414,7 @@ static void profiler_free(profiler *p) {
     free(p->launches);
     free(p->spans);
     free(p->rows);
-    texts_free(p->notes.items, p->notes.count);
+    text_list_free(&p->notes);
 }
 
 /* ---- one request into the table */
@@ -14284,16 +14494,17 @@ static vp_result add_pass(profiler *p, const timing *t, int64_t step_ns) {
 
 /* ---- traces */
 /* The file of the cycle that begins: --trace FILE or --chrome_trace for the first one, and DIR/profiler_traces/<worker>.<ns>.pt.trace.json for each.
- * *path: NULL where none is wanted, and with a notice where a file of that name was written already. 0 or an exit code. */
+ * worker: NULL of a run, whose options these are; else of a point of a sweep. *path: NULL where none is wanted, and with a notice where a file of that name was written already. 0 or an exit code. */
 static int trace_path_of(profiler *p, const char *worker, char **path) {
     const options *o = p->o;
-    const char *file = o->command == RUN ? text_of(o, "trace") : NULL, *folder = text_of(o, "output_dir");
+    int is_run = worker == NULL;
+    const char *file = is_run ? text_of(o, "trace") : NULL, *folder = text_of(o, "output_dir");
     char name[700], *traces;
     struct timespec now;
     int code;
     *path = NULL;
-    if ((!file && !folder) || (o->command == SWEEP && !given(o, "trace"))) return 0;
-    if (file || (o->command == RUN && given(o, "chrome_trace"))) {
+    if ((!file && !folder) || (!is_run && !given(o, "trace"))) return 0;
+    if (file || (is_run && given(o, "chrome_trace"))) {
         *path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
         if (!p->traces) return file ? 0 : make_folder(folder);
         text_list_add(&p->notes, "%s is saved already: the traces of later cycles are left out; --output_dir alone gives each cycle its own file",
@@ -14358,7 +14569,7 @@ static int trace_begin(profiler *p, const char *path) {
     }
     if (!p->on_gpu && !p->spans) { /* 8 threads of each launch: what is more is left out */
         p->span_capacity = p->launch_capacity * 8;
-        p->spans = (vp_span *)resize(NULL, (size_t)p->span_capacity, sizeof *p->spans);
+        p->spans = resize(NULL, (size_t)p->span_capacity, sizeof *p->spans);
     }
     r = vp_trace_open(&t, &p->trace, &error);
     if (r != VP_OK) return complain_result(r == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(r), path, r, &error);
@@ -14455,12 +14666,12 @@ static int profile_pass(profiler *p, work *base, const profile_source *from, tim
     code = prepare_pass(p, from, &k);
     base->text_ids = k.text_ids;
     if (code) return code;
-    if ((r = run_chain(p->s, &k, t, &error)) != VP_OK) return complain_result(exit_code_of(r), NULL, r, &error);
+    if ((r = request_run(p->s, &k, t, &error)) != VP_OK) return complain_result(exit_code_of(r), NULL, r, &error);
     end_ns = vp_clock_ns();
     if (!record) {
         if (t->launch_count <= p->launch_capacity) return 0;
         p->launch_capacity = t->launch_count;
-        p->launches = (vp_launch *)resize(p->launches, (size_t)p->launch_capacity, sizeof *p->launches);
+        p->launches = resize(p->launches, (size_t)p->launch_capacity, sizeof *p->launches);
         return 0;
     }
     if ((r = add_pass(p, t, end_ns - begin_ns)) != VP_OK) return complain(EXIT_WORK, "the table of operations: %s", vp_result_text(r));
@@ -14554,7 +14765,7 @@ static int profile_loop(profiler *p, run_state *x, const vp_schedule *schedule, 
             free(path);
         }
         if (now.state == VP_SCHEDULE_NONE && !code) {
-            if ((r = run_chain(&x->s, &x->k, x->runs, &error)) != VP_OK) code = complain_result(exit_code_of(r), NULL, r, &error);
+            if ((r = request_run(&x->s, &x->k, x->runs, &error)) != VP_OK) code = complain_result(exit_code_of(r), NULL, r, &error);
         } else if (!code) code = profile_pass(p, &x->k, &from, x->runs, i, record);
         if (now.ends_cycle) {
             in_cycle = 0;
@@ -14587,7 +14798,7 @@ static int cost_run(profiler *p, work *k, timing *t, int mode, int64_t step, dou
     } else {
         vp_result r;
         k->timing = mode == COST_OFF ? VP_TIMING_OFF : VP_TIMING_STAGE;
-        r = run_chain(p->s, k, t, &error);
+        r = request_run(p->s, k, t, &error);
         code = r == VP_OK ? 0 : complain_result(exit_code_of(r), NULL, r, &error);
         k->timing = VP_TIMING_STAGE;
     }
@@ -14599,12 +14810,12 @@ static int cost_measure(const options *o, session *s, work *k, timing *t, cost_r
     const char *temporary = getenv("TMPDIR");
     char path[600];
     uint64_t state = (uint64_t)number_of(o, "seed");
-    profiler *p = (profiler *)zeroed(1, sizeof *p);
+    profiler *p = zeroed(1, sizeof *p);
     double *scratch;
     int code;
     c->rounds = (size_t)number_of(o, "cost_rounds");
-    scratch = (double *)zeroed(c->rounds, sizeof *scratch);
-    for (int i = 0; i < COST_MODES; i++) c->ns[i] = (double *)zeroed(c->rounds, sizeof *c->ns[i]);
+    scratch = zeroed(c->rounds, sizeof *scratch);
+    for (int i = 0; i < COST_MODES; i++) c->ns[i] = zeroed(c->rounds, sizeof *c->ns[i]);
     snprintf(path, sizeof path, "%.500s/vlmprof-cost-%ld.pt.trace.json", temporary ? temporary : "/tmp", (long)getpid());
     code = profiler_open(p, o, s, k->new_tokens, groups_of(o), stack_frames_of(o));
     if (!code) code = trace_begin(p, path);
@@ -14637,7 +14848,7 @@ static void write_cost(text_buffer *out, const cost_report *c) {
     text_add_string(out, line);
     for (int i = 0; i < COST_MODES; i++) {
         const vp_paired *p = &c->paired[i];
-        double *sorted = (double *)resize(NULL, c->rounds, sizeof *sorted);
+        double *sorted = resize(NULL, c->rounds, sizeof *sorted);
         char mean[64] = "-", median[64] = "-";
         memcpy(sorted, c->ns[i], c->rounds * sizeof *sorted);
         if (i) {
@@ -14823,7 +15034,7 @@ static int profile_tell(profiler *p, const run_state *x, const cost_report *c) {
         write_profile_notes(&rest, p);
         if (c->rounds) write_cost(&rest, c);
     }
-    if (!code && file) code = write_page(file, &table);
+    if (!code && file) code = file_write_text(file, &table);
     else if (!code) fwrite(table.data, 1, table.bytes, stdout); /* main checks stdout */
     if (!code && rest.bytes) fwrite(rest.data, 1, rest.bytes, stdout);
     free(table.data);
@@ -14831,14 +15042,14 @@ static int profile_tell(profiler *p, const run_state *x, const cost_report *c) {
     return code;
 }
 static int profile_run(const options *o, run_state *x) {
-    profiler *p = (profiler *)zeroed(1, sizeof *p);
+    profiler *p = zeroed(1, sizeof *p);
     cost_report cost;
     vp_schedule schedule;
     vp_schedule_sum sum;
     int64_t steps = 0;
     int code = plan_steps(o, &schedule, &steps);
     memset(&cost, 0, sizeof cost);
-    sweep_runs = 1; /* Ctrl-C: the request that runs is finished, and what was recorded is saved and told */
+    end_in_order(); /* Ctrl-C: the request that runs is finished, and what was recorded is saved and told */
     if (!code && (vp_schedule_count(&schedule, steps, &sum) != VP_OK || sum.recorded_steps + sum.partial_steps < 1))
         code = complain(EXIT_USAGE, "none of %lld request%s would be recorded: this schedule skips the first %lld", (long long)steps,
                         steps == 1 ? "" : "s", (long long)(schedule.skip_first + schedule.wait + schedule.warmup));
@@ -14877,28 +15088,26 @@ static int is_profiled(const char *path, const char *head) {
 }
 /* A measured point once more, operation by operation, into profiler_results_config_<i>_sample_<j>.txt and, when asked for, a trace. Nothing of it
  * enters the journal. A device that fails here fails the next point as well, and is dealt with there. */
-static int profile_point(sweep *x, const open_point *q, const sample *a, int is_first) {
-    const options *o = x->o;
+static int profile_point(const options *o, session *s, const work *base, timing *run, const profile_place *profiled) {
     char name[120], worker[120], head[500];
-    size_t config = (size_t)(q->c - x->p.cells);
     text_buffer out = {NULL, 0, 0};
-    work k = q->k;
+    work k = *base;
     char *path, *file = NULL;
     profiler *p;
     int code;
-    if (!given(o, "use_profiler") || !(is_first || given(o, "use_profiler_on_all_samples"))) return 0;
-    snprintf(name, sizeof name, "profiler_results_config_%zu_sample_%lld.txt", config, (long long)a->id);
-    snprintf(worker, sizeof worker, "config_%zu_sample_%lld", config, (long long)a->id);
-    snprintf(head, sizeof head, "%.400s, sample %lld", q->c->file_name, (long long)a->id);
+    if (!given(o, "use_profiler") || !(profiled->is_first || given(o, "use_profiler_on_all_samples"))) return 0;
+    snprintf(name, sizeof name, "profiler_results_config_%zu_sample_%lld.txt", profiled->configuration, (long long)profiled->sample_id);
+    snprintf(worker, sizeof worker, "config_%zu_sample_%lld", profiled->configuration, (long long)profiled->sample_id);
+    snprintf(head, sizeof head, "%.400s, sample %lld", profiled->file_name, (long long)profiled->sample_id);
     path = join_path(text_of(o, "output_dir"), name);
     code = is_profiled(path, head);
     free(path);
     if (code) return 0;
-    p = (profiler *)zeroed(1, sizeof *p);
-    code = profiler_open(p, o, &x->s, k.new_tokens, groups_of(o), stack_frames_of(o));
-    if (!code) code = profile_pass(p, &k, NULL, x->run, 0, 0);
+    p = zeroed(1, sizeof *p);
+    code = profiler_open(p, o, s, k.new_tokens, groups_of(o), stack_frames_of(o));
+    if (!code) code = profile_pass(p, &k, NULL, run, 0, 0);
     if (!code && (code = trace_path_of(p, worker, &file)) == 0 && file) code = trace_begin(p, file);
-    if (!code) code = profile_pass(p, &k, NULL, x->run, 0, 1);
+    if (!code) code = profile_pass(p, &k, NULL, run, 0, 1);
     if (!code) code = trace_end(p);
     if (!code && p->steps) {
         vp_ops_sort(&p->ops, text_of(o, "sort_by") ? text_of(o, "sort_by") : p->on_gpu ? "self_device_time_total" : "self_cpu_time_total");
@@ -14908,7 +15117,7 @@ static int profile_point(sweep *x, const open_point *q, const sample *a, int is_
         write_stages_closure(&out, p);
         if (given(o, "profile_memory")) write_memory(&out, p);
         write_profile_notes(&out, p);
-        if (!code) code = write_whole(text_of(o, "output_dir"), name, out.data, out.bytes);
+        if (!code) code = file_write_whole(text_of(o, "output_dir"), name, out.data, out.bytes);
     }
     free(file);
     free(out.data);
@@ -14931,26 +15140,26 @@ enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18, ENDS_EARLY = -
 
 /* every text once */
 typedef struct text_table { text_buffer text; size_t *starts; uint32_t count, capacity; uint32_t *slots; size_t slot_count; } text_table;
-static const char *name_at(const text_table *n, uint32_t index) { return n->text.data + n->starts[index]; }
+static const char *text_table_at(const text_table *n, uint32_t index) { return n->text.data + n->starts[index]; }
 static void text_table_grow(text_table *n) {
     size_t slots = n->slot_count ? n->slot_count * 2 : 256;
-    n->slots = (uint32_t *)resize(n->slots, slots, sizeof *n->slots);
+    n->slots = resize(n->slots, slots, sizeof *n->slots);
     n->slot_count = slots;
     memset(n->slots, 0xff, slots * sizeof *n->slots);
     for (uint32_t i = 0; i < n->count; i++) {
-        size_t at = (size_t)hash_text(HASH_START, name_at(n, i)) & (slots - 1);
+        size_t at = (size_t)hash_text(HASH_START, text_table_at(n, i)) & (slots - 1);
         while (n->slots[at] != NO_INDEX) at = (at + 1) & (slots - 1);
         n->slots[at] = i;
     }
 }
-static uint32_t name_add(text_table *n, const char *text) {
+static uint32_t text_table_add(text_table *n, const char *text) {
     size_t at;
     if ((size_t)n->count * 2 >= n->slot_count) text_table_grow(n);
     at = (size_t)hash_text(HASH_START, text) & (n->slot_count - 1);
-    for (; n->slots[at] != NO_INDEX; at = (at + 1) & (n->slot_count - 1)) if (!strcmp(name_at(n, n->slots[at]), text)) return n->slots[at];
+    for (; n->slots[at] != NO_INDEX; at = (at + 1) & (n->slot_count - 1)) if (!strcmp(text_table_at(n, n->slots[at]), text)) return n->slots[at];
     if (n->count == n->capacity) {
         n->capacity = n->capacity ? n->capacity * 2 : 256;
-        n->starts = (size_t *)resize(n->starts, n->capacity, sizeof *n->starts);
+        n->starts = resize(n->starts, n->capacity, sizeof *n->starts);
     }
     n->starts[n->count] = n->text.bytes;
     text_add(&n->text, text, strlen(text) + 1);
@@ -15045,7 +15254,7 @@ static value_end input_value(trace_input *in) {
         in->offset++;
         if (v->bytes + 2 > v->capacity) {
             v->capacity = (v->bytes + 2) * 2;
-            v->data = (char *)resize(v->data, v->capacity, 1);
+            v->data = resize(v->data, v->capacity, 1);
         }
         v->data[v->bytes++] = (char)c;
         if (in_string) {
@@ -15099,7 +15308,7 @@ static const char *scratch_text(trace_input *in, uint32_t node, size_t *bytes) {
 }
 static uint32_t text_name(trace *t, trace_input *in, uint32_t node) { /* NO_INDEX: no string */
     const char *text = scratch_text(in, node, NULL);
-    return text ? name_add(&t->names, text) : NO_INDEX;
+    return text ? text_table_add(&t->names, text) : NO_INDEX;
 }
 /* A number, or a string that holds one, times 10^power as a whole number, rounded half away from zero; 0: it is none, or beyond TRACE_NS_LIMIT. */
 static int node_decimal(const vp_json *j, uint32_t node, int power, int64_t *out) {
@@ -15165,10 +15374,10 @@ static uint32_t track_of(trace *t, const vp_json *j, uint32_t process, uint32_t 
             text_add(&text, j->text + j->nodes[pair[i]].start, (size_t)j->nodes[pair[i]].bytes);
         else text_add(&text, "-", 1);
     }
-    track = name_add(&t->tracks, text.data);
+    track = text_table_add(&t->tracks, text.data);
     free(text.data);
     if (track == t->label_count) {
-        t->labels = (uint32_t *)resize(t->labels, (size_t)track + 1, sizeof *t->labels);
+        t->labels = resize(t->labels, (size_t)track + 1, sizeof *t->labels);
         t->labels[t->label_count++] = NO_INDEX;
     }
     return track;
@@ -15188,9 +15397,9 @@ static void add_slice(trace *t, trace_input *in, const uint32_t *f) {
     }
     if ((e.name = text_name(t, in, f[FIELD_NAME])) == NO_INDEX) { t->no_name++; return; }
     t->all_ns += e.ns;
-    if (!strncmp(name_at(&t->names, e.name), "ProfilerStep#", 13)) {
+    if (!strncmp(text_table_at(&t->names, e.name), "ProfilerStep#", 13)) {
         if (t->is_own && e.ns == 1000) return; /* closes the file, for readers that drop the last step */
-        e.name = name_add(&t->names, "ProfilerStep*");
+        e.name = text_table_add(&t->names, "ProfilerStep*");
     }
     find_members(j, f[FIELD_ARGUMENTS], ARGUMENT_KEYS, a, ARGUMENT_COUNT);
     e.external = node_whole(j, a[a[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);
@@ -15200,12 +15409,12 @@ static void add_slice(trace *t, trace_input *in, const uint32_t *f) {
     e.shapes = NO_INDEX;
     if (node_is(j, a[ARGUMENT_SHAPES], VP_JSON_ARRAY)) {
         char *text = copy_text(j->text + j->nodes[a[ARGUMENT_SHAPES]].start, (size_t)j->nodes[a[ARGUMENT_SHAPES]].bytes);
-        e.shapes = name_add(&t->names, text);
+        e.shapes = text_table_add(&t->names, text);
         free(text);
     }
     if (t->count == t->capacity) {
         t->capacity = t->capacity ? t->capacity * 2 : 4096;
-        t->events = (trace_event *)resize(t->events, t->capacity, sizeof *t->events);
+        t->events = resize(t->events, t->capacity, sizeof *t->events);
     }
     e.order = (uint32_t)t->count;
     t->events[t->count++] = e;
@@ -15224,7 +15433,7 @@ static void add_memory(trace *t, const vp_json *j, const uint32_t *f) {
     m.device = m.type ? (int32_t)device : -1;
     if (t->memory_count == t->memory_capacity) {
         t->memory_capacity = t->memory_capacity ? t->memory_capacity * 2 : 1024;
-        t->memory = (trace_memory *)resize(t->memory, t->memory_capacity, sizeof *t->memory);
+        t->memory = resize(t->memory, t->memory_capacity, sizeof *t->memory);
     }
     t->memory[t->memory_count++] = m;
 }
@@ -15274,7 +15483,7 @@ static int add_metadata(trace *t, trace_input *in, const char *key) {
             if (all.bytes) text_add(&all, ", ", 2);
             text_add_string(&all, name ? name : "?");
         }
-        t->devices = all.bytes ? name_add(&t->names, all.data) : NO_INDEX;
+        t->devices = all.bytes ? text_table_add(&t->names, all.data) : NO_INDEX;
         free(all.data);
     }
     return 0;
@@ -15335,7 +15544,7 @@ static int read_top(trace *t, trace_input *in) {
     return ferror(in->file) ? input_ended(t, in, "at its end") : 0;
 }
 static int trace_read(trace *t, const char *path, int is_partial) {
-    trace_input *in = (trace_input *)zeroed(1, sizeof *in);
+    trace_input *in = zeroed(1, sizeof *in);
     int code;
     memset(t, 0, sizeof *t);
     t->path = in->path = strcmp(path, "-") ? path : "stdin";
@@ -15418,13 +15627,13 @@ static int is_hidden(const char *name) { /* torch's own helpers, which its table
 }
 /* "External id" of operations and annotations, or correlation of launching calls -> event */
 static id_index *index_events(const trace *t, int by_correlation, size_t *count) {
-    id_index *ids = (id_index *)resize(NULL, t->count, sizeof *ids);
+    id_index *ids = resize(NULL, t->count, sizeof *ids);
     *count = 0;
     for (size_t i = 0; i < t->count; i++) {
         const trace_event *e = &t->events[i];
         int64_t id = by_correlation ? e->correlation : e->external;
         if (id < 0 || (by_correlation ? e->category != TRACE_RUNTIME : e->category != TRACE_OP && e->category != TRACE_USER)) continue;
-        if (!by_correlation && is_hidden(name_at(&t->names, e->name))) continue;
+        if (!by_correlation && is_hidden(text_table_at(&t->names, e->name))) continue;
         ids[*count].id = id;
         ids[(*count)++].index = (uint32_t)i;
     }
@@ -15447,22 +15656,22 @@ static uint32_t key_of(trace_tables *x, const trace_event *e, int by_shapes) {
     const trace *t = x->t;
     text_buffer text = {NULL, 0, 0};
     uint32_t key;
-    if (!by_shapes || e->shapes == NO_INDEX) return name_add(&x->keys, name_at(&t->names, e->name));
-    text_add_string(&text, name_at(&t->names, e->name));
+    if (!by_shapes || e->shapes == NO_INDEX) return text_table_add(&x->keys, text_table_at(&t->names, e->name));
+    text_add_string(&text, text_table_at(&t->names, e->name));
     text_add(&text, " ", 1);
-    text_add_string(&text, name_at(&t->names, e->shapes));
-    key = name_add(&x->keys, text.data);
+    text_add_string(&text, text_table_at(&t->names, e->shapes));
+    key = text_table_add(&x->keys, text.data);
     free(text.data);
     return key;
 }
 /* Host slices as operations, in the order of the slices; a parent stands before what is within. */
 static host_op *collect_ops(trace_tables *x, int by_shapes, size_t *count) {
     const trace *t = x->t;
-    host_op *ops = (host_op *)zeroed(t->count, sizeof *ops);
+    host_op *ops = zeroed(t->count, sizeof *ops);
     *count = 0;
     for (size_t i = 0; i < t->count; i++) {
         host_op *p = &ops[*count];
-        if (t->events[i].category > TRACE_PYTHON || is_hidden(name_at(&t->names, t->events[i].name))) continue;
+        if (t->events[i].category > TRACE_PYTHON || is_hidden(text_table_at(&t->names, t->events[i].name))) continue;
         p->event = (uint32_t)i;
         p->parent = p->alias = NO_INDEX;
         p->key = key_of(x, &t->events[i], by_shapes);
@@ -15480,7 +15689,7 @@ static void cover_parent(host_op *p, const trace_event *e) { /* slices within co
 }
 static void nest_ops(trace_tables *x, host_op *ops, size_t count) {
     const trace_event *events = x->t->events;
-    uint32_t *stack = (uint32_t *)resize(NULL, count, sizeof *stack), *open = (uint32_t *)zeroed(x->keys.count + 1, sizeof *open);
+    uint32_t *stack = resize(NULL, count, sizeof *stack), *open = zeroed(x->keys.count + 1, sizeof *open);
     size_t depth = 0;
     for (size_t i = 0; i < count; i++) {
         const trace_event *e = &events[ops[i].event];
@@ -15506,7 +15715,7 @@ static void charge_device(trace_tables *x, host_op *ops, size_t count) {
     const trace *t = x->t;
     size_t external_count, correlation_count;
     id_index *external = index_events(t, 0, &external_count), *correlation = index_events(t, 1, &correlation_count);
-    uint32_t *op_of = (uint32_t *)resize(NULL, t->count, sizeof *op_of);
+    uint32_t *op_of = resize(NULL, t->count, sizeof *op_of);
     memset(op_of, 0xff, t->count * sizeof *op_of);
     for (size_t i = 0; i < count; i++) op_of[ops[i].event] = (uint32_t)i;
     for (size_t i = 0; i < t->count; i++) {
@@ -15540,7 +15749,7 @@ static int64_t wrapping_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a
 static void charge_memory(trace_tables *x, host_op *ops, size_t count, int64_t alone[2], int64_t *alone_calls) {
     const trace *t = x->t;
     int64_t (*sums)[2] = (int64_t (*)[2])zeroed(t->memory_count + 1, sizeof *sums);
-    int64_t *covered = (int64_t *)zeroed(t->memory_count + 1, sizeof *covered);
+    int64_t *covered = zeroed(t->memory_count + 1, sizeof *covered);
     for (size_t i = 0; i < t->memory_count; i++)
         for (int k = 0; k < 2; k++) sums[i + 1][k] = wrapping_add(sums[i][k], (t->memory[i].type != 0) == k ? t->memory[i].bytes : 0);
     for (size_t i = 0; i < count; i++) {
@@ -15574,14 +15783,14 @@ static void merge_repeats(trace_tables *x, host_op *ops, size_t count) {
         ops[i].alias = ops[i].parent;
     }
 }
-static int ops_failed(const trace_tables *x, vp_result r) {
+static int trace_ops_failed(const trace_tables *x, vp_result r) {
     return r == VP_OK ? 0 : complain(exit_code_of(r) == EXIT_USAGE ? EXIT_INPUT : exit_code_of(r), "%s: the table of operations: %s", x->t->path,
                                      vp_result_text(r));
 }
 static vp_result add_op(trace_tables *x, const host_op *p) {
     const trace_event *e = &x->t->events[p->event];
     vp_op op = vp_op_default();
-    op.name = name_at(&x->keys, p->key);
+    op.name = text_table_at(&x->keys, p->key);
     op.primitive_calls = !p->is_nested_in_own;
     op.host_total_ns = e->ns;
     op.host_self_ns = e->ns - p->covered_ns;
@@ -15616,9 +15825,9 @@ static int table_ops(trace_tables *x, int by_shapes) {
         free(ops);
         return complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program", t->path, TRACE_ROWS_MAX);
     }
-    x->within_ns = (int64_t *)zeroed(t->count, sizeof *x->within_ns);
+    x->within_ns = zeroed(t->count, sizeof *x->within_ns);
     for (size_t i = 0; i < count; i++) x->within_ns[ops[i].event] = ops[i].covered_ns;
-    x->op_rows = (vp_op *)resize(NULL, (size_t)x->keys.count + 1, sizeof *x->op_rows);
+    x->op_rows = resize(NULL, (size_t)x->keys.count + 1, sizeof *x->op_rows);
     r = vp_ops_init(&x->ops, x->op_rows, (int64_t)x->keys.count + 1, 0, 0);
     for (size_t i = 0; i < count && r == VP_OK; i++)
         if (ops[i].alias == NO_INDEX && t->events[ops[i].event].category != TRACE_PYTHON) r = add_op(x, &ops[i]);
@@ -15631,7 +15840,7 @@ static int table_ops(trace_tables *x, int by_shapes) {
         r = vp_ops_add(&x->ops, &op);
     }
     free(ops);
-    return ops_failed(x, r);
+    return trace_ops_failed(x, r);
 }
 
 /* ---- devices: what covers a track, kernels, launches, streams */
@@ -15640,8 +15849,8 @@ static void table_covers(trace_tables *x) {
     const trace *t = x->t;
     size_t count = 0;
     uint32_t track = 0;
-    x->covers = (cover *)resize(NULL, t->count, sizeof *x->covers);
-    x->cover_start = (size_t *)zeroed((size_t)t->tracks.count + 1, sizeof *x->cover_start);
+    x->covers = resize(NULL, t->count, sizeof *x->covers);
+    x->cover_start = zeroed((size_t)t->tracks.count + 1, sizeof *x->cover_start);
     for (size_t i = 0; i < t->count; i++) {
         const trace_event *e = &t->events[i];
         int64_t end = e->begin_ns + e->ns;
@@ -15671,7 +15880,7 @@ static int64_t covered_before(const trace_tables *x, uint32_t track, int64_t ns)
 }
 static trace_row *row_new(trace_rows *rows, const char *name, const char *where) {
     trace_row *r;
-    if (!(rows->count & (rows->count - 1))) rows->items = (trace_row *)resize(rows->items, rows->count ? rows->count * 2 : 1, sizeof *rows->items);
+    if (!(rows->count & (rows->count - 1))) rows->items = resize(rows->items, rows->count ? rows->count * 2 : 1, sizeof *rows->items);
     r = &rows->items[rows->count++];
     memset(r, 0, sizeof *r);
     r->name = name;
@@ -15694,7 +15903,7 @@ static int total_order(const void *left, const void *right) {
 /* Rows by name of the slices that `which` tells; annotations of host and device apart. */
 static void table_names(trace_tables *x, trace_rows *rows, int (*which)(int category)) {
     const trace *t = x->t;
-    uint32_t *row_of = (uint32_t *)resize(NULL, (size_t)t->names.count * 2 + 1, sizeof *row_of);
+    uint32_t *row_of = resize(NULL, (size_t)t->names.count * 2 + 1, sizeof *row_of);
     memset(row_of, 0xff, (size_t)t->names.count * 2 * sizeof *row_of);
     for (size_t i = 0; i < t->count; i++) {
         const trace_event *e = &t->events[i];
@@ -15703,7 +15912,7 @@ static void table_names(trace_tables *x, trace_rows *rows, int (*which)(int cate
         if (!which(e->category)) continue;
         if (*at == NO_INDEX) {
             *at = (uint32_t)rows->count;
-            row_new(rows, name_at(&t->names, e->name), on_device ? "device" : "host");
+            row_new(rows, text_table_at(&t->names, e->name), on_device ? "device" : "host");
         }
         row_add(&rows->items[*at], e);
         if (e->category == TRACE_USER) rows->items[*at].busy_ns += x->within_ns[i];
@@ -15720,7 +15929,7 @@ static void table_launches(trace_tables *x) {
     const trace *t = x->t;
     size_t count, delays = 0;
     id_index *calls = index_events(t, 1, &count);
-    double *delay = (double *)resize(NULL, t->count, sizeof *delay);
+    double *delay = resize(NULL, t->count, sizeof *delay);
     for (size_t i = 0; i < t->count; i++) {
         const trace_event *e = &t->events[i];
         uint32_t call;
@@ -15761,7 +15970,7 @@ static void measure_queue(trace_row *r, queue_change *changes, size_t count) {
 static void table_track(trace_tables *x, size_t first, size_t last, const id_index *calls, size_t call_count) {
     const trace *t = x->t;
     uint32_t track = t->events[first].track, label = t->labels[track];
-    queue_change *changes = (queue_change *)resize(NULL, (last - first) * 2, sizeof *changes);
+    queue_change *changes = resize(NULL, (last - first) * 2, sizeof *changes);
     size_t change_count = 0;
     int64_t end = 0, begin = 0;
     trace_row *r = NULL;
@@ -15770,7 +15979,7 @@ static void table_track(trace_tables *x, size_t first, size_t last, const id_ind
         uint32_t call;
         if (!is_cover(e)) continue;
         if (!r) {
-            r = row_new(&x->tracks, label == NO_INDEX ? name_at(&t->tracks, track) : name_at(&t->names, label),
+            r = row_new(&x->tracks, label == NO_INDEX ? text_table_at(&t->tracks, track) : text_table_at(&t->names, label),
                         is_host_category(e->category) ? "host" : "device");
             begin = end = e->begin_ns;
         }
@@ -15839,7 +16048,7 @@ static int trace_summarise(trace_tables *x, trace *t, int by_shapes) {
     table_memory(x);
     return 0;
 }
-static void tables_free(trace_tables *x) {
+static void trace_tables_free(trace_tables *x) {
     text_table_free(&x->keys);
     free(x->op_rows);
     free(x->within_ns);
@@ -15964,12 +16173,12 @@ static void print_trace_summary(const trace_tables *x) {
         printf("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls, time_text((double)steps->total_ns / (double)steps->calls, a),
                time_text((double)steps->min_ns, b), time_text((double)steps->max_ns, c));
     if (t->device_count >= 0)
-        printf("devices   %s%s\n", t->devices == NO_INDEX ? "none: CPU only" : name_at(&t->names, t->devices),
-               t->is_emulated && t->devices != NO_INDEX && !strstr(name_at(&t->names, t->devices), "emulated") ? " (emulated)" : "");
+        printf("devices   %s%s\n", t->devices == NO_INDEX ? "none: CPU only" : text_table_at(&t->names, t->devices),
+               t->is_emulated && t->devices != NO_INDEX && !strstr(text_table_at(&t->names, t->devices), "emulated") ? " (emulated)" : "");
     if (t->rank >= 0) printf("rank      %lld of %lld\n", (long long)t->rank, (long long)t->world_size);
     if (t->host_name != NO_INDEX) {
         printf("host      ");
-        print_visible(name_at(&t->names, t->host_name), strlen(name_at(&t->names, t->host_name)));
+        print_visible(text_table_at(&t->names, t->host_name), strlen(text_table_at(&t->names, t->host_name)));
         putchar('\n');
     }
 }
@@ -16007,7 +16216,7 @@ static int print_trace_csv(trace_tables *x, const char *which, int64_t limit) {
                            : !strcmp(which, "launches") ? &x->calls : !strcmp(which, "tracks") ? &x->tracks : NULL;
     text_buffer out = {NULL, 0, 0};
     double whole = rows == &x->kernels ? (double)x->kernel_ns : (double)(x->last_ns - x->first_ns);
-    if (!strcmp(which, "all") || !strcmp(which, "ops")) return ops_failed(x, vp_ops_print_csv(&x->ops, file_sink, stdout));
+    if (!strcmp(which, "all") || !strcmp(which, "ops")) return trace_ops_failed(x, vp_ops_print_csv(&x->ops, file_sink, stdout));
     if (rows) {
         int is_tracks = rows == &x->tracks;
         text_add_string(&out, "name,where,calls,total_us,avg_us,min_us,max_us,share_percent,busy_us,idle_us,host_wait_us,kernel_wait_us,queue_most,"
@@ -16095,12 +16304,12 @@ static void put_trace_summary(vp_json_writer *w, const trace_tables *x) {
     put_double(w, "duration_us", us_of(x->last_ns - x->first_ns));
     put_int(w, "steps", steps ? steps->calls : 0);
     put_double(w, "step_avg_us", steps ? us_of(steps->total_ns) / (double)steps->calls : (double)NAN);
-    put_text(w, "devices", t->devices == NO_INDEX ? NULL : name_at(&t->names, t->devices));
+    put_text(w, "devices", t->devices == NO_INDEX ? NULL : text_table_at(&t->names, t->devices));
     put_bool(w, "emulated", t->is_emulated);
     if (t->rank < 0) put_null(w, "rank"); else put_int(w, "rank", t->rank);
     if (t->world_size < 0) put_null(w, "world_size"); else put_int(w, "world_size", t->world_size);
-    put_text(w, "host_name", t->host_name == NO_INDEX ? NULL : name_at(&t->names, t->host_name));
-    put_text(w, "trace_name", t->trace_name == NO_INDEX ? NULL : name_at(&t->names, t->trace_name));
+    put_text(w, "host_name", t->host_name == NO_INDEX ? NULL : text_table_at(&t->names, t->host_name));
+    put_text(w, "trace_name", t->trace_name == NO_INDEX ? NULL : text_table_at(&t->names, t->trace_name));
     vp_json_end_object(w);
 }
 static int print_trace_json(trace_tables *x, int64_t limit) {
@@ -16136,7 +16345,7 @@ static int print_trace_json(trace_tables *x, int64_t limit) {
     put_trace_memory(&w, x);
     vp_json_end_object(&w);
     putchar('\n');
-    return ops_failed(x, vp_json_finish(&w));
+    return trace_ops_failed(x, vp_json_finish(&w));
 }
 
 static int print_trace_text(trace_tables *x, const char *which, int64_t limit, const vp_ops_print_options *how, int is_cprofile) {
@@ -16153,7 +16362,7 @@ static int print_trace_text(trace_tables *x, const char *which, int64_t limit, c
     if ((all && x->calls.count) || !strcmp(which, "launches")) print_launches(x, limit);
     if ((all && x->tracks.count) || !strcmp(which, "tracks")) print_tracks(x, limit);
     if ((all && x->t->memory_count) || !strcmp(which, "memory")) print_memory(x);
-    return ops_failed(x, r);
+    return trace_ops_failed(x, r);
 }
 
 /* The operations in the words that --profile_format, --csv or --json ask for, to stdout. */
@@ -16187,8 +16396,8 @@ static int show_saved(const options *o, const char *path) {
         if (table == VP_JSON_NONE) table = 0;
         array = vp_json_get(&p.json, table, "rows");
         if (node_is(&p.json, array, VP_JSON_ARRAY)) capacity += p.json.nodes[array].count;
-        rows = (vp_op *)resize(NULL, capacity, sizeof *rows);
-        held = (char *)resize(NULL, bytes + 1, 1);
+        rows = resize(NULL, capacity, sizeof *rows);
+        held = resize(NULL, bytes + 1, 1);
         r = vp_ops_init(&ops, rows, (int64_t)capacity, 0, 0);
         if (r == VP_OK) r = vp_ops_read_json(&ops, &p.json, table, held, bytes + 1, &error);
     }
@@ -16205,7 +16414,7 @@ static int show_saved(const options *o, const char *path) {
     free(rows);
     return code;
 }
-static int command_trace(const options *o) {
+static int run_command_trace(const options *o) {
     vp_ops_print_options print = vp_ops_print_options_default();
     int64_t limit = given(o, "row_limit") || !(given(o, "json") || given(o, "csv")) ? number_of(o, "row_limit") : -1;
     const char *key = text_of(o, "sort_by"), *which = text_of(o, "table");
@@ -16230,17 +16439,24 @@ static int command_trace(const options *o) {
         print.row_limit = limit;
         print.with_memory = t.memory_count > 0;
         if (given(o, "group_by_input_shape")) print.max_name_column_width = -1;
-        code = ops_failed(&x, vp_ops_sort(&x.ops, key ? key : x.kernel_ns ? "device_time_total" : "self_cpu_time_total"));
+        code = trace_ops_failed(&x, vp_ops_sort(&x.ops, key ? key : x.kernel_ns ? "device_time_total" : "self_cpu_time_total"));
     }
     if (!code) {
         if (given(o, "json")) code = print_trace_json(&x, limit);
         else if (given(o, "csv")) code = print_trace_csv(&x, which, limit);
         else code = print_trace_text(&x, which, limit, &print, strcmp(text_of(o, "profile_format"), "torch"));
     }
-    tables_free(&x);
+    trace_tables_free(&x);
     trace_free(&t);
     return code;
 }
+
+const command command_trace = {
+    "trace", "FILE",
+    "where the time of a trace goes, ours or torch.profiler's: steps, stages, operations, kernels, launches, idle streams",
+    "vlmprof trace chrome_trace.json --row_limit 10\n  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
+    "  vlmprof trace run.pt.trace.json --csv --table kernels",
+    1, TRACE_OPTIONS, sizeof TRACE_OPTIONS / sizeof *TRACE_OPTIONS, NULL, run_command_trace};
 
 /* =============================================================================================== info >>info */
 enum { ROW_CLASSES = 3 }; /* of the GEMM kernels' choice: one row, few, many */
@@ -16455,7 +16671,7 @@ static void print_info_json(const cpu_info *c, int32_t gpu_count, const char *no
     putchar('\n');
 }
 
-static int command_info(const options *o) {
+static int run_command_info(const options *o) {
     int has_model = given(o, "model") || given(o, "synthetic"), code = 0;
     vp_error no_gpu = {VP_OK, -1, "", ""};
     int32_t gpu_count = 0;
@@ -16475,6 +16691,12 @@ static int command_info(const options *o) {
     model_free(&m);
     return code;
 }
+
+const command command_info = {
+    "info", "[--model DIR | --synthetic NAME]",
+    "this build, its processor, memory, kernels and GPUs; with --model, what a checkpoint holds and needs",
+    "vlmprof info --model checkpoint --json",
+    0, INFO_OPTIONS, sizeof INFO_OPTIONS / sizeof *INFO_OPTIONS, NULL, run_command_info};
 
 /* ============================================================================================ selftest >>selftest */
 /* Relative errors: ||a - b|| / ||b - mean(b)||, b in fp32 on the CPU with the plain kernel and one thread.
@@ -16531,7 +16753,7 @@ static int trial_make(selftest *x, int index, const char *name, const char *ques
     if (width_px) {
         t->image.width_px = width_px;
         t->image.height_px = height_px;
-        t->image.rgb = (uint8_t *)resize(NULL, (size_t)width_px * (size_t)height_px, 3);
+        t->image.rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
         for (int32_t y = 0, i = 0; y < height_px; y++) for (int32_t px = 0; px < width_px; px++) { /* two gradients and a texture */
             t->image.rgb[i++] = (uint8_t)(px * 255 / width_px);
             t->image.rgb[i++] = (uint8_t)(y * 255 / height_px);
@@ -16544,7 +16766,7 @@ static int trial_make(selftest *x, int index, const char *name, const char *ques
         t->k.layout = &t->layout;
         if (t->layout.views > x->max_views) x->max_views = t->layout.views;
     }
-    t->blocks = (int32_t *)resize(NULL, (size_t)c->block_count, sizeof *t->blocks);
+    t->blocks = resize(NULL, (size_t)c->block_count, sizeof *t->blocks);
     for (int32_t b = 0; b < c->block_count; b++) if (b != skipped_block || c->block_count == 1) t->blocks[t->k.block_count++] = b;
     t->k.blocks = t->blocks;
     t->k.top_k = skipped_block < 0 ? c->top_k : c->expert_count;
@@ -16572,7 +16794,7 @@ static vp_result run_trials(selftest *x, const vp_engine_options *e, verdict *v,
         if (k.layout) memset(d->image_features, 0xff, feature_count(x, k.layout) * sizeof(float));
         k.dump = d;
         show_progress("%s, %s: request %d of %d", v->backend, v->gemm, i + 1, TRIALS);
-        r = run_chain(&s, &k, &out->runs[i], error);
+        r = request_run(&s, &k, &out->runs[i], error);
         v->ms += metric_of(&out->runs[i], METRIC_TOTAL) / TRIALS;
     }
     close_progress();
@@ -16756,7 +16978,7 @@ static void selftest_free(selftest *x) {
     model_free(&x->m);
 }
 
-static int command_selftest(const options *o) {
+static int run_command_selftest(const options *o) {
     static selftest x;
     const char *device = text_of(o, "device");
     int failed = 0, cuda = !strncmp(device, "cuda", 4), code;
@@ -16780,10 +17002,41 @@ static int command_selftest(const options *o) {
     return code;
 }
 
+const command command_selftest = {
+    "selftest", "[--model DIR | --synthetic NAME]",
+    "the same requests on every backend and arithmetic that this machine has, compared",
+    "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda",
+    0, SELFTEST_OPTIONS, sizeof SELFTEST_OPTIONS / sizeof *SELFTEST_OPTIONS, NULL, run_command_selftest};
+
 /* =============================================================================================== main >>main */
+static const command *const COMMANDS[] = {
+    &command_run, &command_tile, &command_sweep, &command_merge, &command_tokenize, &command_score,
+    &command_rescore, &command_convert, &command_report, &command_fit, &command_predict, &command_best,
+    &command_compare, &command_trace, &command_info, &command_selftest, NULL};
+
+static void print_usage(FILE *out) {
+    fprintf(out, "vlmprof %s: where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"
+                 "usage: vlmprof COMMAND [OPTIONS]\n\n", VLMPROF_VERSION);
+    for (const command *const *c = COMMANDS; *c; c++) fprintf(out, "  %-9s %s\n", (*c)->name, (*c)->summary);
+    fprintf(out, "\nvlmprof COMMAND --help shows a command's options with an example; vlmprof --version the version.\n"
+                 "exit codes: 0 done, 1 some work failed, 2 usage, 3 bad input, 4 memory or device, 5 output not written, 130 interrupted\n");
+}
+static void print_help(const command *c) {
+    printf("usage: vlmprof %s %s [OPTIONS]\n\n%s\n\noptions:\n", c->name, c->operands, c->summary);
+    for (size_t i = 0; i < c->option_count; i++) {
+        const option_spec *s = &c->options[i];
+        char head[64];
+        snprintf(head, sizeof head, "--%s%s%s", s->name, s->argument ? " " : "", s->argument ? s->argument : "");
+        printf("  %-32s %s", head, s->help);
+        if (s->fallback) printf(" (default %s)", s->fallback);
+        printf("\n");
+    }
+    printf("\nexample:\n  %s\n", c->example);
+}
+
 static int unknown_command(const char *name) {
-    const char *best = COMMANDS[0].name;
-    for (int i = 1; i < COMMAND_COUNT; i++) if (edit_distance(name, COMMANDS[i].name) < edit_distance(name, best)) best = COMMANDS[i].name;
+    const char *best = COMMANDS[0]->name;
+    for (const command *const *c = COMMANDS; *c; c++) if (edit_distance(name, (*c)->name) < edit_distance(name, best)) best = (*c)->name;
     return complain(EXIT_USAGE, "unknown command \"%.60s\"; the nearest is %s; see vlmprof --help", name, best);
 }
 
@@ -16794,20 +17047,6 @@ static void calm_threads(char **argv) {
     setenv("OMP_WAIT_POLICY", "passive", 1);
     setenv("GOMP_SPINCOUNT", "1000", 1);
     execv("/proc/self/exe", argv); /* where that is not possible, the program goes on as it is */
-}
-
-static void on_signal(int number) {
-    (void)number;
-    if (interrupted || !sweep_runs) _exit(EXIT_INTERRUPTED); /* a sweep asked twice ends at once, too: whole lines are in the journal */
-    interrupted = 1;
-}
-static void catch_signals(void) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
 }
 
 int main(int argc, char **argv) {
@@ -16821,7 +17060,7 @@ int main(int argc, char **argv) {
     }
     calm_threads(argv);
     memset(&o, 0, sizeof o);
-    for (int i = 0; i < COMMAND_COUNT; i++) if (!strcmp(argv[1], COMMANDS[i].name)) c = &COMMANDS[i];
+    for (const command *const *each = COMMANDS; *each; each++) if (!strcmp(argv[1], (*each)->name)) c = *each;
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
         print_usage(stdout);
         code = 0;
@@ -16830,8 +17069,8 @@ int main(int argc, char **argv) {
         code = 0;
     } else if (!c) return unknown_command(argv[1]);
     else {
-        o.command = c->bit;
-        o.command_name = c->name;
+        o.command = c;
+        o.commands = COMMANDS;
         code = options_parse(&o, argc, argv);
         if (!code && given(&o, "help")) print_help(c);
         else if (!code && o.operand_count > c->operands_most)

@@ -72,12 +72,11 @@ static int load(const char *words, options *o, dataset *d) {
     argv[argc] = NULL;
     memset(o, 0, sizeof *o);
     memset(d, 0, sizeof *d);
-    o->command = SWEEP;
-    o->command_name = "sweep";
+    o->command = &command_sweep;
     hush(1);
     code = options_parse(o, argc, argv);
     d->path = code ? "" : opt(o, "data")->items[0];
-    if (!code) code = load_dataset(o, &tiny, d);
+    if (!code) code = dataset_load(o, &tiny, d);
     hush(0);
     return code;
 }
@@ -297,8 +296,7 @@ static void test_plan(void) {
         char *argv[32];
         int argc = 0;
         for (char *word = strtok(line, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
-        o.command = SWEEP;
-        o.command_name = "sweep";
+        o.command = &command_sweep;
         CHECK_INT(options_parse(&o, argc, argv), 0);
         CHECK_INT(plan_make(&o, &tiny, &p), 0);
         snprintf(text, sizeof text, "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"%016llx\"}\n"
@@ -348,7 +346,7 @@ static void test_flat(void) {
 int main(void) {
     if (!folder_make("plan")) return 1;
     tiny.name = "tiny";
-    CHECK_INT(load_preset(&tiny), 0);
+    CHECK_INT(model_load_preset(&tiny), 0);
     test_changed();
     test_changed_notes();
     test_reasons();

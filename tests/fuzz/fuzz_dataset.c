@@ -39,7 +39,7 @@ static void prepare(void) {
     questions_path = join_path(folder, "v2_OpenEnded_mscoco_val2014_questions.json");
     annotations_path = join_path(folder, "v2_mscoco_val2014_annotations.json");
     tiny.name = "tiny";
-    MUST(load_preset(&tiny) == 0);
+    MUST(model_load_preset(&tiny) == 0);
     atexit(clean);
 }
 static void put_file(const char *path, const uint8_t *data, size_t bytes) {
@@ -81,14 +81,13 @@ static void load(const uint8_t *data, size_t bytes, int choice) {
     dataset d;
     memset(&o, 0, sizeof o);
     memset(&d, 0, sizeof d);
-    o.command = SWEEP;
-    o.command_name = "sweep";
+    o.command = &command_sweep;
     MUST(options_parse(&o, choice & 2 ? 8 : 6, (char **)(size_t)words) == 0);
     put_file(questions_path, data, second ? (size_t)(second - data) : bytes);
     unlink(annotations_path);
     if (second) put_file(annotations_path, second + 1, bytes - (size_t)(second + 1 - data));
     d.path = questions_path;
-    if (load_dataset(&o, &tiny, &d) == 0) {
+    if (dataset_load(&o, &tiny, &d) == 0) {
         check_entries(&d);
         check_changed(&d, data, second ? (size_t)(second - data) : bytes);
     }
