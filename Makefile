@@ -41,6 +41,8 @@ SAMPLE_SOURCES := $(wildcard samples/*.c)
 CALLS_ENGINE := $(shell grep -lE 'vp_engine_|links: engine' $(TEST_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES) /dev/null 2>/dev/null)
 HOLDS_ENGINE := $(shell grep -lE 'include "[./]*vlmprof_kernels\.cu"' $(TEST_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES) /dev/null 2>/dev/null)
 LINKS_ENGINE := $(filter-out $(HOLDS_ENGINE),$(CALLS_ENGINE))
+# one that names rooms of the program takes them from their archive, less those whose source it includes
+LINKS_CLI := $(shell grep -l 'links: rooms' $(TEST_SOURCES) $(FUZZ_SOURCES) /dev/null 2>/dev/null)
 TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%) $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%)
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
@@ -78,10 +80,20 @@ $(PROBED_EMULATOR): $(PROBED)
 	@tests/deps.sh emulator "$(CC)"
 	@touch $@
 
-# ---- the program
+# ---- the program: cli.c and the rooms in cli/, which tests take from the archive one by one; and the header's functions
+CLI_FLAGS = $(HEADER_FLAGS) -Wmissing-prototypes -fopenmp -I. -Iparts -Icli
+CLI_ROOMS := $(wildcard cli/*/*.c)
 $(B)/cli.o: cli.c | $(PROBED)
 	@echo "cc  $<"
-	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(CLI_FLAGS) $(DEPENDENCIES) -c $< -o $@
+$(B)/cli/%.o: cli/%.c | $(PROBED)
+	@echo "cc  $<"; mkdir -p $(@D)
+	@$(CC) $(CLI_FLAGS) $(DEPENDENCIES) -c $< -o $@
+$(B)/libcli.a: $(CLI_ROOMS:cli/%.c=$(B)/cli/%.o)
+	@rm -f $@ && $(AR) rcs $@ $^
+$(B)/vlmprof.o: vlmprof.h | $(PROBED)
+	@echo "cc  $<"
+	@$(CC) $(HEADER_FLAGS) -fopenmp -DVLMPROF_IMPLEMENTATION -x c -c $< -o $@
 $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(ENGINE_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@
@@ -91,14 +103,15 @@ $(B)/vlmprof_cuda.o: vlmprof_kernels.cu vlmprof.h
 	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -c $< -o $@
 # the GPU's half of the program, and what it links with
 GPU_OBJECT := $(if $(NVCC),$(B)/vlmprof_cuda.o)
-$(PROGRAM): $(B)/cli.o $(B)/vlmprof_kernels.o $(GPU_OBJECT)
+CLI_OBJECTS := $(B)/cli.o $(B)/libcli.a $(B)/vlmprof.o
+$(PROGRAM): $(CLI_OBJECTS) $(B)/vlmprof_kernels.o $(GPU_OBJECT)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) -lm
 
 # the same with a pause that a test plants between stages; never part of what is built or installed
-$(B)/tests/vlmprof-hooks: cli.c vlmprof.h $(B)/vlmprof_kernels.o
+$(B)/tests/vlmprof-hooks: cli/request/request.c $(CLI_OBJECTS) $(B)/vlmprof_kernels.o
 	@echo "cc  $< (test hooks)"
 	@mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $< $(B)/vlmprof_kernels.o -fopenmp $(LDFLAGS) -o $@ -lm
+	@$(CC) $(CLI_FLAGS) -DVLMPROF_TEST_HOOKS $< $(CLI_OBJECTS) $(B)/vlmprof_kernels.o $(LDFLAGS) -o $@ -lm
 
 # ---- the same with the GPU emulated (tests/cuda_on_cpu.h): the whole command, and the tests that run on any device
 E := $(B)/emulated
@@ -107,7 +120,7 @@ $(E)/vlmprof_emulated.o: vlmprof_kernels.cu vlmprof.h tests/cuda_on_cpu.h | $(PR
 	@echo "c++ $< (GPU code, emulated)"
 	@mkdir -p $(E)
 	@$(CXX) $(EMULATED_FLAGS) -c $< -o $@
-$(E)/vlmprof: $(B)/cli.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
+$(E)/vlmprof: $(CLI_OBJECTS) $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
 $(E)/emulator: tests/emulator.cpp tests/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $<"
@@ -127,8 +140,8 @@ EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faul
 
 # ---- programs of one source each: tests, benchmarks (with the product's own flags where they hold the engine), samples. An old program is removed first: a failed build must not leave one to run.
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \
-    $(CC) $(if $(filter tests/bench/%,$(filter $<,$(HOLDS_ENGINE))),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(if $(filter $<,$(CALLS_ENGINE) $(HOLDS_ENGINE)),-fopenmp) $(DEPENDENCIES) -I. $< \
-    $(if $(filter $<,$(LINKS_ENGINE)),$(B)/vlmprof_kernels.o) $(LDFLAGS) -o $@ -lm
+    $(CC) $(if $(filter tests/bench/%,$(filter $<,$(HOLDS_ENGINE))),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(if $(filter $<,$(CALLS_ENGINE) $(HOLDS_ENGINE)),-fopenmp) $(DEPENDENCIES) -I. -Iparts -Icli $< \
+    $(if $(filter $<,$(LINKS_CLI)),$(B)/libcli.a $(B)/vlmprof.o) $(if $(filter $<,$(LINKS_ENGINE)),$(B)/vlmprof_kernels.o) $(LDFLAGS) -o $@ -lm
 $(B)/tests/%: tests/%.c | $(PROBED)
 	$(COMPILE_ONE)
 $(B)/bench/%: tests/bench/%.c | $(PROBED)
@@ -137,6 +150,7 @@ $(B)/samples/%: samples/%.c | $(PROBED)
 	$(COMPILE_ONE)
 $(patsubst tests/%.c,$(B)/tests/%,$(filter tests/test_%,$(LINKS_ENGINE))): $(B)/vlmprof_kernels.o
 $(patsubst tests/bench/%.c,$(B)/bench/%,$(filter tests/bench/%,$(LINKS_ENGINE))): $(B)/vlmprof_kernels.o
+$(patsubst tests/%.c,$(B)/tests/%,$(filter tests/test_%,$(LINKS_CLI))): $(B)/libcli.a $(B)/vlmprof.o
 
 # the small model and its knobs; drawings that it never saw, photographs that it knows nothing about
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8 --num_runs_per_sample 1
@@ -240,15 +254,25 @@ bench: $(PROGRAM) $(BENCH_PROGRAMS)
 # ---- each fuzzer's seeds and old findings as a test, with any compiler
 $(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c | $(PROBED)
 	@echo "cc  $< (its corpus)"; mkdir -p $(@D); rm -f $@
-	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) -I. $(filter %.c,$^) $(if $(filter $<,$(LINKS_ENGINE)),$(B)/vlmprof_kernels.o) $(LDFLAGS) -o $@ -lm
+	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) -I. -Iparts -Icli $(filter %.c,$^) $(if $(filter $<,$(LINKS_CLI)),$(B)/libcli.a $(B)/vlmprof.o) \
+	    $(if $(filter $<,$(LINKS_ENGINE)),$(B)/vlmprof_kernels.o) $(LDFLAGS) -o $@ -lm
 $(patsubst tests/fuzz/fuzz_%.c,$(B)/tests/corpus_%,$(filter tests/fuzz/%,$(LINKS_ENGINE))): $(B)/vlmprof_kernels.o
+$(patsubst tests/fuzz/fuzz_%.c,$(B)/tests/corpus_%,$(filter tests/fuzz/%,$(LINKS_CLI))): $(B)/libcli.a $(B)/vlmprof.o
 
 # ---- libFuzzer (clang); what it finds lies in build/fuzz
 $(B)/fuzz/%: tests/fuzz/%.c vlmprof.h $(B)/fuzz/vlmprof_kernels.o
 	@echo "fuzz $<"
-	@clang -std=c11 -O1 -g -ffp-contract=off -fopenmp -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. $< \
+	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -I. -Iparts -Icli $< $(if $(filter $<,$(LINKS_CLI)),$(B)/fuzz/libcli.a) \
 	    $(if $(filter $<,$(LINKS_ENGINE)),$(B)/fuzz/vlmprof_kernels.o) -o $@ -lm
-$(B)/fuzz/fuzz_dataset: cli.c
+$(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(filter tests/fuzz/%,$(LINKS_CLI))): $(B)/fuzz/libcli.a
+FUZZ_FLAGS = -std=c11 -O1 -g -ffp-contract=off -fopenmp -fno-sanitize-recover=all
+FUZZ_OBJECT = mkdir -p $(@D); clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined
+$(B)/fuzz/cli/%.o: cli/%.c
+	@$(FUZZ_OBJECT) -I. -Iparts -Icli -c $< -o $@
+$(B)/fuzz/vlmprof.o: vlmprof.h
+	@$(FUZZ_OBJECT) -DVLMPROF_IMPLEMENTATION -x c -c $< -o $@
+$(B)/fuzz/libcli.a: $(CLI_ROOMS:cli/%.c=$(B)/fuzz/cli/%.o) $(B)/fuzz/vlmprof.o
+	@rm -f $@ && $(AR) rcs $@ $^
 $(B)/fuzz/vlmprof_kernels.o: vlmprof_kernels.cu vlmprof.h
 	@mkdir -p $(B)/fuzz
 	@$(if $(filter tests/fuzz/%,$(LINKS_ENGINE)),clang -std=c11 -O1 -g -fopenmp -fsanitize=fuzzer-no-link$(,)address$(,)undefined -x c -c $< -o $@,touch $@)

@@ -1,14 +1,13 @@
 /* test_plan.c: data sets that are read in turn, and sweep --plan: memory of a sample, files that change between plan and measurement, the table
- * of reasons, FLOPs and bytes of the forecast against the engine's counters, what --plan prints. Includes the command for its inner parts, and
+ * of reasons, FLOPs and bytes of the forecast against the engine's counters, what --plan prints. Includes two rooms for their inner parts, and
  * runs $PROGRAM (default ./vlmprof) as a whole.
- * links: engine */
+ * links: engine, links: rooms */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
-#include "check.h" /* first: the command's names are not in its way */
-#undef _POSIX_C_SOURCE
-#define main vlmprof_main
-#include "../cli.c"
-#undef main
+#include "check.h"
+#include "../cli/dataset/dataset.c"
+#include "../cli/dataset/forecast.c"
+#include "commands/commands.h"
 #include "folder.h"
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,9 +1,10 @@
 /* fuzz_dataset.c: libFuzzer target for data sets: the bytes are a JSONL file, VQA v2's questions with or without annotations, or lines of
  * tokenize --jsonl, taken by the command's own reading code. Whatever they are, a load ends with samples whose parts are there, or with a message;
  * and of a file that changed since then each sample is what was planned, or refused.
- * links: engine
- * make fuzz; or clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_dataset.c ... */
+ * links: engine, links: rooms
+ * make fuzz */
 #define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE 1
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,12 +17,11 @@ static int quiet_fprintf(FILE *out, const char *format, ...) {
     va_end(list);
     return n;
 }
-#define main vlmprof_main
 #define fprintf quiet_fprintf
-#undef _POSIX_C_SOURCE
-#include "../../cli.c"
+#include "../../cli/base/console.c"
 #undef fprintf
-#undef main
+#include "../../cli/commands/command_tokenize.c"
+#include "dataset/dataset.h"
 
 #define MUST(condition) do { if (!(condition)) abort(); } while (0)
 
