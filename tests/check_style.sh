@@ -3,7 +3,7 @@
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
 sources=(vlmprof.h cli.c vlmprof_kernels.cu)
-while IFS= read -r file; do sources+=("$file"); done < <(find parts tests samples \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) | sort)
+while IFS= read -r file; do sources+=("$file"); done < <(find cli parts tests samples \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) | sort)
 texts=("${sources[@]}" README.md Makefile samples/README.md)
 while IFS= read -r file; do texts+=("$file"); done < <(find tests .ci -name '*.sh' -o -path '.ci/run' | sort)
 passed=0 failed=0
@@ -22,7 +22,7 @@ rule "no fast-math, nothing tied to this processor" "$(grep -nE 'f(fast|unsafe)-
 rule "no path of a developer's machine" "$(grep -nE '(^|[^A-Za-z.])/(wor[k]|hom[e]|roo[t])(/|$)' "${texts[@]}")"
 # double underscores belong to the compiler: its names begin with them; a feature-test macro is the only leading underscore that is defined
 rule "no double underscore inside a name" "$(grep -noE '\b[A-Za-z0-9]\w*__\w*' "${sources[@]}" | grep -vE ':(_mm|_tile|stbi__|[0-9a-z]+__(low|medium|high|adaptive))')"
-rule "no double underscore before an own name" "$(grep -noE '\b__\w+' vlmprof.h cli.c $(find parts/engine tests samples -name '*.c' -o -name 'check.h') |
+rule "no double underscore before an own name" "$(grep -noE '\b__\w+' vlmprof.h cli.c $(find cli parts/engine tests samples -name '*.c' -o -name 'check.h') |
     grep -vE ':__(attribute__|builtin_\w+|cplusplus|GNUC\w*|clang__|FAST_MATH__|CUDACC__|CUDA_ARCH__|x86_64__|aarch64__|linux__|unix__|APPLE__|FILE__|LINE__|func__|VA_ARGS__|has_\w+|STRICT_ANSI__|SANITIZE_\w+|FLT16_\w+|STDC_\w+|OPTIMIZE__|VERSION__|BYTE_ORDER__|ORDER_\w+|SIZEOF_\w+|AVX\w+|m[0-9]+\w*|extension__)$')"
 # (cuda_on_cpu.h stands for CUDA's own headers)
 rule "no own macro with a leading underscore" "$(grep -nE '^ *# *define +_' "${sources[@]}" | grep -vE '^tests/cuda_on_cpu.h:' | grep -vE 'define _(DEFAULT|POSIX_C|GNU|XOPEN|DARWIN_C)_SOURCE|define _FILE_OFFSET_BITS')"
