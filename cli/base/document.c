@@ -122,7 +122,7 @@ figure figure_estimate(double scale, double value, double low, double high) {
     return f;
 }
 
-/* ---- the report as CSV: a row a configuration */
+/* ---- CSV */
 void csv_text(text_buffer *out, const char *text) {
     int quoted = text[strcspn(text, ",\"\n\r")] != 0;
     if (quoted) text_add_string(out, "\"");

@@ -90,7 +90,6 @@ void put_interval(vp_json_writer *w, const char *key, int known, double low, dou
     vp_json_end_array(w);
 }
 
-/* ---- the report as JSON */
 void put_list(vp_json_writer *w, const char *key, const text_list *l) {
     vp_json_key(w, key);
     vp_json_begin_array(w);

@@ -73,7 +73,6 @@ double metric_mean(const timing *t, int32_t runs, int metric) {
     return mean;
 }
 
-/* ---- E1 */
 vp_estimate estimate_none(void) {
     vp_estimate e = {(double)NAN, (double)NAN, (double)NAN};
     return e;

@@ -213,7 +213,6 @@ void options_free(options *o) {
     free((void *)o->operands);
 }
 
-/* ---- before the first point */
 const char *environment(void *user, const char *name) {
     (void)user;
     return getenv(name);

@@ -62,6 +62,7 @@ int takes_keys(const options *o);
 int options_parse(options *o, int argc, char **argv);
 void options_free(options *o);
 
+/* getenv, in the form that vp_rank_from_environment asks for */
 const char *environment(void *user, const char *name);
 
 /* Says which keys there are; 0 or an exit code. */

@@ -30,7 +30,6 @@ static const option_spec BEST_OPTIONS[] = {
     OPTION_HELP,
 };
 
-/* ---- best */
 static const result_group *group_of(const results *r, const char *task, int *code) {
     *code = 0;
     for (size_t i = 0; i < r->group_count; i++) if (task && !strcmp(r->files[r->groups[i].first].task, task)) return &r->groups[i];

@@ -29,7 +29,6 @@ static const option_spec COMPARE_OPTIONS[] = {
     OPTION_HELP,
 };
 
-/* ---- compare */
 enum { COMPARED = 7 }; /* the last is accuracy */
 static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL, METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN,
                                                COLUMN_ACCURACY};

@@ -23,7 +23,6 @@ static const option_spec MERGE_OPTIONS[] = {
     OPTION_HELP,
 };
 
-/* ---- merge by hand */
 static int run_command(const options *o) {
     const char *folder = text_of(o, "output_dir") ? text_of(o, "output_dir") : o->operand_count ? o->operands[0] : NULL;
     summaries results = {NULL, 0};

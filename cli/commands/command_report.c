@@ -39,7 +39,6 @@ static const option_spec REPORT_OPTIONS[] = {
     OPTION_HELP,
 };
 
-/* ---- the command */
 typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_HTML, FORM_E1, FORM_E2 } report_form;
 static void report_form_write(const report *p, report_form form, text_buffer *out) {
     vp_json_writer w;

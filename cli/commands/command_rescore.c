@@ -23,7 +23,6 @@ static const option_spec RESCORE_OPTIONS[] = {
     OPTION_HELP,
 };
 
-/* ---- rescore: a result file's answers again */
 typedef struct rescore_job { vp_score_metric metric; vp_score_cleaning cleaning; int compares, differ_count; tally t; } rescore_job;
 
 /* A string up to its first \u0000, as a sweep scores it; NULL: no string. */

@@ -622,7 +622,7 @@ int estimator_read(const char *path, estimator **out) {
     return code;
 }
 
-/* ---- fit */
+/* ---- in words */
 void error_row(text_list *table, const char *first, const char *second, const vp_linear_errors *e) {
     text_list_add(table, "%s", first);
     if (second) text_list_add(table, "%s", second);

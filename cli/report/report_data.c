@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
+/* ---- CSV: a row a configuration */
 void report_csv_heads(text_buffer *out) {
     text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
     for (int m = 0; m < METRIC_STAGE; m++) {
@@ -84,6 +85,8 @@ void report_csv_row(text_buffer *out, const report *p, size_t file) {
     csv_text(out, f->path);
     text_add_string(out, "\n");
 }
+
+/* ---- JSON */
 static void put_stage_cost(vp_json_writer *w, const stage_cost *c) {
     vp_json_begin_object(w);
     put_double(w, "mean_ms", c->mean);

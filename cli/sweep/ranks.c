@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- ranks */
 int parse_journal_name(const char *name, int64_t *rank, int64_t *world_size) {
     long long r = 0, w = 1;
     int used = -1;

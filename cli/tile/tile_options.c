@@ -1,4 +1,4 @@
-/* tile_options.c: the options that choose a tiling, and the columns of a tiling's row. */
+/* tile_options.c: the options that choose a tiling, and sizes as text. */
 #include "tile/tile_options.h"
 
 #include "base/console.h"

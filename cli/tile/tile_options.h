@@ -1,4 +1,4 @@
-/* tile_options.h: the options that choose a tiling, and the columns of a tiling's row. */
+/* tile_options.h: the options that choose a tiling, and sizes as text. */
 #ifndef VLMPROF_CLI_TILE_OPTIONS_H
 #define VLMPROF_CLI_TILE_OPTIONS_H
 #include "base/options.h"
