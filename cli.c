@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const command *const COMMANDS[] = {
+static const struct command *const COMMANDS[] = {
     &command_run, &command_tile, &command_sweep, &command_merge, &command_tokenize, &command_score,
     &command_rescore, &command_convert, &command_report, &command_fit, &command_predict, &command_best,
     &command_compare, &command_trace, &command_info, &command_selftest, NULL};
@@ -23,26 +23,26 @@ static const command *const COMMANDS[] = {
 static void print_usage(FILE *out) {
     fprintf(out, "vlmprof %s: where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"
                  "usage: vlmprof COMMAND [OPTIONS]\n\n", VLMPROF_VERSION);
-    for (const command *const *c = COMMANDS; *c; c++) fprintf(out, "  %-9s %s\n", (*c)->name, (*c)->summary);
+    for (const struct command *const *command = COMMANDS; *command; command++) fprintf(out, "  %-9s %s\n", (*command)->name, (*command)->summary);
     fprintf(out, "\nvlmprof COMMAND --help shows a command's options with an example; vlmprof --version the version.\n"
                  "exit codes: 0 done, 1 some work failed, 2 usage, 3 bad input, 4 memory or device, 5 output not written, 130 interrupted\n");
 }
-static void print_help(const command *c) {
-    printf("usage: vlmprof %s %s [OPTIONS]\n\n%s\n\noptions:\n", c->name, c->operands, c->summary);
-    for (size_t i = 0; i < c->option_count; i++) {
-        const option_spec *s = &c->options[i];
+static void print_help(const struct command *command) {
+    printf("usage: vlmprof %s %s [OPTIONS]\n\n%s\n\noptions:\n", command->name, command->operands, command->summary);
+    for (size_t i = 0; i < command->option_count; i++) {
+        const struct option_spec *spec = &command->options[i];
         char head[64];
-        snprintf(head, sizeof head, "--%s%s%s", s->name, s->argument ? " " : "", s->argument ? s->argument : "");
-        printf("  %-32s %s", head, s->help);
-        if (s->fallback) printf(" (default %s)", s->fallback);
+        snprintf(head, sizeof head, "--%s%s%s", spec->name, spec->argument ? " " : "", spec->argument ? spec->argument : "");
+        printf("  %-32s %s", head, spec->help);
+        if (spec->fallback) printf(" (default %s)", spec->fallback);
         printf("\n");
     }
-    printf("\nexample:\n  %s\n", c->example);
+    printf("\nexample:\n  %s\n", command->example);
 }
 
 static int unknown_command(const char *name) {
     const char *best = COMMANDS[0]->name;
-    for (const command *const *c = COMMANDS; *c; c++) if (edit_distance(name, (*c)->name) < edit_distance(name, best)) best = (*c)->name;
+    for (const struct command *const *command = COMMANDS; *command; command++) if (edit_distance(name, (*command)->name) < edit_distance(name, best)) best = (*command)->name;
     return complain(EXIT_USAGE, "unknown command \"%.60s\"; the nearest is %s; see vlmprof --help", name, best);
 }
 
@@ -56,8 +56,8 @@ static void calm_threads(char **argv) {
 }
 
 int main(int argc, char **argv) {
-    const command *c = NULL;
-    options o;
+    const struct command *command = NULL;
+    struct options options;
     int code;
     catch_signals();
     if (argc < 2) {
@@ -65,25 +65,25 @@ int main(int argc, char **argv) {
         return EXIT_USAGE;
     }
     calm_threads(argv);
-    memset(&o, 0, sizeof o);
-    for (const command *const *each = COMMANDS; *each; each++) if (!strcmp(argv[1], (*each)->name)) c = *each;
+    memset(&options, 0, sizeof options);
+    for (const struct command *const *each = COMMANDS; *each; each++) if (!strcmp(argv[1], (*each)->name)) command = *each;
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
         print_usage(stdout);
         code = 0;
     } else if (!strcmp(argv[1], "--version")) {
         printf("vlmprof %s (%s)\n", VLMPROF_VERSION, build_text());
         code = 0;
-    } else if (!c) return unknown_command(argv[1]);
+    } else if (!command) return unknown_command(argv[1]);
     else {
-        o.command = c;
-        o.commands = COMMANDS;
-        code = options_parse(&o, argc, argv);
-        if (!code && given(&o, "help")) print_help(c);
-        else if (!code && o.operand_count > c->operands_most)
-            code = complain(EXIT_USAGE, "%s: \"%s\" is one operand too many; usage: vlmprof %s %s", c->name, o.operands[c->operands_most],
-                            c->name, c->operands);
-        else if (!code) code = c->run(&o);
-        options_free(&o);
+        options.command = command;
+        options.commands = COMMANDS;
+        code = options_parse(&options, argc, argv);
+        if (!code && is_given(&options, "help")) print_help(command);
+        else if (!code && options.operand_count > command->operands_most)
+            code = complain(EXIT_USAGE, "%s: \"%s\" is one operand too many; usage: vlmprof %s %s", command->name, options.operands[command->operands_most],
+                            command->name, command->operands);
+        else if (!code) code = command->run(&options);
+        options_free(&options);
     }
     if (fflush(stdout) || ferror(stdout)) code = complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
     return code;

@@ -11,11 +11,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-static model tiny;
+static struct model tiny;
 
 /* a shell command in which %P is the program and %F the folder; stdout and stderr go to files */
 static pid_t start(const char *line) {
-    text_buffer t = {NULL, 0, 0};
+    struct text_buffer t = {NULL, 0, 0};
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
     pid_t child;
     for (const char *c = line; *c; c++) {
@@ -59,7 +59,7 @@ static void hush(int on) {
         close(kept_stderr);
     }
 }
-static int load(const char *words, options *o, dataset *d) {
+static int load(const char *words, struct options *o, struct dataset *d) {
     static char room[8][2048];
     static int turn;
     static char *argv[32];
@@ -78,11 +78,11 @@ static int load(const char *words, options *o, dataset *d) {
     hush(0);
     return code;
 }
-static void unload(options *o, dataset *d) {
+static void unload(struct options *o, struct dataset *d) {
     dataset_free(d);
     options_free(o);
 }
-static int take(const dataset *d, size_t index, sample *a) {
+static int take(const struct dataset *d, size_t index, struct sample *a) {
     int code;
     hush(1);
     code = dataset_sample(d, &tiny, index, a);
@@ -93,11 +93,11 @@ static int take(const dataset *d, size_t index, sample *a) {
 #define ROWS "{\"id\": \"a\", \"question\": \"What is it?\", \"answers\": [\"cat\"]}\n\n{\"id\": \"b\", \"question\": \"And this?\"}\n"
 static void test_changed(void) {
     char words[600];
-    options o;
-    dataset d;
-    sample a;
+    struct options o;
+    struct dataset d;
+    struct sample a;
     check_case("a record is read when its turn comes, and refused when it changed");
-    CHECK(sizeof(entry) <= 64);
+    CHECK(sizeof(struct entry) <= 64);
     write_text(in_folder("rows.jsonl"), ROWS);
     snprintf(words, sizeof words, "--data %s", in_folder("rows.jsonl"));
     CHECK_INT(load(words, &o, &d), 0);
@@ -120,9 +120,9 @@ static void test_changed(void) {
 }
 static void test_changed_notes(void) {
     char words[600];
-    options o;
-    dataset d;
-    sample a;
+    struct options o;
+    struct dataset d;
+    struct sample a;
     check_case("VQA v2: a changed annotation is refused too");
     write_text(in_folder("q.json"), "{\"data_subtype\": \"val2014\", \"questions\": [{\"image_id\": 1, \"question\": \"A?\", \"question_id\": 10}]}");
     write_text(in_folder("a.json"), "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"yes\"}]}]}");
@@ -139,10 +139,10 @@ static void test_changed_notes(void) {
 }
 static void test_reasons(void) {
     char text[64];
-    dataset d;
+    struct dataset d;
     check_case("reasons are kept once each, and not without bound");
     memset(&d, 0, sizeof d);
-    d.s.fd = d.notes.fd = -1;
+    d.source.fd = d.notes.fd = -1;
     for (int i = 0; i < 1000; i++) {
         snprintf(text, sizeof text, "reason %d", i);
         CHECK_INT(add_reason(&d, text), i < REASONS_MAX - 1 ? i + 1 : REASONS_MAX);
@@ -160,7 +160,7 @@ static void test_cost(void) {
     for (int fp32 = 0; fp32 < 2; fp32++) {
         vp_engine_options e = vp_engine_options_default();
         vp_engine *engine = NULL;
-        session s;
+        struct session s;
         e.config = &tiny.config;
         e.device = "cpu";
         e.weights = fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
@@ -169,7 +169,7 @@ static void test_cost(void) {
         memset(&s, 0, sizeof s);
         if (!CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK)) return;
         for (size_t i = 0; i < (fp32 ? 3 : sizeof passes / sizeof *passes); i++) {
-            pass p = {passes[i][0], passes[i][1], passes[i][2], passes[i][3], passes[i][4]};
+            struct pass_shape p = {passes[i][0], passes[i][1], passes[i][2], passes[i][3], passes[i][4]};
             size_t views = (size_t)p.views, patches = (size_t)tiny.config.vit_positions - 1;
             size_t values = (size_t)tiny.config.geometry.patch_px * (size_t)tiny.config.geometry.patch_px * 3;
             int32_t blocks[4] = {0, 1, 2, 3}, tokens[16];
@@ -179,7 +179,7 @@ static void test_cost(void) {
             int64_t step_ns[16];
             vp_request q;
             vp_reply reply;
-            pass_cost c;
+            struct pass_cost c;
             for (int32_t k = 0; k < p.sequence; k++) ids[k] = k * 37 % 250;
             memset(&q, 0, sizeof q);
             memset(&reply, 0, sizeof reply);
@@ -202,13 +202,13 @@ static void test_cost(void) {
 }
 static void test_memory(void) {
     char words[600];
-    options o;
-    plan p;
-    rates x;
-    model m = tiny;
+    struct options o;
+    struct plan p;
+    struct rates x;
+    struct model m = tiny;
     vp_engine_options e = vp_engine_options_default();
     vp_engine *engine = NULL;
-    dataset d;
+    struct dataset d;
     check_case("the forecast's memory is what the engine asks for");
     snprintf(words, sizeof words, "--data %s --device cpu", in_folder("rows.jsonl"));
     write_text(in_folder("rows.jsonl"), ROWS);
@@ -259,7 +259,7 @@ static void test_vanished(void) {
     CHECK(says("stdout", "/images/b.jpg: ") && says("stdout", "/images/c.jpg: the image has "));
 }
 static double plan_number(const char *key) {
-    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    struct parsed p = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     size_t bytes = 0;
     double value = (double)NAN;
@@ -271,8 +271,8 @@ static double plan_number(const char *key) {
 }
 #define PLAN "%P sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium --top_k_list 1 2 --max_new_tokens 4 --plan "
 static void test_plan(void) {
-    options o;
-    plan p;
+    struct options o;
+    struct plan p;
     char text[900];
     const char *name = "questions_imgsizetier-low_crops1_topk1_blocks4.json";
     check_case("--plan prints grid, memory, time and resolution, and writes nothing");

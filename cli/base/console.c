@@ -17,7 +17,7 @@ int complain(int exit_code, const char *format, ...) {
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    for (char *p = line; *p; p++) if ((unsigned char)*p < 32 || *p == 127) *p = '?';
+    for (char *byte = line; *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
     fprintf(stderr, "%svlmprof: %s\n", progress_is_open ? "\n" : "", line);
     progress_is_open = 0;
     return exit_code;

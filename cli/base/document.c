@@ -21,127 +21,127 @@ void print_csv_text(const char *text) {
     if (quote) putchar('"');
 }
 
-static text_block *document_add(document *d, block_kind kind) {
-    d->blocks = resize(d->blocks, d->count + 1, sizeof *d->blocks);
-    memset(&d->blocks[d->count], 0, sizeof *d->blocks);
-    d->blocks[d->count].kind = kind;
-    return &d->blocks[d->count++];
+static struct text_block *document_add(struct document *document, block_kind kind) {
+    document->blocks = resize(document->blocks, document->count + 1, sizeof *document->blocks);
+    memset(&document->blocks[document->count], 0, sizeof *document->blocks);
+    document->blocks[document->count].kind = kind;
+    return &document->blocks[document->count++];
 }
-void document_text(document *d, block_kind kind, const char *format, ...) {
+void document_text(struct document *document, block_kind kind, const char *format, ...) {
     char line[LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    document_add(d, kind)->text = copy_text(line, strlen(line));
+    document_add(document, kind)->text = copy_text(line, strlen(line));
 }
-text_list *document_table(document *d, const char *heads) {
-    text_block *b = document_add(d, BLOCK_TABLE);
+struct text_list *document_table(struct document *document, const char *heads) {
+    struct text_block *block = document_add(document, BLOCK_TABLE);
     for (;;) {
         size_t bytes = strcspn(heads, "|");
-        text_list_add(&b->cells, "%.*s", (int)bytes, heads);
-        b->columns++;
-        if (!heads[bytes]) return &b->cells;
+        text_list_add(&block->cells, "%.*s", (int)bytes, heads);
+        block->columns++;
+        if (!heads[bytes]) return &block->cells;
         heads += bytes + 1;
     }
 }
-void document_free(document *d) {
-    for (size_t i = 0; i < d->count; i++) {
-        free(d->blocks[i].text);
-        text_list_free(&d->blocks[i].cells);
+void document_free(struct document *document) {
+    for (size_t i = 0; i < document->count; i++) {
+        free(document->blocks[i].text);
+        text_list_free(&document->blocks[i].cells);
     }
-    free(d->blocks);
+    free(document->blocks);
 }
 size_t text_width(const char *text) {
     size_t width = 0;
     for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
     return width;
 }
-static void text_pad(text_buffer *out, size_t width, char with) { while (width--) text_add(out, &with, 1); }
-static void print_table(text_buffer *out, const text_block *b, int is_markdown) {
-    size_t *widths = zeroed(b->columns, sizeof *widths), rows = b->cells.count / b->columns;
-    for (size_t i = 0; i < rows * b->columns; i++)
-        if (text_width(b->cells.items[i]) > widths[i % b->columns]) widths[i % b->columns] = text_width(b->cells.items[i]);
-    for (size_t i = 0; i < rows * b->columns; i++) {
-        size_t at = i % b->columns, pad = widths[at] - text_width(b->cells.items[i]);
+static void text_pad(struct text_buffer *out, size_t width, char with) { while (width--) text_add(out, &with, 1); }
+static void print_table(struct text_buffer *out, const struct text_block *block, int is_markdown) {
+    size_t *widths = zeroed(block->columns, sizeof *widths), rows = block->cells.count / block->columns;
+    for (size_t i = 0; i < rows * block->columns; i++)
+        if (text_width(block->cells.items[i]) > widths[i % block->columns]) widths[i % block->columns] = text_width(block->cells.items[i]);
+    for (size_t i = 0; i < rows * block->columns; i++) {
+        size_t at = i % block->columns, pad = widths[at] - text_width(block->cells.items[i]);
         text_add_string(out, is_markdown ? (at ? " | " : "| ") : at ? "  " : "  ");
         if (at) text_pad(out, pad, ' '); /* numbers to the right, names to the left */
-        text_add_string(out, b->cells.items[i]);
-        if (!at && b->columns > 1) text_pad(out, pad, ' ');
-        if (at + 1 < b->columns) continue;
+        text_add_string(out, block->cells.items[i]);
+        if (!at && block->columns > 1) text_pad(out, pad, ' ');
+        if (at + 1 < block->columns) continue;
         text_add_string(out, is_markdown ? " |\n" : "\n");
-        for (size_t c = 0; is_markdown && i + 1 == b->columns && c < b->columns; c++) {
+        for (size_t column = 0; is_markdown && i + 1 == block->columns && column < block->columns; column++) {
             text_add_string(out, "|");
-            text_pad(out, widths[c] + 1, '-');
-            text_add_string(out, c ? ":" : "-");
+            text_pad(out, widths[column] + 1, '-');
+            text_add_string(out, column ? ":" : "-");
         }
-        if (is_markdown && i + 1 == b->columns) text_add_string(out, "|\n");
+        if (is_markdown && i + 1 == block->columns) text_add_string(out, "|\n");
     }
     free(widths);
 }
-void document_print(const document *d, int is_markdown, text_buffer *out) {
-    for (size_t i = 0; i < d->count; i++) {
-        const text_block *b = &d->blocks[i];
-        if (i && (b->kind != BLOCK_LINE || d->blocks[i - 1].kind != BLOCK_LINE)) text_add_string(out, "\n");
-        if (b->kind == BLOCK_TABLE) print_table(out, b, is_markdown);
+void document_print(const struct document *document, int is_markdown, struct text_buffer *out) {
+    for (size_t i = 0; i < document->count; i++) {
+        const struct text_block *block = &document->blocks[i];
+        if (i && (block->kind != BLOCK_LINE || document->blocks[i - 1].kind != BLOCK_LINE)) text_add_string(out, "\n");
+        if (block->kind == BLOCK_TABLE) print_table(out, block, is_markdown);
         else {
-            if (is_markdown) text_add_string(out, b->kind == BLOCK_HEADING ? "## " : "- ");
-            else if (b->kind == BLOCK_LINE) text_add_string(out, "  ");
-            text_add_string(out, b->text);
+            if (is_markdown) text_add_string(out, block->kind == BLOCK_HEADING ? "## " : "- ");
+            else if (block->kind == BLOCK_LINE) text_add_string(out, "  ");
+            text_add_string(out, block->text);
             text_add_string(out, "\n");
         }
     }
 }
-figure figure_of(const char *format, double value) {
-    figure f;
-    if (isfinite(value)) snprintf(f.text, sizeof f.text, format, value); else snprintf(f.text, sizeof f.text, "-");
-    return f;
+struct number_text number_formatted(const char *format, double value) {
+    struct number_text number;
+    if (isfinite(value)) snprintf(number.text, sizeof number.text, format, value); else snprintf(number.text, sizeof number.text, "-");
+    return number;
 }
 /* Four digits that matter of a value of this size, without an exponent where people do without. */
-static figure figure_sized(double value, double size) {
-    figure f = figure_of(size >= 1000 || !(size > 0) ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : size >= 0.01 ? "%.3f" : "%.2e", value);
-    if (f.text[0] == '-' && f.text[1] && !f.text[1 + strspn(f.text + 1, "0.")]) memmove(f.text, f.text + 1, strlen(f.text)); /* no "-0.000" */
-    return f;
+static struct number_text number_sized(double value, double size) {
+    struct number_text number = number_formatted(size >= 1000 || !(size > 0) ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : size >= 0.01 ? "%.3f" : "%.2e", value);
+    if (number.text[0] == '-' && number.text[1] && !number.text[1 + strspn(number.text + 1, "0.")]) memmove(number.text, number.text + 1, strlen(number.text)); /* no "-0.000" */
+    return number;
 }
-figure figure_number(double value) { return figure_sized(value, fabs(value)); }
-figure figure_percent(double share) { return figure_of("%.1f", 100 * share); }
+struct number_text number_short(double value) { return number_sized(value, fabs(value)); }
+struct number_text number_percent(double share) { return number_formatted("%.1f", 100 * share); }
 static double range_size(double low, double high) {
     return isfinite(low) && isfinite(high) ? fmax(fabs(low), fabs(high)) : isfinite(low) ? fabs(low) : fabs(high);
 }
-figure figure_range(double scale, double low, double high) {
+struct number_text number_range(double scale, double low, double high) {
     double size = range_size(low, high) * scale;
-    figure f, a = figure_sized(low * scale, size), b = figure_sized(high * scale, size);
-    if (isfinite(low) || isfinite(high)) snprintf(f.text, sizeof f.text, "[%.28s, %.28s]", a.text, b.text);
-    else f.text[0] = 0;
-    return f;
+    struct number_text text, low_text = number_sized(low * scale, size), high_text = number_sized(high * scale, size);
+    if (isfinite(low) || isfinite(high)) snprintf(text.text, sizeof text.text, "[%.28s, %.28s]", low_text.text, high_text.text);
+    else text.text[0] = 0;
+    return text;
 }
-figure figure_estimate(double scale, double value, double low, double high) {
+struct number_text number_estimate(double scale, double value, double low, double high) {
     double size = range_size(low, high) > fabs(value) ? range_size(low, high) : fabs(value);
-    figure f, v = figure_sized(value * scale, size * scale), range = figure_range(scale, low, high);
-    snprintf(f.text, sizeof f.text, "%.24s%s%.36s", v.text, range.text[0] ? " " : "", range.text);
-    return f;
+    struct number_text text, middle_text = number_sized(value * scale, size * scale), range = number_range(scale, low, high);
+    snprintf(text.text, sizeof text.text, "%.24s%s%.36s", middle_text.text, range.text[0] ? " " : "", range.text);
+    return text;
 }
 
 /* ---- CSV */
-void csv_text(text_buffer *out, const char *text) {
+void csv_text(struct text_buffer *out, const char *text) {
     int quoted = text[strcspn(text, ",\"\n\r")] != 0;
     if (quoted) text_add_string(out, "\"");
-    for (const char *c = text; *c; c++) text_add(out, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
+    for (const char *byte = text; *byte; byte++) text_add(out, *byte == '"' ? "\"\"" : byte, *byte == '"' ? 2 : 1);
     if (quoted) text_add_string(out, "\"");
 }
-void csv_number(text_buffer *out, double value) {
+void csv_number(struct text_buffer *out, double value) {
     char text[26];
     vp_number_format(value, text);
     text_add_string(out, ",");
     text_add_string(out, text);
 }
-int print_whole(const text_buffer *out) {
+int print_whole(const struct text_buffer *out) {
     return fwrite(out->data, 1, out->bytes, stdout) == out->bytes ? 0 : complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
 }
-int print_document(const document *d) {
-    text_buffer out = {NULL, 0, 0};
+int print_document(const struct document *document) {
+    struct text_buffer out = {NULL, 0, 0};
     int code;
-    document_print(d, 0, &out);
+    document_print(document, 0, &out);
     code = print_whole(&out);
     free(out.data);
     return code;

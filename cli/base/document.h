@@ -4,35 +4,35 @@
 #include "base/memory.h"
 #include <stddef.h>
 
-typedef struct column { const char *name; size_t offset; } column; /* a number's name, and its place in a struct */
+struct column { const char *name; size_t offset; }; /* a number's name, and its place in a struct */
 
 void print_csv_text(const char *text);
 
 typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_TABLE } block_kind;
-typedef struct text_block { block_kind kind; char *text; size_t columns; text_list cells; } text_block; /* of a table: first its heads */
-typedef struct document { text_block *blocks; size_t count; } document;
+struct text_block { block_kind kind; char *text; size_t columns; struct text_list cells; }; /* of a table: first its heads */
+struct document { struct text_block *blocks; size_t count; };
 
-void document_text(document *d, block_kind kind, const char *format, ...);
+void document_text(struct document *document, block_kind kind, const char *format, ...);
 
 /* heads: separated by |; cells follow by text_list_add(table->...) row by row, until the next block is added */
-text_list *document_table(document *d, const char *heads);
-void document_free(document *d);
+struct text_list *document_table(struct document *document, const char *heads);
+void document_free(struct document *document);
 
 /* columns that a text takes on a screen: UTF-8's continuation bytes take none */
 size_t text_width(const char *text);
-void document_print(const document *d, int is_markdown, text_buffer *out);
+void document_print(const struct document *document, int is_markdown, struct text_buffer *out);
 
-typedef struct figure { char text[64]; } figure;
+struct number_text { char text[64]; };
 
-figure figure_of(const char *format, double value);
-figure figure_number(double value);
-figure figure_percent(double share);
-figure figure_range(double scale, double low, double high); /* "[1.2, 3.4]", both with the decimals of the larger; empty: no interval */
-figure figure_estimate(double scale, double value, double low, double high); /* "2.3 [1.2, 3.4]" */
+struct number_text number_formatted(const char *format, double value);
+struct number_text number_short(double value);
+struct number_text number_percent(double share);
+struct number_text number_range(double scale, double low, double high); /* "[1.2, 3.4]", both with the decimals of the larger; empty: no interval */
+struct number_text number_estimate(double scale, double value, double low, double high); /* "2.3 [1.2, 3.4]" */
 
-void csv_text(text_buffer *out, const char *text);
-void csv_number(text_buffer *out, double value); /* empty: none */
-int print_whole(const text_buffer *out);
-int print_document(const document *d);
+void csv_text(struct text_buffer *out, const char *text);
+void csv_number(struct text_buffer *out, double value); /* empty: none */
+int print_whole(const struct text_buffer *out);
+int print_document(const struct document *document);
 
 #endif

@@ -20,29 +20,29 @@ int is_folder(const char *path) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 int make_folder(const char *path) {
-    char *p = copy_text(path, strlen(path));
-    for (char *s = p + 1; ; s++) {
-        char kept = *s;
+    char *prefix = copy_text(path, strlen(path));
+    for (char *end = prefix + 1; ; end++) {
+        char kept = *end;
         if (kept != '/' && kept) continue;
-        *s = 0;
-        if (mkdir(p, 0777) && (errno != EEXIST || !is_folder(p))) {
-            int code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", p,
+        *end = 0;
+        if (mkdir(prefix, 0777) && (errno != EEXIST || !is_folder(prefix))) {
+            int code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", prefix,
                                 errno == EEXIST ? "a file of this name stands there" : strerror(errno));
-            free(p);
+            free(prefix);
             return code;
         }
-        *s = kept;
+        *end = kept;
         if (!kept) break;
     }
-    free(p);
+    free(prefix);
     return 0;
 }
 char *join_path(const char *folder, const char *name) {
-    text_buffer t = {NULL, 0, 0};
-    text_add_string(&t, folder);
-    if (t.bytes && t.data[t.bytes - 1] != '/') text_add(&t, "/", 1);
-    text_add_string(&t, name);
-    return t.data;
+    struct text_buffer path = {NULL, 0, 0};
+    text_add_string(&path, folder);
+    if (path.bytes && path.data[path.bytes - 1] != '/') text_add(&path, "/", 1);
+    text_add_string(&path, name);
+    return path.data;
 }
 int sync_folder(const char *folder) {
     int fd = open(folder, O_RDONLY), error = 0;
@@ -55,9 +55,9 @@ int sync_folder(const char *folder) {
 int file_read_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity) {
     vp_error error = {VP_OK, -1, "", ""};
     char *path = join_path(folder, name);
-    vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, text, bytes, &error);
-    int code = r == VP_OK ? 0 : complain_result(exit_code_of(r), path, r, &error);
-    if (r == VP_OK && identity) *identity = hash_bytes(*identity, *text, *bytes);
+    vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, text, bytes, &error);
+    int code = result == VP_OK ? 0 : complain_result(exit_code_of(result), path, result, &error);
+    if (result == VP_OK && identity) *identity = hash_bytes(*identity, *text, *bytes);
     free(path);
     return code;
 }
@@ -67,29 +67,29 @@ int is_image_name(const char *name) {
     const char *dot = strrchr(name, '.');
     if (name[0] == '.' || !dot) return 0;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        size_t k = 0;
-        while (dot[k + 1] && tolower((unsigned char)dot[k + 1]) == ends[i][k]) k++;
-        if (!dot[k + 1] && !ends[i][k]) return 1;
+        size_t at = 0;
+        while (dot[at + 1] && tolower((unsigned char)dot[at + 1]) == ends[i][at]) at++;
+        if (!dot[at + 1] && !ends[i][at]) return 1;
     }
     return 0;
 }
 
-void names_of_folder(const char *folder, text_list *names) {
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) text_list_copy(names, e->d_name);
-    if (d) closedir(d);
+void names_of_folder(const char *folder, struct text_list *names) {
+    DIR *listing = opendir(folder);
+    for (struct dirent *entry; listing && (entry = readdir(listing)) != NULL;)
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) text_list_copy(names, entry->d_name);
+    if (listing) closedir(listing);
     text_list_sort(names, 0);
 }
 int file_write_whole(const char *folder, const char *name, const char *data, size_t bytes) {
     char own[48], *temporary, *path = join_path(folder, name);
     int good, code = 0;
-    FILE *f;
+    FILE *file;
     snprintf(own, sizeof own, ".vlmprof-writing-%ld", (long)getpid());
     temporary = join_path(folder, own);
-    f = fopen(temporary, "wb");
-    good = f && fwrite(data, 1, bytes, f) == bytes && !fflush(f) && !fsync(fileno(f));
-    if (f) good = !fclose(f) && good;
+    file = fopen(temporary, "wb");
+    good = file && fwrite(data, 1, bytes, file) == bytes && !fflush(file) && !fsync(fileno(file));
+    if (file) good = !fclose(file) && good;
     if (!good || rename(temporary, path)) {
         code = complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
         unlink(temporary);
@@ -98,7 +98,7 @@ int file_write_whole(const char *folder, const char *name, const char *data, siz
     free(path);
     return code;
 }
-int file_write_text(const char *path, const text_buffer *out) {
+int file_write_text(const char *path, const struct text_buffer *out) {
     const char *slash = strrchr(path, '/');
     char *folder = slash ? copy_text(path, (size_t)(slash + 1 - path)) : copy_text(".", 1);
     int code = file_write_whole(folder, slash ? slash + 1 : path, out->data, out->bytes);

@@ -21,10 +21,10 @@ int file_read_in(const char *folder, const char *name, char **text, size_t *byte
 int is_image_name(const char *name);
 
 /* the entries of a folder, in the order of their names */
-void names_of_folder(const char *folder, text_list *names);
+void names_of_folder(const char *folder, struct text_list *names);
 
 /* FOLDER/NAME, by way of a temporary file; 0 or an exit code. */
 int file_write_whole(const char *folder, const char *name, const char *data, size_t bytes);
-int file_write_text(const char *path, const text_buffer *out);
+int file_write_text(const char *path, const struct text_buffer *out);
 
 #endif

@@ -9,71 +9,71 @@
 #include <string.h>
 
 void *resize(void *memory, size_t count, size_t element_bytes) {
-    void *p = NULL;
-    if (element_bytes && count <= SIZE_MAX / element_bytes) p = realloc(memory, count ? count * element_bytes : 1);
-    if (!p) exit(complain(EXIT_DEVICE, "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens", count, element_bytes));
-    return p;
+    void *resized = NULL;
+    if (element_bytes && count <= SIZE_MAX / element_bytes) resized = realloc(memory, count ? count * element_bytes : 1);
+    if (!resized) exit(complain(EXIT_DEVICE, "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens", count, element_bytes));
+    return resized;
 }
 void *zeroed(size_t count, size_t element_bytes) {
-    void *p = resize(NULL, count, element_bytes);
-    memset(p, 0, count * element_bytes);
-    return p;
+    void *memory = resize(NULL, count, element_bytes);
+    memset(memory, 0, count * element_bytes);
+    return memory;
 }
 char *copy_text(const char *text, size_t bytes) {
-    char *p = resize(NULL, bytes + 1, 1);
-    memcpy(p, text, bytes);
-    p[bytes] = 0;
-    return p;
+    char *copy = resize(NULL, bytes + 1, 1);
+    memcpy(copy, text, bytes);
+    copy[bytes] = 0;
+    return copy;
 }
-void text_add(text_buffer *t, const char *p, size_t bytes) {
-    if (t->bytes + bytes + 1 > t->capacity) {
-        t->capacity = (t->bytes + bytes + 1) * 2;
-        t->data = resize(t->data, t->capacity, 1);
+void text_add(struct text_buffer *buffer, const char *text, size_t bytes) {
+    if (buffer->bytes + bytes + 1 > buffer->capacity) {
+        buffer->capacity = (buffer->bytes + bytes + 1) * 2;
+        buffer->data = resize(buffer->data, buffer->capacity, 1);
     }
-    memcpy(t->data + t->bytes, p, bytes);
-    t->bytes += bytes;
-    t->data[t->bytes] = 0;
+    memcpy(buffer->data + buffer->bytes, text, bytes);
+    buffer->bytes += bytes;
+    buffer->data[buffer->bytes] = 0;
 }
-void text_add_string(text_buffer *t, const char *p) { text_add(t, p, strlen(p)); }
-void text_list_take(text_list *l, char *text) {
-    if (!(l->count & (l->count - 1))) l->items = resize(l->items, l->count ? l->count * 2 : 1, sizeof *l->items);
-    l->items[l->count++] = text;
+void text_add_string(struct text_buffer *buffer, const char *text) { text_add(buffer, text, strlen(text)); }
+void text_list_take(struct text_list *list, char *text) {
+    if (!(list->count & (list->count - 1))) list->items = resize(list->items, list->count ? list->count * 2 : 1, sizeof *list->items);
+    list->items[list->count++] = text;
 }
-void text_list_copy(text_list *l, const char *text) { text_list_take(l, copy_text(text, strlen(text))); }
-void text_list_add(text_list *l, const char *format, ...) {
+void text_list_copy(struct text_list *list, const char *text) { text_list_take(list, copy_text(text, strlen(text))); }
+void text_list_add(struct text_list *list, const char *format, ...) {
     char line[LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    text_list_copy(l, line);
+    text_list_copy(list, line);
 }
-int text_list_has(const text_list *l, const char *text) {
-    for (size_t i = 0; i < l->count; i++) if (!strcmp(l->items[i], text)) return 1;
+int text_list_has(const struct text_list *list, const char *text) {
+    for (size_t i = 0; i < list->count; i++) if (!strcmp(list->items[i], text)) return 1;
     return 0;
 }
-static int compare_texts(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
-void text_list_sort(text_list *l, size_t first) {
-    if (l->count > first) qsort(l->items + first, l->count - first, sizeof *l->items, compare_texts);
+static int compare_texts(const void *left, const void *right) { return strcmp(*(const char *const *)left, *(const char *const *)right); }
+void text_list_sort(struct text_list *list, size_t first) {
+    if (list->count > first) qsort(list->items + first, list->count - first, sizeof *list->items, compare_texts);
 }
-void text_list_free(text_list *l) {
-    for (size_t i = 0; i < l->count; i++) free(l->items[i]);
-    free(l->items);
-    memset(l, 0, sizeof *l);
+void text_list_free(struct text_list *list) {
+    for (size_t i = 0; i < list->count; i++) free(list->items[i]);
+    free(list->items);
+    memset(list, 0, sizeof *list);
 }
 
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes) {
-    const unsigned char *p = (const unsigned char *)data;
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+    const unsigned char *octets = (const unsigned char *)data;
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ octets[i]) * UINT64_C(1099511628211);
     return hash;
 }
 uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text ? text : "\1", text ? strlen(text) + 1 : 2); }
 uint64_t hash_number(uint64_t hash, int64_t value) { return hash_bytes(hash, &value, sizeof value); }
 const uint64_t HASH_START = UINT64_C(14695981039346656037);
-void *reserve(buffer *b, size_t count, size_t element_bytes) {
-    if (!b->data || count * element_bytes > b->bytes) {
-        b->data = resize(b->data, count, element_bytes);
-        b->bytes = count * element_bytes;
+void *reserve(struct buffer *buffer, size_t count, size_t element_bytes) {
+    if (!buffer->data || count * element_bytes > buffer->bytes) {
+        buffer->data = resize(buffer->data, count, element_bytes);
+        buffer->bytes = count * element_bytes;
     }
-    return b->data;
+    return buffer->data;
 }

@@ -6,21 +6,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-timing *timings_make(int32_t runs, int32_t new_tokens) {
-    timing *t = zeroed((size_t)runs, sizeof *t);
-    for (int32_t i = 0; i < runs; i++) {
-        t[i].tokens = zeroed((size_t)new_tokens, sizeof *t[i].tokens);
-        t[i].step_ns = zeroed((size_t)new_tokens, sizeof *t[i].step_ns);
+struct pass_result *runs_make(int32_t run_count, int32_t new_tokens) {
+    struct pass_result *runs = zeroed((size_t)run_count, sizeof *runs);
+    for (int32_t i = 0; i < run_count; i++) {
+        runs[i].tokens = zeroed((size_t)new_tokens, sizeof *runs[i].tokens);
+        runs[i].step_ns = zeroed((size_t)new_tokens, sizeof *runs[i].step_ns);
     }
-    return t;
+    return runs;
 }
-void timings_free(timing *t, int32_t runs) {
-    for (int32_t i = 0; t && i < runs; i++) {
-        free(t[i].tokens);
-        free(t[i].step_ns);
-        free(t[i].answer);
+void runs_free(struct pass_result *runs, int32_t run_count) {
+    for (int32_t i = 0; runs && i < run_count; i++) {
+        free(runs[i].tokens);
+        free(runs[i].step_ns);
+        free(runs[i].answer);
     }
-    free(t);
+    free(runs);
 }
 const char *const METRIC_KEYS[METRIC_STAGE] = {"T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token", "TTFT",
                                                       "unaccounted", "closure"};
@@ -30,58 +30,58 @@ const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "la
 int stage_metric(int stage, int detail) { return METRIC_STAGE + detail * VP_STAGE_COUNT + stage; }
 
 int is_host_stage(int stage) { return stage == VP_STAGE_PREPROCESS || stage == VP_STAGE_DETOK; }
-static int64_t stage_ns(const timing *t, int stage) { return is_host_stage(stage) ? t->times.wall_ns[stage] : t->times.device_ns[stage]; }
+static int64_t stage_ns(const struct pass_result *run, int stage) { return is_host_stage(stage) ? run->times.wall_ns[stage] : run->times.device_ns[stage]; }
 
-static int64_t stages_ns(const timing *t, int first, int last) {
+static int64_t stages_ns(const struct pass_result *run, int first, int last) {
     int64_t sum = 0;
-    for (int i = first; i <= last; i++) if (t->times.ran[i]) sum += stage_ns(t, i);
+    for (int i = first; i <= last; i++) if (run->times.ran[i]) sum += stage_ns(run, i);
     return sum;
 }
 
-double stage_value(const timing *t, int stage, int detail) {
-    if (!t->times.ran[stage] || (detail > DETAIL_WALL && is_host_stage(stage))) return (double)NAN;
+double stage_value(const struct pass_result *run, int stage, int detail) {
+    if (!run->times.ran[stage] || (detail > DETAIL_WALL && is_host_stage(stage))) return (double)NAN;
     switch (detail) {
-    case DETAIL_WALL: return (double)t->times.wall_ns[stage] / 1e6;
-    case DETAIL_DEVICE: return (double)t->times.device_ns[stage] / 1e6;
-    case DETAIL_LAUNCHES: return (double)t->times.launches[stage];
-    case DETAIL_FLOPS: return (double)t->times.flops[stage];
-    case DETAIL_BYTES: return (double)t->times.bytes[stage];
-    default: return (double)stage_ns(t, stage) / 1e6;
+    case DETAIL_WALL: return (double)run->times.wall_ns[stage] / 1e6;
+    case DETAIL_DEVICE: return (double)run->times.device_ns[stage] / 1e6;
+    case DETAIL_LAUNCHES: return (double)run->times.launches[stage];
+    case DETAIL_FLOPS: return (double)run->times.flops[stage];
+    case DETAIL_BYTES: return (double)run->times.bytes[stage];
+    default: return (double)stage_ns(run, stage) / 1e6;
     }
 }
-double metric_of(const timing *t, int metric) {
-    int64_t steps = 0, sum = stages_ns(t, 0, VP_STAGE_COUNT - 1);
-    if (metric != METRIC_TOTAL && !t->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* without stage times */
-    if (metric >= METRIC_STAGE) return stage_value(t, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
-    for (int32_t i = 0; i + 1 < t->token_count; i++) steps += t->step_ns[i];
+double metric_of(const struct pass_result *run, int metric) {
+    int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1);
+    if (metric != METRIC_TOTAL && !run->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* without stage times */
+    if (metric >= METRIC_STAGE) return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
+    for (int32_t i = 0; i + 1 < run->token_count; i++) steps += run->step_ns[i];
     switch (metric) {
-    case METRIC_VISION: return t->times.ran[VP_STAGE_VIT] ? (double)stages_ns(t, VP_STAGE_VIT, VP_STAGE_CONNECTOR) / 1e6 : (double)NAN;
-    case METRIC_PREFILL: return (double)stages_ns(t, VP_STAGE_EMBED, VP_STAGE_SAMPLE) / 1e6;
+    case METRIC_VISION: return run->times.ran[VP_STAGE_VIT] ? (double)stages_ns(run, VP_STAGE_VIT, VP_STAGE_CONNECTOR) / 1e6 : (double)NAN;
+    case METRIC_PREFILL: return (double)stages_ns(run, VP_STAGE_EMBED, VP_STAGE_SAMPLE) / 1e6;
     case METRIC_DECODE: return (double)steps / 1e6;
-    case METRIC_TOTAL: return (double)t->total_ns / 1e6;
-    case METRIC_PER_TOKEN: return t->token_count > 1 ? (double)steps / (t->token_count - 1) / 1e6 : (double)NAN;
-    case METRIC_TTFT: return (double)stages_ns(t, 0, VP_STAGE_DECODE - 1) / 1e6;
-    case METRIC_UNACCOUNTED: return (double)(t->total_ns - sum) / 1e6;
-    default: return (double)sum / (double)t->total_ns;
+    case METRIC_TOTAL: return (double)run->total_ns / 1e6;
+    case METRIC_PER_TOKEN: return run->token_count > 1 ? (double)steps / (run->token_count - 1) / 1e6 : (double)NAN;
+    case METRIC_TTFT: return (double)stages_ns(run, 0, VP_STAGE_DECODE - 1) / 1e6;
+    case METRIC_UNACCOUNTED: return (double)(run->total_ns - sum) / 1e6;
+    default: return (double)sum / (double)run->total_ns;
     }
 }
-double metric_mean(const timing *t, int32_t runs, int metric) {
-    double *values = resize(NULL, (size_t)runs, sizeof *values), mean;
-    for (int32_t i = 0; i < runs; i++) values[i] = metric_of(&t[i], metric);
-    mean = vp_statistics_mean(values, (size_t)runs);
+double metric_mean(const struct pass_result *runs, int32_t run_count, int metric) {
+    double *values = resize(NULL, (size_t)run_count, sizeof *values), mean;
+    for (int32_t i = 0; i < run_count; i++) values[i] = metric_of(&runs[i], metric);
+    mean = vp_statistics_mean(values, (size_t)run_count);
     free(values);
     return mean;
 }
 
 vp_estimate estimate_none(void) {
-    vp_estimate e = {(double)NAN, (double)NAN, (double)NAN};
-    return e;
+    vp_estimate estimate = {(double)NAN, (double)NAN, (double)NAN};
+    return estimate;
 }
 vp_estimate median_of(double *values, size_t count) {
-    vp_estimate e = estimate_none();
-    vp_statistics s;
-    if (!count || vp_statistics_compute(values, count, values, &s) != VP_OK) return e;
-    e.value = s.p50;
-    if (vp_statistics_percentile_interval(values, count, 50, 0.95, &e.low, &e.high) != VP_OK) e.low = e.high = (double)NAN;
-    return e;
+    vp_estimate estimate = estimate_none();
+    vp_statistics statistics;
+    if (!count || vp_statistics_compute(values, count, values, &statistics) != VP_OK) return estimate;
+    estimate.value = statistics.p50;
+    if (vp_statistics_percentile_interval(values, count, 50, 0.95, &estimate.low, &estimate.high) != VP_OK) estimate.low = estimate.high = (double)NAN;
+    return estimate;
 }

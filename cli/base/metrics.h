@@ -5,7 +5,7 @@
 #include "vlmprof_stages.h"
 
 /* what one pass gave; total_ns is read around the whole chain, the stages inside it */
-typedef struct timing {
+struct pass_result {
     int64_t total_ns;
     vp_stage_times times;
     int32_t token_count; int ended_by_eos;
@@ -14,10 +14,10 @@ typedef struct timing {
     char *answer;     /* malloc'ed; a model may write a NUL, so its length counts */
     size_t answer_bytes;
     int64_t engine_begin_ns, launch_count, span_count; /* with launches: the clock when the engine began, and how many there were */
-} timing;
+};
 
-timing *timings_make(int32_t runs, int32_t new_tokens);
-void timings_free(timing *t, int32_t runs);
+struct pass_result *runs_make(int32_t run_count, int32_t new_tokens);
+void runs_free(struct pass_result *runs, int32_t run_count);
 
 /* The numbers of a pass, by the keys of the result files, in ms; behind METRIC_STAGE those of the stages: first each one's ms, then by DETAIL. */
 enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED, METRIC_CLOSURE, METRIC_STAGE };
@@ -31,11 +31,11 @@ int stage_metric(int stage, int detail);
 /* A stage takes the time between its boundaries on the device: on a GPU the host's clock shows only how long sending took. */
 int is_host_stage(int stage);
 
-double stage_value(const timing *t, int stage, int detail); /* NaN: did not run, or means nothing on the host */
-double metric_of(const timing *t, int metric); /* NaN: did not run */
+double stage_value(const struct pass_result *run, int stage, int detail); /* NaN: did not run, or means nothing on the host */
+double metric_of(const struct pass_result *run, int metric); /* NaN: did not run */
 
 /* mean over runs; NaN when one of them lacks the number */
-double metric_mean(const timing *t, int32_t runs, int metric);
+double metric_mean(const struct pass_result *runs, int32_t run_count, int metric);
 
 vp_estimate estimate_none(void);
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const option_spec FIT_OPTIONS[] = {
+static const struct option_spec FIT_OPTIONS[] = {
     {"features", CHOICE, "KIND", "physical", 0, 0, "physical seed mean",
      "of the model that is written: what the hardware does, the experiments' inputs, or none"},
     {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, "experts of the model, where the files do not say it"},
@@ -25,79 +25,79 @@ static const option_spec FIT_OPTIONS[] = {
     OPTION_HELP,
 };
 
-static void write_coefficients(document *d, const estimator *e) {
-    text_list *table;
-    document_text(d, BLOCK_HEADING, "Coefficients (%s features, 95 %% intervals)", ESTIMATE_KIND_KEYS[e->model.features]);
-    table = document_table(d, "stage|feature|coefficient|interval|unit|state");
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++)
-        for (int c = 0; e->model.fitted[s] && c < e->model.fit[s].columns; c++) {
-            const char *name = vp_latency_column_name(e->model.features, (vp_latency_stage)s, c);
+static void write_coefficients(struct document *document, const struct estimator *estimator) {
+    struct text_list *table;
+    document_text(document, BLOCK_HEADING, "Coefficients (%s features, 95 %% intervals)", ESTIMATE_KIND_KEYS[estimator->model.features]);
+    table = document_table(document, "stage|feature|coefficient|interval|unit|state");
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++)
+        for (int column = 0; estimator->model.fitted[stage] && column < estimator->model.fit[stage].columns; column++) {
+            const char *name = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column);
             double low = (double)NAN, high = (double)NAN;
             char unit[64];
-            vp_linear_coefficient(&e->model.fit[s], c, ESTIMATE_LEVEL, &low, &high);
-            text_list_add(table, "%s", part_name(s));
+            vp_linear_coefficient(&estimator->model.fit[stage], column, ESTIMATE_LEVEL, &low, &high);
+            text_list_add(table, "%s", part_name(stage));
             text_list_add(table, "%s", name);
-            text_list_add(table, "%.4g", e->model.fit[s].coefficient[c]);
-            if (e->model.fit[s].state[c] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
+            text_list_add(table, "%.4g", estimator->model.fit[stage].coefficient[column]);
+            if (estimator->model.fit[stage].state[column] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
             else text_list_add(table, "-");
             text_list_add(table, "%s", unit_text(name, unit));
-            text_list_add(table, "%s", LINEAR_STATE_KEYS[e->model.fit[s].state[c]]);
+            text_list_add(table, "%s", LINEAR_STATE_KEYS[estimator->model.fit[stage].state[column]]);
         }
 }
-static void write_fit(document *d, const estimator *e, const evaluation *v, const measurements *m) {
-    if (e->warnings.count) document_text(d, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < e->warnings.count; i++) document_text(d, BLOCK_LINE, "%s", e->warnings.items[i]);
-    document_text(d, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes", m->count, m->config_count, m->size_count);
-    document_text(d, BLOCK_LINE, "model %s, %s", e->model_name, e->device);
-    if (isfinite(v->noise))
-        document_text(d, BLOCK_LINE, "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average; "
-                      "no MAPE of the total can be below that, and a load that drifts from sample to sample comes on top", 100 * v->noise);
+static void write_fit(struct document *document, const struct estimator *estimator, const struct evaluation *evaluation, const struct measurements *measurements) {
+    if (estimator->warnings.count) document_text(document, BLOCK_HEADING, "Warnings");
+    for (size_t i = 0; i < estimator->warnings.count; i++) document_text(document, BLOCK_LINE, "%s", estimator->warnings.items[i]);
+    document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes", measurements->count, measurements->config_count, measurements->size_count);
+    document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name, estimator->device);
+    if (isfinite(evaluation->noise))
+        document_text(document, BLOCK_LINE, "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average; "
+                      "no MAPE of the total can be below that, and a load that drifts from sample to sample comes on top", 100 * evaluation->noise);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        text_list *table;
-        document_text(d, BLOCK_HEADING, "Errors of %s", part_name(part));
-        table = document_table(d, "features|rows predicted|MAE ms|MAPE %|R2|P95 error ms|bias ms|rows");
+        struct text_list *table;
+        document_text(document, BLOCK_HEADING, "Errors of %s", part_name(part));
+        table = document_table(document, "features|rows predicted|MAE ms|MAPE %|R2|P95 error ms|bias ms|rows");
         for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
             for (int split = 0; split < SPLIT_COUNT; split++)
-                error_row(table, split ? "" : ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split], &v->errors[kind][split][part]);
+                error_row(table, split ? "" : ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split], &evaluation->errors[kind][split][part]);
     }
-    write_coefficients(d, e);
-    if (v->reference_ms > 0) write_guardrails(d, v, SPLIT_NAMES[v->guardrail_split]);
+    write_coefficients(document, estimator);
+    if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
 }
-static int run_command(const options *o) {
-    const char *path = text_of(o, "output"), *folder = text_of(o, "output_dir");
-    estimator *e;
-    evaluation v;
-    measurements m;
-    results r;
+static int run_command(const struct options *options) {
+    const char *path = text_of(options, "output"), *folder = text_of(options, "output_dir");
+    struct estimator *estimator;
+    struct evaluation evaluation;
+    struct measurements measurements;
+    struct results results;
     int64_t experts = 0;
     int kind = 0, code;
-    if (!o->operand_count) return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
-    if ((code = results_read(&r, o->operands, o->operand_count)) != 0) return code;
-    while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(o, "features"))) kind++;
-    e = zeroed(1, sizeof *e);
-    if ((code = measurements_make(o, &r, &experts, &m, &e->warnings)) == 0)
-        code = estimator_make(&m, &r, (vp_latency_features)kind, experts, e);
-    if (!code) code = estimator_evaluate(&m, e->model.features, &v);
-    if (!code && path) code = estimator_write(path, e, &v);
+    if (!options->operand_count) return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
+    if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
+    while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(options, "features"))) kind++;
+    estimator = zeroed(1, sizeof *estimator);
+    if ((code = measurements_make(options, &results, &experts, &measurements, &estimator->warnings)) == 0)
+        code = estimator_make(&measurements, &results, (vp_latency_features)kind, experts, estimator);
+    if (!code) code = estimator_evaluate(&measurements, estimator->model.features, &evaluation);
+    if (!code && path) code = estimator_write(path, estimator, &evaluation);
     if (!code && folder && (code = make_folder(folder)) == 0) {
         char *file = join_path(folder, "e3_latency_estimator.json");
-        code = estimator_write(file, e, &v);
+        code = estimator_write(file, estimator, &evaluation);
         free(file);
     }
-    if (!code && given(o, "json")) code = estimator_print(e, &v);
+    if (!code && is_given(options, "json")) code = estimator_print(estimator, &evaluation);
     else if (!code) {
-        document d = {NULL, 0};
-        write_fit(&d, e, &v, &m);
-        code = print_document(&d);
-        document_free(&d);
+        struct document document = {NULL, 0};
+        write_fit(&document, estimator, &evaluation, &measurements);
+        code = print_document(&document);
+        document_free(&document);
     }
-    measurements_free(&m);
-    estimator_free(e);
-    results_free(&r);
+    measurements_free(&measurements);
+    estimator_free(estimator);
+    results_free(&results);
     return code;
 }
 
-const command command_fit = {
+const struct command command_fit = {
     "fit", "DIR... [-o MODEL.json]",
     "a model of each stage's latency from result files, and how far it is off on configurations it never saw",
     "vlmprof fit results -o model.json",

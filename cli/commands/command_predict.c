@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const option_spec PREDICT_OPTIONS[] = {
+static const struct option_spec PREDICT_OPTIONS[] = {
     OPTION_PREPROCESS,
     OPTION_TIER,
     OPTION_MAX_CROPS,
@@ -45,500 +45,500 @@ static const option_spec PREDICT_OPTIONS[] = {
 };
 
 /* ---- predict: one request */
-typedef struct prediction {
+struct prediction {
     char name[48];                     /* "640x480"; empty: counts were given */
     vp_latency_request request;
     double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS]; /* ms; NaN: the stage is not in the model, or no interval is known */
     double within;                     /* probability to hold the budget; NaN: none given */
-} prediction;
+};
 /* The interval of a sum: half-widths add as their residuals are correlated. */
-static void predict_total_interval(const estimator *e, prediction *p) {
+static void predict_total_interval(const struct estimator *estimator, struct prediction *prediction) {
     double half[VP_LATENCY_STAGE_COUNT], sum = 0, widest = 0;
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        half[s] = stage_runs(s, &p->request) && e->model.fitted[s] ? (p->high[s] - p->low[s]) / 2 : 0;
-        widest = half[s] <= widest ? widest : half[s]; /* NaN stays */
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
+        half[stage] = stage_is_run(stage, &prediction->request) && estimator->model.fitted[stage] ? (prediction->high[stage] - prediction->low[stage]) / 2 : 0;
+        widest = half[stage] <= widest ? widest : half[stage]; /* NaN stays */
     }
-    for (int a = 0; a < VP_LATENCY_STAGE_COUNT; a++) for (int b = 0; b < VP_LATENCY_STAGE_COUNT; b++) sum += e->correlation[a][b] * half[a] * half[b];
+    for (int first = 0; first < VP_LATENCY_STAGE_COUNT; first++) for (int second = 0; second < VP_LATENCY_STAGE_COUNT; second++) sum += estimator->correlation[first][second] * half[first] * half[second];
     sum = sum >= widest * widest ? sqrt(sum) : widest; /* what cancels out in these rows need not do so in a new one */
-    p->low[ESTIMATE_TOTAL] = p->value[ESTIMATE_TOTAL] - sum;
-    p->high[ESTIMATE_TOTAL] = p->value[ESTIMATE_TOTAL] + sum;
+    prediction->low[ESTIMATE_TOTAL] = prediction->value[ESTIMATE_TOTAL] - sum;
+    prediction->high[ESTIMATE_TOTAL] = prediction->value[ESTIMATE_TOTAL] + sum;
 }
 /* 0: a count of the request is out of range */
-static int predict_request(const estimator *e, double budget, prediction *p) {
-    const double z = vp_normal_quantile(0.5 + ESTIMATE_LEVEL / 2);
+static int can_predict_request(const struct estimator *estimator, double budget, struct prediction *prediction) {
+    const double quantile = vp_normal_quantile(0.5 + ESTIMATE_LEVEL / 2);
     vp_latency_prediction made;
-    if (vp_latency_predict(&e->model, &p->request, &made) != VP_OK) return 0;
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+    if (vp_latency_predict(&estimator->model, &prediction->request, &made) != VP_OK) return 0;
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         vp_linear_range range;
-        p->value[s] = p->low[s] = p->high[s] = made.stage[s];
-        if (!e->model.fitted[s] || !stage_runs(s, &p->request)) continue;
-        p->low[s] = p->high[s] = (double)NAN;
-        if (vp_latency_interval(&e->model, (vp_latency_stage)s, &p->request, ESTIMATE_LEVEL, &range) != VP_OK) continue;
-        p->low[s] = range.low;
-        p->high[s] = range.high;
+        prediction->value[stage] = prediction->low[stage] = prediction->high[stage] = made.stage[stage];
+        if (!estimator->model.fitted[stage] || !stage_is_run(stage, &prediction->request)) continue;
+        prediction->low[stage] = prediction->high[stage] = (double)NAN;
+        if (vp_latency_interval(&estimator->model, (vp_latency_stage)stage, &prediction->request, ESTIMATE_LEVEL, &range) != VP_OK) continue;
+        prediction->low[stage] = range.low;
+        prediction->high[stage] = range.high;
     }
-    p->value[ESTIMATE_TOTAL] = made.total;
-    predict_total_interval(e, p);
-    p->within = 1 - vp_normal_tail((budget - made.total) / ((p->high[ESTIMATE_TOTAL] - made.total) / z));
+    prediction->value[ESTIMATE_TOTAL] = made.total;
+    predict_total_interval(estimator, prediction);
+    prediction->within = 1 - vp_normal_tail((budget - made.total) / ((prediction->high[ESTIMATE_TOTAL] - made.total) / quantile));
     return 1;
 }
 /* A knob outside of what was measured, once for all requests that share it; what cannot be. */
-static void warn_of_ranges(const estimator *e, const prediction *p, size_t count, text_list *warnings) {
+static void warn_of_ranges(const struct estimator *estimator, const struct prediction *predictions, size_t count, struct text_list *warnings) {
     for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
-        const knob_range *range = &e->ranges[k];
+        const struct knob_range *range = &estimator->ranges[k];
         size_t outside = 0;
         int32_t value = 0;
-        if ((k == KNOB_TEXT || k == KNOB_TIER) && e->model.features != VP_LATENCY_SEED) continue; /* no feature of it */
+        if ((k == KNOB_TEXT || k == KNOB_TIER) && estimator->model.features != VP_LATENCY_SEED) continue; /* no feature of it */
         for (size_t i = 0; i < count; i++) {
-            int32_t at = knob_at(&p[i].request, k);
+            int32_t at = knob_at(&predictions[i].request, k);
             if ((at < range->least || at > range->most) && !outside++) value = at;
         }
         if (outside)
             text_list_add(warnings, "extrapolation: %s %d is outside of %d..%d, the data of the model (%zu of %zu requests)",
                           ESTIMATE_KNOBS[k].name, value, range->least, range->most, outside, count);
     }
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         size_t negative = 0;
-        for (size_t i = 0; i < count; i++) negative += p[i].value[s] < 0;
-        if (!e->model.fitted[s]) text_list_add(warnings, "%s is not in the model: the total is without it", part_name(s));
+        for (size_t i = 0; i < count; i++) negative += predictions[i].value[stage] < 0;
+        if (!estimator->model.fitted[stage]) text_list_add(warnings, "%s is not in the model: the total is without it", part_name(stage));
         if (negative)
-            text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: %s", part_name(s), negative, count,
-                          e->model.affine[s].count ? "they are too small for the line of the recalibration"
+            text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: %s", part_name(stage), negative, count,
+                          estimator->model.affine[stage].count ? "they are too small for the line of the recalibration"
                                                    : "these features allow what no machine does");
     }
 }
-static const char *verdict_of(const prediction *p, double budget) {
-    return p->high[ESTIMATE_TOTAL] <= budget ? "holds" : p->low[ESTIMATE_TOTAL] > budget ? "exceeds" : "unsure";
+static const char *verdict_of(const struct prediction *prediction, double budget) {
+    return prediction->high[ESTIMATE_TOTAL] <= budget ? "holds" : prediction->low[ESTIMATE_TOTAL] > budget ? "exceeds" : "unsure";
 }
-static void write_prediction(document *d, const prediction *p, double budget) {
-    const vp_latency_request *q = &p->request;
-    text_list *table;
-    document_text(d, BLOCK_HEADING,
+static void write_prediction(struct document *document, const struct prediction *prediction, double budget) {
+    const vp_latency_request *request = &prediction->request;
+    struct text_list *table;
+    document_text(document, BLOCK_HEADING,
                   "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, top_k %d of %d, %d blocks, %d output tokens",
-                  p->name, p->name[0] ? ": " : "", q->views, q->vision_tokens, q->text_tokens, q->sequence, q->top_k, q->expert_count,
-                  q->active_blocks, q->output_tokens);
-    table = document_table(d, "stage|ms|95 % interval");
+                  prediction->name, prediction->name[0] ? ": " : "", request->views, request->vision_tokens, request->text_tokens, request->sequence, request->top_k, request->expert_count,
+                  request->active_blocks, request->output_tokens);
+    table = document_table(document, "stage|ms|95 % interval");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        int runs = part == ESTIMATE_TOTAL || stage_runs(part, q);
+        int runs = part == ESTIMATE_TOTAL || stage_is_run(part, request);
         text_list_add(table, "%s", part_name(part));
-        text_list_add(table, "%s", !runs ? "does not run" : figure_of("%.3f", p->value[part]).text);
-        if (runs && isfinite(p->low[part])) text_list_add(table, "[%.3f, %.3f]", p->low[part], p->high[part]);
+        text_list_add(table, "%s", !runs ? "does not run" : number_formatted("%.3f", prediction->value[part]).text);
+        if (runs && isfinite(prediction->low[part])) text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
         else text_list_add(table, "-");
     }
     if (isfinite(budget))
-        document_text(d, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget, verdict_of(p, budget), figure_of("%.3f", p->within).text);
+        document_text(document, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget, verdict_of(prediction, budget), number_formatted("%.3f", prediction->within).text);
 }
-static void put_prediction(vp_json_writer *w, const prediction *p, double budget) {
-    vp_json_begin_object(w);
-    put_text(w, "size", p->name[0] ? p->name : NULL);
-    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) put_int(w, ESTIMATE_KNOBS[k].name, knob_at(&p->request, k));
+static void put_prediction(vp_json_writer *writer, const struct prediction *prediction, double budget) {
+    vp_json_begin_object(writer);
+    put_text(writer, "size", prediction->name[0] ? prediction->name : NULL);
+    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) put_int(writer, ESTIMATE_KNOBS[k].name, knob_at(&prediction->request, k));
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        int runs = part == ESTIMATE_TOTAL || stage_runs(part, &p->request);
-        vp_json_key(w, part_name(part));
-        if (!runs || !isfinite(p->value[part])) { vp_json_null(w); continue; }
-        vp_json_begin_object(w);
-        put_double(w, "ms", p->value[part]);
-        put_range(w, "interval_ms", p->low[part], p->high[part]);
-        vp_json_end_object(w);
+        int runs = part == ESTIMATE_TOTAL || stage_is_run(part, &prediction->request);
+        vp_json_key(writer, part_name(part));
+        if (!runs || !isfinite(prediction->value[part])) { vp_json_null(writer); continue; }
+        vp_json_begin_object(writer);
+        put_double(writer, "ms", prediction->value[part]);
+        put_range(writer, "interval_ms", prediction->low[part], prediction->high[part]);
+        vp_json_end_object(writer);
     }
     if (isfinite(budget)) {
-        put_double(w, "budget_ms", budget);
-        put_text(w, "verdict", verdict_of(p, budget));
-        put_double(w, "probability_within_budget", p->within);
+        put_double(writer, "budget_ms", budget);
+        put_text(writer, "verdict", verdict_of(prediction, budget));
+        put_double(writer, "probability_within_budget", prediction->within);
     }
-    vp_json_end_object(w);
+    vp_json_end_object(writer);
 }
-static int print_predictions(const options *o, const estimator *e, const prediction *p, size_t count, double budget, const text_list *warnings) {
-    if (given(o, "json")) {
-        vp_json_writer w;
-        vp_json_writer_init_sink(&w, file_sink, stdout, 2);
-        vp_json_begin_object(&w);
-        put_text(&w, "schema", "vlmprof-prediction-1");
-        put_text(&w, "model", e->model_name);
-        put_text(&w, "device", e->device);
-        put_list(&w, "warnings", warnings);
-        vp_json_key(&w, "predictions");
-        vp_json_begin_array(&w);
-        for (size_t i = 0; i < count; i++) put_prediction(&w, &p[i], budget);
-        vp_json_end_array(&w);
-        vp_json_end_object(&w);
-        if (vp_json_finish(&w) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+static int print_predictions(const struct options *options, const struct estimator *estimator, const struct prediction *predictions, size_t count, double budget, const struct text_list *warnings) {
+    if (is_given(options, "json")) {
+        vp_json_writer writer;
+        vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+        vp_json_begin_object(&writer);
+        put_text(&writer, "schema", "vlmprof-prediction-1");
+        put_text(&writer, "model", estimator->model_name);
+        put_text(&writer, "device", estimator->device);
+        put_list(&writer, "warnings", warnings);
+        vp_json_key(&writer, "predictions");
+        vp_json_begin_array(&writer);
+        for (size_t i = 0; i < count; i++) put_prediction(&writer, &predictions[i], budget);
+        vp_json_end_array(&writer);
+        vp_json_end_object(&writer);
+        if (vp_json_finish(&writer) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
         putchar('\n');
         return 0;
     }
-    document d = {NULL, 0};
+    struct document document = {NULL, 0};
     int code;
-    if (warnings->count) document_text(&d, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < warnings->count; i++) document_text(&d, BLOCK_LINE, "%s", warnings->items[i]);
-    for (size_t i = 0; i < count; i++) write_prediction(&d, &p[i], budget);
-    code = print_document(&d);
-    document_free(&d);
+    if (warnings->count) document_text(&document, BLOCK_HEADING, "Warnings");
+    for (size_t i = 0; i < warnings->count; i++) document_text(&document, BLOCK_LINE, "%s", warnings->items[i]);
+    for (size_t i = 0; i < count; i++) write_prediction(&document, &predictions[i], budget);
+    code = print_document(&document);
+    document_free(&document);
     return code;
 }
 /* A count of the command line, or the data's median. */
-static int32_t knob_of(const options *o, const estimator *e, int knob) {
-    return given(o, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(o, ESTIMATE_KNOBS[knob].name) : e->ranges[knob].median;
+static int32_t knob_of(const struct options *options, const struct estimator *estimator, int knob) {
+    return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name) : estimator->ranges[knob].median;
 }
-static int predict_size(const options *o, const vp_tile_options *tiles, const char *text, prediction *p) {
+static int predict_size(const struct options *options, const vp_tile_options *tiles, const char *text, struct prediction *prediction) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_geometry geometry = vp_geometry_default();
     int64_t width = 0, height = 0;
-    vp_layout l;
-    vp_result r;
-    if (!parse_size(text, "x", &width, &height) || width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
+    vp_layout layout;
+    vp_result result;
+    if (!can_parse_size(text, "x", &width, &height) || width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
         return complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
-    if ((r = vp_layout_compute(&geometry, tiles, (int32_t)width, (int32_t)height, &l, &error)) != VP_OK)
-        return complain_result(EXIT_USAGE, text, r, &error);
-    snprintf(p->name, sizeof p->name, "%lldx%lld%s%s", (long long)width, (long long)height, tiles->rule == VP_TILE_TIER ? " " : "",
+    if ((result = vp_layout_compute(&geometry, tiles, (int32_t)width, (int32_t)height, &layout, &error)) != VP_OK)
+        return complain_result(EXIT_USAGE, text, result, &error);
+    snprintf(prediction->name, sizeof prediction->name, "%lldx%lld%s%s", (long long)width, (long long)height, tiles->rule == VP_TILE_TIER ? " " : "",
              tiles->rule == VP_TILE_TIER ? tiles->tier->name : "");
-    for (int32_t i = 0; text_of(o, "tier") && vp_tier_at(i); i++) if (!strcmp(vp_tier_at(i)->name, text_of(o, "tier"))) p->request.tier_index = i;
-    p->request.views = l.views;
-    p->request.vision_tokens = l.feature_tokens;
-    p->request.sequence = 1 + l.image_tokens + p->request.text_tokens;
+    for (int32_t i = 0; text_of(options, "tier") && vp_tier_at(i); i++) if (!strcmp(vp_tier_at(i)->name, text_of(options, "tier"))) prediction->request.tier_index = i;
+    prediction->request.views = layout.views;
+    prediction->request.vision_tokens = layout.feature_tokens;
+    prediction->request.sequence = 1 + layout.image_tokens + prediction->request.text_tokens;
     return 0;
 }
 /* --views, --vision_tokens, --sequence: counts as they are */
-static int predict_counts(const options *o, prediction *p) {
-    vp_latency_request *q = &p->request;
-    q->views = (int32_t)number_of(o, "views");
-    q->vision_tokens = given(o, "vision_tokens") ? (int32_t)number_of(o, "vision_tokens") : 0;
-    if (!given(o, "views")) return complain(EXIT_USAGE, "predict: say what the request is: sizes like 640x480, or --views N (0: text only)");
-    if (given(o, "tier") || given(o, "crops") || given(o, "max_crops") || given(o, "preprocess"))
+static int predict_counts(const struct options *options, struct prediction *prediction) {
+    vp_latency_request *request = &prediction->request;
+    request->views = (int32_t)number_of(options, "views");
+    request->vision_tokens = is_given(options, "vision_tokens") ? (int32_t)number_of(options, "vision_tokens") : 0;
+    if (!is_given(options, "views")) return complain(EXIT_USAGE, "predict: say what the request is: sizes like 640x480, or --views N (0: text only)");
+    if (is_given(options, "tier") || is_given(options, "crops") || is_given(options, "max_crops") || is_given(options, "preprocess"))
         return complain(EXIT_USAGE, "predict: --tier, --crops, --max_crops and --preprocess are for sizes like 640x480");
-    if (q->views && !(given(o, "vision_tokens") && given(o, "sequence")))
-        return complain(EXIT_USAGE, "predict: --views %d needs --vision_tokens and --sequence; or give sizes like 640x480", q->views);
-    if (!q->views && q->vision_tokens) return complain(EXIT_USAGE, "predict: --vision_tokens %d without --views", q->vision_tokens);
-    q->sequence = given(o, "sequence") ? (int32_t)number_of(o, "sequence") : 1 + q->text_tokens;
-    if (q->vision_tokens >= q->sequence)
-        return complain(EXIT_USAGE, "predict: %d vision tokens do not fit into a sequence of %d", q->vision_tokens, q->sequence);
+    if (request->views && !(is_given(options, "vision_tokens") && is_given(options, "sequence")))
+        return complain(EXIT_USAGE, "predict: --views %d needs --vision_tokens and --sequence; or give sizes like 640x480", request->views);
+    if (!request->views && request->vision_tokens) return complain(EXIT_USAGE, "predict: --vision_tokens %d without --views", request->vision_tokens);
+    request->sequence = is_given(options, "sequence") ? (int32_t)number_of(options, "sequence") : 1 + request->text_tokens;
+    if (request->vision_tokens >= request->sequence)
+        return complain(EXIT_USAGE, "predict: %d vision tokens do not fit into a sequence of %d", request->vision_tokens, request->sequence);
     return 0;
 }
-static int predict_requests(const options *o, const estimator *e) {
-    size_t count = o->operand_count > 1 ? o->operand_count - 1 : 1;
-    double budget = given(o, "budget_ms") ? opt(o, "budget_ms")->real : (double)NAN;
-    prediction *p = zeroed(count, sizeof *p);
-    text_list warnings = {NULL, 0};
+static int predict_requests(const struct options *options, const struct estimator *estimator) {
+    size_t count = options->operand_count > 1 ? options->operand_count - 1 : 1;
+    double budget = is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN;
+    struct prediction *predictions = zeroed(count, sizeof *predictions);
+    struct text_list warnings = {NULL, 0};
     vp_tile_options tiles;
     int code = 0;
-    if (o->operand_count > 1 && (given(o, "views") || given(o, "sequence")))
+    if (options->operand_count > 1 && (is_given(options, "views") || is_given(options, "sequence")))
         code = complain(EXIT_USAGE, "predict: --views and --sequence are for requests without a size");
-    if (!code && o->operand_count > 1) code = tile_options_of(o, &tiles);
+    if (!code && options->operand_count > 1) code = tile_options_of(options, &tiles);
     for (size_t i = 0; i < count && !code; i++) {
-        vp_latency_request *q = &p[i].request;
-        q->text_tokens = knob_of(o, e, KNOB_TEXT);
-        q->output_tokens = knob_of(o, e, KNOB_OUTPUT);
-        q->top_k = knob_of(o, e, KNOB_EXPERTS);
-        q->active_blocks = knob_of(o, e, KNOB_ACTIVE);
-        q->expert_count = (int32_t)e->expert_count;
-        if (q->top_k > q->expert_count) code = complain(EXIT_USAGE, "--top_k: %d is more than the model's %d experts", q->top_k, q->expert_count);
-        if (!code) code = o->operand_count > 1 ? predict_size(o, &tiles, o->operands[i + 1], &p[i]) : predict_counts(o, &p[i]);
-        if (!code && !predict_request(e, budget, &p[i])) code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
+        vp_latency_request *request = &predictions[i].request;
+        request->text_tokens = knob_of(options, estimator, KNOB_TEXT);
+        request->output_tokens = knob_of(options, estimator, KNOB_OUTPUT);
+        request->top_k = knob_of(options, estimator, KNOB_EXPERTS);
+        request->active_blocks = knob_of(options, estimator, KNOB_ACTIVE);
+        request->expert_count = (int32_t)estimator->expert_count;
+        if (request->top_k > request->expert_count) code = complain(EXIT_USAGE, "--top_k: %d is more than the model's %d experts", request->top_k, request->expert_count);
+        if (!code) code = options->operand_count > 1 ? predict_size(options, &tiles, options->operands[i + 1], &predictions[i]) : predict_counts(options, &predictions[i]);
+        if (!code && !can_predict_request(estimator, budget, &predictions[i])) code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
     }
     if (!code) {
-        warn_of_ranges(e, p, count, &warnings);
-        code = print_predictions(o, e, p, count, budget, &warnings);
+        warn_of_ranges(estimator, predictions, count, &warnings);
+        code = print_predictions(options, estimator, predictions, count, budget, &warnings);
     }
     text_list_free(&warnings);
-    free(p);
+    free(predictions);
     return code;
 }
 
 /* ---- predict --data: how far it is off; --recalibrate: another device */
-typedef struct trial_errors { vp_linear_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; } trial_errors; /* share within the intervals */
-static void try_model(const estimator *e, const measurements *m, trial_errors *t, evaluation *v) {
-    double *predicted = resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
+struct trial_errors { vp_linear_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; }; /* share within the intervals */
+static void try_model(const struct estimator *estimator, const struct measurements *measurements, struct trial_errors *errors, struct evaluation *evaluation) {
+    double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
     size_t inside[ESTIMATE_PARTS] = {0};
-    estimator_predict_rows(&e->model, m, predicted);
-    add_totals(m, predicted);
-    errors_of(m, predicted, t->errors);
-    for (size_t i = 0; i < m->count; i++) {
-        prediction p;
-        memset(&p, 0, sizeof p);
-        p.request = m->requests[i];
-        if (!predict_request(e, (double)NAN, &p)) continue;
+    estimator_predict_rows(&estimator->model, measurements, predicted);
+    add_totals(measurements, predicted);
+    errors_of(measurements, predicted, errors->errors);
+    for (size_t i = 0; i < measurements->count; i++) {
+        struct prediction prediction;
+        memset(&prediction, 0, sizeof prediction);
+        prediction.request = measurements->requests[i];
+        if (!can_predict_request(estimator, (double)NAN, &prediction)) continue;
         for (int part = 0; part < ESTIMATE_PARTS; part++) {
-            double y = measured_part(m, part, i);
-            inside[part] += isfinite(predicted[(size_t)part * m->count + i]) && y >= p.low[part] && y <= p.high[part];
+            double measurement = measured_part(measurements, part, i);
+            inside[part] += isfinite(predicted[(size_t)part * measurements->count + i]) && measurement >= prediction.low[part] && measurement <= prediction.high[part];
         }
     }
     for (int part = 0; part < ESTIMATE_PARTS; part++)
-        t->inside[part] = t->errors[part].count ? (double)inside[part] / (double)t->errors[part].count : (double)NAN;
-    if (v) guard_budgets(m, predicted, v);
+        errors->inside[part] = errors->errors[part].count ? (double)inside[part] / (double)errors->errors[part].count : (double)NAN;
+    if (evaluation) guard_budgets(measurements, predicted, evaluation);
     free(predicted);
 }
-static void write_trial(document *d, const char *heading, const trial_errors *t) {
-    text_list *table;
-    document_text(d, BLOCK_HEADING, "%s", heading);
-    table = document_table(d, "stage|MAE ms|MAPE %|R2|P95 error ms|bias ms|rows|within 95 % interval %");
+static void write_trial(struct document *document, const char *heading, const struct trial_errors *errors) {
+    struct text_list *table;
+    document_text(document, BLOCK_HEADING, "%s", heading);
+    table = document_table(document, "stage|MAE ms|MAPE %|R2|P95 error ms|bias ms|rows|within 95 % interval %");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        error_row(table, part_name(part), NULL, &t->errors[part]);
-        text_list_add(table, "%s", figure_percent(t->inside[part]).text);
+        error_row(table, part_name(part), NULL, &errors->errors[part]);
+        text_list_add(table, "%s", number_percent(errors->inside[part]).text);
     }
 }
-static void put_trial(vp_json_writer *w, const char *key, const trial_errors *t) {
-    vp_json_key(w, key);
-    vp_json_begin_object(w);
-    vp_json_key(w, "errors");
-    put_parts(w, t->errors);
-    vp_json_key(w, "share_within_intervals");
-    vp_json_begin_object(w);
-    for (int part = 0; part < ESTIMATE_PARTS; part++) put_double(w, part_name(part), t->inside[part]);
-    vp_json_end_object(w);
-    vp_json_end_object(w);
+static void put_trial(vp_json_writer *writer, const char *key, const struct trial_errors *errors) {
+    vp_json_key(writer, key);
+    vp_json_begin_object(writer);
+    vp_json_key(writer, "errors");
+    put_parts(writer, errors->errors);
+    vp_json_key(writer, "share_within_intervals");
+    vp_json_begin_object(writer);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) put_double(writer, part_name(part), errors->inside[part]);
+    vp_json_end_object(writer);
+    vp_json_end_object(writer);
 }
-static void warn_of_target(const estimator *e, const measurements *m, text_list *warnings) {
-    prediction *p = zeroed(m->count, sizeof *p);
-    if (strcmp(e->device, m->device)) text_list_add(warnings, "the model is of %s, these files of %s", e->device, m->device);
-    if (strcmp(e->model_name, m->model))
-        text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes", e->model_name, m->model);
-    for (size_t i = 0; i < m->count; i++) p[i].request = m->requests[i];
-    warn_of_ranges(e, p, m->count, warnings);
-    free(p);
+static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements, struct text_list *warnings) {
+    struct prediction *prediction = zeroed(measurements->count, sizeof *prediction);
+    if (strcmp(estimator->device, measurements->device)) text_list_add(warnings, "the model is of %s, these files of %s", estimator->device, measurements->device);
+    if (strcmp(estimator->model_name, measurements->model))
+        text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes", estimator->model_name, measurements->model);
+    for (size_t i = 0; i < measurements->count; i++) prediction[i].request = measurements->requests[i];
+    warn_of_ranges(estimator, prediction, measurements->count, warnings);
+    free(prediction);
 }
-static int predict_files(const options *o, const estimator *e, const measurements *m, const text_list *warnings) {
-    trial_errors t;
-    evaluation v;
-    document d = {NULL, 0};
+static int predict_files(const struct options *options, const struct estimator *estimator, const struct measurements *measurements, const struct text_list *warnings) {
+    struct trial_errors errors;
+    struct evaluation evaluation;
+    struct document document = {NULL, 0};
     int code = 0;
-    memset(&v, 0, sizeof v);
-    if (given(o, "budget_ms")) v.own_budget_ms = opt(o, "budget_ms")->real;
-    try_model(e, m, &t, &v);
-    if (given(o, "json")) {
-        vp_json_writer w;
-        vp_json_writer_init_sink(&w, file_sink, stdout, 2);
-        vp_json_begin_object(&w);
-        put_text(&w, "schema", "vlmprof-prediction-1");
-        put_text(&w, "model", e->model_name);
-        put_text(&w, "device", e->device);
-        put_text(&w, "measured_on", m->device);
-        put_list(&w, "warnings", warnings);
-        put_trial(&w, "measured", &t);
-        if (v.reference_ms > 0) put_guardrails(&w, &v, "of this model");
-        vp_json_end_object(&w);
-        if (vp_json_finish(&w) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    memset(&evaluation, 0, sizeof evaluation);
+    if (is_given(options, "budget_ms")) evaluation.own_budget_ms = opt(options, "budget_ms")->real;
+    try_model(estimator, measurements, &errors, &evaluation);
+    if (is_given(options, "json")) {
+        vp_json_writer writer;
+        vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+        vp_json_begin_object(&writer);
+        put_text(&writer, "schema", "vlmprof-prediction-1");
+        put_text(&writer, "model", estimator->model_name);
+        put_text(&writer, "device", estimator->device);
+        put_text(&writer, "measured_on", measurements->device);
+        put_list(&writer, "warnings", warnings);
+        put_trial(&writer, "measured", &errors);
+        if (evaluation.reference_ms > 0) put_guardrails(&writer, &evaluation, "of this model");
+        vp_json_end_object(&writer);
+        if (vp_json_finish(&writer) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
         putchar('\n');
         return 0;
     }
-    if (warnings->count) document_text(&d, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < warnings->count; i++) document_text(&d, BLOCK_LINE, "%s", warnings->items[i]);
-    write_trial(&d, "Predictions against measurements", &t);
-    if (v.reference_ms > 0) write_guardrails(&d, &v, "this model");
-    code = print_document(&d);
-    document_free(&d);
+    if (warnings->count) document_text(&document, BLOCK_HEADING, "Warnings");
+    for (size_t i = 0; i < warnings->count; i++) document_text(&document, BLOCK_LINE, "%s", warnings->items[i]);
+    write_trial(&document, "Predictions against measurements", &errors);
+    if (evaluation.reference_ms > 0) write_guardrails(&document, &evaluation, "this model");
+    code = print_document(&document);
+    document_free(&document);
     return code;
 }
 
-typedef struct recalibration {
+struct recalibration {
     size_t wanted;                        /* measurements that the lines are made of */
     uint32_t seed;
     vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* draws 0: none */
-    trial_errors before, after;           /* over the measurements that were not drawn */
+    struct trial_errors before, after;           /* over the measurements that were not drawn */
     size_t left;
-} recalibration;
-static measurements pick_rows(const measurements *m, const int64_t *order, size_t count) { /* its texts and groups are m's own */
-    measurements p = *m;
-    p.requests = resize(NULL, count, sizeof *p.requests);
-    p.measured = resize(NULL, count, VP_LATENCY_STAGE_COUNT * sizeof *p.measured);
-    p.total = resize(NULL, count, sizeof *p.total);
-    p.configs = p.sizes = NULL;
-    p.count = count;
+};
+static struct measurements pick_rows(const struct measurements *measurements, const int64_t *order, size_t count) { /* its texts and groups are those of measurements */
+    struct measurements picked = *measurements;
+    picked.requests = resize(NULL, count, sizeof *picked.requests);
+    picked.measured = resize(NULL, count, VP_LATENCY_STAGE_COUNT * sizeof *picked.measured);
+    picked.total = resize(NULL, count, sizeof *picked.total);
+    picked.configs = picked.sizes = NULL;
+    picked.count = count;
     for (size_t i = 0; i < count; i++) {
-        p.requests[i] = m->requests[order[i]];
-        p.total[i] = m->total[order[i]];
-        memcpy(p.measured + i * VP_LATENCY_STAGE_COUNT, m->measured + (size_t)order[i] * VP_LATENCY_STAGE_COUNT,
-               VP_LATENCY_STAGE_COUNT * sizeof *p.measured);
+        picked.requests[i] = measurements->requests[order[i]];
+        picked.total[i] = measurements->total[order[i]];
+        memcpy(picked.measured + i * VP_LATENCY_STAGE_COUNT, measurements->measured + (size_t)order[i] * VP_LATENCY_STAGE_COUNT,
+               VP_LATENCY_STAGE_COUNT * sizeof *picked.measured);
     }
-    return p;
+    return picked;
 }
 /* What N measurements do for all others, by stage; the total's line is drawn through totals. */
-static void find_curves(const estimator *e, const measurements *m, recalibration *c) {
-    double *predicted = resize(NULL, m->count, ESTIMATE_PARTS * sizeof *predicted);
-    double *pairs = resize(NULL, m->count, 2 * sizeof *pairs);
+static void find_curves(const struct estimator *estimator, const struct measurements *measurements, struct recalibration *recalibration) {
+    double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
+    double *pairs = resize(NULL, measurements->count, 2 * sizeof *pairs);
     vp_latency_model *plain = resize(NULL, 1, sizeof *plain);
-    *plain = e->model;
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        memset(&plain->affine[s], 0, sizeof plain->affine[s]);
-        plain->affine[s].slope = plain->affine[s].condition = 1;
+    *plain = estimator->model;
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
+        memset(&plain->affine[stage], 0, sizeof plain->affine[stage]);
+        plain->affine[stage].slope = plain->affine[stage].condition = 1;
     }
-    estimator_predict_rows(plain, m, predicted);
-    add_totals(m, predicted);
+    estimator_predict_rows(plain, measurements, predicted);
+    add_totals(measurements, predicted);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        size_t n = pair_rows(m, predicted, part, pairs), bytes = vp_affine_curve_scratch_bytes(n, CURVE_DRAWS);
+        size_t count = pair_rows(measurements, predicted, part, pairs), bytes = vp_affine_curve_scratch_bytes(count, CURVE_DRAWS);
         void *scratch = resize(NULL, bytes, 1);
         for (int k = 0; k < CURVE_COUNT; k++)
-            if (vp_affine_learning(pairs + m->count, pairs, n, CURVE_POINTS[k], CURVE_DRAWS, c->seed, scratch, bytes, &c->curves[part][k]) != VP_OK)
-                memset(&c->curves[part][k], 0, sizeof c->curves[part][k]);
+            if (vp_affine_learning(pairs + measurements->count, pairs, count, CURVE_POINTS[k], CURVE_DRAWS, recalibration->seed, scratch, bytes, &recalibration->curves[part][k]) != VP_OK)
+                memset(&recalibration->curves[part][k], 0, sizeof recalibration->curves[part][k]);
         free(scratch);
     }
     free(plain);
     free(pairs);
     free(predicted);
 }
-static void write_recalibration(document *d, const estimator *e, const recalibration *c, const measurements *m) {
-    text_list *table;
-    document_text(d, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %u", m->device, c->wanted, m->count, c->seed);
-    table = document_table(d, "stage|slope|offset ms|measurements|condition");
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        const vp_affine *line = &e->model.affine[s];
-        text_list_add(table, "%s", part_name(s));
-        text_list_add(table, "%s", figure_number(line->count ? line->slope : (double)NAN).text);
-        text_list_add(table, "%s", figure_number(line->count ? line->offset : (double)NAN).text);
+static void write_recalibration(struct document *document, const struct estimator *estimator, const struct recalibration *recalibration, const struct measurements *measurements) {
+    struct text_list *table;
+    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %u", measurements->device, recalibration->wanted, measurements->count, recalibration->seed);
+    table = document_table(document, "stage|slope|offset ms|measurements|condition");
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
+        const vp_affine *line = &estimator->model.affine[stage];
+        text_list_add(table, "%s", part_name(stage));
+        text_list_add(table, "%s", number_short(line->count ? line->slope : (double)NAN).text);
+        text_list_add(table, "%s", number_short(line->count ? line->offset : (double)NAN).text);
         text_list_add(table, "%zu", line->count);
-        text_list_add(table, "%s", figure_number(line->count ? line->condition : (double)NAN).text);
+        text_list_add(table, "%s", number_short(line->count ? line->condition : (double)NAN).text);
     }
-    if (c->left) {
-        write_trial(d, "Before, on the measurements that were not drawn", &c->before);
-        write_trial(d, "After, on the same", &c->after);
+    if (recalibration->left) {
+        write_trial(document, "Before, on the measurements that were not drawn", &recalibration->before);
+        write_trial(document, "After, on the same", &recalibration->after);
     }
-    document_text(d, BLOCK_HEADING, "Learning curve: MAPE %% of the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
-    table = document_table(d, "stage|before|10|25|50|100|lines refused");
+    document_text(document, BLOCK_HEADING, "Learning curve: MAPE %% of the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
+    table = document_table(document, "stage|before|10|25|50|100|lines refused");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         double before = (double)NAN;
         size_t refused = 0;
         for (int k = 0; k < CURVE_COUNT; k++) {
-            if (c->curves[part][k].draws) before = c->curves[part][k].before;
-            refused += c->curves[part][k].refused;
+            if (recalibration->curves[part][k].draws) before = recalibration->curves[part][k].before;
+            refused += recalibration->curves[part][k].refused;
         }
         text_list_add(table, "%s", part_name(part));
-        text_list_add(table, "%s", figure_percent(before).text);
+        text_list_add(table, "%s", number_percent(before).text);
         for (int k = 0; k < CURVE_COUNT; k++) {
-            const vp_affine_curve *learned = &c->curves[part][k];
-            text_list_add(table, "%s", learned->draws ? figure_estimate(100, learned->mean, learned->low, learned->high).text : "-");
+            const vp_affine_curve *learned = &recalibration->curves[part][k];
+            text_list_add(table, "%s", learned->draws ? number_estimate(100, learned->mean, learned->low, learned->high).text : "-");
         }
         text_list_add(table, "%zu", refused);
     }
 }
-static void put_recalibration(vp_json_writer *w, const recalibration *c, const measurements *m, const char *folder) {
-    vp_json_begin_object(w);
-    put_text(w, "device", m->device);
-    put_text(w, "data", folder);
-    put_int(w, "measurements", (int64_t)c->wanted);
-    put_int(w, "of", (int64_t)m->count);
-    put_int(w, "seed", c->seed);
-    if (c->left) put_trial(w, "before", &c->before);
-    if (c->left) put_trial(w, "after", &c->after);
-    vp_json_key(w, "learning_curve");
-    vp_json_begin_object(w);
+static void put_recalibration(vp_json_writer *writer, const struct recalibration *recalibration, const struct measurements *measurements, const char *folder) {
+    vp_json_begin_object(writer);
+    put_text(writer, "device", measurements->device);
+    put_text(writer, "data", folder);
+    put_int(writer, "measurements", (int64_t)recalibration->wanted);
+    put_int(writer, "of", (int64_t)measurements->count);
+    put_int(writer, "seed", recalibration->seed);
+    if (recalibration->left) put_trial(writer, "before", &recalibration->before);
+    if (recalibration->left) put_trial(writer, "after", &recalibration->after);
+    vp_json_key(writer, "learning_curve");
+    vp_json_begin_object(writer);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        vp_json_key(w, part_name(part));
-        vp_json_begin_array(w);
+        vp_json_key(writer, part_name(part));
+        vp_json_begin_array(writer);
         for (int k = 0; k < CURVE_COUNT; k++) {
-            const vp_affine_curve *learned = &c->curves[part][k];
+            const vp_affine_curve *learned = &recalibration->curves[part][k];
             if (!learned->draws) continue;
-            vp_json_begin_object(w);
-            put_int(w, "measurements", (int64_t)learned->points);
-            put_int(w, "draws", (int64_t)learned->draws);
-            put_int(w, "refused", (int64_t)learned->refused);
-            put_double(w, "mape_percent_before", 100 * learned->before);
-            put_double(w, "mape_percent", 100 * learned->mean);
-            put_range(w, "mape_percent_p5_p95", 100 * learned->low, 100 * learned->high);
-            vp_json_end_object(w);
+            vp_json_begin_object(writer);
+            put_int(writer, "measurements", (int64_t)learned->points);
+            put_int(writer, "draws", (int64_t)learned->draws);
+            put_int(writer, "refused", (int64_t)learned->refused);
+            put_double(writer, "mape_percent_before", 100 * learned->before);
+            put_double(writer, "mape_percent", 100 * learned->mean);
+            put_range(writer, "mape_percent_p5_p95", 100 * learned->low, 100 * learned->high);
+            vp_json_end_object(writer);
         }
-        vp_json_end_array(w);
+        vp_json_end_array(writer);
     }
-    vp_json_end_object(w);
-    vp_json_end_object(w);
+    vp_json_end_object(writer);
+    vp_json_end_object(writer);
 }
 /* Lines through `wanted` drawn rows; what they do for the others. 0 or an exit code. */
-static int recalibrate(estimator *e, const measurements *m, recalibration *c) {
-    int64_t *order = resize(NULL, m->count, sizeof *order);
-    double *scratch = resize(NULL, c->wanted, 2 * sizeof *scratch);
-    measurements drawn, rest;
+static int recalibrate(struct estimator *estimator, const struct measurements *measurements, struct recalibration *recalibration) {
+    int64_t *order = resize(NULL, measurements->count, sizeof *order);
+    double *scratch = resize(NULL, recalibration->wanted, 2 * sizeof *scratch);
+    struct measurements drawn, rest;
     vp_error error = {VP_OK, -1, "", ""};
     vp_random random;
-    vp_result r;
-    for (size_t i = 0; i < m->count; i++) order[i] = (int64_t)i;
-    vp_random_seed(&random, c->seed);
-    vp_random_permutation(&random, order, m->count);
-    drawn = pick_rows(m, order, c->wanted);
-    c->left = m->count - c->wanted;
-    rest = pick_rows(m, order + c->wanted, c->left);
-    find_curves(e, m, c);
-    if (c->left) try_model(e, &rest, &c->before, NULL);
+    vp_result result;
+    for (size_t i = 0; i < measurements->count; i++) order[i] = (int64_t)i;
+    vp_random_seed(&random, recalibration->seed);
+    vp_random_permutation(&random, order, measurements->count);
+    drawn = pick_rows(measurements, order, recalibration->wanted);
+    recalibration->left = measurements->count - recalibration->wanted;
+    rest = pick_rows(measurements, order + recalibration->wanted, recalibration->left);
+    find_curves(estimator, measurements, recalibration);
+    if (recalibration->left) try_model(estimator, &rest, &recalibration->before, NULL);
     /* a stage that is not measured here keeps its line, which is not of these */
-    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) e->model.affine[s].count = 0;
-    r = vp_latency_recalibrate(&e->model, drawn.requests, drawn.measured, drawn.count, 0, scratch, &error);
-    if (r == VP_OK && c->left) try_model(e, &rest, &c->after, NULL);
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) estimator->model.affine[stage].count = 0;
+    result = vp_latency_recalibrate(&estimator->model, drawn.requests, drawn.measured, drawn.count, 0, scratch, &error);
+    if (result == VP_OK && recalibration->left) try_model(estimator, &rest, &recalibration->after, NULL);
     measurements_free(&drawn);
     measurements_free(&rest);
     free(scratch);
     free(order);
-    return r == VP_OK ? 0 : complain_result(exit_code_of(r), "recalibration refused", r, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), "recalibration refused", result, &error);
 }
-static int predict_recalibrate(const options *o, estimator *e, const measurements *m, const text_list *warnings) {
-    const char *path = text_of(o, "output");
-    recalibration *c = zeroed(1, sizeof *c);
-    text_buffer out = {NULL, 0, 0};
-    vp_json_writer w;
+static int predict_recalibrate(const struct options *options, struct estimator *estimator, const struct measurements *measurements, const struct text_list *warnings) {
+    const char *path = text_of(options, "output");
+    struct recalibration *recalibration = zeroed(1, sizeof *recalibration);
+    struct text_buffer out = {NULL, 0, 0};
+    vp_json_writer writer;
     int code = 0;
-    c->wanted = (size_t)number_of(o, "measurements");
-    c->seed = (uint32_t)number_of(o, "seed");
-    if (c->wanted > m->count)
-        code = complain(EXIT_USAGE, "-n %zu: %s holds %zu measurements", c->wanted, text_of(o, "recalibrate"), m->count);
-    if (!code) code = recalibrate(e, m, c);
+    recalibration->wanted = (size_t)number_of(options, "measurements");
+    recalibration->seed = (uint32_t)number_of(options, "seed");
+    if (recalibration->wanted > measurements->count)
+        code = complain(EXIT_USAGE, "-n %zu: %s holds %zu measurements", recalibration->wanted, text_of(options, "recalibrate"), measurements->count);
+    if (!code) code = recalibrate(estimator, measurements, recalibration);
     if (!code) {
-        vp_json_writer_init_sink(&w, text_sink, &out, 1);
-        put_recalibration(&w, c, m, text_of(o, "recalibrate"));
-        if (vp_json_finish(&w) != VP_OK) abort(); /* memory ends the program before */
-        free(e->recalibration);
-        free(e->device);
-        e->recalibration = out.data;
-        e->device = copy_text(m->device, strlen(m->device));
-        code = estimator_write(path, e, NULL);
+        vp_json_writer_init_sink(&writer, text_sink, &out, 1);
+        put_recalibration(&writer, recalibration, measurements, text_of(options, "recalibrate"));
+        if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
+        free(estimator->recalibration);
+        free(estimator->device);
+        estimator->recalibration = out.data;
+        estimator->device = copy_text(measurements->device, strlen(measurements->device));
+        code = estimator_write(path, estimator, NULL);
     }
-    if (!code && given(o, "json")) code = estimator_print(e, NULL);
+    if (!code && is_given(options, "json")) code = estimator_print(estimator, NULL);
     else if (!code) {
-        document d = {NULL, 0};
-        if (warnings->count) document_text(&d, BLOCK_HEADING, "Warnings");
-        for (size_t i = 0; i < warnings->count; i++) document_text(&d, BLOCK_LINE, "%s", warnings->items[i]);
-        write_recalibration(&d, e, c, m);
-        code = print_document(&d);
-        document_free(&d);
+        struct document document = {NULL, 0};
+        if (warnings->count) document_text(&document, BLOCK_HEADING, "Warnings");
+        for (size_t i = 0; i < warnings->count; i++) document_text(&document, BLOCK_LINE, "%s", warnings->items[i]);
+        write_recalibration(&document, estimator, recalibration, measurements);
+        code = print_document(&document);
+        document_free(&document);
     }
-    free(c);
+    free(recalibration);
     return code;
 }
 /* Options that do not go together, before anything is read. */
-static int check_predict_options(const options *o) {
+static int check_predict_options(const struct options *options) {
     static const char *const of_request[] = {"tier", "crops", "max_crops", "preprocess", "views", "vision_tokens", "text_tokens", "sequence", "top_k",
                                              "num_active_blocks", "output_tokens"};
-    int by_files = given(o, "data") || given(o, "recalibrate");
-    if (!o->operand_count) return complain(EXIT_USAGE, "predict: give a model of vlmprof fit; see vlmprof predict --help");
-    if (given(o, "data") && given(o, "recalibrate")) return complain(EXIT_USAGE, "predict: --data and --recalibrate exclude each other");
-    if (given(o, "recalibrate") && !given(o, "output")) return complain(EXIT_USAGE, "predict: --recalibrate needs -o FILE for the new model");
-    if (!given(o, "recalibrate") && (given(o, "output") || given(o, "measurements") || given(o, "seed")))
+    int by_files = is_given(options, "data") || is_given(options, "recalibrate");
+    if (!options->operand_count) return complain(EXIT_USAGE, "predict: give a model of vlmprof fit; see vlmprof predict --help");
+    if (is_given(options, "data") && is_given(options, "recalibrate")) return complain(EXIT_USAGE, "predict: --data and --recalibrate exclude each other");
+    if (is_given(options, "recalibrate") && !is_given(options, "output")) return complain(EXIT_USAGE, "predict: --recalibrate needs -o FILE for the new model");
+    if (!is_given(options, "recalibrate") && (is_given(options, "output") || is_given(options, "measurements") || is_given(options, "seed")))
         return complain(EXIT_USAGE, "predict: -o, -n and --seed go with --recalibrate DIR");
-    if (given(o, "recalibrate") && given(o, "budget_ms")) return complain(EXIT_USAGE, "predict: --budget_ms goes with requests and --data");
-    if (by_files && o->operand_count > 1) return complain(EXIT_USAGE, "predict: sizes and --data or --recalibrate exclude each other");
+    if (is_given(options, "recalibrate") && is_given(options, "budget_ms")) return complain(EXIT_USAGE, "predict: --budget_ms goes with requests and --data");
+    if (by_files && options->operand_count > 1) return complain(EXIT_USAGE, "predict: sizes and --data or --recalibrate exclude each other");
     for (size_t i = 0; i < sizeof of_request / sizeof of_request[0] && by_files; i++)
-        if (given(o, of_request[i]))
+        if (is_given(options, of_request[i]))
             return complain(EXIT_USAGE, "predict: --%s is for a request; with --data and --recalibrate the files say it", of_request[i]);
     return 0;
 }
-static int run_command(const options *o) {
-    estimator *e = NULL;
-    measurements m;
-    results r;
-    text_list warnings = {NULL, 0};
-    const char *folder = text_of(o, "data") ? text_of(o, "data") : text_of(o, "recalibrate");
+static int run_command(const struct options *options) {
+    struct estimator *estimator = NULL;
+    struct measurements measurements;
+    struct results results;
+    struct text_list warnings = {NULL, 0};
+    const char *folder = text_of(options, "data") ? text_of(options, "data") : text_of(options, "recalibrate");
     int code;
-    if ((code = check_predict_options(o)) != 0 || (code = estimator_read(o->operands[0], &e)) != 0) return code;
-    if (!folder) code = predict_requests(o, e);
-    else if ((code = results_read(&r, &folder, 1)) == 0) {
-        int64_t experts = e->expert_count;
-        if ((code = measurements_make(o, &r, &experts, &m, &warnings)) == 0) {
-            warn_of_target(e, &m, &warnings);
-            code = (given(o, "data") ? predict_files(o, e, &m, &warnings) : predict_recalibrate(o, e, &m, &warnings));
+    if ((code = check_predict_options(options)) != 0 || (code = estimator_read(options->operands[0], &estimator)) != 0) return code;
+    if (!folder) code = predict_requests(options, estimator);
+    else if ((code = results_read(&results, &folder, 1)) == 0) {
+        int64_t experts = estimator->expert_count;
+        if ((code = measurements_make(options, &results, &experts, &measurements, &warnings)) == 0) {
+            warn_of_target(estimator, &measurements, &warnings);
+            code = (is_given(options, "data") ? predict_files(options, estimator, &measurements, &warnings) : predict_recalibrate(options, estimator, &measurements, &warnings));
         }
-        measurements_free(&m);
-        results_free(&r);
+        measurements_free(&measurements);
+        results_free(&results);
     }
     text_list_free(&warnings);
-    estimator_free(e);
+    estimator_free(estimator);
     return code;
 }
 
-const command command_predict = {
+const struct command command_predict = {
     "predict", "MODEL.json (WxH... | --views N | --data DIR | --recalibrate DIR)",
     "milliseconds of requests that were not measured, with intervals; errors on other files; another device",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"

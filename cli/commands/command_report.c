@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const option_spec REPORT_OPTIONS[] = {
+static const struct option_spec REPORT_OPTIONS[] = {
     OPTION_LATENCY,
     {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile over samples of that latency"},
     OPTION_RESAMPLES,
@@ -40,77 +40,77 @@ static const option_spec REPORT_OPTIONS[] = {
 };
 
 typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_HTML, FORM_E1, FORM_E2 } report_form;
-static void report_form_write(const report *p, report_form form, text_buffer *out) {
-    vp_json_writer w;
+static void report_form_write(const struct report *report, report_form form, struct text_buffer *out) {
+    vp_json_writer writer;
     if (form == FORM_TEXT || form == FORM_MARKDOWN) {
-        document d = {NULL, 0};
-        report_text_write(&d, p);
-        document_print(&d, form == FORM_MARKDOWN, out);
-        document_free(&d);
-    } else if (form == FORM_HTML) report_page_write(p, out);
+        struct document document = {NULL, 0};
+        report_text_write(&document, report);
+        document_print(&document, form == FORM_MARKDOWN, out);
+        document_free(&document);
+    } else if (form == FORM_HTML) report_page_write(report, out);
     else if (form == FORM_CSV) {
         report_csv_heads(out);
-        for (size_t i = 0; i < p->r->count; i++) report_csv_row(out, p, i);
+        for (size_t i = 0; i < report->results->count; i++) report_csv_row(out, report, i);
     } else {
-        vp_json_writer_init_sink(&w, text_sink, out, 1);
+        vp_json_writer_init_sink(&writer, text_sink, out, 1);
         if (form == FORM_JSON) {
-            vp_json_begin_object(&w);
-            put_text(&w, "schema", "vlmprof-report-1");
-            vp_json_key(&w, "e1_stage_decomposition");
+            vp_json_begin_object(&writer);
+            put_text(&writer, "schema", "vlmprof-report-1");
+            vp_json_key(&writer, "e1_stage_decomposition");
         }
-        if (form != FORM_E2) report_put_e1(&w, p);
-        if (form == FORM_JSON) vp_json_key(&w, "e2_pareto_coupling");
-        if (form != FORM_E1) report_put_e2(&w, p);
-        if (form == FORM_JSON) vp_json_end_object(&w);
-        vp_json_finish(&w);
+        if (form != FORM_E2) report_put_e1(&writer, report);
+        if (form == FORM_JSON) vp_json_key(&writer, "e2_pareto_coupling");
+        if (form != FORM_E1) report_put_e2(&writer, report);
+        if (form == FORM_JSON) vp_json_end_object(&writer);
+        vp_json_finish(&writer);
         text_add_string(out, "\n");
     }
 }
-static int write_report_files(const report *p, const char *folder) {
+static int write_report_files(const struct report *report, const char *folder) {
     static const struct { const char *name; report_form form; } files[] = {{"report.md", FORM_MARKDOWN}, {"report.csv", FORM_CSV},
         {"report.html", FORM_HTML}, {"e1_stage_decomposition.json", FORM_E1}, {"e2_pareto_coupling.json", FORM_E2}};
     int code = make_folder(folder);
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !code; i++) {
-        text_buffer out = {NULL, 0, 0};
-        report_form_write(p, files[i].form, &out);
+        struct text_buffer out = {NULL, 0, 0};
+        report_form_write(report, files[i].form, &out);
         code = file_write_whole(folder, files[i].name, out.data, out.bytes);
         free(out.data);
     }
     return code;
 }
-static int run_command(const options *o) {
+static int run_command(const struct options *options) {
     static const char *const forms[] = {"", "markdown", "csv", "json", "html"};
-    report_settings s = report_settings_of(o);
+    struct report_settings settings = report_settings_of(options);
     report_form form = FORM_TEXT;
-    results r;
-    report p;
+    struct results results;
+    struct report report;
     int code = 0, asked = 0;
-    if (!o->operand_count) return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
-    for (int i = FORM_MARKDOWN; i <= FORM_HTML; i++) if (given(o, forms[i])) { form = (report_form)i; asked++; }
+    if (!options->operand_count) return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
+    for (int i = FORM_MARKDOWN; i <= FORM_HTML; i++) if (is_given(options, forms[i])) { form = (report_form)i; asked++; }
     if (asked > 1)
         return complain(EXIT_USAGE, "report: --markdown, --csv, --json and --html are forms of one output: give one, or --output_dir for all");
-    if (given(o, "peak_tflops")) s.peak_tflops = opt(o, "peak_tflops")->real;
-    if (given(o, "peak_gbs")) s.peak_gbs = opt(o, "peak_gbs")->real;
-    s.epsilon_share = opt(o, "epsilon_latency")->real / 100;
-    s.epsilon_accuracy = opt(o, "epsilon_accuracy")->real / 100;
-    if ((code = results_read(&r, o->operands, o->operand_count)) != 0) return code;
-    report_make(&p, &r, &s);
-    for (size_t i = 0; i < p.warnings.count && form == FORM_CSV; i++) fprintf(stderr, "vlmprof: %s\n", p.warnings.items[i]);
-    if (text_of(o, "output_dir")) code = write_report_files(&p, text_of(o, "output_dir"));
-    if (!code && (asked || !text_of(o, "output_dir"))) {
-        text_buffer out = {NULL, 0, 0};
-        report_form_write(&p, form, &out);
-        code = form == FORM_HTML && text_of(o, "html") ? file_write_text(text_of(o, "html"), &out) : print_whole(&out);
+    if (is_given(options, "peak_tflops")) settings.peak_tflops = opt(options, "peak_tflops")->real;
+    if (is_given(options, "peak_gbs")) settings.peak_gbs = opt(options, "peak_gbs")->real;
+    settings.epsilon_share = opt(options, "epsilon_latency")->real / 100;
+    settings.epsilon_accuracy = opt(options, "epsilon_accuracy")->real / 100;
+    if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
+    report_make(&report, &results, &settings);
+    for (size_t i = 0; i < report.warnings.count && form == FORM_CSV; i++) fprintf(stderr, "vlmprof: %s\n", report.warnings.items[i]);
+    if (text_of(options, "output_dir")) code = write_report_files(&report, text_of(options, "output_dir"));
+    if (!code && (asked || !text_of(options, "output_dir"))) {
+        struct text_buffer out = {NULL, 0, 0};
+        report_form_write(&report, form, &out);
+        code = form == FORM_HTML && text_of(options, "html") ? file_write_text(text_of(options, "html"), &out) : print_whole(&out);
         free(out.data);
     } else if (!code)
         fprintf(stderr, "vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n",
-                text_of(o, "output_dir"));
-    report_free(&p);
-    results_free(&r);
+                text_of(options, "output_dir"));
+    report_free(&report);
+    results_free(&results);
     return code;
 }
 
-const command command_report = {
+const struct command command_report = {
     "report", "DIR...",
     "where the time of a sweep goes, and what accuracy it buys",
     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"

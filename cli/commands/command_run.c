@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const option_spec RUN_OPTIONS[] = {
+static const struct option_spec RUN_OPTIONS[] = {
     OPTION_MODEL,
     OPTION_SYNTHETIC,
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
@@ -91,220 +91,220 @@ static const option_spec RUN_OPTIONS[] = {
     OPTION_HELP,
 };
 
-static int run_choose_knobs(const options *o, run_state *x) {
-    const vp_model_config *c = &x->m.config;
-    int64_t top_k = given(o, "top_k") ? number_of(o, "top_k") : c->top_k;
-    const option_value *list = opt(o, "active_blocks");
-    if (top_k > c->expert_count) return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts", (long long)top_k, c->expert_count);
-    if (list->given && (given(o, "num_active_blocks") || given(o, "importance_scores_file")))
+static int run_choose_knobs(const struct options *options, struct run_state *state) {
+    const vp_model_config *config = &state->model.config;
+    int64_t top_k = is_given(options, "top_k") ? number_of(options, "top_k") : config->top_k;
+    const struct option_value *list = opt(options, "active_blocks");
+    if (top_k > config->expert_count) return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts", (long long)top_k, config->expert_count);
+    if (list->given && (is_given(options, "num_active_blocks") || is_given(options, "importance_scores_file")))
         return complain(EXIT_USAGE, "--active_blocks names the blocks; leave --num_active_blocks and --importance_scores_file out");
-    x->k.top_k = (int32_t)top_k;
-    x->blocks = resize(NULL, (size_t)c->block_count, sizeof *x->blocks);
-    x->k.blocks = x->blocks;
+    state->input.top_k = (int32_t)top_k;
+    state->blocks = resize(NULL, (size_t)config->block_count, sizeof *state->blocks);
+    state->input.blocks = state->blocks;
     if (!list->given) {
-        x->k.block_count = given(o, "num_active_blocks") ? (int32_t)number_of(o, "num_active_blocks") : c->block_count;
-        return model_choose_blocks(o, &x->m, x->k.block_count, x->blocks);
+        state->input.block_count = is_given(options, "num_active_blocks") ? (int32_t)number_of(options, "num_active_blocks") : config->block_count;
+        return model_choose_blocks(options, &state->model, state->input.block_count, state->blocks);
     }
-    for (int32_t b = 0; b < c->block_count; b++)
-        for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == b) x->blocks[x->k.block_count++] = b;
+    for (int32_t block = 0; block < config->block_count; block++)
+        for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == block) state->blocks[state->input.block_count++] = block;
     for (size_t i = 0; i < list->count; i++)
-        if (list->numbers[i] >= c->block_count)
-            return complain(EXIT_USAGE, "--active_blocks %lld: the model has blocks 0..%d", (long long)list->numbers[i], c->block_count - 1);
+        if (list->numbers[i] >= config->block_count)
+            return complain(EXIT_USAGE, "--active_blocks %lld: the model has blocks 0..%d", (long long)list->numbers[i], config->block_count - 1);
     return 0;
 }
 
 /* options -> plan of one request; nothing big is loaded yet */
-static int run_prepare(const options *o, run_state *x) {
+static int run_prepare(const struct options *options, struct run_state *state) {
     vp_error error = {VP_OK, -1, "", ""};
-    const char *text = text_of(o, "prompt"), *style = text_of(o, "style"), *image = o->operand_count ? o->operands[0] : NULL;
+    const char *text = text_of(options, "prompt"), *style = text_of(options, "style"), *image = options->operand_count ? options->operands[0] : NULL;
     char reason[LINE_BYTES];
-    vp_result r;
+    vp_result result;
     int code;
     if (!text) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
-    if (style && given(o, "raw_prompt")) return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
-    if ((code = tile_options_of(o, &x->tiles)) != 0 || (code = check_device(o)) != 0 || (code = check_gemm(o)) != 0) return code;
-    if ((code = model_load(o, &x->m)) != 0 || (code = run_choose_knobs(o, x)) != 0) return code;
-    if (!given(o, "max_crops") && x->tiles.rule == VP_TILE_ADAPTIVE) x->tiles.max_crops = x->m.config.geometry.max_crops;
-    x->a.prompt = given(o, "raw_prompt") ? copy_text(text, strlen(text)) : make_prompt(style, text);
-    x->a.question = copy_text(text, strlen(text));
-    if ((code = tokenize_prompt(&x->m, &x->a)) != 0) return code;
+    if (style && is_given(options, "raw_prompt")) return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
+    if ((code = tile_options_of(options, &state->tiles)) != 0 || (code = check_device(options)) != 0 || (code = check_gemm(options)) != 0) return code;
+    if ((code = model_load(options, &state->model)) != 0 || (code = run_choose_knobs(options, state)) != 0) return code;
+    if (!is_given(options, "max_crops") && state->tiles.rule == VP_TILE_ADAPTIVE) state->tiles.max_crops = state->model.config.geometry.max_crops;
+    state->sample.prompt = is_given(options, "raw_prompt") ? copy_text(text, strlen(text)) : make_prompt(style, text);
+    state->sample.question = copy_text(text, strlen(text));
+    if ((code = tokenize_prompt(&state->model, &state->sample)) != 0) return code;
     if (image) {
-        x->a.image_path = copy_text(image, strlen(image));
-        if ((code = load_image(image, &x->image, reason, sizeof reason)) != 0) return complain(code, "%s", reason);
-        x->a.width_px = x->image.width_px;
-        x->a.height_px = x->image.height_px;
-        r = vp_layout_compute(&x->m.config.geometry, &x->tiles, x->image.width_px, x->image.height_px, &x->layout, &error);
-        if (r != VP_OK) return complain_result(EXIT_INPUT, image, r, &error);
-        x->k.image = &x->image;
-        x->k.layout = &x->layout;
+        state->sample.image_path = copy_text(image, strlen(image));
+        if ((code = load_image(image, &state->image, reason, sizeof reason)) != 0) return complain(code, "%s", reason);
+        state->sample.width_px = state->image.width_px;
+        state->sample.height_px = state->image.height_px;
+        result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px, state->image.height_px, &state->layout, &error);
+        if (result != VP_OK) return complain_result(EXIT_INPUT, image, result, &error);
+        state->input.image = &state->image;
+        state->input.layout = &state->layout;
     }
-    x->k.text_ids = x->a.text_ids;
-    x->k.text_count = x->a.text_count;
-    x->k.new_tokens = (int32_t)number_of(o, "max_new_tokens");
-    x->k.ignore_eos = given(o, "ignore_eos");
-    if ((code = check_sequence(&x->m, &x->k)) != 0) return code;
-    return text_of(o, "dump") ? make_folder(text_of(o, "dump")) : 0;
+    state->input.text_ids = state->sample.text_ids;
+    state->input.text_count = state->sample.text_count;
+    state->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
+    state->input.ignore_eos = is_given(options, "ignore_eos");
+    if ((code = check_sequence(&state->model, &state->input)) != 0) return code;
+    return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
 }
 
-static int run_measure(const options *o, run_state *x) {
+static int run_measure(const struct options *options, struct run_state *state) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result r = VP_OK;
+    vp_result result = VP_OK;
     int code;
-    x->run_count = (int32_t)number_of(o, "num_runs");
-    x->runs = timings_make(x->run_count, x->k.new_tokens);
-    if ((code = engine_open(o, &x->m, sequence_of(&x->k) + x->k.new_tokens, x->k.layout ? x->layout.views : 1, &x->s.engine)) != 0) return code;
-    x->s.m = &x->m;
-    if (x->run_count > 1) r = request_run(&x->s, &x->k, &x->runs[0], &error); /* warm-up; its times are overwritten */
-    if (text_of(o, "dump")) {
-        dump_reserve(&x->dump, &x->m, &x->k);
-        x->k.dump = &x->dump;
+    state->run_count = (int32_t)number_of(options, "num_runs");
+    state->runs = runs_make(state->run_count, state->input.new_tokens);
+    if ((code = engine_open(options, &state->model, sequence_of(&state->input) + state->input.new_tokens, state->input.layout ? state->layout.views : 1, &state->session.engine)) != 0) return code;
+    state->session.model = &state->model;
+    if (state->run_count > 1) result = request_run(&state->session, &state->input, &state->runs[0], &error); /* warm-up; its times are overwritten */
+    if (text_of(options, "dump")) {
+        dump_reserve(&state->dump, &state->model, &state->input);
+        state->input.dump = &state->dump;
     }
-    for (int32_t i = 0; i < x->run_count && r == VP_OK; i++) {
-        show_progress("run %d of %d", i + 1, x->run_count);
-        r = request_run(&x->s, &x->k, &x->runs[i], &error);
+    for (int32_t i = 0; i < state->run_count && result == VP_OK; i++) {
+        show_progress("run %d of %d", i + 1, state->run_count);
+        result = request_run(&state->session, &state->input, &state->runs[i], &error);
     }
     close_progress();
-    if (r != VP_OK) return complain_result(exit_code_of(r), NULL, r, &error);
-    return text_of(o, "dump") ? dump_write(text_of(o, "dump"), &x->s, &x->k, &x->runs[x->run_count - 1], &x->dump) : 0;
+    if (result != VP_OK) return complain_result(exit_code_of(result), NULL, result, &error);
+    return text_of(options, "dump") ? dump_write(text_of(options, "dump"), &state->session, &state->input, &state->runs[state->run_count - 1], &state->dump) : 0;
 }
 
 /* A row of the table: of a stage, or with steps > 0 of one of so many decode steps. TFLOP/s and GB/s are what the arithmetic needs per time:
  * beside the machine's peaks they show how far a stage is from the hardware. */
-static void print_stage(const run_state *x, const char *name, int stage, int32_t steps, double total) {
-    double v[DETAIL_COUNT], ms;
-    for (int d = 0; d < DETAIL_COUNT; d++) v[d] = metric_mean(x->runs, x->run_count, stage_metric(stage, d)) / (steps ? steps : 1);
-    ms = v[0];
+static void print_stage(const struct run_state *state, const char *name, int stage, int32_t steps, double total) {
+    double means[DETAIL_COUNT], ms;
+    for (int detail = 0; detail < DETAIL_COUNT; detail++) means[detail] = metric_mean(state->runs, state->run_count, stage_metric(stage, detail)) / (steps ? steps : 1);
+    ms = means[0];
     if (!isfinite(ms)) printf("%-18s %11s %8s %11s %9s %10s %9s %9s %8s\n", name, "-", "-", "-", "-", "-", "-", "-", "-");
     else if (is_host_stage(stage))
-        printf("%-18s %11.3f %7.2f%% %11.3f %9s %10s %9s %9s %8s\n", name, ms, 100 * ms / total, v[DETAIL_WALL], "-", "-", "-", "-", "-");
+        printf("%-18s %11.3f %7.2f%% %11.3f %9s %10s %9s %9s %8s\n", name, ms, 100 * ms / total, means[DETAIL_WALL], "-", "-", "-", "-", "-");
     else
-        printf("%-18s %11.3f %7.2f%% %11.3f %9.0f %10.4g %9.4g %9.3g %8.3g\n", name, ms, 100 * ms / total, v[DETAIL_WALL], v[DETAIL_LAUNCHES],
-               v[DETAIL_FLOPS] / 1e9, v[DETAIL_BYTES] / 1e9, ms > 0 ? v[DETAIL_FLOPS] / ms / 1e9 : 0.0, ms > 0 ? v[DETAIL_BYTES] / ms / 1e6 : 0.0);
+        printf("%-18s %11.3f %7.2f%% %11.3f %9.0f %10.4g %9.4g %9.3g %8.3g\n", name, ms, 100 * ms / total, means[DETAIL_WALL], means[DETAIL_LAUNCHES],
+               means[DETAIL_FLOPS] / 1e9, means[DETAIL_BYTES] / 1e9, ms > 0 ? means[DETAIL_FLOPS] / ms / 1e9 : 0.0, ms > 0 ? means[DETAIL_BYTES] / ms / 1e6 : 0.0);
 }
 
-static void print_stages(const run_state *x) {
-    double total = metric_mean(x->runs, x->run_count, METRIC_TOTAL), per_token = metric_mean(x->runs, x->run_count, METRIC_PER_TOKEN);
-    double unaccounted = metric_mean(x->runs, x->run_count, METRIC_UNACCOUNTED);
-    int32_t steps = x->runs[0].token_count - 1;
+static void print_stages(const struct run_state *state) {
+    double total = metric_mean(state->runs, state->run_count, METRIC_TOTAL), per_token = metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN);
+    double unaccounted = metric_mean(state->runs, state->run_count, METRIC_UNACCOUNTED);
+    int32_t steps = state->runs[0].token_count - 1;
     printf("\n%-18s %11s %8s %11s %9s %10s %9s %9s %8s%s\n", "stage", "ms", "share", "host ms", "launches", "GFLOP", "GB", "TFLOP/s", "GB/s",
-           x->m.synthetic ? "   (synthetic weights)" : "");
+           state->model.synthetic ? "   (synthetic weights)" : "");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         char name[32];
         snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps, steps == 1 ? "" : "s");
-        print_stage(x, name, i, 0, total);
-        if (i == VP_STAGE_DECODE && steps > 1) print_stage(x, "  a step", i, steps, total);
+        print_stage(state, name, i, 0, total);
+        if (i == VP_STAGE_DECODE && steps > 1) print_stage(state, "  a step", i, steps, total);
     }
     printf("%-18s %11.3f %7.2f%%\n", "unaccounted", unaccounted, 100 * unaccounted / total);
     printf("%-18s %11.3f %7.2f%%\n\n", "total", total, 100.0);
-    printf("closure  sum of stages / total = %.5f; total: decoded image to text, %s\n", metric_mean(x->runs, x->run_count, METRIC_CLOSURE),
-           x->run_count > 1 ? "mean of the runs after a warm-up" : "one cold run (--num_runs R warms up and repeats)");
-    printf("TTFT     %.3f ms\n", metric_mean(x->runs, x->run_count, METRIC_TTFT));
+    printf("closure  sum of stages / total = %.5f; total: decoded image to text, %s\n", metric_mean(state->runs, state->run_count, METRIC_CLOSURE),
+           state->run_count > 1 ? "mean of the runs after a warm-up" : "one cold run (--num_runs R warms up and repeats)");
+    printf("TTFT     %.3f ms\n", metric_mean(state->runs, state->run_count, METRIC_TTFT));
     if (isfinite(per_token)) printf("TPOT     %.3f ms a token, %.2f tokens/s\n", per_token, 1000 / per_token);
     else printf("TPOT     -, one token has no decode step\n");
 }
 
-static void print_run(const options *o, const run_state *x) {
-    const vp_layout *l = x->k.layout;
-    const timing *t = &x->runs[0];
-    const char *note = vp_engine_device_note(x->s.engine), *cpu = gpu_of(x->s.engine) < 0 ? "no CUDA: " : "";
+static void print_run(const struct options *options, const struct run_state *state) {
+    const vp_layout *layout = state->input.layout;
+    const struct pass_result *run = &state->runs[0];
+    const char *note = vp_engine_device_note(state->session.engine), *cpu = gpu_of(state->session.engine) < 0 ? "no CUDA: " : "";
     printf("answer   ");
-    print_visible(t->answer, t->answer_bytes);
-    printf("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", x->m.name,
-           x->m.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
-           text_of(o, "weights"), x->k.top_k, x->m.config.expert_count, x->k.block_count, x->m.config.block_count);
-    printf("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(x->s.engine), note[0] ? " (" : "", note[0] ? cpu : "", note,
-           note[0] ? ")" : "", vp_engine_gemm(x->s.engine, 1), vp_engine_gemm(x->s.engine, 1024));
-    if (l) {
-        printf("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n", l->width_px, l->height_px, l->tiling.rows,
-               l->tiling.cols,
-               l->crops, l->canvas_width_px, l->canvas_height_px, x->tiles.tier ? x->tiles.tier->name : text_of(o, "preprocess"));
-        printf("tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision tokens %d\n", sequence_of(&x->k),
-               l->image_tokens,
-               l->feature_tokens, l->col_tokens, l->marker_tokens, x->k.text_count, l->theoretical_tokens);
-    } else printf("tokens   %d = 1 BOS + %d text, no image\n", sequence_of(&x->k), x->k.text_count);
-    printf("output   %d token%s%s\n", t->token_count, t->token_count == 1 ? "" : "s", t->ended_by_eos ? ", the last is EOS" : "");
-    print_stages(x);
+    print_visible(run->answer, run->answer_bytes);
+    printf("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", state->model.name,
+           state->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
+           text_of(options, "weights"), state->input.top_k, state->model.config.expert_count, state->input.block_count, state->model.config.block_count);
+    printf("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(state->session.engine), note[0] ? " (" : "", note[0] ? cpu : "", note,
+           note[0] ? ")" : "", vp_engine_gemm(state->session.engine, 1), vp_engine_gemm(state->session.engine, 1024));
+    if (layout) {
+        printf("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n", layout->width_px, layout->height_px, layout->tiling.rows,
+               layout->tiling.cols,
+               layout->crops, layout->canvas_width_px, layout->canvas_height_px, state->tiles.tier ? state->tiles.tier->name : text_of(options, "preprocess"));
+        printf("tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision tokens %d\n", sequence_of(&state->input),
+               layout->image_tokens,
+               layout->feature_tokens, layout->col_tokens, layout->marker_tokens, state->input.text_count, layout->theoretical_tokens);
+    } else printf("tokens   %d = 1 BOS + %d text, no image\n", sequence_of(&state->input), state->input.text_count);
+    printf("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s", run->ended_by_eos ? ", the last is EOS" : "");
+    print_stages(state);
 }
 
-static void print_run_json(const options *o, const run_state *x) {
+static void print_run_json(const struct options *options, const struct run_state *state) {
     vp_score_outcome scored;
-    scoring s;
-    point p = {&x->a, x->k.layout, x->tiles.tier ? x->tiles.tier->name : NULL, 0, 0, x->k.top_k, x->k.blocks, x->k.block_count, x->runs, x->run_count,
-               NULL, VP_SCORE_VQA_SEED, given(o, "ignore_eos")};
-    double per_token = metric_mean(x->runs, x->run_count, METRIC_PER_TOKEN);
-    vp_json_writer w;
-    if (p.layout) {
-        p.target_tokens = target_tokens_of(&x->tiles, p.layout);
-        p.target_crops = p.layout->crops;
+    struct scoring scoring;
+    struct point point = {&state->sample, state->input.layout, state->tiles.tier ? state->tiles.tier->name : NULL, 0, 0, state->input.top_k, state->input.blocks, state->input.block_count, state->runs, state->run_count,
+               NULL, VP_SCORE_VQA_SEED, is_given(options, "ignore_eos")};
+    double per_token = metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN);
+    vp_json_writer writer;
+    if (point.layout) {
+        point.target_tokens = target_tokens_of(&state->tiles, point.layout);
+        point.target_crops = point.layout->crops;
     }
-    vp_json_writer_init_sink(&w, file_sink, stdout, 2);
-    vp_json_begin_object(&w);
-    put_text(&w, "schema", "vlmprof-run-1");
-    put_text(&w, "model", x->m.name);
-    put_bool(&w, "synthetic", x->m.synthetic);
-    put_answer(&w, "answer", &x->runs[0]);
-    put_text(&w, "image", x->a.image_path);
-    if (p.layout) put_pair(&w, "image_size", x->a.height_px, x->a.width_px); else put_null(&w, "image_size");
-    put_text(&w, "preprocess", x->tiles.tier ? "tier" : text_of(o, "preprocess"));
-    put_ints(&w, "active_block_indices", x->k.blocks, x->k.block_count);
-    put_point_layout(&w, &p);
-    put_point_tokens(&w, &p);
-    score_point(&p, &s, &scored);
-    put_point_answer(&w, &p, &scored);
-    scoring_free(&s);
-    put_bool(&w, "warm", x->run_count > 1);
-    put_double(&w, "tokens_per_second", 1000 / per_token);
-    put_point_times(&w, &p);
-    vp_json_key(&w, "provenance");
-    vp_json_begin_object(&w);
-    put_provenance(&w, o, x->s.engine);
-    vp_json_end_object(&w);
-    put_config(&w, o);
-    vp_json_end_object(&w);
-    vp_json_finish(&w);
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "schema", "vlmprof-run-1");
+    put_text(&writer, "model", state->model.name);
+    put_bool(&writer, "synthetic", state->model.synthetic);
+    put_answer(&writer, "answer", &state->runs[0]);
+    put_text(&writer, "image", state->sample.image_path);
+    if (point.layout) put_pair(&writer, "image_size", state->sample.height_px, state->sample.width_px); else put_null(&writer, "image_size");
+    put_text(&writer, "preprocess", state->tiles.tier ? "tier" : text_of(options, "preprocess"));
+    put_ints(&writer, "active_block_indices", state->input.blocks, state->input.block_count);
+    put_point_layout(&writer, &point);
+    put_point_tokens(&writer, &point);
+    score_point(&point, &scoring, &scored);
+    put_point_answer(&writer, &point, &scored);
+    scoring_free(&scoring);
+    put_bool(&writer, "warm", state->run_count > 1);
+    put_double(&writer, "tokens_per_second", 1000 / per_token);
+    put_point_times(&writer, &point);
+    vp_json_key(&writer, "provenance");
+    vp_json_begin_object(&writer);
+    put_provenance(&writer, options, state->session.engine);
+    vp_json_end_object(&writer);
+    put_config(&writer, options);
+    vp_json_end_object(&writer);
+    vp_json_finish(&writer);
     putchar('\n');
 }
 
 /* what would be asked: the text, its ids (they follow BOS and the image's tokens), and the length of the whole */
-static void print_prompt(const run_state *x) {
-    vp_json_writer w;
-    vp_json_writer_init_sink(&w, file_sink, stdout, 0);
-    vp_json_begin_object(&w);
-    put_text(&w, "prompt_text", x->a.prompt);
-    put_ints(&w, "ids", x->k.text_ids, x->k.text_count);
-    put_int(&w, "text_tokens", x->k.text_count);
-    put_int(&w, "image_tokens", x->k.layout ? x->k.layout->image_tokens : 0);
-    put_int(&w, "total_sequence_length", sequence_of(&x->k));
-    vp_json_end_object(&w);
-    vp_json_finish(&w);
+static void print_prompt(const struct run_state *state) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 0);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "prompt_text", state->sample.prompt);
+    put_ints(&writer, "ids", state->input.text_ids, state->input.text_count);
+    put_int(&writer, "text_tokens", state->input.text_count);
+    put_int(&writer, "image_tokens", state->input.layout ? state->input.layout->image_tokens : 0);
+    put_int(&writer, "total_sequence_length", sequence_of(&state->input));
+    vp_json_end_object(&writer);
+    vp_json_finish(&writer);
     putchar('\n');
 }
-static int run_command(const options *o) {
-    run_state x;
-    int code, shows = given(o, "show_prompt"), profiles = given(o, "profile");
-    memset(&x, 0, sizeof x);
-    if (shows && (given(o, "dump") || profiles))
+static int run_command(const struct options *options) {
+    struct run_state state;
+    int code, shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
+    memset(&state, 0, sizeof state);
+    if (shows && (is_given(options, "dump") || profiles))
         return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out", profiles ? "profile" : "dump");
-    if ((code = profile_check(o)) != 0) return code;
-    code = run_prepare(o, &x);
-    if (!code && !shows) code = profiles ? profile_run(o, &x) : run_measure(o, &x);
-    if (!code && shows) print_prompt(&x);
+    if ((code = profile_check(options)) != 0) return code;
+    code = run_prepare(options, &state);
+    if (!code && !shows) code = profiles ? profile_run(options, &state) : run_measure(options, &state);
+    if (!code && shows) print_prompt(&state);
     else if (profiles) {} /* has told already */
-    else if (!code && given(o, "json")) print_run_json(o, &x);
-    else if (!code) print_run(o, &x);
-    timings_free(x.runs, x.run_count);
-    session_free(&x.s);
-    model_free(&x.m);
-    sample_free(&x.a);
-    if (x.image.rgb) vp_image_free(&x.image);
-    free(x.blocks);
-    free(x.dump.image_features);
-    free(x.dump.block_last);
-    free(x.dump.logits);
+    else if (!code && is_given(options, "json")) print_run_json(options, &state);
+    else if (!code) print_run(options, &state);
+    runs_free(state.runs, state.run_count);
+    session_free(&state.session);
+    model_free(&state.model);
+    sample_free(&state.sample);
+    if (state.image.rgb) vp_image_free(&state.image);
+    free(state.blocks);
+    free(state.dump.image_features);
+    free(state.dump.block_last);
+    free(state.dump.logits);
     return code;
 }
 
-const command command_run = {
+const struct command command_run = {
     "run", "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)",
     "answer one question and show where the milliseconds go",
     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const option_spec SELFTEST_OPTIONS[] = {
+static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_MODEL,
     {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real shape (tiny, molmoe-1b)"},
     OPTION_SEED,
@@ -48,10 +48,10 @@ static const char *const ERROR_KEYS[ERRORS] = {"image_features", "logits", "rout
 static const double FP32_LIMITS[ERRORS] = {5e-6, 2e-5, 2e-5}, SPREAD = 1.5, ROUNDINGS = 3, FLIPPED = 0.5;
 
 /* a request of the test */
-typedef struct trial { const char *name; sample a; vp_image image; vp_layout layout; int32_t *blocks; work k; } trial;
-typedef struct outcome { timing *runs; vp_dump dumps[TRIALS]; } outcome; /* of all trials on one engine */
+struct trial { const char *name; struct sample sample; vp_image image; vp_layout layout; int32_t *blocks; struct pass_input input; };
+struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; }; /* of all trials on one engine */
 /* a backend with an arithmetic and a GEMM kernel, tried */
-typedef struct verdict {
+struct verdict {
     const char *backend, *gemm;
     vp_weights weights;
     char device[200], reason[LINE_BYTES];
@@ -59,286 +59,286 @@ typedef struct verdict {
     double ms;                             /* mean of the trials */
     int32_t tokens_equal;
     int ok;
-} verdict;
-typedef struct selftest {
-    const options *o;
-    model m;
-    trial trials[TRIALS];
+};
+struct selftest {
+    const struct options *options;
+    struct model model;
+    struct trial trials[TRIALS];
     int32_t max_sequence, max_views;
-    outcome reference, tested;
+    struct outcome reference, tested;
     double plain[ERRORS]; /* of the plain kernel in bf16 */
-    verdict verdicts[VERDICTS_MAX];
+    struct verdict verdicts[VERDICTS_MAX];
     int verdict_count;
     char skipped[LINE_BYTES]; /* why nothing ran on a GPU; empty: it did */
-} selftest;
+};
 
-static size_t feature_count(const selftest *x, const vp_layout *l) {
-    return (size_t)l->views * (size_t)vp_geometry_tokens_per_crop(&x->m.config.geometry) * (size_t)x->m.config.d_model;
+static size_t feature_count(const struct selftest *selftest, const vp_layout *layout) {
+    return (size_t)layout->views * (size_t)vp_geometry_tokens_per_crop(&selftest->model.config.geometry) * (size_t)selftest->model.config.d_model;
 }
 
-static int trial_make(selftest *x, int index, const char *name, const char *question, int32_t width_px, int32_t height_px, int32_t skipped_block) {
-    trial *t = &x->trials[index];
-    const vp_model_config *c = &x->m.config;
+static int trial_make(struct selftest *selftest, int index, const char *name, const char *question, int32_t width_px, int32_t height_px, int32_t skipped_block) {
+    struct trial *trial = &selftest->trials[index];
+    const vp_model_config *config = &selftest->model.config;
     vp_tile_options tiles = vp_tile_options_default();
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result r;
+    vp_result result;
     int code;
-    t->name = name;
-    t->a.prompt = make_prompt(NULL, question);
-    if ((code = tokenize_prompt(&x->m, &t->a)) != 0) return code;
+    trial->name = name;
+    trial->sample.prompt = make_prompt(NULL, question);
+    if ((code = tokenize_prompt(&selftest->model, &trial->sample)) != 0) return code;
     if (width_px) {
-        t->image.width_px = width_px;
-        t->image.height_px = height_px;
-        t->image.rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
-        for (int32_t y = 0, i = 0; y < height_px; y++) for (int32_t px = 0; px < width_px; px++) { /* two gradients and a texture */
-            t->image.rgb[i++] = (uint8_t)(px * 255 / width_px);
-            t->image.rgb[i++] = (uint8_t)(y * 255 / height_px);
-            t->image.rgb[i++] = (uint8_t)(px ^ y);
+        trial->image.width_px = width_px;
+        trial->image.height_px = height_px;
+        trial->image.rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
+        for (int32_t row = 0, i = 0; row < height_px; row++) for (int32_t px = 0; px < width_px; px++) { /* two gradients and a texture */
+            trial->image.rgb[i++] = (uint8_t)(px * 255 / width_px);
+            trial->image.rgb[i++] = (uint8_t)(row * 255 / height_px);
+            trial->image.rgb[i++] = (uint8_t)(px ^ row);
         }
-        tiles.max_crops = c->geometry.max_crops;
-        r = vp_layout_compute(&c->geometry, &tiles, width_px, height_px, &t->layout, &error);
-        if (r != VP_OK) return complain_result(EXIT_INPUT, x->m.name, r, &error);
-        t->k.image = &t->image;
-        t->k.layout = &t->layout;
-        if (t->layout.views > x->max_views) x->max_views = t->layout.views;
+        tiles.max_crops = config->geometry.max_crops;
+        result = vp_layout_compute(&config->geometry, &tiles, width_px, height_px, &trial->layout, &error);
+        if (result != VP_OK) return complain_result(EXIT_INPUT, selftest->model.name, result, &error);
+        trial->input.image = &trial->image;
+        trial->input.layout = &trial->layout;
+        if (trial->layout.views > selftest->max_views) selftest->max_views = trial->layout.views;
     }
-    t->blocks = resize(NULL, (size_t)c->block_count, sizeof *t->blocks);
-    for (int32_t b = 0; b < c->block_count; b++) if (b != skipped_block || c->block_count == 1) t->blocks[t->k.block_count++] = b;
-    t->k.blocks = t->blocks;
-    t->k.top_k = skipped_block < 0 ? c->top_k : c->expert_count;
-    t->k.text_ids = t->a.text_ids;
-    t->k.text_count = t->a.text_count;
-    t->k.new_tokens = TRIAL_TOKENS;
-    t->k.ignore_eos = 1;
-    if (positions_of(&t->k) > x->max_sequence) x->max_sequence = (int32_t)positions_of(&t->k) + 1;
-    return check_sequence(&x->m, &t->k);
+    trial->blocks = resize(NULL, (size_t)config->block_count, sizeof *trial->blocks);
+    for (int32_t block = 0; block < config->block_count; block++) if (block != skipped_block || config->block_count == 1) trial->blocks[trial->input.block_count++] = block;
+    trial->input.blocks = trial->blocks;
+    trial->input.top_k = skipped_block < 0 ? config->top_k : config->expert_count;
+    trial->input.text_ids = trial->sample.text_ids;
+    trial->input.text_count = trial->sample.text_count;
+    trial->input.new_tokens = TRIAL_TOKENS;
+    trial->input.ignore_eos = 1;
+    if (positions_of(&trial->input) > selftest->max_sequence) selftest->max_sequence = (int32_t)positions_of(&trial->input) + 1;
+    return check_sequence(&selftest->model, &trial->input);
 }
 
 /* Runs all trials on one engine. The buffers for what it gives are full of NaN before. */
-static vp_result run_trials(selftest *x, const vp_engine_options *e, verdict *v, outcome *out, vp_error *error) {
-    session s;
-    vp_result r;
-    memset(&s, 0, sizeof s);
-    s.m = &x->m;
-    r = vp_engine_open(e, &s.engine, error);
-    if (r == VP_OK) snprintf(v->device, sizeof v->device, "%s", vp_engine_device(s.engine));
-    for (int i = 0; i < TRIALS && r == VP_OK; i++) {
-        work k = x->trials[i].k;
-        vp_dump *d = &out->dumps[i];
-        if (!d->logits) dump_reserve(d, &x->m, &k);
-        memset(d->logits, 0xff, TRIAL_TOKENS * (size_t)x->m.config.embedding_size * sizeof(float));
-        if (k.layout) memset(d->image_features, 0xff, feature_count(x, k.layout) * sizeof(float));
-        k.dump = d;
-        show_progress("%s, %s: request %d of %d", v->backend, v->gemm, i + 1, TRIALS);
-        r = request_run(&s, &k, &out->runs[i], error);
-        v->ms += metric_of(&out->runs[i], METRIC_TOTAL) / TRIALS;
+static vp_result run_trials(struct selftest *selftest, const vp_engine_options *settings, struct verdict *verdict, struct outcome *out, vp_error *error) {
+    struct session session;
+    vp_result result;
+    memset(&session, 0, sizeof session);
+    session.model = &selftest->model;
+    result = vp_engine_open(settings, &session.engine, error);
+    if (result == VP_OK) snprintf(verdict->device, sizeof verdict->device, "%s", vp_engine_device(session.engine));
+    for (int i = 0; i < TRIALS && result == VP_OK; i++) {
+        struct pass_input input = selftest->trials[i].input;
+        vp_dump *dump = &out->dumps[i];
+        if (!dump->logits) dump_reserve(dump, &selftest->model, &input);
+        memset(dump->logits, 0xff, TRIAL_TOKENS * (size_t)selftest->model.config.embedding_size * sizeof(float));
+        if (input.layout) memset(dump->image_features, 0xff, feature_count(selftest, input.layout) * sizeof(float));
+        input.dump = dump;
+        show_progress("%s, %s: request %d of %d", verdict->backend, verdict->gemm, i + 1, TRIALS);
+        result = request_run(&session, &input, &out->runs[i], error);
+        verdict->ms += metric_of(&out->runs[i], METRIC_TOTAL) / TRIALS;
     }
     close_progress();
-    session_free(&s);
-    return r;
+    session_free(&session);
+    return result;
 }
 
-static double relative_error(const float *a, const float *b, size_t count) {
+static double relative_error(const float *tested, const float *reference, size_t count) {
     double mean = 0, difference = 0, spread = 0;
-    for (size_t i = 0; i < count; i++) mean += (double)b[i] / (double)count;
+    for (size_t i = 0; i < count; i++) mean += (double)reference[i] / (double)count;
     for (size_t i = 0; i < count; i++) {
-        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-        spread += ((double)b[i] - mean) * ((double)b[i] - mean);
+        difference += ((double)tested[i] - (double)reference[i]) * ((double)tested[i] - (double)reference[i]);
+        spread += ((double)reference[i] - mean) * ((double)reference[i] - mean);
     }
     return sqrt(difference / spread);
 }
 static double worse_of(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; } /* NaN is the worst and stays */
 
 /* Errors against the reference; logits of a trial's steps up to the first token that differs: behind it the inputs are others. */
-static void compare_trials(selftest *x, verdict *v) {
-    size_t row = (size_t)x->m.config.embedding_size;
+static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
+    size_t row = (size_t)selftest->model.config.embedding_size;
     for (int i = 0; i < TRIALS; i++) {
-        const vp_dump *a = &x->tested.dumps[i], *b = &x->reference.dumps[i];
-        const vp_layout *l = x->trials[i].k.layout;
-        const int32_t *ours = x->tested.runs[i].tokens, *theirs = x->reference.runs[i].tokens;
+        const vp_dump *tested = &selftest->tested.dumps[i], *reference = &selftest->reference.dumps[i];
+        const vp_layout *layout = selftest->trials[i].input.layout;
+        const int32_t *ours = selftest->tested.runs[i].tokens, *theirs = selftest->reference.runs[i].tokens;
         int same = 1;
-        double *logits = &v->errors[x->trials[i].k.top_k == x->m.config.expert_count ? ERROR_LOGITS : ERROR_ROUTED];
-        double *features = &v->errors[ERROR_FEATURES];
-        if (l) *features = worse_of(*features, relative_error(a->image_features, b->image_features, feature_count(x, l)));
-        for (size_t s = 0; s < TRIAL_TOKENS && same; s++) {
-            *logits = worse_of(*logits, relative_error(a->logits + s * row, b->logits + s * row, row));
-            same = ours[s] == theirs[s];
-            v->tokens_equal += same;
+        double *logits = &verdict->errors[selftest->trials[i].input.top_k == selftest->model.config.expert_count ? ERROR_LOGITS : ERROR_ROUTED];
+        double *features = &verdict->errors[ERROR_FEATURES];
+        if (layout) *features = worse_of(*features, relative_error(tested->image_features, reference->image_features, feature_count(selftest, layout)));
+        for (size_t step = 0; step < TRIAL_TOKENS && same; step++) {
+            *logits = worse_of(*logits, relative_error(tested->logits + step * row, reference->logits + step * row, row));
+            same = ours[step] == theirs[step];
+            verdict->tokens_equal += same;
         }
     }
 }
 
 /* Tries a backend. Not a kernel of this arithmetic: no verdict. */
-static void judge(selftest *x, const char *device, vp_weights weights, const char *gemm) {
-    vp_engine_options e = engine_options_of(x->o, &x->m, x->max_sequence, x->max_views);
-    verdict *v = &x->verdicts[x->verdict_count];
+static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm) {
+    vp_engine_options settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence, selftest->max_views);
+    struct verdict *verdict = &selftest->verdicts[selftest->verdict_count];
     vp_error error = {VP_OK, -1, "", ""};
-    int fp32 = weights == VP_WEIGHTS_FP32, plain = !fp32 && !strcmp(gemm, "plain"), vit = x->m.config.vit_blocks_needed;
-    vp_result r;
-    if (x->verdict_count == VERDICTS_MAX) return;
-    memset(v, 0, sizeof *v);
-    v->backend = device;
-    v->gemm = gemm;
-    v->weights = weights;
-    e.device = device;
-    e.weights = weights;
-    e.gemm = strcmp(gemm, "cublas") ? gemm : "auto";
-    r = run_trials(x, &e, v, &x->tested, &error);
-    if (r == VP_ERR_RANGE && !strcmp(device, "cpu") && !v->device[0]) return;
-    x->verdict_count++;
-    if (r != VP_OK) { error_line(v->reason, sizeof v->reason, r, &error); return; }
-    compare_trials(x, v);
-    v->ok = !fp32 || v->tokens_equal == TRIALS * TRIAL_TOKENS;
+    int fp32 = weights == VP_WEIGHTS_FP32, plain = !fp32 && !strcmp(gemm, "plain"), vit = selftest->model.config.vit_blocks_needed;
+    vp_result result;
+    if (selftest->verdict_count == VERDICTS_MAX) return;
+    memset(verdict, 0, sizeof *verdict);
+    verdict->backend = device;
+    verdict->gemm = gemm;
+    verdict->weights = weights;
+    settings.device = device;
+    settings.weights = weights;
+    settings.gemm = strcmp(gemm, "cublas") ? gemm : "auto";
+    result = run_trials(selftest, &settings, verdict, &selftest->tested, &error);
+    if (result == VP_ERR_RANGE && !strcmp(device, "cpu") && !verdict->device[0]) return;
+    selftest->verdict_count++;
+    if (result != VP_OK) { error_line(verdict->reason, sizeof verdict->reason, result, &error); return; }
+    compare_trials(selftest, verdict);
+    verdict->ok = !fp32 || verdict->tokens_equal == TRIALS * TRIAL_TOKENS;
     for (int i = 0; i < ERRORS; i++) {
-        if (plain) x->plain[i] = v->errors[i];
-        v->limits[i] = fp32 ? FP32_LIMITS[i] : i == ERROR_ROUTED ? FLIPPED : !plain ? SPREAD * x->plain[i]
-            : ldexp(ROUNDINGS, -9) * sqrt(8.0 * (vit + (i == ERROR_LOGITS ? x->m.config.block_count : 0)));
-        v->ok &= v->errors[i] <= v->limits[i];
+        if (plain) selftest->plain[i] = verdict->errors[i];
+        verdict->limits[i] = fp32 ? FP32_LIMITS[i] : i == ERROR_ROUTED ? FLIPPED : !plain ? SPREAD * selftest->plain[i]
+            : ldexp(ROUNDINGS, -9) * sqrt(8.0 * (vit + (i == ERROR_LOGITS ? selftest->model.config.block_count : 0)));
+        verdict->ok &= verdict->errors[i] <= verdict->limits[i];
     }
-    if (!v->ok) snprintf(v->reason, sizeof v->reason, "differs from the reference");
+    if (!verdict->ok) snprintf(verdict->reason, sizeof verdict->reason, "differs from the reference");
 }
 
-static int selftest_prepare(selftest *x) {
+static int selftest_prepare(struct selftest *selftest) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_engine_options e;
-    verdict scratch;
-    vp_result r;
+    vp_engine_options settings;
+    struct verdict scratch;
+    vp_result result;
     int code;
-    if ((code = check_device(x->o)) != 0 || (code = model_load(x->o, &x->m)) != 0 || (code = checkpoint_open(&x->m)) != 0) return code;
-    if (is_packed(&x->m))
-        return complain(EXIT_INPUT, "%s: packed weights are bf16, and selftest compares with fp32: give the folder they were made of", x->m.name);
-    if ((code = trial_make(x, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
-        || (code = trial_make(x, 1, "wide image", "What is this?", 451, 300, -1)) != 0
-        || (code = trial_make(x, 2, "small image, all experts, a block skipped", "How many are there?", 240, 120, x->m.config.block_count / 2)) != 0)
+    if ((code = check_device(selftest->options)) != 0 || (code = model_load(selftest->options, &selftest->model)) != 0 || (code = checkpoint_open(&selftest->model)) != 0) return code;
+    if (is_packed(&selftest->model))
+        return complain(EXIT_INPUT, "%s: packed weights are bf16, and selftest compares with fp32: give the folder they were made of", selftest->model.name);
+    if ((code = trial_make(selftest, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
+        || (code = trial_make(selftest, 1, "wide image", "What is this?", 451, 300, -1)) != 0
+        || (code = trial_make(selftest, 2, "small image, all experts, a block skipped", "How many are there?", 240, 120, selftest->model.config.block_count / 2)) != 0)
         return code;
-    x->reference.runs = timings_make(TRIALS, TRIAL_TOKENS);
-    x->tested.runs = timings_make(TRIALS, TRIAL_TOKENS);
+    selftest->reference.runs = runs_make(TRIALS, TRIAL_TOKENS);
+    selftest->tested.runs = runs_make(TRIALS, TRIAL_TOKENS);
     memset(&scratch, 0, sizeof scratch);
     scratch.backend = "reference";
     scratch.gemm = "plain";
-    e = engine_options_of(x->o, &x->m, x->max_sequence, x->max_views);
-    e.device = "cpu";
-    e.weights = VP_WEIGHTS_FP32;
-    e.gemm = "plain";
-    e.threads = 1;
-    r = run_trials(x, &e, &scratch, &x->reference, &error);
-    return r == VP_OK ? 0 : complain_result(exit_code_of(r), x->m.name, r, &error);
+    settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence, selftest->max_views);
+    settings.device = "cpu";
+    settings.weights = VP_WEIGHTS_FP32;
+    settings.gemm = "plain";
+    settings.threads = 1;
+    result = run_trials(selftest, &settings, &scratch, &selftest->reference, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), selftest->model.name, result, &error);
 }
 
-static void print_selftest(const selftest *x, int failed) {
-    printf("%s%s: %d requests of %d tokens against the CPU in fp32, plain kernel, 1 thread; the worst relative errors\n\n", x->m.name,
-           x->m.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS);
+static void print_selftest(const struct selftest *selftest, int failed) {
+    printf("%s%s: %d requests of %d tokens against the CPU in fp32, plain kernel, 1 thread; the worst relative errors\n\n", selftest->model.name,
+           selftest->model.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS);
     printf("%-20s %8s %8s %9s %8s %9s %8s %9s %11s\n", "backend", "features", "limit", "logits", "limit", "routed", "limit", "tokens", "ms/request");
-    for (int i = 0; i < x->verdict_count; i++) {
-        const verdict *v = &x->verdicts[i];
-        printf("%-4s %s %-10s", v->backend, v->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16", v->gemm);
-        for (int k = 0; k < ERRORS && v->limits[0] > 0; k++) printf(" %9.1e %8.1e", v->errors[k], v->limits[k]);
-        if (v->limits[0] > 0) printf(" %3d of %2d %11.2f  %s\n", v->tokens_equal, TRIALS * TRIAL_TOKENS, v->ms, v->ok ? "OK" : "FAILED");
-        else printf(" FAILED: %s\n", v->reason);
+    for (int i = 0; i < selftest->verdict_count; i++) {
+        const struct verdict *verdict = &selftest->verdicts[i];
+        printf("%-4s %s %-10s", verdict->backend, verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16", verdict->gemm);
+        for (int k = 0; k < ERRORS && verdict->limits[0] > 0; k++) printf(" %9.1e %8.1e", verdict->errors[k], verdict->limits[k]);
+        if (verdict->limits[0] > 0) printf(" %3d of %2d %11.2f  %s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms, verdict->ok ? "OK" : "FAILED");
+        else printf(" FAILED: %s\n", verdict->reason);
     }
-    if (x->skipped[0]) printf("cuda: skipped: %s\n", x->skipped);
-    printf("selftest: %d passed, %d failed, %d skipped\n", x->verdict_count - failed, failed, x->skipped[0] != 0);
+    if (selftest->skipped[0]) printf("cuda: skipped: %s\n", selftest->skipped);
+    printf("selftest: %d passed, %d failed, %d skipped\n", selftest->verdict_count - failed, failed, selftest->skipped[0] != 0);
 }
 
-static void print_selftest_json(const selftest *x, int failed) {
-    vp_json_writer w;
-    vp_json_writer_init_sink(&w, file_sink, stdout, 2);
-    vp_json_begin_object(&w);
-    put_text(&w, "schema", "vlmprof-selftest-1");
-    put_text(&w, "version", VLMPROF_VERSION);
-    put_text(&w, "build", build_text());
-    put_text(&w, "model", x->m.name);
-    put_bool(&w, "synthetic", x->m.synthetic);
-    put_text(&w, "reference", "cpu fp32 plain, 1 thread");
-    vp_json_key(&w, "requests");
-    vp_json_begin_array(&w);
+static void print_selftest_json(const struct selftest *selftest, int failed) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "schema", "vlmprof-selftest-1");
+    put_text(&writer, "version", VLMPROF_VERSION);
+    put_text(&writer, "build", build_text());
+    put_text(&writer, "model", selftest->model.name);
+    put_bool(&writer, "synthetic", selftest->model.synthetic);
+    put_text(&writer, "reference", "cpu fp32 plain, 1 thread");
+    vp_json_key(&writer, "requests");
+    vp_json_begin_array(&writer);
     for (int i = 0; i < TRIALS; i++) {
-        const work *k = &x->trials[i].k;
-        vp_json_begin_object(&w);
-        put_text(&w, "name", x->trials[i].name);
-        put_int(&w, "views", k->layout ? k->layout->views : 0);
-        put_int(&w, "total_sequence_length", sequence_of(k));
-        put_int(&w, "output_tokens", k->new_tokens);
-        put_int(&w, "top_k", k->top_k);
-        put_ints(&w, "active_block_indices", k->blocks, k->block_count);
-        vp_json_end_object(&w);
+        const struct pass_input *input = &selftest->trials[i].input;
+        vp_json_begin_object(&writer);
+        put_text(&writer, "name", selftest->trials[i].name);
+        put_int(&writer, "views", input->layout ? input->layout->views : 0);
+        put_int(&writer, "total_sequence_length", sequence_of(input));
+        put_int(&writer, "output_tokens", input->new_tokens);
+        put_int(&writer, "top_k", input->top_k);
+        put_ints(&writer, "active_block_indices", input->blocks, input->block_count);
+        vp_json_end_object(&writer);
     }
-    vp_json_end_array(&w);
-    vp_json_key(&w, "checks");
-    vp_json_begin_array(&w);
-    for (int i = 0; i < x->verdict_count; i++) {
-        const verdict *v = &x->verdicts[i];
-        int compared = v->limits[0] > 0;
-        vp_json_begin_object(&w);
-        put_text(&w, "backend", v->backend);
-        put_text(&w, "weights", v->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16");
-        put_text(&w, "gemm", v->gemm);
-        put_text(&w, "device", v->device[0] ? v->device : NULL);
-        put_bool(&w, "ok", v->ok);
-        put_text(&w, "reason", v->reason[0] ? v->reason : NULL);
+    vp_json_end_array(&writer);
+    vp_json_key(&writer, "checks");
+    vp_json_begin_array(&writer);
+    for (int i = 0; i < selftest->verdict_count; i++) {
+        const struct verdict *verdict = &selftest->verdicts[i];
+        int compared = verdict->limits[0] > 0;
+        vp_json_begin_object(&writer);
+        put_text(&writer, "backend", verdict->backend);
+        put_text(&writer, "weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16");
+        put_text(&writer, "gemm", verdict->gemm);
+        put_text(&writer, "device", verdict->device[0] ? verdict->device : NULL);
+        put_bool(&writer, "ok", verdict->ok);
+        put_text(&writer, "reason", verdict->reason[0] ? verdict->reason : NULL);
         for (int k = 0; k < ERRORS; k++) {
             char key[40];
             snprintf(key, sizeof key, "%s_error", ERROR_KEYS[k]);
-            put_double(&w, key, compared ? v->errors[k] : (double)NAN);
+            put_double(&writer, key, compared ? verdict->errors[k] : (double)NAN);
             snprintf(key, sizeof key, "%s_limit", ERROR_KEYS[k]);
-            put_double(&w, key, compared ? v->limits[k] : (double)NAN);
+            put_double(&writer, key, compared ? verdict->limits[k] : (double)NAN);
         }
-        put_int(&w, "tokens_equal", v->tokens_equal);
-        put_int(&w, "tokens", TRIALS * TRIAL_TOKENS);
-        put_double(&w, "ms_per_request", compared ? v->ms : (double)NAN);
-        vp_json_end_object(&w);
+        put_int(&writer, "tokens_equal", verdict->tokens_equal);
+        put_int(&writer, "tokens", TRIALS * TRIAL_TOKENS);
+        put_double(&writer, "ms_per_request", compared ? verdict->ms : (double)NAN);
+        vp_json_end_object(&writer);
     }
-    vp_json_end_array(&w);
-    put_text(&w, "cuda_skipped", x->skipped[0] ? x->skipped : NULL);
-    put_int(&w, "passed", x->verdict_count - failed);
-    put_int(&w, "failed", failed);
-    vp_json_end_object(&w);
-    vp_json_finish(&w);
+    vp_json_end_array(&writer);
+    put_text(&writer, "cuda_skipped", selftest->skipped[0] ? selftest->skipped : NULL);
+    put_int(&writer, "passed", selftest->verdict_count - failed);
+    put_int(&writer, "failed", failed);
+    vp_json_end_object(&writer);
+    vp_json_finish(&writer);
     putchar('\n');
 }
 
-static void selftest_free(selftest *x) {
+static void selftest_free(struct selftest *selftest) {
     for (int i = 0; i < TRIALS; i++) {
-        vp_dump *dumps[2] = {&x->reference.dumps[i], &x->tested.dumps[i]};
+        vp_dump *dumps[2] = {&selftest->reference.dumps[i], &selftest->tested.dumps[i]};
         for (int k = 0; k < 2; k++) {
             free(dumps[k]->image_features);
             free(dumps[k]->block_last);
             free(dumps[k]->logits);
         }
-        sample_free(&x->trials[i].a);
-        free(x->trials[i].image.rgb);
-        free(x->trials[i].blocks);
+        sample_free(&selftest->trials[i].sample);
+        free(selftest->trials[i].image.rgb);
+        free(selftest->trials[i].blocks);
     }
-    timings_free(x->reference.runs, TRIALS);
-    timings_free(x->tested.runs, TRIALS);
-    model_free(&x->m);
+    runs_free(selftest->reference.runs, TRIALS);
+    runs_free(selftest->tested.runs, TRIALS);
+    model_free(&selftest->model);
 }
 
-static int run_command(const options *o) {
-    static selftest x;
-    const char *device = text_of(o, "device");
+static int run_command(const struct options *options) {
+    static struct selftest selftest;
+    const char *device = text_of(options, "device");
     int failed = 0, cuda = !strncmp(device, "cuda", 4), code;
     vp_error error = {VP_OK, -1, "", ""};
     int32_t count;
-    x.o = o;
-    code = selftest_prepare(&x);
+    selftest.options = options;
+    code = selftest_prepare(&selftest);
     if (!code) {
-        judge(&x, "cpu", VP_WEIGHTS_BF16, "plain"); /* first, and always: the others are measured by it */
+        judge(&selftest, "cpu", VP_WEIGHTS_BF16, "plain"); /* first, and always: the others are measured by it */
         for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++)
-            if (strcmp(vp_engine_gemm_name(i), "plain")) judge(&x, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i));
-        for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++) judge(&x, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i));
-        if (!strcmp(device, "cpu")) snprintf(x.skipped, sizeof x.skipped, "not asked for");
-        else if (vp_device_count(&count, &error) != VP_OK) snprintf(x.skipped, sizeof x.skipped, "%s", error.text);
-        else for (int fp32 = 0; fp32 < 2; fp32++) judge(&x, cuda ? device : "cuda", fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, "cublas");
-        for (int i = 0; i < x.verdict_count; i++) failed += !x.verdicts[i].ok;
-        (given(o, "json") ? print_selftest_json : print_selftest)(&x, failed);
+            if (strcmp(vp_engine_gemm_name(i), "plain")) judge(&selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i));
+        for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++) judge(&selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i));
+        if (!strcmp(device, "cpu")) snprintf(selftest.skipped, sizeof selftest.skipped, "not asked for");
+        else if (vp_device_count(&count, &error) != VP_OK) snprintf(selftest.skipped, sizeof selftest.skipped, "%s", error.text);
+        else for (int fp32 = 0; fp32 < 2; fp32++) judge(&selftest, cuda ? device : "cuda", fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, "cublas");
+        for (int i = 0; i < selftest.verdict_count; i++) failed += !selftest.verdicts[i].ok;
+        (is_given(options, "json") ? print_selftest_json : print_selftest)(&selftest, failed);
         if (failed) code = EXIT_WORK;
     }
-    selftest_free(&x);
+    selftest_free(&selftest);
     return code;
 }
 
-const command command_selftest = {
+const struct command command_selftest = {
     "selftest", "[--model DIR | --synthetic NAME]",
     "the same requests on every backend and arithmetic that this machine has, compared",
     "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda",

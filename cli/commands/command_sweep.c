@@ -28,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const option_spec SWEEP_OPTIONS[] = {
+static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_MODEL,
     OPTION_SYNTHETIC,
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
@@ -99,234 +99,234 @@ static const option_spec SWEEP_OPTIONS[] = {
     OPTION_HELP,
 };
 
-static int are_files_there(const sweep *x) {
+static int are_files_there(const struct sweep *sweep) {
     int there = 1;
-    for (size_t i = 0; i < x->p.cell_count; i++) {
-        char *path = join_path(text_of(x->o, "output_dir"), x->p.cells[i].file_name);
+    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
+        char *path = join_path(text_of(sweep->options, "output_dir"), sweep->plan.configurations[i].file_name);
         there &= access(path, F_OK) == 0;
         free(path);
     }
     return there;
 }
 /* After the last point: the files of a sweep; of several processes the one that finds all others finished writes them, once. */
-static int sweep_merge(sweep *x) {
-    const char *folder = text_of(x->o, "output_dir");
+static int sweep_merge(struct sweep *sweep) {
+    const char *folder = text_of(sweep->options, "output_dir");
     char state[96], before[96] = "", text[400];
     int code, fd = ranks_lock(folder);
-    book all;
+    struct journal_index all;
     if (fd < 0) return EXIT_OUTPUT;
     memset(&all, 0, sizeof all);
     if (read(fd, before, sizeof before - 1) < 0) before[0] = 0;
-    code = ranks_read_folder(&all, folder, &x->j);
+    code = ranks_read_folder(&all, folder, &sweep->journal);
     if (!code) ranks_state(&all, state, sizeof state);
     if (!code && ranks_missing(&all, text, sizeof text)) {
-        if (!given(x->o, "quiet"))
-            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n", x->rank.rank,
-                    x->rank.world_size, text, strstr(text, "(stopped)") || strstr(text, "(no journal)")
+        if (!is_given(sweep->options, "quiet"))
+            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n", sweep->rank.rank,
+                    sweep->rank.world_size, text, strstr(text, "(stopped)") || strstr(text, "(no journal)")
                     ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command" : "");
-    } else if (!code && (x->rank.world_size == 1 || strcmp(before, state) || !are_files_there(x))) {
-        code = ranks_merge(&all, folder, 0, &x->results);
-        x->has_merged = !code;
+    } else if (!code && (sweep->rank.world_size == 1 || strcmp(before, state) || !are_files_there(sweep))) {
+        code = ranks_merge(&all, folder, 0, &sweep->results);
+        sweep->has_merged = !code;
         if (!code && (pwrite(fd, state, strlen(state), 0) != (ssize_t)strlen(state) || ftruncate(fd, (off_t)strlen(state)) || fsync(fd)))
             code = complain(EXIT_OUTPUT, "%s/.vlmprof-merge cannot be written: %s", folder, strerror(errno));
     }
-    book_free(&all);
+    index_free(&all);
     close(fd);
     return code;
 }
-static int print_summary(const sweep *x, int code) {
-    vp_json_writer w;
-    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
-    vp_json_begin_object(&w);
-    put_text(&w, "output_dir", text_of(x->o, "output_dir"));
-    put_text(&w, "status", code ? "complete with failures" : "complete");
-    put_text(&w, "journal", x->j.path);
-    put_int(&w, "rank", x->rank.rank);
-    put_int(&w, "world_size", x->rank.world_size);
-    put_bool(&w, "merged", x->has_merged);
-    put_int(&w, "points", (int64_t)x->point_count);
-    put_int(&w, "measured_now", (int64_t)(x->done - x->done_before));
-    put_int(&w, "runs_now", x->runs_now);
-    put_int(&w, "failed", x->failed);
-    put_bool(&w, "synthetic", x->m.synthetic);
-    summaries_put(&w, &x->results);
-    vp_json_end_object(&w);
-    if (vp_json_finish(&w) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+static int print_summary(const struct sweep *sweep, int code) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "output_dir", text_of(sweep->options, "output_dir"));
+    put_text(&writer, "status", code ? "complete with failures" : "complete");
+    put_text(&writer, "journal", sweep->journal.path);
+    put_int(&writer, "rank", sweep->rank.rank);
+    put_int(&writer, "world_size", sweep->rank.world_size);
+    put_bool(&writer, "merged", sweep->has_merged);
+    put_int(&writer, "points", (int64_t)sweep->point_count);
+    put_int(&writer, "measured_now", (int64_t)(sweep->done - sweep->done_before));
+    put_int(&writer, "runs_now", sweep->runs_now);
+    put_int(&writer, "failed", sweep->failed);
+    put_bool(&writer, "synthetic", sweep->model.synthetic);
+    summaries_put(&writer, &sweep->results);
+    vp_json_end_object(&writer);
+    if (vp_json_finish(&writer) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
     putchar('\n');
     return code;
 }
-static int sweep_report(const sweep *x) {
-    int quiet = given(x->o, "quiet"), code = x->failed ? EXIT_WORK : 0;
+static int sweep_report(const struct sweep *sweep) {
+    int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0;
     char rank[64] = "";
     if (interrupted) {
-        sweep_message(x, "interrupted");
+        sweep_message(sweep, "interrupted");
         return EXIT_INTERRUPTED;
     }
-    if (x->rank.world_size > 1) snprintf(rank, sizeof rank, "rank %d of %d: ", x->rank.rank, x->rank.world_size);
-    if (!quiet && x->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&x->results); /* a failing command says little */
+    if (sweep->rank.world_size > 1) snprintf(rank, sizeof rank, "rank %d of %d: ", sweep->rank.rank, sweep->rank.world_size);
+    if (!quiet && sweep->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&sweep->results); /* a failing command says little */
     if (!quiet)
-        fprintf(stderr, "vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank, x->p.cell_count, x->point_count,
-                x->done - x->done_before, (long long)x->failed, text_of(x->o, "output_dir"),
-                x->m.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
-    if (x->p.repeats && !quiet)
-        fprintf(stderr, "vlmprof: %s repeats points %zu times; each was measured once\n", text_of(x->o, "sampling_strategy"), x->p.repeats);
-    if (x->failed)
+        fprintf(stderr, "vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank, sweep->plan.configuration_count, sweep->point_count,
+                sweep->done - sweep->done_before, (long long)sweep->failed, text_of(sweep->options, "output_dir"),
+                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
+    if (sweep->plan.repeats && !quiet)
+        fprintf(stderr, "vlmprof: %s repeats points %zu times; each was measured once\n", text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
+    if (sweep->failed)
         fprintf(stderr, "vlmprof: failed points are rows with status \"failed\" and a reason in the result files; --retry_failed measures them "
                 "again\n");
-    return given(x->o, "json") ? print_summary(x, code) : code;
+    return is_given(sweep->options, "json") ? print_summary(sweep, code) : code;
 }
 /* Which part of the sweep this process has, and on which device. */
-static int sweep_rank(sweep *x) {
+static int sweep_rank(struct sweep *sweep) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result r = vp_rank_from_environment(environment, NULL, &x->rank, &error);
-    const char *device = text_of(x->o, "device");
+    vp_result result = vp_rank_from_environment(environment, NULL, &sweep->rank, &error);
+    const char *device = text_of(sweep->options, "device");
     int32_t visible = 0, index;
-    if (r != VP_OK) return complain_result(EXIT_USAGE, "environment", r, &error);
-    snprintf(x->device, sizeof x->device, "%s", device);
-    if (x->rank.world_size < 2 || (strcmp(device, "auto") && strcmp(device, "cuda")) || vp_device_count(&visible, NULL) != VP_OK) return 0;
-    index = vp_rank_device(&x->rank, visible);
-    if (index < 0 && x->rank.local_rank < 0) index = x->rank.rank % visible; /* run alone, by RANK and WORLD_SIZE only */
-    snprintf(x->device, sizeof x->device, "cuda:%d", index);
+    if (result != VP_OK) return complain_result(EXIT_USAGE, "environment", result, &error);
+    snprintf(sweep->device, sizeof sweep->device, "%s", device);
+    if (sweep->rank.world_size < 2 || (strcmp(device, "auto") && strcmp(device, "cuda")) || vp_device_count(&visible, NULL) != VP_OK) return 0;
+    index = vp_rank_device(&sweep->rank, visible);
+    if (index < 0 && sweep->rank.local_rank < 0) index = sweep->rank.rank % visible; /* run alone, by RANK and WORLD_SIZE only */
+    snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
     return 0;
 }
 /* Journals of another number of processes hold samples that this process would measure again. */
-static int check_folder(const sweep *x, const char *folder) {
-    DIR *d = opendir(folder);
+static int check_folder(const struct sweep *sweep, const char *folder) {
+    DIR *listing = opendir(folder);
     int64_t rank, world_size;
     int code = 0;
-    for (struct dirent *e; d && !code && (e = readdir(d)) != NULL;)
-        if (parse_journal_name(e->d_name, &rank, &world_size) && world_size != x->rank.world_size)
+    for (struct dirent *entry; listing && !code && (entry = readdir(listing)) != NULL;)
+        if (can_parse_journal_name(entry->d_name, &rank, &world_size) && world_size != sweep->rank.world_size)
             code = complain(EXIT_USAGE, "%s/%s is of a sweep with %lld processes, this one has %d: go on with as many, or use another "
-                            "--output_dir", folder, e->d_name, (long long)world_size, x->rank.world_size);
-    if (d) closedir(d);
+                            "--output_dir", folder, entry->d_name, (long long)world_size, sweep->rank.world_size);
+    if (listing) closedir(listing);
     return code;
 }
-static int sweep_rules(sweep *x) {
-    const options *o = x->o;
-    x->rule.min_runs = number_of(o, "num_runs_per_sample");
-    x->rule.half_width = opt(o, "stop_half_width")->real / 100;
-    x->rule.confidence = 0.95;
-    x->rule.box_ns = (int64_t)(opt(o, "time_box_s")->real * 1e9);
-    x->rule.max_runs = x->rule.half_width > 0 ? number_of(o, "max_runs") : x->rule.min_runs;
-    x->max_retries = (int32_t)number_of(o, "max_retries");
-    x->bare_every = (int32_t)number_of(o, "bare_every");
-    x->timing_off = !strcmp(text_of(o, "timing"), "off");
-    x->kernel_pass = given(o, "kernel_pass") && !x->timing_off;
-    if (!(x->rule.half_width > 0) && (given(o, "max_runs") || given(o, "time_box_s")))
+static int sweep_rules(struct sweep *sweep) {
+    const struct options *options = sweep->options;
+    sweep->rule.min_runs = number_of(options, "num_runs_per_sample");
+    sweep->rule.half_width = opt(options, "stop_half_width")->real / 100;
+    sweep->rule.confidence = 0.95;
+    sweep->rule.box_ns = (int64_t)(opt(options, "time_box_s")->real * 1e9);
+    sweep->rule.max_runs = sweep->rule.half_width > 0 ? number_of(options, "max_runs") : sweep->rule.min_runs;
+    sweep->max_retries = (int32_t)number_of(options, "max_retries");
+    sweep->bare_every = (int32_t)number_of(options, "bare_every");
+    sweep->timing_off = !strcmp(text_of(options, "timing"), "off");
+    sweep->kernel_pass = is_given(options, "kernel_pass") && !sweep->timing_off;
+    if (!(sweep->rule.half_width > 0) && (is_given(options, "max_runs") || is_given(options, "time_box_s")))
         return complain(EXIT_USAGE, "--max_runs and --time_box_s go with --stop_half_width: without it every point has --num_runs_per_sample runs");
-    if (given(o, "max_runs") && x->rule.max_runs < x->rule.min_runs)
-        return complain(EXIT_USAGE, "--max_runs %lld is less than --num_runs_per_sample %lld", (long long)x->rule.max_runs,
-                        (long long)x->rule.min_runs);
-    if (x->rule.max_runs < x->rule.min_runs) x->rule.max_runs = x->rule.min_runs;
+    if (is_given(options, "max_runs") && sweep->rule.max_runs < sweep->rule.min_runs)
+        return complain(EXIT_USAGE, "--max_runs %lld is less than --num_runs_per_sample %lld", (long long)sweep->rule.max_runs,
+                        (long long)sweep->rule.min_runs);
+    if (sweep->rule.max_runs < sweep->rule.min_runs) sweep->rule.max_runs = sweep->rule.min_runs;
     return 0;
 }
-static int check_sweep_options(const options *o) {
+static int check_sweep_options(const struct options *options) {
     vp_score_metric metric;
-    if (!given(o, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
-    if (!given(o, "output_dir") && !given(o, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
-    if (text_of(o, "metric") && vp_score_metric_find(text_of(o, "metric"), &metric) != VP_OK)
-        return unknown_metric(text_of(o, "metric"), METRICS_OF_ROWS);
-    if (text_of(o, "dataset_name") && (!text_of(o, "dataset_name")[0] || strchr(text_of(o, "dataset_name"), '/')))
+    if (!is_given(options, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
+    if (!is_given(options, "output_dir") && !is_given(options, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
+    if (text_of(options, "metric") && vp_score_metric_find(text_of(options, "metric"), &metric) != VP_OK)
+        return unknown_metric(text_of(options, "metric"), METRICS_OF_ROWS);
+    if (text_of(options, "dataset_name") && (!text_of(options, "dataset_name")[0] || strchr(text_of(options, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
-    if (text_of(o, "dataset_name") && opt(o, "data")->count > 1)
+    if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
-    if (text_of(o, "annotations") && opt(o, "data")->count > 1)
+    if (text_of(options, "annotations") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE, "--annotations goes with one --data file; several find theirs by their official names");
     return 0;
 }
 /* The journal, what it holds already, and this process' share of the points. */
-static int sweep_open(sweep *x) {
-    const char *folder = text_of(x->o, "output_dir");
+static int sweep_open(struct sweep *sweep) {
+    const char *folder = text_of(sweep->options, "output_dir");
     char *status;
     int code;
-    snprintf(x->b.plan, sizeof x->b.plan, "%016llx", (unsigned long long)x->p.fingerprint);
-    x->j.path = journal_name(folder, x->rank.rank, x->rank.world_size);
-    if ((code = make_folder(folder)) != 0 || (code = check_folder(x, folder)) != 0 || (code = journal_open(&x->j, &x->b)) != 0) return code;
-    for (size_t i = 0; i < x->p.cell_count && !code; i++) {
-        cell *c = &x->p.cells[i];
+    snprintf(sweep->index.plan, sizeof sweep->index.plan, "%016llx", (unsigned long long)sweep->plan.fingerprint);
+    sweep->journal.path = journal_name(folder, sweep->rank.rank, sweep->rank.world_size);
+    if ((code = make_folder(folder)) != 0 || (code = check_folder(sweep, folder)) != 0 || (code = journal_open(&sweep->journal, &sweep->index)) != 0) return code;
+    for (size_t i = 0; i < sweep->plan.configuration_count && !code; i++) {
+        struct configuration *configuration = &sweep->plan.configurations[i];
         size_t first = 0, stride = 1, count = 0;
-        c->in_book = book_cell_named(&x->b, c->file_name);
-        vp_sampler_shard(c->set->count, x->rank.rank, x->rank.world_size, &first, &stride, &count);
-        x->point_count += count;
-        if (c->in_book >= 0) {
-            const book_cell *known = &x->b.cells[c->in_book];
-            x->done += (size_t)(given(x->o, "retry_failed") ? known->closed - known->failed : known->closed);
-            x->failed += given(x->o, "retry_failed") ? 0 : known->failed;
+        configuration->in_index = index_configuration_named(&sweep->index, configuration->file_name);
+        vp_sampler_shard(configuration->set->count, sweep->rank.rank, sweep->rank.world_size, &first, &stride, &count);
+        sweep->point_count += count;
+        if (configuration->in_index >= 0) {
+            const struct index_configuration *known = &sweep->index.configurations[configuration->in_index];
+            sweep->done += (size_t)(is_given(sweep->options, "retry_failed") ? known->closed - known->failed : known->closed);
+            sweep->failed += is_given(sweep->options, "retry_failed") ? 0 : known->failed;
         }
-        if ((code = result_check(folder, c->file_name, x->b.plan, &status)) == 0 && status && !x->j.end && strcmp(status, "partial")
-            && x->rank.world_size == 1)
+        if ((code = result_check(folder, configuration->file_name, sweep->index.plan, &status)) == 0 && status && !sweep->journal.end && strcmp(status, "partial")
+            && sweep->rank.world_size == 1)
             code = complain(EXIT_USAGE, "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete "
-                            "it", folder, c->file_name, x->j.path);
+                            "it", folder, configuration->file_name, sweep->journal.path);
         free(status);
     }
-    x->done_before = x->done;
-    return !code && !is_same_grid(x) ? write_head(x) : code;
+    sweep->done_before = sweep->done;
+    return !code && !is_same_grid(sweep) ? write_head(sweep) : code;
 }
-static int sweep_plan(sweep *x) {
-    const options *o = x->o;
+static int sweep_plan(struct sweep *sweep) {
+    const struct options *options = sweep->options;
     int code;
-    if ((code = check_sweep_options(o)) != 0 || (code = profile_check_sweep(o)) != 0) return code;
-    if ((code = sweep_rules(x)) != 0 || (code = sweep_rank(x)) != 0) return code;
-    if ((code = check_device(o)) != 0 || (code = check_gemm(o)) != 0 || (code = model_load(o, &x->m)) != 0) return code;
-    return plan_make(o, &x->m, &x->p);
+    if ((code = check_sweep_options(options)) != 0 || (code = profile_check_sweep(options)) != 0) return code;
+    if ((code = sweep_rules(sweep)) != 0 || (code = sweep_rank(sweep)) != 0) return code;
+    if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0 || (code = model_load(options, &sweep->model)) != 0) return code;
+    return plan_make(options, &sweep->model, &sweep->plan);
 }
-static int sweep_prepare(sweep *x) {
-    int code = sweep_open(x);
+static int sweep_prepare(struct sweep *sweep) {
+    int code = sweep_open(sweep);
     if (code) return code;
-    x->run = timings_make(1, x->p.new_tokens);
-    x->open = zeroed(x->p.cell_count, sizeof *x->open);
-    for (size_t i = 0; i < x->p.cell_count; i++) {
-        x->open[i].totals = zeroed((size_t)x->rule.max_runs + 1, sizeof *x->open[i].totals);
-        x->open[i].scratch = zeroed((size_t)x->rule.max_runs + 1, sizeof *x->open[i].scratch);
+    sweep->run = runs_make(1, sweep->plan.new_tokens);
+    sweep->open = zeroed(sweep->plan.configuration_count, sizeof *sweep->open);
+    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
+        sweep->open[i].totals = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].totals);
+        sweep->open[i].scratch = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].scratch);
     }
-    for (size_t i = 0; i < x->b.shape_count && x->kernel_pass; i++) { /* shapes that were timed kernel by kernel */
-        const book_shape *s = &x->b.shapes[i];
-        for (size_t k = 0; k < x->p.cell_count; k++) {
-            cell *c = &x->p.cells[k];
-            if (c->in_book != s->cell) continue;
-            c->shapes = resize(c->shapes, c->shape_count + 1, sizeof *c->shapes);
-            c->shapes[c->shape_count].views = (int32_t)s->views;
-            c->shapes[c->shape_count++].sequence = (int32_t)(s->sequence / 256);
+    for (size_t i = 0; i < sweep->index.shape_count && sweep->kernel_pass; i++) { /* shapes that were timed kernel by kernel */
+        const struct index_shape *shape = &sweep->index.shapes[i];
+        for (size_t k = 0; k < sweep->plan.configuration_count; k++) {
+            struct configuration *configuration = &sweep->plan.configurations[k];
+            if (configuration->in_index != shape->configuration) continue;
+            configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1, sizeof *configuration->shapes);
+            configuration->shapes[configuration->shape_count].views = (int32_t)shape->views;
+            configuration->shapes[configuration->shape_count++].sequence = (int32_t)(shape->sequence / 256);
         }
     }
-    x->s.m = &x->m;
-    x->session_at = -1;
+    sweep->session.model = &sweep->model;
+    sweep->session_at = -1;
     return 0;
 }
-static void sweep_free(sweep *x) {
-    timings_free(x->run, 1);
-    for (size_t i = 0; x->open && i < x->p.cell_count; i++) { free(x->open[i].totals); free(x->open[i].scratch); }
-    free(x->open);
-    session_free(&x->s);
-    book_free(&x->b);
-    journal_close(&x->j);
-    plan_free(&x->p);
-    model_free(&x->m);
-    summaries_free(&x->results);
-    free(x->scratch.nodes);
-    free(x->warm);
-    free(x->held.data);
+static void sweep_free(struct sweep *sweep) {
+    runs_free(sweep->run, 1);
+    for (size_t i = 0; sweep->open && i < sweep->plan.configuration_count; i++) { free(sweep->open[i].totals); free(sweep->open[i].scratch); }
+    free(sweep->open);
+    session_free(&sweep->session);
+    index_free(&sweep->index);
+    journal_close(&sweep->journal);
+    plan_free(&sweep->plan);
+    model_free(&sweep->model);
+    summaries_free(&sweep->results);
+    free(sweep->scratch.nodes);
+    free(sweep->warm);
+    free(sweep->held.data);
 }
-static int run_command(const options *o) {
-    sweep x;
+static int run_command(const struct options *options) {
+    struct sweep sweep;
     int code;
-    memset(&x, 0, sizeof x);
-    x.o = o;
-    x.j.fd = -1;
+    memset(&sweep, 0, sizeof sweep);
+    sweep.options = options;
+    sweep.journal.fd = -1;
     end_in_order();
-    code = sweep_plan(&x);
-    if (!code && given(o, "plan")) code = forecast_show(o, &x.m, &x.p);
+    code = sweep_plan(&sweep);
+    if (!code && is_given(options, "plan")) code = forecast_show(options, &sweep.model, &sweep.plan);
     else if (!code) {
-        code = sweep_prepare(&x);
-        if (!code && !interrupted) code = sweep_loop(&x);
-        if (!code && !interrupted) code = sweep_merge(&x);
-        if (!code || code == EXIT_INTERRUPTED) code = sweep_report(&x);
+        code = sweep_prepare(&sweep);
+        if (!code && !interrupted) code = sweep_loop(&sweep);
+        if (!code && !interrupted) code = sweep_merge(&sweep);
+        if (!code || code == EXIT_INTERRUPTED) code = sweep_report(&sweep);
     }
-    sweep_free(&x);
+    sweep_free(&sweep);
     return code;
 }
 
-const command command_sweep = {
+const struct command command_sweep = {
     "sweep", "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
     "measure and score a grid of knobs over a data set; resumes when run again",
     "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5\n"

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const option_spec TILE_OPTIONS[] = {
+static const struct option_spec TILE_OPTIONS[] = {
     OPTION_PREPROCESS,
     OPTION_TIER,
     OPTION_MAX_CROPS,
@@ -45,7 +45,7 @@ static const option_spec TILE_OPTIONS[] = {
 enum { SPECIAL_TIER = 1000000, SPECIAL_MAX_CROPS, SPECIAL_ERROR, SPECIAL_FILE };
 
 #define LAYOUT(member) offsetof(vp_layout, member)
-static const column COLUMNS_PAD[] = {
+static const struct column COLUMNS_PAD[] = {
     {"width", LAYOUT(width_px)}, {"height", LAYOUT(height_px)}, {"max_crops", SPECIAL_MAX_CROPS},
     {"rows", LAYOUT(tiling.rows)}, {"cols", LAYOUT(tiling.cols)}, {"num_crops_with_global", LAYOUT(views)},
     {"features", LAYOUT(feature_tokens)}, {"col_tokens", LAYOUT(col_tokens)}, {"marker_tokens", LAYOUT(marker_tokens)},
@@ -55,7 +55,7 @@ static const column COLUMNS_PAD[] = {
     {"global_scaled_width_px", LAYOUT(global_resized_width_px)}, {"global_scaled_height_px", LAYOUT(global_resized_height_px)},
     {"error", SPECIAL_ERROR}, {"file", SPECIAL_FILE}};
 
-static const column COLUMNS_FILL[] = { /* tier is there for tiers only */
+static const struct column COLUMNS_FILL[] = { /* tier is there for tiers only */
     {"width", LAYOUT(width_px)}, {"height", LAYOUT(height_px)}, {"tier", SPECIAL_TIER}, {"max_crops", SPECIAL_MAX_CROPS},
     {"num_crops", LAYOUT(crops)}, {"rows", LAYOUT(tiling.rows)}, {"cols", LAYOUT(tiling.cols)}, {"num_crops_with_global", LAYOUT(views)},
     {"target_vision_tokens", LAYOUT(theoretical_tokens)}, {"actual_vision_tokens", LAYOUT(feature_tokens)},
@@ -66,60 +66,60 @@ static const column COLUMNS_FILL[] = { /* tier is there for tiers only */
     {"global_resized_width_px", LAYOUT(global_resized_width_px)}, {"global_resized_height_px", LAYOUT(global_resized_height_px)},
     {"error", SPECIAL_ERROR}, {"file", SPECIAL_FILE}};
 
-typedef struct tile_job {
+struct tile_job {
     vp_geometry geometry;
     vp_tile_options tiles;
-    const column *columns; int column_count;
+    const struct column *columns; int column_count;
     int csv, json, has_files;
     int64_t row_count, refused_count;
-    vp_json_writer w;
-} tile_job;
+    vp_json_writer writer;
+};
 
 /* one row of output; layout NULL: refused because of error, width and height then may be unknown, 0 */
-typedef struct tile_row {
+struct tile_row {
     const vp_layout *layout, *partial; /* partial: of a refused size, tiling, canvas and resized sizes alone */
     int64_t width_px, height_px;
     const char *error, *file;
-} tile_row;
+};
 
-static int column_is_used(const tile_job *job, const column *c) {
-    if (c->offset == SPECIAL_TIER) return job->tiles.tier != NULL;
-    if (c->offset == SPECIAL_MAX_CROPS) return job->tiles.rule == VP_TILE_ADAPTIVE || job->tiles.rule == VP_TILE_TIER;
-    return c->offset != SPECIAL_FILE || job->has_files;
+static int column_is_used(const struct tile_job *job, const struct column *column) {
+    if (column->offset == SPECIAL_TIER) return job->tiles.tier != NULL;
+    if (column->offset == SPECIAL_MAX_CROPS) return job->tiles.rule == VP_TILE_ADAPTIVE || job->tiles.rule == VP_TILE_TIER;
+    return column->offset != SPECIAL_FILE || job->has_files;
 }
-static int column_is_partial(const column *c) { /* known of a refused size */
+static int column_is_partial(const struct column *column) { /* known of a refused size */
     static const size_t known[] = {LAYOUT(tiling.rows), LAYOUT(tiling.cols), LAYOUT(views), LAYOUT(canvas_width_px), LAYOUT(canvas_height_px),
                                    LAYOUT(resized_width_px), LAYOUT(resized_height_px), LAYOUT(global_resized_width_px),
                                    LAYOUT(global_resized_height_px)};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) if (c->offset == known[i]) return 1;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) if (column->offset == known[i]) return 1;
     return 0;
 }
 
 /* value of a column: a number (returns 1), a text (2), or nothing (0) */
-static int column_value(const tile_job *job, const column *c, const tile_row *row, int64_t *number, const char **text) {
+static int column_value(const struct tile_job *job, const struct column *column, const struct tile_row *row, int64_t *number, const char **text) {
     int32_t value;
-    switch (c->offset) {
+    switch (column->offset) {
     case SPECIAL_TIER: *text = job->tiles.tier->name; return 2;
     case SPECIAL_MAX_CROPS: *number = job->tiles.max_crops; return 1;
     case SPECIAL_ERROR: *text = row->error; return row->error ? 2 : 0;
     case SPECIAL_FILE: *text = row->file; return row->file ? 2 : 0;
     default: break;
     }
-    if (c->offset == offsetof(vp_layout, width_px) || c->offset == offsetof(vp_layout, height_px)) {
-        *number = c->offset == offsetof(vp_layout, width_px) ? row->width_px : row->height_px;
+    if (column->offset == offsetof(vp_layout, width_px) || column->offset == offsetof(vp_layout, height_px)) {
+        *number = column->offset == offsetof(vp_layout, width_px) ? row->width_px : row->height_px;
         return *number != 0;
     }
-    if (!row->layout && !(row->partial && column_is_partial(c))) return 0;
-    memcpy(&value, (const char *)(row->layout ? row->layout : row->partial) + c->offset, sizeof value);
+    if (!row->layout && !(row->partial && column_is_partial(column))) return 0;
+    memcpy(&value, (const char *)(row->layout ? row->layout : row->partial) + column->offset, sizeof value);
     *number = value;
     return 1;
 }
 
-static void tile_print_head(tile_job *job) {
+static void tile_print_head(struct tile_job *job) {
     const char *comma = "";
     if (job->json) {
-        vp_json_writer_init_sink(&job->w, file_sink, stdout, 2);
-        vp_json_begin_array(&job->w);
+        vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
+        vp_json_begin_array(&job->writer);
     } else if (job->csv) {
         for (int i = 0; i < job->column_count; i++) if (column_is_used(job, &job->columns[i])) {
             printf("%s%s", comma, job->columns[i].name);
@@ -129,66 +129,66 @@ static void tile_print_head(tile_job *job) {
     } else printf("%-13s %-9s %6s %11s %11s %12s %8s %9s\n", "size", "rows,cols", "views", "canvas", "resized", "theoretical", "vision", "sequence");
 }
 
-static void tile_print(tile_job *job, const tile_row *row) {
-    const vp_layout *l = row->layout;
+static void tile_print(struct tile_job *job, const struct tile_row *row) {
+    const vp_layout *layout = row->layout;
     const char *comma = "", *text = NULL;
     char size[48], canvas[32], resized[32], tiling[24];
     int64_t number = 0;
     if (!job->row_count++) tile_print_head(job);
-    if (!l) job->refused_count++;
-    if (job->json) vp_json_begin_object(&job->w);
+    if (!layout) job->refused_count++;
+    if (job->json) vp_json_begin_object(&job->writer);
     for (int i = 0; i < job->column_count && (job->json || job->csv); i++) {
         int kind;
         if (!column_is_used(job, &job->columns[i])) continue;
         kind = column_value(job, &job->columns[i], row, &number, &text);
         if (job->json) {
-            vp_json_key(&job->w, job->columns[i].name);
-            if (kind == 1) vp_json_int(&job->w, number); else if (kind == 2) json_lossy(&job->w, text); else vp_json_null(&job->w);
+            vp_json_key(&job->writer, job->columns[i].name);
+            if (kind == 1) vp_json_int(&job->writer, number); else if (kind == 2) json_lossy(&job->writer, text); else vp_json_null(&job->writer);
             continue;
         }
         fputs(comma, stdout);
         if (kind == 1) printf("%lld", (long long)number); else if (kind == 2) print_csv_text(text);
         comma = ",";
     }
-    if (job->json) vp_json_end_object(&job->w);
+    if (job->json) vp_json_end_object(&job->writer);
     else if (job->csv) putchar('\n');
     else {
         snprintf(size, sizeof size, "%lldx%lld", (long long)row->width_px, (long long)row->height_px);
-        if (!l) { printf("%-13s refused: %s\n", row->width_px ? size : "-", row->error); return; }
-        snprintf(tiling, sizeof tiling, "%d,%d", l->tiling.rows, l->tiling.cols);
-        snprintf(canvas, sizeof canvas, "%dx%d", l->canvas_width_px, l->canvas_height_px);
-        snprintf(resized, sizeof resized, "%dx%d", l->resized_width_px, l->resized_height_px);
-        printf("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, l->views, canvas, resized, l->theoretical_tokens, l->feature_tokens,
-               l->image_tokens,
+        if (!layout) { printf("%-13s refused: %s\n", row->width_px ? size : "-", row->error); return; }
+        snprintf(tiling, sizeof tiling, "%d,%d", layout->tiling.rows, layout->tiling.cols);
+        snprintf(canvas, sizeof canvas, "%dx%d", layout->canvas_width_px, layout->canvas_height_px);
+        snprintf(resized, sizeof resized, "%dx%d", layout->resized_width_px, layout->resized_height_px);
+        printf("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, layout->views, canvas, resized, layout->theoretical_tokens, layout->feature_tokens,
+               layout->image_tokens,
                row->file ? "  " : "", row->file ? row->file : "");
     }
 }
 
 /* What is known of a size that adaptive fit-and-pad refuses: tiling, canvas and the resized sizes, one of them 0 (as goldens/tiling has it).
  * The resized sizes are those of vp_layout_compute, float32 step by step. */
-static int tile_refused(const tile_job *job, int32_t width, int32_t height, vp_layout *l) {
-    const vp_geometry *g = &job->geometry;
+static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t height, vp_layout *layout) {
+    const vp_geometry *geometry = &job->geometry;
     if (job->tiles.rule != VP_TILE_ADAPTIVE || job->tiles.fit != VP_FIT_PAD) return 0;
-    if (vp_tiler_adaptive(g, width, height, job->tiles.max_crops, &l->tiling) != VP_OK) return 0;
-    if (vp_select_canvas(g, l->tiling, &l->canvas_width_px, &l->canvas_height_px) != VP_OK) return 0;
-    l->views = l->tiling.rows * l->tiling.cols + 1;
-    return vp_tiler_shrink(l->canvas_width_px, l->canvas_height_px, width, height, &l->resized_width_px, &l->resized_height_px) == VP_OK
-        && vp_tiler_shrink(g->crop_px, g->crop_px, width, height, &l->global_resized_width_px, &l->global_resized_height_px) == VP_OK;
+    if (vp_tiler_adaptive(geometry, width, height, job->tiles.max_crops, &layout->tiling) != VP_OK) return 0;
+    if (vp_select_canvas(geometry, layout->tiling, &layout->canvas_width_px, &layout->canvas_height_px) != VP_OK) return 0;
+    layout->views = layout->tiling.rows * layout->tiling.cols + 1;
+    return vp_tiler_shrink(layout->canvas_width_px, layout->canvas_height_px, width, height, &layout->resized_width_px, &layout->resized_height_px) == VP_OK
+        && vp_tiler_shrink(geometry->crop_px, geometry->crop_px, width, height, &layout->global_resized_width_px, &layout->global_resized_height_px) == VP_OK;
 }
 
 /* Makes the row of a size; the error's text goes to `line`. Returns 0 or the exit code it would have alone. */
-static int tile_size(const tile_job *job, int64_t width, int64_t height, vp_layout *layout, tile_row *row, char *line, size_t capacity) {
+static int tile_size(const struct tile_job *job, int64_t width, int64_t height, vp_layout *layout, struct tile_row *row, char *line, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result r = VP_ERR_RANGE;
+    vp_result result = VP_ERR_RANGE;
     row->layout = NULL;
     row->width_px = width;
     row->height_px = height;
     row->error = line;
     if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX) snprintf(line, capacity, "sides must be 1..%d pixels", INT32_MAX);
-    else r = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, layout, &error);
-    if (r != VP_OK) {
-        if (error.code != VP_OK || error.text[0]) error_line(line, capacity, r, &error);
-        if (error.code != VP_OK && tile_refused(job, (int32_t)width, (int32_t)height, layout)) row->partial = layout;
+    else result = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, layout, &error);
+    if (result != VP_OK) {
+        if (error.code != VP_OK || error.text[0]) error_line(line, capacity, result, &error);
+        if (error.code != VP_OK && tile_has_partial(job, (int32_t)width, (int32_t)height, layout)) row->partial = layout;
         return EXIT_USAGE;
     }
     row->layout = layout;
@@ -197,27 +197,27 @@ static int tile_size(const tile_job *job, int64_t width, int64_t height, vp_layo
 }
 
 /* A size or an image file on the command line. */
-static int tile_operand(tile_job *job, const char *text, int alone) {
+static int tile_operand(struct tile_job *job, const char *text, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
-    tile_row row = {NULL, NULL, 0, 0, NULL, NULL};
+    struct tile_row row = {NULL, NULL, 0, 0, NULL, NULL};
     vp_layout layout;
     char line[LINE_BYTES], *file = NULL;
     int64_t width = 0, height = 0;
-    int32_t w = 0, h = 0;
+    int32_t width_px = 0, height_px = 0;
     size_t bytes = 0;
     int code;
-    if (parse_size(text, "x", &width, &height)) code = tile_size(job, width, height, &layout, &row, line, sizeof line);
+    if (can_parse_size(text, "x", &width, &height)) code = tile_size(job, width, height, &layout, &row, line, sizeof line);
     else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
         row.error = "want WIDTHxHEIGHT in pixels, like 640x480";
         code = EXIT_USAGE;
     } else {
-        vp_result r = vp_file_read(text, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-        if (r == VP_OK) r = vp_image_size((const uint8_t *)file, bytes, &w, &h, &error);
+        vp_result result = vp_file_read(text, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+        if (result == VP_OK) result = vp_image_size((const uint8_t *)file, bytes, &width_px, &height_px, &error);
         free(file);
-        if (r == VP_OK) code = tile_size(job, w, h, &layout, &row, line, sizeof line);
+        if (result == VP_OK) code = tile_size(job, width_px, height_px, &layout, &row, line, sizeof line);
         else {
             code = EXIT_INPUT;
-            error_line(line, sizeof line, r, &error);
+            error_line(line, sizeof line, result, &error);
             row.error = line;
         }
         row.file = text;
@@ -232,57 +232,57 @@ static int tile_operand(tile_job *job, const char *text, int alone) {
     return 0;
 }
 
-static int tile_list(tile_job *job, const char *path) {
+static int tile_list(struct tile_job *job, const char *path) {
     int from_stdin = !strcmp(path, "-");
-    FILE *f = from_stdin ? stdin : fopen(path, "rb");
+    FILE *file = from_stdin ? stdin : fopen(path, "rb");
     char *text = NULL, line[LINE_BYTES];
     size_t capacity = 0;
     ssize_t bytes;
-    if (!f) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
+    if (!file) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
     errno = 0;
-    while ((bytes = getline(&text, &capacity, f)) > 0) {
-        tile_row row = {NULL, NULL, 0, 0, line, NULL};
+    while ((bytes = getline(&text, &capacity, file)) > 0) {
+        struct tile_row row = {NULL, NULL, 0, 0, line, NULL};
         vp_layout layout;
         int64_t width = 0, height = 0;
         char *start = text;
         while (bytes && isspace((unsigned char)text[bytes - 1])) text[--bytes] = 0;
         start += strspn(start, " \t");
         if (!*start || *start == '#') continue;
-        if (!parse_size(start, "x \t,", &width, &height)) snprintf(line, sizeof line, "not a size: %.40s", start);
+        if (!can_parse_size(start, "x \t,", &width, &height)) snprintf(line, sizeof line, "not a size: %.40s", start);
         else tile_size(job, width, height, &layout, &row, line, sizeof line);
         tile_print(job, &row);
     }
-    bytes = ferror(f);
-    if (!from_stdin) fclose(f);
+    bytes = ferror(file);
+    if (!from_stdin) fclose(file);
     free(text);
     return bytes ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
 }
-static int run_command(const options *o) {
-    const char *list = text_of(o, "sizes");
+static int run_command(const struct options *options) {
+    const char *list = text_of(options, "sizes");
     int64_t width, height;
-    tile_job job;
+    struct tile_job job;
     int code;
     memset(&job, 0, sizeof job);
     job.geometry = vp_geometry_default();
-    job.csv = given(o, "csv");
-    job.json = given(o, "json");
-    if (given(o, "list_families") || takes_keys(o)) return tile_families_run(o);
-    if (given(o, "max_tokens") || given(o, "draw"))
-        return complain(EXIT_USAGE, "--%s goes with --family, --checkpoint or --compare", given(o, "draw") ? "draw" : "max_tokens");
-    if (!list && !o->operand_count) return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
+    job.csv = is_given(options, "csv");
+    job.json = is_given(options, "json");
+    if (is_given(options, "list_families") || has_family_keys(options)) return tile_families_run(options);
+    if (is_given(options, "max_tokens") || is_given(options, "draw"))
+        return complain(EXIT_USAGE, "--%s goes with --family, --checkpoint or --compare", is_given(options, "draw") ? "draw" : "max_tokens");
+    if (!list && !options->operand_count) return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
     if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
-    if ((code = tile_options_of(o, &job.tiles)) != 0) return code;
+    if ((code = tile_options_of(options, &job.tiles)) != 0) return code;
     job.columns = job.tiles.fit == VP_FIT_PAD ? COLUMNS_PAD : COLUMNS_FILL;
     job.column_count = job.tiles.fit == VP_FIT_PAD ? (int)(sizeof COLUMNS_PAD / sizeof *COLUMNS_PAD)
         : (int)(sizeof COLUMNS_FILL / sizeof *COLUMNS_FILL);
-    for (size_t i = 0; i < o->operand_count; i++)
-        job.has_files |= !parse_size(o->operands[i], "x", &width, &height) && access(o->operands[i], F_OK) == 0;
-    for (size_t i = 0; i < o->operand_count && !code; i++) code = tile_operand(&job, o->operands[i], !list && o->operand_count == 1);
+    for (size_t i = 0; i < options->operand_count; i++)
+        job.has_files |= !can_parse_size(options->operands[i], "x", &width, &height) && access(options->operands[i], F_OK) == 0;
+    for (size_t i = 0; i < options->operand_count && !code; i++) code = tile_operand(&job, options->operands[i], !list && options->operand_count == 1);
     if (!code && list) code = tile_list(&job, list);
     if (!code && !job.row_count) code = complain(EXIT_INPUT, "--sizes %s: there is no size in it", list);
     if (job.json && job.row_count) {
-        vp_json_end_array(&job.w);
-        vp_json_finish(&job.w);
+        vp_json_end_array(&job.writer);
+        vp_json_finish(&job.writer);
         putchar('\n');
     }
     if (!code && job.refused_count) code = complain(EXIT_INPUT, "%lld of %lld sizes refused; see their error", (long long)job.refused_count,
@@ -290,7 +290,7 @@ static int run_command(const options *o) {
     return code;
 }
 
-const command command_tile = {
+const struct command command_tile = {
     "tile", "WxH... | FILES | --sizes LIST",
     "tilings, canvas sizes and vision tokens of image sizes; needs no model",
     "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"

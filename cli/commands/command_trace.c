@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const option_spec TRACE_OPTIONS[] = {
+static const struct option_spec TRACE_OPTIONS[] = {
     OPTION_CSV,
     OPTION_SORT_BY,
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
@@ -49,162 +49,162 @@ static void print_name(const char *name) { /* 55 columns, the rest is cut betwee
         while (kept && ((unsigned char)name[kept] & 0xc0) == 0x80) kept--;
         snprintf(text, sizeof text, "%.*s...", (int)kept, name);
     } else snprintf(text, sizeof text, "%s", name);
-    for (char *p = text; *p; p++) {
-        if ((unsigned char)*p < 32 || *p == 127) *p = '?';
-        columns += ((unsigned char)*p & 0xc0) != 0x80;
+    for (char *byte = text; *byte; byte++) {
+        if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
+        columns += ((unsigned char)*byte & 0xc0) != 0x80;
     }
     printf("%s%*s", text, columns < 55 ? (int)(55 - columns) : 0, "");
 }
 static void print_more(size_t count, int64_t limit) {
     if (limit >= 0 && (size_t)limit < count) printf("... %zu more (--row_limit)\n", count - (size_t)limit);
 }
-static size_t shown(const trace_rows *rows, int64_t limit) { return limit >= 0 && (size_t)limit < rows->count ? (size_t)limit : rows->count; }
+static size_t shown(const struct trace_rows *rows, int64_t limit) { return limit >= 0 && (size_t)limit < rows->count ? (size_t)limit : rows->count; }
 static double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-static void print_annotations(const trace_tables *x, int64_t limit) {
-    char a[32], b[32], c[32], d[32];
-    double whole = (double)(x->last_ns - x->first_ns);
+static void print_annotations(const struct trace_tables *tables, int64_t limit) {
+    char total[32], average[32], busy[32], idle[32];
+    double whole = (double)(tables->last_ns - tables->first_ns);
     printf("\n%-55s %-6s %9s %12s %12s %12s %12s %8s %8s\n", "annotation", "where", "calls", "total", "avg", "busy", "idle", "idle %", "share %");
-    for (size_t i = 0; i < shown(&x->annotations, limit); i++) {
-        const trace_row *r = &x->annotations.items[i];
-        print_name(r->name);
-        printf(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", r->where, (long long)r->calls, time_text((double)r->total_ns, a),
-               time_text((double)r->total_ns / (double)r->calls, b), time_text((double)r->busy_ns, c),
-               time_text((double)(r->total_ns - r->busy_ns), d), share_of((double)(r->total_ns - r->busy_ns), (double)r->total_ns),
-               share_of((double)r->total_ns, whole));
+    for (size_t i = 0; i < shown(&tables->annotations, limit); i++) {
+        const struct trace_row *row = &tables->annotations.items[i];
+        print_name(row->name);
+        printf(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", row->where, (long long)row->calls, time_text((double)row->total_ns, total),
+               time_text((double)row->total_ns / (double)row->calls, average), time_text((double)row->busy_ns, busy),
+               time_text((double)(row->total_ns - row->busy_ns), idle), share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns),
+               share_of((double)row->total_ns, whole));
     }
-    print_more(x->annotations.count, limit);
+    print_more(tables->annotations.count, limit);
 }
-static void print_calls(const trace_rows *rows, const char *head, double whole, int64_t limit) {
-    char a[32], b[32], c[32], d[32];
+static void print_calls(const struct trace_rows *rows, const char *head, double whole, int64_t limit) {
+    char total[32], average[32], least[32], most[32];
     printf("\n%-55s %9s %12s %12s %12s %12s %8s\n", head, "calls", "total", "avg", "min", "max", "share %");
     for (size_t i = 0; i < shown(rows, limit); i++) {
-        const trace_row *r = &rows->items[i];
-        print_name(r->name);
-        printf(" %9lld %12s %12s %12s %12s %8.2f\n", (long long)r->calls, time_text((double)r->total_ns, a),
-               time_text((double)r->total_ns / (double)r->calls, b), time_text((double)r->min_ns, c), time_text((double)r->max_ns, d),
-               share_of((double)r->total_ns, whole));
+        const struct trace_row *row = &rows->items[i];
+        print_name(row->name);
+        printf(" %9lld %12s %12s %12s %12s %8.2f\n", (long long)row->calls, time_text((double)row->total_ns, total),
+               time_text((double)row->total_ns / (double)row->calls, average), time_text((double)row->min_ns, least), time_text((double)row->max_ns, most),
+               share_of((double)row->total_ns, whole));
     }
     print_more(rows->count, limit);
 }
-static void print_launches(const trace_tables *x, int64_t limit) {
-    char a[32], b[32], c[32], d[32];
+static void print_launches(const struct trace_tables *tables, int64_t limit) {
+    char mean[32], median[32], p99[32], most[32];
     double whole = 0;
-    for (size_t i = 0; i < x->calls.count; i++) whole += (double)x->calls.items[i].total_ns;
-    if (x->calls.count) print_calls(&x->calls, "call of the runtime", whole, limit);
-    if (!x->launched) return;
-    printf("launch delay, end of the call to start on the device: mean %s, P50 %s, P99 %s, most %s", time_text(x->delay.mean * 1e3, a),
-           time_text(x->delay.p50 * 1e3, b), time_text(x->delay.p99 * 1e3, c), time_text(x->delay.max * 1e3, d));
-    printf("; %lld device slices, %lld more without their launch\n", (long long)x->launched, (long long)x->unlaunched);
+    for (size_t i = 0; i < tables->calls.count; i++) whole += (double)tables->calls.items[i].total_ns;
+    if (tables->calls.count) print_calls(&tables->calls, "call of the runtime", whole, limit);
+    if (!tables->launched) return;
+    printf("launch delay, end of the call to start on the device: mean %s, P50 %s, P99 %s, most %s", time_text(tables->delay.mean * 1e3, mean),
+           time_text(tables->delay.p50 * 1e3, median), time_text(tables->delay.p99 * 1e3, p99), time_text(tables->delay.max * 1e3, most));
+    printf("; %lld device slices, %lld more without their launch\n", (long long)tables->launched, (long long)tables->unlaunched);
 }
-static void print_tracks(const trace_tables *x, int64_t limit) {
-    char a[32], b[32], c[32], d[32], e[32];
+static void print_tracks(const struct trace_tables *tables, int64_t limit) {
+    char total[32], busy[32], idle[32], host_wait[32], kernel_wait[32];
     printf("\n%-55s %-6s %9s %12s %12s %12s %8s %12s %12s %7s %9s\n", "track", "where", "slices", "span", "busy", "idle", "idle %", "host wait",
            "kernel wait", "queue", "mean");
-    for (size_t i = 0; i < shown(&x->tracks, limit); i++) {
-        const trace_row *r = &x->tracks.items[i];
-        int on_device = !strcmp(r->where, "device");
-        print_name(r->name);
-        printf(" %-6s %9lld %12s %12s %12s %8.2f", r->where, (long long)r->calls, time_text((double)r->total_ns, a), time_text((double)r->busy_ns, b),
-               time_text((double)(r->total_ns - r->busy_ns), c), share_of((double)(r->total_ns - r->busy_ns), (double)r->total_ns));
+    for (size_t i = 0; i < shown(&tables->tracks, limit); i++) {
+        const struct trace_row *row = &tables->tracks.items[i];
+        int on_device = !strcmp(row->where, "device");
+        print_name(row->name);
+        printf(" %-6s %9lld %12s %12s %12s %8.2f", row->where, (long long)row->calls, time_text((double)row->total_ns, total), time_text((double)row->busy_ns, busy),
+               time_text((double)(row->total_ns - row->busy_ns), idle), share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns));
         if (on_device)
-            printf(" %12s %12s %7lld %9.3f\n", time_text((double)r->host_wait_ns, d), time_text((double)r->kernel_wait_ns, e),
-                   (long long)r->queue_most, r->queue_mean);
+            printf(" %12s %12s %7lld %9.3f\n", time_text((double)row->host_wait_ns, host_wait), time_text((double)row->kernel_wait_ns, kernel_wait),
+                   (long long)row->queue_most, row->queue_mean);
         else printf(" %12s %12s %7s %9s\n", "-", "-", "-", "-");
     }
-    print_more(x->tracks.count, limit);
+    print_more(tables->tracks.count, limit);
 }
-static void print_memory(const trace_tables *x) {
+static void print_memory(const struct trace_tables *tables) {
     printf("\n%-12s %9s %16s %16s %16s   %s\n", "memory", "changes", "most allocated", "most reserved", "taken - given", "most at");
     for (int i = 0; i < TRACE_DEVICES; i++) {
-        const trace_peak *p = &x->peaks[i];
+        const struct trace_peak *peak = &tables->peaks[i];
         char name[24], at[32];
-        if (!p->changes) continue;
+        if (!peak->changes) continue;
         if (i) snprintf(name, sizeof name, "device %d", i - 1); else snprintf(name, sizeof name, "CPU");
-        printf("%-12s %9lld %16lld %16lld %16lld   %s\n", name, (long long)p->changes, (long long)p->allocated, (long long)p->reserved,
-               (long long)p->left, time_text((double)(p->at_ns - x->first_ns), at));
+        printf("%-12s %9lld %16lld %16lld %16lld   %s\n", name, (long long)peak->changes, (long long)peak->allocated, (long long)peak->reserved,
+               (long long)peak->left, time_text((double)(peak->at_ns - tables->first_ns), at));
     }
 }
-static const trace_row *row_named(const trace_rows *rows, const char *name) {
+static const struct trace_row *row_named(const struct trace_rows *rows, const char *name) {
     for (size_t i = 0; i < rows->count; i++) if (!strcmp(rows->items[i].name, name)) return &rows->items[i];
     return NULL;
 }
-static void print_trace_summary(const trace_tables *x) {
-    const trace *t = x->t;
-    const trace_row *steps = row_named(&x->annotations, "ProfilerStep*");
-    char a[32], b[32], c[32];
+static void print_trace_summary(const struct trace_tables *tables) {
+    const struct trace *trace = tables->trace;
+    const struct trace_row *steps = row_named(&tables->annotations, "ProfilerStep*");
+    char text[32], least[32], most[32];
     printf("trace     ");
-    print_visible(t->path, strlen(t->path));
-    printf(": %lld events in %lld bytes%s\n", (long long)t->seen, (long long)t->bytes, t->is_cut ? ", CUT OFF there" : "");
-    printf("events    %zu slices, %zu changes of memory, %lld flows, %lld counter values\n", t->count, t->memory_count, (long long)t->flows,
-           (long long)t->counters);
-    if (t->no_duration + t->no_time + t->no_name + t->other)
+    print_visible(trace->path, strlen(trace->path));
+    printf(": %lld events in %lld bytes%s\n", (long long)trace->seen, (long long)trace->bytes, trace->is_cut ? ", CUT OFF there" : "");
+    printf("events    %zu slices, %zu changes of memory, %lld flows, %lld counter values\n", trace->count, trace->memory_count, (long long)trace->flows,
+           (long long)trace->counters);
+    if (trace->no_duration + trace->no_time + trace->no_name + trace->other)
         printf("left out  %lld without dur, %lld whose ts or dur is no number in range, %lld without a name, %lld of another kind\n",
-               (long long)t->no_duration, (long long)t->no_time, (long long)t->no_name, (long long)t->other);
-    if (x->overlaps) printf("overlaps  %lld slices of host threads overlap without nesting\n", (long long)x->overlaps);
-    printf("duration  %s, first slice to last\n", time_text((double)(x->last_ns - x->first_ns), a));
+               (long long)trace->no_duration, (long long)trace->no_time, (long long)trace->no_name, (long long)trace->other);
+    if (tables->overlaps) printf("overlaps  %lld slices of host threads overlap without nesting\n", (long long)tables->overlaps);
+    printf("duration  %s, first slice to last\n", time_text((double)(tables->last_ns - tables->first_ns), text));
     if (steps)
-        printf("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls, time_text((double)steps->total_ns / (double)steps->calls, a),
-               time_text((double)steps->min_ns, b), time_text((double)steps->max_ns, c));
-    if (t->device_count >= 0)
-        printf("devices   %s%s\n", t->devices == NO_INDEX ? "none: CPU only" : text_table_at(&t->names, t->devices),
-               t->is_emulated && t->devices != NO_INDEX && !strstr(text_table_at(&t->names, t->devices), "emulated") ? " (emulated)" : "");
-    if (t->rank >= 0) printf("rank      %lld of %lld\n", (long long)t->rank, (long long)t->world_size);
-    if (t->host_name != NO_INDEX) {
+        printf("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls, time_text((double)steps->total_ns / (double)steps->calls, text),
+               time_text((double)steps->min_ns, least), time_text((double)steps->max_ns, most));
+    if (trace->device_count >= 0)
+        printf("devices   %s%s\n", trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices),
+               trace->is_emulated && trace->devices != NO_INDEX && !strstr(text_table_at(&trace->names, trace->devices), "emulated") ? " (emulated)" : "");
+    if (trace->rank >= 0) printf("rank      %lld of %lld\n", (long long)trace->rank, (long long)trace->world_size);
+    if (trace->host_name != NO_INDEX) {
         printf("host      ");
-        print_visible(text_table_at(&t->names, t->host_name), strlen(text_table_at(&t->names, t->host_name)));
+        print_visible(text_table_at(&trace->names, trace->host_name), strlen(text_table_at(&trace->names, trace->host_name)));
         putchar('\n');
     }
 }
 
 /* ---- as CSV and JSON; times in us with the file's three decimals */
 static double us_of(int64_t ns) { return (double)ns / 1e3; }
-static void csv_whole(text_buffer *out, int64_t value) {
+static void csv_whole(struct text_buffer *out, int64_t value) {
     char text[32];
     snprintf(text, sizeof text, ",%lld", (long long)value);
     text_add_string(out, text);
 }
 /* Empty: means nothing for this kind of row. */
-static void csv_trace_row(text_buffer *out, const trace_row *r, double whole, int has_busy, int has_queue) {
+static void csv_trace_row(struct text_buffer *out, const struct trace_row *row, double whole, int has_busy, int has_queue) {
     const double none = (double)NAN;
-    csv_text(out, r->name);
+    csv_text(out, row->name);
     text_add_string(out, ",");
-    csv_text(out, r->where);
-    csv_whole(out, r->calls);
-    csv_number(out, us_of(r->total_ns));
-    csv_number(out, us_of(r->total_ns) / (double)r->calls);
-    csv_number(out, us_of(r->min_ns));
-    csv_number(out, us_of(r->max_ns));
-    csv_number(out, share_of((double)r->total_ns, whole));
-    csv_number(out, has_busy ? us_of(r->busy_ns) : none);
-    csv_number(out, has_busy ? us_of(r->total_ns - r->busy_ns) : none);
-    csv_number(out, has_queue ? us_of(r->host_wait_ns) : none);
-    csv_number(out, has_queue ? us_of(r->kernel_wait_ns) : none);
-    csv_number(out, has_queue ? (double)r->queue_most : none);
-    csv_number(out, has_queue ? r->queue_mean : none);
-    csv_whole(out, r->bytes);
+    csv_text(out, row->where);
+    csv_whole(out, row->calls);
+    csv_number(out, us_of(row->total_ns));
+    csv_number(out, us_of(row->total_ns) / (double)row->calls);
+    csv_number(out, us_of(row->min_ns));
+    csv_number(out, us_of(row->max_ns));
+    csv_number(out, share_of((double)row->total_ns, whole));
+    csv_number(out, has_busy ? us_of(row->busy_ns) : none);
+    csv_number(out, has_busy ? us_of(row->total_ns - row->busy_ns) : none);
+    csv_number(out, has_queue ? us_of(row->host_wait_ns) : none);
+    csv_number(out, has_queue ? us_of(row->kernel_wait_ns) : none);
+    csv_number(out, has_queue ? (double)row->queue_most : none);
+    csv_number(out, has_queue ? row->queue_mean : none);
+    csv_whole(out, row->bytes);
     text_add_string(out, "\n");
 }
-static int print_trace_csv(trace_tables *x, const char *which, int64_t limit) {
-    const trace_rows *rows = !strcmp(which, "annotations") ? &x->annotations : !strcmp(which, "kernels") ? &x->kernels
-                           : !strcmp(which, "launches") ? &x->calls : !strcmp(which, "tracks") ? &x->tracks : NULL;
-    text_buffer out = {NULL, 0, 0};
-    double whole = rows == &x->kernels ? (double)x->kernel_ns : (double)(x->last_ns - x->first_ns);
-    if (!strcmp(which, "all") || !strcmp(which, "ops")) return trace_ops_failed(x, vp_ops_print_csv(&x->ops, file_sink, stdout));
+static int print_trace_csv(struct trace_tables *tables, const char *which, int64_t limit) {
+    const struct trace_rows *rows = !strcmp(which, "annotations") ? &tables->annotations : !strcmp(which, "kernels") ? &tables->kernels
+                           : !strcmp(which, "launches") ? &tables->calls : !strcmp(which, "tracks") ? &tables->tracks : NULL;
+    struct text_buffer out = {NULL, 0, 0};
+    double whole = rows == &tables->kernels ? (double)tables->kernel_ns : (double)(tables->last_ns - tables->first_ns);
+    if (!strcmp(which, "all") || !strcmp(which, "ops")) return trace_ops_failed(tables, vp_ops_print_csv(&tables->ops, file_sink, stdout));
     if (rows) {
-        int is_tracks = rows == &x->tracks;
+        int is_tracks = rows == &tables->tracks;
         text_add_string(&out, "name,where,calls,total_us,avg_us,min_us,max_us,share_percent,busy_us,idle_us,host_wait_us,kernel_wait_us,queue_most,"
                               "queue_mean,bytes\n");
         for (size_t i = 0; i < shown(rows, limit); i++)
-            csv_trace_row(&out, &rows->items[i], whole, is_tracks || rows == &x->annotations, is_tracks && !strcmp(rows->items[i].where, "device"));
+            csv_trace_row(&out, &rows->items[i], whole, is_tracks || rows == &tables->annotations, is_tracks && !strcmp(rows->items[i].where, "device"));
     } else {
         text_add_string(&out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\n");
         for (int i = 0; i < TRACE_DEVICES; i++) {
-            const trace_peak *p = &x->peaks[i];
+            const struct trace_peak *peak = &tables->peaks[i];
             char line[200];
-            if (!p->changes) continue;
-            snprintf(line, sizeof line, "%s%d,%lld,%lld,%lld,%lld,%.3f\n", i ? "device " : "CPU ", i ? i - 1 : 0, (long long)p->changes,
-                     (long long)p->allocated, (long long)p->reserved, (long long)p->left, us_of(p->at_ns - x->first_ns));
+            if (!peak->changes) continue;
+            snprintf(line, sizeof line, "%s%d,%lld,%lld,%lld,%lld,%.3f\n", i ? "device " : "CPU ", i ? i - 1 : 0, (long long)peak->changes,
+                     (long long)peak->allocated, (long long)peak->reserved, (long long)peak->left, us_of(peak->at_ns - tables->first_ns));
             text_add_string(&out, line);
         }
     }
@@ -213,219 +213,219 @@ static int print_trace_csv(trace_tables *x, const char *which, int64_t limit) {
     return 0;
 }
 
-static void put_trace_rows(vp_json_writer *w, const char *key, const trace_rows *rows, double whole, int64_t limit) {
-    vp_json_key(w, key);
-    vp_json_begin_array(w);
+static void put_trace_rows(vp_json_writer *writer, const char *key, const struct trace_rows *rows, double whole, int64_t limit) {
+    vp_json_key(writer, key);
+    vp_json_begin_array(writer);
     for (size_t i = 0; i < shown(rows, limit); i++) {
-        const trace_row *r = &rows->items[i];
-        vp_json_begin_object(w);
-        put_text(w, "name", r->name);
-        put_text(w, "where", r->where);
-        put_int(w, "calls", r->calls);
-        put_double(w, "total_us", us_of(r->total_ns));
-        put_double(w, "avg_us", us_of(r->total_ns) / (double)r->calls);
-        put_double(w, "min_us", us_of(r->min_ns));
-        put_double(w, "max_us", us_of(r->max_ns));
-        put_double(w, "share_percent", share_of((double)r->total_ns, whole));
+        const struct trace_row *row = &rows->items[i];
+        vp_json_begin_object(writer);
+        put_text(writer, "name", row->name);
+        put_text(writer, "where", row->where);
+        put_int(writer, "calls", row->calls);
+        put_double(writer, "total_us", us_of(row->total_ns));
+        put_double(writer, "avg_us", us_of(row->total_ns) / (double)row->calls);
+        put_double(writer, "min_us", us_of(row->min_ns));
+        put_double(writer, "max_us", us_of(row->max_ns));
+        put_double(writer, "share_percent", share_of((double)row->total_ns, whole));
         if (!strcmp(key, "annotations") || !strcmp(key, "tracks")) {
-            put_double(w, "busy_us", us_of(r->busy_ns));
-            put_double(w, "idle_us", us_of(r->total_ns - r->busy_ns));
+            put_double(writer, "busy_us", us_of(row->busy_ns));
+            put_double(writer, "idle_us", us_of(row->total_ns - row->busy_ns));
         }
-        if (!strcmp(key, "tracks") && !strcmp(r->where, "device")) {
-            put_double(w, "host_wait_us", us_of(r->host_wait_ns));
-            put_double(w, "kernel_wait_us", us_of(r->kernel_wait_ns));
-            put_int(w, "queue_most", r->queue_most);
-            put_double(w, "queue_mean", r->queue_mean);
+        if (!strcmp(key, "tracks") && !strcmp(row->where, "device")) {
+            put_double(writer, "host_wait_us", us_of(row->host_wait_ns));
+            put_double(writer, "kernel_wait_us", us_of(row->kernel_wait_ns));
+            put_int(writer, "queue_most", row->queue_most);
+            put_double(writer, "queue_mean", row->queue_mean);
         }
-        if (r->bytes) put_int(w, "bytes", r->bytes);
-        vp_json_end_object(w);
+        if (row->bytes) put_int(writer, "bytes", row->bytes);
+        vp_json_end_object(writer);
     }
-    vp_json_end_array(w);
+    vp_json_end_array(writer);
 }
-static void put_trace_memory(vp_json_writer *w, const trace_tables *x) {
-    vp_json_key(w, "memory");
-    vp_json_begin_array(w);
+static void put_trace_memory(vp_json_writer *writer, const struct trace_tables *tables) {
+    vp_json_key(writer, "memory");
+    vp_json_begin_array(writer);
     for (int i = 0; i < TRACE_DEVICES; i++) {
-        const trace_peak *p = &x->peaks[i];
-        if (!p->changes) continue;
-        vp_json_begin_object(w);
-        put_text(w, "device_type", i ? "device" : "CPU");
-        put_int(w, "device", i - 1);
-        put_int(w, "changes", p->changes);
-        put_int(w, "most_allocated_bytes", p->allocated);
-        put_int(w, "most_reserved_bytes", p->reserved);
-        put_int(w, "left_bytes", p->left);
-        put_double(w, "at_us", us_of(p->at_ns - x->first_ns));
-        vp_json_end_object(w);
+        const struct trace_peak *peak = &tables->peaks[i];
+        if (!peak->changes) continue;
+        vp_json_begin_object(writer);
+        put_text(writer, "device_type", i ? "device" : "CPU");
+        put_int(writer, "device", i - 1);
+        put_int(writer, "changes", peak->changes);
+        put_int(writer, "most_allocated_bytes", peak->allocated);
+        put_int(writer, "most_reserved_bytes", peak->reserved);
+        put_int(writer, "left_bytes", peak->left);
+        put_double(writer, "at_us", us_of(peak->at_ns - tables->first_ns));
+        vp_json_end_object(writer);
     }
-    vp_json_end_array(w);
+    vp_json_end_array(writer);
 }
-static void put_trace_summary(vp_json_writer *w, const trace_tables *x) {
-    const trace *t = x->t;
-    const trace_row *steps = row_named(&x->annotations, "ProfilerStep*");
-    vp_json_key(w, "summary");
-    vp_json_begin_object(w);
-    put_text(w, "file", t->path);
-    put_int(w, "bytes", t->bytes);
-    put_bool(w, "cut_off", t->is_cut);
-    put_int(w, "events", t->seen);
-    put_int(w, "slices", (int64_t)t->count);
-    put_int(w, "without_dur", t->no_duration);
-    put_int(w, "with_bad_times", t->no_time);
-    put_int(w, "without_name", t->no_name);
-    put_int(w, "of_another_kind", t->other);
-    put_int(w, "overlaps", x->overlaps);
-    put_double(w, "duration_us", us_of(x->last_ns - x->first_ns));
-    put_int(w, "steps", steps ? steps->calls : 0);
-    put_double(w, "step_avg_us", steps ? us_of(steps->total_ns) / (double)steps->calls : (double)NAN);
-    put_text(w, "devices", t->devices == NO_INDEX ? NULL : text_table_at(&t->names, t->devices));
-    put_bool(w, "emulated", t->is_emulated);
-    if (t->rank < 0) put_null(w, "rank"); else put_int(w, "rank", t->rank);
-    if (t->world_size < 0) put_null(w, "world_size"); else put_int(w, "world_size", t->world_size);
-    put_text(w, "host_name", t->host_name == NO_INDEX ? NULL : text_table_at(&t->names, t->host_name));
-    put_text(w, "trace_name", t->trace_name == NO_INDEX ? NULL : text_table_at(&t->names, t->trace_name));
-    vp_json_end_object(w);
+static void put_trace_summary(vp_json_writer *writer, const struct trace_tables *tables) {
+    const struct trace *trace = tables->trace;
+    const struct trace_row *steps = row_named(&tables->annotations, "ProfilerStep*");
+    vp_json_key(writer, "summary");
+    vp_json_begin_object(writer);
+    put_text(writer, "file", trace->path);
+    put_int(writer, "bytes", trace->bytes);
+    put_bool(writer, "cut_off", trace->is_cut);
+    put_int(writer, "events", trace->seen);
+    put_int(writer, "slices", (int64_t)trace->count);
+    put_int(writer, "without_dur", trace->no_duration);
+    put_int(writer, "with_bad_times", trace->no_time);
+    put_int(writer, "without_name", trace->no_name);
+    put_int(writer, "of_another_kind", trace->other);
+    put_int(writer, "overlaps", tables->overlaps);
+    put_double(writer, "duration_us", us_of(tables->last_ns - tables->first_ns));
+    put_int(writer, "steps", steps ? steps->calls : 0);
+    put_double(writer, "step_avg_us", steps ? us_of(steps->total_ns) / (double)steps->calls : (double)NAN);
+    put_text(writer, "devices", trace->devices == NO_INDEX ? NULL : text_table_at(&trace->names, trace->devices));
+    put_bool(writer, "emulated", trace->is_emulated);
+    if (trace->rank < 0) put_null(writer, "rank"); else put_int(writer, "rank", trace->rank);
+    if (trace->world_size < 0) put_null(writer, "world_size"); else put_int(writer, "world_size", trace->world_size);
+    put_text(writer, "host_name", trace->host_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->host_name));
+    put_text(writer, "trace_name", trace->trace_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->trace_name));
+    vp_json_end_object(writer);
 }
-static int print_trace_json(trace_tables *x, int64_t limit) {
-    vp_json_writer w;
-    double whole = (double)(x->last_ns - x->first_ns), calls = 0;
-    for (size_t i = 0; i < x->calls.count; i++) calls += (double)x->calls.items[i].total_ns;
-    vp_json_writer_init_sink(&w, file_sink, stdout, 2);
-    vp_json_begin_object(&w);
-    put_text(&w, "schema", "vlmprof-trace-1");
-    put_trace_summary(&w, x);
-    put_trace_rows(&w, "annotations", &x->annotations, whole, limit);
-    vp_json_key(&w, "ops");
-    vp_ops_write_json(&w, &x->ops);
-    put_trace_rows(&w, "kernels", &x->kernels, (double)x->kernel_ns, limit);
-    vp_json_key(&w, "launches");
-    vp_json_begin_object(&w);
-    put_trace_rows(&w, "calls", &x->calls, calls, limit);
-    put_int(&w, "device_slices_with_launch", x->launched);
-    put_int(&w, "device_slices_without_launch", x->unlaunched);
-    vp_json_key(&w, "delay_us");
-    if (x->launched) {
-        vp_json_begin_object(&w);
-        put_double(&w, "mean", x->delay.mean);
-        put_double(&w, "min", x->delay.min);
-        put_double(&w, "p50", x->delay.p50);
-        put_double(&w, "p95", x->delay.p95);
-        put_double(&w, "p99", x->delay.p99);
-        put_double(&w, "max", x->delay.max);
-        vp_json_end_object(&w);
-    } else vp_json_null(&w);
-    vp_json_end_object(&w);
-    put_trace_rows(&w, "tracks", &x->tracks, whole, limit);
-    put_trace_memory(&w, x);
-    vp_json_end_object(&w);
+static int print_trace_json(struct trace_tables *tables, int64_t limit) {
+    vp_json_writer writer;
+    double whole = (double)(tables->last_ns - tables->first_ns), calls = 0;
+    for (size_t i = 0; i < tables->calls.count; i++) calls += (double)tables->calls.items[i].total_ns;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "schema", "vlmprof-trace-1");
+    put_trace_summary(&writer, tables);
+    put_trace_rows(&writer, "annotations", &tables->annotations, whole, limit);
+    vp_json_key(&writer, "ops");
+    vp_ops_write_json(&writer, &tables->ops);
+    put_trace_rows(&writer, "kernels", &tables->kernels, (double)tables->kernel_ns, limit);
+    vp_json_key(&writer, "launches");
+    vp_json_begin_object(&writer);
+    put_trace_rows(&writer, "calls", &tables->calls, calls, limit);
+    put_int(&writer, "device_slices_with_launch", tables->launched);
+    put_int(&writer, "device_slices_without_launch", tables->unlaunched);
+    vp_json_key(&writer, "delay_us");
+    if (tables->launched) {
+        vp_json_begin_object(&writer);
+        put_double(&writer, "mean", tables->delay.mean);
+        put_double(&writer, "min", tables->delay.min);
+        put_double(&writer, "p50", tables->delay.p50);
+        put_double(&writer, "p95", tables->delay.p95);
+        put_double(&writer, "p99", tables->delay.p99);
+        put_double(&writer, "max", tables->delay.max);
+        vp_json_end_object(&writer);
+    } else vp_json_null(&writer);
+    vp_json_end_object(&writer);
+    put_trace_rows(&writer, "tracks", &tables->tracks, whole, limit);
+    put_trace_memory(&writer, tables);
+    vp_json_end_object(&writer);
     putchar('\n');
-    return trace_ops_failed(x, vp_json_finish(&w));
+    return trace_ops_failed(tables, vp_json_finish(&writer));
 }
 
-static int print_trace_text(trace_tables *x, const char *which, int64_t limit, const vp_ops_print_options *how, int is_cprofile) {
+static int print_trace_text(struct trace_tables *tables, const char *which, int64_t limit, const vp_ops_print_options *how, int is_cprofile) {
     int all = !strcmp(which, "all");
-    vp_result r = VP_OK;
-    if (all || !strcmp(which, "summary")) print_trace_summary(x);
-    if ((all && x->annotations.count) || !strcmp(which, "annotations")) print_annotations(x, limit);
-    if ((all && x->ops.count) || !strcmp(which, "ops")) {
+    vp_result result = VP_OK;
+    if (all || !strcmp(which, "summary")) print_trace_summary(tables);
+    if ((all && tables->annotations.count) || !strcmp(which, "annotations")) print_annotations(tables, limit);
+    if ((all && tables->ops.count) || !strcmp(which, "ops")) {
         if (all) putchar('\n');
-        r = (is_cprofile ? vp_ops_print_cprofile : vp_ops_print_torch)(&x->ops, how, file_sink, stdout);
-        if (!is_cprofile) print_more((size_t)x->ops.count, limit);
+        result = (is_cprofile ? vp_ops_print_cprofile : vp_ops_print_torch)(&tables->ops, how, file_sink, stdout);
+        if (!is_cprofile) print_more((size_t)tables->ops.count, limit);
     }
-    if ((all && x->kernels.count) || !strcmp(which, "kernels")) print_calls(&x->kernels, "kernel or copy", (double)x->kernel_ns, limit);
-    if ((all && x->calls.count) || !strcmp(which, "launches")) print_launches(x, limit);
-    if ((all && x->tracks.count) || !strcmp(which, "tracks")) print_tracks(x, limit);
-    if ((all && x->t->memory_count) || !strcmp(which, "memory")) print_memory(x);
-    return trace_ops_failed(x, r);
+    if ((all && tables->kernels.count) || !strcmp(which, "kernels")) print_calls(&tables->kernels, "kernel or copy", (double)tables->kernel_ns, limit);
+    if ((all && tables->calls.count) || !strcmp(which, "launches")) print_launches(tables, limit);
+    if ((all && tables->tracks.count) || !strcmp(which, "tracks")) print_tracks(tables, limit);
+    if ((all && tables->trace->memory_count) || !strcmp(which, "memory")) print_memory(tables);
+    return trace_ops_failed(tables, result);
 }
 
 /* The operations in the words that --profile_format, --csv or --json ask for, to stdout. */
-static vp_result print_saved(const options *o, vp_ops *ops, const vp_ops_print_options *how) {
-    vp_json_writer w;
-    vp_result r;
-    if (given(o, "csv")) return vp_ops_print_csv(ops, file_sink, stdout);
-    if (!given(o, "json"))
-        return (strcmp(text_of(o, "profile_format"), "torch") ? vp_ops_print_cprofile : vp_ops_print_torch)(ops, how, file_sink, stdout);
-    vp_json_writer_init_sink(&w, file_sink, stdout, 1);
-    vp_ops_write_json(&w, ops);
-    r = vp_json_finish(&w);
+static vp_result print_saved(const struct options *options, vp_ops *ops, const vp_ops_print_options *how) {
+    vp_json_writer writer;
+    vp_result result;
+    if (is_given(options, "csv")) return vp_ops_print_csv(ops, file_sink, stdout);
+    if (!is_given(options, "json"))
+        return (strcmp(text_of(options, "profile_format"), "torch") ? vp_ops_print_cprofile : vp_ops_print_torch)(ops, how, file_sink, stdout);
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
+    vp_ops_write_json(&writer, ops);
+    result = vp_json_finish(&writer);
     putchar('\n');
-    return r;
+    return result;
 }
 /* What run --profile saved as JSON, sorted again. */
-static int show_saved(const options *o, const char *path) {
+static int show_saved(const struct options *options, const char *path) {
     vp_ops_print_options how = vp_ops_print_options_default();
     vp_error error = {VP_OK, -1, "", ""};
-    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL, *held = NULL;
     size_t bytes = 0, capacity = 64;
-    const char *key = text_of(o, "sort_by");
+    const char *key = text_of(options, "sort_by");
     vp_op *rows = NULL;
     vp_ops ops;
     int code = 0;
-    vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
-    if (r == VP_OK) r = parse_json(&p, text, bytes, &error);
-    if (r == VP_OK) {
-        uint32_t table = vp_json_get(&p.json, 0, "ops"), array;
+    vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+    if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
+    if (result == VP_OK) {
+        uint32_t table = vp_json_get(&parsed.json, 0, "ops"), array;
         if (table == VP_JSON_NONE) table = 0;
-        array = vp_json_get(&p.json, table, "rows");
-        if (node_is(&p.json, array, VP_JSON_ARRAY)) capacity += p.json.nodes[array].count;
+        array = vp_json_get(&parsed.json, table, "rows");
+        if (node_is(&parsed.json, array, VP_JSON_ARRAY)) capacity += parsed.json.nodes[array].count;
         rows = resize(NULL, capacity, sizeof *rows);
         held = resize(NULL, bytes + 1, 1);
-        r = vp_ops_init(&ops, rows, (int64_t)capacity, 0, 0);
-        if (r == VP_OK) r = vp_ops_read_json(&ops, &p.json, table, held, bytes + 1, &error);
+        result = vp_ops_init(&ops, rows, (int64_t)capacity, 0, 0);
+        if (result == VP_OK) result = vp_ops_read_json(&ops, &parsed.json, table, held, bytes + 1, &error);
     }
-    if (r == VP_OK && key) r = vp_ops_sort(&ops, key);
-    how.row_limit = number_of(o, "row_limit");
+    if (result == VP_OK && key) result = vp_ops_sort(&ops, key);
+    how.row_limit = number_of(options, "row_limit");
     how.with_flops = how.with_rates = 1;
-    for (int64_t i = 0; r == VP_OK && i < ops.count; i++) how.with_memory |= ops.rows[i].host_memory_bytes || ops.rows[i].device_memory_bytes;
-    if (r == VP_OK) r = print_saved(o, &ops, &how);
-    if (r != VP_OK) code = complain_result(r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, path, r, &error);
-    else if (!given(o, "csv") && !given(o, "json") && !strcmp(text_of(o, "profile_format"), "torch")) print_more((size_t)ops.count, how.row_limit);
-    free(p.nodes);
+    for (int64_t i = 0; result == VP_OK && i < ops.count; i++) how.with_memory |= ops.rows[i].host_memory_bytes || ops.rows[i].device_memory_bytes;
+    if (result == VP_OK) result = print_saved(options, &ops, &how);
+    if (result != VP_OK) code = complain_result(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, path, result, &error);
+    else if (!is_given(options, "csv") && !is_given(options, "json") && !strcmp(text_of(options, "profile_format"), "torch")) print_more((size_t)ops.count, how.row_limit);
+    free(parsed.nodes);
     free(text);
     free(held);
     free(rows);
     return code;
 }
-static int run_command(const options *o) {
+static int run_command(const struct options *options) {
     vp_ops_print_options print = vp_ops_print_options_default();
-    int64_t limit = given(o, "row_limit") || !(given(o, "json") || given(o, "csv")) ? number_of(o, "row_limit") : -1;
-    const char *key = text_of(o, "sort_by"), *which = text_of(o, "table");
-    trace t;
-    trace_tables x;
+    int64_t limit = is_given(options, "row_limit") || !(is_given(options, "json") || is_given(options, "csv")) ? number_of(options, "row_limit") : -1;
+    const char *key = text_of(options, "sort_by"), *which = text_of(options, "table");
+    struct trace trace;
+    struct trace_tables tables;
     int code;
-    if (!o->operand_count) return complain(EXIT_USAGE, "trace needs a file: a *.pt.trace.json, or - for stdin");
-    if (given(o, "json") && given(o, "csv")) return complain(EXIT_USAGE, "--json and --csv exclude each other");
-    if (given(o, "json") && given(o, "table")) return complain(EXIT_USAGE, "--json has all tables: leave --table out");
-    if (given(o, "csv") && !strcmp(which, "summary")) return complain(EXIT_USAGE, "--csv has tables only, no summary");
+    if (!options->operand_count) return complain(EXIT_USAGE, "trace needs a file: a *.pt.trace.json, or - for stdin");
+    if (is_given(options, "json") && is_given(options, "csv")) return complain(EXIT_USAGE, "--json and --csv exclude each other");
+    if (is_given(options, "json") && is_given(options, "table")) return complain(EXIT_USAGE, "--json has all tables: leave --table out");
+    if (is_given(options, "csv") && !strcmp(which, "summary")) return complain(EXIT_USAGE, "--csv has tables only, no summary");
     if ((code = check_sort_key(key)) != 0) return code;
-    memset(&x, 0, sizeof x);
-    code = trace_read(&t, o->operands[0], given(o, "partial"));
+    memset(&tables, 0, sizeof tables);
+    code = trace_read(&trace, options->operands[0], is_given(options, "partial"));
     if (code == IS_TABLE) {
-        trace_free(&t);
-        if (!strcmp(o->operands[0], "-")) return complain(EXIT_USAGE, "a saved table of operations is read from a file, not from stdin");
-        return show_saved(o, o->operands[0]);
+        trace_free(&trace);
+        if (!strcmp(options->operands[0], "-")) return complain(EXIT_USAGE, "a saved table of operations is read from a file, not from stdin");
+        return show_saved(options, options->operands[0]);
     }
-    if (!code) code = trace_summarise(&x, &t, given(o, "group_by_input_shape"));
+    if (!code) code = trace_summarise(&tables, &trace, is_given(options, "group_by_input_shape"));
     if (!code) {
-        x.ops.device_name = x.kernel_ns ? "CUDA" : NULL;
+        tables.ops.device_name = tables.kernel_ns ? "CUDA" : NULL;
         print.row_limit = limit;
-        print.with_memory = t.memory_count > 0;
-        if (given(o, "group_by_input_shape")) print.max_name_column_width = -1;
-        code = trace_ops_failed(&x, vp_ops_sort(&x.ops, key ? key : x.kernel_ns ? "device_time_total" : "self_cpu_time_total"));
+        print.with_memory = trace.memory_count > 0;
+        if (is_given(options, "group_by_input_shape")) print.max_name_column_width = -1;
+        code = trace_ops_failed(&tables, vp_ops_sort(&tables.ops, key ? key : tables.kernel_ns ? "device_time_total" : "self_cpu_time_total"));
     }
     if (!code) {
-        if (given(o, "json")) code = print_trace_json(&x, limit);
-        else if (given(o, "csv")) code = print_trace_csv(&x, which, limit);
-        else code = print_trace_text(&x, which, limit, &print, strcmp(text_of(o, "profile_format"), "torch"));
+        if (is_given(options, "json")) code = print_trace_json(&tables, limit);
+        else if (is_given(options, "csv")) code = print_trace_csv(&tables, which, limit);
+        else code = print_trace_text(&tables, which, limit, &print, strcmp(text_of(options, "profile_format"), "torch"));
     }
-    trace_tables_free(&x);
-    trace_free(&t);
+    trace_tables_free(&tables);
+    trace_free(&trace);
     return code;
 }
 
-const command command_trace = {
+const struct command command_trace = {
     "trace", "FILE",
     "where the time of a trace goes, ours or torch.profiler's: steps, stages, operations, kernels, launches, idle streams",
     "vlmprof trace chrome_trace.json --row_limit 10\n  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"

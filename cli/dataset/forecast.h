@@ -6,6 +6,6 @@
 #include "request/model.h"
 
 /* sweep --plan, the model's shape and the plan being there */
-int forecast_show(const options *o, const model *m, const plan *p);
+int forecast_show(const struct options *options, const struct model *model, const struct plan *plan);
 
 #endif

@@ -11,173 +11,173 @@
 #include <stdlib.h>
 #include <string.h>
 
-vp_tile_options cell_tiles(const cell *c) {
-    vp_tile_options t = vp_tile_options_default();
-    t.fit = VP_FIT_FILL;
-    t.rule = c->tier ? VP_TILE_TIER : VP_TILE_TOKENS;
-    t.tier = c->tier;
-    t.vision_tokens = c->vision_tokens;
-    return t;
+vp_tile_options configuration_tiles(const struct configuration *configuration) {
+    vp_tile_options tiles = vp_tile_options_default();
+    tiles.fit = VP_FIT_FILL;
+    tiles.rule = configuration->tier ? VP_TILE_TIER : VP_TILE_TOKENS;
+    tiles.tier = configuration->tier;
+    tiles.vision_tokens = configuration->vision_tokens;
+    return tiles;
 }
 
-const vp_layout *cell_layout(const model *m, const cell *c, const entry *e, vp_layout *layout, char *reason, size_t capacity) {
+const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration, const struct entry *entry, vp_layout *layout, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_tile_options tiles = cell_tiles(c);
-    vp_result r;
-    snprintf(reason, capacity, "%s", e->reason ? c->set->reasons[e->reason - 1] : "");
-    if (!e->has_image || e->reason) return NULL;
-    r = vp_layout_compute(&m->config.geometry, &tiles, e->width_px, e->height_px, layout, &error);
-    if (r == VP_OK) return layout;
-    error_line(reason, capacity, r, &error);
+    vp_tile_options tiles = configuration_tiles(configuration);
+    vp_result result;
+    snprintf(reason, capacity, "%s", entry->reason ? configuration->set->reasons[entry->reason - 1] : "");
+    if (!entry->has_image || entry->reason) return NULL;
+    result = vp_layout_compute(&model->config.geometry, &tiles, entry->width_px, entry->height_px, layout, &error);
+    if (result == VP_OK) return layout;
+    error_line(reason, capacity, result, &error);
     return NULL;
 }
 
-int32_t entry_sequence(const entry *e, const vp_layout *l) { return !e->no_bos + (l ? l->image_tokens : 0) + e->text_count; }
+int32_t entry_sequence(const struct entry *entry, const vp_layout *layout) { return !entry->no_bos + (layout ? layout->image_tokens : 0) + entry->text_count; }
 
-void cell_work(const plan *p, const cell *c, const sample *a, const vp_layout *layout, const vp_image *image, work *k) {
-    memset(k, 0, sizeof *k);
-    k->image = image;
-    k->layout = layout;
-    k->text_ids = a->text_ids;
-    k->text_count = a->text_count;
-    k->no_bos = a->no_bos;
-    k->top_k = c->top_k;
-    k->blocks = c->blocks;
-    k->block_count = c->block_count;
-    k->new_tokens = c->set->new_tokens;
-    k->ignore_eos = p->ignore_eos;
+void configuration_input(const struct plan *plan, const struct configuration *configuration, const struct sample *sample, const vp_layout *layout, const vp_image *image, struct pass_input *input) {
+    memset(input, 0, sizeof *input);
+    input->image = image;
+    input->layout = layout;
+    input->text_ids = sample->text_ids;
+    input->text_count = sample->text_count;
+    input->no_bos = sample->no_bos;
+    input->top_k = configuration->top_k;
+    input->blocks = configuration->blocks;
+    input->block_count = configuration->block_count;
+    input->new_tokens = configuration->set->new_tokens;
+    input->ignore_eos = plan->ignore_eos;
 }
 
 /* File name, and the longest request of the configuration. A sequence that does not fit becomes a failed row later. */
-static void plan_cell(const model *m, plan *p, cell *c) {
+static void plan_configuration(const struct model *model, struct plan *plan, struct configuration *configuration) {
     char name[512], reason[LINE_BYTES];
-    vp_layout layout;
+    vp_layout storage;
     int64_t crops = 0, count = 0;
-    for (size_t i = 0; i < c->set->count; i++) {
-        const entry *e = &c->set->samples[i];
-        const vp_layout *l = cell_layout(m, c, e, &layout, reason, sizeof reason);
-        int64_t need = (int64_t)entry_sequence(e, l) + c->set->new_tokens - 1;
-        if (l) { crops += l->crops; count++; }
+    for (size_t i = 0; i < configuration->set->count; i++) {
+        const struct entry *entry = &configuration->set->samples[i];
+        const vp_layout *layout = configuration_layout(model, configuration, entry, &storage, reason, sizeof reason);
+        int64_t need = (int64_t)entry_sequence(entry, layout) + configuration->set->new_tokens - 1;
+        if (layout) { crops += layout->crops; count++; }
         if (reason[0]) continue;
-        if (need > m->config.max_positions) continue;
-        if (need > c->need_sequence) c->need_sequence = (int32_t)need;
-        if (l && l->views > c->need_views) c->need_views = l->views;
+        if (need > model->config.max_positions) continue;
+        if (need > configuration->need_sequence) configuration->need_sequence = (int32_t)need;
+        if (layout && layout->views > configuration->need_views) configuration->need_views = layout->views;
     }
-    if (c->need_sequence > p->max_sequence) p->max_sequence = c->need_sequence;
-    if (c->need_views > p->max_views) p->max_views = c->need_views;
-    if (c->tier) /* the mean is cut to an integer, as the experiments do */
-        snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", c->set->task, c->tier->name,
-                 count ? (int)(crops / count) : 0, c->top_k, c->block_count);
-    else snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", c->set->task, c->vision_tokens, c->top_k, c->block_count);
-    c->file_name = copy_text(name, strlen(name));
-    c->in_book = -1;
-    p->point_count += c->set->count;
+    if (configuration->need_sequence > plan->max_sequence) plan->max_sequence = configuration->need_sequence;
+    if (configuration->need_views > plan->max_views) plan->max_views = configuration->need_views;
+    if (configuration->tier) /* the mean is cut to an integer, as the experiments do */
+        snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", configuration->set->task, configuration->tier->name,
+                 count ? (int)(crops / count) : 0, configuration->top_k, configuration->block_count);
+    else snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", configuration->set->task, configuration->vision_tokens, configuration->top_k, configuration->block_count);
+    configuration->file_name = copy_text(name, strlen(name));
+    configuration->in_index = -1;
+    plan->point_count += configuration->set->count;
 }
 
-static int check_lists(const options *o, const model *m) {
-    const option_value *tiers = opt(o, "tier_list"), *tokens = opt(o, "vision_tokens_list"), *ks = opt(o, "top_k_list");
-    int32_t least = 2 * vp_geometry_tokens_per_crop(&m->config.geometry);
+static int check_lists(const struct options *options, const struct model *model) {
+    const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list"), *ks = opt(options, "top_k_list");
+    int32_t least = 2 * vp_geometry_tokens_per_crop(&model->config.geometry);
     if (tiers->given && tokens->given) return complain(EXIT_USAGE, "--tier_list and --vision_tokens_list exclude each other");
     for (size_t i = 0; i < tiers->count; i++) if (!vp_tier_find(tiers->items[i]))
         return complain(EXIT_USAGE, "--tier_list: \"%s\" is none of: low medium high", tiers->items[i]);
     for (size_t i = 0; i < tokens->count; i++) if (tokens->numbers[i] < least)
         return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already", tokens->items[i], least);
-    for (size_t i = 0; i < ks->count; i++) if (ks->numbers[i] > m->config.expert_count)
-        return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i], m->config.expert_count);
+    for (size_t i = 0; i < ks->count; i++) if (ks->numbers[i] > model->config.expert_count)
+        return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i], model->config.expert_count);
     return 0;
 }
 
 /* The points of the grid that the strategy visits, as places in the three lists: int32 [*count, 3], malloc'ed. */
-static int grid_points(const options *o, const int32_t counts[3], int32_t **index, size_t *count, size_t *repeats) {
-    const char *name = text_of(o, "sampling_strategy");
-    uint32_t seed = (uint32_t)number_of(o, "seed");
+static int grid_points(const struct options *options, const int32_t counts[3], int32_t **index, size_t *count, size_t *repeats) {
+    const char *name = text_of(options, "sampling_strategy");
+    uint32_t seed = (uint32_t)number_of(options, "seed");
     size_t points = vp_sampler_lhs_points(counts);
     vp_grid_strategy strategy = VP_GRID_FULL;
-    vp_result r = vp_sampler_strategy_find(name, &strategy); /* the option table knows the names */
-    if (r == VP_OK) r = vp_sampler_grid(strategy, counts, seed, points, NULL, 0, count, repeats);
-    if (r != VP_OK && r != VP_ERR_CAPACITY) return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(r));
+    vp_result result = vp_sampler_strategy_find(name, &strategy); /* the option table knows the names */
+    if (result == VP_OK) result = vp_sampler_grid(strategy, counts, seed, points, NULL, 0, count, repeats);
+    if (result != VP_OK && result != VP_ERR_CAPACITY) return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
     if (!*count) return complain(EXIT_USAGE, "--sampling_strategy %s draws no point of so small a grid; lengthen the lists or use full", name);
     *index = resize(NULL, *count * 3, sizeof **index);
-    r = vp_sampler_grid(strategy, counts, seed, points, *index, *count, count, repeats);
-    return r == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(r));
+    result = vp_sampler_grid(strategy, counts, seed, points, *index, *count, count, repeats);
+    return result == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
 }
 
-static int plan_grid(const options *o, const model *m, plan *p) {
-    const option_value *tiers = opt(o, "tier_list"), *tokens = opt(o, "vision_tokens_list");
-    const option_value *ks = opt(o, "top_k_list"), *blocks = opt(o, "num_active_blocks_list");
+static int plan_grid(const struct options *options, const struct model *model, struct plan *plan) {
+    const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list");
+    const struct option_value *ks = opt(options, "top_k_list"), *blocks = opt(options, "num_active_blocks_list");
     int32_t counts[3] = {0, ks->given ? (int32_t)ks->count : 1, blocks->given ? (int32_t)blocks->count : 1}, *index = NULL;
     size_t count = 0;
-    int code = check_lists(o, m);
+    int code = check_lists(options, model);
     while (vp_tier_at(counts[0])) counts[0]++;
     if (tokens->given || tiers->given) counts[0] = (int32_t)(tokens->given ? tokens->count : tiers->count);
-    if (!code) code = grid_points(o, counts, &index, &count, &p->repeats);
-    p->cells = zeroed(p->set_count * count + 1, sizeof *p->cells);
-    for (size_t i = 0; !code && i < p->set_count * count; i++) {
+    if (!code) code = grid_points(options, counts, &index, &count, &plan->repeats);
+    plan->configurations = zeroed(plan->set_count * count + 1, sizeof *plan->configurations);
+    for (size_t i = 0; !code && i < plan->set_count * count; i++) {
         const int32_t *at = index + i % count * 3;
-        cell *c = &p->cells[p->cell_count++];
-        c->set = &p->sets[i / count];
-        if (tokens->given) c->vision_tokens = (int32_t)tokens->numbers[at[0]];
-        else c->tier = tiers->given ? vp_tier_find(tiers->items[at[0]]) : vp_tier_at(at[0]);
-        c->top_k = ks->given ? (int32_t)ks->numbers[at[1]] : m->config.top_k;
-        c->block_count = blocks->given ? (int32_t)blocks->numbers[at[2]] : m->config.block_count;
-        c->blocks = resize(NULL, (size_t)m->config.block_count, sizeof *c->blocks);
-        if ((code = model_choose_blocks(o, m, c->block_count, c->blocks)) == 0) plan_cell(m, p, c);
+        struct configuration *configuration = &plan->configurations[plan->configuration_count++];
+        configuration->set = &plan->sets[i / count];
+        if (tokens->given) configuration->vision_tokens = (int32_t)tokens->numbers[at[0]];
+        else configuration->tier = tiers->given ? vp_tier_find(tiers->items[at[0]]) : vp_tier_at(at[0]);
+        configuration->top_k = ks->given ? (int32_t)ks->numbers[at[1]] : model->config.top_k;
+        configuration->block_count = blocks->given ? (int32_t)blocks->numbers[at[2]] : model->config.block_count;
+        configuration->blocks = resize(NULL, (size_t)model->config.block_count, sizeof *configuration->blocks);
+        if ((code = model_choose_blocks(options, model, configuration->block_count, configuration->blocks)) == 0) plan_configuration(model, plan, configuration);
     }
     free(index);
     return code;
 }
 
-static int plan_fingerprint(const options *o, const model *m, plan *p) {
+static int plan_fingerprint(const struct options *options, const struct model *model, struct plan *plan) {
     static const char *const numbers[] = {"num_runs_per_sample", "seed", "threads", "max_runs", "bare_every"};
     static const char *const texts[] = {"weights", "device", "gemm", "timing", "stop_half_width", "time_box_s"};
-    uint64_t h = hash_number(hash_text(HASH_START, m->name), (int64_t)m->identity);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) h = hash_number(h, number_of(o, numbers[i]));
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) h = hash_text(h, text_of(o, texts[i]));
-    h = hash_number(h, p->ignore_eos);
-    if (text_of(o, "importance_scores_file")) {
+    uint64_t hash = hash_number(hash_text(HASH_START, model->name), (int64_t)model->identity);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) hash = hash_number(hash, number_of(options, numbers[i]));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
+    hash = hash_number(hash, plan->ignore_eos);
+    if (text_of(options, "importance_scores_file")) {
         vp_error error = {VP_OK, -1, "", ""};
         char *text = NULL;
         size_t bytes = 0;
-        vp_result r = vp_file_read(text_of(o, "importance_scores_file"), JSON_FILE_BYTES_MAX, &text, &bytes, &error);
-        if (r != VP_OK) return complain_result(EXIT_INPUT, text_of(o, "importance_scores_file"), r, &error);
-        h = hash_bytes(h, text, bytes);
+        vp_result result = vp_file_read(text_of(options, "importance_scores_file"), JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+        if (result != VP_OK) return complain_result(EXIT_INPUT, text_of(options, "importance_scores_file"), result, &error);
+        hash = hash_bytes(hash, text, bytes);
         free(text);
     }
-    for (size_t s = 0; s < p->set_count; s++) {
-        h = hash_text(hash_text(h, p->sets[s].task), vp_score_metric_of(p->sets[s].metric)->name);
-        h = hash_number(hash_number(h, p->sets[s].new_tokens), (int64_t)p->sets[s].hash);
+    for (size_t i = 0; i < plan->set_count; i++) {
+        hash = hash_text(hash_text(hash, plan->sets[i].task), vp_score_metric_of(plan->sets[i].metric)->name);
+        hash = hash_number(hash_number(hash, plan->sets[i].new_tokens), (int64_t)plan->sets[i].hash);
     }
-    p->fingerprint = h;
+    plan->fingerprint = hash;
     return 0;
 }
 
-int plan_make(const options *o, const model *m, plan *p) {
-    const option_value *data = opt(o, "data");
+int plan_make(const struct options *options, const struct model *model, struct plan *plan) {
+    const struct option_value *data = opt(options, "data");
     int code;
-    p->run_count = (int32_t)number_of(o, "num_runs_per_sample");
-    p->ignore_eos = given(o, "ignore_eos");
-    p->max_views = 1;
-    p->sets = zeroed(data->count, sizeof *p->sets);
+    plan->run_count = (int32_t)number_of(options, "num_runs_per_sample");
+    plan->ignore_eos = is_given(options, "ignore_eos");
+    plan->max_views = 1;
+    plan->sets = zeroed(data->count, sizeof *plan->sets);
     for (size_t i = 0; i < data->count; i++) {
-        dataset *d = &p->sets[p->set_count++];
-        d->path = data->items[i];
-        if ((code = dataset_load(o, m, d)) != 0) return code;
-        if (d->new_tokens > p->new_tokens) p->new_tokens = d->new_tokens;
+        struct dataset *dataset = &plan->sets[plan->set_count++];
+        dataset->path = data->items[i];
+        if ((code = dataset_load(options, model, dataset)) != 0) return code;
+        if (dataset->new_tokens > plan->new_tokens) plan->new_tokens = dataset->new_tokens;
         for (size_t k = 0; k < i; k++)
-            if (!strcmp(d->task, p->sets[k].task))
-                return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders", p->sets[k].path, d->path, d->task);
+            if (!strcmp(dataset->task, plan->sets[k].task))
+                return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders", plan->sets[k].path, dataset->path, dataset->task);
     }
-    code = plan_grid(o, m, p);
-    return code ? code : plan_fingerprint(o, m, p);
+    code = plan_grid(options, model, plan);
+    return code ? code : plan_fingerprint(options, model, plan);
 }
-void plan_free(plan *p) {
-    for (size_t s = 0; s < p->set_count; s++) dataset_free(&p->sets[s]);
-    for (size_t i = 0; i < p->cell_count; i++) {
-        free(p->cells[i].blocks);
-        free(p->cells[i].file_name);
-        free(p->cells[i].shapes);
-        free(p->cells[i].dropped);
+void plan_free(struct plan *plan) {
+    for (size_t i = 0; i < plan->set_count; i++) dataset_free(&plan->sets[i]);
+    for (size_t i = 0; i < plan->configuration_count; i++) {
+        free(plan->configurations[i].blocks);
+        free(plan->configurations[i].file_name);
+        free(plan->configurations[i].shapes);
+        free(plan->configurations[i].dropped);
     }
-    free(p->sets);
-    free(p->cells);
+    free(plan->sets);
+    free(plan->configurations);
 }

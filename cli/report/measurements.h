@@ -30,13 +30,13 @@ extern const size_t CURVE_POINTS[CURVE_COUNT];
 
 enum { KNOB_TEXT = 2, KNOB_OUTPUT = 4, KNOB_TIER, KNOB_EXPERTS, KNOB_ACTIVE, ESTIMATE_KNOB_COUNT };
 
-extern const column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];
+extern const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];
 
-int32_t knob_at(const vp_latency_request *q, int knob);
+int32_t knob_at(const vp_latency_request *request, int knob);
 const char *part_name(int part);
-int stage_runs(int stage, const vp_latency_request *q);
+int stage_is_run(int stage, const vp_latency_request *request);
 
-typedef struct measurements {
+struct measurements {
     vp_latency_request *requests;
     double *measured, *total;     /* ms [count, VP_LATENCY_STAGE_COUNT], NaN: not measured; [count] */
     uint32_t *configs, *sizes;    /* which file, which image size */
@@ -44,14 +44,14 @@ typedef struct measurements {
     size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
     double noise; size_t noise_count; /* sum of what is not known of each sample's own T_total, as a share; samples with two runs or more */
     const char *device, *model;
-} measurements;
+};
 
-void measurements_free(measurements *m);
+void measurements_free(struct measurements *measurements);
 
 /* Every row that is whole, of all files as they are. */
-void measurements_read(measurements *m, const results *r, int64_t experts);
+void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts);
 
 /* *experts: 0, or what a model says. 0 or an exit code. */
-int measurements_make(const options *o, const results *r, int64_t *experts, measurements *m, text_list *warnings);
+int measurements_make(const struct options *options, const struct results *results, int64_t *experts, struct measurements *measurements, struct text_list *warnings);
 
 #endif

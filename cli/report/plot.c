@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void page_add(text_buffer *out, const char *format, ...) {
+void page_add(struct text_buffer *out, const char *format, ...) {
     char line[LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
@@ -18,197 +18,197 @@ void page_add(text_buffer *out, const char *format, ...) {
     text_add_string(out, line);
 }
 /* Bytes of a character that may stand in a page as it is; 0: a control character, or one that turns the reading direction. */
-static size_t page_character(const unsigned char *p, size_t left) {
-    size_t bytes = p[0] < 0x80 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-    if (bytes > left || vp_utf8_valid_bytes((const char *)p, bytes) != bytes) return 0;
-    if (p[0] < 0x20 || p[0] == 0x7F || (p[0] == 0xC2 && p[1] < 0xA0)) return 0;
-    if (p[0] == 0xE2 && ((p[1] == 0x80 && p[2] >= 0xA8 && p[2] <= 0xAE) || (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9))) return 0;
+static size_t page_character(const unsigned char *octets, size_t left) {
+    size_t bytes = octets[0] < 0x80 ? 1 : octets[0] < 0xE0 ? 2 : octets[0] < 0xF0 ? 3 : 4;
+    if (bytes > left || vp_utf8_valid_bytes((const char *)octets, bytes) != bytes) return 0;
+    if (octets[0] < 0x20 || octets[0] == 0x7F || (octets[0] == 0xC2 && octets[1] < 0xA0)) return 0;
+    if (octets[0] == 0xE2 && ((octets[1] == 0x80 && octets[2] >= 0xA8 && octets[2] <= 0xAE) || (octets[1] == 0x81 && octets[2] >= 0xA6 && octets[2] <= 0xA9))) return 0;
     return bytes;
 }
-void page_text(text_buffer *out, const char *text) {
-    const unsigned char *p = (const unsigned char *)text;
+void page_text(struct text_buffer *out, const char *text) {
+    const unsigned char *octets = (const unsigned char *)text;
     size_t left = strlen(text);
     while (left) {
-        size_t bytes = page_character(p, left);
-        const char *entity = *p == '&' ? "&amp;" : *p == '<' ? "&lt;" : *p == '>' ? "&gt;" : *p == '"' ? "&quot;" : *p == '\'' ? "&#39;"
+        size_t bytes = page_character(octets, left);
+        const char *entity = *octets == '&' ? "&amp;" : *octets == '<' ? "&lt;" : *octets == '>' ? "&gt;" : *octets == '"' ? "&quot;" : *octets == '\'' ? "&#39;"
                            : bytes ? NULL : "\xEF\xBF\xBD";
-        if (entity) text_add_string(out, entity); else text_add(out, (const char *)p, bytes);
+        if (entity) text_add_string(out, entity); else text_add(out, (const char *)octets, bytes);
         if (!bytes) bytes = 1;
-        p += bytes;
+        octets += bytes;
         left -= bytes;
     }
 }
-void page_element(text_buffer *out, const char *tag, const char *text) {
+void page_element(struct text_buffer *out, const char *tag, const char *text) {
     page_add(out, "<%s>", tag);
     page_text(out, text);
     page_add(out, "</%s>", tag);
 }
-span span_none(void) { span s; s.low = HUGE_VAL; s.high = -HUGE_VAL; return s; }
-void span_add(span *s, double value) {
+struct span span_none(void) { struct span span; span.low = HUGE_VAL; span.high = -HUGE_VAL; return span; }
+void span_add(struct span *span, double value) {
     if (!isfinite(value)) return;
-    if (value < s->low) s->low = value;
-    if (value > s->high) s->high = value;
+    if (value < span->low) span->low = value;
+    if (value > span->high) span->high = value;
 }
-void span_add_estimate(span *s, vp_estimate e) { span_add(s, e.value); span_add(s, e.low); span_add(s, e.high); }
+void span_add_estimate(struct span *span, vp_estimate estimate) { span_add(span, estimate.value); span_add(span, estimate.low); span_add(span, estimate.high); }
 static double nice_step(double least) { /* 1, 2 or 5 times a power of ten, not below least */
-    double power = pow(10, floor(log10(least))), m = least / power;
-    return power * (m <= 1.0000001 ? 1 : m <= 2.0000001 ? 2 : m <= 5.0000001 ? 5 : 10);
+    double power = pow(10, floor(log10(least))), mantissa = least / power;
+    return power * (mantissa <= 1.0000001 ? 1 : mantissa <= 2.0000001 ? 2 : mantissa <= 5.0000001 ? 5 : 10);
 }
-static void scale_linear(scale *a, span s, int parts) {
+static void scale_linear(struct scale *scale, struct span span, int parts) {
     double step;
-    if (!(s.high > s.low)) { /* one value: some room around it */
-        double room = fabs(s.low) > 0 ? fabs(s.low) / 10 : 1;
-        s.low -= room;
-        s.high += room;
+    if (!(span.high > span.low)) { /* one value: some room around it */
+        double room = fabs(span.low) > 0 ? fabs(span.low) / 10 : 1;
+        span.low -= room;
+        span.high += room;
     }
-    step = nice_step((s.high - s.low) / parts);
-    a->low = floor(s.low / step + 1e-6) * step;
-    a->high = ceil(s.high / step - 1e-6) * step;
-    a->digits = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
-    if (a->digits > 6 || fabs(a->high) >= 1e6 || fabs(a->low) >= 1e6) a->digits = -1;
-    for (int i = 0; i < TICKS_MOST && a->low + i * step <= a->high + step / 2; i++) {
-        double tick = a->low + i * step;
-        a->ticks[a->tick_count++] = fabs(tick) < step / 1e6 ? 0 : tick;
+    step = nice_step((span.high - span.low) / parts);
+    scale->low = floor(span.low / step + 1e-6) * step;
+    scale->high = ceil(span.high / step - 1e-6) * step;
+    scale->digits = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
+    if (scale->digits > 6 || fabs(scale->high) >= 1e6 || fabs(scale->low) >= 1e6) scale->digits = -1;
+    for (int i = 0; i < TICKS_MOST && scale->low + i * step <= scale->high + step / 2; i++) {
+        double tick = scale->low + i * step;
+        scale->ticks[scale->tick_count++] = fabs(tick) < step / 1e6 ? 0 : tick;
     }
 }
-static void scale_log(scale *a, span s) {
+static void scale_log(struct scale *scale, struct span span) {
     static const double parts[] = {1, 2, 5};
-    int first = (int)floor(log10(s.low) + 1e-9), last = (int)ceil(log10(s.high) - 1e-9), stride, is_fine;
-    a->is_log = 1;
+    int first = (int)floor(log10(span.low) + 1e-9), last = (int)ceil(log10(span.high) - 1e-9), stride, is_fine;
+    scale->is_log = 1;
     if (last <= first) last = first + 1;
     is_fine = last - first <= 3;
     stride = (last - first + 7) / 8;
-    for (int e = first; e <= last; e += is_fine ? 1 : stride)
-        for (int i = 0; i < (is_fine ? 3 : 1) && a->tick_count < TICKS_MOST; i++) a->ticks[a->tick_count++] = pow(10, e) * parts[i];
-    a->low = pow(10, first);
-    a->high = pow(10, last);
+    for (int exponent = first; exponent <= last; exponent += is_fine ? 1 : stride)
+        for (int i = 0; i < (is_fine ? 3 : 1) && scale->tick_count < TICKS_MOST; i++) scale->ticks[scale->tick_count++] = pow(10, exponent) * parts[i];
+    scale->low = pow(10, first);
+    scale->high = pow(10, last);
     if (is_fine) { /* from tick to tick */
         int from = 0, to;
-        while (from + 1 < a->tick_count && a->ticks[from + 1] <= s.low * 1.0000001) from++;
-        for (to = from; to + 1 < a->tick_count && a->ticks[to] < s.high * 0.9999999;) to++;
+        while (from + 1 < scale->tick_count && scale->ticks[from + 1] <= span.low * 1.0000001) from++;
+        for (to = from; to + 1 < scale->tick_count && scale->ticks[to] < span.high * 0.9999999;) to++;
         if (to == from) { if (from) from--; else to++; }
-        a->low = a->ticks[from];
-        a->high = a->ticks[to];
-        a->tick_count = to - from + 1;
-        memmove(a->ticks, a->ticks + from, (size_t)a->tick_count * sizeof *a->ticks);
+        scale->low = scale->ticks[from];
+        scale->high = scale->ticks[to];
+        scale->tick_count = to - from + 1;
+        memmove(scale->ticks, scale->ticks + from, (size_t)scale->tick_count * sizeof *scale->ticks);
     }
-    a->digits = -1;
+    scale->digits = -1;
 }
-scale scale_make(span s, int is_log, double from, double to) {
-    scale a;
-    memset(&a, 0, sizeof a);
-    a.from = from;
-    a.to = to;
-    if (!(s.high >= s.low)) { s.low = 0; s.high = 1; }
-    if (is_log && s.low > 0) scale_log(&a, s); else scale_linear(&a, s, fabs(to - from) < 220 ? 4 : 6);
-    return a;
+struct scale scale_make(struct span span, int is_log, double from, double to) {
+    struct scale scale;
+    memset(&scale, 0, sizeof scale);
+    scale.from = from;
+    scale.to = to;
+    if (!(span.high >= span.low)) { span.low = 0; span.high = 1; }
+    if (is_log && span.low > 0) scale_log(&scale, span); else scale_linear(&scale, span, fabs(to - from) < 220 ? 4 : 6);
+    return scale;
 }
-double scale_place(const scale *a, double value) {
-    double share = a->is_log ? log(value / a->low) / log(a->high / a->low) : (value - a->low) / (a->high - a->low);
-    return a->from + share * (a->to - a->from);
+double scale_place(const struct scale *scale, double value) {
+    double share = scale->is_log ? log(value / scale->low) / log(scale->high / scale->low) : (value - scale->low) / (scale->high - scale->low);
+    return scale->from + share * (scale->to - scale->from);
 }
-static figure scale_text(const scale *a, double value) {
-    figure f;
-    if (a->digits == -2) {
+static struct number_text scale_text(const struct scale *scale, double value) {
+    struct number_text number;
+    if (scale->digits == -2) {
         static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
         int power = 0;
         for (; power < 5 && value >= 999.5; power++) value /= 1000;
-        snprintf(f.text, sizeof f.text, "%.3g%s", value, prefixes[power]);
-    } else if (a->digits < 0) snprintf(f.text, sizeof f.text, "%.4g", value); else snprintf(f.text, sizeof f.text, "%.*f", a->digits, value);
-    return f;
+        snprintf(number.text, sizeof number.text, "%.3g%s", value, prefixes[power]);
+    } else if (scale->digits < 0) snprintf(number.text, sizeof number.text, "%.4g", value); else snprintf(number.text, sizeof number.text, "%.*f", scale->digits, value);
+    return number;
 }
 #define LETTER_PX 6.4 /* what a letter takes at 11 px, rather too much: so that texts stay apart */
 
 double text_px(const char *text) { return LETTER_PX * (double)text_width(text); }
-void plot_open(plot *p, text_buffer *out, const char *caption, double width, double height) {
-    memset(p, 0, sizeof *p);
-    p->out = out;
-    p->width = width;
-    p->height = height;
+void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height) {
+    memset(plot, 0, sizeof *plot);
+    plot->out = out;
+    plot->width = width;
+    plot->height = height;
     page_add(out, "<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width, height, width * 1.15);
     page_text(out, caption);
     text_add_string(out, "\">\n");
 }
-void plot_close(plot *p) { text_add_string(p->out, "</svg></figure>\n"); }
-void figure_open(text_buffer *out, const char *caption, int is_wide) {
+void plot_close(struct plot *plot) { text_add_string(plot->out, "</svg></figure>\n"); }
+void figure_open(struct text_buffer *out, const char *caption, int is_wide) {
     page_add(out, "<figure%s><figcaption>", is_wide ? " class=\"wide\"" : "");
     page_text(out, caption);
     text_add_string(out, "</figcaption>\n");
 }
-void plot_text(plot *p, double x, double y, const char *anchor, const char *more, const char *text) {
-    page_add(p->out, "<text x=\"%.1f\" y=\"%.1f\"%s%s%s%s>", x, y, *anchor ? " text-anchor=\"" : "", anchor, *anchor ? "\"" : "", more);
-    page_text(p->out, text);
-    text_add_string(p->out, "</text>");
+void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *more, const char *text) {
+    page_add(plot->out, "<text x=\"%.1f\" y=\"%.1f\"%s%s%s%s>", x, y, *anchor ? " text-anchor=\"" : "", anchor, *anchor ? "\"" : "", more);
+    page_text(plot->out, text);
+    text_add_string(plot->out, "</text>");
 }
-void plot_segment(plot *p, const char *kind, double x1, double y1, double x2, double y2) {
-    page_add(p->out, "<path class=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>", kind, x1, y1, x2, y2);
+void plot_segment(struct plot *plot, const char *kind, double x1, double y1, double x2, double y2) {
+    page_add(plot->out, "<path class=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>", kind, x1, y1, x2, y2);
 }
-void plot_labels(plot *p, const char *x_label, const char *y_label) {
+void plot_labels(struct plot *plot, const char *x_label, const char *y_label) {
     char turn[64];
-    double middle = (p->y.from + p->y.to) / 2;
-    plot_text(p, (p->x.from + p->x.to) / 2, p->height - 6, "middle", " class=\"n\"", x_label);
+    double middle = (plot->y.from + plot->y.to) / 2;
+    plot_text(plot, (plot->x.from + plot->x.to) / 2, plot->height - 6, "middle", " class=\"n\"", x_label);
     snprintf(turn, sizeof turn, " class=\"n\" transform=\"rotate(-90 14 %.1f)\"", middle);
-    plot_text(p, 14, middle, "middle", turn, y_label);
-    text_add_string(p->out, "\n");
+    plot_text(plot, 14, middle, "middle", turn, y_label);
+    text_add_string(plot->out, "\n");
 }
-void plot_y_axis(plot *p) {
-    for (int i = 0; i < p->y.tick_count; i++) {
-        double at = scale_place(&p->y, p->y.ticks[i]);
-        plot_segment(p, "g", p->x.from, at, p->x.to, at);
-        plot_text(p, p->x.from - 6, at + 4, "end", "", scale_text(&p->y, p->y.ticks[i]).text);
+void plot_y_axis(struct plot *plot) {
+    for (int i = 0; i < plot->y.tick_count; i++) {
+        double at = scale_place(&plot->y, plot->y.ticks[i]);
+        plot_segment(plot, "g", plot->x.from, at, plot->x.to, at);
+        plot_text(plot, plot->x.from - 6, at + 4, "end", "", scale_text(&plot->y, plot->y.ticks[i]).text);
     }
 }
-void plot_x_axis(plot *p) {
+void plot_x_axis(struct plot *plot) {
     double used = -HUGE_VAL;
-    for (int i = 0; i < p->x.tick_count; i++) {
-        double at = scale_place(&p->x, p->x.ticks[i]);
-        figure f = scale_text(&p->x, p->x.ticks[i]);
-        plot_segment(p, "g", at, p->y.from, at, p->y.to);
-        if (at - text_px(f.text) / 2 < used) continue;
-        plot_text(p, at, p->y.from + 18, "middle", "", f.text);
-        used = at + text_px(f.text) / 2 + 8;
+    for (int i = 0; i < plot->x.tick_count; i++) {
+        double at = scale_place(&plot->x, plot->x.ticks[i]);
+        struct number_text number = scale_text(&plot->x, plot->x.ticks[i]);
+        plot_segment(plot, "g", at, plot->y.from, at, plot->y.to);
+        if (at - text_px(number.text) / 2 < used) continue;
+        plot_text(plot, at, plot->y.from + 18, "middle", "", number.text);
+        used = at + text_px(number.text) / 2 + 8;
     }
 }
-void plot_frame(plot *p, span x, int x_log, span y, int y_log, const char *x_label, const char *y_label) {
-    p->x = scale_make(x, x_log, PLOT_LEFT, p->width - PLOT_RIGHT);
-    p->y = scale_make(y, y_log, p->height - PLOT_BOTTOM, PLOT_TOP);
-    if (p->x_prefix) p->x.digits = -2;
-    if (p->y_prefix) p->y.digits = -2;
-    plot_y_axis(p);
-    plot_x_axis(p);
-    plot_labels(p, x_label, y_label);
+void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_span, int y_log, const char *x_label, const char *y_label) {
+    plot->x = scale_make(x_span, x_log, PLOT_LEFT, plot->width - PLOT_RIGHT);
+    plot->y = scale_make(y_span, y_log, plot->height - PLOT_BOTTOM, PLOT_TOP);
+    if (plot->x_prefix) plot->x.digits = -2;
+    if (plot->y_prefix) plot->y.digits = -2;
+    plot_y_axis(plot);
+    plot_x_axis(plot);
+    plot_labels(plot, x_label, y_label);
 }
-void colour_open(text_buffer *out, colour_set set, int at, int count) {
+void colour_open(struct text_buffer *out, colour_set set, int at, int count) {
     static const int ends[3][3] = {{16, 122, 190}, {0, 158, 115}, {230, 159, 0}}; /* blue, green, orange: ever lighter, too */
-    double t = count > 1 ? 2.0 * at / (count - 1) : 0, part;
-    int first = t < 1 ? 0 : 1, rgb[3];
+    double place = count > 1 ? 2.0 * at / (count - 1) : 0, part;
+    int first = place < 1 ? 0 : 1, rgb[3];
     if (set == COLOUR_SERIES) { page_add(out, "<g class=\"s%d\">", at % SERIES_COUNT); return; }
-    part = t - first;
-    for (int c = 0; c < 3; c++) rgb[c] = (int)(ends[first][c] + part * (ends[first + 1][c] - ends[first][c]) + 0.5);
+    part = place - first;
+    for (int channel = 0; channel < 3; channel++) rgb[channel] = (int)(ends[first][channel] + part * (ends[first + 1][channel] - ends[first][channel]) + 0.5);
     page_add(out, "<g style=\"--c:#%02x%02x%02x\">", (unsigned)rgb[0], (unsigned)rgb[1], (unsigned)rgb[2]);
 }
-void plot_mark(text_buffer *out, int sign, double x, double y, double r, double opacity, const char *title) {
+void plot_mark(struct text_buffer *out, int sign, double x, double y, double radius, double opacity, const char *title) {
     char fade[32] = "";
     if (opacity < 0.995) snprintf(fade, sizeof fade, " opacity=\"%.2f\"", opacity);
     switch (sign % 5) {
-    case 0: page_add(out, "<circle class=\"m\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"%s", x, y, r, fade); break;
-    case 1: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"%s", x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8, -r * 1.8, fade); break;
-    case 2: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"%s", x, y - r * 1.2, r * 1.15, r * 2, -r * 2.3, fade); break;
-    case 3: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz\"%s", x, y - r * 1.3, r * 1.3, r * 1.3, -r * 1.3, r * 1.3,
-                     -r * 1.3, -r * 1.3, fade); break;
-    default: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fl%.1f %.1fz\"%s", x - r * 1.15, y - r, r * 2.3, -r * 1.15, r * 2.1, fade);
+    case 0: page_add(out, "<circle class=\"m\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"%s", x, y, radius, fade); break;
+    case 1: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"%s", x - radius * 0.9, y - radius * 0.9, radius * 1.8, radius * 1.8, -radius * 1.8, fade); break;
+    case 2: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"%s", x, y - radius * 1.2, radius * 1.15, radius * 2, -radius * 2.3, fade); break;
+    case 3: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz\"%s", x, y - radius * 1.3, radius * 1.3, radius * 1.3, -radius * 1.3, radius * 1.3,
+                     -radius * 1.3, -radius * 1.3, fade); break;
+    default: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fl%.1f %.1fz\"%s", x - radius * 1.15, y - radius, radius * 2.3, -radius * 1.15, radius * 2.1, fade);
     }
     if (title) { text_add_string(out, "><title>"); page_text(out, title); page_add(out, "</title></%s>\n", sign % 5 ? "path" : "circle"); }
     else text_add_string(out, "/>\n");
 }
-void plot_whiskers(plot *p, double x, double y, vp_estimate horizontal, vp_estimate vertical) {
-    if (isfinite(horizontal.low) && isfinite(horizontal.high) && horizontal.low > (p->x.is_log ? 0 : -HUGE_VAL))
-        plot_segment(p, "w", scale_place(&p->x, horizontal.low), y, scale_place(&p->x, horizontal.high), y);
-    if (isfinite(vertical.low) && isfinite(vertical.high) && vertical.low > (p->y.is_log ? 0 : -HUGE_VAL))
-        plot_segment(p, "w", x, scale_place(&p->y, vertical.low), x, scale_place(&p->y, vertical.high));
+void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical) {
+    if (isfinite(horizontal.low) && isfinite(horizontal.high) && horizontal.low > (plot->x.is_log ? 0 : -HUGE_VAL))
+        plot_segment(plot, "w", scale_place(&plot->x, horizontal.low), y, scale_place(&plot->x, horizontal.high), y);
+    if (isfinite(vertical.low) && isfinite(vertical.high) && vertical.low > (plot->y.is_log ? 0 : -HUGE_VAL))
+        plot_segment(plot, "w", x, scale_place(&plot->y, vertical.low), x, scale_place(&plot->y, vertical.high));
 }
-void legend_open(text_buffer *out) { text_add_string(out, "<p class=\"legend\">"); }
-void legend_item(text_buffer *out, colour_set set, int at, int count, int sign, const char *text) {
+void legend_open(struct text_buffer *out) { text_add_string(out, "<p class=\"legend\">"); }
+void legend_item(struct text_buffer *out, colour_set set, int at, int count, int sign, const char *text) {
     text_add_string(out, "<span><svg viewBox=\"0 0 14 12\">");
     colour_open(out, set, at, count);
     if (sign == -1) text_add_string(out, "<rect class=\"b\" y=\"1\" width=\"14\" height=\"10\"/>");
@@ -220,5 +220,5 @@ void legend_item(text_buffer *out, colour_set set, int at, int count, int sign, 
     page_text(out, text);
     text_add_string(out, "</span> ");
 }
-void legend_close(text_buffer *out) { text_add_string(out, "</p>\n"); }
-int needs_log(span s) { return s.low > 0 && s.high / s.low > 30; }
+void legend_close(struct text_buffer *out) { text_add_string(out, "</p>\n"); }
+int span_is_wide(struct span span) { return span.low > 0 && span.high / span.low > 30; }

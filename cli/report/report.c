@@ -16,230 +16,230 @@ const char *const KNOB_KEYS[KNOBS] = {"image_size", "top_k", "num_active_blocks"
 const char *const BOUND_NAMES[] = {"-", "compute", "memory", "launch"};
 
 /* The finite values of a column into out; their number. */
-static size_t column_values(const result_file *f, int which, double *out) {
+static size_t column_values(const struct result_file *file, int which, double *out) {
     size_t count = 0;
-    for (size_t i = 0; f->columns[which] && i < f->count; i++) if (isfinite(f->columns[which][i])) out[count++] = f->columns[which][i];
+    for (size_t i = 0; file->columns[which] && i < file->count; i++) if (isfinite(file->columns[which][i])) out[count++] = file->columns[which][i];
     return count;
 }
 /* Mean with samples that lack it as 0: parts of a mean total that add up. */
-static double column_part(const result_file *f, int which, double *scratch) {
-    size_t count = column_values(f, which, scratch);
-    return count ? vp_statistics_sum(scratch, count) / (double)f->count : (double)NAN;
+static double column_part(const struct result_file *file, int which, double *scratch) {
+    size_t count = column_values(file, which, scratch);
+    return count ? vp_statistics_sum(scratch, count) / (double)file->count : (double)NAN;
 }
-static double run_spread_of(const result_file *f, double *scratch) {
+static double run_spread_of(const struct result_file *file, double *scratch) {
     size_t count = 0;
-    for (size_t i = 0; i < f->count; i++) {
-        size_t runs = f->run_at[i + 1] - f->run_at[i];
+    for (size_t i = 0; i < file->count; i++) {
+        size_t runs = file->run_at[i + 1] - file->run_at[i];
         if (runs < 2) continue;
-        scratch[count++] = vp_statistics_std(f->run_total + f->run_at[i], runs) / vp_statistics_mean(f->run_total + f->run_at[i], runs)
+        scratch[count++] = vp_statistics_std(file->run_total + file->run_at[i], runs) / vp_statistics_mean(file->run_total + file->run_at[i], runs)
                          * sqrt((double)runs / (double)(runs - 1));
     }
     return median_of(scratch, count).value;
 }
-static void decompose_stage(decomposition *d, int stage, double total, double *scratch) {
-    const result_file *f = d->file;
-    stage_cost *s = &d->stages[stage];
-    double wall = column_part(f, stage_column(stage, DETAIL_WALL), scratch);
-    s->mean = column_part(f, stage_column(stage, 0), scratch);
-    s->share = s->mean / total;
-    s->p50 = median_of(scratch, column_values(f, stage_column(stage, 0), scratch));
-    s->flops = column_part(f, stage_column(stage, DETAIL_FLOPS), scratch);
-    s->bytes = column_part(f, stage_column(stage, DETAIL_BYTES), scratch);
-    s->launches = column_part(f, stage_column(stage, DETAIL_LAUNCHES), scratch);
-    s->tflops = s->mean > 0 ? s->flops / s->mean / 1e9 : (double)NAN;
-    s->gbs = s->mean > 0 ? s->bytes / s->mean / 1e6 : (double)NAN;
-    s->host_share = s->mean > 0 && !is_host_stage(stage) ? wall / s->mean : (double)NAN;
-    s->idle_share = f->kernel_device_ms[stage] > 0 ? 1 - f->kernel_ms[stage] / f->kernel_device_ms[stage] : (double)NAN;
+static void decompose_stage(struct decomposition *decomposition, int stage, double total, double *scratch) {
+    const struct result_file *file = decomposition->file;
+    struct stage_cost *cost = &decomposition->stages[stage];
+    double wall = column_part(file, stage_column(stage, DETAIL_WALL), scratch);
+    cost->mean = column_part(file, stage_column(stage, 0), scratch);
+    cost->share = cost->mean / total;
+    cost->p50 = median_of(scratch, column_values(file, stage_column(stage, 0), scratch));
+    cost->flops = column_part(file, stage_column(stage, DETAIL_FLOPS), scratch);
+    cost->bytes = column_part(file, stage_column(stage, DETAIL_BYTES), scratch);
+    cost->launches = column_part(file, stage_column(stage, DETAIL_LAUNCHES), scratch);
+    cost->tflops = cost->mean > 0 ? cost->flops / cost->mean / 1e9 : (double)NAN;
+    cost->gbs = cost->mean > 0 ? cost->bytes / cost->mean / 1e6 : (double)NAN;
+    cost->host_share = cost->mean > 0 && !is_host_stage(stage) ? wall / cost->mean : (double)NAN;
+    cost->idle_share = file->kernel_device_ms[stage] > 0 ? 1 - file->kernel_ms[stage] / file->kernel_device_ms[stage] : (double)NAN;
     for (int part = 0; part < VP_PART_COUNT; part++)
-        s->parts[part] = f->part_ms[stage][part] > 0 && f->kernel_device_ms[stage] > 0 ? f->part_ms[stage][part] / f->kernel_device_ms[stage]
+        cost->parts[part] = file->part_ms[stage][part] > 0 && file->kernel_device_ms[stage] > 0 ? file->part_ms[stage][part] / file->kernel_device_ms[stage]
                                                                                        : (double)NAN;
 }
-static void decompose(decomposition *d, const result_file *f) {
-    double *scratch = resize(NULL, f->count, sizeof *scratch), device = 0, kernels = 0;
-    d->file = f;
-    for (int m = 0; m < METRIC_STAGE; m++) {
-        size_t count = d->counts[m] = column_values(f, m, scratch);
-        d->mean[m] = vp_statistics_mean(scratch, count);
-        d->p50[m] = median_of(scratch, count);
-        d->p95[m] = vp_statistics_percentile(scratch, count, 95);
-        d->p99[m] = vp_statistics_percentile(scratch, count, 99);
+static void decompose(struct decomposition *decomposition, const struct result_file *file) {
+    double *scratch = resize(NULL, file->count, sizeof *scratch), device = 0, kernels = 0;
+    decomposition->file = file;
+    for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        size_t count = decomposition->counts[metric] = column_values(file, metric, scratch);
+        decomposition->mean[metric] = vp_statistics_mean(scratch, count);
+        decomposition->p50[metric] = median_of(scratch, count);
+        decomposition->p95[metric] = vp_statistics_percentile(scratch, count, 95);
+        decomposition->p99[metric] = vp_statistics_percentile(scratch, count, 99);
     }
-    for (int s = 0; s < VP_STAGE_COUNT; s++) {
-        decompose_stage(d, s, d->mean[METRIC_TOTAL], scratch);
-        if (!(f->kernel_device_ms[s] >= 0)) continue;
-        device += f->kernel_device_ms[s];
-        kernels += f->kernel_ms[s];
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        decompose_stage(decomposition, stage, decomposition->mean[METRIC_TOTAL], scratch);
+        if (!(file->kernel_device_ms[stage] >= 0)) continue;
+        device += file->kernel_device_ms[stage];
+        kernels += file->kernel_ms[stage];
     }
-    d->idle_share = device > 0 ? 1 - kernels / device : (double)NAN;
-    d->unaccounted_share = d->mean[METRIC_UNACCOUNTED] / d->mean[METRIC_TOTAL];
-    d->closure = 1 - d->unaccounted_share;
-    d->run_spread = run_spread_of(f, scratch);
+    decomposition->idle_share = device > 0 ? 1 - kernels / device : (double)NAN;
+    decomposition->unaccounted_share = decomposition->mean[METRIC_UNACCOUNTED] / decomposition->mean[METRIC_TOTAL];
+    decomposition->closure = 1 - decomposition->unaccounted_share;
+    decomposition->run_spread = run_spread_of(file, scratch);
     free(scratch);
 }
 /* The roofs: as given, else the best that a stage of at least a hundredth of a request reaches. */
-static void find_peaks(report *p) {
-    const double *given_tflops = &p->settings.peak_tflops, *given_gbs = &p->settings.peak_gbs;
-    for (size_t i = 0; i < p->r->count; i++) {
-        for (int s = 0; s < VP_STAGE_COUNT; s++) {
-            const stage_cost *c = &p->items[i].stages[s];
-            if (!(c->share >= 0.01)) continue;
-            if (c->tflops > p->peak_tflops) p->peak_tflops = c->tflops;
-            if (c->gbs > p->peak_gbs) p->peak_gbs = c->gbs;
+static void find_peaks(struct report *report) {
+    const double *given_tflops = &report->settings.peak_tflops, *given_gbs = &report->settings.peak_gbs;
+    for (size_t i = 0; i < report->results->count; i++) {
+        for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+            const struct stage_cost *cost = &report->items[i].stages[stage];
+            if (!(cost->share >= 0.01)) continue;
+            if (cost->tflops > report->peak_tflops) report->peak_tflops = cost->tflops;
+            if (cost->gbs > report->peak_gbs) report->peak_gbs = cost->gbs;
         }
     }
-    if (isfinite(*given_tflops)) p->peak_tflops = *given_tflops;
-    if (isfinite(*given_gbs)) p->peak_gbs = *given_gbs;
-    p->peaks_are_given = isfinite(*given_tflops) && isfinite(*given_gbs);
+    if (isfinite(*given_tflops)) report->peak_tflops = *given_tflops;
+    if (isfinite(*given_gbs)) report->peak_gbs = *given_gbs;
+    report->peaks_are_given = isfinite(*given_tflops) && isfinite(*given_gbs);
 }
 /* A third of a roof is needed to call it the limit; below that starting work, waiting and small shapes take the time. */
-static bound bound_of(const report *p, const stage_cost *c) {
-    double compute = c->tflops / p->peak_tflops, memory = c->gbs / p->peak_gbs;
-    if (!(c->mean > 0) || !(c->flops > 0 || c->bytes > 0) || !(p->peak_tflops > 0) || !(p->peak_gbs > 0)) return BOUND_NONE;
-    if (c->idle_share > 0.5) return BOUND_LAUNCH;
+static bound bound_of(const struct report *report, const struct stage_cost *cost) {
+    double compute = cost->tflops / report->peak_tflops, memory = cost->gbs / report->peak_gbs;
+    if (!(cost->mean > 0) || !(cost->flops > 0 || cost->bytes > 0) || !(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return BOUND_NONE;
+    if (cost->idle_share > 0.5) return BOUND_LAUNCH;
     if (!(compute >= 1.0 / 3 || memory >= 1.0 / 3)) return BOUND_LAUNCH;
     return compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
 }
 
 /* ---- curves */
-typedef struct xy { double x, y; } xy;
-typedef struct xy_list { xy *items; size_t count, capacity; } xy_list;
-static void xy_add(xy_list *l, double x, double y) {
+struct xy { double x, y; };
+struct xy_list { struct xy *items; size_t count, capacity; };
+static void xy_add(struct xy_list *points, double x, double y) {
     if (!isfinite(x) || !isfinite(y)) return;
-    if (l->count == l->capacity) {
-        l->capacity = l->capacity * 2 + 256;
-        l->items = resize(l->items, l->capacity, sizeof *l->items);
+    if (points->count == points->capacity) {
+        points->capacity = points->capacity * 2 + 256;
+        points->items = resize(points->items, points->capacity, sizeof *points->items);
     }
-    l->items[l->count].x = x;
-    l->items[l->count++].y = y;
+    points->items[points->count].x = x;
+    points->items[points->count++].y = y;
 }
-static int by_x(const void *a, const void *b) {
-    const xy *p = (const xy *)a, *q = (const xy *)b;
-    return p->x < q->x ? -1 : p->x > q->x ? 1 : p->y < q->y ? -1 : p->y > q->y;
+static int by_x(const void *left_item, const void *right_item) {
+    const struct xy *left = (const struct xy *)left_item, *right = (const struct xy *)right_item;
+    return left->x < right->x ? -1 : left->x > right->x ? 1 : left->y < right->y ? -1 : left->y > right->y;
 }
-static void fit_curve(curve *c, const xy_list *l) {
-    double *x = resize(NULL, l->count, 2 * sizeof *x), *y = resize(NULL, l->count, 2 * sizeof *y), *fitted = y + l->count;
-    vp_linear_options o = vp_linear_options_default();
-    vp_linear_errors e;
+static void fit_curve(struct curve *curve, const struct xy_list *points) {
+    double *design = resize(NULL, points->count, 2 * sizeof *design), *observed = resize(NULL, points->count, 2 * sizeof *observed), *fitted = observed + points->count;
+    vp_linear_options settings = vp_linear_options_default();
+    vp_linear_errors errors;
     vp_linear fit;
-    c->slope = estimate_none();
-    c->intercept = c->r2 = (double)NAN;
-    c->count = l->count;
-    for (size_t i = 0; i < l->count; i++) { x[2 * i] = 1; x[2 * i + 1] = l->items[i].x; y[i] = l->items[i].y; }
-    if (l->count > 2 && vp_linear_compute(x, y, l->count, 2, &o, &fit, NULL) == VP_OK) {
-        c->slope.value = fit.coefficient[1];
-        c->intercept = fit.coefficient[0];
-        if (vp_linear_coefficient(&fit, 1, 0.95, &c->slope.low, &c->slope.high) != VP_OK) c->slope.low = c->slope.high = (double)NAN;
-        for (size_t i = 0; i < l->count; i++) fitted[i] = vp_linear_value(&fit, x + 2 * i);
-        if (vp_linear_errors_compute(y, fitted, l->count, x, &e) == VP_OK) c->r2 = e.r2;
+    curve->slope = estimate_none();
+    curve->intercept = curve->r2 = (double)NAN;
+    curve->count = points->count;
+    for (size_t i = 0; i < points->count; i++) { design[2 * i] = 1; design[2 * i + 1] = points->items[i].x; observed[i] = points->items[i].y; }
+    if (points->count > 2 && vp_linear_compute(design, observed, points->count, 2, &settings, &fit, NULL) == VP_OK) {
+        curve->slope.value = fit.coefficient[1];
+        curve->intercept = fit.coefficient[0];
+        if (vp_linear_coefficient(&fit, 1, 0.95, &curve->slope.low, &curve->slope.high) != VP_OK) curve->slope.low = curve->slope.high = (double)NAN;
+        for (size_t i = 0; i < points->count; i++) fitted[i] = vp_linear_value(&fit, design + 2 * i);
+        if (vp_linear_errors_compute(observed, fitted, points->count, design, &errors) == VP_OK) curve->r2 = errors.r2;
     }
-    free(x);
-    free(y);
+    free(design);
+    free(observed);
 }
 /* Medians over each x, or over tenths of the points where there are more than a dozen of them. */
-static void bin_curve(curve *c, xy_list *l) {
+static void bin_curve(struct curve *curve, struct xy_list *points) {
     enum { BINS = 12 };
-    double *values = resize(NULL, l->count, sizeof *values);
+    double *values = resize(NULL, points->count, sizeof *values);
     size_t distinct = 0, start = 0;
-    qsort(l->items, l->count, sizeof *l->items, by_x);
-    for (size_t i = 0; i < l->count; i++) distinct += !i || l->items[i].x > l->items[i - 1].x;
-    c->bins = zeroed(BINS, sizeof *c->bins);
-    for (size_t i = 1; i <= l->count; i++) {
-        int is_end = i == l->count || (distinct <= BINS ? l->items[i].x > l->items[i - 1].x : i >= (c->bin_count + 1) * l->count / BINS);
-        curve_bin *b = &c->bins[c->bin_count];
+    qsort(points->items, points->count, sizeof *points->items, by_x);
+    for (size_t i = 0; i < points->count; i++) distinct += !i || points->items[i].x > points->items[i - 1].x;
+    curve->bins = zeroed(BINS, sizeof *curve->bins);
+    for (size_t i = 1; i <= points->count; i++) {
+        int is_end = i == points->count || (distinct <= BINS ? points->items[i].x > points->items[i - 1].x : i >= (curve->bin_count + 1) * points->count / BINS);
+        struct curve_bin *bin = &curve->bins[curve->bin_count];
         if (!is_end) continue;
-        for (size_t k = start; k < i; k++) values[k - start] = l->items[k].y;
-        b->x = l->items[start + (i - start) / 2].x;
-        b->y = median_of(values, i - start);
-        b->count = i - start;
-        c->bin_count++;
+        for (size_t k = start; k < i; k++) values[k - start] = points->items[k].y;
+        bin->x = points->items[start + (i - start) / 2].x;
+        bin->y = median_of(values, i - start);
+        bin->count = i - start;
+        curve->bin_count++;
         start = i;
     }
     free(values);
 }
-static void add_curve(report *p, size_t group, const curve *kind, const char *label, xy_list *l) {
-    curve *c;
-    if (l->count) {
-        p->curves = resize(p->curves, p->curve_count + 1, sizeof *p->curves);
-        p->curve_group = resize(p->curve_group, p->curve_count + 1, sizeof *p->curve_group);
-        p->curve_group[p->curve_count] = group;
-        c = &p->curves[p->curve_count++];
-        *c = *kind;
-        snprintf(c->label, sizeof c->label, "%s", label);
-        fit_curve(c, l);
-        bin_curve(c, l);
+static void add_curve(struct report *report, size_t group, const struct curve *kind, const char *label, struct xy_list *points) {
+    struct curve *curve;
+    if (points->count) {
+        report->curves = resize(report->curves, report->curve_count + 1, sizeof *report->curves);
+        report->curve_group = resize(report->curve_group, report->curve_count + 1, sizeof *report->curve_group);
+        report->curve_group[report->curve_count] = group;
+        curve = &report->curves[report->curve_count++];
+        *curve = *kind;
+        snprintf(curve->label, sizeof curve->label, "%s", label);
+        fit_curve(curve, points);
+        bin_curve(curve, points);
     }
-    free(l->items);
-    memset(l, 0, sizeof *l);
+    free(points->items);
+    memset(points, 0, sizeof *points);
 }
 /* The language model's knobs do nothing to vision: a sample counts once a size, with its mean over the configurations of that size. */
-static void vision_curve(report *p, size_t group) {
-    static const curve kind = {"vision", "views", "T_vision_total", "ms/view", "", NULL, 0, {0, 0, 0}, 0, 0, 0};
-    const result_group *g = &p->r->groups[group];
-    xy_list points = {NULL, 0, 0};
-    size_t end = g->first + g->count;
-    for (size_t first = g->first, next; first < end; first = next) {
-        const result_file *f = &p->r->files[first];
-        for (next = first + 1; next < end && same_size(f, &p->r->files[next]);) next++;
-        for (size_t i = 0; i < f->count; i++) {
+static void vision_curve(struct report *report, size_t group_index) {
+    static const struct curve kind = {"vision", "views", "T_vision_total", "ms/view", "", NULL, 0, {0, 0, 0}, 0, 0, 0};
+    const struct result_group *group = &report->results->groups[group_index];
+    struct xy_list points = {NULL, 0, 0};
+    size_t end = group->first + group->count;
+    for (size_t first = group->first, next; first < end; first = next) {
+        const struct result_file *file = &report->results->files[first];
+        for (next = first + 1; next < end && is_same_size(file, &report->results->files[next]);) next++;
+        for (size_t i = 0; i < file->count; i++) {
             double sum = 0, count = 0;
             for (size_t k = first; k < next; k++) {
-                const result_file *other = &p->r->files[k];
-                size_t row = i < other->count && other->ids[i] == f->ids[i] ? i : result_row(other, f->ids[i]);
+                const struct result_file *other = &report->results->files[k];
+                size_t row = i < other->count && other->ids[i] == file->ids[i] ? i : result_row(other, file->ids[i]);
                 double ms = row < other->count ? result_at(other, METRIC_VISION, row) : (double)NAN;
                 if (isfinite(ms)) { sum += ms; count++; }
             }
-            xy_add(&points, result_at(f, COLUMN_VIEWS, i), sum / count);
+            xy_add(&points, result_at(file, COLUMN_VIEWS, i), sum / count);
         }
     }
-    add_curve(p, group, &kind, "all", &points);
+    add_curve(report, group_index, &kind, "all", &points);
 }
-static void language_curves(report *p, size_t group) {
-    static const curve kinds[] = {
+static void language_curves(struct report *report, size_t group_index) {
+    static const struct curve kinds[] = {
         {"prefill", "total_sequence_length", "T_LLM_prefill", "ms/token", "", NULL, 0, {0, 0, 0}, 0, 0, 0},
         {"decode", "decode steps", "T_LLM_decode", "ms/step", "", NULL, 0, {0, 0, 0}, 0, 0, 0},
         {"decode context", "total_sequence_length", "T_decode_per_token", "ms/token", "", NULL, 0, {0, 0, 0}, 0, 0, 0}};
     static const int xs[] = {COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS, COLUMN_SEQUENCE}, ys[] = {METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
-    const result_group *g = &p->r->groups[group];
-    unsigned char *done = zeroed(g->count, 1);
+    const struct result_group *group = &report->results->groups[group_index];
+    unsigned char *done = zeroed(group->count, 1);
     for (int which = 0; which < 3; which++) {
-        memset(done, 0, g->count);
-        for (size_t a = 0; a < g->count; a++) {
-            const result_file *f = &p->r->files[g->first + a];
-            xy_list points = {NULL, 0, 0};
+        memset(done, 0, group->count);
+        for (size_t member = 0; member < group->count; member++) {
+            const struct result_file *file = &report->results->files[group->first + member];
+            struct xy_list points = {NULL, 0, 0};
             char label[48];
-            if (done[a]) continue;
-            snprintf(label, sizeof label, "k%lld b%lld", (long long)f->top_k, (long long)f->block_count);
-            for (size_t b = a; b < g->count; b++) {
-                const result_file *other = &p->r->files[g->first + b];
-                if (other->top_k != f->top_k || other->block_count != f->block_count) continue;
-                done[b] = 1;
+            if (done[member]) continue;
+            snprintf(label, sizeof label, "k%lld b%lld", (long long)file->top_k, (long long)file->block_count);
+            for (size_t next = member; next < group->count; next++) {
+                const struct result_file *other = &report->results->files[group->first + next];
+                if (other->top_k != file->top_k || other->block_count != file->block_count) continue;
+                done[next] = 1;
                 for (size_t i = 0; i < other->count; i++)
                     if (which != 1) xy_add(&points, result_at(other, xs[which], i), result_at(other, ys[which], i));
                     else if (result_at(other, COLUMN_OUTPUT_TOKENS, i) > 1)
                         xy_add(&points, result_at(other, xs[which], i) - 1, result_at(other, ys[which], i));
             }
-            add_curve(p, group, &kinds[which], label, &points);
+            add_curve(report, group_index, &kinds[which], label, &points);
         }
     }
     free(done);
 }
 
 /* ---- E2 */
-static int compare_knob(const result_file *x, const result_file *y, int knob) {
-    if (knob == KNOB_TOP_K) return x->top_k != y->top_k ? (x->top_k < y->top_k ? -1 : 1) : 0;
-    if (knob == KNOB_BLOCKS) return x->block_count != y->block_count ? (x->block_count < y->block_count ? -1 : 1) : 0;
-    if (size_rank(x) != size_rank(y)) return size_rank(x) < size_rank(y) ? -1 : 1;
-    return strcmp(x->tier ? x->tier : "", y->tier ? y->tier : "");
+static int compare_knob(const struct result_file *left, const struct result_file *right, int knob) {
+    if (knob == KNOB_TOP_K) return left->top_k != right->top_k ? (left->top_k < right->top_k ? -1 : 1) : 0;
+    if (knob == KNOB_BLOCKS) return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
+    if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
+    return strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
 }
 /* Values of a knob, ascending: a configuration of each; VP_KNOB_LEVEL_LIMIT + 1: too many. */
-static int32_t find_levels(tradeoff *t, const results *r, int knob) {
-    size_t *examples = t->level_example[knob];
+static int32_t find_levels(struct tradeoff *tradeoff, const struct results *results, int knob) {
+    size_t *examples = tradeoff->level_example[knob];
     int32_t count = 0;
-    for (size_t i = 0; i < t->config_count; i++) {
-        const result_file *f = &r->files[t->group->paired[i]];
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        const struct result_file *file = &results->files[tradeoff->group->paired[i]];
         int32_t at = 0;
-        while (at < count && compare_knob(&r->files[t->group->paired[examples[at]]], f, knob) < 0) at++;
-        if (at < count && !compare_knob(&r->files[t->group->paired[examples[at]]], f, knob)) continue;
+        while (at < count && compare_knob(&results->files[tradeoff->group->paired[examples[at]]], file, knob) < 0) at++;
+        if (at < count && !compare_knob(&results->files[tradeoff->group->paired[examples[at]]], file, knob)) continue;
         if (count == VP_KNOB_LEVEL_LIMIT) return count + 1;
         memmove(examples + at + 1, examples + at, (size_t)(count - at) * sizeof *examples);
         examples[at] = i;
@@ -248,354 +248,354 @@ static int32_t find_levels(tradeoff *t, const results *r, int knob) {
     return count;
 }
 /* Levels of the knobs that vary; 0 when none does, or one has too many. */
-static int find_knobs(tradeoff *t, const results *r) {
+static int has_knobs(struct tradeoff *tradeoff, const struct results *results) {
     for (int k = 0; k < KNOBS; k++) {
-        int32_t count = find_levels(t, r, k);
+        int32_t count = find_levels(tradeoff, results, k);
         if (count > VP_KNOB_LEVEL_LIMIT) return 0;
         if (count < 2) continue;
-        t->knobs.level_counts[t->knobs.knob_count] = count;
-        t->knob_of[t->knobs.knob_count++] = k;
+        tradeoff->knobs.level_counts[tradeoff->knobs.knob_count] = count;
+        tradeoff->knob_of[tradeoff->knobs.knob_count++] = k;
     }
-    t->levels = zeroed(t->config_count * KNOBS, sizeof *t->levels);
-    for (size_t i = 0; i < t->config_count; i++) {
-        for (int32_t k = 0; k < t->knobs.knob_count; k++) {
-            const size_t *examples = t->level_example[t->knob_of[k]];
-            int32_t *level = &t->levels[i * (size_t)t->knobs.knob_count + (size_t)k];
-            while (compare_knob(&r->files[t->group->paired[examples[*level]]], &r->files[t->group->paired[i]], t->knob_of[k])) ++*level;
+    tradeoff->levels = zeroed(tradeoff->config_count * KNOBS, sizeof *tradeoff->levels);
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
+            const size_t *examples = tradeoff->level_example[tradeoff->knob_of[k]];
+            int32_t *level = &tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
+            while (compare_knob(&results->files[tradeoff->group->paired[examples[*level]]], &results->files[tradeoff->group->paired[i]], tradeoff->knob_of[k])) ++*level;
         }
     }
-    t->knobs.levels = t->levels;
-    t->knobs.config_count = t->config_count;
-    return t->knobs.knob_count > 0;
+    tradeoff->knobs.levels = tradeoff->levels;
+    tradeoff->knobs.config_count = tradeoff->config_count;
+    return tradeoff->knobs.knob_count > 0;
 }
-static void find_effects(tradeoff *t) {
+static void find_effects(struct tradeoff *tradeoff) {
     const double *values[2];
-    values[0] = t->latency;
-    values[1] = t->accuracy;
-    for (t->order = t->knobs.knob_count > 1 ? 2 : 1; t->order > 0; t->order--) {
-        size_t bytes = vp_effects_scratch_bytes(&t->knobs, t->order), terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
+    values[0] = tradeoff->latency;
+    values[1] = tradeoff->accuracy;
+    for (tradeoff->order = tradeoff->knobs.knob_count > 1 ? 2 : 1; tradeoff->order > 0; tradeoff->order--) {
+        size_t bytes = vp_effects_scratch_bytes(&tradeoff->knobs, tradeoff->order), terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
         vp_result done = VP_OK;
         void *scratch;
-        t->effect_count = vp_effect_count(&t->knobs, t->order);
-        if (!t->effect_count) continue;
+        tradeoff->effect_count = vp_effect_count(&tradeoff->knobs, tradeoff->order);
+        if (!tradeoff->effect_count) continue;
         scratch = resize(NULL, bytes, 1);
-        for (int v = 0; v < 2 && done == VP_OK && values[v]; v++) {
-            t->effects[v] = zeroed(t->effect_count, sizeof *t->effects[v]);
-            t->shares[v] = zeroed(terms, sizeof(double));
-            done = vp_effects(&t->knobs, values[v], t->sample_count, t->order, 0.95, scratch, bytes, t->effects[v], t->shares[v], NULL);
+        for (int which = 0; which < 2 && done == VP_OK && values[which]; which++) {
+            tradeoff->effects[which] = zeroed(tradeoff->effect_count, sizeof *tradeoff->effects[which]);
+            tradeoff->shares[which] = zeroed(terms, sizeof(double));
+            done = vp_effects(&tradeoff->knobs, values[which], tradeoff->sample_count, tradeoff->order, 0.95, scratch, bytes, tradeoff->effects[which], tradeoff->shares[which], NULL);
         }
         free(scratch);
         if (done == VP_OK) return;
-        for (int v = 0; v < 2; v++) {
-            free(t->effects[v]);
-            free(t->shares[v]);
-            t->effects[v] = NULL;
-            t->shares[v] = NULL;
+        for (int which = 0; which < 2; which++) {
+            free(tradeoff->effects[which]);
+            free(tradeoff->shares[which]);
+            tradeoff->effects[which] = NULL;
+            tradeoff->shares[which] = NULL;
         }
     }
-    t->order = 0; /* holes of the grid, or a single sample: nothing can be told apart */
-    t->effect_count = 0;
+    tradeoff->order = 0; /* holes of the grid, or a single sample: nothing can be told apart */
+    tradeoff->effect_count = 0;
 }
-static void find_knob_fronts(tradeoff *t) {
-    int32_t *keys = resize(NULL, t->config_count, sizeof *keys);
-    for (int32_t k = 0; k < t->knobs.knob_count; k++) {
-        for (int32_t level = 0; level < t->knobs.level_counts[k]; level++) {
-            knob_front *f;
-            t->fronts = resize(t->fronts, t->knob_front_count + 1, sizeof *t->fronts);
-            f = &t->fronts[t->knob_front_count++];
-            f->knob = t->knob_of[k];
-            f->level = level;
-            f->front = zeroed(t->config_count, sizeof *f->front);
-            f->count = 0;
-            for (size_t i = 0; i < t->config_count; i++) keys[i] = t->levels[i * (size_t)t->knobs.knob_count + (size_t)k];
-            if (vp_pareto_front_fixed(t->at_latency, t->at_accuracy, keys, level, t->config_count, f->front, &f->count) != VP_OK) f->count = 0;
-            f->area = vp_pareto_area(t->at_latency, t->at_accuracy, t->config_count, f->front, f->count, t->area_latency, t->area_accuracy);
+static void find_knob_fronts(struct tradeoff *tradeoff) {
+    int32_t *keys = resize(NULL, tradeoff->config_count, sizeof *keys);
+    for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
+        for (int32_t level = 0; level < tradeoff->knobs.level_counts[k]; level++) {
+            struct knob_front *front;
+            tradeoff->fronts = resize(tradeoff->fronts, tradeoff->knob_front_count + 1, sizeof *tradeoff->fronts);
+            front = &tradeoff->fronts[tradeoff->knob_front_count++];
+            front->knob = tradeoff->knob_of[k];
+            front->level = level;
+            front->front = zeroed(tradeoff->config_count, sizeof *front->front);
+            front->count = 0;
+            for (size_t i = 0; i < tradeoff->config_count; i++) keys[i] = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
+            if (vp_pareto_front_fixed(tradeoff->at_latency, tradeoff->at_accuracy, keys, level, tradeoff->config_count, front->front, &front->count) != VP_OK) front->count = 0;
+            front->area = vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, front->front, front->count, tradeoff->area_latency, tradeoff->area_accuracy);
         }
     }
     free(keys);
 }
-static void find_gains(tradeoff *t) {
-    for (size_t i = 0; i < t->config_count && t->accuracy; i++) {
-        for (int32_t k = 0; k < t->knobs.knob_count; k++) {
-            knob_gain g;
-            g.from = i;
-            g.knob = t->knob_of[k];
-            if (vp_knob_next(&t->knobs, i, k, &g.to) != VP_OK) continue;
-            if (vp_gain_compute(t->latency + i * t->sample_count, t->accuracy + i * t->sample_count, t->latency + g.to * t->sample_count,
-                                t->accuracy + g.to * t->sample_count, t->sample_count, 0.95, &g.gain) != VP_OK) continue;
-            t->gains = resize(t->gains, t->gain_count + 1, sizeof *t->gains);
-            t->gains[t->gain_count++] = g;
+static void find_gains(struct tradeoff *tradeoff) {
+    for (size_t i = 0; i < tradeoff->config_count && tradeoff->accuracy; i++) {
+        for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
+            struct knob_gain gain;
+            gain.from = i;
+            gain.knob = tradeoff->knob_of[k];
+            if (vp_knob_next(&tradeoff->knobs, i, k, &gain.to) != VP_OK) continue;
+            if (vp_gain_compute(tradeoff->latency + i * tradeoff->sample_count, tradeoff->accuracy + i * tradeoff->sample_count, tradeoff->latency + gain.to * tradeoff->sample_count,
+                                tradeoff->accuracy + gain.to * tradeoff->sample_count, tradeoff->sample_count, 0.95, &gain.gain) != VP_OK) continue;
+            tradeoff->gains = resize(tradeoff->gains, tradeoff->gain_count + 1, sizeof *tradeoff->gains);
+            tradeoff->gains[tradeoff->gain_count++] = gain;
         }
     }
 }
-static void find_front(tradeoff *t, const report_settings *s) {
-    vp_epsilon e;
-    double *sorted = resize(NULL, t->config_count, sizeof *sorted);
+static void find_front(struct tradeoff *tradeoff, const struct report_settings *settings) {
+    vp_epsilon epsilon;
+    double *sorted = resize(NULL, tradeoff->config_count, sizeof *sorted);
     vp_statistics middle;
-    t->front = zeroed(t->config_count, sizeof *t->front);
-    t->kept = zeroed(t->config_count, sizeof *t->kept);
-    t->at_latency = resize(NULL, t->config_count, sizeof(double));
-    t->at_accuracy = resize(NULL, t->config_count, sizeof(double));
-    t->area_latency = 0;
-    t->area_accuracy = HUGE_VAL;
-    for (size_t i = 0; i < t->config_count; i++) {
-        t->at_latency[i] = t->points[i].latency;
-        t->at_accuracy[i] = t->points[i].accuracy;
-        if (t->at_latency[i] > t->area_latency) t->area_latency = t->at_latency[i];
-        if (t->at_accuracy[i] < t->area_accuracy) t->area_accuracy = t->at_accuracy[i];
+    tradeoff->front = zeroed(tradeoff->config_count, sizeof *tradeoff->front);
+    tradeoff->kept = zeroed(tradeoff->config_count, sizeof *tradeoff->kept);
+    tradeoff->at_latency = resize(NULL, tradeoff->config_count, sizeof(double));
+    tradeoff->at_accuracy = resize(NULL, tradeoff->config_count, sizeof(double));
+    tradeoff->area_latency = 0;
+    tradeoff->area_accuracy = HUGE_VAL;
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        tradeoff->at_latency[i] = tradeoff->points[i].latency;
+        tradeoff->at_accuracy[i] = tradeoff->points[i].accuracy;
+        if (tradeoff->at_latency[i] > tradeoff->area_latency) tradeoff->area_latency = tradeoff->at_latency[i];
+        if (tradeoff->at_accuracy[i] < tradeoff->area_accuracy) tradeoff->area_accuracy = tradeoff->at_accuracy[i];
     }
-    vp_statistics_compute(t->at_latency, t->config_count, sorted, &middle);
+    vp_statistics_compute(tradeoff->at_latency, tradeoff->config_count, sorted, &middle);
     free(sorted);
-    e.latency = t->epsilon_latency = s->epsilon_share * middle.p50;
-    e.accuracy = s->epsilon_accuracy;
-    e.relative = 0;
-    if (vp_pareto_front(t->at_latency, t->at_accuracy, t->config_count, VP_PARETO_FIRST, t->front, &t->front_count) != VP_OK) t->front_count = 0;
-    if (vp_pareto_epsilon(t->at_latency, t->at_accuracy, t->config_count, t->front, t->front_count, e, t->kept, &t->kept_count) != VP_OK)
-        t->kept_count = 0;
-    t->area = vp_pareto_area(t->at_latency, t->at_accuracy, t->config_count, t->front, t->front_count, t->area_latency, t->area_accuracy);
+    epsilon.latency = tradeoff->epsilon_latency = settings->epsilon_share * middle.p50;
+    epsilon.accuracy = settings->epsilon_accuracy;
+    epsilon.relative = 0;
+    if (vp_pareto_front(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, VP_PARETO_FIRST, tradeoff->front, &tradeoff->front_count) != VP_OK) tradeoff->front_count = 0;
+    if (vp_pareto_epsilon(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, tradeoff->front, tradeoff->front_count, epsilon, tradeoff->kept, &tradeoff->kept_count) != VP_OK)
+        tradeoff->kept_count = 0;
+    tradeoff->area = vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, tradeoff->front, tradeoff->front_count, tradeoff->area_latency, tradeoff->area_accuracy);
 }
-size_t equal_points(const tradeoff *t, size_t config) {
+size_t equal_points(const struct tradeoff *tradeoff, size_t config) {
     size_t count = 0;
-    for (size_t i = 0; i < t->config_count; i++)
-        count += !(t->at_latency[i] < t->at_latency[config] || t->at_latency[i] > t->at_latency[config])
-              && !(t->at_accuracy[i] < t->at_accuracy[config] || t->at_accuracy[i] > t->at_accuracy[config]);
+    for (size_t i = 0; i < tradeoff->config_count; i++)
+        count += !(tradeoff->at_latency[i] < tradeoff->at_latency[config] || tradeoff->at_latency[i] > tradeoff->at_latency[config])
+              && !(tradeoff->at_accuracy[i] < tradeoff->at_accuracy[config] || tradeoff->at_accuracy[i] > tradeoff->at_accuracy[config]);
     return count;
 }
-static void bootstrap_points(tradeoff *t, const report_settings *s) {
-    vp_bootstrap_options o = vp_bootstrap_options_default();
-    size_t bytes = vp_bootstrap_scratch_bytes(t->config_count, t->sample_count, s->resamples);
+static void bootstrap_points(struct tradeoff *tradeoff, const struct report_settings *settings) {
+    vp_bootstrap_options options = vp_bootstrap_options_default();
+    size_t bytes = vp_bootstrap_scratch_bytes(tradeoff->config_count, tradeoff->sample_count, settings->resamples);
     void *scratch;
-    o.resamples = s->resamples;
-    o.seed = s->seed;
-    o.percentile = s->percentile;
-    o.budget = s->budget;
-    o.min_accuracy = s->min_accuracy;
+    options.resamples = settings->resamples;
+    options.seed = settings->seed;
+    options.percentile = settings->percentile;
+    options.budget = settings->budget;
+    options.min_accuracy = settings->min_accuracy;
     scratch = resize(NULL, bytes, 1);
-    if (vp_bootstrap(t->latency, t->accuracy, t->config_count, t->sample_count, &o, scratch, bytes, t->points) != VP_OK)
-        snprintf(t->reason, sizeof t->reason, "the values are too large to be drawn from");
+    if (vp_bootstrap(tradeoff->latency, tradeoff->accuracy, tradeoff->config_count, tradeoff->sample_count, &options, scratch, bytes, tradeoff->points) != VP_OK)
+        snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to be drawn from");
     free(scratch);
 }
 /* The accuracy of a corpus metric belongs to a whole file: points without intervals. */
-static void corpus_points(tradeoff *t, const results *r, const report_settings *s) {
-    double *sorted = resize(NULL, t->sample_count, sizeof *sorted);
-    for (size_t i = 0; i < t->config_count; i++) {
-        vp_bootstrap_point *p = &t->points[i];
+static void corpus_points(struct tradeoff *tradeoff, const struct results *results, const struct report_settings *settings) {
+    double *sorted = resize(NULL, tradeoff->sample_count, sizeof *sorted);
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        vp_bootstrap_point *point = &tradeoff->points[i];
         vp_statistics stats;
-        p->latency_low = p->latency_high = p->accuracy_low = p->accuracy_high = p->membership = p->within_budget = p->best = (double)NAN;
-        p->accuracy = r->files[t->group->paired[i]].accuracy;
-        vp_statistics_compute(t->latency + i * t->sample_count, t->sample_count, sorted, &stats);
-        p->latency = s->percentile < 0 ? stats.mean : vp_statistics_percentile(sorted, t->sample_count, s->percentile);
-        if (s->percentile >= 0) vp_statistics_percentile_interval(sorted, t->sample_count, s->percentile, 0.95, &p->latency_low, &p->latency_high);
-        else vp_statistics_mean_interval(sorted, t->sample_count, 0.95, &p->latency_low, &p->latency_high);
+        point->latency_low = point->latency_high = point->accuracy_low = point->accuracy_high = point->membership = point->within_budget = point->best = (double)NAN;
+        point->accuracy = results->files[tradeoff->group->paired[i]].accuracy;
+        vp_statistics_compute(tradeoff->latency + i * tradeoff->sample_count, tradeoff->sample_count, sorted, &stats);
+        point->latency = settings->percentile < 0 ? stats.mean : vp_statistics_percentile(sorted, tradeoff->sample_count, settings->percentile);
+        if (settings->percentile >= 0) vp_statistics_percentile_interval(sorted, tradeoff->sample_count, settings->percentile, 0.95, &point->latency_low, &point->latency_high);
+        else vp_statistics_mean_interval(sorted, tradeoff->sample_count, 0.95, &point->latency_low, &point->latency_high);
     }
     free(sorted);
 }
-void tradeoff_make(tradeoff *t, const results *r, const result_group *g, const report_settings *s) {
+void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group, const struct report_settings *settings) {
     int columns[2], files_have = 1, rows_have = 1;
-    columns[0] = s->axis;
+    columns[0] = settings->axis;
     columns[1] = COLUMN_ACCURACY;
-    t->group = g;
-    t->config_count = g->paired_count;
-    for (size_t i = 0; i < g->paired_count; i++) {
-        files_have &= isfinite(r->files[g->paired[i]].accuracy) != 0;
-        rows_have &= r->files[g->paired[i]].columns[COLUMN_ACCURACY] != NULL;
+    tradeoff->group = group;
+    tradeoff->config_count = group->paired_count;
+    for (size_t i = 0; i < group->paired_count; i++) {
+        files_have &= isfinite(results->files[group->paired[i]].accuracy) != 0;
+        rows_have &= results->files[group->paired[i]].columns[COLUMN_ACCURACY] != NULL;
     }
-    t->is_corpus = files_have && !rows_have;
-    t->sample_count = paired_ids(r, g, columns, t->is_corpus ? 1 : 2, &t->ids);
-    if (!files_have && !rows_have) snprintf(t->reason, sizeof t->reason, "no accuracy: the data have no answers to compare with");
-    else if (t->sample_count < 2)
-        snprintf(t->reason, sizeof t->reason, "%zu samples have %s and an accuracy in all configurations: at least 2 are needed", t->sample_count,
-                 METRIC_KEYS[s->axis]);
-    if (t->reason[0]) return;
-    t->latency = paired_column(r, g, s->axis, t->ids, t->sample_count);
-    t->points = zeroed(t->config_count, sizeof *t->points);
-    if (t->is_corpus) corpus_points(t, r, s);
+    tradeoff->is_corpus = files_have && !rows_have;
+    tradeoff->sample_count = paired_ids(results, group, columns, tradeoff->is_corpus ? 1 : 2, &tradeoff->ids);
+    if (!files_have && !rows_have) snprintf(tradeoff->reason, sizeof tradeoff->reason, "no accuracy: the data have no answers to compare with");
+    else if (tradeoff->sample_count < 2)
+        snprintf(tradeoff->reason, sizeof tradeoff->reason, "%zu samples have %s and an accuracy in all configurations: at least 2 are needed", tradeoff->sample_count,
+                 METRIC_KEYS[settings->axis]);
+    if (tradeoff->reason[0]) return;
+    tradeoff->latency = paired_column(results, group, settings->axis, tradeoff->ids, tradeoff->sample_count);
+    tradeoff->points = zeroed(tradeoff->config_count, sizeof *tradeoff->points);
+    if (tradeoff->is_corpus) corpus_points(tradeoff, results, settings);
     else {
-        t->accuracy = paired_column(r, g, COLUMN_ACCURACY, t->ids, t->sample_count);
-        bootstrap_points(t, s);
+        tradeoff->accuracy = paired_column(results, group, COLUMN_ACCURACY, tradeoff->ids, tradeoff->sample_count);
+        bootstrap_points(tradeoff, settings);
     }
-    if (t->reason[0]) return;
-    find_front(t, s);
-    if (!find_knobs(t, r)) return;
-    find_effects(t);
-    find_knob_fronts(t);
-    find_gains(t);
+    if (tradeoff->reason[0]) return;
+    find_front(tradeoff, settings);
+    if (!has_knobs(tradeoff, results)) return;
+    find_effects(tradeoff);
+    find_knob_fronts(tradeoff);
+    find_gains(tradeoff);
 }
-void tradeoff_free(tradeoff *t) {
-    void *all[] = {t->ids, t->latency, t->accuracy, t->points, t->at_latency, t->at_accuracy, t->front, t->kept, t->levels, t->effects[0],
-                   t->effects[1],
-                   t->shares[0], t->shares[1], t->gains};
-    for (size_t i = 0; i < t->knob_front_count; i++) free(t->fronts[i].front);
+void tradeoff_free(struct tradeoff *tradeoff) {
+    void *all[] = {tradeoff->ids, tradeoff->latency, tradeoff->accuracy, tradeoff->points, tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->front, tradeoff->kept, tradeoff->levels, tradeoff->effects[0],
+                   tradeoff->effects[1],
+                   tradeoff->shares[0], tradeoff->shares[1], tradeoff->gains};
+    for (size_t i = 0; i < tradeoff->knob_front_count; i++) free(tradeoff->fronts[i].front);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
-    free(t->fronts);
+    free(tradeoff->fronts);
 }
-const char *report_level_text(const tradeoff *t, const results *r, int knob, int32_t level, char out[48]) {
-    const result_file *f = &r->files[t->group->paired[t->level_example[knob][level]]];
-    if (knob == KNOB_SIZE && f->tier) snprintf(out, 48, "%.40s", f->tier);
-    else if (knob == KNOB_SIZE) snprintf(out, 48, "%lld tokens", (long long)f->target_tokens);
-    else snprintf(out, 48, "%lld", (long long)(knob == KNOB_TOP_K ? f->top_k : f->block_count));
+const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level, char out[48]) {
+    const struct result_file *file = &results->files[tradeoff->group->paired[tradeoff->level_example[knob][level]]];
+    if (knob == KNOB_SIZE && file->tier) snprintf(out, 48, "%.40s", file->tier);
+    else if (knob == KNOB_SIZE) snprintf(out, 48, "%lld tokens", (long long)file->target_tokens);
+    else snprintf(out, 48, "%lld", (long long)(knob == KNOB_TOP_K ? file->top_k : file->block_count));
     return out;
 }
 
 /* ---- what a reader must know first */
-static size_t differing_files(const results *r, size_t offset) { /* files whose text differs from the first's */
+static size_t differing_files(const struct results *results, size_t offset) { /* files whose text differs from the first's */
     size_t count = 0;
-    for (size_t i = 1; i < r->count; i++) {
-        const char *a = *(char *const *)(const void *)((const char *)&r->files[0] + offset);
-        const char *b = *(char *const *)(const void *)((const char *)&r->files[i] + offset);
-        count += strcmp(a ? a : "", b ? b : "") != 0;
+    for (size_t i = 1; i < results->count; i++) {
+        const char *first = *(char *const *)(const void *)((const char *)&results->files[0] + offset);
+        const char *other = *(char *const *)(const void *)((const char *)&results->files[i] + offset);
+        count += strcmp(first ? first : "", other ? other : "") != 0;
     }
     return count;
 }
-static void warn_of_files(report *p) {
-    static const struct { const char *name; size_t offset; } same[] = {{"device", offsetof(result_file, device)}, {"model", offsetof(result_file,
+static void warn_of_files(struct report *report) {
+    static const struct { const char *name; size_t offset; } same[] = {{"device", offsetof(struct result_file, device)}, {"model", offsetof(struct result_file,
                                                                                           model)},
-        {"weights", offsetof(result_file, weights)}, {"timing", offsetof(result_file, timing)}, {"version", offsetof(result_file, version)}};
-    const results *r = p->r;
+        {"weights", offsetof(struct result_file, weights)}, {"timing", offsetof(struct result_file, timing)}, {"version", offsetof(struct result_file, version)}};
+    const struct results *results = report->results;
     int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        const result_file *f = &r->files[i];
-        failed += f->failed_count;
-        missing += f->missing_count > 0 ? f->missing_count : 0;
-        throttled += f->throttled_runs > 0 ? f->throttled_runs : 0;
-        outliers += f->outlier_runs > 0 ? f->outlier_runs : 0;
-        runs += f->run_at ? (int64_t)f->run_at[f->count] : 0;
-        synthetic += f->is_synthetic;
-        foreign += f->is_foreign;
-        coarse += !f->columns[stage_column(VP_STAGE_PREFILL, 0)];
+    for (size_t i = 0; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        failed += file->failed_count;
+        missing += file->missing_count > 0 ? file->missing_count : 0;
+        throttled += file->throttled_runs > 0 ? file->throttled_runs : 0;
+        outliers += file->outlier_runs > 0 ? file->outlier_runs : 0;
+        runs += file->run_at ? (int64_t)file->run_at[file->count] : 0;
+        synthetic += file->is_synthetic;
+        foreign += file->is_foreign;
+        coarse += !file->columns[stage_column(VP_STAGE_PREFILL, 0)];
     }
     if (synthetic)
-        text_list_add(&p->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not", (long long)synthetic, r->count);
+        text_list_add(&report->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not", (long long)synthetic, results->count);
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-        if (differing_files(r, same[i].offset))
-            text_list_add(&p->warnings, "the files differ in their %s: what lies between them is not the knobs alone", same[i].name);
-    if (failed) text_list_add(&p->warnings, "%lld points failed; they are in no number", (long long)failed);
-    if (missing) text_list_add(&p->warnings, "%lld points are not measured yet; they are in no number", (long long)missing);
-    if (throttled) text_list_add(&p->warnings, "%lld of %lld runs were measured while the device held its clocks down; they are kept",
+        if (differing_files(results, same[i].offset))
+            text_list_add(&report->warnings, "the files differ in their %s: what lies between them is not the knobs alone", same[i].name);
+    if (failed) text_list_add(&report->warnings, "%lld points failed; they are in no number", (long long)failed);
+    if (missing) text_list_add(&report->warnings, "%lld points are not measured yet; they are in no number", (long long)missing);
+    if (throttled) text_list_add(&report->warnings, "%lld of %lld runs were measured while the device held its clocks down; they are kept",
                                  (long long)throttled, (long long)runs);
-    if (outliers) text_list_add(&p->warnings, "%lld of %lld runs stand out by their total (modified z over 3.5); they are kept", (long long)outliers,
+    if (outliers) text_list_add(&report->warnings, "%lld of %lld runs stand out by their total (modified z over 3.5); they are kept", (long long)outliers,
                                 (long long)runs);
-    if (foreign) text_list_add(&p->warnings, "%lld files are the experiments' own: no stages, no closure; ms a token is divided by N - 1 here",
+    if (foreign) text_list_add(&report->warnings, "%lld files are the experiments' own: no stages, no closure; ms a token is divided by N - 1 here",
                                (long long)foreign);
-    else if (coarse) text_list_add(&p->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);
+    else if (coarse) text_list_add(&report->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);
 }
-static void warn_of_samples(report *p) {
+static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0;
     double worst = 1, spread = 0;
-    for (size_t i = 0; i < p->r->count; i++) {
-        const decomposition *d = &p->items[i];
-        if (d->file->count < least) least = d->file->count;
-        p95 += !vp_statistics_percentile_supported(d->counts[METRIC_TOTAL], 95);
-        p99 += !vp_statistics_percentile_supported(d->counts[METRIC_TOTAL], 99);
-        open += d->closure < 0.99;
-        if (d->closure < worst) worst = d->closure;
-        if (d->run_spread > spread) spread = d->run_spread;
+    for (size_t i = 0; i < report->results->count; i++) {
+        const struct decomposition *decomposition = &report->items[i];
+        if (decomposition->file->count < least) least = decomposition->file->count;
+        p95 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 95);
+        p99 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 99);
+        open += decomposition->closure < 0.99;
+        if (decomposition->closure < worst) worst = decomposition->closure;
+        if (decomposition->run_spread > spread) spread = decomposition->run_spread;
     }
-    if (least < 500) text_list_add(&p->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts", least);
+    if (least < 500) text_list_add(&report->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts", least);
     if (spread > 0.05)
-        text_list_add(&p->warnings, "runs of one request spread by up to %.1f %% (standard deviation): the machine was not quiet", 100 * spread);
+        text_list_add(&report->warnings, "runs of one request spread by up to %.1f %% (standard deviation): the machine was not quiet", 100 * spread);
     if (p95)
-        text_list_add(&p->warnings, "P95 comes from fewer than 60 samples in %zu of %zu configurations: it is close to the largest value", p95,
-                      p->r->count);
+        text_list_add(&report->warnings, "P95 comes from fewer than 60 samples in %zu of %zu configurations: it is close to the largest value", p95,
+                      report->results->count);
     if (p99)
-        text_list_add(&p->warnings, "P99 comes from fewer than 300 samples in %zu of %zu configurations: it is close to the largest value", p99,
-                      p->r->count);
+        text_list_add(&report->warnings, "P99 comes from fewer than 300 samples in %zu of %zu configurations: it is close to the largest value", p99,
+                      report->results->count);
     if (open)
-        text_list_add(&p->warnings, "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)", open,
-                      p->r->count, 100 * worst);
+        text_list_add(&report->warnings, "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)", open,
+                      report->results->count, 100 * worst);
 }
 
 /* ---- findings in words */
 static const char *const SHARE_NAMES[] = {"vision (vit + connector)", "prefill (embed to sample)", "decode"};
 
-static double main_share(const decomposition *d, int metric) {
+static double main_share(const struct decomposition *decomposition, int metric) {
     double share = 0;
     int first = metric == METRIC_VISION ? VP_STAGE_VIT : metric == METRIC_PREFILL ? VP_STAGE_EMBED : VP_STAGE_DECODE;
     int last = metric == METRIC_VISION ? VP_STAGE_CONNECTOR : metric == METRIC_PREFILL ? VP_STAGE_SAMPLE : VP_STAGE_DECODE;
-    for (int s = first; s <= last; s++) if (isfinite(d->stages[s].share)) share += d->stages[s].share;
-    return share > 0 ? share : d->mean[metric] / d->mean[METRIC_TOTAL]; /* the experiments' files know the sums alone */
+    for (int stage = first; stage <= last; stage++) if (isfinite(decomposition->stages[stage].share)) share += decomposition->stages[stage].share;
+    return share > 0 ? share : decomposition->mean[metric] / decomposition->mean[METRIC_TOTAL]; /* the experiments' files know the sums alone */
 }
-static void find_dominant(report *p) {
+static void find_dominant(struct report *report) {
     size_t wins[3] = {0, 0, 0};
-    for (int m = METRIC_VISION; m <= METRIC_DECODE; m++) {
-        for (size_t i = 0; i < p->r->count; i++) {
-            double share = main_share(&p->items[i], m);
+    for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
+        for (size_t i = 0; i < report->results->count; i++) {
+            double share = main_share(&report->items[i], metric);
             int wins_all = share > 0;
-            for (int k = METRIC_VISION; k <= METRIC_DECODE; k++) wins_all &= k == m || !(main_share(&p->items[i], k) >= share);
-            wins[m] += (size_t)wins_all;
+            for (int k = METRIC_VISION; k <= METRIC_DECODE; k++) wins_all &= k == metric || !(main_share(&report->items[i], k) >= share);
+            wins[metric] += (size_t)wins_all;
         }
     }
-    for (int m = METRIC_VISION; m <= METRIC_DECODE; m++) {
+    for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
         double low = HUGE_VAL, high = -HUGE_VAL;
-        for (size_t i = 0; i < p->r->count; i++) {
-            double share = main_share(&p->items[i], m);
+        for (size_t i = 0; i < report->results->count; i++) {
+            double share = main_share(&report->items[i], metric);
             if (share < low) low = share;
             if (share > high) high = share;
         }
         if (high > 0)
-            text_list_add(&p->findings, "%s takes %.1f to %.1f %% of a request; it is the largest part in %zu of %zu configurations", SHARE_NAMES[m],
-                                    100 * low, 100 * high, wins[m], p->r->count);
+            text_list_add(&report->findings, "%s takes %.1f to %.1f %% of a request; it is the largest part in %zu of %zu configurations", SHARE_NAMES[metric],
+                                    100 * low, 100 * high, wins[metric], report->results->count);
     }
 }
 /* The configuration that differs from one at a knob's lowest level by standing at its highest; config_count: not measured. */
-static size_t other_end(const tradeoff *t, size_t config, int32_t knob) {
-    size_t width = (size_t)t->knobs.knob_count, i = 0;
-    for (; i < t->config_count; i++) {
-        int same = t->levels[i * width + (size_t)knob] == t->knobs.level_counts[knob] - 1;
-        for (size_t k = 0; k < width; k++) same &= k == (size_t)knob || t->levels[i * width + k] == t->levels[config * width + k];
+static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t knob) {
+    size_t width = (size_t)tradeoff->knobs.knob_count, i = 0;
+    for (; i < tradeoff->config_count; i++) {
+        int same = tradeoff->levels[i * width + (size_t)knob] == tradeoff->knobs.level_counts[knob] - 1;
+        for (size_t k = 0; k < width; k++) same &= k == (size_t)knob || tradeoff->levels[i * width + k] == tradeoff->levels[config * width + k];
         if (same) break;
     }
     return i;
 }
 /* Sums of `values` [config_count, sample_count] over the configurations at a knob's two ends, all other knobs alike; returns the pairs found. */
-static size_t sum_ends(const tradeoff *t, int32_t knob, const double *values, double *low, double *high) {
+static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const double *values, double *low, double *high) {
     size_t pairs = 0;
-    memset(low, 0, t->sample_count * sizeof *low);
-    memset(high, 0, t->sample_count * sizeof *high);
-    for (size_t i = 0; i < t->config_count; i++) {
-        size_t end = t->levels[i * (size_t)t->knobs.knob_count + (size_t)knob] ? t->config_count : other_end(t, i, knob);
-        if (end == t->config_count) continue;
+    memset(low, 0, tradeoff->sample_count * sizeof *low);
+    memset(high, 0, tradeoff->sample_count * sizeof *high);
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        size_t end = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)knob] ? tradeoff->config_count : other_end(tradeoff, i, knob);
+        if (end == tradeoff->config_count) continue;
         pairs++;
-        for (size_t n = 0; n < t->sample_count; n++) {
-            low[n] += values[i * t->sample_count + n];
-            high[n] += values[end * t->sample_count + n];
+        for (size_t sample = 0; sample < tradeoff->sample_count; sample++) {
+            low[sample] += values[i * tradeoff->sample_count + sample];
+            high[sample] += values[end * tradeoff->sample_count + sample];
         }
     }
     return pairs;
 }
 /* What a knob does from its lowest to its highest value, all others alike; paired over the samples. No effect where the interval holds 0. */
-static void find_changes(report *p, const tradeoff *t) {
-    double *low = resize(NULL, t->sample_count, 2 * sizeof *low), *high = low + t->sample_count;
-    const char *task = p->r->group_count > 1 ? p->r->files[t->group->first].task : "";
-    for (int32_t k = 0; k < t->knobs.knob_count; k++) {
+static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
+    double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
+    const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].task : "";
+    for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
         char first[48], last[48], knob[400];
         vp_mean_interval change;
-        size_t pairs = sum_ends(t, k, t->latency, low, high);
-        double base = vp_statistics_mean(low, t->sample_count) / 100, points;
-        if (!pairs || !(base > 0) || vp_paired_t(low, high, t->sample_count, 0.95, &change) != VP_OK) continue;
-        snprintf(knob, sizeof knob, "%.240s%s%s from %s to %s", task, *task ? ": " : "", KNOB_NAMES[t->knob_of[k]],
-                 report_level_text(t, p->r, t->knob_of[k], 0, first), report_level_text(t, p->r, t->knob_of[k], t->knobs.level_counts[k] - 1, last));
-        text_list_add(&p->findings, "%s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", knob, METRIC_KEYS[p->settings.axis], change.mean / base,
+        size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
+        double base = vp_statistics_mean(low, tradeoff->sample_count) / 100, points;
+        if (!pairs || !(base > 0) || vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
+        snprintf(knob, sizeof knob, "%.240s%s%s from %s to %s", task, *task ? ": " : "", KNOB_NAMES[tradeoff->knob_of[k]],
+                 report_level_text(tradeoff, report->results, tradeoff->knob_of[k], 0, first), report_level_text(tradeoff, report->results, tradeoff->knob_of[k], tradeoff->knobs.level_counts[k] - 1, last));
+        text_list_add(&report->findings, "%s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", knob, METRIC_KEYS[report->settings.axis], change.mean / base,
                       change.low / base, change.high / base, change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
-        if (!t->accuracy) continue;
-        sum_ends(t, k, t->accuracy, low, high);
+        if (!tradeoff->accuracy) continue;
+        sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
         points = 100.0 / (double)pairs;
-        if (vp_paired_t(low, high, t->sample_count, 0.95, &change) != VP_OK) continue;
+        if (vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
         if (change.low <= 0 && change.high >= 0)
-            text_list_add(&p->findings, "%s shows no effect on accuracy: the interval of %+.2f points, [%+.2f, %+.2f], holds 0", knob,
+            text_list_add(&report->findings, "%s shows no effect on accuracy: the interval of %+.2f points, [%+.2f, %+.2f], holds 0", knob,
                           points * change.mean, points * change.low, points * change.high);
         else
-            text_list_add(&p->findings, "%s changes accuracy by %+.2f points [%+.2f, %+.2f]", knob, points * change.mean, points * change.low,
+            text_list_add(&report->findings, "%s changes accuracy by %+.2f points [%+.2f, %+.2f]", knob, points * change.mean, points * change.low,
                           points * change.high);
     }
     free(low);
 }
-static void find_decode(report *p) {
+static void find_decode(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL, least = HUGE_VAL, most = -HUGE_VAL;
     size_t count = 0;
-    for (size_t i = 0; i < p->r->count; i++) {
-        const stage_cost *c = &p->items[i].stages[VP_STAGE_DECODE];
-        double step = p->items[i].mean[METRIC_PER_TOKEN], floor_ms = c->bytes / c->mean * step / p->peak_gbs / 1e6;
+    for (size_t i = 0; i < report->results->count; i++) {
+        const struct stage_cost *cost = &report->items[i].stages[VP_STAGE_DECODE];
+        double step = report->items[i].mean[METRIC_PER_TOKEN], floor_ms = cost->bytes / cost->mean * step / report->peak_gbs / 1e6;
         if (!(floor_ms > 0) || !(step > 0)) continue;
         count++;
         if (step < low) low = step;
@@ -604,84 +604,84 @@ static void find_decode(report *p) {
         if (floor_ms / step > most) most = floor_ms / step;
     }
     if (count)
-        text_list_add(&p->findings, "a decode step takes %.3g to %.3g ms; its bytes at %.4g GB/s would take %.0f to %.0f %% of that", low, high,
-                      p->peak_gbs,
+        text_list_add(&report->findings, "a decode step takes %.3g to %.3g ms; its bytes at %.4g GB/s would take %.0f to %.0f %% of that", low, high,
+                      report->peak_gbs,
                              100 * least, 100 * most);
 }
-static void find_idle(report *p) {
+static void find_idle(struct report *report) {
     double least = HUGE_VAL, most = -HUGE_VAL, host = 0;
     size_t known = 0, bound_count = 0, sent = 0;
-    for (size_t i = 0; i < p->r->count; i++) {
-        const decomposition *d = &p->items[i];
-        if (d->file->device && !strncmp(d->file->device, "cuda", 4) && d->stages[VP_STAGE_DECODE].host_share > 0) {
+    for (size_t i = 0; i < report->results->count; i++) {
+        const struct decomposition *decomposition = &report->items[i];
+        if (decomposition->file->device && !strncmp(decomposition->file->device, "cuda", 4) && decomposition->stages[VP_STAGE_DECODE].host_share > 0) {
             sent++;
-            if (d->stages[VP_STAGE_DECODE].host_share > host) host = d->stages[VP_STAGE_DECODE].host_share;
+            if (decomposition->stages[VP_STAGE_DECODE].host_share > host) host = decomposition->stages[VP_STAGE_DECODE].host_share;
         }
-        if (!isfinite(d->idle_share)) continue;
+        if (!isfinite(decomposition->idle_share)) continue;
         known++;
-        bound_count += d->idle_share > 0.3;
-        if (d->idle_share < least) least = d->idle_share;
-        if (d->idle_share > most) most = d->idle_share;
+        bound_count += decomposition->idle_share > 0.3;
+        if (decomposition->idle_share < least) least = decomposition->idle_share;
+        if (decomposition->idle_share > most) most = decomposition->idle_share;
     }
-    if (known) text_list_add(&p->findings, "the device is idle %.1f to %.1f %% of a request%s", 100 * least, 100 * most,
+    if (known) text_list_add(&report->findings, "the device is idle %.1f to %.1f %% of a request%s", 100 * least, 100 * most,
                              bound_count ? ": bound by the host, faster kernels would not help much" : ": not bound by the host");
-    else text_list_add(&p->findings, "how long the device is idle is not known: sweep with --kernel_pass tells");
+    else text_list_add(&report->findings, "how long the device is idle is not known: sweep with --kernel_pass tells");
     if (sent && host > 0.9)
-        text_list_add(&p->findings, "sending the work of decode takes the host up to %.0f %% of its time on the device: bound by the host",
+        text_list_add(&report->findings, "sending the work of decode takes the host up to %.0f %% of its time on the device: bound by the host",
                       100 * host);
 }
 
 /* ---- all of it */
-void report_make(report *p, const results *r, const report_settings *s) {
-    memset(p, 0, sizeof *p);
-    p->r = r;
-    p->settings = *s;
-    p->items = zeroed(r->count, sizeof *p->items);
-    p->tradeoffs = zeroed(r->group_count, sizeof *p->tradeoffs);
-    for (size_t i = 0; i < r->count; i++) decompose(&p->items[i], &r->files[i]);
-    find_peaks(p);
-    for (size_t i = 0; i < r->count; i++)
-        for (int k = 0; k < VP_STAGE_COUNT; k++) p->items[i].stages[k].limit = bound_of(p, &p->items[i].stages[k]);
-    warn_of_files(p);
-    warn_of_samples(p);
-    for (size_t i = 0; i < r->notes.count; i++) text_list_add(&p->warnings, "%s", r->notes.items[i]);
-    find_dominant(p);
-    find_decode(p);
-    find_idle(p);
-    for (size_t i = 0; i < r->group_count; i++) {
-        vision_curve(p, i);
-        language_curves(p, i);
-        tradeoff_make(&p->tradeoffs[i], r, &r->groups[i], s);
-        if (!p->tradeoffs[i].reason[0]) find_changes(p, &p->tradeoffs[i]);
+void report_make(struct report *report, const struct results *results, const struct report_settings *settings) {
+    memset(report, 0, sizeof *report);
+    report->results = results;
+    report->settings = *settings;
+    report->items = zeroed(results->count, sizeof *report->items);
+    report->tradeoffs = zeroed(results->group_count, sizeof *report->tradeoffs);
+    for (size_t i = 0; i < results->count; i++) decompose(&report->items[i], &results->files[i]);
+    find_peaks(report);
+    for (size_t i = 0; i < results->count; i++)
+        for (int k = 0; k < VP_STAGE_COUNT; k++) report->items[i].stages[k].limit = bound_of(report, &report->items[i].stages[k]);
+    warn_of_files(report);
+    warn_of_samples(report);
+    for (size_t i = 0; i < results->notes.count; i++) text_list_add(&report->warnings, "%s", results->notes.items[i]);
+    find_dominant(report);
+    find_decode(report);
+    find_idle(report);
+    for (size_t i = 0; i < results->group_count; i++) {
+        vision_curve(report, i);
+        language_curves(report, i);
+        tradeoff_make(&report->tradeoffs[i], results, &results->groups[i], settings);
+        if (!report->tradeoffs[i].reason[0]) find_changes(report, &report->tradeoffs[i]);
     }
 }
-void report_free(report *p) {
-    for (size_t i = 0; i < p->curve_count; i++) free(p->curves[i].bins);
-    for (size_t i = 0; p->tradeoffs && i < p->r->group_count; i++) tradeoff_free(&p->tradeoffs[i]);
-    text_list_free(&p->warnings);
-    text_list_free(&p->findings);
-    free(p->curves);
-    free(p->curve_group);
-    free(p->items);
-    free(p->tradeoffs);
+void report_free(struct report *report) {
+    for (size_t i = 0; i < report->curve_count; i++) free(report->curves[i].bins);
+    for (size_t i = 0; report->tradeoffs && i < report->results->group_count; i++) tradeoff_free(&report->tradeoffs[i]);
+    text_list_free(&report->warnings);
+    text_list_free(&report->findings);
+    free(report->curves);
+    free(report->curve_group);
+    free(report->items);
+    free(report->tradeoffs);
 }
 const char *percentile_text(double percentile) {
     return percentile < 0 ? "mean" : percentile < 60 ? "P50" : percentile < 97 ? "P95" : "P99";
 }
-const char *report_full_name(const results *r, const result_file *f, char out[160]) {
+const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]) {
     char name[80];
-    setting_text(f, name);
-    if (r->group_count > 1) snprintf(out, 160, "%.70s %s", f->task, name); else snprintf(out, 160, "%s", name);
+    setting_text(file, name);
+    if (results->group_count > 1) snprintf(out, 160, "%.70s %s", file->task, name); else snprintf(out, 160, "%s", name);
     return out;
 }
-int stage_is_known(const report *p, int stage) {
-    for (size_t i = 0; i < p->r->count; i++) if (isfinite(p->items[i].stages[stage].mean)) return 1;
+int stage_is_known(const struct report *report, int stage) {
+    for (size_t i = 0; i < report->results->count; i++) if (isfinite(report->items[i].stages[stage].mean)) return 1;
     return 0;
 }
 const int PART_STAGES[] = {VP_STAGE_PREFILL, VP_STAGE_DECODE};
 
-int stage_has_parts(const stage_cost *c) {
-    for (int part = 0; part < VP_PART_COUNT; part++) if (isfinite(c->parts[part])) return 1;
+int stage_has_parts(const struct stage_cost *cost) {
+    for (int part = 0; part < VP_PART_COUNT; part++) if (isfinite(cost->parts[part])) return 1;
     return 0;
 }
 
@@ -689,35 +689,35 @@ int is_listed(const uint32_t *items, size_t count, size_t value) {
     for (size_t i = 0; i < count; i++) if (items[i] == value) return 1;
     return 0;
 }
-void effect_name(const tradeoff *t, const results *r, const vp_effect *e, char out[160]) {
-    char a[48], b[48];
-    if (e->kind == VP_EFFECT_MEAN) { snprintf(out, 160, "mean"); return; }
-    report_level_text(t, r, t->knob_of[e->knob_a], e->level_a, a);
-    if (e->kind != VP_EFFECT_PAIR) { snprintf(out, 160, "%s %s", KNOB_NAMES[t->knob_of[e->knob_a]], a); return; }
-    report_level_text(t, r, t->knob_of[e->knob_b], e->level_b, b);
-    snprintf(out, 160, "%s %s x %s %s", KNOB_NAMES[t->knob_of[e->knob_a]], a, KNOB_NAMES[t->knob_of[e->knob_b]], b);
+void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect, char out[160]) {
+    char level[48], second_level[48];
+    if (effect->kind == VP_EFFECT_MEAN) { snprintf(out, 160, "mean"); return; }
+    report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_a], effect->level_a, level);
+    if (effect->kind != VP_EFFECT_PAIR) { snprintf(out, 160, "%s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level); return; }
+    report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_b], effect->level_b, second_level);
+    snprintf(out, 160, "%s %s x %s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level, KNOB_NAMES[tradeoff->knob_of[effect->knob_b]], second_level);
 }
-void put_setting_of(vp_json_writer *w, const result_file *f) {
-    put_text(w, "dataset_name", f->task);
-    put_text(w, "tier", f->tier);
-    vp_json_key(w, "target_vision_tokens");
-    if (f->target_tokens >= 0) vp_json_int(w, f->target_tokens); else vp_json_null(w);
-    put_int(w, "top_k", f->top_k);
-    put_int(w, "num_active_blocks", f->block_count);
+void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
+    put_text(writer, "dataset_name", file->task);
+    put_text(writer, "tier", file->tier);
+    vp_json_key(writer, "target_vision_tokens");
+    if (file->target_tokens >= 0) vp_json_int(writer, file->target_tokens); else vp_json_null(writer);
+    put_int(writer, "top_k", file->top_k);
+    put_int(writer, "num_active_blocks", file->block_count);
 }
 static int axis_of(const char *name) {
     return !strcmp(name, "vision") ? METRIC_VISION : !strcmp(name, "prefill") ? METRIC_PREFILL : !strcmp(name, "decode") ? METRIC_DECODE
          : !strcmp(name, "ttft") ? METRIC_TTFT : METRIC_TOTAL;
 }
-report_settings report_settings_of(const options *o) {
-    report_settings s;
-    memset(&s, 0, sizeof s);
-    s.axis = axis_of(text_of(o, "latency"));
-    s.percentile = !strcmp(text_of(o, "percentile"), "mean") ? -1 : strtod(text_of(o, "percentile"), NULL);
-    s.resamples = (size_t)number_of(o, "resamples");
-    s.seed = (uint32_t)number_of(o, "seed");
-    s.peak_tflops = s.peak_gbs = (double)NAN;
-    s.budget = HUGE_VAL;
-    s.min_accuracy = -HUGE_VAL;
-    return s;
+struct report_settings report_settings_of(const struct options *options) {
+    struct report_settings settings;
+    memset(&settings, 0, sizeof settings);
+    settings.axis = axis_of(text_of(options, "latency"));
+    settings.percentile = !strcmp(text_of(options, "percentile"), "mean") ? -1 : strtod(text_of(options, "percentile"), NULL);
+    settings.resamples = (size_t)number_of(options, "resamples");
+    settings.seed = (uint32_t)number_of(options, "seed");
+    settings.peak_tflops = settings.peak_gbs = (double)NAN;
+    settings.budget = HUGE_VAL;
+    settings.min_accuracy = -HUGE_VAL;
+    return settings;
 }

@@ -14,7 +14,7 @@ enum { KNOB_SIZE, KNOB_TOP_K, KNOB_BLOCKS, KNOBS };
 extern const char *const KNOB_NAMES[KNOBS];
 extern const char *const KNOB_KEYS[KNOBS];
 
-typedef struct report_settings {
+struct report_settings {
     int axis;             /* METRIC_*: the latency that accuracy is held against */
     double percentile;    /* over samples; -1: the mean */
     size_t resamples;
@@ -22,13 +22,13 @@ typedef struct report_settings {
     double epsilon_share, epsilon_accuracy; /* of the median latency; absolute */
     double peak_tflops, peak_gbs;           /* NaN: the best that these files reach */
     double budget, min_accuracy;            /* infinite: none */
-} report_settings;
+};
 
 typedef enum bound { BOUND_NONE, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LAUNCH } bound;
 
 extern const char *const BOUND_NAMES[];
 
-typedef struct stage_cost {
+struct stage_cost {
     vp_estimate p50;             /* ms over samples */
     double mean, share;          /* ms; of the mean T_total */
     double flops, bytes, launches, tflops, gbs; /* means a request; achieved; NaN: not counted */
@@ -36,31 +36,31 @@ typedef struct stage_cost {
     double idle_share;           /* of the device, where kernels were timed; NaN: not known */
     double parts[VP_PART_COUNT]; /* shares of the same time by part of the model; with idle_share 1 where any is known, else NaN */
     bound limit;                 /* what holds it up */
-} stage_cost;
+};
 
-typedef struct decomposition {   /* of one file */
-    const result_file *file;
+struct decomposition {   /* of one file */
+    const struct result_file *file;
     vp_estimate p50[METRIC_STAGE];
     double mean[METRIC_STAGE], p95[METRIC_STAGE], p99[METRIC_STAGE];
     size_t counts[METRIC_STAGE]; /* samples that have it */
-    stage_cost stages[VP_STAGE_COUNT];
+    struct stage_cost stages[VP_STAGE_COUNT];
     double closure, unaccounted_share, idle_share, run_spread; /* run_spread: median over samples of a sample's runs' std / mean */
-} decomposition;
+};
 
-typedef struct curve_bin { double x; vp_estimate y; size_t count; } curve_bin;
+struct curve_bin { double x; vp_estimate y; size_t count; };
 
-typedef struct curve { /* a latency against what it should grow with */
+struct curve { /* a latency against what it should grow with */
     const char *name, *x_name, *y_name, *unit; /* unit of the slope */
     char label[48];                            /* of which configurations */
-    curve_bin *bins; size_t bin_count;
+    struct curve_bin *bins; size_t bin_count;
     vp_estimate slope; double intercept, r2; size_t count; /* NaN: x does not vary */
-} curve;
+};
 
-typedef struct knob_front { int knob; int32_t level; uint32_t *front; size_t count; double area; } knob_front;
-typedef struct knob_gain { size_t from, to; int knob; vp_gain gain; } knob_gain;
+struct knob_front { int knob; int32_t level; uint32_t *front; size_t count; double area; };
+struct knob_gain { size_t from, to; int knob; vp_gain gain; };
 
-typedef struct tradeoff {        /* of one group; indices are places in group->paired */
-    const result_group *group;
+struct tradeoff {        /* of one group; indices are places in group->paired */
+    const struct result_group *group;
     char reason[160];            /* why there is none; empty: there is */
     int is_corpus;               /* accuracy of whole files only: no intervals */
     int64_t *ids; size_t config_count, sample_count;
@@ -72,46 +72,46 @@ typedef struct tradeoff {        /* of one group; indices are places in group->p
     int32_t *levels; vp_knobs knobs; int knob_of[KNOBS]; /* knobs that vary: KNOB_* of each column of levels */
     size_t level_example[KNOBS][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, for its name */
     vp_effect *effects[2]; size_t effect_count; double *shares[2]; int32_t order; /* of latency and accuracy, means over samples; 0: none */
-    knob_front *fronts; size_t knob_front_count;
-    knob_gain *gains; size_t gain_count;
-} tradeoff;
+    struct knob_front *fronts; size_t knob_front_count;
+    struct knob_gain *gains; size_t gain_count;
+};
 
-typedef struct report {
-    const results *r;
-    report_settings settings;
-    text_list warnings, findings;
-    decomposition *items;        /* [r->count] */
+struct report {
+    const struct results *results;
+    struct report_settings settings;
+    struct text_list warnings, findings;
+    struct decomposition *items;        /* [results->count] */
     double peak_tflops, peak_gbs;
     int peaks_are_given;
-    curve *curves; size_t curve_count; size_t *curve_group; /* group of each */
-    tradeoff *tradeoffs;         /* [r->group_count] */
-} report;
+    struct curve *curves; size_t curve_count; size_t *curve_group; /* group of each */
+    struct tradeoff *tradeoffs;         /* [results->group_count] */
+};
 
-size_t equal_points(const tradeoff *t, size_t config); /* how many have this very latency and accuracy, itself included */
-void tradeoff_make(tradeoff *t, const results *r, const result_group *g, const report_settings *s);
-void tradeoff_free(tradeoff *t);
+size_t equal_points(const struct tradeoff *tradeoff, size_t config); /* how many have this very latency and accuracy, itself included */
+void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group, const struct report_settings *settings);
+void tradeoff_free(struct tradeoff *tradeoff);
 
 /* "medium", "576 tokens", "4": a knob's level */
-const char *report_level_text(const tradeoff *t, const results *r, int knob, int32_t level, char out[48]);
+const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level, char out[48]);
 
-void report_make(report *p, const results *r, const report_settings *s);
-void report_free(report *p);
+void report_make(struct report *report, const struct results *results, const struct report_settings *settings);
+void report_free(struct report *report);
 const char *percentile_text(double percentile);
 
 /* "low k4 b12", with the data set in front where there are several */
-const char *report_full_name(const results *r, const result_file *f, char out[160]);
-int stage_is_known(const report *p, int stage);
+const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]);
+int stage_is_known(const struct report *report, int stage);
 
 /* What prefill and decode are made of, where kernels were timed one by one. */
 extern const int PART_STAGES[];
 
-int stage_has_parts(const stage_cost *c);
+int stage_has_parts(const struct stage_cost *cost);
 
 int is_listed(const uint32_t *items, size_t count, size_t value);
-void effect_name(const tradeoff *t, const results *r, const vp_effect *e, char out[160]);
-void put_setting_of(vp_json_writer *w, const result_file *f);
+void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect, char out[160]);
+void put_setting_of(vp_json_writer *writer, const struct result_file *file);
 
 /* What report and best share; a figure that is not given is NaN or infinite. */
-report_settings report_settings_of(const options *o);
+struct report_settings report_settings_of(const struct options *options);
 
 #endif

@@ -5,9 +5,9 @@
 #include "report/report.h"
 #include "vlmprof.h"
 
-void report_csv_heads(text_buffer *out);
-void report_csv_row(text_buffer *out, const report *p, size_t file);
-void report_put_e1(vp_json_writer *w, const report *p);
-void report_put_e2(vp_json_writer *w, const report *p);
+void report_csv_heads(struct text_buffer *out);
+void report_csv_row(struct text_buffer *out, const struct report *report, size_t file_index);
+void report_put_e1(vp_json_writer *writer, const struct report *report);
+void report_put_e2(vp_json_writer *writer, const struct report *report);
 
 #endif

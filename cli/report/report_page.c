@@ -42,157 +42,157 @@ static const char *stack_part_name(int part, int is_coarse) {
     return part == STACK_OTHER ? "h2d, sample, detok" : part == STACK_OUTSIDE ? "in no stage" : vp_stage_name((vp_stage)part);
 }
 /* Mean ms of the parts of a request; files without stages have the sums alone. */
-static void stack_parts(const decomposition *d, int is_coarse, double parts[STACK_PARTS]) {
-    double rest = d->mean[METRIC_TOTAL];
+static void stack_parts(const struct decomposition *decomposition, int is_coarse, double parts[STACK_PARTS]) {
+    double rest = decomposition->mean[METRIC_TOTAL];
     memset(parts, 0, STACK_PARTS * sizeof *parts);
-    for (int s = 0; s < VP_STAGE_COUNT && !is_coarse; s++)
-        if (d->stages[s].mean > 0) parts[stack_series(s) == SERIES_GREY ? STACK_OTHER : s] += d->stages[s].mean;
+    for (int stage = 0; stage < VP_STAGE_COUNT && !is_coarse; stage++)
+        if (decomposition->stages[stage].mean > 0) parts[stack_series(stage) == SERIES_GREY ? STACK_OTHER : stage] += decomposition->stages[stage].mean;
     if (is_coarse) {
-        if (isfinite(d->mean[METRIC_VISION])) parts[VP_STAGE_VIT] = d->mean[METRIC_VISION];
-        if (isfinite(d->mean[METRIC_PREFILL])) parts[VP_STAGE_PREFILL] = d->mean[METRIC_PREFILL];
-        if (isfinite(d->mean[METRIC_DECODE])) parts[VP_STAGE_DECODE] = d->mean[METRIC_DECODE];
+        if (isfinite(decomposition->mean[METRIC_VISION])) parts[VP_STAGE_VIT] = decomposition->mean[METRIC_VISION];
+        if (isfinite(decomposition->mean[METRIC_PREFILL])) parts[VP_STAGE_PREFILL] = decomposition->mean[METRIC_PREFILL];
+        if (isfinite(decomposition->mean[METRIC_DECODE])) parts[VP_STAGE_DECODE] = decomposition->mean[METRIC_DECODE];
     }
     for (int i = 0; i < STACK_PARTS; i++) rest -= parts[i];
     if (rest > 0) parts[STACK_OUTSIDE] = rest;
 }
-static double stack_sum(const decomposition *d, int is_coarse) { /* the length of its bar: parts that are more than the total show */
+static double stack_sum(const struct decomposition *decomposition, int is_coarse) { /* the length of its bar: parts that are more than the total show */
     double parts[STACK_PARTS], sum = 0;
-    stack_parts(d, is_coarse, parts);
+    stack_parts(decomposition, is_coarse, parts);
     for (int i = 0; i < STACK_PARTS; i++) sum += parts[i];
     return sum;
 }
-static void stack_title(const report *p, const decomposition *d, int is_coarse, text_buffer *title) {
+static void stack_title(const struct report *report, const struct decomposition *decomposition, int is_coarse, struct text_buffer *title) {
     double parts[STACK_PARTS];
     char name[160];
-    stack_parts(d, is_coarse, parts);
-    text_add_string(title, report_full_name(p->r, d->file, name));
-    page_add(title, ": %s ms", figure_number(d->mean[METRIC_TOTAL]).text);
+    stack_parts(decomposition, is_coarse, parts);
+    text_add_string(title, report_full_name(report->results, decomposition->file, name));
+    page_add(title, ": %s ms", number_short(decomposition->mean[METRIC_TOTAL]).text);
     for (int i = 0; i < STACK_PARTS; i++)
-        if (parts[i] > 0) page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), figure_number(parts[i]).text,
-                                   100 * parts[i] / d->mean[METRIC_TOTAL]);
+        if (parts[i] > 0) page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), number_short(parts[i]).text,
+                                   100 * parts[i] / decomposition->mean[METRIC_TOTAL]);
 }
-static void stack_legend(text_buffer *out, const report *p, int is_coarse) {
+static void stack_legend(struct text_buffer *out, const struct report *report, int is_coarse) {
     int seen[STACK_PARTS] = {0};
-    for (size_t i = 0; i < p->r->count; i++) {
+    for (size_t i = 0; i < report->results->count; i++) {
         double parts[STACK_PARTS];
-        stack_parts(&p->items[i], is_coarse, parts);
-        for (int k = 0; k < STACK_PARTS; k++) seen[k] |= parts[k] >= 0.0005 * p->items[i].mean[METRIC_TOTAL];
+        stack_parts(&report->items[i], is_coarse, parts);
+        for (int k = 0; k < STACK_PARTS; k++) seen[k] |= parts[k] >= 0.0005 * report->items[i].mean[METRIC_TOTAL];
     }
     legend_open(out);
     for (int k = 0; k < STACK_PARTS; k++) if (seen[k]) legend_item(out, COLOUR_SERIES, stack_series(k), 0, -1, stack_part_name(k, is_coarse));
     legend_close(out);
 }
-typedef struct ranked { size_t at; double key; } ranked;
-static int by_key(const void *a, const void *b) {
-    const ranked *x = (const ranked *)a, *y = (const ranked *)b;
-    return x->key < y->key ? -1 : x->key > y->key ? 1 : x->at < y->at ? -1 : x->at > y->at;
+struct ranked { size_t at; double key; };
+static int by_key(const void *left_item, const void *right_item) {
+    const struct ranked *left = (const struct ranked *)left_item, *right = (const struct ranked *)right_item;
+    return left->key < right->key ? -1 : left->key > right->key ? 1 : left->at < right->at ? -1 : left->at > right->at;
 }
-static void stack_row(plot *q, const report *p, const decomposition *d, int is_coarse, double y) {
+static void stack_row(struct plot *plot, const struct report *report, const struct decomposition *decomposition, int is_coarse, double y) {
     double parts[STACK_PARTS], at = 0;
-    text_buffer title = {NULL, 0, 0};
+    struct text_buffer title = {NULL, 0, 0};
     char name[160];
-    figure total = figure_number(d->mean[METRIC_TOTAL]);
-    stack_parts(d, is_coarse, parts);
-    stack_title(p, d, is_coarse, &title);
-    plot_text(q, q->x.from - 8, y + 12, "end", "", report_full_name(p->r, d->file, name));
-    text_add_string(q->out, "<g><title>");
-    page_text(q->out, title.data);
-    text_add_string(q->out, "</title>");
+    struct number_text total = number_short(decomposition->mean[METRIC_TOTAL]);
+    stack_parts(decomposition, is_coarse, parts);
+    stack_title(report, decomposition, is_coarse, &title);
+    plot_text(plot, plot->x.from - 8, y + 12, "end", "", report_full_name(report->results, decomposition->file, name));
+    text_add_string(plot->out, "<g><title>");
+    page_text(plot->out, title.data);
+    text_add_string(plot->out, "</title>");
     for (int i = 0; i < STACK_PARTS; i++) {
-        double from = scale_place(&q->x, at), to = scale_place(&q->x, at + parts[i]);
+        double from = scale_place(&plot->x, at), to = scale_place(&plot->x, at + parts[i]);
         at += parts[i];
         if (to - from >= 0.05)
-            page_add(q->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>", stack_series(i), from, y, to - from);
+            page_add(plot->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>", stack_series(i), from, y, to - from);
     }
-    text_add_string(q->out, "</g>");
-    plot_text(q, scale_place(&q->x, at) + 6, y + 12, "", "", total.text);
-    text_add_string(q->out, "\n");
+    text_add_string(plot->out, "</g>");
+    plot_text(plot, scale_place(&plot->x, at) + 6, y + 12, "", "", total.text);
+    text_add_string(plot->out, "\n");
     free(title.data);
 }
-static void stack_rows(text_buffer *out, const report *p, int is_coarse, const ranked *rows, size_t count, const char *caption) {
-    plot q;
-    span s = {0, 0};
+static void stack_rows(struct text_buffer *out, const struct report *report, int is_coarse, const struct ranked *rows, size_t count, const char *caption) {
+    struct plot plot;
+    struct span span = {0, 0};
     double left = 60;
     for (size_t i = 0; i < count; i++) {
         char name[160];
-        double px = text_px(report_full_name(p->r, p->items[rows[i].at].file, name)) + 16;
-        span_add(&s, stack_sum(&p->items[rows[i].at], is_coarse));
+        double px = text_px(report_full_name(report->results, report->items[rows[i].at].file, name)) + 16;
+        span_add(&span, stack_sum(&report->items[rows[i].at], is_coarse));
         if (px > left) left = px;
     }
     figure_open(out, caption, 1);
-    stack_legend(out, p, is_coarse);
-    plot_open(&q, out, caption, 1000, (double)count * 20 + 50);
-    q.x = scale_make(s, 0, left, q.width - 64);
-    q.y.from = q.height - 42;
-    plot_x_axis(&q);
-    plot_text(&q, (q.x.from + q.x.to) / 2, q.height - 6, "middle", " class=\"n\"", "mean T_total, ms");
-    for (size_t i = 0; i < count; i++) stack_row(&q, p, &p->items[rows[i].at], is_coarse, 3 + 20 * (double)i);
-    plot_close(&q);
+    stack_legend(out, report, is_coarse);
+    plot_open(&plot, out, caption, 1000, (double)count * 20 + 50);
+    plot.x = scale_make(span, 0, left, plot.width - 64);
+    plot.y.from = plot.height - 42;
+    plot_x_axis(&plot);
+    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"", "mean T_total, ms");
+    for (size_t i = 0; i < count; i++) stack_row(&plot, report, &report->items[rows[i].at], is_coarse, 3 + 20 * (double)i);
+    plot_close(&plot);
 }
 /* All configurations as thin bars, the fastest first: one path a part, and a clear field a configuration for the pointer. */
-static void stack_all(text_buffer *out, const report *p, int is_coarse, const ranked *rows, size_t count) {
+static void stack_all(struct text_buffer *out, const struct report *report, int is_coarse, const struct ranked *rows, size_t count) {
     static const char caption[] = "All configurations, from fastest to slowest";
-    plot q;
-    span y = {0, 0}, x = {0, 0};
-    x.high = (double)count;
-    for (size_t i = 0; i < count; i++) span_add(&y, stack_sum(&p->items[rows[i].at], is_coarse));
+    struct plot plot;
+    struct span y_span = {0, 0}, x_span = {0, 0};
+    x_span.high = (double)count;
+    for (size_t i = 0; i < count; i++) span_add(&y_span, stack_sum(&report->items[rows[i].at], is_coarse));
     figure_open(out, caption, 1);
-    plot_open(&q, out, caption, 1000, 300);
-    q.x = scale_make(x, 0, PLOT_LEFT, q.width - PLOT_RIGHT);
-    q.x.low = 0;
-    q.x.high = (double)count;
-    q.y = scale_make(y, 0, q.height - 30, PLOT_TOP);
-    plot_y_axis(&q);
-    plot_labels(&q, "configurations, ascending by mean T_total", "mean T_total, ms");
+    plot_open(&plot, out, caption, 1000, 300);
+    plot.x = scale_make(x_span, 0, PLOT_LEFT, plot.width - PLOT_RIGHT);
+    plot.x.low = 0;
+    plot.x.high = (double)count;
+    plot.y = scale_make(y_span, 0, plot.height - 30, PLOT_TOP);
+    plot_y_axis(&plot);
+    plot_labels(&plot, "configurations, ascending by mean T_total", "mean T_total, ms");
     for (int part = 0; part < STACK_PARTS; part++) {
         page_add(out, "<path class=\"a s%d\" d=\"", stack_series(part));
         for (size_t i = 0; i < count; i++) {
-            double parts[STACK_PARTS], below = 0, from = scale_place(&q.x, (double)i), wide = scale_place(&q.x, (double)i + 1) - from, high, low;
-            stack_parts(&p->items[rows[i].at], is_coarse, parts);
+            double parts[STACK_PARTS], below = 0, from = scale_place(&plot.x, (double)i), wide = scale_place(&plot.x, (double)i + 1) - from, high, low;
+            stack_parts(&report->items[rows[i].at], is_coarse, parts);
             for (int k = 0; k < part; k++) below += parts[k];
-            low = scale_place(&q.y, below);
-            high = scale_place(&q.y, below + parts[part]);
+            low = scale_place(&plot.y, below);
+            high = scale_place(&plot.y, below + parts[part]);
             if (low - high >= 0.05) page_add(out, "M%.1f %.1fv%.1fh%.1fv%.1fz", from, low, high - low, wide * 0.94, low - high);
         }
         text_add_string(out, "\"/>\n");
     }
     for (size_t i = 0; i < count; i++) {
-        text_buffer title = {NULL, 0, 0};
-        stack_title(p, &p->items[rows[i].at], is_coarse, &title);
-        page_add(out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.0f\"><title>", scale_place(&q.x, (double)i), PLOT_TOP,
-                 (q.x.to - q.x.from) / (double)count, q.y.from - PLOT_TOP);
+        struct text_buffer title = {NULL, 0, 0};
+        stack_title(report, &report->items[rows[i].at], is_coarse, &title);
+        page_add(out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.0f\"><title>", scale_place(&plot.x, (double)i), PLOT_TOP,
+                 (plot.x.to - plot.x.from) / (double)count, plot.y.from - PLOT_TOP);
         page_text(out, title.data);
         text_add_string(out, "</title></rect>\n");
         free(title.data);
     }
-    plot_close(&q);
+    plot_close(&plot);
 }
-static int is_on_front(const report *p, size_t file) {
-    for (size_t g = 0; g < p->r->group_count; g++) {
-        const tradeoff *t = &p->tradeoffs[g];
-        for (size_t i = 0; i < t->front_count; i++) if (t->group->paired[t->front[i]] == file) return 1;
+static int is_on_front(const struct report *report, size_t file) {
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        const struct tradeoff *tradeoff = &report->tradeoffs[group];
+        for (size_t i = 0; i < tradeoff->front_count; i++) if (tradeoff->group->paired[tradeoff->front[i]] == file) return 1;
     }
     return 0;
 }
-static void page_stack(text_buffer *out, const report *p) {
+static void page_stack(struct text_buffer *out, const struct report *report) {
     size_t count = 0, shown = 0;
     int is_coarse = 1, has_front = 0;
-    ranked *rows = zeroed(p->r->count, sizeof *rows), *few = zeroed(p->r->count, sizeof *few);
-    for (int s = 0; s < VP_STAGE_COUNT; s++) is_coarse &= !stage_is_known(p, s);
-    for (size_t i = 0; i < p->r->count; i++) {
-        if (!(p->items[i].mean[METRIC_TOTAL] > 0)) continue;
+    struct ranked *rows = zeroed(report->results->count, sizeof *rows), *few = zeroed(report->results->count, sizeof *few);
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) is_coarse &= !stage_is_known(report, stage);
+    for (size_t i = 0; i < report->results->count; i++) {
+        if (!(report->items[i].mean[METRIC_TOTAL] > 0)) continue;
         rows[count].at = i;
-        rows[count++].key = p->items[i].mean[METRIC_TOTAL];
-        has_front |= is_on_front(p, i);
+        rows[count++].key = report->items[i].mean[METRIC_TOTAL];
+        has_front |= is_on_front(report, i);
     }
-    if (count <= STACK_ROWS) stack_rows(out, p, is_coarse, rows, count, "Where the time of a request goes: means over samples");
+    if (count <= STACK_ROWS) stack_rows(out, report, is_coarse, rows, count, "Where the time of a request goes: means over samples");
     else {
         qsort(rows, count, sizeof *rows, by_key);
         for (size_t i = 0; i < count && shown < STACK_ROWS; i++)
-            if (has_front ? is_on_front(p, rows[i].at) : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2) few[shown++] = rows[i];
-        stack_rows(out, p, is_coarse, few, shown, has_front ? "Where the time of a request goes: configurations on a Pareto front, means over samples"
+            if (has_front ? is_on_front(report, rows[i].at) : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2) few[shown++] = rows[i];
+        stack_rows(out, report, is_coarse, few, shown, has_front ? "Where the time of a request goes: configurations on a Pareto front, means over samples"
                    : "Where the time of a request goes: the fastest and the slowest dozen, means over samples");
-        stack_all(out, p, is_coarse, rows, count);
+        stack_all(out, report, is_coarse, rows, count);
     }
     free(rows);
     free(few);
@@ -213,40 +213,40 @@ static int part_series(int part) {
     }
 }
 static const char *part_text(int part) { return part == PARTS_IDLE ? "idle" : vp_part_name((vp_part)part); }
-static double part_share(const stage_cost *c, int part) { return part == PARTS_IDLE ? c->idle_share : c->parts[part]; }
-static void parts_row(plot *q, const report *p, const decomposition *d, int stage, double y) {
-    const stage_cost *c = &d->stages[stage];
+static double part_share(const struct stage_cost *cost, int part) { return part == PARTS_IDLE ? cost->idle_share : cost->parts[part]; }
+static void parts_row(struct plot *plot, const struct report *report, const struct decomposition *decomposition, int stage, double y) {
+    const struct stage_cost *cost = &decomposition->stages[stage];
     char name[160];
     double at = 0;
-    plot_text(q, q->x.from - 8, y + 12, "end", "", report_full_name(p->r, d->file, name));
-    plot_text(q, 4, y + 12, "", "", vp_stage_name((vp_stage)stage));
-    page_add(q->out, "<g><title>%s", vp_stage_name((vp_stage)stage));
+    plot_text(plot, plot->x.from - 8, y + 12, "end", "", report_full_name(report->results, decomposition->file, name));
+    plot_text(plot, 4, y + 12, "", "", vp_stage_name((vp_stage)stage));
+    page_add(plot->out, "<g><title>%s", vp_stage_name((vp_stage)stage));
     for (int part = 0; part <= PARTS_IDLE; part++)
-        if (part_share(c, part) > 0) page_add(q->out, "\n%s %.1f %%", part_text(part), 100 * part_share(c, part));
-    text_add_string(q->out, "</title>");
+        if (part_share(cost, part) > 0) page_add(plot->out, "\n%s %.1f %%", part_text(part), 100 * part_share(cost, part));
+    text_add_string(plot->out, "</title>");
     for (int part = 0; part <= PARTS_IDLE; part++) {
-        double from = scale_place(&q->x, 100 * at), to;
-        if (!(part_share(c, part) > 0)) continue;
-        at += part_share(c, part);
-        to = scale_place(&q->x, 100 * at);
+        double from = scale_place(&plot->x, 100 * at), to;
+        if (!(part_share(cost, part) > 0)) continue;
+        at += part_share(cost, part);
+        to = scale_place(&plot->x, 100 * at);
         if (to - from >= 0.05)
-            page_add(q->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>", part_series(part), from, y, to - from);
+            page_add(plot->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>", part_series(part), from, y, to - from);
     }
-    text_add_string(q->out, "</g>\n");
+    text_add_string(plot->out, "</g>\n");
 }
-static void page_parts(text_buffer *out, const report *p) {
+static void page_parts(struct text_buffer *out, const struct report *report) {
     static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
-    plot q;
-    span s = {0, 100};
+    struct plot plot;
+    struct span span = {0, 100};
     double left = 60;
     size_t rows[PARTS_CONFIGURATIONS], count = 0;
     int seen[PARTS_IDLE + 1] = {0};
-    for (size_t i = 0; i < p->r->count && count < PARTS_CONFIGURATIONS; i++) {
+    for (size_t i = 0; i < report->results->count && count < PARTS_CONFIGURATIONS; i++) {
         char name[160];
-        double px = text_px(report_full_name(p->r, p->items[i].file, name)) + 72;
-        if (!stage_has_parts(&p->items[i].stages[VP_STAGE_PREFILL]) && !stage_has_parts(&p->items[i].stages[VP_STAGE_DECODE])) continue;
+        double px = text_px(report_full_name(report->results, report->items[i].file, name)) + 72;
+        if (!stage_has_parts(&report->items[i].stages[VP_STAGE_PREFILL]) && !stage_has_parts(&report->items[i].stages[VP_STAGE_DECODE])) continue;
         for (int k = 0; k < 2; k++)
-            for (int part = 0; part <= PARTS_IDLE; part++) seen[part] |= part_share(&p->items[i].stages[PART_STAGES[k]], part) >= 0.0005;
+            for (int part = 0; part <= PARTS_IDLE; part++) seen[part] |= part_share(&report->items[i].stages[PART_STAGES[k]], part) >= 0.0005;
         if (px > left) left = px;
         rows[count++] = i;
     }
@@ -255,14 +255,14 @@ static void page_parts(text_buffer *out, const report *p) {
     legend_open(out);
     for (int part = 0; part <= PARTS_IDLE; part++) if (seen[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, -1, part_text(part));
     legend_close(out);
-    plot_open(&q, out, caption, 1000, (double)count * 42 + 50);
-    q.x = scale_make(s, 0, left, q.width - 64);
-    q.y.from = q.height - 42;
-    plot_x_axis(&q);
-    plot_text(&q, (q.x.from + q.x.to) / 2, q.height - 6, "middle", " class=\"n\"", "% of the stage's time on the device");
+    plot_open(&plot, out, caption, 1000, (double)count * 42 + 50);
+    plot.x = scale_make(span, 0, left, plot.width - 64);
+    plot.y.from = plot.height - 42;
+    plot_x_axis(&plot);
+    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"", "% of the stage's time on the device");
     for (size_t i = 0; i < count; i++)
-        for (int k = 0; k < 2; k++) parts_row(&q, p, &p->items[rows[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
-    plot_close(&q);
+        for (int k = 0; k < 2; k++) parts_row(&plot, report, &report->items[rows[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
+    plot_close(&plot);
 }
 
 /* ---- E1: scaling */
@@ -273,52 +273,52 @@ static int shown_at(size_t rank, size_t count, size_t most) { /* which of `most`
     for (size_t k = 0; k < most; k++) if (rank == k * (count - 1) / (most - 1)) return (int)k;
     return -1;
 }
-static void curve_span(const curve *c, span *x, span *y) {
-    for (size_t b = 0; b < c->bin_count; b++) {
-        span_add(x, c->bins[b].x);
-        span_add_estimate(y, c->bins[b].y);
+static void curve_span(const struct curve *curve, struct span *x_span, struct span *y_span) {
+    for (size_t bin = 0; bin < curve->bin_count; bin++) {
+        span_add(x_span, curve->bins[bin].x);
+        span_add_estimate(y_span, curve->bins[bin].y);
     }
-    for (size_t b = 0; b < c->bin_count; b += c->bin_count > 1 ? c->bin_count - 1 : 1) span_add(y, c->intercept + c->slope.value * c->bins[b].x);
+    for (size_t bin = 0; bin < curve->bin_count; bin += curve->bin_count > 1 ? curve->bin_count - 1 : 1) span_add(y_span, curve->intercept + curve->slope.value * curve->bins[bin].x);
 }
-static void curve_line(plot *q, const curve *c, const char *kind) {
-    double from = c->bins[0].x, to = c->bins[c->bin_count - 1].x, a = c->intercept + c->slope.value * from, b = c->intercept + c->slope.value * to;
-    if (isfinite(a) && isfinite(b))
-        plot_segment(q, kind, scale_place(&q->x, from), scale_place(&q->y, a), scale_place(&q->x, to), scale_place(&q->y, b));
+static void curve_line(struct plot *plot, const struct curve *curve, const char *kind) {
+    double from = curve->bins[0].x, to = curve->bins[curve->bin_count - 1].x, from_value = curve->intercept + curve->slope.value * from, to_value = curve->intercept + curve->slope.value * to;
+    if (isfinite(from_value) && isfinite(to_value))
+        plot_segment(plot, kind, scale_place(&plot->x, from), scale_place(&plot->y, from_value), scale_place(&plot->x, to), scale_place(&plot->y, to_value));
 }
-static void curve_marks(plot *q, const curve *c, int sign) {
-    for (size_t b = 0; b < c->bin_count; b++) {
+static void curve_marks(struct plot *plot, const struct curve *curve, int sign) {
+    for (size_t bin = 0; bin < curve->bin_count; bin++) {
         char title[256];
-        double x = scale_place(&q->x, c->bins[b].x), y = scale_place(&q->y, c->bins[b].y.value);
-        snprintf(title, sizeof title, "%s\n%s %s: median %s ms, %zu points", c->label, c->x_name, figure_x(c->bins[b].x).text,
-                 figure_of_estimate(c->bins[b].y).text, c->bins[b].count);
-        plot_whiskers(q, x, y, estimate_none(), c->bins[b].y);
-        plot_mark(q->out, sign, x, y, 3.6, 1, title);
+        double x = scale_place(&plot->x, curve->bins[bin].x), y = scale_place(&plot->y, curve->bins[bin].y.value);
+        snprintf(title, sizeof title, "%s\n%s %s: median %s ms, %zu points", curve->label, curve->x_name, number_plain(curve->bins[bin].x).text,
+                 number_of_estimate(curve->bins[bin].y).text, curve->bins[bin].count);
+        plot_whiskers(plot, x, y, estimate_none(), curve->bins[bin].y);
+        plot_mark(plot->out, sign, x, y, 3.6, 1, title);
     }
 }
 /* "k4 b12: 12.3 [12.0, 12.6] us/token"; steepest: of the slopes that stand together, so that they share a unit */
-static void slope_text(const curve *c, double steepest, char out[160]) {
+static void slope_text(const struct curve *curve, double steepest, char out[160]) {
     static const struct { double scale; const char *prefix; } units[] = {{1, "m"}, {1e3, "\xC2\xB5"}, {1e6, "n"}}; /* of a second */
-    int u = steepest >= 1 ? 0 : steepest >= 1e-3 ? 1 : 2;
-    if (!isfinite(c->slope.value)) snprintf(out, 160, "%s: all alike, no line", c->label);
-    else snprintf(out, 160, "%s: %s %s%s", c->label, figure_estimate(units[u].scale, c->slope.value, c->slope.low, c->slope.high).text,
-                  units[u].prefix, c->unit + 1); /* units begin with ms */
+    int unit = steepest >= 1 ? 0 : steepest >= 1e-3 ? 1 : 2;
+    if (!isfinite(curve->slope.value)) snprintf(out, 160, "%s: all alike, no line", curve->label);
+    else snprintf(out, 160, "%s: %s %s%s", curve->label, number_estimate(units[unit].scale, curve->slope.value, curve->slope.low, curve->slope.high).text,
+                  units[unit].prefix, curve->unit + 1); /* units begin with ms */
 }
 /* The curves of a group with one name; of many those whose slopes spread evenly from least to greatest, all others as thin lines. */
-static void page_curves_of(text_buffer *out, const report *p, size_t group, const char *name) {
-    ranked *order = zeroed(p->curve_count, sizeof *order);
+static void page_curves_of(struct text_buffer *out, const struct report *report, size_t group, const char *name) {
+    struct ranked *order = zeroed(report->curve_count, sizeof *order);
     size_t count = 0;
-    span x = span_none(), y = {0, 0};
+    struct span x_span = span_none(), y_span = {0, 0};
     char caption[256];
     double steepest = 0;
-    const curve *first = NULL;
-    plot q;
-    for (size_t i = 0; i < p->curve_count; i++) {
-        if (p->curve_group[i] != group || strcmp(p->curves[i].name, name) || !p->curves[i].bin_count) continue;
+    const struct curve *first = NULL;
+    struct plot plot;
+    for (size_t i = 0; i < report->curve_count; i++) {
+        if (report->curve_group[i] != group || strcmp(report->curves[i].name, name) || !report->curves[i].bin_count) continue;
         order[count].at = i;
-        order[count++].key = isfinite(p->curves[i].slope.value) ? p->curves[i].slope.value : 0;
-        if (fabs(p->curves[i].slope.value) > steepest) steepest = fabs(p->curves[i].slope.value);
-        curve_span(&p->curves[i], &x, &y);
-        first = first ? first : &p->curves[i];
+        order[count++].key = isfinite(report->curves[i].slope.value) ? report->curves[i].slope.value : 0;
+        if (fabs(report->curves[i].slope.value) > steepest) steepest = fabs(report->curves[i].slope.value);
+        curve_span(&report->curves[i], &x_span, &y_span);
+        first = first ? first : &report->curves[i];
     }
     if (!first) { free(order); return; }
     if (count > CURVES_SHOWN) qsort(order, count, sizeof *order, by_key);
@@ -326,483 +326,483 @@ static void page_curves_of(text_buffer *out, const report *p, size_t group, cons
     figure_open(out, caption, 0);
     legend_open(out);
     for (size_t i = 0; i < count; i++) {
-        const curve *c = &p->curves[order[i].at];
+        const struct curve *curve = &report->curves[order[i].at];
         char text[160];
         int at = shown_at(i, count, CURVES_SHOWN);
         if (at < 0) continue;
-        slope_text(c, steepest, text);
+        slope_text(curve, steepest, text);
         legend_item(out, COLOUR_SERIES, at, 0, at, text);
     }
     legend_close(out);
-    plot_open(&q, out, caption, 520, 320);
+    plot_open(&plot, out, caption, 520, 320);
     snprintf(caption, sizeof caption, "%s, ms", first->y_name);
-    plot_frame(&q, x, 0, y, 0, first->x_name, caption);
-    for (size_t i = 0; i < count; i++) if (shown_at(i, count, CURVES_SHOWN) < 0) curve_line(&q, &p->curves[order[i].at], "t");
+    plot_frame(&plot, x_span, 0, y_span, 0, first->x_name, caption);
+    for (size_t i = 0; i < count; i++) if (shown_at(i, count, CURVES_SHOWN) < 0) curve_line(&plot, &report->curves[order[i].at], "t");
     for (size_t i = 0; i < count; i++) {
         int at = shown_at(i, count, CURVES_SHOWN);
         if (at < 0) continue;
         colour_open(out, COLOUR_SERIES, at, 0);
-        curve_line(&q, &p->curves[order[i].at], "l");
-        curve_marks(&q, &p->curves[order[i].at], at);
+        curve_line(&plot, &report->curves[order[i].at], "l");
+        curve_marks(&plot, &report->curves[order[i].at], at);
         text_add_string(out, "</g>\n");
     }
-    plot_close(&q);
+    plot_close(&plot);
     free(order);
 }
 
 /* ---- E1: work against time */
-static int has_work(const stage_cost *c) { return c->flops > 0 && c->bytes > 0 && c->mean > 0 && c->tflops > 0 && isfinite(c->tflops * 1e12); }
-static void work_title(const report *p, const decomposition *d, int stage, char title[512]) {
-    const stage_cost *c = &d->stages[stage];
+static int has_work(const struct stage_cost *cost) { return cost->flops > 0 && cost->bytes > 0 && cost->mean > 0 && cost->tflops > 0 && isfinite(cost->tflops * 1e12); }
+static void work_title(const struct report *report, const struct decomposition *decomposition, int stage, char title[512]) {
+    const struct stage_cost *cost = &decomposition->stages[stage];
     char name[160];
     snprintf(title, 512, "%s, %s\n%s ms, %s GFLOP, %s MB\n%s TFLOP/s, %s GB/s: %s", vp_stage_name((vp_stage)stage),
-             report_full_name(p->r, d->file, name),
-             figure_number(c->mean).text, figure_number(c->flops / 1e9).text, figure_number(c->bytes / 1e6).text, figure_number(c->tflops).text,
-             figure_number(c->gbs).text, BOUND_NAMES[c->limit]);
+             report_full_name(report->results, decomposition->file, name),
+             number_short(cost->mean).text, number_short(cost->flops / 1e9).text, number_short(cost->bytes / 1e6).text, number_short(cost->tflops).text,
+             number_short(cost->gbs).text, BOUND_NAMES[cost->limit]);
 }
-static double work_x(const stage_cost *c, int is_roofline) { return is_roofline ? c->flops / c->bytes : c->flops; }
-static double work_y(const stage_cost *c, int is_roofline) { return is_roofline ? c->tflops * 1e12 : c->mean; }
+static double work_x(const struct stage_cost *cost, int is_roofline) { return is_roofline ? cost->flops / cost->bytes : cost->flops; }
+static double work_y(const struct stage_cost *cost, int is_roofline) { return is_roofline ? cost->tflops * 1e12 : cost->mean; }
 /* The roofs as lines: what no stage gets past, or the least time that work can take. */
-static void work_roofs(plot *q, const report *p, int is_roofline) {
-    double from = q->x.low, to = q->x.high, knee = p->peak_tflops * 1e3 / p->peak_gbs, ends[3], y[3];
+static void work_roofs(struct plot *plot, const struct report *report, int is_roofline) {
+    double from = plot->x.low, to = plot->x.high, knee = report->peak_tflops * 1e3 / report->peak_gbs, ends[3], roofs[3];
     int count = 0;
     ends[count++] = from;
     if (is_roofline && knee > from && knee < to) ends[count++] = knee;
     ends[count++] = to;
-    text_add_string(q->out, "<path class=\"r\" d=\"");
+    text_add_string(plot->out, "<path class=\"r\" d=\"");
     for (int i = 0; i < count; i++) {
-        double roof = ends[i] * p->peak_gbs * 1e9, peak = p->peak_tflops * 1e12;
-        y[i] = !is_roofline ? ends[i] / peak * 1e3 : roof < peak ? roof : peak;
-        page_add(q->out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&q->x, ends[i]), scale_place(&q->y, y[i]));
+        double roof = ends[i] * report->peak_gbs * 1e9, peak = report->peak_tflops * 1e12;
+        roofs[i] = !is_roofline ? ends[i] / peak * 1e3 : roof < peak ? roof : peak;
+        page_add(plot->out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&plot->x, ends[i]), scale_place(&plot->y, roofs[i]));
     }
-    text_add_string(q->out, "\"/>\n");
+    text_add_string(plot->out, "\"/>\n");
 }
-static void page_work(text_buffer *out, const report *p, int is_roofline) {
+static void page_work(struct text_buffer *out, const struct report *report, int is_roofline) {
     static const char *const titles[] = {"FLOPs against time; dashed: the least time at the compute roof",
                                            "Roofline: what is reached against FLOPs a byte; dashed: roofs"};
-    span x = span_none(), y = span_none();
+    struct span x_span = span_none(), y_span = span_none();
     int seen[VP_STAGE_COUNT] = {0};
-    plot q;
-    for (size_t i = 0; i < p->r->count; i++) {
-        for (int s = 0; s < VP_STAGE_COUNT; s++) {
-            const stage_cost *c = &p->items[i].stages[s];
-            if (!has_work(c)) continue;
-            seen[s] = 1;
-            span_add(&x, work_x(c, is_roofline));
-            span_add(&y, work_y(c, is_roofline));
+    struct plot plot;
+    for (size_t i = 0; i < report->results->count; i++) {
+        for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+            const struct stage_cost *cost = &report->items[i].stages[stage];
+            if (!has_work(cost)) continue;
+            seen[stage] = 1;
+            span_add(&x_span, work_x(cost, is_roofline));
+            span_add(&y_span, work_y(cost, is_roofline));
         }
     }
-    if (!(x.low > 0) || !(y.low > 0) || !(x.high >= x.low) || !(p->peak_tflops > 0) || !(p->peak_gbs > 0)) return;
-    if (is_roofline) span_add(&y, p->peak_tflops * 1e12);
+    if (!(x_span.low > 0) || !(y_span.low > 0) || !(x_span.high >= x_span.low) || !(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
+    if (is_roofline) span_add(&y_span, report->peak_tflops * 1e12);
     figure_open(out, titles[is_roofline], 0);
     legend_open(out);
-    for (int s = 0; s < VP_STAGE_COUNT; s++) if (seen[s]) legend_item(out, COLOUR_SERIES, stack_series(s), 0, s, vp_stage_name((vp_stage)s));
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) if (seen[stage]) legend_item(out, COLOUR_SERIES, stack_series(stage), 0, stage, vp_stage_name((vp_stage)stage));
     legend_close(out);
-    plot_open(&q, out, titles[is_roofline], 520, 340);
-    q.x_prefix = !is_roofline;
-    q.y_prefix = is_roofline;
-    plot_frame(&q, x, 1, y, 1, is_roofline ? "FLOPs a byte" : "FLOPs a request", is_roofline ? "FLOP/s" : "ms a request");
+    plot_open(&plot, out, titles[is_roofline], 520, 340);
+    plot.x_prefix = !is_roofline;
+    plot.y_prefix = is_roofline;
+    plot_frame(&plot, x_span, 1, y_span, 1, is_roofline ? "FLOPs a byte" : "FLOPs a request", is_roofline ? "FLOP/s" : "ms a request");
     page_add(out, "<clipPath id=\"k%d\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath><g clip-path=\"url(#k%d)\">",
              is_roofline,
-             q.x.from, q.y.to, q.x.to - q.x.from, q.y.from - q.y.to, is_roofline);
-    work_roofs(&q, p, is_roofline);
-    page_add(out, "</g><g%s>", p->r->count > 40 ? " class=\"many\"" : "");
-    for (int s = 0; s < VP_STAGE_COUNT; s++) {
-        if (!seen[s]) continue;
-        colour_open(out, COLOUR_SERIES, stack_series(s), 0);
-        for (size_t i = 0; i < p->r->count; i++) {
-            const stage_cost *c = &p->items[i].stages[s];
+             plot.x.from, plot.y.to, plot.x.to - plot.x.from, plot.y.from - plot.y.to, is_roofline);
+    work_roofs(&plot, report, is_roofline);
+    page_add(out, "</g><g%s>", report->results->count > 40 ? " class=\"many\"" : "");
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        if (!seen[stage]) continue;
+        colour_open(out, COLOUR_SERIES, stack_series(stage), 0);
+        for (size_t i = 0; i < report->results->count; i++) {
+            const struct stage_cost *cost = &report->items[i].stages[stage];
             char title[512];
-            if (!has_work(c)) continue;
-            work_title(p, &p->items[i], s, title);
-            plot_mark(out, s, scale_place(&q.x, work_x(c, is_roofline)), scale_place(&q.y, work_y(c, is_roofline)), p->r->count > 40 ? 2.6 : 3.6, 1,
+            if (!has_work(cost)) continue;
+            work_title(report, &report->items[i], stage, title);
+            plot_mark(out, stage, scale_place(&plot.x, work_x(cost, is_roofline)), scale_place(&plot.y, work_y(cost, is_roofline)), report->results->count > 40 ? 2.6 : 3.6, 1,
                       title);
         }
         text_add_string(out, "</g>\n");
     }
     text_add_string(out, "</g>");
-    plot_close(&q);
+    plot_close(&plot);
 }
 
 /* ---- E2: the front */
 /* Accuracy has room from 0 to 1 where nothing tells its levels apart. */
-static void span_room(span *y, int v) {
-    if (v && !(y->high > y->low) && y->low >= 0 && y->high <= 1) { y->low = 0; y->high = 1; }
+static void span_room(struct span *span, int which) {
+    if (which && !(span->high > span->low) && span->low >= 0 && span->high <= 1) { span->low = 0; span->high = 1; }
 }
 enum { FRONT_WHISKERS = 40, BOXES_MOST = 2048 };
 
-typedef struct box { double x, y, width, height; } box;
-typedef struct boxes { box items[BOXES_MOST]; size_t count; } boxes;
-static int box_is_free(const boxes *b, box n) {
-    for (size_t i = 0; i < b->count; i++) {
-        const box *o = &b->items[i];
-        if (n.x < o->x + o->width && o->x < n.x + n.width && n.y < o->y + o->height && o->y < n.y + n.height) return 0;
+struct box { double x, y, width, height; };
+struct boxes { struct box items[BOXES_MOST]; size_t count; };
+static int box_is_free(const struct boxes *boxes, struct box wanted) {
+    for (size_t i = 0; i < boxes->count; i++) {
+        const struct box *taken = &boxes->items[i];
+        if (wanted.x < taken->x + taken->width && taken->x < wanted.x + wanted.width && wanted.y < taken->y + taken->height && taken->y < wanted.y + wanted.height) return 0;
     }
     return 1;
 }
-static void box_take(boxes *b, double x, double y, double width, double height) {
-    box n;
-    n.x = x; n.y = y; n.width = width; n.height = height;
-    if (b->count < BOXES_MOST) b->items[b->count++] = n;
+static void box_take(struct boxes *boxes, double x, double y, double width, double height) {
+    struct box box;
+    box.x = x; box.y = y; box.width = width; box.height = height;
+    if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = box;
 }
 /* Writes a point's name beside it where nothing stands yet; a name that has no room is left to the table and the pointer. */
-static void plot_name(plot *q, boxes *b, double x, double y, const char *text) {
+static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y, const char *text) {
     static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
     double px = text_px(text);
     for (int side = 1; side >= 0; side--) { /* first to the left: no point of a front stands above there */
-        for (size_t i = 0; i < sizeof corners / sizeof corners[0] && b->count < BOXES_MOST; i++) {
-            box n;
-            n.x = side ? x - corners[i].x - px : x + corners[i].x;
-            n.y = y + corners[i].y - 11;
-            n.width = px;
-            n.height = 14;
-            if (n.x < q->x.from + 2 || n.x + px > q->x.to - 2 || n.y < q->y.to || n.y + 14 > q->y.from || !box_is_free(b, n)) continue;
-            box_take(b, n.x, n.y, px, 14);
-            plot_text(q, n.x, n.y + 11, "", " class=\"o\"", text);
+        for (size_t i = 0; i < sizeof corners / sizeof corners[0] && boxes->count < BOXES_MOST; i++) {
+            struct box box;
+            box.x = side ? x - corners[i].x - px : x + corners[i].x;
+            box.y = y + corners[i].y - 11;
+            box.width = px;
+            box.height = 14;
+            if (box.x < plot->x.from + 2 || box.x + px > plot->x.to - 2 || box.y < plot->y.to || box.y + 14 > plot->y.from || !box_is_free(boxes, box)) continue;
+            box_take(boxes, box.x, box.y, px, 14);
+            plot_text(plot, box.x, box.y + 11, "", " class=\"o\"", text);
             return;
         }
     }
 }
-static vp_estimate point_latency(const vp_bootstrap_point *b) {
-    vp_estimate e;
-    e.value = b->latency;
-    e.low = b->latency_low;
-    e.high = b->latency_high;
-    return e;
+static vp_estimate point_latency(const vp_bootstrap_point *point) {
+    vp_estimate estimate;
+    estimate.value = point->latency;
+    estimate.low = point->latency_low;
+    estimate.high = point->latency_high;
+    return estimate;
 }
-static vp_estimate point_accuracy(const vp_bootstrap_point *b) {
-    vp_estimate e;
-    e.value = b->accuracy;
-    e.low = b->accuracy_low;
-    e.high = b->accuracy_high;
-    return e;
+static vp_estimate point_accuracy(const vp_bootstrap_point *point) {
+    vp_estimate estimate;
+    estimate.value = point->accuracy;
+    estimate.low = point->accuracy_low;
+    estimate.high = point->accuracy_high;
+    return estimate;
 }
-static int has_whiskers(const tradeoff *t, size_t i) { return t->config_count <= FRONT_WHISKERS || is_listed(t->front, t->front_count, i); }
-static void front_line(plot *q, const tradeoff *t) { /* steps: what the next member costs is only reached there */
-    if (!t->front_count) return;
-    text_add_string(q->out, "<g class=\"s1\"><path class=\"l\" d=\"");
-    for (size_t i = 0; i < t->front_count; i++) {
-        double x = scale_place(&q->x, t->at_latency[t->front[i]]), y = scale_place(&q->y, t->at_accuracy[t->front[i]]);
-        page_add(q->out, i ? "H%.1fV%.1f" : "M%.1f %.1f", x, y);
+static int has_whiskers(const struct tradeoff *tradeoff, size_t config) { return tradeoff->config_count <= FRONT_WHISKERS || is_listed(tradeoff->front, tradeoff->front_count, config); }
+static void front_line(struct plot *plot, const struct tradeoff *tradeoff) { /* steps: what the next member costs is only reached there */
+    if (!tradeoff->front_count) return;
+    text_add_string(plot->out, "<g class=\"s1\"><path class=\"l\" d=\"");
+    for (size_t i = 0; i < tradeoff->front_count; i++) {
+        double x = scale_place(&plot->x, tradeoff->at_latency[tradeoff->front[i]]), y = scale_place(&plot->y, tradeoff->at_accuracy[tradeoff->front[i]]);
+        page_add(plot->out, i ? "H%.1fV%.1f" : "M%.1f %.1f", x, y);
     }
-    page_add(q->out, "H%.1f\"/></g>\n", q->x.to);
+    page_add(plot->out, "H%.1f\"/></g>\n", plot->x.to);
 }
-static void front_mark(plot *q, const report *p, const tradeoff *t, size_t i) {
-    const vp_bootstrap_point *b = &t->points[i];
-    int is_member = is_listed(t->front, t->front_count, i);
-    double x = scale_place(&q->x, b->latency), y = scale_place(&q->y, b->accuracy);
+static void front_mark(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, size_t config) {
+    const vp_bootstrap_point *point = &tradeoff->points[config];
+    int is_member = is_listed(tradeoff->front, tradeoff->front_count, config);
+    double x = scale_place(&plot->x, point->latency), y = scale_place(&plot->y, point->accuracy);
     char name[80], title[512];
     if (!isfinite(x) || !isfinite(y)) return;
     snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\nmember of the front in %s %% of the resamples",
-             setting_text(&p->r->files[t->group->paired[i]], name),
-             is_member ? ", on the front" : "", percentile_text(p->settings.percentile), figure_of_estimate(point_latency(b)).text,
-             figure_of_estimate(point_accuracy(b)).text, figure_percent(b->membership).text);
-    page_add(q->out, "<g class=\"s%d\">", is_member ? 1 : 0);
-    if (has_whiskers(t, i)) plot_whiskers(q, x, y, point_latency(b), point_accuracy(b));
-    plot_mark(q->out, is_member ? 3 : 0, x, y, is_member ? 5 : 4, is_member ? 1 : isfinite(b->membership) ? 0.4 + 0.6 * b->membership : 0.6, title);
-    text_add_string(q->out, "</g>\n");
+             setting_text(&report->results->files[tradeoff->group->paired[config]], name),
+             is_member ? ", on the front" : "", percentile_text(report->settings.percentile), number_of_estimate(point_latency(point)).text,
+             number_of_estimate(point_accuracy(point)).text, number_percent(point->membership).text);
+    page_add(plot->out, "<g class=\"s%d\">", is_member ? 1 : 0);
+    if (has_whiskers(tradeoff, config)) plot_whiskers(plot, x, y, point_latency(point), point_accuracy(point));
+    plot_mark(plot->out, is_member ? 3 : 0, x, y, is_member ? 5 : 4, is_member ? 1 : isfinite(point->membership) ? 0.4 + 0.6 * point->membership : 0.6, title);
+    text_add_string(plot->out, "</g>\n");
 }
-static void page_front(text_buffer *out, const report *p, const tradeoff *t) {
-    boxes *b = zeroed(1, sizeof *b);
-    span x = span_none(), y = span_none();
+static void page_front(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
+    struct boxes *boxes = zeroed(1, sizeof *boxes);
+    struct span x_span = span_none(), y_span = span_none();
     char caption[256], label[64], name[80];
-    plot q;
-    for (size_t i = 0; i < t->config_count; i++) {
-        span_add(&x, t->points[i].latency);
-        span_add(&y, t->points[i].accuracy);
-        if (!has_whiskers(t, i)) continue;
-        span_add_estimate(&x, point_latency(&t->points[i]));
-        span_add_estimate(&y, point_accuracy(&t->points[i]));
+    struct plot plot;
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        span_add(&x_span, tradeoff->points[i].latency);
+        span_add(&y_span, tradeoff->points[i].accuracy);
+        if (!has_whiskers(tradeoff, i)) continue;
+        span_add_estimate(&x_span, point_latency(&tradeoff->points[i]));
+        span_add_estimate(&y_span, point_accuracy(&tradeoff->points[i]));
     }
-    span_room(&y, 1);
-    snprintf(caption, sizeof caption, "Accuracy against %s of %s; %s", percentile_text(p->settings.percentile), METRIC_KEYS[p->settings.axis],
-             t->is_corpus ? "a metric of the whole corpus has no intervals"
-             : t->config_count > FRONT_WHISKERS ? "95 % intervals of the front's members" : "95 % intervals");
+    span_room(&y_span, 1);
+    snprintf(caption, sizeof caption, "Accuracy against %s of %s; %s", percentile_text(report->settings.percentile), METRIC_KEYS[report->settings.axis],
+             tradeoff->is_corpus ? "a metric of the whole corpus has no intervals"
+             : tradeoff->config_count > FRONT_WHISKERS ? "95 % intervals of the front's members" : "95 % intervals");
     figure_open(out, caption, 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
     legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; the fuller the colour, the likelier a member in a resample");
     legend_close(out);
-    plot_open(&q, out, caption, 1000, 460);
-    snprintf(label, sizeof label, "%s of %s, ms", percentile_text(p->settings.percentile), METRIC_KEYS[p->settings.axis]);
-    plot_frame(&q, x, needs_log(x), y, 0, label, "accuracy");
-    front_line(&q, t);
+    plot_open(&plot, out, caption, 1000, 460);
+    snprintf(label, sizeof label, "%s of %s, ms", percentile_text(report->settings.percentile), METRIC_KEYS[report->settings.axis]);
+    plot_frame(&plot, x_span, span_is_wide(x_span), y_span, 0, label, "accuracy");
+    front_line(&plot, tradeoff);
     for (int members = 0; members < 2; members++)
-        for (size_t i = 0; i < t->config_count; i++) if (is_listed(t->front, t->front_count, i) == members) front_mark(&q, p, t, i);
-    for (size_t i = 0; i < t->front_count; i++)
-        box_take(b, scale_place(&q.x, t->at_latency[t->front[i]]) - 7, scale_place(&q.y, t->at_accuracy[t->front[i]]) - 7, 14, 14);
-    for (size_t i = 0; i < t->config_count; i++)
-        box_take(b, scale_place(&q.x, t->at_latency[i]) - 4, scale_place(&q.y, t->at_accuracy[i]) - 4, 8, 8);
-    for (size_t i = 0; i < t->front_count; i++)
-        plot_name(&q, b, scale_place(&q.x, t->at_latency[t->front[i]]), scale_place(&q.y, t->at_accuracy[t->front[i]]),
-                  setting_text(&p->r->files[t->group->paired[t->front[i]]], name));
-    plot_close(&q);
-    free(b);
+        for (size_t i = 0; i < tradeoff->config_count; i++) if (is_listed(tradeoff->front, tradeoff->front_count, i) == members) front_mark(&plot, report, tradeoff, i);
+    for (size_t i = 0; i < tradeoff->front_count; i++)
+        box_take(boxes, scale_place(&plot.x, tradeoff->at_latency[tradeoff->front[i]]) - 7, scale_place(&plot.y, tradeoff->at_accuracy[tradeoff->front[i]]) - 7, 14, 14);
+    for (size_t i = 0; i < tradeoff->config_count; i++)
+        box_take(boxes, scale_place(&plot.x, tradeoff->at_latency[i]) - 4, scale_place(&plot.y, tradeoff->at_accuracy[i]) - 4, 8, 8);
+    for (size_t i = 0; i < tradeoff->front_count; i++)
+        plot_name(&plot, boxes, scale_place(&plot.x, tradeoff->at_latency[tradeoff->front[i]]), scale_place(&plot.y, tradeoff->at_accuracy[tradeoff->front[i]]),
+                  setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
+    plot_close(&plot);
+    free(boxes);
 }
 
 /* ---- E2: what the knobs do */
-static const vp_effect *effect_of(const tradeoff *t, int v, vp_effect_kind kind, int32_t knob_a, int32_t a, int32_t knob_b, int32_t b) {
-    for (size_t i = 0; i < t->effect_count; i++) {
-        const vp_effect *e = &t->effects[v][i];
-        if (e->kind == kind && e->knob_a == knob_a && e->level_a == a && e->knob_b == knob_b && e->level_b == b) return e;
+static const vp_effect *effect_of(const struct tradeoff *tradeoff, int which, vp_effect_kind kind, int32_t knob_a, int32_t level_a, int32_t knob_b, int32_t level_b) {
+    for (size_t i = 0; i < tradeoff->effect_count; i++) {
+        const vp_effect *effect = &tradeoff->effects[which][i];
+        if (effect->kind == kind && effect->knob_a == knob_a && effect->level_a == level_a && effect->knob_b == knob_b && effect->level_b == level_b) return effect;
     }
     return NULL;
 }
-static double effect_value(const vp_effect *e) { return e ? e->estimate : 0; }
-static const char *value_label(const report *p, int v, char out[48]) {
-    if (v) snprintf(out, 48, "mean accuracy"); else snprintf(out, 48, "mean %s, ms", METRIC_KEYS[p->settings.axis]);
+static double effect_value(const vp_effect *effect) { return effect ? effect->estimate : 0; }
+static const char *value_label(const struct report *report, int which, char out[48]) {
+    if (which) snprintf(out, 48, "mean accuracy"); else snprintf(out, 48, "mean %s, ms", METRIC_KEYS[report->settings.axis]);
     return out;
 }
-static const char *knob_label(const report *p, const tradeoff *t, int32_t knob) {
-    int is_size = t->knob_of[knob] == KNOB_SIZE && !p->r->files[t->group->paired[t->level_example[KNOB_SIZE][0]]].tier;
-    return is_size ? "image size, target vision tokens" : KNOB_NAMES[t->knob_of[knob]];
+static const char *knob_label(const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
+    int is_size = tradeoff->knob_of[knob] == KNOB_SIZE && !report->results->files[tradeoff->group->paired[tradeoff->level_example[KNOB_SIZE][0]]].tier;
+    return is_size ? "image size, target vision tokens" : KNOB_NAMES[tradeoff->knob_of[knob]];
 }
 /* An axis of a knob's levels at equal steps, named where there is room. */
-static void plot_levels(plot *q, const report *p, const tradeoff *t, int32_t knob) {
-    int32_t count = t->knobs.level_counts[knob];
-    double used = -HUGE_VAL, step = (q->width - PLOT_LEFT - PLOT_RIGHT) / count;
-    memset(&q->x, 0, sizeof q->x);
-    q->x.from = PLOT_LEFT;
-    q->x.to = q->width - PLOT_RIGHT;
-    q->x.low = -0.5;
-    q->x.high = count - 0.5;
+static void plot_levels(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
+    int32_t count = tradeoff->knobs.level_counts[knob];
+    double used = -HUGE_VAL, step = (plot->width - PLOT_LEFT - PLOT_RIGHT) / count;
+    memset(&plot->x, 0, sizeof plot->x);
+    plot->x.from = PLOT_LEFT;
+    plot->x.to = plot->width - PLOT_RIGHT;
+    plot->x.low = -0.5;
+    plot->x.high = count - 0.5;
     for (int32_t i = 0; i < count; i++) {
         char text[48];
-        double at = q->x.from + step * (i + 0.5), half;
-        report_level_text(t, p->r, t->knob_of[knob], i, text);
+        double at = plot->x.from + step * (i + 0.5), half;
+        report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, text);
         text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
         half = text_px(text) / 2;
-        if (at - half < used || at - half < 0 || at + half > q->width) continue;
-        plot_text(q, at, q->height - PLOT_BOTTOM + 18, "middle", "", text);
+        if (at - half < used || at - half < 0 || at + half > plot->width) continue;
+        plot_text(plot, at, plot->height - PLOT_BOTTOM + 18, "middle", "", text);
         used = at + half + 8;
     }
 }
 /* A knob's levels, all others in the mean: mean and interval. */
-static void page_main_effect(text_buffer *out, const report *p, const tradeoff *t, int32_t knob, int v) {
-    span y = span_none();
-    double mean = t->effects[v][0].estimate;
+static void page_main_effect(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff, int32_t knob, int which) {
+    struct span span = span_none();
+    double mean = tradeoff->effects[which][0].estimate;
     char caption[160], label[48];
-    plot q;
-    for (int32_t i = 0; i < t->knobs.level_counts[knob]; i++) {
-        const vp_effect *e = effect_of(t, v, VP_EFFECT_MAIN, knob, i, -1, -1);
-        if (!e) return;
-        span_add(&y, mean + e->estimate);
-        span_add(&y, mean + e->low);
-        span_add(&y, mean + e->high);
+    struct plot plot;
+    for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++) {
+        const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1);
+        if (!effect) return;
+        span_add(&span, mean + effect->estimate);
+        span_add(&span, mean + effect->low);
+        span_add(&span, mean + effect->high);
     }
-    snprintf(caption, sizeof caption, "%s by %s", v ? "Accuracy" : "Latency",
-             KNOB_NAMES[t->knob_of[knob]]);
+    snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
+             KNOB_NAMES[tradeoff->knob_of[knob]]);
     figure_open(out, caption, 0);
-    span_room(&y, v);
-    plot_open(&q, out, caption, 520, 260);
-    q.y = scale_make(y, 0, q.height - PLOT_BOTTOM, PLOT_TOP);
-    plot_levels(&q, p, t, knob);
-    plot_y_axis(&q);
-    plot_labels(&q, knob_label(p, t, knob), value_label(p, v, label));
-    plot_segment(&q, "r", q.x.from, scale_place(&q.y, mean), q.x.to, scale_place(&q.y, mean));
-    colour_open(out, COLOUR_SERIES, v ? 1 : 0, 0);
-    for (int32_t i = 0; i < t->knobs.level_counts[knob]; i++) {
-        const vp_effect *e = effect_of(t, v, VP_EFFECT_MAIN, knob, i, -1, -1);
+    span_room(&span, which);
+    plot_open(&plot, out, caption, 520, 260);
+    plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
+    plot_levels(&plot, report, tradeoff, knob);
+    plot_y_axis(&plot);
+    plot_labels(&plot, knob_label(report, tradeoff, knob), value_label(report, which, label));
+    plot_segment(&plot, "r", plot.x.from, scale_place(&plot.y, mean), plot.x.to, scale_place(&plot.y, mean));
+    colour_open(out, COLOUR_SERIES, which ? 1 : 0, 0);
+    for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++) {
+        const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1);
         vp_estimate whole;
         char title[256], level[48];
-        whole.value = mean + e->estimate;
-        whole.low = mean + e->low;
-        whole.high = mean + e->high;
-        snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[t->knob_of[knob]], report_level_text(t, p->r, t->knob_of[knob], i, level),
-                 figure_of_estimate(whole).text);
-        plot_whiskers(&q, scale_place(&q.x, i), scale_place(&q.y, whole.value), estimate_none(), whole);
-        plot_mark(out, v ? 3 : 0, scale_place(&q.x, i), scale_place(&q.y, whole.value), 4, 1, title);
+        whole.value = mean + effect->estimate;
+        whole.low = mean + effect->low;
+        whole.high = mean + effect->high;
+        snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[tradeoff->knob_of[knob]], report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, level),
+                 number_of_estimate(whole).text);
+        plot_whiskers(&plot, scale_place(&plot.x, i), scale_place(&plot.y, whole.value), estimate_none(), whole);
+        plot_mark(out, which ? 3 : 0, scale_place(&plot.x, i), scale_place(&plot.y, whole.value), 4, 1, title);
     }
     text_add_string(out, "</g>");
-    plot_close(&q);
+    plot_close(&plot);
 }
 /* Mean of a pair of levels, as the effects make it up. */
-static double pair_mean(const tradeoff *t, int v, int32_t a, int32_t la, int32_t b, int32_t lb) {
-    return t->effects[v][0].estimate + effect_value(effect_of(t, v, VP_EFFECT_MAIN,
-                                                              a, la, -1, -1)) + effect_value(effect_of(t, v, VP_EFFECT_MAIN, b, lb, -1, -1))
-         + effect_value(effect_of(t, v, VP_EFFECT_PAIR, a, la, b, lb));
+static double pair_mean(const struct tradeoff *tradeoff, int which, int32_t knob_a, int32_t level_a, int32_t knob_b, int32_t level_b) {
+    return tradeoff->effects[which][0].estimate + effect_value(effect_of(tradeoff, which, VP_EFFECT_MAIN,
+                                                              knob_a, level_a, -1, -1)) + effect_value(effect_of(tradeoff, which, VP_EFFECT_MAIN, knob_b, level_b, -1, -1))
+         + effect_value(effect_of(tradeoff, which, VP_EFFECT_PAIR, knob_a, level_a, knob_b, level_b));
 }
 enum { LINES_SHOWN = 8 };
 
-/* A line a level of knob b over the levels of knob a: parallel lines are no interaction. */
-static void page_interaction(text_buffer *out, const report *p, const tradeoff *t, int32_t a, int32_t b, int v) {
-    int32_t levels = t->knobs.level_counts[a], lines = t->knobs.level_counts[b];
+/* A line for each level of the second knob over the levels of the first: parallel lines are no interaction. */
+static void page_interaction(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff, int32_t knob_a, int32_t knob_b, int which) {
+    int32_t levels = tradeoff->knobs.level_counts[knob_a], lines = tradeoff->knobs.level_counts[knob_b];
     int shown = lines < LINES_SHOWN ? lines : LINES_SHOWN;
-    span y = span_none();
+    struct span span = span_none();
     char caption[160], label[48], level[48];
-    plot q;
-    for (int32_t i = 0; i < levels; i++) for (int32_t k = 0; k < lines; k++) span_add(&y, pair_mean(t, v, a, i, b, k));
-    snprintf(caption, sizeof caption, "%s by %s and %s", v ? "Accuracy" : "Latency", KNOB_NAMES[t->knob_of[a]],
-             KNOB_NAMES[t->knob_of[b]]);
+    struct plot plot;
+    for (int32_t i = 0; i < levels; i++) for (int32_t k = 0; k < lines; k++) span_add(&span, pair_mean(tradeoff, which, knob_a, i, knob_b, k));
+    snprintf(caption, sizeof caption, "%s by %s and %s", which ? "Accuracy" : "Latency", KNOB_NAMES[tradeoff->knob_of[knob_a]],
+             KNOB_NAMES[tradeoff->knob_of[knob_b]]);
     figure_open(out, caption, 0);
     legend_open(out);
-    page_text(out, KNOB_NAMES[t->knob_of[b]]);
+    page_text(out, KNOB_NAMES[tradeoff->knob_of[knob_b]]);
     text_add_string(out, ": ");
     for (int32_t k = 0; k < lines; k++) {
         int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
-        if (at >= 0) legend_item(out, COLOUR_RAMP, at, shown, at, report_level_text(t, p->r, t->knob_of[b], k, level));
+        if (at >= 0) legend_item(out, COLOUR_RAMP, at, shown, at, report_level_text(tradeoff, report->results, tradeoff->knob_of[knob_b], k, level));
     }
     legend_close(out);
-    span_room(&y, v);
-    plot_open(&q, out, caption, 520, 280);
-    q.y = scale_make(y, 0, q.height - PLOT_BOTTOM, PLOT_TOP);
-    plot_levels(&q, p, t, a);
-    plot_y_axis(&q);
-    plot_labels(&q, knob_label(p, t, a), value_label(p, v, label));
+    span_room(&span, which);
+    plot_open(&plot, out, caption, 520, 280);
+    plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
+    plot_levels(&plot, report, tradeoff, knob_a);
+    plot_y_axis(&plot);
+    plot_labels(&plot, knob_label(report, tradeoff, knob_a), value_label(report, which, label));
     for (int32_t k = 0; k < lines; k++) {
         int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
         if (at < 0) continue;
         colour_open(out, COLOUR_RAMP, at, shown);
         text_add_string(out, "<path class=\"l\" d=\"");
-        for (int32_t i = 0; i < levels; i++) page_add(out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&q.x, i),
-                                                      scale_place(&q.y, pair_mean(t, v, a, i, b, k)));
+        for (int32_t i = 0; i < levels; i++) page_add(out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&plot.x, i),
+                                                      scale_place(&plot.y, pair_mean(tradeoff, which, knob_a, i, knob_b, k)));
         text_add_string(out, "\"/>");
         for (int32_t i = 0; i < levels; i++) {
-            const vp_effect *e = effect_of(t, v, VP_EFFECT_PAIR, a, i, b, k);
+            const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_PAIR, knob_a, i, knob_b, k);
             char title[256], other[48];
             vp_estimate pair;
-            pair.value = e ? e->estimate : 0;
-            pair.low = e ? e->low : (double)NAN;
-            pair.high = e ? e->high : (double)NAN;
-            snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOB_NAMES[t->knob_of[a]],
-                     report_level_text(t, p->r, t->knob_of[a], i, level),
-                     KNOB_NAMES[t->knob_of[b]], report_level_text(t, p->r, t->knob_of[b], k, other), figure_number(pair_mean(t, v, a, i, b, k)).text,
-                     figure_of_estimate(pair).text);
-            plot_mark(out, at, scale_place(&q.x, i), scale_place(&q.y, pair_mean(t, v, a, i, b, k)), 3.4, 1, title);
+            pair.value = effect ? effect->estimate : 0;
+            pair.low = effect ? effect->low : (double)NAN;
+            pair.high = effect ? effect->high : (double)NAN;
+            snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOB_NAMES[tradeoff->knob_of[knob_a]],
+                     report_level_text(tradeoff, report->results, tradeoff->knob_of[knob_a], i, level),
+                     KNOB_NAMES[tradeoff->knob_of[knob_b]], report_level_text(tradeoff, report->results, tradeoff->knob_of[knob_b], k, other), number_short(pair_mean(tradeoff, which, knob_a, i, knob_b, k)).text,
+                     number_of_estimate(pair).text);
+            plot_mark(out, at, scale_place(&plot.x, i), scale_place(&plot.y, pair_mean(tradeoff, which, knob_a, i, knob_b, k)), 3.4, 1, title);
         }
         text_add_string(out, "</g>\n");
     }
-    plot_close(&q);
+    plot_close(&plot);
 }
 /* Shares of the variance between configurations, as bars. */
-static void page_shares(text_buffer *out, const tradeoff *t) {
+static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff) {
     static const char caption[] = "What makes configurations differ: shares of the variance between their means";
-    int32_t knobs = t->knobs.knob_count, terms = knobs + (t->order == 2 ? knobs * (knobs - 1) / 2 : 0) + 1;
-    plot q;
-    span x = {0, 100};
-    for (int32_t term = 0; term < terms; term++) for (int v = 0; v < 2 && t->shares[v]; v++) span_add(&x, 100 * t->shares[v][term]);
-    if (x.low < 0) x.low = 0; /* a grid with holes: bars begin at 0 */
+    int32_t knobs = tradeoff->knobs.knob_count, terms = knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0) + 1;
+    struct plot plot;
+    struct span span = {0, 100};
+    for (int32_t term = 0; term < terms; term++) for (int which = 0; which < 2 && tradeoff->shares[which]; which++) span_add(&span, 100 * tradeoff->shares[which][term]);
+    if (span.low < 0) span.low = 0; /* a grid with holes: bars begin at 0 */
     figure_open(out, caption, 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 0, 0, -1, "latency");
-    if (t->shares[1]) legend_item(out, COLOUR_SERIES, 1, 0, -1, "accuracy");
+    if (tradeoff->shares[1]) legend_item(out, COLOUR_SERIES, 1, 0, -1, "accuracy");
     legend_close(out);
-    plot_open(&q, out, caption, 1000, 34.0 * terms + 50);
-    q.x = scale_make(x, 0, 170, q.width - 64);
-    q.y.from = q.height - 42;
-    plot_x_axis(&q);
-    plot_text(&q, (q.x.from + q.x.to) / 2, q.height - 6, "middle", " class=\"n\"", "share of the variance, %");
-    for (int32_t term = 0, a = 0, b = 0; term < terms; term++) {
+    plot_open(&plot, out, caption, 1000, 34.0 * terms + 50);
+    plot.x = scale_make(span, 0, 170, plot.width - 64);
+    plot.y.from = plot.height - 42;
+    plot_x_axis(&plot);
+    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"", "share of the variance, %");
+    for (int32_t term = 0, first = 0, second = 0; term < terms; term++) {
         char name[80] = "what is left";
         double y = 4 + 34.0 * term;
-        if (term < knobs) snprintf(name, sizeof name, "%s", KNOB_NAMES[t->knob_of[term]]);
+        if (term < knobs) snprintf(name, sizeof name, "%s", KNOB_NAMES[tradeoff->knob_of[term]]);
         else if (term < terms - 1) {
-            if (++b == knobs) b = ++a + 1;
-            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[t->knob_of[a]], KNOB_NAMES[t->knob_of[b]]);
+            if (++second == knobs) second = ++first + 1;
+            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[tradeoff->knob_of[first]], KNOB_NAMES[tradeoff->knob_of[second]]);
         }
-        plot_text(&q, q.x.from - 8, y + 18, "end", "", name);
-        for (int v = 0; v < 2 && t->shares[v]; v++) {
-            double share = 100 * t->shares[v][term], end = scale_place(&q.x, share > 0 ? share : 0);
-            page_add(out, "<rect class=\"b s%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\"/>", v, q.x.from, y + 13 * v, end - q.x.from);
-            plot_text(&q, end + 6, y + 10 + 13 * v, "", "", figure_of("%.1f %%", share).text);
+        plot_text(&plot, plot.x.from - 8, y + 18, "end", "", name);
+        for (int which = 0; which < 2 && tradeoff->shares[which]; which++) {
+            double share = 100 * tradeoff->shares[which][term], end = scale_place(&plot.x, share > 0 ? share : 0);
+            page_add(out, "<rect class=\"b s%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\"/>", which, plot.x.from, y + 13 * which, end - plot.x.from);
+            plot_text(&plot, end + 6, y + 10 + 13 * which, "", "", number_formatted("%.1f %%", share).text);
         }
     }
-    plot_close(&q);
+    plot_close(&plot);
 }
-static void page_coupling(text_buffer *out, const report *p, const tradeoff *t) {
-    if (!t->order) { page_element(out, "p",
-                                  t->knobs.knob_count ? "Effects of knobs: this grid cannot tell them apart." : "No knob varies."); return; }
-    if (t->shares[0]) page_shares(out, t);
+static void page_coupling(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
+    if (!tradeoff->order) { page_element(out, "p",
+                                  tradeoff->knobs.knob_count ? "Effects of knobs: this grid cannot tell them apart." : "No knob varies."); return; }
+    if (tradeoff->shares[0]) page_shares(out, tradeoff);
     text_add_string(out,
                     "<p class=\"wide soft\">Means over all other knobs. By one knob: 95 % intervals of the difference to the mean of all "
                      "(dashed). By "
                          "two knobs: lines that are not parallel are an interaction.</p>\n");
-    for (int32_t a = 0; a < t->knobs.knob_count; a++) for (int v = 0; v < 2; v++) if (t->effects[v]) page_main_effect(out, p, t, a, v);
-    for (int32_t a = 0; a < t->knobs.knob_count && t->order == 2; a++)
-        for (int32_t b = a + 1; b < t->knobs.knob_count; b++) for (int v = 0; v < 2; v++) if (t->effects[v]) page_interaction(out, p, t, a, b, v);
+    for (int32_t first = 0; first < tradeoff->knobs.knob_count; first++) for (int which = 0; which < 2; which++) if (tradeoff->effects[which]) page_main_effect(out, report, tradeoff, first, which);
+    for (int32_t first = 0; first < tradeoff->knobs.knob_count && tradeoff->order == 2; first++)
+        for (int32_t second = first + 1; second < tradeoff->knobs.knob_count; second++) for (int which = 0; which < 2; which++) if (tradeoff->effects[which]) page_interaction(out, report, tradeoff, first, second, which);
 }
 
 /* ---- E3: predicted against measured, by models that never saw the configuration */
 enum { HELD_DOTS = 1500, EXPERTS_ASSUMED = 64 };
 
-static int64_t experts_said(const results *r) {
+static int64_t experts_said(const struct results *results) {
     int64_t said = -1;
-    for (size_t i = 0; i < r->count; i++) if (r->files[i].expert_count > said) said = r->files[i].expert_count;
+    for (size_t i = 0; i < results->count; i++) if (results->files[i].expert_count > said) said = results->files[i].expert_count;
     return said;
 }
 /* As pair_rows, where a logarithm can be taken, with each row's file. */
-static size_t held_pairs(const measurements *m, const double *predicted, int part, double *pairs, uint32_t *files) {
+static size_t held_pairs(const struct measurements *measurements, const double *predicted, int part, double *pairs, uint32_t *files) {
     size_t count = 0;
-    for (size_t i = 0; i < m->count; i++) {
-        double y = measured_part(m, part, i), x = predicted[(size_t)part * m->count + i];
-        if (!(isfinite(y) && y > 0) || !(isfinite(x) && x > 0)) continue;
-        pairs[count] = y;
-        pairs[m->count + count] = x;
-        files[count++] = m->configs[i];
+    for (size_t i = 0; i < measurements->count; i++) {
+        double measurement = measured_part(measurements, part, i), prediction = predicted[(size_t)part * measurements->count + i];
+        if (!(isfinite(measurement) && measurement > 0) || !(isfinite(prediction) && prediction > 0)) continue;
+        pairs[count] = measurement;
+        pairs[measurements->count + count] = prediction;
+        files[count++] = measurements->configs[i];
     }
     return count;
 }
-static void held_dots(plot *q, const double *real, const double *guess, size_t count) {
+static void held_dots(struct plot *plot, const double *real, const double *guess, size_t count) {
     size_t stride = count / HELD_DOTS + 1;
-    text_add_string(q->out, "<path class=\"d\" d=\"");
-    for (size_t i = 0; i < count; i += stride) page_add(q->out, "M%.1f %.1fh0", scale_place(&q->x, real[i]), scale_place(&q->y, guess[i]));
-    text_add_string(q->out, "\"/>\n");
+    text_add_string(plot->out, "<path class=\"d\" d=\"");
+    for (size_t i = 0; i < count; i += stride) page_add(plot->out, "M%.1f %.1fh0", scale_place(&plot->x, real[i]), scale_place(&plot->y, guess[i]));
+    text_add_string(plot->out, "\"/>\n");
 }
 /* A mark a configuration: mean measured and predicted, with its own mean error. */
-static void held_marks(plot *q, const report *p, const double *real, const double *guess, const uint32_t *files, size_t count) {
+static void held_marks(struct plot *plot, const struct report *report, const double *real, const double *guess, const uint32_t *files, size_t count) {
     for (size_t first = 0, end; first < count; first = end) {
-        double y = 0, x = 0, off = 0, n;
+        double real_sum = 0, guess_sum = 0, off = 0, members;
         char name[160], title[512];
         for (end = first; end < count && files[end] == files[first]; end++) {
-            y += real[end];
-            x += guess[end];
+            real_sum += real[end];
+            guess_sum += guess[end];
             off += fabs(guess[end] - real[end]) / real[end];
         }
-        n = (double)(end - first);
+        members = (double)(end - first);
         snprintf(title, sizeof title, "%s\nmeasured %s ms, predicted %s ms (means)\nmean error of a sample %s %%",
-                 report_full_name(p->r, &p->r->files[files[first]], name),
-                 figure_number(y / n).text, figure_number(x / n).text, figure_percent(off / n).text);
-        plot_mark(q->out, 0, scale_place(&q->x, y / n), scale_place(&q->y, x / n), 3.4, 1, title);
+                 report_full_name(report->results, &report->results->files[files[first]], name),
+                 number_short(real_sum / members).text, number_short(guess_sum / members).text, number_percent(off / members).text);
+        plot_mark(plot->out, 0, scale_place(&plot->x, real_sum / members), scale_place(&plot->y, guess_sum / members), 3.4, 1, title);
     }
 }
-static void page_held_out(text_buffer *out, const report *p, const measurements *m, const double *predicted, int part) {
-    double *pairs = resize(NULL, m->count, 3 * sizeof *pairs);
-    uint32_t *files = resize(NULL, m->count, sizeof *files);
-    size_t count = held_pairs(m, predicted, part, pairs, files);
-    vp_linear_errors e;
-    span s = span_none();
+static void page_held_out(struct text_buffer *out, const struct report *report, const struct measurements *measurements, const double *predicted, int part) {
+    double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
+    uint32_t *files = resize(NULL, measurements->count, sizeof *files);
+    size_t count = held_pairs(measurements, predicted, part, pairs, files);
+    vp_linear_errors errors;
+    struct span span = span_none();
     char caption[320];
-    plot q;
-    if (count > 1 && vp_linear_errors_compute(pairs, pairs + m->count, count, pairs + 2 * m->count, &e) == VP_OK) {
-        for (size_t i = 0; i < count; i++) { span_add(&s, pairs[i]); span_add(&s, pairs[m->count + i]); }
-        snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * e.mape);
+    struct plot plot;
+    if (count > 1 && vp_linear_errors_compute(pairs, pairs + measurements->count, count, pairs + 2 * measurements->count, &errors) == VP_OK) {
+        for (size_t i = 0; i < count; i++) { span_add(&span, pairs[i]); span_add(&span, pairs[measurements->count + i]); }
+        snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * errors.mape);
         figure_open(out, caption, 0);
-        page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %s ms; R2 %s; %zu samples</p>", figure_number(e.mae).text,
-                 figure_number(e.p95_absolute).text, figure_of(fabs(e.bias) < 1 ? "%+.3f" : "%+.2f", e.bias).text,
-                 figure_of("%.4f", e.r2).text, count);
-        plot_open(&q, out, caption, 520, 340);
-        if (!needs_log(s)) span_add(&s, 0);
-        plot_frame(&q, s, needs_log(s), s, needs_log(s), "measured, ms", "predicted, ms");
-        plot_segment(&q, "r", scale_place(&q.x, q.x.low), scale_place(&q.y, q.x.low), scale_place(&q.x, q.x.high), scale_place(&q.y, q.x.high));
+        page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %s ms; R2 %s; %zu samples</p>", number_short(errors.mae).text,
+                 number_short(errors.p95_absolute).text, number_formatted(fabs(errors.bias) < 1 ? "%+.3f" : "%+.2f", errors.bias).text,
+                 number_formatted("%.4f", errors.r2).text, count);
+        plot_open(&plot, out, caption, 520, 340);
+        if (!span_is_wide(span)) span_add(&span, 0);
+        plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured, ms", "predicted, ms");
+        plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low), scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
         colour_open(out, COLOUR_SERIES, part == VP_LATENCY_VISION ? 0 : part == VP_LATENCY_PREFILL ? 3 : part == VP_LATENCY_DECODE ? 1 : 2, 0);
-        held_dots(&q, pairs, pairs + m->count, count);
-        held_marks(&q, p, pairs, pairs + m->count, files, count);
+        held_dots(&plot, pairs, pairs + measurements->count, count);
+        held_marks(&plot, report, pairs, pairs + measurements->count, files, count);
         text_add_string(out, "</g>\n");
-        plot_close(&q);
+        plot_close(&plot);
     }
     free(pairs);
     free(files);
 }
-static void page_estimates(text_buffer *out, const report *p) {
+static void page_estimates(struct text_buffer *out, const struct report *report) {
     static const int parts[] = {ESTIMATE_TOTAL, VP_LATENCY_VISION, VP_LATENCY_PREFILL, VP_LATENCY_DECODE};
-    int64_t experts = experts_said(p->r);
-    measurements m;
+    int64_t experts = experts_said(report->results);
+    struct measurements measurements;
     double *predicted;
     size_t before;
-    measurements_read(&m, p->r, experts > 0 ? experts : (int64_t)EXPERTS_ASSUMED);
-    predicted = resize(NULL, m.count, ESTIMATE_PARTS * sizeof *predicted);
-    estimator_predict_left_out(VP_LATENCY_PHYSICAL, &m, SPLIT_CONFIG, predicted);
-    add_totals(&m, predicted);
+    measurements_read(&measurements, report->results, experts > 0 ? experts : (int64_t)EXPERTS_ASSUMED);
+    predicted = resize(NULL, measurements.count, ESTIMATE_PARTS * sizeof *predicted);
+    estimator_predict_left_out(VP_LATENCY_PHYSICAL, &measurements, SPLIT_CONFIG, predicted);
+    add_totals(&measurements, predicted);
     text_add_string(out,
                     "<section id=\"e3\"><h2>Predicted against measured</h2>\n<p class=\"soft\">Each configuration is predicted by a model of all "
                          "others: linear in physical features, no coefficient below 0. Large marks: means of configurations; dots: samples; "
@@ -810,53 +810,53 @@ static void page_estimates(text_buffer *out, const report *p) {
     if (experts < 0) page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid\">");
     before = out->bytes;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) page_held_out(out, p, &m, predicted, parts[i]);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) page_held_out(out, report, &measurements, predicted, parts[i]);
     text_add_string(out, "</div>");
     if (out->bytes == before + 6) text_add_string(out,
                                                   "<p>Nothing can be predicted: one configuration alone, or no token counts and stage times.</p>");
     text_add_string(out, "</section>\n");
-    measurements_free(&m);
+    measurements_free(&measurements);
     free(predicted);
 }
 
 /* ---- words and tables */
-static const vp_bootstrap_point *boot_point(const report *p, size_t file, int *on_front) {
-    *on_front = is_on_front(p, file);
-    for (size_t g = 0; g < p->r->group_count; g++) {
-        const tradeoff *t = &p->tradeoffs[g];
-        for (size_t i = 0; t->points && i < t->config_count; i++) if (t->group->paired[i] == file) return &t->points[i];
+static const vp_bootstrap_point *boot_point(const struct report *report, size_t file, int *on_front) {
+    *on_front = is_on_front(report, file);
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        const struct tradeoff *tradeoff = &report->tradeoffs[group];
+        for (size_t i = 0; tradeoff->points && i < tradeoff->config_count; i++) if (tradeoff->group->paired[i] == file) return &tradeoff->points[i];
     }
     return NULL;
 }
-static void table_cell(text_buffer *out, figure f) {
+static void table_cell(struct text_buffer *out, struct number_text number) {
     text_add_string(out, "<td>");
-    page_text(out, f.text);
+    page_text(out, number.text);
 }
-static void table_range(text_buffer *out, vp_estimate e) { /* the value, its interval small behind it */
-    table_cell(out, figure_number(e.value));
-    if (isfinite(e.low) || isfinite(e.high)) page_add(out, " <small>%s</small>", figure_range(1, e.low, e.high).text);
+static void table_range(struct text_buffer *out, vp_estimate estimate) { /* the value, its interval small behind it */
+    table_cell(out, number_short(estimate.value));
+    if (isfinite(estimate.low) || isfinite(estimate.high)) page_add(out, " <small>%s</small>", number_range(1, estimate.low, estimate.high).text);
 }
-static void table_row(text_buffer *out, const report *p, size_t i) {
+static void table_row(struct text_buffer *out, const struct report *report, size_t index) {
     static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
-    const decomposition *d = &p->items[i];
+    const struct decomposition *decomposition = &report->items[index];
     int on_front;
-    const vp_bootstrap_point *b = boot_point(p, i, &on_front);
+    const vp_bootstrap_point *point = boot_point(report, index, &on_front);
     char name[160];
-    page_add(out, "<tr><th scope=\"row\" data-v=\"%zu\">", i);
-    page_text(out, report_full_name(p->r, d->file, name));
-    page_add(out, "<td>%zu", d->file->count);
-    if (b) table_range(out, point_accuracy(b)); else table_cell(out, figure_number(d->file->accuracy));
-    table_range(out, d->p50[METRIC_TOTAL]);
-    table_cell(out, figure_number(d->p95[METRIC_TOTAL]));
-    for (int m = 0; m < 5; m++) table_cell(out, figure_number(d->p50[metrics[m]].value));
-    table_cell(out, figure_of("%.2f", 100 * d->closure));
-    table_cell(out, figure_percent(d->run_spread));
-    table_cell(out, figure_percent(d->idle_share));
+    page_add(out, "<tr><th scope=\"row\" data-v=\"%zu\">", index);
+    page_text(out, report_full_name(report->results, decomposition->file, name));
+    page_add(out, "<td>%zu", decomposition->file->count);
+    if (point) table_range(out, point_accuracy(point)); else table_cell(out, number_short(decomposition->file->accuracy));
+    table_range(out, decomposition->p50[METRIC_TOTAL]);
+    table_cell(out, number_short(decomposition->p95[METRIC_TOTAL]));
+    for (int column = 0; column < 5; column++) table_cell(out, number_short(decomposition->p50[metrics[column]].value));
+    table_cell(out, number_formatted("%.2f", 100 * decomposition->closure));
+    table_cell(out, number_percent(decomposition->run_spread));
+    table_cell(out, number_percent(decomposition->idle_share));
     page_add(out, "<td data-v=\"%d\">%s", on_front, on_front ? "yes" : "");
-    table_cell(out, figure_percent(b ? b->membership : (double)NAN));
+    table_cell(out, number_percent(point ? point->membership : (double)NAN));
     text_add_string(out, "\n");
 }
-static void page_table(text_buffer *out, const report *p) {
+static void page_table(struct text_buffer *out, const struct report *report) {
     static const char *const heads[] = {"configuration", "samples", "accuracy", "T_total P50, ms", "P95, ms", "TTFT, ms", "vision, ms",
                                         "prefill, ms", "decode, ms",
                                         "ms a token", "closure, %", "run spread, %", "idle, %", "front", "member, %"};
@@ -865,18 +865,18 @@ static void page_table(text_buffer *out, const report *p) {
                          "</p>\n<div class=\"scroll\"><table class=\"sort\"><thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
     text_add_string(out, "</thead><tbody>\n");
-    for (size_t i = 0; i < p->r->count; i++) table_row(out, p, i);
+    for (size_t i = 0; i < report->results->count; i++) table_row(out, report, i);
     text_add_string(out, "</tbody></table></div></section>\n");
 }
 /* What a text field of the files says; where they differ, the first three. */
-static void provenance_text(text_buffer *out, const results *r, const char *name, size_t offset) {
+static void provenance_text(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
     const char *seen[4];
     size_t count = 0;
-    for (size_t i = 0; i < r->count && count < 4; i++) {
-        const char *text = *(char *const *)(const void *)((const char *)&r->files[i] + offset);
-        size_t k = 0;
-        while (text && k < count && strcmp(seen[k], text)) k++;
-        if (text && k == count) seen[count++] = text;
+    for (size_t i = 0; i < results->count && count < 4; i++) {
+        const char *text = *(char *const *)(const void *)((const char *)&results->files[i] + offset);
+        size_t known = 0;
+        while (text && known < count && strcmp(seen[known], text)) known++;
+        if (text && known == count) seen[count++] = text;
     }
     if (!count) return;
     page_element(out, "dt", name);
@@ -887,22 +887,22 @@ static void provenance_text(text_buffer *out, const results *r, const char *name
     }
     text_add_string(out, count > 3 ? "; and others</dd>\n" : "</dd>\n");
 }
-static void provenance_number(text_buffer *out, const results *r, const char *name, size_t offset) {
+static void provenance_number(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
     int64_t first, other;
     int differ = 0;
-    memcpy(&first, (const char *)&r->files[0] + offset, sizeof first);
-    for (size_t i = 1; i < r->count; i++) {
-        memcpy(&other, (const char *)&r->files[i] + offset, sizeof other);
+    memcpy(&first, (const char *)&results->files[0] + offset, sizeof first);
+    for (size_t i = 1; i < results->count; i++) {
+        memcpy(&other, (const char *)&results->files[i] + offset, sizeof other);
         differ |= other != first;
     }
     if (first >= 0 || differ) page_add(out, "<dt>%s</dt><dd>%lld%s</dd>\n", name, (long long)first, differ ? " (others differ)" : "");
 }
-static void provenance_times(text_buffer *out, const results *r) { /* as texts: ISO 8601 sorts by time */
+static void provenance_times(struct text_buffer *out, const struct results *results) { /* as texts: ISO 8601 sorts by time */
     const char *first = NULL, *last = NULL;
-    for (size_t i = 0; i < r->count; i++) {
-        const result_file *f = &r->files[i];
-        if (f->measured_from && (!first || strcmp(f->measured_from, first) < 0)) first = f->measured_from;
-        if (f->measured_to && (!last || strcmp(f->measured_to, last) > 0)) last = f->measured_to;
+    for (size_t i = 0; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        if (file->measured_from && (!first || strcmp(file->measured_from, first) < 0)) first = file->measured_from;
+        if (file->measured_to && (!last || strcmp(file->measured_to, last) > 0)) last = file->measured_to;
     }
     if (!first || !last) return;
     text_add_string(out, "<dt>measured</dt><dd>");
@@ -911,31 +911,31 @@ static void provenance_times(text_buffer *out, const results *r) { /* as texts: 
     page_text(out, last);
     text_add_string(out, "</dd>\n");
 }
-static void page_provenance(text_buffer *out, const report *p) {
+static void page_provenance(struct text_buffer *out, const struct report *report) {
     static const struct { const char *name; size_t offset; } texts[] = {
-        {"data set", offsetof(result_file, task)}, {"data", offsetof(result_file, data)}, {"data hash", offsetof(result_file, data_hash)},
-        {"accuracy by", offsetof(result_file, metric)}, {"model", offsetof(result_file, model)}, {"weights", offsetof(result_file, weights)},
-        {"importance scores", offsetof(result_file, importance)}, {"device", offsetof(result_file, device)}, {"host", offsetof(result_file, host)},
-        {"vlmprof", offsetof(result_file, version)}, {"timing", offsetof(result_file, timing)}, {"status", offsetof(result_file, status)}};
+        {"data set", offsetof(struct result_file, task)}, {"data", offsetof(struct result_file, data)}, {"data hash", offsetof(struct result_file, data_hash)},
+        {"accuracy by", offsetof(struct result_file, metric)}, {"model", offsetof(struct result_file, model)}, {"weights", offsetof(struct result_file, weights)},
+        {"importance scores", offsetof(struct result_file, importance)}, {"device", offsetof(struct result_file, device)}, {"host", offsetof(struct result_file, host)},
+        {"vlmprof", offsetof(struct result_file, version)}, {"timing", offsetof(struct result_file, timing)}, {"status", offsetof(struct result_file, status)}};
     static const struct { const char *name; size_t offset; } numbers[] = {
-        {"seed", offsetof(result_file, seed)}, {"runs a sample, at least", offsetof(result_file, runs_per_sample)},
-        {"most new tokens", offsetof(result_file, max_new_tokens)}, {"experts", offsetof(result_file, expert_count)},
-        {"decoder blocks", offsetof(result_file, total_blocks)}};
-    const result_file *f = &p->r->files[0];
+        {"seed", offsetof(struct result_file, seed)}, {"runs a sample, at least", offsetof(struct result_file, runs_per_sample)},
+        {"most new tokens", offsetof(struct result_file, max_new_tokens)}, {"experts", offsetof(struct result_file, expert_count)},
+        {"decoder blocks", offsetof(struct result_file, total_blocks)}};
+    const struct result_file *file = &report->results->files[0];
     text_add_string(out, "<section id=\"source\"><h2>Provenance</h2><dl>\n");
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) provenance_text(out, p->r, texts[i].name, texts[i].offset);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) provenance_number(out, p->r, numbers[i].name, numbers[i].offset);
-    provenance_times(out, p->r);
-    if (isfinite(f->cost_share)) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) provenance_text(out, report->results, texts[i].name, texts[i].offset);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) provenance_number(out, report->results, numbers[i].name, numbers[i].offset);
+    provenance_times(out, report->results);
+    if (isfinite(file->cost_share)) {
         vp_estimate tool;
-        tool.value = 100 * f->cost_share; tool.low = 100 * f->cost_low; tool.high = 100 * f->cost_high;
-        page_add(out, "<dt>cost of stage times</dt><dd>%s %% of T_total</dd>\n", figure_of_estimate(tool).text);
+        tool.value = 100 * file->cost_share; tool.low = 100 * file->cost_low; tool.high = 100 * file->cost_high;
+        page_add(out, "<dt>cost of stage times</dt><dd>%s %% of T_total</dd>\n", number_of_estimate(tool).text);
     }
-    page_add(out, "<dt>report by</dt><dd>vlmprof %s, %zu resamples, seed %u</dd>\n", VLMPROF_VERSION, p->settings.resamples,
-             (unsigned)p->settings.seed);
+    page_add(out, "<dt>report by</dt><dd>vlmprof %s, %zu resamples, seed %u</dd>\n", VLMPROF_VERSION, report->settings.resamples,
+             (unsigned)report->settings.seed);
     text_add_string(out, "</dl></section>\n");
 }
-static void page_list(text_buffer *out, const char *id, const char *title, const text_list *items) {
+static void page_list(struct text_buffer *out, const char *id, const char *title, const struct text_list *items) {
     if (!items->count) return;
     page_add(out, "<section id=\"%s\"><h2>%s</h2><ul>\n", id, title);
     for (size_t i = 0; i < items->count; i++) {
@@ -946,7 +946,7 @@ static void page_list(text_buffer *out, const char *id, const char *title, const
 }
 
 /* ---- the page */
-static void page_style(text_buffer *out) {
+static void page_style(struct text_buffer *out) {
     text_add_string(out,
         "<style>\n"
         ":root{color-scheme:light dark;--bg:#fff;--fg:#1a1c1f;--soft:#5a6068;--line:#dfe2e6;--box:#f5f6f8;--warn:#fdf3e3;--edge:#c77700}\n"
@@ -989,7 +989,7 @@ static void page_style(text_buffer *out) {
         "print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
         "</style>\n");
 }
-static void page_script(text_buffer *out) { /* sorts a table by a column: numbers by value, what is none goes last */
+static void page_script(struct text_buffer *out) { /* sorts a table by a column: numbers by value, what is none goes last */
     text_add_string(out,
         "<script>\nfor (const b of document.querySelectorAll('table.sort button')) b.onclick = () => {\n"
         "  const h = b.parentNode, body = h.closest('table').tBodies[0], i = h.cellIndex\n"
@@ -1001,77 +1001,77 @@ static void page_script(text_buffer *out) { /* sorts a table by a column: number
         "  rows.sort((x, y) => isNaN(x[0]) - isNaN(y[0]) || way * (x[0] - y[0]) || 0)\n"
         "  body.append(...rows.map(x => x[1]))\n}\n</script>\n");
 }
-static void page_head(text_buffer *out, const report *p) {
+static void page_head(struct text_buffer *out, const struct report *report) {
     size_t samples = 0;
-    for (size_t i = 0; i < p->r->count; i++) if (p->r->files[i].count > samples) samples = p->r->files[i].count;
+    for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].count > samples) samples = report->results->files[i].count;
     text_add_string(out,
                     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
                          "<meta name=\"referrer\" content=\"no-referrer\">\n"
                          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                          "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>vlmprof: ");
-    page_text(out, p->r->files[0].task);
-    page_add(out, ", %zu configurations</title>\n", p->r->count);
+    page_text(out, report->results->files[0].task);
+    page_add(out, ", %zu configurations</title>\n", report->results->count);
     page_style(out);
     text_add_string(out, "</head><body>\n<header><h1>");
-    for (size_t i = 0; i < p->r->group_count && i < 3; i++) {
+    for (size_t i = 0; i < report->results->group_count && i < 3; i++) {
         if (i) text_add_string(out, ", ");
-        page_text(out, p->r->files[p->r->groups[i].first].task);
+        page_text(out, report->results->files[report->results->groups[i].first].task);
     }
-    if (p->r->group_count > 3) page_add(out, " and %zu more", p->r->group_count - 3);
-    page_add(out, "</h1><p class=\"soft\">%zu configuration%s, up to %zu samples each", p->r->count, p->r->count == 1 ? "" : "s", samples);
-    if (p->r->files[0].model) { text_add_string(out, ", model "); page_text(out, p->r->files[0].model); }
-    if (p->r->files[0].device) { text_add_string(out, ", "); page_text(out, p->r->files[0].device); }
+    if (report->results->group_count > 3) page_add(out, " and %zu more", report->results->group_count - 3);
+    page_add(out, "</h1><p class=\"soft\">%zu configuration%s, up to %zu samples each", report->results->count, report->results->count == 1 ? "" : "s", samples);
+    if (report->results->files[0].model) { text_add_string(out, ", model "); page_text(out, report->results->files[0].model); }
+    if (report->results->files[0].device) { text_add_string(out, ", "); page_text(out, report->results->files[0].device); }
     text_add_string(out, "</p><nav><a href=\"#source\">Provenance</a><a href=\"#findings\">Findings</a><a href=\"#e1\">Where time goes</a>"
                          "<a href=\"#e2\">What it buys</a><a href=\"#e3\">Predicted</a><a href=\"#table\">All configurations</a></nav></header>\n");
 }
-static void page_e1(text_buffer *out, const report *p) {
+static void page_e1(struct text_buffer *out, const struct report *report) {
     static const char *const kinds[] = {"vision", "prefill", "decode", "decode context"};
     text_add_string(out, "<section id=\"e1\"><h2>Where the time goes</h2>\n<div class=\"grid\">");
-    page_stack(out, p);
-    page_parts(out, p);
-    page_work(out, p, 0);
-    page_work(out, p, 1);
+    page_stack(out, report);
+    page_parts(out, report);
+    page_work(out, report, 0);
+    page_work(out, report, 1);
     text_add_string(out, "</div>\n");
-    if (p->peak_tflops > 0 && p->peak_gbs > 0)
-        page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.</p>\n", figure_number(p->peak_tflops).text,
-                 figure_number(p->peak_gbs).text,
-                 p->peaks_are_given ? "as given" : "the best that stages of 1 % of a request or more reach here, not the device's own");
-    for (size_t g = 0; g < p->r->group_count; g++) {
+    if (report->peak_tflops > 0 && report->peak_gbs > 0)
+        page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.</p>\n", number_short(report->peak_tflops).text,
+                 number_short(report->peak_gbs).text,
+                 report->peaks_are_given ? "as given" : "the best that stages of 1 % of a request or more reach here, not the device's own");
+    for (size_t group = 0; group < report->results->group_count; group++) {
         text_add_string(out, "<h3>Scaling: ");
-        page_text(out, p->r->files[p->r->groups[g].first].task);
+        page_text(out, report->results->files[report->results->groups[group].first].task);
         text_add_string(out,
                         "</h3><p class=\"soft\">Medians with 95 % intervals and fitted lines with their slopes; of many settings a few, from the "
                              "least to the greatest slope, and all others in grey.</p><div class=\"grid\">");
-        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves_of(out, p, g, kinds[i]);
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves_of(out, report, group, kinds[i]);
         text_add_string(out, "</div>\n");
     }
     text_add_string(out, "</section>\n");
 }
-static void page_e2(text_buffer *out, const report *p) {
+static void page_e2(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "<section id=\"e2\"><h2>What it buys</h2>\n");
-    for (size_t g = 0; g < p->r->group_count; g++) {
-        const tradeoff *t = &p->tradeoffs[g];
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        const struct tradeoff *tradeoff = &report->tradeoffs[group];
         text_add_string(out, "<h3>");
-        page_text(out, p->r->files[p->r->groups[g].first].task);
+        page_text(out, report->results->files[report->results->groups[group].first].task);
         text_add_string(out, "</h3>");
-        if (t->reason[0]) { page_element(out, "p", t->reason); continue; }
+        if (tradeoff->reason[0]) { page_element(out, "p", tradeoff->reason); continue; }
         text_add_string(out, "<div class=\"grid\">");
-        page_front(out, p, t);
-        page_coupling(out, p, t);
+        page_front(out, report, tradeoff);
+        page_coupling(out, report, tradeoff);
         text_add_string(out, "</div>\n");
     }
     text_add_string(out, "</section>\n");
 }
-void report_page_write(const report *p, text_buffer *out) {
-    page_head(out, p);
-    page_list(out, "warnings", "Warnings", &p->warnings);
-    page_provenance(out, p);
-    page_list(out, "findings", "Findings", &p->findings);
-    page_e1(out, p);
-    page_e2(out, p);
-    page_estimates(out, p);
-    page_table(out, p);
+void report_page_write(const struct report *report, struct text_buffer *out) {
+    page_head(out, report);
+    page_list(out, "warnings", "Warnings", &report->warnings);
+    page_provenance(out, report);
+    page_list(out, "findings", "Findings", &report->findings);
+    page_e1(out, report);
+    page_e2(out, report);
+    page_estimates(out, report);
+    page_table(out, report);
     page_script(out);
     text_add_string(out, "</body></html>\n");
 }

@@ -4,6 +4,6 @@
 #include "base/memory.h"
 #include "report/report.h"
 
-void report_page_write(const report *p, text_buffer *out);
+void report_page_write(const struct report *report, struct text_buffer *out);
 
 #endif

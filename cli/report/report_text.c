@@ -12,292 +12,292 @@
 #include <stdlib.h>
 #include <string.h>
 
-figure figure_x(double x) { return x > -1e15 && x < 1e15 && !(fabs(x - floor(x)) > 0) ? figure_of("%.0f", x) : figure_number(x); }
-figure figure_of_estimate(vp_estimate e) { return figure_estimate(1, e.value, e.low, e.high); }
-static void write_summary(document *d, const report *p) {
-    const results *r = p->r;
-    const result_file *f = &r->files[0];
+struct number_text number_plain(double value) { return value > -1e15 && value < 1e15 && !(fabs(value - floor(value)) > 0) ? number_formatted("%.0f", value) : number_short(value); }
+struct number_text number_of_estimate(vp_estimate estimate) { return number_estimate(1, estimate.value, estimate.low, estimate.high); }
+static void write_summary(struct document *document, const struct report *report) {
+    const struct results *results = report->results;
+    const struct result_file *file = &results->files[0];
     size_t least = SIZE_MAX, most = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        if (r->files[i].count < least) least = r->files[i].count;
-        if (r->files[i].count > most) most = r->files[i].count;
+    for (size_t i = 0; i < results->count; i++) {
+        if (results->files[i].count < least) least = results->files[i].count;
+        if (results->files[i].count > most) most = results->files[i].count;
     }
-    document_text(d, BLOCK_HEADING, "vlmprof report: %zu configuration%s", r->count, r->count == 1 ? "" : "s");
-    for (size_t i = 0; i < r->group_count; i++) {
-        const result_file *first = &r->files[r->groups[i].first];
-        document_text(d, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task, r->groups[i].count,
-                      r->groups[i].count == 1 ? "" : "s",
+    document_text(document, BLOCK_HEADING, "vlmprof report: %zu configuration%s", results->count, results->count == 1 ? "" : "s");
+    for (size_t i = 0; i < results->group_count; i++) {
+        const struct result_file *first = &results->files[results->groups[i].first];
+        document_text(document, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task, results->groups[i].count,
+                      results->groups[i].count == 1 ? "" : "s",
                       first->metric ? first->metric : "a metric that is not said");
     }
-    document_text(d, BLOCK_LINE, "model %s%s%s%s, %s", f->model ? f->model : "not said", f->is_synthetic ? " (synthetic weights)" : "",
-                  f->weights ? ", " : "",
-                  f->weights ? f->weights : "", f->device ? f->device : "device not said");
-    if (least == most) document_text(d, BLOCK_LINE, "%zu samples a configuration", most);
-    else document_text(d, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
-    if (f->runs_per_sample > 0)
-        document_text(d, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs", (long long)f->runs_per_sample,
-                                              f->runs_per_sample == 1 ? "" : "s");
-    if (f->measured_from && f->measured_to) document_text(d, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", f->measured_from,
-                                                          f->measured_to,
-                                                          f->version ? f->version : "?", f->host ? f->host : "?");
-    if (p->warnings.count) document_text(d, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < p->warnings.count; i++) document_text(d, BLOCK_LINE, "%s", p->warnings.items[i]);
-    if (p->findings.count) document_text(d, BLOCK_HEADING, "Findings");
-    for (size_t i = 0; i < p->findings.count; i++) document_text(d, BLOCK_LINE, "%s", p->findings.items[i]);
+    document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said", file->is_synthetic ? " (synthetic weights)" : "",
+                  file->weights ? ", " : "",
+                  file->weights ? file->weights : "", file->device ? file->device : "device not said");
+    if (least == most) document_text(document, BLOCK_LINE, "%zu samples a configuration", most);
+    else document_text(document, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
+    if (file->runs_per_sample > 0)
+        document_text(document, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs", (long long)file->runs_per_sample,
+                                              file->runs_per_sample == 1 ? "" : "s");
+    if (file->measured_from && file->measured_to) document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
+                                                          file->measured_to,
+                                                          file->version ? file->version : "?", file->host ? file->host : "?");
+    if (report->warnings.count) document_text(document, BLOCK_HEADING, "Warnings");
+    for (size_t i = 0; i < report->warnings.count; i++) document_text(document, BLOCK_LINE, "%s", report->warnings.items[i]);
+    if (report->findings.count) document_text(document, BLOCK_HEADING, "Findings");
+    for (size_t i = 0; i < report->findings.count; i++) document_text(document, BLOCK_LINE, "%s", report->findings.items[i]);
 }
-static void write_latencies(document *d, const report *p) {
-    text_list *t;
-    document_text(d, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
-    t = document_table(d, "configuration|T_total|P95|TTFT|vision|prefill|decode|ms/token|run spread %|closure %|idle %");
-    for (size_t i = 0; i < p->r->count; i++) {
+static void write_latencies(struct document *document, const struct report *report) {
+    struct text_list *list;
+    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
+    list = document_table(document, "configuration|T_total|P95|TTFT|vision|prefill|decode|ms/token|run spread %|closure %|idle %");
+    for (size_t i = 0; i < report->results->count; i++) {
         static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
-        const decomposition *c = &p->items[i];
+        const struct decomposition *decomposition = &report->items[i];
         char name[160];
-        text_list_add(t, "%s", report_full_name(p->r, c->file, name));
-        text_list_add(t, "%s", figure_of_estimate(c->p50[METRIC_TOTAL]).text);
-        text_list_add(t, "%s", figure_number(c->p95[METRIC_TOTAL]).text);
-        for (int m = 0; m < 5; m++) text_list_add(t, "%s", figure_of_estimate(c->p50[metrics[m]]).text);
-        text_list_add(t, "%s", figure_percent(c->run_spread).text);
-        text_list_add(t, "%s", figure_of("%.2f", 100 * c->closure).text);
-        text_list_add(t, "%s", figure_percent(c->idle_share).text);
+        text_list_add(list, "%s", report_full_name(report->results, decomposition->file, name));
+        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_TOTAL]).text);
+        text_list_add(list, "%s", number_short(decomposition->p95[METRIC_TOTAL]).text);
+        for (int column = 0; column < 5; column++) text_list_add(list, "%s", number_of_estimate(decomposition->p50[metrics[column]]).text);
+        text_list_add(list, "%s", number_percent(decomposition->run_spread).text);
+        text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->closure).text);
+        text_list_add(list, "%s", number_percent(decomposition->idle_share).text);
     }
 }
-static void write_shares(document *d, const report *p) {
-    text_buffer heads = {NULL, 0, 0};
-    text_list *t;
+static void write_shares(struct document *document, const struct report *report) {
+    struct text_buffer heads = {NULL, 0, 0};
+    struct text_list *list;
     text_add_string(&heads, "configuration");
-    for (int s = 0; s < VP_STAGE_COUNT; s++) {
-        if (!stage_is_known(p, s)) continue;
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        if (!stage_is_known(report, stage)) continue;
         text_add_string(&heads, "|");
-        text_add_string(&heads, vp_stage_name((vp_stage)s));
+        text_add_string(&heads, vp_stage_name((vp_stage)stage));
     }
     if (heads.bytes > 13) {
         text_add_string(&heads, "|unaccounted|sum");
-        document_text(d, BLOCK_HEADING, "E1: where the time goes, %% of T_total (means)");
-        t = document_table(d, heads.data);
-        for (size_t i = 0; i < p->r->count; i++) {
-            const decomposition *c = &p->items[i];
-            double sum = c->unaccounted_share;
+        document_text(document, BLOCK_HEADING, "E1: where the time goes, %% of T_total (means)");
+        list = document_table(document, heads.data);
+        for (size_t i = 0; i < report->results->count; i++) {
+            const struct decomposition *decomposition = &report->items[i];
+            double sum = decomposition->unaccounted_share;
             char name[160];
-            text_list_add(t, "%s", report_full_name(p->r, c->file, name));
-            for (int s = 0; s < VP_STAGE_COUNT; s++) {
-                if (isfinite(c->stages[s].share)) sum += c->stages[s].share;
-                if (stage_is_known(p, s)) text_list_add(t, "%s", figure_of("%.2f", 100 * c->stages[s].share).text);
+            text_list_add(list, "%s", report_full_name(report->results, decomposition->file, name));
+            for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+                if (isfinite(decomposition->stages[stage].share)) sum += decomposition->stages[stage].share;
+                if (stage_is_known(report, stage)) text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->stages[stage].share).text);
             }
-            text_list_add(t, "%s", figure_of("%.4f", 100 * c->unaccounted_share).text);
-            text_list_add(t, "%s", figure_of("%.2f", 100 * sum).text);
+            text_list_add(list, "%s", number_formatted("%.4f", 100 * decomposition->unaccounted_share).text);
+            text_list_add(list, "%s", number_formatted("%.2f", 100 * sum).text);
         }
     }
     free(heads.data);
 }
-static int part_is_known(const report *p, int part) {
-    for (size_t i = 0; i < p->r->count; i++)
-        for (int s = 0; s < 2; s++) if (isfinite(p->items[i].stages[PART_STAGES[s]].parts[part])) return 1;
+static int part_is_known(const struct report *report, int part) {
+    for (size_t i = 0; i < report->results->count; i++)
+        for (int which = 0; which < 2; which++) if (isfinite(report->items[i].stages[PART_STAGES[which]].parts[part])) return 1;
     return 0;
 }
-static void write_parts(document *d, const report *p) {
-    text_buffer heads = {NULL, 0, 0};
-    text_list *t = NULL;
+static void write_parts(struct document *document, const struct report *report) {
+    struct text_buffer heads = {NULL, 0, 0};
+    struct text_list *list = NULL;
     text_add_string(&heads, "configuration|stage");
     for (int part = 0; part < VP_PART_COUNT; part++) {
-        if (!part_is_known(p, part)) continue;
+        if (!part_is_known(report, part)) continue;
         text_add_string(&heads, "|");
         text_add_string(&heads, vp_part_name((vp_part)part));
     }
     text_add_string(&heads, "|idle");
-    for (size_t i = 0; i < p->r->count; i++)
-        for (int s = 0; s < 2; s++) {
-            const stage_cost *c = &p->items[i].stages[PART_STAGES[s]];
+    for (size_t i = 0; i < report->results->count; i++)
+        for (int which = 0; which < 2; which++) {
+            const struct stage_cost *cost = &report->items[i].stages[PART_STAGES[which]];
             char name[160];
-            if (!stage_has_parts(c)) continue;
-            if (!t) {
-                document_text(d, BLOCK_HEADING, "E1: what prefill and decode are made of, %% of their time on the device (--kernel_pass)");
-                t = document_table(d, heads.data);
+            if (!stage_has_parts(cost)) continue;
+            if (!list) {
+                document_text(document, BLOCK_HEADING, "E1: what prefill and decode are made of, %% of their time on the device (--kernel_pass)");
+                list = document_table(document, heads.data);
             }
-            text_list_add(t, "%s", report_full_name(p->r, p->items[i].file, name));
-            text_list_add(t, "%s", vp_stage_name((vp_stage)PART_STAGES[s]));
+            text_list_add(list, "%s", report_full_name(report->results, report->items[i].file, name));
+            text_list_add(list, "%s", vp_stage_name((vp_stage)PART_STAGES[which]));
             for (int part = 0; part < VP_PART_COUNT; part++)
-                if (part_is_known(p, part)) text_list_add(t, "%s", figure_of("%.1f", 100 * c->parts[part]).text);
-            text_list_add(t, "%s", figure_of("%.1f", 100 * c->idle_share).text);
+                if (part_is_known(report, part)) text_list_add(list, "%s", number_formatted("%.1f", 100 * cost->parts[part]).text);
+            text_list_add(list, "%s", number_formatted("%.1f", 100 * cost->idle_share).text);
         }
     free(heads.data);
 }
-static const char *limits_text(const report *p, int stage, char out[96]) { /* "memory 10, launch 2" */
+static const char *limits_text(const struct report *report, int stage, char out[96]) { /* "memory 10, launch 2" */
     size_t used = 0;
     out[0] = 0;
-    for (int b = BOUND_COMPUTE; b <= BOUND_LAUNCH; b++) {
+    for (int limit = BOUND_COMPUTE; limit <= BOUND_LAUNCH; limit++) {
         size_t count = 0;
-        for (size_t i = 0; i < p->r->count; i++) count += p->items[i].stages[stage].limit == (bound)b;
-        if (count == p->r->count) snprintf(out, 96, "%s", BOUND_NAMES[b]);
-        else if (count) used += (size_t)snprintf(out + used, 96 - used, "%s%s %zu", used ? ", " : "", BOUND_NAMES[b], count);
+        for (size_t i = 0; i < report->results->count; i++) count += report->items[i].stages[stage].limit == (bound)limit;
+        if (count == report->results->count) snprintf(out, 96, "%s", BOUND_NAMES[limit]);
+        else if (count) used += (size_t)snprintf(out + used, 96 - used, "%s%s %zu", used ? ", " : "", BOUND_NAMES[limit], count);
     }
     return out;
 }
-static void write_roofline(document *d, const report *p) {
-    text_list *t;
-    if (!(p->peak_tflops > 0) || !(p->peak_gbs > 0)) return;
-    document_text(d, BLOCK_HEADING, "E1: work against time, means over all configurations");
-    document_text(d, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third", figure_number(p->peak_tflops).text,
-                  figure_number(p->peak_gbs).text, p->peaks_are_given ? "as given" : "the best of stages that take 1 % of a request or more "
+static void write_roofline(struct document *document, const struct report *report) {
+    struct text_list *list;
+    if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
+    document_text(document, BLOCK_HEADING, "E1: work against time, means over all configurations");
+    document_text(document, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third", number_short(report->peak_tflops).text,
+                  number_short(report->peak_gbs).text, report->peaks_are_given ? "as given" : "the best of stages that take 1 % of a request or more "
                                                                                      "(--peak_tflops, --peak_gbs)");
-    t = document_table(d, "stage|GFLOP|MB|launches|ms|TFLOP/s|% of roof|GB/s|% of roof|idle %|bound");
-    for (int s = 0; s < VP_STAGE_COUNT; s++) {
+    list = document_table(document, "stage|GFLOP|MB|launches|ms|TFLOP/s|% of roof|GB/s|% of roof|idle %|bound");
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         double flops = 0, bytes = 0, launches = 0, ms = 0, idle = 0, count = 0, idle_count = 0;
         char limits[96];
-        for (size_t i = 0; i < p->r->count; i++) {
-            const stage_cost *c = &p->items[i].stages[s];
-            if (!(c->flops > 0 || c->bytes > 0)) continue;
-            flops += c->flops;
-            bytes += c->bytes;
-            launches += c->launches;
-            ms += c->mean;
+        for (size_t i = 0; i < report->results->count; i++) {
+            const struct stage_cost *cost = &report->items[i].stages[stage];
+            if (!(cost->flops > 0 || cost->bytes > 0)) continue;
+            flops += cost->flops;
+            bytes += cost->bytes;
+            launches += cost->launches;
+            ms += cost->mean;
             count++;
-            if (isfinite(c->idle_share)) { idle += c->idle_share; idle_count++; }
+            if (isfinite(cost->idle_share)) { idle += cost->idle_share; idle_count++; }
         }
         if (!(count > 0) || !(ms > 0)) continue;
-        text_list_add(t, "%s", vp_stage_name((vp_stage)s));
-        text_list_add(t, "%s", figure_number(flops / count / 1e9).text);
-        text_list_add(t, "%s", figure_number(bytes / count / 1e6).text);
-        text_list_add(t, "%s", figure_number(launches / count).text);
-        text_list_add(t, "%s", figure_number(ms / count).text);
-        text_list_add(t, "%s", figure_number(flops / ms / 1e9).text);
-        text_list_add(t, "%s", figure_percent(flops / ms / 1e9 / p->peak_tflops).text);
-        text_list_add(t, "%s", figure_number(bytes / ms / 1e6).text);
-        text_list_add(t, "%s", figure_percent(bytes / ms / 1e6 / p->peak_gbs).text);
-        text_list_add(t, "%s", figure_percent(idle / idle_count).text);
-        text_list_add(t, "%s", limits_text(p, s, limits));
+        text_list_add(list, "%s", vp_stage_name((vp_stage)stage));
+        text_list_add(list, "%s", number_short(flops / count / 1e9).text);
+        text_list_add(list, "%s", number_short(bytes / count / 1e6).text);
+        text_list_add(list, "%s", number_short(launches / count).text);
+        text_list_add(list, "%s", number_short(ms / count).text);
+        text_list_add(list, "%s", number_short(flops / ms / 1e9).text);
+        text_list_add(list, "%s", number_percent(flops / ms / 1e9 / report->peak_tflops).text);
+        text_list_add(list, "%s", number_short(bytes / ms / 1e6).text);
+        text_list_add(list, "%s", number_percent(bytes / ms / 1e6 / report->peak_gbs).text);
+        text_list_add(list, "%s", number_percent(idle / idle_count).text);
+        text_list_add(list, "%s", limits_text(report, stage, limits));
     }
 }
-static void write_curves(document *d, const report *p, size_t group) {
-    text_list *t = NULL;
-    for (size_t i = 0; i < p->curve_count; i++) {
-        const curve *c = &p->curves[i];
-        if (p->curve_group[i] != group) continue;
-        if (!t) {
-            document_text(d, BLOCK_HEADING, "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
-                          p->r->files[p->r->groups[group].first].task);
-            t = document_table(d, "latency|against|of|slope|unit|at 0, ms|R2|points");
+static void write_curves(struct document *document, const struct report *report, size_t group) {
+    struct text_list *list = NULL;
+    for (size_t i = 0; i < report->curve_count; i++) {
+        const struct curve *curve = &report->curves[i];
+        if (report->curve_group[i] != group) continue;
+        if (!list) {
+            document_text(document, BLOCK_HEADING, "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
+                          report->results->files[report->results->groups[group].first].task);
+            list = document_table(document, "latency|against|of|slope|unit|at 0, ms|R2|points");
         }
-        text_list_add(t, "%s", c->y_name);
-        text_list_add(t, "%s", c->x_name);
-        text_list_add(t, "%s", c->label);
-        text_list_add(t, "%s", figure_of_estimate(c->slope).text);
-        text_list_add(t, "%s", c->unit);
-        text_list_add(t, "%s", figure_number(c->intercept).text);
-        text_list_add(t, "%s", figure_of("%.3f", c->r2).text);
-        text_list_add(t, "%zu", c->count);
+        text_list_add(list, "%s", curve->y_name);
+        text_list_add(list, "%s", curve->x_name);
+        text_list_add(list, "%s", curve->label);
+        text_list_add(list, "%s", number_of_estimate(curve->slope).text);
+        text_list_add(list, "%s", curve->unit);
+        text_list_add(list, "%s", number_short(curve->intercept).text);
+        text_list_add(list, "%s", number_formatted("%.3f", curve->r2).text);
+        text_list_add(list, "%zu", curve->count);
     }
-    for (size_t i = 0; i < p->curve_count; i++) { /* medians: of vision, and of the largest language model */
-        const curve *c = &p->curves[i];
-        int is_last = i + 1 == p->curve_count || p->curve_group[i + 1] != group || strcmp(p->curves[i + 1].name, c->name);
-        if (p->curve_group[i] != group || !is_last) continue;
-        document_text(d, BLOCK_LINE, "medians of %s over %s (%s)", c->y_name, c->x_name, c->label);
-        t = document_table(d, "at|ms|points");
-        for (size_t b = 0; b < c->bin_count; b++) {
-            text_list_add(t, "%s", figure_x(c->bins[b].x).text);
-            text_list_add(t, "%s", figure_of_estimate(c->bins[b].y).text);
-            text_list_add(t, "%zu", c->bins[b].count);
+    for (size_t i = 0; i < report->curve_count; i++) { /* medians: of vision, and of the largest language model */
+        const struct curve *curve = &report->curves[i];
+        int is_last = i + 1 == report->curve_count || report->curve_group[i + 1] != group || strcmp(report->curves[i + 1].name, curve->name);
+        if (report->curve_group[i] != group || !is_last) continue;
+        document_text(document, BLOCK_LINE, "medians of %s over %s (%s)", curve->y_name, curve->x_name, curve->label);
+        list = document_table(document, "at|ms|points");
+        for (size_t bin = 0; bin < curve->bin_count; bin++) {
+            text_list_add(list, "%s", number_plain(curve->bins[bin].x).text);
+            text_list_add(list, "%s", number_of_estimate(curve->bins[bin].y).text);
+            text_list_add(list, "%zu", curve->bins[bin].count);
         }
     }
 }
-static void write_front(document *d, const report *p, const tradeoff *t) {
-    const char *axis = METRIC_KEYS[p->settings.axis], *percentile = percentile_text(p->settings.percentile);
-    text_list *table;
+static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
+    const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
+    struct text_list *table;
     size_t near_count = 0;
-    document_text(d, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common", percentile, axis,
-                  p->r->files[t->group->first].task, t->sample_count);
-    if (t->is_corpus)
-        document_text(d, BLOCK_LINE,
+    document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common", percentile, axis,
+                  report->results->files[tradeoff->group->first].task, tradeoff->sample_count);
+    if (tradeoff->is_corpus)
+        document_text(document, BLOCK_LINE,
                       "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals of accuracy, no "
-                      "memberships, no effects on it", p->r->files[t->group->first].metric ? p->r->files[t->group->first].metric : "of these files");
-    else document_text(d, BLOCK_LINE,
+                      "memberships, no effects on it", report->results->files[tradeoff->group->first].metric ? report->results->files[tradeoff->group->first].metric : "of these files");
+    else document_text(document, BLOCK_LINE,
                        "member: share of %zu draws of the samples in which it is on the front; * steps of at least %s ms and %.3g points",
-                       p->settings.resamples, figure_number(t->epsilon_latency).text, 100 * p->settings.epsilon_accuracy);
-    if (!(t->area > 0))
-        document_text(d, BLOCK_LINE, "no configuration is more accurate than the fastest one: the front is a single point");
-    table = document_table(d, "configuration|ms|accuracy|member %|equal points|");
-    for (size_t i = 0; i < t->front_count; i++) {
-        const vp_bootstrap_point *b = &t->points[t->front[i]];
+                       report->settings.resamples, number_short(tradeoff->epsilon_latency).text, 100 * report->settings.epsilon_accuracy);
+    if (!(tradeoff->area > 0))
+        document_text(document, BLOCK_LINE, "no configuration is more accurate than the fastest one: the front is a single point");
+    table = document_table(document, "configuration|ms|accuracy|member %|equal points|");
+    for (size_t i = 0; i < tradeoff->front_count; i++) {
+        const vp_bootstrap_point *point = &tradeoff->points[tradeoff->front[i]];
         char name[80];
-        text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[t->front[i]]], name));
-        text_list_add(table, "%s", figure_estimate(1, b->latency, b->latency_low, b->latency_high).text);
-        text_list_add(table, "%s", figure_estimate(1, b->accuracy, b->accuracy_low, b->accuracy_high).text);
-        text_list_add(table, "%s", figure_percent(b->membership).text);
-        text_list_add(table, "%zu", equal_points(t, t->front[i]));
-        text_list_add(table, "%s", is_listed(t->kept, t->kept_count, t->front[i]) ? "*" : "");
+        text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
+        text_list_add(table, "%s", number_estimate(1, point->latency, point->latency_low, point->latency_high).text);
+        text_list_add(table, "%s", number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
+        text_list_add(table, "%s", number_percent(point->membership).text);
+        text_list_add(table, "%zu", equal_points(tradeoff, tradeoff->front[i]));
+        text_list_add(table, "%s", is_listed(tradeoff->kept, tradeoff->kept_count, tradeoff->front[i]) ? "*" : "");
     }
-    for (size_t i = 0; i < t->config_count; i++) {
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
         char name[80];
-        if (!(t->points[i].membership >= 0.05) || is_listed(t->front, t->front_count, i)) continue;
+        if (!(tradeoff->points[i].membership >= 0.05) || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
         if (!near_count++) {
-            document_text(d, BLOCK_LINE, "not on it, but perhaps members");
-            table = document_table(d, "configuration|ms|accuracy|member %");
+            document_text(document, BLOCK_LINE, "not on it, but perhaps members");
+            table = document_table(document, "configuration|ms|accuracy|member %");
         }
-        text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[i]], name));
-        text_list_add(table, "%s", figure_estimate(1, t->points[i].latency, t->points[i].latency_low, t->points[i].latency_high).text);
-        text_list_add(table, "%s", figure_estimate(1, t->points[i].accuracy, t->points[i].accuracy_low, t->points[i].accuracy_high).text);
-        text_list_add(table, "%s", figure_percent(t->points[i].membership).text);
+        text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[i]], name));
+        text_list_add(table, "%s", number_estimate(1, tradeoff->points[i].latency, tradeoff->points[i].latency_low, tradeoff->points[i].latency_high).text);
+        text_list_add(table, "%s", number_estimate(1, tradeoff->points[i].accuracy, tradeoff->points[i].accuracy_low, tradeoff->points[i].accuracy_high).text);
+        text_list_add(table, "%s", number_percent(tradeoff->points[i].membership).text);
     }
 }
-static void write_share_row(text_list *table, const tradeoff *t, const char *name, int32_t term) {
+static void write_share_row(struct text_list *table, const struct tradeoff *tradeoff, const char *name, int32_t term) {
     text_list_add(table, "%s", name);
-    for (int v = 0; v < 2; v++) text_list_add(table, "%s", t->shares[v] ? figure_percent(t->shares[v][term]).text : "-");
+    for (int which = 0; which < 2; which++) text_list_add(table, "%s", tradeoff->shares[which] ? number_percent(tradeoff->shares[which][term]).text : "-");
 }
-static void write_effect_shares(document *d, const tradeoff *t) {
-    int32_t knobs = t->knobs.knob_count, term = knobs;
-    text_list *table;
-    document_text(d, BLOCK_LINE, "shares of the variance between the configurations' means, %%");
-    table = document_table(d, "term|latency|accuracy");
-    for (int32_t a = 0; a < knobs; a++) write_share_row(table, t, KNOB_NAMES[t->knob_of[a]], a);
-    for (int32_t a = 0; a < knobs && t->order == 2; a++) {
-        for (int32_t b = a + 1; b < knobs; b++) {
+static void write_effect_shares(struct document *document, const struct tradeoff *tradeoff) {
+    int32_t knobs = tradeoff->knobs.knob_count, term = knobs;
+    struct text_list *table;
+    document_text(document, BLOCK_LINE, "shares of the variance between the configurations' means, %%");
+    table = document_table(document, "term|latency|accuracy");
+    for (int32_t first = 0; first < knobs; first++) write_share_row(table, tradeoff, KNOB_NAMES[tradeoff->knob_of[first]], first);
+    for (int32_t first = 0; first < knobs && tradeoff->order == 2; first++) {
+        for (int32_t second = first + 1; second < knobs; second++) {
             char name[64];
-            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[t->knob_of[a]], KNOB_NAMES[t->knob_of[b]]);
-            write_share_row(table, t, name, term++);
+            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[tradeoff->knob_of[first]], KNOB_NAMES[tradeoff->knob_of[second]]);
+            write_share_row(table, tradeoff, name, term++);
         }
     }
-    write_share_row(table, t, "what is left", term);
+    write_share_row(table, tradeoff, "what is left", term);
 }
-static void write_effect(text_list *table, const vp_effect *e, double scale) {
-    text_list_add(table, "%s", e ? figure_estimate(scale, e->estimate, e->low, e->high).text : "-");
+static void write_effect(struct text_list *table, const vp_effect *effect, double scale) {
+    text_list_add(table, "%s", effect ? number_estimate(scale, effect->estimate, effect->low, effect->high).text : "-");
 }
-static void write_effects(document *d, const report *p, const tradeoff *t) {
-    text_list *table;
+static void write_effects(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
+    struct text_list *table;
     char name[160];
-    if (!t->order) {
-        document_text(d, BLOCK_LINE, "effects of knobs: %s", t->knobs.knob_count ? "this grid cannot tell them apart" : "no knob varies");
+    if (!tradeoff->order) {
+        document_text(document, BLOCK_LINE, "effects of knobs: %s", tradeoff->knobs.knob_count ? "this grid cannot tell them apart" : "no knob varies");
         return;
     }
-    document_text(d, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy [95 %% interval]", METRIC_KEYS[p->settings.axis]);
-    write_effect_shares(d, t);
-    document_text(d, BLOCK_LINE, "main effects: a level's mean less the mean of all; latency mean %s ms%s%s",
-                  figure_number(t->effects[0][0].estimate).text,
-                  t->effects[1] ? ", accuracy mean " : "", t->effects[1] ? figure_number(t->effects[1][0].estimate).text : "");
-    table = document_table(d, "level|latency, ms|accuracy, points");
-    for (size_t i = 0; i < t->effect_count; i++) {
-        if (t->effects[0][i].kind != VP_EFFECT_MAIN) continue;
-        effect_name(t, p->r, &t->effects[0][i], name);
+    document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy [95 %% interval]", METRIC_KEYS[report->settings.axis]);
+    write_effect_shares(document, tradeoff);
+    document_text(document, BLOCK_LINE, "main effects: a level's mean less the mean of all; latency mean %s ms%s%s",
+                  number_short(tradeoff->effects[0][0].estimate).text,
+                  tradeoff->effects[1] ? ", accuracy mean " : "", tradeoff->effects[1] ? number_short(tradeoff->effects[1][0].estimate).text : "");
+    table = document_table(document, "level|latency, ms|accuracy, points");
+    for (size_t i = 0; i < tradeoff->effect_count; i++) {
+        if (tradeoff->effects[0][i].kind != VP_EFFECT_MAIN) continue;
+        effect_name(tradeoff, report->results, &tradeoff->effects[0][i], name);
         text_list_add(table, "%s", name);
-        write_effect(table, &t->effects[0][i], 1);
-        write_effect(table, t->effects[1] ? &t->effects[1][i] : NULL, 100);
+        write_effect(table, &tradeoff->effects[0][i], 1);
+        write_effect(table, tradeoff->effects[1] ? &tradeoff->effects[1][i] : NULL, 100);
     }
 }
 /* Pairs of levels whose effect together is not that of both: those that stand a test adjusted for their number, the largest first. */
-typedef struct found_pair { size_t at; double size; } found_pair;
-static int by_size(const void *a, const void *b) {
-    const found_pair *x = (const found_pair *)a, *y = (const found_pair *)b;
-    return x->size > y->size ? -1 : x->size < y->size ? 1 : x->at < y->at ? -1 : x->at > y->at;
+struct found_pair { size_t at; double size; };
+static int by_size(const void *left_item, const void *right_item) {
+    const struct found_pair *left = (const struct found_pair *)left_item, *right = (const struct found_pair *)right_item;
+    return left->size > right->size ? -1 : left->size < right->size ? 1 : left->at < right->at ? -1 : left->at > right->at;
 }
-static size_t find_pairs(const vp_effect *effects, size_t effect_count, found_pair *found) {
-    double *p = resize(NULL, effect_count, 2 * sizeof *p), *adjusted = p + effect_count;
+static size_t find_pairs(const vp_effect *effects, size_t effect_count, struct found_pair *found) {
+    double *p_values = resize(NULL, effect_count, 2 * sizeof *p_values), *adjusted = p_values + effect_count;
     size_t *at = resize(NULL, effect_count, sizeof *at), count = 0, kept = 0;
     uint32_t *order = resize(NULL, effect_count, sizeof *order);
     for (size_t i = 0; i < effect_count; i++) {
         if (effects[i].kind != VP_EFFECT_PAIR || !(effects[i].p >= 0 && effects[i].p <= 1)) continue;
         at[count] = i;
-        p[count++] = effects[i].p;
+        p_values[count++] = effects[i].p;
     }
-    if (count && vp_adjust(p, count, VP_ADJUST_BENJAMINI_HOCHBERG, order, adjusted) == VP_OK) {
+    if (count && vp_adjust(p_values, count, VP_ADJUST_BENJAMINI_HOCHBERG, order, adjusted) == VP_OK) {
         for (size_t i = 0; i < count; i++) {
             if (!(adjusted[i] <= 0.05)) continue;
             found[kept].at = at[i];
@@ -305,89 +305,89 @@ static size_t find_pairs(const vp_effect *effects, size_t effect_count, found_pa
         }
     }
     qsort(found, kept, sizeof *found, by_size);
-    free(p);
+    free(p_values);
     free(at);
     free(order);
     return kept;
 }
-static void write_pairs(document *d, const report *p, const tradeoff *t) {
+static void write_pairs(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     enum { SHOWN = 8 };
-    found_pair *found = resize(NULL, t->effect_count, sizeof *found);
-    for (int v = 0; v < 2 && t->order == 2; v++) {
-        size_t count = t->effects[v] ? find_pairs(t->effects[v], t->effect_count, found) : 0;
-        text_list *table;
-        if (!t->effects[v]) continue;
-        document_text(d, BLOCK_LINE, "interactions in %s: %zu that stand (Benjamini-Hochberg, 5 %%)%s", v ? "accuracy" : "latency", count,
+    struct found_pair *found = resize(NULL, tradeoff->effect_count, sizeof *found);
+    for (int which = 0; which < 2 && tradeoff->order == 2; which++) {
+        size_t count = tradeoff->effects[which] ? find_pairs(tradeoff->effects[which], tradeoff->effect_count, found) : 0;
+        struct text_list *table;
+        if (!tradeoff->effects[which]) continue;
+        document_text(document, BLOCK_LINE, "interactions in %s: %zu that stand (Benjamini-Hochberg, 5 %%)%s", which ? "accuracy" : "latency", count,
                       count > SHOWN ? ", the largest 8" : "");
         if (!count) continue;
-        table = document_table(d, v ? "levels together|points more than both alone" : "levels together|ms more than both alone");
+        table = document_table(document, which ? "levels together|points more than both alone" : "levels together|ms more than both alone");
         for (size_t i = 0; i < count && i < SHOWN; i++) {
             char name[160];
-            effect_name(t, p->r, &t->effects[v][found[i].at], name);
+            effect_name(tradeoff, report->results, &tradeoff->effects[which][found[i].at], name);
             text_list_add(table, "%s", name);
-            write_effect(table, &t->effects[v][found[i].at], v ? 100 : 1);
+            write_effect(table, &tradeoff->effects[which][found[i].at], which ? 100 : 1);
         }
     }
     free(found);
 }
-static void write_knob_fronts(document *d, const report *p, const tradeoff *t) {
-    text_list *table;
-    if (!t->knob_front_count) return;
-    document_text(d, BLOCK_HEADING, "E2: fronts with one knob held");
-    document_text(d, BLOCK_LINE, "area: what the front dominates up to the slowest and the least accurate configuration, %% of the whole front's");
-    table = document_table(d, "held|points|area %|fastest|most accurate");
-    for (size_t i = 0; i < t->knob_front_count; i++) {
-        const knob_front *f = &t->fronts[i];
+static void write_knob_fronts(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
+    struct text_list *table;
+    if (!tradeoff->knob_front_count) return;
+    document_text(document, BLOCK_HEADING, "E2: fronts with one knob held");
+    document_text(document, BLOCK_LINE, "area: what the front dominates up to the slowest and the least accurate configuration, %% of the whole front's");
+    table = document_table(document, "held|points|area %|fastest|most accurate");
+    for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
+        const struct knob_front *front = &tradeoff->fronts[i];
         char level[48], fast[80], best[80];
-        text_list_add(table, "%s %s", KNOB_NAMES[f->knob], report_level_text(t, p->r, f->knob, f->level, level));
-        text_list_add(table, "%zu", f->count);
-        text_list_add(table, "%s", figure_percent(f->area / t->area).text);
-        text_list_add(table, "%s", f->count ? setting_text(&p->r->files[t->group->paired[f->front[0]]], fast) : "-");
-        text_list_add(table, "%s", f->count ? setting_text(&p->r->files[t->group->paired[f->front[f->count - 1]]], best) : "-");
+        text_list_add(table, "%s %s", KNOB_NAMES[front->knob], report_level_text(tradeoff, report->results, front->knob, front->level, level));
+        text_list_add(table, "%zu", front->count);
+        text_list_add(table, "%s", number_percent(front->area / tradeoff->area).text);
+        text_list_add(table, "%s", front->count ? setting_text(&report->results->files[tradeoff->group->paired[front->front[0]]], fast) : "-");
+        text_list_add(table, "%s", front->count ? setting_text(&report->results->files[tradeoff->group->paired[front->front[front->count - 1]]], best) : "-");
     }
 }
-static void write_gains(document *d, const report *p, const tradeoff *t) {
-    text_list *table = NULL;
-    for (size_t i = 0; i < t->gain_count; i++) {
-        const knob_gain *g = &t->gains[i];
+static void write_gains(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
+    struct text_list *table = NULL;
+    for (size_t i = 0; i < tradeoff->gain_count; i++) {
+        const struct knob_gain *gain = &tradeoff->gains[i];
         char from[80], level[48];
-        if (!is_listed(t->front, t->front_count, g->from)) continue;
+        if (!is_listed(tradeoff->front, tradeoff->front_count, gain->from)) continue;
         if (!table) {
-            document_text(d, BLOCK_HEADING, "E2: what the next level of a knob buys, from the front's points; means over samples");
-            table = document_table(d, "from|to|ms more|points more|points per ms");
+            document_text(document, BLOCK_HEADING, "E2: what the next level of a knob buys, from the front's points; means over samples");
+            table = document_table(document, "from|to|ms more|points more|points per ms");
         }
-        for (int32_t k = 0, level_index = 0; k < t->knobs.knob_count; k++) {
-            if (t->knob_of[k] != g->knob) continue;
-            level_index = t->levels[g->to * (size_t)t->knobs.knob_count + (size_t)k];
-            report_level_text(t, p->r, g->knob, level_index, level);
+        for (int32_t k = 0, level_index = 0; k < tradeoff->knobs.knob_count; k++) {
+            if (tradeoff->knob_of[k] != gain->knob) continue;
+            level_index = tradeoff->levels[gain->to * (size_t)tradeoff->knobs.knob_count + (size_t)k];
+            report_level_text(tradeoff, report->results, gain->knob, level_index, level);
         }
-        text_list_add(table, "%s", setting_text(&p->r->files[t->group->paired[g->from]], from));
-        text_list_add(table, "%s %s", KNOB_NAMES[g->knob], level);
-        text_list_add(table, "%s", figure_estimate(1, g->gain.latency.mean, g->gain.latency.low, g->gain.latency.high).text);
-        text_list_add(table, "%s", figure_estimate(100, g->gain.accuracy.mean, g->gain.accuracy.low, g->gain.accuracy.high).text);
-        if (isfinite(g->gain.low) && isfinite(g->gain.high))
-            text_list_add(table, "%s", figure_estimate(100, g->gain.gain, g->gain.low, g->gain.high).text);
+        text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[gain->from]], from));
+        text_list_add(table, "%s %s", KNOB_NAMES[gain->knob], level);
+        text_list_add(table, "%s", number_estimate(1, gain->gain.latency.mean, gain->gain.latency.low, gain->gain.latency.high).text);
+        text_list_add(table, "%s", number_estimate(100, gain->gain.accuracy.mean, gain->gain.accuracy.low, gain->gain.accuracy.high).text);
+        if (isfinite(gain->gain.low) && isfinite(gain->gain.high))
+            text_list_add(table, "%s", number_estimate(100, gain->gain.gain, gain->gain.low, gain->gain.high).text);
         else text_list_add(table, "unbounded"); /* the ms more may be none */
     }
 }
-void report_text_write(document *d, const report *p) {
-    write_summary(d, p);
-    write_latencies(d, p);
-    write_shares(d, p);
-    write_parts(d, p);
-    write_roofline(d, p);
-    for (size_t i = 0; i < p->r->group_count; i++) write_curves(d, p, i);
-    for (size_t i = 0; i < p->r->group_count; i++) {
-        const tradeoff *t = &p->tradeoffs[i];
-        if (t->reason[0]) {
-            document_text(d, BLOCK_HEADING, "E2: %s", p->r->files[t->group->first].task);
-            document_text(d, BLOCK_LINE, "no front: %s", t->reason);
+void report_text_write(struct document *document, const struct report *report) {
+    write_summary(document, report);
+    write_latencies(document, report);
+    write_shares(document, report);
+    write_parts(document, report);
+    write_roofline(document, report);
+    for (size_t i = 0; i < report->results->group_count; i++) write_curves(document, report, i);
+    for (size_t i = 0; i < report->results->group_count; i++) {
+        const struct tradeoff *tradeoff = &report->tradeoffs[i];
+        if (tradeoff->reason[0]) {
+            document_text(document, BLOCK_HEADING, "E2: %s", report->results->files[tradeoff->group->first].task);
+            document_text(document, BLOCK_LINE, "no front: %s", tradeoff->reason);
             continue;
         }
-        write_front(d, p, t);
-        write_effects(d, p, t);
-        write_pairs(d, p, t);
-        write_knob_fronts(d, p, t);
-        write_gains(d, p, t);
+        write_front(document, report, tradeoff);
+        write_effects(document, report, tradeoff);
+        write_pairs(document, report, tradeoff);
+        write_knob_fronts(document, report, tradeoff);
+        write_gains(document, report, tradeoff);
     }
 }

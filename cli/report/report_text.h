@@ -5,8 +5,8 @@
 #include "report/report.h"
 #include "vlmprof.h"
 
-figure figure_x(double x);
-figure figure_of_estimate(vp_estimate e);
-void report_text_write(document *d, const report *p);
+struct number_text number_plain(double value);
+struct number_text number_of_estimate(vp_estimate estimate);
+void report_text_write(struct document *document, const struct report *report);
 
 #endif

@@ -16,7 +16,7 @@ enum {
 int stage_column(int stage, int detail);
 
 /* A configuration: its file. Texts are NULL and numbers -1 where a file does not say (the experiments' own say little). */
-typedef struct result_file {
+struct result_file {
     char *path;
     int is_foreign;                  /* of the experiments: no "schema" */
     char *task, *tier;               /* tier NULL: by target tokens, or not said */
@@ -36,51 +36,51 @@ typedef struct result_file {
     double *run_total; size_t *run_at; /* each run's T_total: of sample i from run_at[i] to run_at[i + 1] */
     char error[LINE_BYTES];          /* why the file cannot be used; empty: it can */
     int is_other;                    /* 1: JSON, but no result; 2: one of our own reports; 3: not even JSON */
-} result_file;
+};
 
 /* Configurations of one data set, next to one another; the samples that all `paired` ones have, for paired statistics. */
-typedef struct result_group {
+struct result_group {
     size_t first, count;
     size_t *paired, paired_count;    /* places in files of those with at least half of the most samples */
     int64_t *ids; size_t id_count;   /* common to all of them */
     size_t uncommon_count;           /* ids that some of them lack */
-} result_group;
+};
 
-typedef struct results {
-    result_file *files; size_t count; /* by task, image size, top_k, blocks */
-    result_group *groups; size_t group_count;
-    text_list notes;                  /* what a reader must know: files left out, samples that are missing */
-} results;
+struct results {
+    struct result_file *files; size_t count; /* by task, image size, top_k, blocks */
+    struct result_group *groups; size_t group_count;
+    struct text_list notes;                  /* what a reader must know: files left out, samples that are missing */
+};
 
-void results_free(results *r);
-double result_at(const result_file *f, int which, size_t row);
+void results_free(struct results *results);
+double result_at(const struct result_file *file, int which, size_t row);
 
-/* Place of a sample, or f->count. */
-size_t result_row(const result_file *f, int64_t id);
+/* Place of a sample, or file->count. */
+size_t result_row(const struct result_file *file, int64_t id);
 
 #define MS_MOST 1e12 /* thirty years: sums and squares of such values are still finite */
 
-char *result_text(const vp_json *j, uint32_t object, const char *key);
+char *result_text(const vp_json *json, uint32_t object, const char *key);
 
-typedef struct row_order { int64_t id; size_t at; } row_order;
+struct row_order { int64_t id; size_t at; };
 
-int by_row_id(const void *a, const void *b);
+int by_row_id(const void *left_item, const void *right_item);
 
 /* Image sizes from small to large: tiers in their order, other names behind them, then target tokens. */
-int64_t size_rank(const result_file *f);
-int compare_settings(const result_file *x, const result_file *y); /* 0: the same point of the grid */
+int64_t size_rank(const struct result_file *file);
+int compare_settings(const struct result_file *left, const struct result_file *right); /* 0: the same point of the grid */
 
 /* "medium k4 b12"; "576 tokens k4 b12" */
-const char *setting_text(const result_file *f, char out[80]);
+const char *setting_text(const struct result_file *file, char out[80]);
 
 /* Reads folders and files, RESULT_READERS at a time: what stays in memory is arrays. 0 or an exit code. */
-int results_read(results *r, const char *const *operands, size_t operand_count);
+int results_read(struct results *results, const char *const *operands, size_t operand_count);
 
 /* The samples of a group that have all of some columns in all paired configurations: *ids is malloc'ed. Returns their number. */
-size_t paired_ids(const results *r, const result_group *g, const int *columns, int column_count, int64_t **ids);
+size_t paired_ids(const struct results *results, const struct result_group *group, const int *columns, int column_count, int64_t **ids);
 
 /* double [paired_count, id_count] of a column, malloc'ed; ids as above */
-double *paired_column(const results *r, const result_group *g, int which, const int64_t *ids, size_t id_count);
-int same_size(const result_file *x, const result_file *y);
+double *paired_column(const struct results *results, const struct result_group *group, int which, const int64_t *ids, size_t id_count);
+int is_same_size(const struct result_file *left, const struct result_file *right);
 
 #endif

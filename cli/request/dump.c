@@ -16,7 +16,7 @@ static int write_npy(const char *folder, const char *name, const char *type, int
                      size_t element_bytes) {
     char file[64], header[256], *path;
     size_t count = 1, used, padded;
-    FILE *f;
+    FILE *out;
     int bad;
     snprintf(file, sizeof file, "%s.npy", name);
     used = (size_t)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
@@ -28,13 +28,13 @@ static int write_npy(const char *folder, const char *name, const char *type, int
     used += (size_t)snprintf(header + used, sizeof header - used, "), }");
     padded = (10 + used + 1 + 63) / 64 * 64; /* data start at a multiple of 64; the header ends with a line feed */
     path = join_path(folder, file);
-    f = fopen(path, "wb");
-    bad = !f;
-    if (f) {
-        fprintf(f, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, (int)((padded - 10) & 255), (int)((padded - 10) >> 8), header, (int)(padded - 11 - used), "");
-        bad = count && fwrite(data, element_bytes, count, f) != count;
-        bad |= ferror(f) != 0;
-        bad |= fclose(f) != 0;
+    out = fopen(path, "wb");
+    bad = !out;
+    if (out) {
+        fprintf(out, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, (int)((padded - 10) & 255), (int)((padded - 10) >> 8), header, (int)(padded - 11 - used), "");
+        bad = count && fwrite(data, element_bytes, count, out) != count;
+        bad |= ferror(out) != 0;
+        bad |= fclose(out) != 0;
     }
     if (bad) complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
     free(path);
@@ -46,28 +46,28 @@ static int64_t *widen(const int32_t *values, size_t count) {
     return out;
 }
 
-void dump_reserve(vp_dump *d, const model *m, const work *k) {
-    size_t rows = k->layout ? (size_t)k->layout->views * (size_t)vp_geometry_tokens_per_crop(&m->config.geometry) : 0;
-    memset(d, 0, sizeof *d);
-    if (rows) d->image_features = zeroed(rows * (size_t)m->config.d_model, sizeof(float));
-    d->block_last = zeroed((size_t)k->block_count * (size_t)m->config.d_model, sizeof(float));
-    d->logits = zeroed((size_t)k->new_tokens * (size_t)m->config.embedding_size, sizeof(float));
+void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input) {
+    size_t rows = input->layout ? (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry) : 0;
+    memset(dump, 0, sizeof *dump);
+    if (rows) dump->image_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
+    dump->block_last = zeroed((size_t)input->block_count * (size_t)model->config.d_model, sizeof(float));
+    dump->logits = zeroed((size_t)input->new_tokens * (size_t)model->config.embedding_size, sizeof(float));
 }
 
-int dump_write(const char *folder, const session *s, const work *k, const timing *t, const vp_dump *d) {
-    const vp_geometry *g = &s->m->config.geometry;
-    int64_t views = k->layout ? k->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(g), side = vp_geometry_patches_per_side(g);
-    int64_t sequence[1] = {sequence_of(k)}, steps[1] = {t->token_count}, index[2] = {views, per_crop}, masks[2] = {views, side * side};
-    int64_t pixels[3] = {views, side * side, (int64_t)g->patch_px * g->patch_px * 3}, features[3] = {views, per_crop, s->m->config.d_model};
-    int64_t last[2] = {k->block_count, s->m->config.d_model}, logits[2] = {t->token_count, s->m->config.embedding_size};
-    int64_t *ids = widen((const int32_t *)s->ids.data, (size_t)sequence[0]), *tokens = widen(t->tokens, (size_t)steps[0]);
+int dump_write(const char *folder, const struct session *session, const struct pass_input *input, const struct pass_result *run, const vp_dump *dump) {
+    const vp_geometry *geometry = &session->model->config.geometry;
+    int64_t views = input->layout ? input->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry), side = vp_geometry_patches_per_side(geometry);
+    int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop}, masks[2] = {views, side * side};
+    int64_t pixels[3] = {views, side * side, (int64_t)geometry->patch_px * geometry->patch_px * 3}, features[3] = {views, per_crop, session->model->config.d_model};
+    int64_t last[2] = {input->block_count, session->model->config.d_model}, logits[2] = {run->token_count, session->model->config.embedding_size};
+    int64_t *ids = widen((const int32_t *)session->ids.data, (size_t)sequence[0]), *tokens = widen(run->tokens, (size_t)steps[0]);
     int code = write_npy(folder, "input_ids", "<i8", 1, sequence, ids, sizeof *ids);
-    if (!code) code = write_npy(folder, "image_input_idx", "<i4", 2, index, s->index.data, sizeof(int32_t));
-    if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, s->masks.data, sizeof(float));
-    if (!code) code = write_npy(folder, "pixels", "<f4", 3, pixels, s->pixels.data, sizeof(float));
-    if (!code) code = write_npy(folder, "image_features", "<f4", 3, features, d->image_features, sizeof(float));
-    if (!code) code = write_npy(folder, "block_last", "<f4", 2, last, d->block_last, sizeof(float));
-    if (!code) code = write_npy(folder, "logits", "<f4", 2, logits, d->logits, sizeof(float));
+    if (!code) code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->index.data, sizeof(int32_t));
+    if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->masks.data, sizeof(float));
+    if (!code) code = write_npy(folder, "pixels", "<f4", 3, pixels, session->pixels.data, sizeof(float));
+    if (!code) code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
+    if (!code) code = write_npy(folder, "block_last", "<f4", 2, last, dump->block_last, sizeof(float));
+    if (!code) code = write_npy(folder, "logits", "<f4", 2, logits, dump->logits, sizeof(float));
     if (!code) code = write_npy(folder, "tokens", "<i8", 1, steps, tokens, sizeof *tokens);
     free(ids);
     free(tokens);

@@ -7,9 +7,9 @@
 #include "vlmprof_engine.h"
 
 /* room for what the engine copies out */
-void dump_reserve(vp_dump *d, const model *m, const work *k);
+void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input);
 
 /* The files of --dump; without an image the four image arrays have no crops, so that nothing of an earlier dump stays. */
-int dump_write(const char *folder, const session *s, const work *k, const timing *t, const vp_dump *d);
+int dump_write(const char *folder, const struct session *session, const struct pass_input *input, const struct pass_result *run, const vp_dump *dump);
 
 #endif

@@ -9,24 +9,24 @@
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 
-int32_t target_tokens_of(const vp_tile_options *t, const vp_layout *l);
+int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout);
 
-int tokenize_prompt(const model *m, sample *a);
+int tokenize_prompt(const struct model *model, struct sample *sample);
 
-typedef struct run_state {
-    model m;
-    session s;
-    sample a;
+struct run_state {
+    struct model model;
+    struct session session;
+    struct sample sample;
     vp_image image;
     vp_layout layout;
     vp_tile_options tiles;
     int32_t *blocks;
-    work k;
+    struct pass_input input;
     vp_dump dump;
-    timing *runs;
+    struct pass_result *runs;
     int32_t run_count;
-} run_state;
+};
 
-int check_sequence(const model *m, const work *k);
+int check_sequence(const struct model *model, const struct pass_input *input);
 
 #endif

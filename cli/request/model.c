@@ -16,57 +16,57 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void model_weigh_files(model *m) {
-    DIR *d = opendir(m->name);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
-        const char *dot = strrchr(e->d_name, '.');
+void model_weigh_files(struct model *model) {
+    DIR *listing = opendir(model->name);
+    for (struct dirent *entry; listing && (entry = readdir(listing)) != NULL;) {
+        const char *dot = strrchr(entry->d_name, '.');
         struct stat info;
         char *path;
-        if (strcmp(e->d_name, VP_PACKED_FILE) && (!dot || strcmp(dot, ".safetensors"))) continue;
-        path = join_path(m->name, e->d_name);
+        if (strcmp(entry->d_name, VP_PACKED_FILE) && (!dot || strcmp(dot, ".safetensors"))) continue;
+        path = join_path(model->name, entry->d_name);
         if (stat(path, &info) == 0) {
-            m->identity += hash_number(hash_number(hash_text(HASH_START, e->d_name), (int64_t)info.st_size), (int64_t)info.st_mtime);
-            m->file_bytes += (int64_t)info.st_size;
-            m->file_count++;
+            model->identity += hash_number(hash_number(hash_text(HASH_START, entry->d_name), (int64_t)info.st_size), (int64_t)info.st_mtime);
+            model->file_bytes += (int64_t)info.st_size;
+            model->file_count++;
         }
         free(path);
     }
-    if (d) closedir(d);
+    if (listing) closedir(listing);
 }
 
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result r = vp_tokenizer_load(json, bytes, tokenizer, &error);
-    return r == VP_OK ? 0 : complain_result(exit_code_of(r), what, r, &error);
+    vp_result result = vp_tokenizer_load(json, bytes, tokenizer, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), what, result, &error);
 }
 
-int model_load_preset(model *m) {
-    vp_result r = vp_model_config_preset(m->name, &m->config);
-    if (r != VP_OK) return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: tiny, molmoe-1b", m->name);
-    r = vp_model_preset_ids(m->name, &m->ids);
-    if (r == VP_OK) r = vp_tokenizer_bytes(&m->ids, &m->tokenizer);
-    m->identity = hash_text(HASH_START, m->name);
-    snprintf(m->architecture, sizeof m->architecture, "MolmoE preset");
-    return r == VP_OK ? 0 : complain(exit_code_of(r), "--synthetic %s: %s", m->name, vp_result_text(r));
+int model_load_preset(struct model *model) {
+    vp_result result = vp_model_config_preset(model->name, &model->config);
+    if (result != VP_OK) return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: tiny, molmoe-1b", model->name);
+    result = vp_model_preset_ids(model->name, &model->ids);
+    if (result == VP_OK) result = vp_tokenizer_bytes(&model->ids, &model->tokenizer);
+    model->identity = hash_text(HASH_START, model->name);
+    snprintf(model->architecture, sizeof model->architecture, "MolmoE preset");
+    return result == VP_OK ? 0 : complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
 }
 
 /* special ids stand at the end of the vocabulary: where they have embedding rows, the text's tokens have */
-static int check_ids(const model *m, const char *what) {
-    const int32_t ids[] = {m->ids.bos, m->ids.im_start, m->ids.im_end, m->ids.im_patch, m->ids.im_col};
-    int32_t rows = m->config.embedding_size + m->config.additional_vocab_size;
+static int check_ids(const struct model *model, const char *what) {
+    const int32_t ids[] = {model->ids.bos, model->ids.im_start, model->ids.im_end, model->ids.im_patch, model->ids.im_col};
+    int32_t rows = model->config.embedding_size + model->config.additional_vocab_size;
     for (int i = 0; i < 5; i++)
         if (ids[i] >= rows) return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has %d rows", what, ids[i], rows);
     return 0;
 }
 
 /* config.json's architectures[0]: only to be shown */
-static void read_architecture(model *m, const char *config, size_t bytes) {
-    parsed p = {{NULL, NULL, 0}, NULL, 0};
-    uint32_t list = parse_json(&p, config, bytes, NULL) == VP_OK ? vp_json_get(&p.json, 0, "architectures") : VP_JSON_NONE;
-    char *name = node_is(&p.json, list, VP_JSON_ARRAY) && p.nodes[list].count ? node_text(&p.json, vp_json_at(&p.json, list, 0)) : NULL;
-    snprintf(m->architecture, sizeof m->architecture, "%s", name ? name : "not named in config.json");
+static void read_architecture(struct model *model, const char *config, size_t bytes) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    uint32_t list = parse_json(&parsed, config, bytes, NULL) == VP_OK ? vp_json_get(&parsed.json, 0, "architectures") : VP_JSON_NONE;
+    char *name = node_is(&parsed.json, list, VP_JSON_ARRAY) && parsed.nodes[list].count ? node_text(&parsed.json, vp_json_at(&parsed.json, list, 0)) : NULL;
+    snprintf(model->architecture, sizeof model->architecture, "%s", name ? name : "not named in config.json");
     free(name);
-    free(p.nodes);
+    free(parsed.nodes);
 }
 
 static int is_original(const char *folder) { /* as OLMo's training code leaves a checkpoint */
@@ -76,28 +76,28 @@ static int is_original(const char *folder) { /* as OLMo's training code leaves a
     free(json);
     return original;
 }
-int model_load_folder(model *m) {
+int model_load_folder(struct model *model) {
     char *config = NULL, *preprocessor = NULL, *tokenizer = NULL;
-    char *path = join_path(m->name, "preprocessor_config.json"), *what = join_path(m->name, "tokenizer.json");
+    char *path = join_path(model->name, "preprocessor_config.json"), *what = join_path(model->name, "tokenizer.json");
     size_t config_bytes = 0, preprocessor_bytes = 0, tokenizer_bytes = 0;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result r;
+    vp_result result;
     int code;
-    m->identity = HASH_START;
-    if (!is_folder(m->name)) code = complain(EXIT_INPUT, "--model %s: no such folder", m->name);
-    else if (is_original(m->name))
+    model->identity = HASH_START;
+    if (!is_folder(model->name)) code = complain(EXIT_INPUT, "--model %s: no such folder", model->name);
+    else if (is_original(model->name))
         code = complain(EXIT_INPUT, "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have other names and "
-                        "shapes: convert it to the Hugging Face format with the model's own script first", m->name);
-    else code = file_read_in(m->name, "config.json", &config, &config_bytes, &m->identity);
-    if (!code && access(path, F_OK) == 0) code = file_read_in(m->name, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, &m->identity);
-    if (!code && (r = vp_model_config_parse(config, config_bytes, preprocessor, preprocessor_bytes, &m->config, &error)) != VP_OK)
-        code = complain_result(EXIT_INPUT, m->name, r, &error);
-    if (!code) code = file_read_in(m->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &m->identity);
-    if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &m->tokenizer);
-    if (!code && (r = vp_tokenizer_special_ids(m->tokenizer, &m->ids, &error)) != VP_OK) code = complain_result(EXIT_INPUT, what, r, &error);
-    if (!code) code = check_ids(m, what);
-    if (!code) read_architecture(m, config, config_bytes);
-    model_weigh_files(m);
+                        "shapes: convert it to the Hugging Face format with the model's own script first", model->name);
+    else code = file_read_in(model->name, "config.json", &config, &config_bytes, &model->identity);
+    if (!code && access(path, F_OK) == 0) code = file_read_in(model->name, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, &model->identity);
+    if (!code && (result = vp_model_config_parse(config, config_bytes, preprocessor, preprocessor_bytes, &model->config, &error)) != VP_OK)
+        code = complain_result(EXIT_INPUT, model->name, result, &error);
+    if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
+    if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
+    if (!code && (result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error)) != VP_OK) code = complain_result(EXIT_INPUT, what, result, &error);
+    if (!code) code = check_ids(model, what);
+    if (!code) read_architecture(model, config, config_bytes);
+    model_weigh_files(model);
     free(config);
     free(preprocessor);
     free(tokenizer);
@@ -106,20 +106,20 @@ int model_load_folder(model *m) {
     return code;
 }
 
-int check_device(const options *o) {
-    const char *device = text_of(o, "device");
+int check_device(const struct options *options) {
+    const char *device = text_of(options, "device");
     vp_error error = {VP_OK, -1, "", ""};
     vp_device_info gpu;
     int64_t index = 0;
-    vp_result r;
+    vp_result result;
     if (!strcmp(device, "auto") || !strcmp(device, "cpu")) return 0;
-    if (strcmp(device, "cuda") && (strncmp(device, "cuda:", 5) || device[5] == '-' || !parse_number(device + 5, &index) || index > INT32_MAX))
+    if (strcmp(device, "cuda") && (strncmp(device, "cuda:", 5) || device[5] == '-' || !can_parse_number(device + 5, &index) || index > INT32_MAX))
         return complain(EXIT_USAGE, "--device: \"%s\" is none of auto, cpu, cuda, cuda:N", device);
-    r = vp_device_describe((int32_t)index, &gpu, &error);
-    return r == VP_OK ? 0 : complain(exit_code_of(r), "--device %s: %s", device, error.text[0] ? error.text : vp_result_text(r));
+    result = vp_device_describe((int32_t)index, &gpu, &error);
+    return result == VP_OK ? 0 : complain(exit_code_of(result), "--device %s: %s", device, error.text[0] ? error.text : vp_result_text(result));
 }
-int check_gemm(const options *o) {
-    const char *gemm = text_of(o, "gemm");
+int check_gemm(const struct options *options) {
+    const char *gemm = text_of(options, "gemm");
     char names[256] = "auto";
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
         size_t used = strlen(names);
@@ -128,17 +128,17 @@ int check_gemm(const options *o) {
     return has_word(names, gemm) ? 0 : complain(EXIT_USAGE, "--gemm: this processor has no \"%s\"; it has: %s", gemm, names);
 }
 
-int model_load(const options *o, model *m) {
-    memset(m, 0, sizeof *m);
-    if (given(o, "model") + given(o, "synthetic") > 1 || (!given(o, "model") && !text_of(o, "synthetic")))
-        return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", o->command->name);
-    m->synthetic = !given(o, "model");
-    m->name = text_of(o, m->synthetic ? "synthetic" : "model");
-    return m->synthetic ? model_load_preset(m) : model_load_folder(m);
+int model_load(const struct options *options, struct model *model) {
+    memset(model, 0, sizeof *model);
+    if (is_given(options, "model") + is_given(options, "synthetic") > 1 || (!is_given(options, "model") && !text_of(options, "synthetic")))
+        return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", options->command->name);
+    model->synthetic = !is_given(options, "model");
+    model->name = text_of(options, model->synthetic ? "synthetic" : "model");
+    return model->synthetic ? model_load_preset(model) : model_load_folder(model);
 }
-void model_free(model *m) {
-    if (m->checkpoint) vp_checkpoint_close(m->checkpoint);
-    vp_tokenizer_free(m->tokenizer);
+void model_free(struct model *model) {
+    if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
+    vp_tokenizer_free(model->tokenizer);
 }
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total) {
     (void)user;
@@ -147,87 +147,87 @@ vp_result engine_progress(void *user, const char *what, int64_t done, int64_t to
     return VP_OK;
 }
 
-int checkpoint_open(model *m) {
+int checkpoint_open(struct model *model) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result r = m->synthetic || m->checkpoint ? VP_OK : vp_checkpoint_open(m->name, &m->config, &m->checkpoint, &error);
-    return r == VP_OK ? 0 : complain_result(exit_code_of(r), m->name, r, &error);
+    vp_result result = model->synthetic || model->checkpoint ? VP_OK : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
 }
-int is_packed(const model *m) {
+int is_packed(const struct model *model) {
     vp_packed packed;
-    return m->checkpoint && vp_checkpoint_packed(m->checkpoint, &packed) == VP_OK;
+    return model->checkpoint && vp_checkpoint_packed(model->checkpoint, &packed) == VP_OK;
 }
-vp_engine_options engine_options_of(const options *o, const model *m, int32_t max_sequence, int32_t max_views) {
-    vp_engine_options e = vp_engine_options_default();
-    e.config = &m->config;
-    e.checkpoint = m->checkpoint;
-    e.seed = (uint64_t)number_of(o, "seed");
-    e.device = text_of(o, "device");
-    e.threads = (int32_t)number_of(o, "threads");
-    e.max_sequence = max_sequence;
-    e.max_views = max_views;
-    e.progress = engine_progress;
-    return e;
+vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence, int32_t max_views) {
+    vp_engine_options settings = vp_engine_options_default();
+    settings.config = &model->config;
+    settings.checkpoint = model->checkpoint;
+    settings.seed = (uint64_t)number_of(options, "seed");
+    settings.device = text_of(options, "device");
+    settings.threads = (int32_t)number_of(options, "threads");
+    settings.max_sequence = max_sequence;
+    settings.max_views = max_views;
+    settings.progress = engine_progress;
+    return settings;
 }
-vp_result engine_try(const options *o, model *m, const char *device, int32_t max_sequence, int32_t max_views, vp_engine **engine,
+vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence, int32_t max_views, vp_engine **engine,
                      vp_error *error) {
-    vp_engine_options e;
-    vp_result r = m->synthetic || m->checkpoint ? VP_OK : vp_checkpoint_open(m->name, &m->config, &m->checkpoint, error);
-    if (r != VP_OK) return r;
-    e = engine_options_of(o, m, max_sequence, max_views);
-    e.weights = strcmp(text_of(o, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
-    e.gemm = text_of(o, "gemm");
-    e.device = device;
-    r = vp_engine_open(&e, engine, error);
+    vp_engine_options settings;
+    vp_result result = model->synthetic || model->checkpoint ? VP_OK : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, error);
+    if (result != VP_OK) return result;
+    settings = engine_options_of(options, model, max_sequence, max_views);
+    settings.weights = strcmp(text_of(options, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
+    settings.gemm = text_of(options, "gemm");
+    settings.device = device;
+    result = vp_engine_open(&settings, engine, error);
     close_progress();
-    return r;
+    return result;
 }
-int engine_open(const options *o, model *m, int32_t max_sequence, int32_t max_views, vp_engine **engine) {
+int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views, vp_engine **engine) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result r = engine_try(o, m, text_of(o, "device"), max_sequence, max_views, engine, &error);
-    return r == VP_OK ? 0 : complain_result(exit_code_of(r), m->name, r, &error);
+    vp_result result = engine_try(options, model, text_of(options, "device"), max_sequence, max_views, engine, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
 }
 
 /* {"block": score} -> scores by block (NaN: none) and their order in the file */
 static int load_importance(const char *path, int32_t block_count, double *scores, int32_t *order) {
     vp_error error = {VP_OK, -1, "", ""};
-    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     size_t bytes = 0;
     int code = 0;
-    vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
-    if (r == VP_OK) r = parse_json(&p, text, bytes, &error);
-    if (r != VP_OK) code = complain_result(EXIT_INPUT, path, r, &error);
-    else if (!node_is(&p.json, 0, VP_JSON_OBJECT)) code = complain(EXIT_INPUT, "%s: want one object {\"block\": score, ...}", path);
-    for (int32_t b = 0; b < block_count; b++) { scores[b] = (double)NAN; order[b] = INT32_MAX; }
-    for (uint32_t i = 1, member = 0; !code && member < p.json.nodes[0].count; member++) {
-        char *key = node_text(&p.json, i);
-        double score = node_number(&p.json, i + 1);
+    vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+    if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
+    if (result != VP_OK) code = complain_result(EXIT_INPUT, path, result, &error);
+    else if (!node_is(&parsed.json, 0, VP_JSON_OBJECT)) code = complain(EXIT_INPUT, "%s: want one object {\"block\": score, ...}", path);
+    for (int32_t block = 0; block < block_count; block++) { scores[block] = (double)NAN; order[block] = INT32_MAX; }
+    for (uint32_t i = 1, member = 0; !code && member < parsed.json.nodes[0].count; member++) {
+        char *key = node_text(&parsed.json, i);
+        double score = node_number(&parsed.json, i + 1);
         int64_t block = -1;
-        if (!key || !parse_number(key, &block) || block < 0 || block >= block_count)
+        if (!key || !can_parse_number(key, &block) || block < 0 || block >= block_count)
             code = complain(EXIT_INPUT, "%s: \"%s\" is no block of this model (0..%d)", path, key ? key : "", block_count - 1);
         else if (order[block] != INT32_MAX) code = complain(EXIT_INPUT, "%s: block %lld stands there twice", path, (long long)block);
         else if (!isfinite(score)) code = complain(EXIT_INPUT, "%s: the score of block %lld is not a finite number", path, (long long)block);
         else { scores[block] = score; order[block] = (int32_t)member; }
         free(key);
-        i = p.json.nodes[i + 1].end;
+        i = parsed.json.nodes[i + 1].end;
     }
-    free(p.nodes);
+    free(parsed.nodes);
     free(text);
     return code;
 }
 
-int model_choose_blocks(const options *o, const model *m, int32_t active, int32_t *blocks) {
-    const char *path = text_of(o, "importance_scores_file");
-    int32_t count = m->config.block_count;
+int model_choose_blocks(const struct options *options, const struct model *model, int32_t active, int32_t *blocks) {
+    const char *path = text_of(options, "importance_scores_file");
+    int32_t count = model->config.block_count;
     double *scores = resize(NULL, (size_t)count, sizeof *scores);
     int32_t *order = resize(NULL, (size_t)count, sizeof *order);
     int code = 0;
     if (active > count) code = complain(EXIT_USAGE, "num_active_blocks %d: the model has %d blocks", active, count);
     if (!code && path) code = load_importance(path, count, scores, order);
     if (!code) {
-        vp_result r = vp_sampler_blocks(count, active, path ? scores : NULL, path ? order : NULL, blocks);
-        if (r != VP_OK) code = complain(path ? EXIT_INPUT : EXIT_USAGE, "%s: %d active blocks cannot be chosen (does every block have a score?): %s",
-                                        path ? path : "num_active_blocks", active, vp_result_text(r));
+        vp_result result = vp_sampler_blocks(count, active, path ? scores : NULL, path ? order : NULL, blocks);
+        if (result != VP_OK) code = complain(path ? EXIT_INPUT : EXIT_USAGE, "%s: %d active blocks cannot be chosen (does every block have a score?): %s",
+                                        path ? path : "num_active_blocks", active, vp_result_text(result));
     }
     free(scores);
     free(order);

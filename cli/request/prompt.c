@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void prompt_fields_free(prompt_fields *f) {
-    free(f->dataset);
-    free(f->style);
-    free(f->hint);
-    free(f->question_type);
-    text_list_free(&f->questions);
-    text_list_free(&f->options);
+void prompt_fields_free(struct prompt_fields *fields) {
+    free(fields->dataset);
+    free(fields->style);
+    free(fields->hint);
+    free(fields->question_type);
+    text_list_free(&fields->questions);
+    text_list_free(&fields->options);
 }
 
 vp_result bad_member(vp_error *error, const char *key, const char *want) {
@@ -21,94 +21,94 @@ vp_result bad_member(vp_error *error, const char *key, const char *want) {
     snprintf(text, sizeof text, "\"%s\" must be %s", key, want);
     return vp_fail(error, VP_ERR_FORMAT, -1, "", text);
 }
-static vp_result read_member_text(const vp_json *j, const char *key, char **text, vp_error *error) {
-    if (!has_value(j, 0, key)) return VP_OK;
-    *text = node_text(j, vp_json_get(j, 0, key));
+static vp_result read_member_text(const vp_json *json, const char *key, char **text, vp_error *error) {
+    if (!has_value(json, 0, key)) return VP_OK;
+    *text = node_text(json, vp_json_get(json, 0, key));
     return *text ? VP_OK : bad_member(error, key, "a string (without \\u0000)");
 }
-static vp_result read_member_texts(const vp_json *j, const char *key, text_list *texts, vp_error *error) {
-    uint32_t array = vp_json_get(j, 0, key);
-    if (!has_value(j, 0, key)) return VP_OK;
-    if (!node_is(j, array, VP_JSON_ARRAY)) return bad_member(error, key, "an array of strings");
-    for (uint32_t i = array + 1; i < j->nodes[array].end; i = j->nodes[i].end) {
-        char *text = node_text(j, i);
+static vp_result read_member_texts(const vp_json *json, const char *key, struct text_list *texts, vp_error *error) {
+    uint32_t array = vp_json_get(json, 0, key);
+    if (!has_value(json, 0, key)) return VP_OK;
+    if (!node_is(json, array, VP_JSON_ARRAY)) return bad_member(error, key, "an array of strings");
+    for (uint32_t i = array + 1; i < json->nodes[array].end; i = json->nodes[i].end) {
+        char *text = node_text(json, i);
         if (!text) return bad_member(error, key, "an array of strings (without \\u0000)");
         text_list_take(texts, text);
     }
     return VP_OK;
 }
-static vp_result read_member_index(const vp_json *j, const char *key, int64_t *value, vp_error *error) {
-    if (!has_value(j, 0, key)) return VP_OK;
-    if (vp_json_to_int(j, vp_json_get(j, 0, key), value) == VP_OK && *value >= 0 && *value <= UINT32_MAX) return VP_OK;
+static vp_result read_member_index(const vp_json *json, const char *key, int64_t *value, vp_error *error) {
+    if (!has_value(json, 0, key)) return VP_OK;
+    if (vp_json_to_int(json, vp_json_get(json, 0, key), value) == VP_OK && *value >= 0 && *value <= UINT32_MAX) return VP_OK;
     return bad_member(error, key, "a whole number, 0..4294967295");
 }
 
-vp_result read_prompt_fields(const vp_json *j, prompt_fields *f, vp_error *error) {
+vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
     const char *const keys[] = {"dataset", "style", "hint", "question_type"};
-    char **const texts[] = {&f->dataset, &f->style, &f->hint, &f->question_type};
-    vp_result r = VP_OK;
-    f->seed = f->index = f->rng_seed = -1;
-    for (int i = 0; i < 4 && r == VP_OK; i++) r = read_member_text(j, keys[i], texts[i], error);
-    if (r == VP_OK && has_value(j, 0, "questions")) r = read_member_texts(j, "questions", &f->questions, error);
-    else if (r == VP_OK && has_value(j, 0, "question")) {
+    char **const texts[] = {&fields->dataset, &fields->style, &fields->hint, &fields->question_type};
+    vp_result result = VP_OK;
+    fields->seed = fields->index = fields->rng_seed = -1;
+    for (int i = 0; i < 4 && result == VP_OK; i++) result = read_member_text(json, keys[i], texts[i], error);
+    if (result == VP_OK && has_value(json, 0, "questions")) result = read_member_texts(json, "questions", &fields->questions, error);
+    else if (result == VP_OK && has_value(json, 0, "question")) {
         char *question = NULL;
-        r = read_member_text(j, "question", &question, error);
-        if (r == VP_OK) text_list_take(&f->questions, question);
+        result = read_member_text(json, "question", &question, error);
+        if (result == VP_OK) text_list_take(&fields->questions, question);
     }
-    f->has_options = has_value(j, 0, "options");
-    if (r == VP_OK) r = read_member_texts(j, "options", &f->options, error);
-    if (r == VP_OK) r = read_member_index(j, "seed", &f->seed, error);
-    if (r == VP_OK) r = read_member_index(j, "index", &f->index, error);
-    if (r == VP_OK) r = read_member_index(j, "rng_seed", &f->rng_seed, error);
-    return r;
+    fields->has_options = has_value(json, 0, "options");
+    if (result == VP_OK) result = read_member_texts(json, "options", &fields->options, error);
+    if (result == VP_OK) result = read_member_index(json, "seed", &fields->seed, error);
+    if (result == VP_OK) result = read_member_index(json, "index", &fields->index, error);
+    if (result == VP_OK) result = read_member_index(json, "rng_seed", &fields->rng_seed, error);
+    return result;
 }
 
-const vp_prompt_dataset *prompt_dataset_of(const prompt_fields *f, const vp_prompt_dataset *fallback) {
-    const vp_prompt_dataset *d = vp_prompt_dataset_find(f->dataset);
-    if (!d) d = fallback ? fallback : vp_prompt_dataset_of_style(f->style);
-    return d && d->kind == VP_PROMPT_CAPTION && !f->dataset && f->questions.count ? NULL : d; /* its own question wins over the lot */
+const vp_prompt_dataset *prompt_dataset_of(const struct prompt_fields *fields, const vp_prompt_dataset *fallback) {
+    const vp_prompt_dataset *defaults = vp_prompt_dataset_find(fields->dataset);
+    if (!defaults) defaults = fallback ? fallback : vp_prompt_dataset_of_style(fields->style);
+    return defaults && defaults->kind == VP_PROMPT_CAPTION && !fields->dataset && fields->questions.count ? NULL : defaults; /* its own question wins over the lot */
 }
-vp_result build_prompt(const prompt_fields *f, const vp_prompt_dataset *fallback, const char *style, int64_t seed, int64_t index, char **text,
+vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, const char *style, int64_t seed, int64_t index, char **text,
                        vp_prompt_info *info, vp_error *error) {
-    vp_prompt p;
+    vp_prompt prompt;
     size_t needed = 0;
     static const char *const no_options[1] = {NULL}; /* a list that is empty is no missing list */
-    int64_t lot = f->rng_seed;
-    vp_result r;
-    if (f->seed >= 0) seed = f->seed;
-    if (f->index >= 0) index = f->index;
-    if (lot < 0 || f->seed >= 0 || f->index >= 0) lot = seed + index;
-    memset(&p, 0, sizeof p);
-    p.dataset = prompt_dataset_of(f, fallback);
-    if (p.dataset && p.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
+    int64_t lot = fields->rng_seed;
+    vp_result result;
+    if (fields->seed >= 0) seed = fields->seed;
+    if (fields->index >= 0) index = fields->index;
+    if (lot < 0 || fields->seed >= 0 || fields->index >= 0) lot = seed + index;
+    memset(&prompt, 0, sizeof prompt);
+    prompt.dataset = prompt_dataset_of(fields, fallback);
+    if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which no RandomState takes");
-    p.style = f->style ? f->style : style;
-    if (p.dataset && p.dataset->kind == VP_PROMPT_SCIENCE && !f->has_options && !f->dataset) { /* a file of this name can hold other questions */
-        if (!p.style) p.style = p.dataset->style;
-        p.dataset = NULL;
+    prompt.style = fields->style ? fields->style : style;
+    if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_SCIENCE && !fields->has_options && !fields->dataset) { /* a file of this name can hold other questions */
+        if (!prompt.style) prompt.style = prompt.dataset->style;
+        prompt.dataset = NULL;
     }
-    p.questions = (const char *const *)f->questions.items;
-    p.question_count = f->questions.count;
-    p.options = !f->has_options ? NULL : f->options.count ? (const char *const *)f->options.items : no_options;
-    p.option_count = f->options.count;
-    p.hint = f->hint;
-    p.question_type = f->question_type;
-    p.rng_seed = (uint32_t)(lot & UINT32_MAX);
-    r = vp_prompt_build(&p, NULL, 0, &needed, info, error);
-    if (r != VP_ERR_CAPACITY) return r;
+    prompt.questions = (const char *const *)fields->questions.items;
+    prompt.question_count = fields->questions.count;
+    prompt.options = !fields->has_options ? NULL : fields->options.count ? (const char *const *)fields->options.items : no_options;
+    prompt.option_count = fields->options.count;
+    prompt.hint = fields->hint;
+    prompt.question_type = fields->question_type;
+    prompt.rng_seed = (uint32_t)(lot & UINT32_MAX);
+    result = vp_prompt_build(&prompt, NULL, 0, &needed, info, error);
+    if (result != VP_ERR_CAPACITY) return result;
     *text = resize(NULL, needed + 1, 1);
-    return vp_prompt_build(&p, *text, needed + 1, &needed, info, error);
+    return vp_prompt_build(&prompt, *text, needed + 1, &needed, info, error);
 }
 char *make_prompt(const char *style, const char *question) {
-    vp_prompt p;
+    vp_prompt prompt;
     size_t needed = 0;
     char *text;
-    memset(&p, 0, sizeof p);
-    p.style = style;
-    p.questions = &question;
-    p.question_count = 1;
-    if (vp_prompt_build(&p, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort(); /* one question always makes a prompt */
+    memset(&prompt, 0, sizeof prompt);
+    prompt.style = style;
+    prompt.questions = &question;
+    prompt.question_count = 1;
+    if (vp_prompt_build(&prompt, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort(); /* one question always makes a prompt */
     text = resize(NULL, needed + 1, 1);
-    vp_prompt_build(&p, text, needed + 1, &needed, NULL, NULL);
+    vp_prompt_build(&prompt, text, needed + 1, &needed, NULL, NULL);
     return text;
 }

@@ -8,158 +8,158 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sample_free(sample *a) {
-    free(a->record);
-    free(a->question);
-    free(a->style);
-    free(a->prompt);
-    free(a->image_path);
-    free(a->text_ids);
-    free(a->reason);
+void sample_free(struct sample *sample) {
+    free(sample->record);
+    free(sample->question);
+    free(sample->style);
+    free(sample->prompt);
+    free(sample->image_path);
+    free(sample->text_ids);
+    free(sample->reason);
 }
 
-void put_point_layout(vp_json_writer *w, const point *p) {
-    const vp_layout *l = p->layout;
-    put_text(w, "tier", p->tier);
-    vp_json_key(w, "target_vision_tokens");
-    if (l) vp_json_int(w, p->target_tokens); else vp_json_null(w);
-    vp_json_key(w, "target_crops");
-    if (l) vp_json_int(w, p->target_crops); else vp_json_null(w);
-    put_int(w, "top_k", p->top_k);
-    put_int(w, "num_active_blocks", p->block_count);
+void put_point_layout(vp_json_writer *writer, const struct point *point) {
+    const vp_layout *layout = point->layout;
+    put_text(writer, "tier", point->tier);
+    vp_json_key(writer, "target_vision_tokens");
+    if (layout) vp_json_int(writer, point->target_tokens); else vp_json_null(writer);
+    vp_json_key(writer, "target_crops");
+    if (layout) vp_json_int(writer, point->target_crops); else vp_json_null(writer);
+    put_int(writer, "top_k", point->top_k);
+    put_int(writer, "num_active_blocks", point->block_count);
     for (int actual = 0; actual < 2; actual++) {
         static const char *const keys[2][4] = {{"theoretical_num_crops", "theoretical_tiling", "theoretical_image_size", "theoretical_vision_tokens"},
                                                {"actual_num_crops", "actual_tiling", "actual_image_size", "actual_vision_tokens"}};
-        if (l) {
-            put_int(w, keys[actual][0], l->crops);
-            put_pair(w, keys[actual][1], l->tiling.rows, l->tiling.cols);
-            put_pair(w, keys[actual][2], l->canvas_height_px, l->canvas_width_px);
-            put_int(w, keys[actual][3], actual ? l->feature_tokens : l->theoretical_tokens);
+        if (layout) {
+            put_int(writer, keys[actual][0], layout->crops);
+            put_pair(writer, keys[actual][1], layout->tiling.rows, layout->tiling.cols);
+            put_pair(writer, keys[actual][2], layout->canvas_height_px, layout->canvas_width_px);
+            put_int(writer, keys[actual][3], actual ? layout->feature_tokens : layout->theoretical_tokens);
         } else {
-            for (int i = 0; i < 4; i++) put_null(w, keys[actual][i]);
+            for (int i = 0; i < 4; i++) put_null(writer, keys[actual][i]);
         }
     }
-    put_int(w, "input_text_tokens", p->a->text_count);
-    put_int(w, "actual_text_tokens", p->a->text_count);
-    vp_json_key(w, "total_sequence_length");
-    if (l || !p->a->image_path) vp_json_int(w, !p->a->no_bos + (l ? l->image_tokens : 0) + p->a->text_count); else vp_json_null(w);
+    put_int(writer, "input_text_tokens", point->sample->text_count);
+    put_int(writer, "actual_text_tokens", point->sample->text_count);
+    vp_json_key(writer, "total_sequence_length");
+    if (layout || !point->sample->image_path) vp_json_int(writer, !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count); else vp_json_null(writer);
 }
-void put_point_tokens(vp_json_writer *w, const point *p) {
-    int ran = p->run_count > 0;
-    int32_t tokens = ran ? p->runs[0].token_count : 0;
-    vp_json_key(w, "output_tokens");
-    if (ran) vp_json_int(w, tokens); else vp_json_null(w);
-    vp_json_key(w, "content_tokens");
-    if (ran) vp_json_int(w, tokens - (p->runs[0].ended_by_eos != 0)); else vp_json_null(w);
-    vp_json_key(w, "ends_with_eos");
-    if (ran) vp_json_bool(w, p->runs[0].ended_by_eos); else vp_json_null(w);
+void put_point_tokens(vp_json_writer *writer, const struct point *point) {
+    int ran = point->run_count > 0;
+    int32_t tokens = ran ? point->runs[0].token_count : 0;
+    vp_json_key(writer, "output_tokens");
+    if (ran) vp_json_int(writer, tokens); else vp_json_null(writer);
+    vp_json_key(writer, "content_tokens");
+    if (ran) vp_json_int(writer, tokens - (point->runs[0].ended_by_eos != 0)); else vp_json_null(writer);
+    vp_json_key(writer, "ends_with_eos");
+    if (ran) vp_json_bool(writer, point->runs[0].ended_by_eos); else vp_json_null(writer);
 }
 
-void put_point_times(vp_json_writer *w, const point *p) {
+void put_point_times(vp_json_writer *writer, const struct point *point) {
     int32_t longest = 0;
-    for (int m = 0; m < METRIC_STAGE; m++) put_double(w, METRIC_KEYS[m], p->run_count ? metric_mean(p->runs, p->run_count, m) : (double)NAN);
-    vp_json_key(w, "stages");
-    vp_json_begin_object(w);
+    for (int metric = 0; metric < METRIC_STAGE; metric++) put_double(writer, METRIC_KEYS[metric], point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN);
+    vp_json_key(writer, "stages");
+    vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++)
-        put_double(w, vp_stage_name((vp_stage)i), p->run_count ? metric_mean(p->runs, p->run_count, METRIC_STAGE + i) : (double)NAN);
-    vp_json_end_object(w);
-    vp_json_key(w, "stage_detail"); /* means over the runs */
-    vp_json_begin_object(w);
+        put_double(writer, vp_stage_name((vp_stage)i), point->run_count ? metric_mean(point->runs, point->run_count, METRIC_STAGE + i) : (double)NAN);
+    vp_json_end_object(writer);
+    vp_json_key(writer, "stage_detail"); /* means over the runs */
+    vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
-        vp_json_key(w, vp_stage_name((vp_stage)i));
-        vp_json_begin_object(w);
-        for (int d = DETAIL_WALL; d < DETAIL_COUNT; d++)
-            put_double(w, DETAIL_KEYS[d], p->run_count ? metric_mean(p->runs, p->run_count, stage_metric(i, d)) : (double)NAN);
-        vp_json_end_object(w);
+        vp_json_key(writer, vp_stage_name((vp_stage)i));
+        vp_json_begin_object(writer);
+        for (int detail = DETAIL_WALL; detail < DETAIL_COUNT; detail++)
+            put_double(writer, DETAIL_KEYS[detail], point->run_count ? metric_mean(point->runs, point->run_count, stage_metric(i, detail)) : (double)NAN);
+        vp_json_end_object(writer);
     }
-    vp_json_end_object(w);
-    for (int32_t r = 0; r < p->run_count; r++) if (p->runs[r].token_count - 1 > longest) longest = p->runs[r].token_count - 1;
-    vp_json_key(w, "T_decode_per_step"); /* [position][run]; position 0 is decode step 1 */
-    vp_json_begin_array(w);
+    vp_json_end_object(writer);
+    for (int32_t run = 0; run < point->run_count; run++) if (point->runs[run].token_count - 1 > longest) longest = point->runs[run].token_count - 1;
+    vp_json_key(writer, "T_decode_per_step"); /* [position][run]; position 0 is decode step 1 */
+    vp_json_begin_array(writer);
     for (int32_t i = 0; i < longest; i++) {
-        vp_json_begin_array(w);
-        for (int32_t r = 0; r < p->run_count; r++) if (i < p->runs[r].token_count - 1) vp_json_double(w, (double)p->runs[r].step_ns[i] / 1e6);
-        vp_json_end_array(w);
+        vp_json_begin_array(writer);
+        for (int32_t run = 0; run < point->run_count; run++) if (i < point->runs[run].token_count - 1) vp_json_double(writer, (double)point->runs[run].step_ns[i] / 1e6);
+        vp_json_end_array(writer);
     }
-    vp_json_end_array(w);
-    vp_json_key(w, "runs");
-    vp_json_begin_object(w);
-    for (int m = 0; m < METRIC_STAGE + VP_STAGE_COUNT; m++) {
-        vp_json_key(w, m < METRIC_STAGE ? METRIC_KEYS[m] : vp_stage_name((vp_stage)(m - METRIC_STAGE)));
-        vp_json_begin_array(w);
-        for (int32_t r = 0; r < p->run_count; r++) json_double_or_null(w, metric_of(&p->runs[r], m));
-        vp_json_end_array(w);
+    vp_json_end_array(writer);
+    vp_json_key(writer, "runs");
+    vp_json_begin_object(writer);
+    for (int metric = 0; metric < METRIC_STAGE + VP_STAGE_COUNT; metric++) {
+        vp_json_key(writer, metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)));
+        vp_json_begin_array(writer);
+        for (int32_t run = 0; run < point->run_count; run++) json_double_or_null(writer, metric_of(&point->runs[run], metric));
+        vp_json_end_array(writer);
     }
-    vp_json_end_object(w);
+    vp_json_end_object(writer);
 }
 
-void put_answer(vp_json_writer *w, const char *key, const timing *t) {
-    vp_json_key(w, key);
-    if (t) vp_json_string_bytes(w, t->answer, t->answer_bytes); else vp_json_null(w);
+void put_answer(vp_json_writer *writer, const char *key, const struct pass_result *run) {
+    vp_json_key(writer, key);
+    if (run) vp_json_string_bytes(writer, run->answer, run->answer_bytes); else vp_json_null(writer);
 }
-void score_point(const point *p, scoring *s, vp_score_outcome *o) {
+void score_point(const struct point *point, struct scoring *scoring, vp_score_outcome *outcome) {
     vp_score_outcome none = {(double)NAN, NULL, 0, -1, NULL, NULL};
-    parsed record = {{NULL, NULL, 0}, NULL, 0};
-    vp_result r;
-    memset(s, 0, sizeof *s);
-    scoring_clear(s);
-    *o = none;
-    if (!p->run_count) { o->reason = "no answer"; return; }
-    s->sample.prediction = scoring_own(s, copy_text(p->runs[0].answer, strlen(p->runs[0].answer)));
-    if (p->a->record && parse_json(&record, p->a->record, strlen(p->a->record), NULL) == VP_OK)
-        o->reason = scoring_read(s, (int)p->metric, &record.json, 0);
-    scoring_as_run(s);
-    if (!o->reason && (r = scoring_run(s, p->metric, vp_score_metric_of(p->metric)->run_cleaning, o)) != VP_OK) o->reason = vp_result_text(r);
-    if (o->reason && !s->sample.references && !s->sample.option_count) o->reason = "the record has no answers to compare with";
+    struct parsed record = {{NULL, NULL, 0}, NULL, 0};
+    vp_result result;
+    memset(scoring, 0, sizeof *scoring);
+    scoring_clear(scoring);
+    *outcome = none;
+    if (!point->run_count) { outcome->reason = "no answer"; return; }
+    scoring->sample.prediction = scoring_own(scoring, copy_text(point->runs[0].answer, strlen(point->runs[0].answer)));
+    if (point->sample->record && parse_json(&record, point->sample->record, strlen(point->sample->record), NULL) == VP_OK)
+        outcome->reason = scoring_read(scoring, (int)point->metric, &record.json, 0);
+    scoring_as_run(scoring);
+    if (!outcome->reason && (result = scoring_run(scoring, point->metric, vp_score_metric_of(point->metric)->run_cleaning, outcome)) != VP_OK) outcome->reason = vp_result_text(result);
+    if (outcome->reason && !scoring->sample.references && !scoring->sample.option_count) outcome->reason = "the record has no answers to compare with";
     free(record.nodes);
 }
-void put_point_answer(vp_json_writer *w, const point *p, const vp_score_outcome *scored) {
-    vp_score_outcome o = *scored;
-    int same = 1, ran = p->run_count > 0;
-    for (int32_t r = 1; r < p->run_count; r++)
-        same &= p->runs[r].token_count == p->runs[0].token_count
-            && !memcmp(p->runs[r].tokens, p->runs[0].tokens, (size_t)p->runs[0].token_count * sizeof(int32_t));
-    put_double(w, "accuracy", o.is_unparsed ? 0 : o.score); /* unparsed: the reference guesses there; a guess earns nothing */
-    put_text(w, "accuracy_reason", o.is_unparsed ? NULL : o.reason);
-    put_answer(w, "pred", ran ? &p->runs[0] : NULL);
-    put_text(w, "pred_cleaned", ran ? o.cleaned : NULL);
-    vp_json_key(w, "unparsed");
-    if (ran) vp_json_bool(w, o.is_unparsed); else vp_json_null(w);
-    vp_json_key(w, "truncated"); /* no EOS among the tokens that were allowed */
-    if (ran && !p->ignore_eos) vp_json_bool(w, !p->runs[0].ended_by_eos); else vp_json_null(w);
-    vp_json_key(w, "empty");
-    if (ran && o.cleaned) vp_json_bool(w, !o.cleaned[0]); else vp_json_null(w);
-    put_ints(w, "output_token_ids", ran ? p->runs[0].tokens : NULL, ran ? p->runs[0].token_count : 0);
-    vp_json_key(w, "answers_equal_over_runs");
-    if (ran) vp_json_bool(w, same); else vp_json_null(w);
-    put_text(w, "prompt", p->a->prompt);
+void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored) {
+    vp_score_outcome outcome = *scored;
+    int same = 1, ran = point->run_count > 0;
+    for (int32_t run = 1; run < point->run_count; run++)
+        same &= point->runs[run].token_count == point->runs[0].token_count
+            && !memcmp(point->runs[run].tokens, point->runs[0].tokens, (size_t)point->runs[0].token_count * sizeof(int32_t));
+    put_double(writer, "accuracy", outcome.is_unparsed ? 0 : outcome.score); /* unparsed: the reference guesses there; a guess earns nothing */
+    put_text(writer, "accuracy_reason", outcome.is_unparsed ? NULL : outcome.reason);
+    put_answer(writer, "pred", ran ? &point->runs[0] : NULL);
+    put_text(writer, "pred_cleaned", ran ? outcome.cleaned : NULL);
+    vp_json_key(writer, "unparsed");
+    if (ran) vp_json_bool(writer, outcome.is_unparsed); else vp_json_null(writer);
+    vp_json_key(writer, "truncated"); /* no EOS among the tokens that were allowed */
+    if (ran && !point->ignore_eos) vp_json_bool(writer, !point->runs[0].ended_by_eos); else vp_json_null(writer);
+    vp_json_key(writer, "empty");
+    if (ran && outcome.cleaned) vp_json_bool(writer, !outcome.cleaned[0]); else vp_json_null(writer);
+    put_ints(writer, "output_token_ids", ran ? point->runs[0].tokens : NULL, ran ? point->runs[0].token_count : 0);
+    vp_json_key(writer, "answers_equal_over_runs");
+    if (ran) vp_json_bool(writer, same); else vp_json_null(writer);
+    put_text(writer, "prompt", point->sample->prompt);
 }
 
-void put_metadata(vp_json_writer *w, parsed *scratch, const sample *a) {
+void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct sample *sample) {
     static const char *const always[] = {"question", "answers", "image_id", "id"};
-    vp_json *j = &scratch->json;
-    if (!a->record || parse_json(scratch, a->record, strlen(a->record), NULL) != VP_OK) return;
-    vp_json_key(w, "metadata");
-    vp_json_begin_object(w);
+    vp_json *json = &scratch->json;
+    if (!sample->record || parse_json(scratch, sample->record, strlen(sample->record), NULL) != VP_OK) return;
+    vp_json_key(writer, "metadata");
+    vp_json_begin_object(writer);
     for (int i = 0; i < 4; i++) {
-        uint32_t node = vp_json_get(j, 0, always[i]);
-        vp_json_key(w, always[i]);
-        if (node != VP_JSON_NONE) json_node(w, j, node);
-        else if (i == 2 && a->image_path) { /* an image file is named after its id as a rule */
-            const char *name = strrchr(a->image_path, '/') ? strrchr(a->image_path, '/') + 1 : a->image_path, *dot = strrchr(name, '.');
+        uint32_t node = vp_json_get(json, 0, always[i]);
+        vp_json_key(writer, always[i]);
+        if (node != VP_JSON_NONE) json_node(writer, json, node);
+        else if (i == 2 && sample->image_path) { /* an image file is named after its id as a rule */
+            const char *name = strrchr(sample->image_path, '/') ? strrchr(sample->image_path, '/') + 1 : sample->image_path, *dot = strrchr(name, '.');
             char *stem = copy_text(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
-            json_lossy(w, stem);
+            json_lossy(writer, stem);
             free(stem);
-        } else vp_json_null(w);
+        } else vp_json_null(writer);
     }
-    for (uint32_t i = 1, member = 0; member < j->nodes[0].count; member++, i = j->nodes[i + 1].end) {
-        char *key = node_text(j, i);
+    for (uint32_t i = 1, member = 0; member < json->nodes[0].count; member++, i = json->nodes[i + 1].end) {
+        char *key = node_text(json, i);
         int known = !key || !strcmp(key, always[0]) || !strcmp(key, always[1]) || !strcmp(key, always[2]) || !strcmp(key, always[3]);
         if (!known) {
-            vp_json_key(w, key);
-            json_node(w, j, i + 1);
+            vp_json_key(writer, key);
+            json_node(writer, json, i + 1);
         }
         free(key);
     }
-    vp_json_end_object(w);
+    vp_json_end_object(writer);
 }

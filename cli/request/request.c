@@ -7,52 +7,52 @@
 #include <string.h>
 #include <time.h>
 
-void session_free(session *s) {
-    free(s->pixels.data);
-    free(s->masks.data);
-    free(s->index.data);
-    free(s->ids.data);
-    free(s->scratch.data);
-    free(s->answer.data);
-    if (s->engine) vp_engine_close(s->engine);
+void session_free(struct session *session) {
+    free(session->pixels.data);
+    free(session->masks.data);
+    free(session->index.data);
+    free(session->ids.data);
+    free(session->scratch.data);
+    free(session->answer.data);
+    if (session->engine) vp_engine_close(session->engine);
 }
-int32_t sequence_of(const work *k) { return !k->no_bos + (k->layout ? k->layout->image_tokens : 0) + k->text_count; }
-int64_t positions_of(const work *k) { return (int64_t)sequence_of(k) + k->new_tokens - 1; }
+int32_t sequence_of(const struct pass_input *input) { return !input->no_bos + (input->layout ? input->layout->image_tokens : 0) + input->text_count; }
+int64_t positions_of(const struct pass_input *input) { return (int64_t)sequence_of(input) + input->new_tokens - 1; }
 
-void session_reserve(session *s, const work *k) {
-    const vp_geometry *g = &s->m->config.geometry;
-    reserve(&s->ids, (size_t)sequence_of(k), sizeof(int32_t));
-    reserve(&s->answer, (size_t)k->new_tokens * 64 + 1024, 1);
-    if (!k->layout) return;
-    size_t patches = (size_t)vp_geometry_patches_per_side(g) * (size_t)vp_geometry_patches_per_side(g);
-    reserve(&s->pixels, vp_preprocess_pixel_count(g, k->layout), sizeof(float));
-    reserve(&s->masks, (size_t)k->layout->views * patches, sizeof(float));
-    reserve(&s->index, (size_t)k->layout->views * (size_t)vp_geometry_tokens_per_crop(g), sizeof(int32_t));
-    reserve(&s->scratch, vp_preprocess_scratch_bytes(g, k->layout), 1);
+void session_reserve(struct session *session, const struct pass_input *input) {
+    const vp_geometry *geometry = &session->model->config.geometry;
+    reserve(&session->ids, (size_t)sequence_of(input), sizeof(int32_t));
+    reserve(&session->answer, (size_t)input->new_tokens * 64 + 1024, 1);
+    if (!input->layout) return;
+    size_t patches = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)vp_geometry_patches_per_side(geometry);
+    reserve(&session->pixels, vp_preprocess_pixel_count(geometry, input->layout), sizeof(float));
+    reserve(&session->masks, (size_t)input->layout->views * patches, sizeof(float));
+    reserve(&session->index, (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(geometry), sizeof(int32_t));
+    reserve(&session->scratch, vp_preprocess_scratch_bytes(geometry, input->layout), 1);
 }
 
 /* Pixels, index map and the sequence BOS, image tokens, text. */
-static vp_result fill_inputs(session *s, const work *k) {
-    const vp_geometry *g = &s->m->config.geometry;
-    int32_t *ids = (int32_t *)s->ids.data, image_tokens = k->layout ? k->layout->image_tokens : 0;
-    vp_result r = VP_OK;
-    if (!k->no_bos) ids[0] = s->m->ids.bos; /* only a prompt without image can lack it */
-    memcpy(ids + !k->no_bos + image_tokens, k->text_ids, (size_t)k->text_count * sizeof *ids);
-    if (!k->layout) return VP_OK;
-    r = vp_preprocess(g, k->layout, k->image->rgb, (float *)s->pixels.data, (float *)s->masks.data, s->scratch.data, s->scratch.bytes);
-    if (r == VP_OK) r = vp_tokens_image_ids(g, k->layout, &s->m->ids, ids + 1, (size_t)image_tokens);
-    if (r == VP_OK) r = vp_tokens_index_map(g, k->layout, 1, (int32_t *)s->index.data, s->index.bytes / sizeof(int32_t));
-    return r;
+static vp_result fill_inputs(struct session *session, const struct pass_input *input) {
+    const vp_geometry *geometry = &session->model->config.geometry;
+    int32_t *ids = (int32_t *)session->ids.data, image_tokens = input->layout ? input->layout->image_tokens : 0;
+    vp_result result = VP_OK;
+    if (!input->no_bos) ids[0] = session->model->ids.bos; /* only a prompt without image can lack it */
+    memcpy(ids + !input->no_bos + image_tokens, input->text_ids, (size_t)input->text_count * sizeof *ids);
+    if (!input->layout) return VP_OK;
+    result = vp_preprocess(geometry, input->layout, input->image->rgb, (float *)session->pixels.data, (float *)session->masks.data, session->scratch.data, session->scratch.bytes);
+    if (result == VP_OK) result = vp_tokens_image_ids(geometry, input->layout, &session->model->ids, ids + 1, (size_t)image_tokens);
+    if (result == VP_OK) result = vp_tokens_index_map(geometry, input->layout, 1, (int32_t *)session->index.data, session->index.bytes / sizeof(int32_t));
+    return result;
 }
 
-static vp_result decode_answer(session *s, timing *t) {
+static vp_result decode_answer(struct session *session, struct pass_result *run) {
     int flags = VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP; /* as the reference scores it */
-    const vp_tokenizer *tokenizer = s->m->tokenizer;
-    size_t count = (size_t)t->token_count;
-    vp_result r = vp_tokenizer_decode(tokenizer, t->tokens, count, flags, (char *)s->answer.data, s->answer.bytes, &t->answer_bytes);
-    if (r != VP_ERR_CAPACITY) return r;
-    reserve(&s->answer, t->answer_bytes + 1, 1);
-    return vp_tokenizer_decode(tokenizer, t->tokens, count, flags, (char *)s->answer.data, s->answer.bytes, &t->answer_bytes);
+    const vp_tokenizer *tokenizer = session->model->tokenizer;
+    size_t count = (size_t)run->token_count;
+    vp_result result = vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data, session->answer.bytes, &run->answer_bytes);
+    if (result != VP_ERR_CAPACITY) return result;
+    reserve(&session->answer, run->answer_bytes + 1, 1);
+    return vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data, session->answer.bytes, &run->answer_bytes);
 }
 
 /* A pause that belongs to no stage, in the tests' build only: it must show as unaccounted. */
@@ -63,74 +63,74 @@ static void test_pause(void) {
     nanosleep(&pause, NULL);
 #endif
 }
-static void range_begin(const work *k, const char *name, int32_t line) {
-    if (k->ranges) vp_range_begin(k->ranges, name, "cli/request/request.c", line);
+static void range_begin(const struct pass_input *input, const char *name, int32_t line) {
+    if (input->ranges) vp_range_begin(input->ranges, name, "cli/request/request.c", line);
 }
-static void range_end(const work *k) { if (k->ranges) vp_range_end(k->ranges); }
-vp_result request_run(session *s, const work *k, timing *t, vp_error *error) {
-    vp_request q;
+static void range_end(const struct pass_input *input) { if (input->ranges) vp_range_end(input->ranges); }
+vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run, vp_error *error) {
+    vp_request request;
     vp_reply reply;
-    vp_result r;
+    vp_result result;
     int64_t begin, stamp[4];
-    session_reserve(s, k);
-    memset(&q, 0, sizeof q);
+    session_reserve(session, input);
+    memset(&request, 0, sizeof request);
     memset(&reply, 0, sizeof reply);
-    reply.tokens = t->tokens;
-    reply.step_ns = t->step_ns;
-    vp_engine_settle(s->engine);
+    reply.tokens = run->tokens;
+    reply.step_ns = run->step_ns;
+    vp_engine_settle(session->engine);
     begin = vp_clock_ns();
-    range_begin(k, "request", __LINE__);
+    range_begin(input, "request", __LINE__);
     stamp[0] = vp_clock_ns();
-    range_begin(k, "preprocess", __LINE__);
-    r = fill_inputs(s, k);
-    range_end(k);
+    range_begin(input, "preprocess", __LINE__);
+    result = fill_inputs(session, input);
+    range_end(input);
     stamp[1] = vp_clock_ns();
-    if (r != VP_OK) return vp_fail(error, r, -1, "preprocess", vp_result_text(r));
+    if (result != VP_OK) return vp_fail(error, result, -1, "preprocess", vp_result_text(result));
     test_pause();
-    q.input_ids = (const int32_t *)s->ids.data;
-    q.input_count = sequence_of(k);
-    if (k->layout) {
-        q.pixels = (const float *)s->pixels.data;
-        q.image_masks = (const float *)s->masks.data;
-        q.image_input_idx = (const int32_t *)s->index.data;
-        q.views = k->layout->views;
+    request.input_ids = (const int32_t *)session->ids.data;
+    request.input_count = sequence_of(input);
+    if (input->layout) {
+        request.pixels = (const float *)session->pixels.data;
+        request.image_masks = (const float *)session->masks.data;
+        request.image_input_idx = (const int32_t *)session->index.data;
+        request.views = input->layout->views;
     }
-    q.top_k = k->top_k;
-    q.active_blocks = k->blocks;
-    q.active_block_count = k->block_count;
-    q.max_new_tokens = k->new_tokens;
-    q.ignore_eos = k->ignore_eos;
-    q.eos_id = s->m->ids.eos;
-    q.dump = k->dump;
-    q.timing = k->timing;
-    q.launches = k->launches;
-    q.launch_capacity = k->launch_capacity;
-    q.spans = k->spans;
-    q.span_capacity = k->span_capacity;
-    range_begin(k, "engine", __LINE__);
-    t->engine_begin_ns = k->launches ? vp_clock_ns() : 0;
-    r = vp_engine_run(s->engine, &q, &reply, error);
-    if (r != VP_OK) return r;
-    range_end(k);
+    request.top_k = input->top_k;
+    request.active_blocks = input->blocks;
+    request.active_block_count = input->block_count;
+    request.max_new_tokens = input->new_tokens;
+    request.ignore_eos = input->ignore_eos;
+    request.eos_id = session->model->ids.eos;
+    request.dump = input->dump;
+    request.timing = input->timing;
+    request.launches = input->launches;
+    request.launch_capacity = input->launch_capacity;
+    request.spans = input->spans;
+    request.span_capacity = input->span_capacity;
+    range_begin(input, "engine", __LINE__);
+    run->engine_begin_ns = input->launches ? vp_clock_ns() : 0;
+    result = vp_engine_run(session->engine, &request, &reply, error);
+    if (result != VP_OK) return result;
+    range_end(input);
     stamp[2] = vp_clock_ns();
-    t->token_count = reply.token_count;
-    t->launch_count = reply.launch_count;
-    t->span_count = reply.span_count;
-    range_begin(k, "detok", __LINE__);
-    r = decode_answer(s, t);
-    range_end(k);
+    run->token_count = reply.token_count;
+    run->launch_count = reply.launch_count;
+    run->span_count = reply.span_count;
+    range_begin(input, "detok", __LINE__);
+    result = decode_answer(session, run);
+    range_end(input);
     stamp[3] = vp_clock_ns();
-    range_end(k);
-    t->total_ns = vp_clock_ns() - begin;
-    if (r != VP_OK) return vp_fail(error, r, -1, "detok", vp_result_text(r));
-    t->ended_by_eos = reply.ended_by_eos;
-    memset(&t->times, 0, sizeof t->times);
-    free(t->answer);
-    t->answer = copy_text((const char *)s->answer.data, t->answer_bytes);
-    if (k->timing == VP_TIMING_OFF) return VP_OK; /* the total alone was measured */
-    t->times = reply.times;
-    t->times.wall_ns[VP_STAGE_PREPROCESS] = stamp[1] - stamp[0];
-    t->times.wall_ns[VP_STAGE_DETOK] = stamp[3] - stamp[2];
-    t->times.ran[VP_STAGE_PREPROCESS] = t->times.ran[VP_STAGE_DETOK] = 1;
+    range_end(input);
+    run->total_ns = vp_clock_ns() - begin;
+    if (result != VP_OK) return vp_fail(error, result, -1, "detok", vp_result_text(result));
+    run->ended_by_eos = reply.ended_by_eos;
+    memset(&run->times, 0, sizeof run->times);
+    free(run->answer);
+    run->answer = copy_text((const char *)session->answer.data, run->answer_bytes);
+    if (input->timing == VP_TIMING_OFF) return VP_OK; /* the total alone was measured */
+    run->times = reply.times;
+    run->times.wall_ns[VP_STAGE_PREPROCESS] = stamp[1] - stamp[0];
+    run->times.wall_ns[VP_STAGE_DETOK] = stamp[3] - stamp[2];
+    run->times.ran[VP_STAGE_PREPROCESS] = run->times.ran[VP_STAGE_DETOK] = 1;
     return VP_OK;
 }

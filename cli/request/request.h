@@ -10,16 +10,16 @@
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 
-typedef struct session {
-    const model *m;
+struct session {
+    const struct model *model;
     vp_engine *engine;
-    buffer pixels, masks, index, ids, scratch, answer;
-} session;
+    struct buffer pixels, masks, index, ids, scratch, answer;
+};
 
-void session_free(session *s);
+void session_free(struct session *session);
 
 /* what one pass is asked to do */
-typedef struct work {
+struct pass_input {
     const vp_image *image;   /* NULL: text only */
     const vp_layout *layout; /* of the image, else NULL */
     const int32_t *text_ids; int32_t text_count;
@@ -31,18 +31,18 @@ typedef struct work {
     vp_launch *launches; int64_t launch_capacity; /* VP_TIMING_KERNEL: their records; NULL and 0: not wanted */
     vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */
     vp_ranges *ranges;                            /* of the host's parts; NULL: not wanted */
-} work;
+};
 enum { CHAIN_STAMPS = 6 }; /* clock reads of request_run itself */
 
-int32_t sequence_of(const work *k);
+int32_t sequence_of(const struct pass_input *input);
 
 /* of the longest answer; the last new token is never fed back */
-int64_t positions_of(const work *k);
+int64_t positions_of(const struct pass_input *input);
 
 /* Buffers for a pass, outside of any timed part. */
-void session_reserve(session *s, const work *k);
+void session_reserve(struct session *session, const struct pass_input *input);
 
 /* One pass from decoded pixels to text. The image file was decoded and the prompt tokenized before. */
-vp_result request_run(session *s, const work *k, timing *t, vp_error *error);
+vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run, vp_error *error);
 
 #endif

@@ -7,30 +7,30 @@
 #include "vlmprof.h"
 #include "vlmprof_caption.h"
 
-typedef struct caption_row {
+struct caption_row {
     char *id, *reason, *cleaned; /* owned; id is JSON */
     const char *id_key, *trouble; /* trouble: no score */
     size_t first, reference_count; /* its texts */
     int has_words; /* the row gave them, or the built-in tokenizer changed a text */
-} caption_row;
+};
 
-typedef struct captions {
+struct captions {
     int by_words; /* texts as they are: words between white space */
     size_t tokenised_count; /* texts that the built-in tokenizer took apart */
     vp_caption_text *texts; size_t text_count, text_capacity; /* owned; an image's candidate before its references */
-    caption_row *rows; size_t row_count, row_capacity;
-} captions;
+    struct caption_row *rows; size_t row_count, row_capacity;
+};
 
-void captions_free(captions *c);
-caption_row *caption_add_row(captions *c, const vp_json *j, uint32_t id, const char *id_key);
+void captions_free(struct captions *captions);
+struct caption_row *caption_add_row(struct captions *captions, const vp_json *json, uint32_t id, const char *id_key);
 
 /* candidate: NULL for none; the references are those of `object`. */
-void caption_add(captions *c, caption_row *row, scoring *s, const vp_json *j, uint32_t object, const char *candidate, int is_words);
+void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring, const vp_json *json, uint32_t object, const char *candidate, int is_words);
 
 /* One line an image; the last line has the corpus too. */
-int captions_print(const captions *c, int metric, const char *name, const char *source);
+int captions_print(const struct captions *captions, int metric, const char *name, const char *source);
 
 /* Lines of images, or of sets where the first is one. */
-int caption_lines(score_job *job, scoring *s, parsed *p, int metric);
+int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed *parsed, int metric);
 
 #endif

@@ -26,348 +26,348 @@
 
 static const int64_t JOURNAL_SYNC_NS = INT64_C(2000000000);
 
-static int journal_fail(const journal *j) {
-    return complain(EXIT_OUTPUT, "%s cannot be written: %s; what is in it is kept: make room and run the same command again", j->path,
+static int journal_fail(const struct journal *journal) {
+    return complain(EXIT_OUTPUT, "%s cannot be written: %s; what is in it is kept: make room and run the same command again", journal->path,
                     strerror(errno));
 }
-int journal_sync(journal *j) {
-    if (!j->unsynced) return 0;
-    if (fsync(j->fd)) return journal_fail(j);
-    j->unsynced = 0;
-    j->synced_ns = vp_clock_ns();
+int journal_sync(struct journal *journal) {
+    if (!journal->unsynced) return 0;
+    if (fsync(journal->fd)) return journal_fail(journal);
+    journal->unsynced = 0;
+    journal->synced_ns = vp_clock_ns();
     return 0;
 }
-int journal_append(journal *j, const char *text, size_t bytes) {
+int journal_append(struct journal *journal, const char *text, size_t bytes) {
     size_t done = 0;
     while (done < bytes) {
-        ssize_t n = pwrite(j->fd, text + done, bytes - done, (off_t)(j->end + (int64_t)done));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) {
-            int kept = n ? errno : ENOSPC;
-            if (ftruncate(j->fd, (off_t)j->end)) kept = errno; /* the torn line is dropped by the next start */
+        ssize_t written = pwrite(journal->fd, text + done, bytes - done, (off_t)(journal->end + (int64_t)done));
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) {
+            int kept = written ? errno : ENOSPC;
+            if (ftruncate(journal->fd, (off_t)journal->end)) kept = errno; /* the torn line is dropped by the next start */
             errno = kept;
-            return journal_fail(j);
+            return journal_fail(journal);
         }
-        done += (size_t)n;
+        done += (size_t)written;
     }
-    j->end += (int64_t)bytes;
-    return ++j->unsynced >= JOURNAL_SYNC_LINES || vp_clock_ns() - j->synced_ns >= JOURNAL_SYNC_NS ? journal_sync(j) : 0;
+    journal->end += (int64_t)bytes;
+    return ++journal->unsynced >= JOURNAL_SYNC_LINES || vp_clock_ns() - journal->synced_ns >= JOURNAL_SYNC_NS ? journal_sync(journal) : 0;
 }
-vp_json_writer *journal_line_begin(journal *j) {
-    j->line.bytes = 0;
-    vp_json_writer_init_sink(&j->w, text_sink, &j->line, 0);
-    vp_json_begin_object(&j->w);
-    return &j->w;
+vp_json_writer *journal_line_begin(struct journal *journal) {
+    journal->line.bytes = 0;
+    vp_json_writer_init_sink(&journal->writer, text_sink, &journal->line, 0);
+    vp_json_begin_object(&journal->writer);
+    return &journal->writer;
 }
-int journal_line_end(journal *j) {
-    vp_json_end_object(&j->w);
-    if (vp_json_finish(&j->w) != VP_OK) return complain(EXIT_WORK, "%s: a line cannot be written as JSON: %s", j->path, vp_result_text(j->w.result));
-    text_add(&j->line, "\n", 1);
+int journal_line_end(struct journal *journal) {
+    vp_json_end_object(&journal->writer);
+    if (vp_json_finish(&journal->writer) != VP_OK) return complain(EXIT_WORK, "%s: a line cannot be written as JSON: %s", journal->path, vp_result_text(journal->writer.result));
+    text_add(&journal->line, "\n", 1);
     return 0;
 }
-int journal_line_append(journal *j) {
-    int code = journal_line_end(j);
-    return code ? code : journal_append(j, j->line.data, j->line.bytes);
+int journal_line_append(struct journal *journal) {
+    int code = journal_line_end(journal);
+    return code ? code : journal_append(journal, journal->line.data, journal->line.bytes);
 }
-void journal_close(journal *j) {
-    if (j->fd >= 0) close(j->fd);
-    free(j->path);
-    free(j->line.data);
+void journal_close(struct journal *journal) {
+    if (journal->fd >= 0) close(journal->fd);
+    free(journal->path);
+    free(journal->line.data);
 }
 
-void book_free(book *b) {
-    for (int32_t i = 0; i < b->file_count; i++) {
-        if (b->files[i].is_own && b->files[i].fd >= 0) close(b->files[i].fd);
-        free(b->files[i].path);
-        free(b->files[i].device);
+void index_free(struct journal_index *index) {
+    for (int32_t i = 0; i < index->file_count; i++) {
+        if (index->files[i].is_own && index->files[i].fd >= 0) close(index->files[i].fd);
+        free(index->files[i].path);
+        free(index->files[i].device);
     }
-    for (int32_t i = 0; i < b->set_count; i++) {
-        book_set *s = &b->sets[i];
-        for (size_t k = 0; k < s->count; k++) { free(s->entries[k]->last); free(s->entries[k]); }
-        free((void *)s->entries);
-        free(s->task);
-        free(s->path);
-        free(s->metric);
-        free(s->hash);
+    for (int32_t i = 0; i < index->set_count; i++) {
+        struct index_set *set = &index->sets[i];
+        for (size_t k = 0; k < set->count; k++) { free(set->entries[k]->last); free(set->entries[k]); }
+        free((void *)set->entries);
+        free(set->task);
+        free(set->path);
+        free(set->metric);
+        free(set->hash);
     }
-    for (int32_t i = 0; i < b->cell_count; i++) { free(b->cells[i].file_name); free(b->cells[i].tier); free(b->cells[i].blocks); }
-    free(b->model);
-    free(b->timing);
-    free(b->files);
-    free(b->sets);
-    free(b->cells);
-    free(b->shapes);
-    free(b->scratch.nodes);
-    free(b->line.data);
-    memset(b, 0, sizeof *b);
+    for (int32_t i = 0; i < index->configuration_count; i++) { free(index->configurations[i].file_name); free(index->configurations[i].tier); free(index->configurations[i].blocks); }
+    free(index->model);
+    free(index->timing);
+    free(index->files);
+    free(index->sets);
+    free(index->configurations);
+    free(index->shapes);
+    free(index->scratch.nodes);
+    free(index->line.data);
+    memset(index, 0, sizeof *index);
 }
-static int32_t book_cell_find(book *b, const vp_json *j, uint32_t name) { /* neighbours in a journal are neighbours in the grid */
-    for (int32_t i = 0; i < b->cell_count; i++) {
-        int32_t at = (b->cell_hint + i) % b->cell_count;
-        if (!vp_json_equals(j, name, b->cells[at].file_name)) continue;
-        b->cell_hint = (at + 1) % b->cell_count;
+static int32_t index_configuration_find(struct journal_index *index, const vp_json *json, uint32_t name) { /* neighbours in a journal are neighbours in the grid */
+    for (int32_t i = 0; i < index->configuration_count; i++) {
+        int32_t at = (index->configuration_hint + i) % index->configuration_count;
+        if (!vp_json_equals(json, name, index->configurations[at].file_name)) continue;
+        index->configuration_hint = (at + 1) % index->configuration_count;
         return at;
     }
     return -1;
 }
-int32_t book_cell_named(const book *b, const char *file_name) {
-    for (int32_t i = 0; i < b->cell_count; i++) if (!strcmp(b->cells[i].file_name, file_name)) return i;
+int32_t index_configuration_named(const struct journal_index *index, const char *file_name) {
+    for (int32_t i = 0; i < index->configuration_count; i++) if (!strcmp(index->configurations[i].file_name, file_name)) return i;
     return -1;
 }
 /* Place of a sample among entries [first, count), which ascend by id: where it is, or where it would stand. */
-static size_t book_place(const book_set *s, size_t first, int64_t id) {
-    size_t low = first, high = s->count;
-    if (low < high && s->entries[high - 1]->id < id) return high;
+static size_t index_place(const struct index_set *set, size_t first, int64_t id) {
+    size_t low = first, high = set->count;
+    if (low < high && set->entries[high - 1]->id < id) return high;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (s->entries[middle]->id < id) low = middle + 1; else high = middle;
+        if (set->entries[middle]->id < id) low = middle + 1; else high = middle;
     }
     return low;
 }
-book_entry *book_find(const book_set *s, size_t first, int64_t id) {
-    size_t at = book_place(s, first, id);
-    return at < s->count && s->entries[at]->id == id ? s->entries[at] : NULL;
+struct index_entry *index_find(const struct index_set *set, size_t first, int64_t id) {
+    size_t at = index_place(set, first, id);
+    return at < set->count && set->entries[at]->id == id ? set->entries[at] : NULL;
 }
-static int64_t *entry_last(book_entry *e, const book_cell *c) {
-    if (c->place >= e->last_count) {
-        e->last = resize(e->last, (size_t)c->place + 1, sizeof *e->last);
-        while (e->last_count <= c->place) e->last[e->last_count++] = -1;
+static int64_t *entry_last(struct index_entry *entry, const struct index_configuration *configuration) {
+    if (configuration->place >= entry->last_count) {
+        entry->last = resize(entry->last, (size_t)configuration->place + 1, sizeof *entry->last);
+        while (entry->last_count <= configuration->place) entry->last[entry->last_count++] = -1;
     }
-    return &e->last[c->place];
+    return &entry->last[configuration->place];
 }
-int64_t book_entry_state(const book_entry *e, const book_cell *c) { return c->place < e->last_count ? e->last[c->place] : -1; }
+int64_t book_entry_state(const struct index_entry *entry, const struct index_configuration *configuration) { return configuration->place < entry->last_count ? entry->last[configuration->place] : -1; }
 
-static int book_take_sets(book *b, const vp_json *j, uint32_t data) {
+static int index_can_take_sets(struct journal_index *index, const vp_json *json, uint32_t data) {
     uint32_t node = data + 1;
-    b->set_count = (int32_t)j->nodes[data].count;
-    b->sets = zeroed((size_t)b->set_count, sizeof *b->sets);
-    for (int32_t i = 0; i < b->set_count; i++, node = j->nodes[node].end) {
-        book_set *s = &b->sets[i];
-        s->task = node_text(j, vp_json_get(j, node, "task"));
-        s->path = node_text(j, vp_json_get(j, node, "path"));
-        s->metric = node_text(j, vp_json_get(j, node, "metric"));
-        s->hash = node_text(j, vp_json_get(j, node, "content_hash"));
-        s->new_tokens = node_int(j, node, "max_new_tokens", 0);
-        s->sample_count = node_int(j, node, "num_samples", -1);
-        if (!s->task || !s->path || !s->metric || s->sample_count < 0) return 0;
+    index->set_count = (int32_t)json->nodes[data].count;
+    index->sets = zeroed((size_t)index->set_count, sizeof *index->sets);
+    for (int32_t i = 0; i < index->set_count; i++, node = json->nodes[node].end) {
+        struct index_set *set = &index->sets[i];
+        set->task = node_text(json, vp_json_get(json, node, "task"));
+        set->path = node_text(json, vp_json_get(json, node, "path"));
+        set->metric = node_text(json, vp_json_get(json, node, "metric"));
+        set->hash = node_text(json, vp_json_get(json, node, "content_hash"));
+        set->new_tokens = node_int(json, node, "max_new_tokens", 0);
+        set->sample_count = node_int(json, node, "num_samples", -1);
+        if (!set->task || !set->path || !set->metric || set->sample_count < 0) return 0;
     }
     return 1;
 }
 /* A configuration of a head line; one that is known already keeps its first head. */
-static int book_take_cell(book *b, const vp_json *j, uint32_t node, int32_t file, int64_t at) {
-    int32_t known = book_cell_find(b, j, vp_json_get(j, node, "file_name"));
-    uint32_t blocks = vp_json_get(j, node, "active_block_indices"), item;
-    int64_t set = node_int(j, node, "set", -1), value = 0;
-    book_cell *c;
-    if (known >= 0) return b->cells[known].is_wanted = 1;
-    if (set < 0 || set >= b->set_count || !node_is(j, blocks, VP_JSON_ARRAY)) return 0;
-    b->cells = resize(b->cells, (size_t)b->cell_count + 1, sizeof *b->cells);
-    c = &b->cells[b->cell_count];
-    memset(c, 0, sizeof *c);
-    c->file_name = node_text(j, vp_json_get(j, node, "file_name"));
-    if (!c->file_name || strchr(c->file_name, '/') || !strstr(c->file_name, "_imgsize")) { free(c->file_name); return 0; } /* it becomes a path */
-    b->cell_count++;
-    c->tier = node_text(j, vp_json_get(j, node, "tier"));
-    c->set = (int32_t)set;
-    c->place = b->sets[set].cell_count++;
-    c->vision_tokens = node_int(j, node, "target_vision_tokens", 0);
-    c->max_crops = node_int(j, node, "max_crops", 0);
-    c->top_k = (int32_t)node_int(j, node, "top_k", 0);
-    c->block_count = (int32_t)j->nodes[blocks].count;
-    c->blocks = resize(NULL, (size_t)c->block_count, sizeof *c->blocks);
+static int index_can_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file, int64_t at) {
+    int32_t known = index_configuration_find(index, json, vp_json_get(json, node, "file_name"));
+    uint32_t blocks = vp_json_get(json, node, "active_block_indices"), item;
+    int64_t set = node_int(json, node, "set", -1), value = 0;
+    struct index_configuration *configuration;
+    if (known >= 0) return index->configurations[known].is_wanted = 1;
+    if (set < 0 || set >= index->set_count || !node_is(json, blocks, VP_JSON_ARRAY)) return 0;
+    index->configurations = resize(index->configurations, (size_t)index->configuration_count + 1, sizeof *index->configurations);
+    configuration = &index->configurations[index->configuration_count];
+    memset(configuration, 0, sizeof *configuration);
+    configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
+    if (!configuration->file_name || strchr(configuration->file_name, '/') || !strstr(configuration->file_name, "_imgsize")) { free(configuration->file_name); return 0; } /* it becomes a path */
+    index->configuration_count++;
+    configuration->tier = node_text(json, vp_json_get(json, node, "tier"));
+    configuration->set = (int32_t)set;
+    configuration->place = index->sets[set].configuration_count++;
+    configuration->vision_tokens = node_int(json, node, "target_vision_tokens", 0);
+    configuration->max_crops = node_int(json, node, "max_crops", 0);
+    configuration->top_k = (int32_t)node_int(json, node, "top_k", 0);
+    configuration->block_count = (int32_t)json->nodes[blocks].count;
+    configuration->blocks = resize(NULL, (size_t)configuration->block_count, sizeof *configuration->blocks);
     item = blocks + 1;
-    for (int32_t i = 0; i < c->block_count; i++, item = j->nodes[item].end)
-        c->blocks[i] = vp_json_to_int(j, item, &value) == VP_OK ? (int32_t)value : -1;
-    c->head_file = file;
-    c->head_at = at;
-    return c->is_wanted = 1;
+    for (int32_t i = 0; i < configuration->block_count; i++, item = json->nodes[item].end)
+        configuration->blocks[i] = vp_json_to_int(json, item, &value) == VP_OK ? (int32_t)value : -1;
+    configuration->head_file = file;
+    configuration->head_at = at;
+    return configuration->is_wanted = 1;
 }
 /* A head line: 0 or an exit code. The first one of all says what the book is about. */
-static int book_take_head(book *b, int32_t file, int64_t at) {
-    const vp_json *j = &b->scratch.json;
-    book_file *f = &b->files[file];
-    uint32_t data = vp_json_get(j, 0, "data"), configs = vp_json_get(j, 0, "configs"), node;
-    char *name = node_text(j, vp_json_get(j, 0, "plan"));
-    int good = name && vp_json_equals(j, vp_json_get(j, 0, "schema"), "vlmprof-journal-2") && node_is(j, data, VP_JSON_ARRAY)
-            && node_is(j, configs, VP_JSON_ARRAY), same = good && (!b->plan[0] || !strcmp(name, b->plan));
-    if (good && same && !b->set_count) {
-        snprintf(b->plan, sizeof b->plan, "%s", name);
-        b->model = node_text(j, vp_json_get(j, 0, "model"));
-        b->timing = node_text(j, vp_json_get(j, 0, "timing"));
-        b->synthetic = node_is(j, vp_json_get(j, 0, "synthetic"), VP_JSON_TRUE);
-        b->ignore_eos = node_is(j, vp_json_get(j, 0, "ignore_eos"), VP_JSON_TRUE);
-        b->run_count = node_int(j, 0, "num_runs_per_sample", 0);
-        b->total_blocks = node_int(j, 0, "num_total_blocks", 0);
-        b->bare_every = node_int(j, 0, "bare_every", 0);
-        good = book_take_sets(b, j, data) && b->model && b->timing;
+static int index_take_head(struct journal_index *index, int32_t file_index, int64_t at) {
+    const vp_json *json = &index->scratch.json;
+    struct index_file *file = &index->files[file_index];
+    uint32_t data = vp_json_get(json, 0, "data"), configs = vp_json_get(json, 0, "configs"), node;
+    char *name = node_text(json, vp_json_get(json, 0, "plan"));
+    int good = name && vp_json_equals(json, vp_json_get(json, 0, "schema"), "vlmprof-journal-2") && node_is(json, data, VP_JSON_ARRAY)
+            && node_is(json, configs, VP_JSON_ARRAY), same = good && (!index->plan[0] || !strcmp(name, index->plan));
+    if (good && same && !index->set_count) {
+        snprintf(index->plan, sizeof index->plan, "%s", name);
+        index->model = node_text(json, vp_json_get(json, 0, "model"));
+        index->timing = node_text(json, vp_json_get(json, 0, "timing"));
+        index->synthetic = node_is(json, vp_json_get(json, 0, "synthetic"), VP_JSON_TRUE);
+        index->ignore_eos = node_is(json, vp_json_get(json, 0, "ignore_eos"), VP_JSON_TRUE);
+        index->run_count = node_int(json, 0, "num_runs_per_sample", 0);
+        index->total_blocks = node_int(json, 0, "num_total_blocks", 0);
+        index->bare_every = node_int(json, 0, "bare_every", 0);
+        good = index_can_take_sets(index, json, data) && index->model && index->timing;
     }
     free(name);
-    if (!good) return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away", f->path);
+    if (!good) return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away", file->path);
     if (!same) return complain(EXIT_USAGE, "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
-                                           "or delete it with its results", f->path);
-    f->rank = node_int(j, 0, "rank", 0);
-    f->world_size = node_int(j, 0, "world_size", 1);
-    f->is_finished = 0;
-    for (int32_t i = 0; i < b->cell_count; i++) b->cells[i].is_wanted = 0;
+                                           "or delete it with its results", file->path);
+    file->rank = node_int(json, 0, "rank", 0);
+    file->world_size = node_int(json, 0, "world_size", 1);
+    file->is_finished = 0;
+    for (int32_t i = 0; i < index->configuration_count; i++) index->configurations[i].is_wanted = 0;
     node = configs + 1;
-    for (uint32_t i = 0; i < j->nodes[configs].count; i++, node = j->nodes[node].end) good &= book_take_cell(b, j, node, file, at);
-    f->grid = 0;
-    for (int32_t i = 0; i < b->cell_count; i++) if (b->cells[i].is_wanted) f->grid += hash_text(HASH_START, b->cells[i].file_name);
-    return good ? 0 : complain(EXIT_USAGE, "%s: a configuration in its head cannot be read", f->path);
+    for (uint32_t i = 0; i < json->nodes[configs].count; i++, node = json->nodes[node].end) good &= index_can_take_configuration(index, json, node, file_index, at);
+    file->grid = 0;
+    for (int32_t i = 0; i < index->configuration_count; i++) if (index->configurations[i].is_wanted) file->grid += hash_text(HASH_START, index->configurations[i].file_name);
+    return good ? 0 : complain(EXIT_USAGE, "%s: a configuration in its head cannot be read", file->path);
 }
-static void book_take_sample(book *b, int32_t file, int64_t at, int64_t id) {
-    int64_t set = node_int(&b->scratch.json, 0, "set", -1);
-    book_set *s;
-    book_entry *e;
+static void index_take_sample(struct journal_index *index, int32_t file, int64_t at, int64_t id) {
+    int64_t set_index = node_int(&index->scratch.json, 0, "set", -1);
+    struct index_set *set;
+    struct index_entry *entry;
     size_t spot;
-    if (set < 0 || set >= b->set_count) return;
-    s = &b->sets[set];
-    if ((e = book_find(s, s->first, id)) != NULL) { e->line_at = at; return; }
-    if (s->count == s->capacity) {
-        s->capacity = s->capacity * 2 + 64;
-        s->entries = resize(s->entries, s->capacity, sizeof *s->entries);
+    if (set_index < 0 || set_index >= index->set_count) return;
+    set = &index->sets[set_index];
+    if ((entry = index_find(set, set->first, id)) != NULL) { entry->line_at = at; return; }
+    if (set->count == set->capacity) {
+        set->capacity = set->capacity * 2 + 64;
+        set->entries = resize(set->entries, set->capacity, sizeof *set->entries);
     }
-    spot = book_place(s, s->first, id);
-    memmove((void *)(s->entries + spot + 1), (const void *)(s->entries + spot), (s->count - spot) * sizeof *s->entries);
-    e = s->entries[spot] = zeroed(1, sizeof *e);
-    s->count++;
-    e->id = id;
-    e->line_at = at;
-    e->file = file;
+    spot = index_place(set, set->first, id);
+    memmove((void *)(set->entries + spot + 1), (const void *)(set->entries + spot), (set->count - spot) * sizeof *set->entries);
+    entry = set->entries[spot] = zeroed(1, sizeof *entry);
+    set->count++;
+    entry->id = id;
+    entry->line_at = at;
+    entry->file = file;
 }
 /* A line of a point counts when it follows the point's line before it; else something between is damaged, and the point begins anew. */
-static void book_take_point(book *b, int64_t at) {
-    const vp_json *j = &b->scratch.json;
-    int32_t index = book_cell_find(b, j, vp_json_get(j, 0, "config"));
-    book_cell *c = index < 0 ? NULL : &b->cells[index];
-    book_set *s = c ? &b->sets[c->set] : NULL;
-    book_entry *e = s ? book_find(s, s->first, node_int(j, 0, "sample_id", -1)) : NULL;
-    int64_t prev = node_int(j, 0, "prev", -2), *last;
-    int state = vp_json_get(j, 0, "done") != VP_JSON_NONE ? POINT_DONE : vp_json_get(j, 0, "failed") != VP_JSON_NONE ? POINT_FAILED : POINT_OPEN;
-    if (!e) return;
-    last = entry_last(e, c);
+static void index_take_point(struct journal_index *index, int64_t at) {
+    const vp_json *json = &index->scratch.json;
+    int32_t found = index_configuration_find(index, json, vp_json_get(json, 0, "config"));
+    struct index_configuration *configuration = found < 0 ? NULL : &index->configurations[found];
+    struct index_set *set = configuration ? &index->sets[configuration->set] : NULL;
+    struct index_entry *entry = set ? index_find(set, set->first, node_int(json, 0, "sample_id", -1)) : NULL;
+    int64_t prev = node_int(json, 0, "prev", -2), *last;
+    int state = vp_json_get(json, 0, "done") != VP_JSON_NONE ? POINT_DONE : vp_json_get(json, 0, "failed") != VP_JSON_NONE ? POINT_FAILED : POINT_OPEN;
+    if (!entry) return;
+    last = entry_last(entry, configuration);
     if (*last >= 0) {
-        c->closed -= (*last & 3) != POINT_OPEN;
-        c->failed -= (*last & 3) == POINT_FAILED;
+        configuration->closed -= (*last & 3) != POINT_OPEN;
+        configuration->failed -= (*last & 3) == POINT_FAILED;
     }
     if (prev == -1 ? state != POINT_DONE : *last >= 0 && (*last & 3) == POINT_OPEN && *last >> 2 == prev) *last = at * 4 + state;
     else *last = -1;
     if (*last < 0) return;
-    c->closed += state != POINT_OPEN;
-    c->failed += state == POINT_FAILED;
+    configuration->closed += state != POINT_OPEN;
+    configuration->failed += state == POINT_FAILED;
 }
-static void book_take_session(book *b, int32_t file, uint32_t node) {
-    const vp_json *j = &b->scratch.json;
-    book_file *f = &b->files[file];
-    free(f->device);
-    f->device = node_text(j, vp_json_get(j, node, "device"));
-    f->knows_device = f->device != NULL;
-    f->on_gpu = f->device && !strncmp(f->device, "cuda", 4);
+static void index_take_session(struct journal_index *index, int32_t file_index, uint32_t node) {
+    const vp_json *json = &index->scratch.json;
+    struct index_file *file = &index->files[file_index];
+    free(file->device);
+    file->device = node_text(json, vp_json_get(json, node, "device"));
+    file->knows_device = file->device != NULL;
+    file->on_gpu = file->device && !strncmp(file->device, "cuda", 4);
 }
-static void book_take_kernels(book *b, int32_t file, int64_t at, uint32_t node) {
-    const vp_json *j = &b->scratch.json;
-    book_shape *s;
-    int32_t index = book_cell_find(b, j, vp_json_get(j, node, "config"));
-    if (index < 0) return;
-    b->shapes = resize(b->shapes, b->shape_count + 1, sizeof *b->shapes);
-    s = &b->shapes[b->shape_count++];
-    s->file = file;
-    s->cell = index;
-    s->at = at;
-    s->views = node_int(j, node, "views", 0);
-    s->sequence = node_int(j, node, "total_sequence_length", 0);
+static void index_take_kernels(struct journal_index *index, int32_t file, int64_t at, uint32_t node) {
+    const vp_json *json = &index->scratch.json;
+    struct index_shape *shape;
+    int32_t found = index_configuration_find(index, json, vp_json_get(json, node, "config"));
+    if (found < 0) return;
+    index->shapes = resize(index->shapes, index->shape_count + 1, sizeof *index->shapes);
+    shape = &index->shapes[index->shape_count++];
+    shape->file = file;
+    shape->configuration = found;
+    shape->at = at;
+    shape->views = node_int(json, node, "views", 0);
+    shape->sequence = node_int(json, node, "total_sequence_length", 0);
 }
 /* Takes over one whole line; 0 or an exit code. A damaged one is named and left out. */
-static int book_take(book *b, int32_t file, int64_t at, const char *line, size_t bytes) {
-    book_file *f = &b->files[file];
-    vp_json *j = &b->scratch.json;
+static int index_take(struct journal_index *index, int32_t file_index, int64_t at, const char *line, size_t bytes) {
+    struct index_file *file = &index->files[file_index];
+    vp_json *json = &index->scratch.json;
     int64_t id;
-    int good = parse_json(&b->scratch, line, bytes, NULL) == VP_OK && node_is(j, 0, VP_JSON_OBJECT);
-    f->lines++;
-    if (f->lines == 1 && (!good || vp_json_get(j, 0, "plan") == VP_JSON_NONE))
-        return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away", f->path);
+    int good = parse_json(&index->scratch, line, bytes, NULL) == VP_OK && node_is(json, 0, VP_JSON_OBJECT);
+    file->lines++;
+    if (file->lines == 1 && (!good || vp_json_get(json, 0, "plan") == VP_JSON_NONE))
+        return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away", file->path);
     if (!good) {
-        if (b->damaged++ < 2) complain(0, "%s: line %lld (byte %lld) is damaged and left out; its point is measured again", f->path,
-                                       (long long)f->lines, (long long)at);
+        if (index->damaged++ < 2) complain(0, "%s: line %lld (byte %lld) is damaged and left out; its point is measured again", file->path,
+                                       (long long)file->lines, (long long)at);
         return 0;
     }
-    if (vp_json_get(j, 0, "plan") != VP_JSON_NONE) return book_take_head(b, file, at);
-    if (vp_json_get(j, 0, "config") != VP_JSON_NONE) book_take_point(b, at);
-    else if ((id = node_int(j, 0, "sample", -1)) >= 0) book_take_sample(b, file, at, id);
-    else if (node_is(j, vp_json_get(j, 0, "session"), VP_JSON_OBJECT)) book_take_session(b, file, vp_json_get(j, 0, "session"));
-    else if (vp_json_get(j, 0, "kernels") != VP_JSON_NONE) book_take_kernels(b, file, at, vp_json_get(j, 0, "kernels"));
-    else if (vp_json_get(j, 0, "finished") != VP_JSON_NONE) f->is_finished = 1;
+    if (vp_json_get(json, 0, "plan") != VP_JSON_NONE) return index_take_head(index, file_index, at);
+    if (vp_json_get(json, 0, "config") != VP_JSON_NONE) index_take_point(index, at);
+    else if ((id = node_int(json, 0, "sample", -1)) >= 0) index_take_sample(index, file_index, at, id);
+    else if (node_is(json, vp_json_get(json, 0, "session"), VP_JSON_OBJECT)) index_take_session(index, file_index, vp_json_get(json, 0, "session"));
+    else if (vp_json_get(json, 0, "kernels") != VP_JSON_NONE) index_take_kernels(index, file_index, at, vp_json_get(json, 0, "kernels"));
+    else if (vp_json_get(json, 0, "finished") != VP_JSON_NONE) file->is_finished = 1;
     return 0;
 }
-static int compare_entries(const void *a, const void *b) {
-    const book_entry *x = *(book_entry *const *)a, *y = *(book_entry *const *)b;
-    return (x->id > y->id) - (x->id < y->id);
+static int compare_entries(const void *left_item, const void *right_item) {
+    const struct index_entry *left = *(struct index_entry *const *)left_item, *right = *(struct index_entry *const *)right_item;
+    return (left->id > right->id) - (left->id < right->id);
 }
-int book_read(book *b, const char *path, int fd, int is_own) {
-    book_file *f;
-    source s = {path, fd, NULL, 0};
-    text_buffer t = {NULL, 0, 0};
-    int64_t base = 0; /* place of t.data[0] */
+int index_read(struct journal_index *index, const char *path, int fd, int is_own) {
+    struct index_file *file;
+    struct source source = {path, fd, NULL, 0};
+    struct text_buffer text = {NULL, 0, 0};
+    int64_t base = 0; /* place of text.data[0] */
     size_t seen = 0;
     int code = 0;
-    ssize_t n = 0;
-    b->files = resize(b->files, (size_t)b->file_count + 1, sizeof *b->files);
-    f = &b->files[b->file_count++];
-    memset(f, 0, sizeof *f);
-    f->path = copy_text(path, strlen(path));
-    f->fd = fd;
-    f->is_own = is_own;
-    for (int32_t i = 0; i < b->set_count; i++) b->sets[i].first = b->sets[i].count;
+    ssize_t got = 0;
+    index->files = resize(index->files, (size_t)index->file_count + 1, sizeof *index->files);
+    file = &index->files[index->file_count++];
+    memset(file, 0, sizeof *file);
+    file->path = copy_text(path, strlen(path));
+    file->fd = fd;
+    file->is_own = is_own;
+    for (int32_t i = 0; i < index->set_count; i++) index->sets[i].first = index->sets[i].count;
     while (!code) {
-        char *end = t.bytes > seen ? memchr(t.data + seen, '\n', t.bytes - seen) : NULL;
+        char *end = text.bytes > seen ? memchr(text.data + seen, '\n', text.bytes - seen) : NULL;
         char piece[65536];
         if (end) {
-            size_t start = (size_t)(f->end - base), bytes = (size_t)(end - t.data) - start;
-            code = book_take(b, b->file_count - 1, f->end, t.data + start, bytes);
-            f = &b->files[b->file_count - 1];
+            size_t start = (size_t)(file->end - base), bytes = (size_t)(end - text.data) - start;
+            code = index_take(index, index->file_count - 1, file->end, text.data + start, bytes);
+            file = &index->files[index->file_count - 1];
             seen = start + bytes + 1;
-            f->end = base + (int64_t)seen;
+            file->end = base + (int64_t)seen;
             continue;
         }
-        memmove(t.data ? t.data : piece, t.data ? t.data + (f->end - base) : piece, t.bytes - (size_t)(f->end - base)); /* the begun line */
-        t.bytes -= (size_t)(f->end - base);
-        base = f->end;
-        seen = t.bytes;
-        if ((n = source_read(&s, base + (int64_t)t.bytes, piece, sizeof piece)) <= 0) break;
-        text_add(&t, piece, (size_t)n);
+        memmove(text.data ? text.data : piece, text.data ? text.data + (file->end - base) : piece, text.bytes - (size_t)(file->end - base)); /* the begun line */
+        text.bytes -= (size_t)(file->end - base);
+        base = file->end;
+        seen = text.bytes;
+        if ((got = source_read(&source, base + (int64_t)text.bytes, piece, sizeof piece)) <= 0) break;
+        text_add(&text, piece, (size_t)got);
     }
-    if (n < 0) code = complain(EXIT_OUTPUT, "%s cannot be read: %s", path, strerror(errno)); /* what is not read must not be cut off */
-    free(t.data);
-    if (b->damaged > 2) complain(0, "%s: %lld damaged lines in all", path, (long long)b->damaged);
-    b->damaged = 0;
+    if (got < 0) code = complain(EXIT_OUTPUT, "%s cannot be read: %s", path, strerror(errno)); /* what is not read must not be cut off */
+    free(text.data);
+    if (index->damaged > 2) complain(0, "%s: %lld damaged lines in all", path, (long long)index->damaged);
+    index->damaged = 0;
     return code;
 }
-int book_sort(book *b) {
-    for (int32_t i = 0; i < b->set_count; i++) {
-        book_set *s = &b->sets[i];
-        if (s->count) qsort(s->entries, s->count, sizeof *s->entries, compare_entries);
-        s->first = 0;
-        for (size_t k = 1; k < s->count; k++)
-            if (s->entries[k]->id == s->entries[k - 1]->id)
+int index_sort(struct journal_index *index) {
+    for (int32_t i = 0; i < index->set_count; i++) {
+        struct index_set *set = &index->sets[i];
+        if (set->count) qsort(set->entries, set->count, sizeof *set->entries, compare_entries);
+        set->first = 0;
+        for (size_t k = 1; k < set->count; k++)
+            if (set->entries[k]->id == set->entries[k - 1]->id)
                 return complain(EXIT_USAGE, "%s and %s both hold sample %lld of %s: they are no parts of one sweep",
-                                b->files[s->entries[k - 1]->file].path, b->files[s->entries[k]->file].path, (long long)s->entries[k]->id, s->task);
+                                index->files[set->entries[k - 1]->file].path, index->files[set->entries[k]->file].path, (long long)set->entries[k]->id, set->task);
     }
     return 0;
 }
-int book_line(book *b, int32_t file, int64_t at) {
-    const book_file *f = &b->files[file];
-    source s = {f->path, f->fd, NULL, 0};
-    b->line.bytes = 0;
+int index_read_line(struct journal_index *index, int32_t file_index, int64_t at) {
+    const struct index_file *file = &index->files[file_index];
+    struct source source = {file->path, file->fd, NULL, 0};
+    index->line.bytes = 0;
     for (;;) {
         char piece[16384];
-        ssize_t n = source_read(&s, at + (int64_t)b->line.bytes, piece, sizeof piece);
-        const char *end = n > 0 ? memchr(piece, '\n', (size_t)n) : NULL;
-        if (n <= 0) break;
-        text_add(&b->line, piece, end ? (size_t)(end - piece) : (size_t)n);
-        if (end && parse_json(&b->scratch, b->line.data, b->line.bytes, NULL) == VP_OK) return 0;
+        ssize_t got = source_read(&source, at + (int64_t)index->line.bytes, piece, sizeof piece);
+        const char *end = got > 0 ? memchr(piece, '\n', (size_t)got) : NULL;
+        if (got <= 0) break;
+        text_add(&index->line, piece, end ? (size_t)(end - piece) : (size_t)got);
+        if (end && parse_json(&index->scratch, index->line.data, index->line.bytes, NULL) == VP_OK) return 0;
         if (end) break;
     }
-    return complain(EXIT_OUTPUT, "%s cannot be read back at byte %lld", f->path, (long long)at);
+    return complain(EXIT_OUTPUT, "%s cannot be read back at byte %lld", file->path, (long long)at);
 }
 
 /* ---- a journal that this process writes */
@@ -395,13 +395,13 @@ int journal_is_locked(int fd) {
     lock.l_whence = SEEK_SET;
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
-int journal_open(journal *j, book *b) {
+int journal_open(struct journal *journal, struct journal_index *index) {
     int code;
-    j->fd = open(j->path, O_RDWR | O_CREAT, 0666);
-    if (j->fd < 0) return complain(EXIT_OUTPUT, "%s cannot be opened: %s", j->path, strerror(errno));
-    if (journal_lock(j->fd, 0)) return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", j->path);
-    if ((code = book_read(b, j->path, j->fd, 0)) != 0 || (code = book_sort(b)) != 0) return code;
-    j->end = b->files[0].end;
-    j->synced_ns = vp_clock_ns();
-    return ftruncate(j->fd, (off_t)j->end) ? journal_fail(j) : 0;
+    journal->fd = open(journal->path, O_RDWR | O_CREAT, 0666);
+    if (journal->fd < 0) return complain(EXIT_OUTPUT, "%s cannot be opened: %s", journal->path, strerror(errno));
+    if (journal_lock(journal->fd, 0)) return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", journal->path);
+    if ((code = index_read(index, journal->path, journal->fd, 0)) != 0 || (code = index_sort(index)) != 0) return code;
+    journal->end = index->files[0].end;
+    journal->synced_ns = vp_clock_ns();
+    return ftruncate(journal->fd, (off_t)journal->end) ? journal_fail(journal) : 0;
 }

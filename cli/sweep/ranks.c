@@ -15,33 +15,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int parse_journal_name(const char *name, int64_t *rank, int64_t *world_size) {
-    long long r = 0, w = 1;
+int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size) {
+    long long found_rank = 0, found_size = 1;
     int used = -1;
     if (!strcmp(name, "journal.jsonl")) used = 0;
-    else if (sscanf(name, "journal_rank%lldof%lld.jsonl%n", &r, &w, &used) != 2 || used < 0 || name[used]) return 0;
-    *rank = r;
-    *world_size = w;
+    else if (sscanf(name, "journal_rank%lldof%lld.jsonl%n", &found_rank, &found_size, &used) != 2 || used < 0 || name[used]) return 0;
+    *rank = found_rank;
+    *world_size = found_size;
     return 1;
 }
-int ranks_read_folder(book *b, const char *folder, const journal *own) {
-    DIR *d = opendir(folder);
+int ranks_read_folder(struct journal_index *index, const char *folder, const struct journal *own) {
+    DIR *listing = opendir(folder);
     int64_t rank, world_size;
-    text_list names = {NULL, 0};
+    struct text_list names = {NULL, 0};
     int code = 0;
-    if (!d) return complain(EXIT_INPUT, "%s: %s", folder, strerror(errno));
-    for (struct dirent *e; (e = readdir(d)) != NULL;)
-        if (parse_journal_name(e->d_name, &rank, &world_size)) text_list_copy(&names, e->d_name);
-    closedir(d);
+    if (!listing) return complain(EXIT_INPUT, "%s: %s", folder, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(listing)) != NULL;)
+        if (can_parse_journal_name(entry->d_name, &rank, &world_size)) text_list_copy(&names, entry->d_name);
+    closedir(listing);
     text_list_sort(&names, 0);
     for (size_t i = 0; i < names.count && !code; i++) {
         char *path = join_path(folder, names.items[i]);
-        if (own && !strcmp(path, own->path)) code = book_read(b, path, own->fd, 0);
+        if (own && !strcmp(path, own->path)) code = index_read(index, path, own->fd, 0);
         else {
             int fd = open(path, O_RDONLY);
             struct stat info;
             if (fd < 0 || fstat(fd, &info)) code = complain(EXIT_INPUT, "%s: %s", path, strerror(errno));
-            else if (info.st_size) code = book_read(b, path, fd, 1);
+            else if (info.st_size) code = index_read(index, path, fd, 1);
             else close(fd); /* of a rank that has just begun */
         }
         free(path);
@@ -49,67 +49,67 @@ int ranks_read_folder(book *b, const char *folder, const journal *own) {
     text_list_free(&names);
     return code;
 }
-static book_file *book_rank(const book *b, int64_t rank) {
-    for (int32_t i = 0; i < b->file_count; i++) if (b->files[i].rank == rank) return &b->files[i];
+static struct index_file *index_rank(const struct journal_index *index, int64_t rank) {
+    for (int32_t i = 0; i < index->file_count; i++) if (index->files[i].rank == rank) return &index->files[i];
     return NULL;
 }
 /* One sweep's journals, each once, of one kind of device. Whether all of them are there is another question. */
-static int check_parts(const book *b) {
-    const book_file *first = b->files;
-    for (int32_t i = 1; i < b->file_count; i++) {
-        const book_file *f = &b->files[i];
-        if (f->world_size != first->world_size)
+static int check_parts(const struct journal_index *index) {
+    const struct index_file *first = index->files;
+    for (int32_t i = 1; i < index->file_count; i++) {
+        const struct index_file *file = &index->files[i];
+        if (file->world_size != first->world_size)
             return complain(EXIT_USAGE, "%s is of %lld processes, %s of %lld: they are no parts of one sweep", first->path,
-                            (long long)first->world_size, f->path, (long long)f->world_size);
-        if (book_rank(b, f->rank) != f)
-            return complain(EXIT_USAGE, "%s and %s are both of rank %lld: they overlap", book_rank(b, f->rank)->path, f->path, (long long)f->rank);
-        if (f->grid != first->grid)
-            return complain(EXIT_USAGE, "%s and %s have different grids: run the same command on every rank", first->path, f->path);
-        if (f->knows_device && first->knows_device && f->on_gpu != first->on_gpu)
+                            (long long)first->world_size, file->path, (long long)file->world_size);
+        if (index_rank(index, file->rank) != file)
+            return complain(EXIT_USAGE, "%s and %s are both of rank %lld: they overlap", index_rank(index, file->rank)->path, file->path, (long long)file->rank);
+        if (file->grid != first->grid)
+            return complain(EXIT_USAGE, "%s and %s have different grids: run the same command on every rank", first->path, file->path);
+        if (file->knows_device && first->knows_device && file->on_gpu != first->on_gpu)
             return complain(EXIT_USAGE, "%s was measured on %s, %s on %s: their times do not belong into one file", first->path, first->device,
-                            f->path, f->device);
+                            file->path, file->device);
     }
     return 0;
 }
-int64_t ranks_missing(const book *b, char *text, size_t capacity) {
-    int64_t missing = 0, world_size = b->files[0].world_size;
+int64_t ranks_missing(const struct journal_index *index, char *text, size_t capacity) {
+    int64_t missing = 0, world_size = index->files[0].world_size;
     size_t used = 0;
     text[0] = 0;
-    for (int64_t r = 0; r < world_size && r < 1000000; r++) {
-        const book_file *f = book_rank(b, r);
-        if (f && f->is_finished) continue;
+    for (int64_t rank = 0; rank < world_size && rank < 1000000; rank++) {
+        const struct index_file *file = index_rank(index, rank);
+        if (file && file->is_finished) continue;
         if (missing++ < 4)
-            used += (size_t)snprintf(text + used, capacity - used, "%srank %lld (%s)", missing > 1 ? ", " : "", (long long)r,
-                                     !f ? "no journal" : journal_is_locked(f->fd) ? "still running" : "stopped");
+            used += (size_t)snprintf(text + used, capacity - used, "%srank %lld (%s)", missing > 1 ? ", " : "", (long long)rank,
+                                     !file ? "no journal" : journal_is_locked(file->fd) ? "still running" : "stopped");
         else if (missing == 6) used += (size_t)snprintf(text + used, capacity - used, " and more");
     }
     return missing;
 }
-static int64_t missing_points(const book *b) {
+static int64_t missing_points(const struct journal_index *index) {
     int64_t missing = 0;
-    for (int32_t i = 0; i < b->cell_count; i++)
-        if (b->cells[i].is_wanted) missing += b->sets[b->cells[i].set].sample_count - b->cells[i].closed;
+    for (int32_t i = 0; i < index->configuration_count; i++)
+        if (index->configurations[i].is_wanted) missing += index->sets[index->configurations[i].set].sample_count - index->configurations[i].closed;
     return missing;
 }
-int ranks_merge(book *b, const char *folder, int partial, summaries *results) {
+int ranks_merge(struct journal_index *index, const char *folder, int partial, struct summaries *results) {
     char text[400];
     int64_t missing;
-    int code = check_parts(b);
-    if (!code) code = book_sort(b);
+    int code = check_parts(index);
+    if (!code) code = index_sort(index);
     if (code) return code;
-    if ((missing = ranks_missing(b, text, sizeof text)) > 0 && !partial)
+    if ((missing = ranks_missing(index, text, sizeof text)) > 0 && !partial)
         return complain(EXIT_WORK, "not merged: %lld of %lld ranks are not finished: %s; run the part of rank R with RANK=R WORLD_SIZE=%lld and "
-                        "the same command, or merge with --partial", (long long)missing, (long long)b->files[0].world_size, text,
-                        (long long)b->files[0].world_size);
-    if ((missing = missing_points(b)) > 0 && !partial)
+                        "the same command, or merge with --partial", (long long)missing, (long long)index->files[0].world_size, text,
+                        (long long)index->files[0].world_size);
+    if ((missing = missing_points(index)) > 0 && !partial)
         return complain(EXIT_WORK, "not merged: %lld points are missing, their lines are damaged; run the same sweep command again, or merge with "
                         "--partial", (long long)missing);
-    return results_write(b, folder, results);
+    return results_write(index, folder, results);
 }
-void ranks_state(const book *b, char *text, size_t capacity) {
-    uint64_t h = hash_text(HASH_START, VLMPROF_VERSION);
-    for (int64_t r = 0; r < b->files[0].world_size && book_rank(b, r); r++) h = hash_number(h, book_rank(b, r)->end);
-    snprintf(text, capacity, "merged %s %016llx\n", b->plan, (unsigned long long)h);
+void ranks_state(const struct journal_index *index, char *text, size_t capacity) {
+    uint64_t hash = hash_text(HASH_START, VLMPROF_VERSION);
+    for (int64_t rank = 0; rank < index->files[0].world_size && index_rank(index, rank); rank++) hash = hash_number(hash, index_rank(index, rank)->end);
+    snprintf(text, capacity, "merged %s %016llx\n", index->plan, (unsigned long long)hash);
 }
 int ranks_lock(const char *folder) {
     char *path = join_path(folder, ".vlmprof-merge");

@@ -5,19 +5,19 @@
 #include "sweep/result_write.h"
 
 /* "journal.jsonl" or "journal_rank1of2.jsonl": its numbers; 0 for other names. */
-int parse_journal_name(const char *name, int64_t *rank, int64_t *world_size);
+int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size);
 
 /* All journals of a folder into the book; `own` (may be NULL) is read through its open file. Returns 0 or an exit code. */
-int ranks_read_folder(book *b, const char *folder, const journal *own);
+int ranks_read_folder(struct journal_index *index, const char *folder, const struct journal *own);
 
 /* How many ranks have not finished; the first ones are named in `text`. */
-int64_t ranks_missing(const book *b, char *text, size_t capacity);
+int64_t ranks_missing(const struct journal_index *index, char *text, size_t capacity);
 
 /* Journals of the book -> files. */
-int ranks_merge(book *b, const char *folder, int partial, summaries *results);
+int ranks_merge(struct journal_index *index, const char *folder, int partial, struct summaries *results);
 
 /* What the merge was made from: the same text again means that there is nothing to do. */
-void ranks_state(const book *b, char *text, size_t capacity);
+void ranks_state(const struct journal_index *index, char *text, size_t capacity);
 
 /* Holds the folder's merge lock while its file is open; -1 after a message. */
 int ranks_lock(const char *folder);

@@ -14,27 +14,27 @@
 #include "vlmprof_stages.h"
 
 /* a point of the sample that is being measured */
-typedef struct open_point {
-    cell *c;
-    vp_layout layout; const vp_layout *l; /* NULL: text only */
-    work k;
+struct open_point {
+    struct configuration *configuration;
+    vp_layout own_layout; const vp_layout *layout; /* NULL: text only */
+    struct pass_input input;
     int is_open, has_bare, bare_is_due, is_first; /* first: of its configuration */
     int32_t runs, retries;
     int64_t last, spent_ns;               /* last: place of its last line */
     double *totals, *scratch;             /* [max_runs] */
-} open_point;
+};
 
-typedef struct sweep {
-    const options *o;
-    model m;
-    plan p;
-    session s;
-    journal j;
-    book b;                         /* what was there when this process began */
-    parsed scratch;
-    timing *run;                    /* the one that is being measured */
-    open_point *open;               /* per cell of a data set */
-    shape *warm; size_t warm_count;
+struct sweep {
+    const struct options *options;
+    struct model model;
+    struct plan plan;
+    struct session session;
+    struct journal journal;
+    struct journal_index index;                         /* what was there when this process began */
+    struct parsed scratch;
+    struct pass_result *run;                    /* the one that is being measured */
+    struct open_point *open;               /* per cell of a data set */
+    struct shape *warm; size_t warm_count;
     vp_rank rank;
     char device[32];
     vp_stop_rule rule;
@@ -42,16 +42,16 @@ typedef struct sweep {
     int timing_off, kernel_pass, was_open;
     int64_t session_at, start_ns, runs_now;
     vp_telemetry telemetry; int64_t telemetry_ns; int has_telemetry, is_throttled;
-    text_buffer held; int streak;   /* lines of points that failed in a row */
+    struct text_buffer held; int streak;   /* lines of points that failed in a row */
     size_t point_count, done, done_before; /* of this process */
     int64_t failed;
-    summaries results; int has_merged;
-} sweep;
+    struct summaries results; int has_merged;
+};
 
-int sweep_message(const sweep *x, const char *what);
+int sweep_message(const struct sweep *sweep, const char *what);
 
-int is_same_grid(const sweep *x);
-int write_head(sweep *x);
-int sweep_loop(sweep *x);
+int is_same_grid(const struct sweep *sweep);
+int write_head(struct sweep *sweep);
+int sweep_loop(struct sweep *sweep);
 
 #endif

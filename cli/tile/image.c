@@ -14,12 +14,12 @@ int load_image(const char *path, vp_image *image, char *reason, size_t capacity)
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, line[LINE_BYTES];
     size_t bytes = 0;
-    vp_result r = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-    if (r == VP_OK) r = vp_image_decode((const uint8_t *)file, bytes, image, &error);
+    vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+    if (result == VP_OK) result = vp_image_decode((const uint8_t *)file, bytes, image, &error);
     free(file);
-    if (r == VP_OK) return 0;
-    error_line(line, sizeof line, r, &error);
+    if (result == VP_OK) return 0;
+    error_line(line, sizeof line, result, &error);
     if (strstr(line, path)) snprintf(reason, capacity, "%s", line);
     else snprintf(reason, capacity, "%.180s: %.320s", path, line);
-    return r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
+    return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
 }

@@ -4,6 +4,6 @@
 #include "base/options.h"
 #include <stddef.h>
 
-int tile_families_run(const options *o);
+int tile_families_run(const struct options *options);
 
 #endif

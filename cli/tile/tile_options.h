@@ -5,9 +5,9 @@
 #include "vlmprof.h"
 
 /* The knob of the vision stage from --preprocess, --tier, --max_crops, --crops, --vision_tokens. */
-int tile_options_of(const options *o, vp_tile_options *t);
+int tile_options_of(const struct options *options, vp_tile_options *tiles);
 
 /* "640x480", and in lists also "640 480" and "640,480"; 0 when it is no size */
-int parse_size(const char *text, const char *separators, int64_t *width, int64_t *height);
+int can_parse_size(const char *text, const char *separators, int64_t *width, int64_t *height);
 
 #endif

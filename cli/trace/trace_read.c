@@ -16,63 +16,63 @@
 
 #define TRACE_NS_LIMIT INT64_C(4000000000000000000) /* of a time, and of all durations together: sums of two fit */
 
-const char *text_table_at(const text_table *n, uint32_t index) { return n->text.data + n->starts[index]; }
-static void text_table_grow(text_table *n) {
-    size_t slots = n->slot_count ? n->slot_count * 2 : 256;
-    n->slots = resize(n->slots, slots, sizeof *n->slots);
-    n->slot_count = slots;
-    memset(n->slots, 0xff, slots * sizeof *n->slots);
-    for (uint32_t i = 0; i < n->count; i++) {
-        size_t at = (size_t)hash_text(HASH_START, text_table_at(n, i)) & (slots - 1);
-        while (n->slots[at] != NO_INDEX) at = (at + 1) & (slots - 1);
-        n->slots[at] = i;
+const char *text_table_at(const struct text_table *table, uint32_t index) { return table->text.data + table->starts[index]; }
+static void text_table_grow(struct text_table *table) {
+    size_t slots = table->slot_count ? table->slot_count * 2 : 256;
+    table->slots = resize(table->slots, slots, sizeof *table->slots);
+    table->slot_count = slots;
+    memset(table->slots, 0xff, slots * sizeof *table->slots);
+    for (uint32_t i = 0; i < table->count; i++) {
+        size_t at = (size_t)hash_text(HASH_START, text_table_at(table, i)) & (slots - 1);
+        while (table->slots[at] != NO_INDEX) at = (at + 1) & (slots - 1);
+        table->slots[at] = i;
     }
 }
-uint32_t text_table_add(text_table *n, const char *text) {
+uint32_t text_table_add(struct text_table *table, const char *text) {
     size_t at;
-    if ((size_t)n->count * 2 >= n->slot_count) text_table_grow(n);
-    at = (size_t)hash_text(HASH_START, text) & (n->slot_count - 1);
-    for (; n->slots[at] != NO_INDEX; at = (at + 1) & (n->slot_count - 1)) if (!strcmp(text_table_at(n, n->slots[at]), text)) return n->slots[at];
-    if (n->count == n->capacity) {
-        n->capacity = n->capacity ? n->capacity * 2 : 256;
-        n->starts = resize(n->starts, n->capacity, sizeof *n->starts);
+    if ((size_t)table->count * 2 >= table->slot_count) text_table_grow(table);
+    at = (size_t)hash_text(HASH_START, text) & (table->slot_count - 1);
+    for (; table->slots[at] != NO_INDEX; at = (at + 1) & (table->slot_count - 1)) if (!strcmp(text_table_at(table, table->slots[at]), text)) return table->slots[at];
+    if (table->count == table->capacity) {
+        table->capacity = table->capacity ? table->capacity * 2 : 256;
+        table->starts = resize(table->starts, table->capacity, sizeof *table->starts);
     }
-    n->starts[n->count] = n->text.bytes;
-    text_add(&n->text, text, strlen(text) + 1);
-    n->slots[at] = n->count;
-    return n->count++;
+    table->starts[table->count] = table->text.bytes;
+    text_add(&table->text, text, strlen(text) + 1);
+    table->slots[at] = table->count;
+    return table->count++;
 }
-void text_table_free(text_table *n) {
-    free(n->text.data);
-    free(n->starts);
-    free(n->slots);
+void text_table_free(struct text_table *table) {
+    free(table->text.data);
+    free(table->starts);
+    free(table->slots);
 }
-int is_host_category(int c) { return c <= TRACE_SPAN; }
-int is_device_work(int c) { return c == TRACE_KERNEL || c == TRACE_COPY || c == TRACE_SET; }
-int is_annotation(int c) { return c == TRACE_USER || c == TRACE_DEVICE_USER; }
+int is_host_category(int category) { return category <= TRACE_SPAN; }
+int is_device_work(int category) { return category == TRACE_KERNEL || category == TRACE_COPY || category == TRACE_SET; }
+int is_annotation(int category) { return category == TRACE_USER || category == TRACE_DEVICE_USER; }
 
-void trace_free(trace *t) {
-    text_table_free(&t->names);
-    text_table_free(&t->tracks);
-    free(t->labels);
-    free(t->events);
-    free(t->memory);
+void trace_free(struct trace *trace) {
+    text_table_free(&trace->names);
+    text_table_free(&trace->tracks);
+    free(trace->labels);
+    free(trace->events);
+    free(trace->memory);
 }
 
 /* ---- the file, piece by piece */
-typedef struct trace_input {
+struct trace_input {
     FILE *file;
     const char *path;
-    text_buffer value;     /* the value that was read last, and where it began */
+    struct text_buffer value;     /* the value that was read last, and where it began */
     int64_t start, offset;
     size_t at, filled;
-    parsed json;
-    buffer scratch;
+    struct parsed json;
+    struct buffer scratch;
     unsigned char block[65536];
-} trace_input;
+};
 typedef enum value_end { VALUE_WHOLE, VALUE_CUT, VALUE_LARGE } value_end;
 
-static int input_peek(trace_input *in) { /* -1: the end */
+static int input_peek(struct trace_input *in) { /* -1: the end */
     if (in->at == in->filled) {
         in->filled = fread(in->block, 1, sizeof in->block, in->file);
         in->at = 0;
@@ -80,66 +80,66 @@ static int input_peek(trace_input *in) { /* -1: the end */
     }
     return in->block[in->at];
 }
-static int input_take(trace_input *in) {
-    int c = input_peek(in);
-    if (c >= 0) { in->at++; in->offset++; }
-    return c;
+static int input_take(struct trace_input *in) {
+    int byte = input_peek(in);
+    if (byte >= 0) { in->at++; in->offset++; }
+    return byte;
 }
-static int input_space(trace_input *in) { /* the next byte that is no white space, left where it is */
-    int c;
-    while ((c = input_peek(in)) == ' ' || c == '\n' || c == '\r' || c == '\t') input_take(in);
-    return c;
+static int input_space(struct trace_input *in) { /* the next byte that is no white space, left where it is */
+    int byte;
+    while ((byte = input_peek(in)) == ' ' || byte == '\n' || byte == '\r' || byte == '\t') input_take(in);
+    return byte;
 }
-static int is_value_end(int c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ',' || c == ':' || c == ']' || c == '}'; }
+static int is_value_end(int byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t' || byte == ',' || byte == ':' || byte == ']' || byte == '}'; }
 /* The bytes of one value: up to its closing bracket or quote; whether it is JSON is the strict reader's business. */
-static value_end input_value(trace_input *in) {
-    text_buffer *v = &in->value;
+static value_end input_value(struct trace_input *in) {
+    struct text_buffer *value = &in->value;
     int64_t depth = 0;
-    int in_string = 0, escaped = 0, c;
-    v->bytes = 0;
+    int in_string = 0, escaped = 0, byte;
+    value->bytes = 0;
     input_space(in);
     in->start = in->offset;
-    while ((c = input_peek(in)) >= 0) {
-        if (!in_string && !depth && v->bytes && is_value_end(c)) return VALUE_WHOLE;
-        if (v->bytes >= TRACE_VALUE_BYTES_MAX) return VALUE_LARGE;
+    while ((byte = input_peek(in)) >= 0) {
+        if (!in_string && !depth && value->bytes && is_value_end(byte)) return VALUE_WHOLE;
+        if (value->bytes >= TRACE_VALUE_BYTES_MAX) return VALUE_LARGE;
         in->at++;
         in->offset++;
-        if (v->bytes + 2 > v->capacity) {
-            v->capacity = (v->bytes + 2) * 2;
-            v->data = resize(v->data, v->capacity, 1);
+        if (value->bytes + 2 > value->capacity) {
+            value->capacity = (value->bytes + 2) * 2;
+            value->data = resize(value->data, value->capacity, 1);
         }
-        v->data[v->bytes++] = (char)c;
+        value->data[value->bytes++] = (char)byte;
         if (in_string) {
             if (escaped) escaped = 0;
-            else if (c == '\\') escaped = 1;
-            else if (c == '"') in_string = 0;
+            else if (byte == '\\') escaped = 1;
+            else if (byte == '"') in_string = 0;
             if (in_string || depth) continue;
             return VALUE_WHOLE;
         }
-        if (c == '"') in_string = 1;
-        else if (c == '{' || c == '[') depth++;
-        else if ((c == '}' || c == ']') && --depth <= 0) return VALUE_WHOLE;
+        if (byte == '"') in_string = 1;
+        else if (byte == '{' || byte == '[') depth++;
+        else if ((byte == '}' || byte == ']') && --depth <= 0) return VALUE_WHOLE;
     }
     return VALUE_CUT;
 }
 
-static int input_bad(const trace_input *in, int64_t offset, const char *what) {
+static int input_bad(const struct trace_input *in, int64_t offset, const char *what) {
     return complain(EXIT_INPUT, "%s: malformed at byte %lld: %s", in->path, (long long)offset, what);
 }
 /* The file ends too early, or its reading fails. */
-static int input_ended(trace *t, const trace_input *in, const char *where) {
+static int input_ended(struct trace *trace, const struct trace_input *in, const char *where) {
     if (ferror(in->file)) return complain(EXIT_INPUT, "%s: cannot be read beyond byte %lld: %s", in->path, (long long)in->offset, strerror(errno));
     if (!in->offset) return complain(EXIT_INPUT, "%s: the file is empty", in->path);
-    t->is_cut = 1;
-    if (t->is_partial) return ENDS_EARLY;
+    trace->is_cut = 1;
+    if (trace->is_partial) return ENDS_EARLY;
     return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld whole events lie before it (--partial shows them)", in->path,
-                    (long long)in->offset, where, (long long)t->seen);
+                    (long long)in->offset, where, (long long)trace->seen);
 }
 /* A whole value, parsed into in->json; 0 or an exit code. */
-static int input_parse(trace *t, trace_input *in, const char *where) {
+static int input_parse(struct trace *trace, struct trace_input *in, const char *where) {
     vp_error error = {VP_OK, -1, "", ""};
     value_end end = input_value(in);
-    if (end == VALUE_CUT) return input_ended(t, in, where);
+    if (end == VALUE_CUT) return input_ended(trace, in, where);
     if (end == VALUE_LARGE)
         return complain(EXIT_INPUT, "%s: the value at byte %lld is longer than %d MiB: this is no trace", in->path, (long long)in->start,
                         TRACE_VALUE_BYTES_MAX >> 20);
@@ -148,51 +148,51 @@ static int input_parse(trace *t, trace_input *in, const char *where) {
 }
 
 /* ---- one event */
-static const char *scratch_text(trace_input *in, uint32_t node, size_t *bytes) { /* NULL: no string */
-    const vp_json *j = &in->json.json;
+static const char *scratch_text(struct trace_input *in, uint32_t node, size_t *bytes) { /* NULL: no string */
+    const vp_json *json = &in->json.json;
     size_t capacity, needed = 0;
-    if (!node_is(j, node, VP_JSON_STRING)) return NULL;
-    capacity = (size_t)j->nodes[node].bytes + 1;
+    if (!node_is(json, node, VP_JSON_STRING)) return NULL;
+    capacity = (size_t)json->nodes[node].bytes + 1;
     reserve(&in->scratch, capacity, 1);
-    if (vp_json_text(j, node, (char *)in->scratch.data, capacity, &needed) != VP_OK) return NULL;
+    if (vp_json_text(json, node, (char *)in->scratch.data, capacity, &needed) != VP_OK) return NULL;
     if (bytes) *bytes = needed;
     return (const char *)in->scratch.data;
 }
-static uint32_t text_name(trace *t, trace_input *in, uint32_t node) { /* NO_INDEX: no string */
+static uint32_t text_name(struct trace *trace, struct trace_input *in, uint32_t node) { /* NO_INDEX: no string */
     const char *text = scratch_text(in, node, NULL);
-    return text ? text_table_add(&t->names, text) : NO_INDEX;
+    return text ? text_table_add(&trace->names, text) : NO_INDEX;
 }
 /* A number, or a string that holds one, times 10^power as a whole number, rounded half away from zero; 0: it is none, or beyond TRACE_NS_LIMIT. */
-static int node_decimal(const vp_json *j, uint32_t node, int power, int64_t *out) {
-    const char *p;
-    size_t bytes, i;
+static int can_read_decimal(const vp_json *json, uint32_t node, int power, int64_t *out) {
+    const char *digits;
+    size_t bytes, at;
     double value;
     int64_t sum = 0;
-    if (!node_is(j, node, VP_JSON_NUMBER) && !node_is(j, node, VP_JSON_STRING)) return 0;
-    p = j->text + j->nodes[node].start;
-    bytes = (size_t)j->nodes[node].bytes;
-    if (vp_number_parse(p, bytes, &value) != VP_OK || !(fabs(value) * pow(10, power) < (double)TRACE_NS_LIMIT)) return 0;
-    if (memchr(p, 'e', bytes) || memchr(p, 'E', bytes)) {
+    if (!node_is(json, node, VP_JSON_NUMBER) && !node_is(json, node, VP_JSON_STRING)) return 0;
+    digits = json->text + json->nodes[node].start;
+    bytes = (size_t)json->nodes[node].bytes;
+    if (vp_number_parse(digits, bytes, &value) != VP_OK || !(fabs(value) * pow(10, power) < (double)TRACE_NS_LIMIT)) return 0;
+    if (memchr(digits, 'e', bytes) || memchr(digits, 'E', bytes)) {
         *out = llround(value * pow(10, power));
         return 1;
     }
-    for (i = *p == '-'; i < bytes && p[i] != '.'; i++) sum = sum * 10 + (p[i] - '0');
-    i += i < bytes;
-    for (int places = 0; places < power; places++) sum = sum * 10 + (i < bytes ? p[i++] - '0' : 0);
-    sum += i < bytes && p[i] >= '5';
-    *out = *p == '-' ? -sum : sum;
+    for (at = *digits == '-'; at < bytes && digits[at] != '.'; at++) sum = sum * 10 + (digits[at] - '0');
+    at += at < bytes;
+    for (int places = 0; places < power; places++) sum = sum * 10 + (at < bytes ? digits[at++] - '0' : 0);
+    sum += at < bytes && digits[at] >= '5';
+    *out = *digits == '-' ? -sum : sum;
     return 1;
 }
-static int64_t node_whole(const vp_json *j, uint32_t node, int64_t fallback) {
+static int64_t node_whole(const vp_json *json, uint32_t node, int64_t fallback) {
     int64_t value;
-    return node_decimal(j, node, 0, &value) ? value : fallback;
+    return can_read_decimal(json, node, 0, &value) ? value : fallback;
 }
 /* The values of some keys of an object, in one pass; of equal keys the last counts. */
-static void find_members(const vp_json *j, uint32_t object, const char *const *keys, uint32_t *found, int count) {
+static void find_members(const vp_json *json, uint32_t object, const char *const *keys, uint32_t *found, int count) {
     for (int k = 0; k < count; k++) found[k] = VP_JSON_NONE;
-    if (!node_is(j, object, VP_JSON_OBJECT)) return;
-    for (uint32_t key = object + 1; key < j->nodes[object].end; key = j->nodes[key + 1].end)
-        for (int k = 0; k < count; k++) if (vp_json_equals(j, key, keys[k])) { found[k] = key + 1; break; }
+    if (!node_is(json, object, VP_JSON_OBJECT)) return;
+    for (uint32_t key = object + 1; key < json->nodes[object].end; key = json->nodes[key + 1].end)
+        for (int k = 0; k < count; k++) if (vp_json_equals(json, key, keys[k])) { found[k] = key + 1; break; }
 }
 
 enum { FIELD_PHASE, FIELD_CATEGORY, FIELD_NAME, FIELD_PROCESS, FIELD_THREAD, FIELD_TIME, FIELD_DURATION, FIELD_ARGUMENTS, FIELD_COUNT };
@@ -222,198 +222,198 @@ static trace_category category_of(const char *text) { /* NULL: a slice of a prog
     return TRACE_OP;
 }
 /* A process and a thread as the file spells them, numbers and texts alike. */
-static uint32_t track_of(trace *t, const vp_json *j, uint32_t process, uint32_t thread) {
+static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t process, uint32_t thread) {
     uint32_t pair[2] = {process, thread}, track;
-    text_buffer text = {NULL, 0, 0};
+    struct text_buffer text = {NULL, 0, 0};
     for (int i = 0; i < 2; i++) {
         if (i) text_add(&text, " ", 1);
-        if (node_is(j, pair[i], VP_JSON_STRING) || node_is(j, pair[i], VP_JSON_NUMBER))
-            text_add(&text, j->text + j->nodes[pair[i]].start, (size_t)j->nodes[pair[i]].bytes);
+        if (node_is(json, pair[i], VP_JSON_STRING) || node_is(json, pair[i], VP_JSON_NUMBER))
+            text_add(&text, json->text + json->nodes[pair[i]].start, (size_t)json->nodes[pair[i]].bytes);
         else text_add(&text, "-", 1);
     }
-    track = text_table_add(&t->tracks, text.data);
+    track = text_table_add(&trace->tracks, text.data);
     free(text.data);
-    if (track == t->label_count) {
-        t->labels = resize(t->labels, (size_t)track + 1, sizeof *t->labels);
-        t->labels[t->label_count++] = NO_INDEX;
+    if (track == trace->label_count) {
+        trace->labels = resize(trace->labels, (size_t)track + 1, sizeof *trace->labels);
+        trace->labels[trace->label_count++] = NO_INDEX;
     }
     return track;
 }
-static void add_slice(trace *t, trace_input *in, const uint32_t *f) {
-    const vp_json *j = &in->json.json;
-    trace_event e;
-    uint32_t a[ARGUMENT_COUNT];
-    memset(&e, 0, sizeof e);
-    e.category = (uint8_t)category_of(scratch_text(in, f[FIELD_CATEGORY], NULL));
-    if (e.category == TRACE_NOTHING) return;
-    if (f[FIELD_DURATION] == VP_JSON_NONE) { t->no_duration++; return; }
-    if (!node_decimal(j, f[FIELD_TIME], 3, &e.begin_ns) || !node_decimal(j, f[FIELD_DURATION], 3, &e.ns) || e.ns < 0
-        || e.ns > TRACE_NS_LIMIT - t->all_ns) {
-        t->no_time++;
+static void add_slice(struct trace *trace, struct trace_input *in, const uint32_t *fields) {
+    const vp_json *json = &in->json.json;
+    struct trace_event event;
+    uint32_t arguments[ARGUMENT_COUNT];
+    memset(&event, 0, sizeof event);
+    event.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY], NULL));
+    if (event.category == TRACE_NOTHING) return;
+    if (fields[FIELD_DURATION] == VP_JSON_NONE) { trace->no_duration++; return; }
+    if (!can_read_decimal(json, fields[FIELD_TIME], 3, &event.begin_ns) || !can_read_decimal(json, fields[FIELD_DURATION], 3, &event.ns) || event.ns < 0
+        || event.ns > TRACE_NS_LIMIT - trace->all_ns) {
+        trace->no_time++;
         return;
     }
-    if ((e.name = text_name(t, in, f[FIELD_NAME])) == NO_INDEX) { t->no_name++; return; }
-    t->all_ns += e.ns;
-    if (!strncmp(text_table_at(&t->names, e.name), "ProfilerStep#", 13)) {
-        if (t->is_own && e.ns == 1000) return; /* closes the file, for readers that drop the last step */
-        e.name = text_table_add(&t->names, "ProfilerStep*");
+    if ((event.name = text_name(trace, in, fields[FIELD_NAME])) == NO_INDEX) { trace->no_name++; return; }
+    trace->all_ns += event.ns;
+    if (!strncmp(text_table_at(&trace->names, event.name), "ProfilerStep#", 13)) {
+        if (trace->is_own && event.ns == 1000) return; /* closes the file, for readers that drop the last step */
+        event.name = text_table_add(&trace->names, "ProfilerStep*");
     }
-    find_members(j, f[FIELD_ARGUMENTS], ARGUMENT_KEYS, a, ARGUMENT_COUNT);
-    e.external = node_whole(j, a[a[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);
-    e.correlation = node_whole(j, a[ARGUMENT_CORRELATION], -1);
-    e.bytes = node_whole(j, a[ARGUMENT_BYTES], 0);
-    e.track = track_of(t, j, f[FIELD_PROCESS], f[FIELD_THREAD]);
-    e.shapes = NO_INDEX;
-    if (node_is(j, a[ARGUMENT_SHAPES], VP_JSON_ARRAY)) {
-        char *text = copy_text(j->text + j->nodes[a[ARGUMENT_SHAPES]].start, (size_t)j->nodes[a[ARGUMENT_SHAPES]].bytes);
-        e.shapes = text_table_add(&t->names, text);
+    find_members(json, fields[FIELD_ARGUMENTS], ARGUMENT_KEYS, arguments, ARGUMENT_COUNT);
+    event.external = node_whole(json, arguments[arguments[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);
+    event.correlation = node_whole(json, arguments[ARGUMENT_CORRELATION], -1);
+    event.bytes = node_whole(json, arguments[ARGUMENT_BYTES], 0);
+    event.track = track_of(trace, json, fields[FIELD_PROCESS], fields[FIELD_THREAD]);
+    event.shapes = NO_INDEX;
+    if (node_is(json, arguments[ARGUMENT_SHAPES], VP_JSON_ARRAY)) {
+        char *text = copy_text(json->text + json->nodes[arguments[ARGUMENT_SHAPES]].start, (size_t)json->nodes[arguments[ARGUMENT_SHAPES]].bytes);
+        event.shapes = text_table_add(&trace->names, text);
         free(text);
     }
-    if (t->count == t->capacity) {
-        t->capacity = t->capacity ? t->capacity * 2 : 4096;
-        t->events = resize(t->events, t->capacity, sizeof *t->events);
+    if (trace->count == trace->capacity) {
+        trace->capacity = trace->capacity ? trace->capacity * 2 : 4096;
+        trace->events = resize(trace->events, trace->capacity, sizeof *trace->events);
     }
-    e.order = (uint32_t)t->count;
-    t->events[t->count++] = e;
+    event.order = (uint32_t)trace->count;
+    trace->events[trace->count++] = event;
 }
-static void add_memory(trace *t, const vp_json *j, const uint32_t *f) {
-    trace_memory m;
+static void add_memory(struct trace *trace, const vp_json *json, const uint32_t *fields) {
+    struct trace_memory memory;
     int64_t device;
-    uint32_t a[MEMORY_COUNT];
-    find_members(j, f[FIELD_ARGUMENTS], MEMORY_KEYS, a, MEMORY_COUNT);
-    if (!node_decimal(j, f[FIELD_TIME], 3, &m.ns) || !node_decimal(j, a[MEMORY_BYTES], 0, &m.bytes)) { t->no_time++; return; }
-    m.allocated = node_whole(j, a[MEMORY_ALLOCATED], -1);
-    m.reserved = node_whole(j, a[MEMORY_RESERVED], -1);
-    m.type = node_whole(j, a[MEMORY_TYPE], 0) != 0; /* 0: the CPU */
-    device = node_whole(j, a[MEMORY_DEVICE], 0);
-    if (m.type && !(device >= 0 && device < 256)) { t->other++; return; }
-    m.device = m.type ? (int32_t)device : -1;
-    if (t->memory_count == t->memory_capacity) {
-        t->memory_capacity = t->memory_capacity ? t->memory_capacity * 2 : 1024;
-        t->memory = resize(t->memory, t->memory_capacity, sizeof *t->memory);
+    uint32_t arguments[MEMORY_COUNT];
+    find_members(json, fields[FIELD_ARGUMENTS], MEMORY_KEYS, arguments, MEMORY_COUNT);
+    if (!can_read_decimal(json, fields[FIELD_TIME], 3, &memory.ns) || !can_read_decimal(json, arguments[MEMORY_BYTES], 0, &memory.bytes)) { trace->no_time++; return; }
+    memory.allocated = node_whole(json, arguments[MEMORY_ALLOCATED], -1);
+    memory.reserved = node_whole(json, arguments[MEMORY_RESERVED], -1);
+    memory.type = node_whole(json, arguments[MEMORY_TYPE], 0) != 0; /* 0: the CPU */
+    device = node_whole(json, arguments[MEMORY_DEVICE], 0);
+    if (memory.type && !(device >= 0 && device < 256)) { trace->other++; return; }
+    memory.device = memory.type ? (int32_t)device : -1;
+    if (trace->memory_count == trace->memory_capacity) {
+        trace->memory_capacity = trace->memory_capacity ? trace->memory_capacity * 2 : 1024;
+        trace->memory = resize(trace->memory, trace->memory_capacity, sizeof *trace->memory);
     }
-    t->memory[t->memory_count++] = m;
+    trace->memory[trace->memory_count++] = memory;
 }
-static void add_event(trace *t, trace_input *in) {
-    const vp_json *j = &in->json.json;
-    uint32_t f[FIELD_COUNT];
-    t->seen++;
-    find_members(j, 0, FIELD_KEYS, f, FIELD_COUNT);
-    if (!node_is(j, f[FIELD_PHASE], VP_JSON_STRING) || j->nodes[f[FIELD_PHASE]].bytes != 1) { t->other++; return; }
-    switch (j->text[j->nodes[f[FIELD_PHASE]].start]) {
-    case 'X': add_slice(t, in, f); break;
+static void add_event(struct trace *trace, struct trace_input *in) {
+    const vp_json *json = &in->json.json;
+    uint32_t fields[FIELD_COUNT];
+    trace->seen++;
+    find_members(json, 0, FIELD_KEYS, fields, FIELD_COUNT);
+    if (!node_is(json, fields[FIELD_PHASE], VP_JSON_STRING) || json->nodes[fields[FIELD_PHASE]].bytes != 1) { trace->other++; return; }
+    switch (json->text[json->nodes[fields[FIELD_PHASE]].start]) {
+    case 'X': add_slice(trace, in, fields); break;
     case 'i': case 'I':
-        t->instants++;
-        if (vp_json_equals(j, f[FIELD_NAME], "[memory]")) add_memory(t, j, f);
+        trace->instants++;
+        if (vp_json_equals(json, fields[FIELD_NAME], "[memory]")) add_memory(trace, json, fields);
         break;
     case 'M':
-        t->marks++;
-        if (vp_json_equals(j, f[FIELD_NAME], "thread_name")) {
-            uint32_t label = text_name(t, in, vp_json_get(j, f[FIELD_ARGUMENTS], "name")), track = track_of(t, j, f[FIELD_PROCESS], f[FIELD_THREAD]);
-            if (label != NO_INDEX) t->labels[track] = label;
+        trace->marks++;
+        if (vp_json_equals(json, fields[FIELD_NAME], "thread_name")) {
+            uint32_t label = text_name(trace, in, vp_json_get(json, fields[FIELD_ARGUMENTS], "name")), track = track_of(trace, json, fields[FIELD_PROCESS], fields[FIELD_THREAD]);
+            if (label != NO_INDEX) trace->labels[track] = label;
         }
         break;
-    case 's': case 't': case 'f': t->flows++; break;
-    case 'C': t->counters++; break;
-    default: t->other++;
+    case 's': case 't': case 'f': trace->flows++; break;
+    case 'C': trace->counters++; break;
+    default: trace->other++;
     }
 }
 
 /* ---- the whole file */
 /* 0, or IS_TABLE: this is no trace but a saved table of operations. */
-static int add_metadata(trace *t, trace_input *in, const char *key) {
-    const vp_json *j = &in->json.json;
-    if (!strcmp(key, "schema") && (vp_json_equals(j, 0, "vlmprof-ops-1") || vp_json_equals(j, 0, "vlmprof-profile-1"))) return IS_TABLE;
-    if (!strcmp(key, "schemaVersion")) t->schema = node_whole(j, 0, -1);
-    else if (!strcmp(key, "traceName")) t->trace_name = text_name(t, in, 0);
-    else if (!strcmp(key, "host_name")) t->host_name = text_name(t, in, 0);
-    else if (!strcmp(key, "dropped_steps")) t->is_own = 1; /* vp_trace_open wrote it */
-    else if (!strcmp(key, "emulated")) t->is_emulated = node_is(j, 0, VP_JSON_TRUE) || node_whole(j, 0, 0) == 1;
+static int add_metadata(struct trace *trace, struct trace_input *in, const char *key) {
+    const vp_json *json = &in->json.json;
+    if (!strcmp(key, "schema") && (vp_json_equals(json, 0, "vlmprof-ops-1") || vp_json_equals(json, 0, "vlmprof-profile-1"))) return IS_TABLE;
+    if (!strcmp(key, "schemaVersion")) trace->schema = node_whole(json, 0, -1);
+    else if (!strcmp(key, "traceName")) trace->trace_name = text_name(trace, in, 0);
+    else if (!strcmp(key, "host_name")) trace->host_name = text_name(trace, in, 0);
+    else if (!strcmp(key, "dropped_steps")) trace->is_own = 1; /* vp_trace_open wrote it */
+    else if (!strcmp(key, "emulated")) trace->is_emulated = node_is(json, 0, VP_JSON_TRUE) || node_whole(json, 0, 0) == 1;
     else if (!strcmp(key, "distributedInfo")) {
-        t->rank = node_whole(j, vp_json_get(j, 0, "rank"), -1);
-        t->world_size = node_whole(j, vp_json_get(j, 0, "world_size"), -1);
-    } else if (!strcmp(key, "deviceProperties") && node_is(j, 0, VP_JSON_ARRAY)) {
-        text_buffer all = {NULL, 0, 0};
-        t->device_count = j->nodes[0].count;
-        for (uint32_t i = 1; i < j->nodes[0].end; i = j->nodes[i].end) {
-            const char *name = scratch_text(in, vp_json_get(j, i, "name"), NULL);
+        trace->rank = node_whole(json, vp_json_get(json, 0, "rank"), -1);
+        trace->world_size = node_whole(json, vp_json_get(json, 0, "world_size"), -1);
+    } else if (!strcmp(key, "deviceProperties") && node_is(json, 0, VP_JSON_ARRAY)) {
+        struct text_buffer all = {NULL, 0, 0};
+        trace->device_count = json->nodes[0].count;
+        for (uint32_t i = 1; i < json->nodes[0].end; i = json->nodes[i].end) {
+            const char *name = scratch_text(in, vp_json_get(json, i, "name"), NULL);
             if (all.bytes) text_add(&all, ", ", 2);
             text_add_string(&all, name ? name : "?");
         }
-        t->devices = all.bytes ? text_table_add(&t->names, all.data) : NO_INDEX;
+        trace->devices = all.bytes ? text_table_add(&trace->names, all.data) : NO_INDEX;
         free(all.data);
     }
     return 0;
 }
 /* The array of events, behind its opening bracket. */
-static int read_events(trace *t, trace_input *in) {
-    int c = input_space(in), code;
-    if (c == ']') { input_take(in); return 0; }
+static int read_events(struct trace *trace, struct trace_input *in) {
+    int byte = input_space(in), code;
+    if (byte == ']') { input_take(in); return 0; }
     for (;;) {
         char where[64];
-        snprintf(where, sizeof where, "in event %lld", (long long)t->seen + 1);
-        if ((code = input_parse(t, in, where)) != 0) return code;
+        snprintf(where, sizeof where, "in event %lld", (long long)trace->seen + 1);
+        if ((code = input_parse(trace, in, where)) != 0) return code;
         if (in->json.json.nodes[0].type != VP_JSON_OBJECT) return input_bad(in, in->start, "an event is an object");
-        if (t->count >= NO_INDEX - 1) return complain(EXIT_DEVICE, "%s: more than 2^32 slices", in->path);
-        add_event(t, in);
-        if ((c = input_space(in)) < 0) return input_ended(t, in, "behind an event");
+        if (trace->count >= NO_INDEX - 1) return complain(EXIT_DEVICE, "%s: more than 2^32 slices", in->path);
+        add_event(trace, in);
+        if ((byte = input_space(in)) < 0) return input_ended(trace, in, "behind an event");
         input_take(in);
-        if (c == ']') return 0;
-        if (c != ',') return input_bad(in, in->offset - 1, "a comma or ] is missing behind an event");
+        if (byte == ']') return 0;
+        if (byte != ',') return input_bad(in, in->offset - 1, "a comma or ] is missing behind an event");
     }
 }
-static int read_members(trace *t, trace_input *in) {
-    int c = input_space(in), code, has_events = 0;
-    while (c != '}') {
+static int read_members(struct trace *trace, struct trace_input *in) {
+    int byte = input_space(in), code, has_events = 0;
+    while (byte != '}') {
         char key[64];
         const char *text;
-        if ((code = input_parse(t, in, "among the file's members")) != 0) return code;
+        if ((code = input_parse(trace, in, "among the file's members")) != 0) return code;
         if (!(text = scratch_text(in, 0, NULL))) return input_bad(in, in->start, "a member's name is missing");
         snprintf(key, sizeof key, "%s", text);
-        if ((c = input_space(in)) < 0) return input_ended(t, in, "behind a member's name");
+        if ((byte = input_space(in)) < 0) return input_ended(trace, in, "behind a member's name");
         if (input_take(in) != ':') return input_bad(in, in->offset - 1, "a colon is missing behind a member's name");
-        c = input_space(in);
-        if (!strcmp(key, "traceEvents") && c == '[') {
+        byte = input_space(in);
+        if (!strcmp(key, "traceEvents") && byte == '[') {
             if (has_events++) return input_bad(in, in->offset, "traceEvents is there twice");
             input_take(in);
-            code = read_events(t, in);
-        } else if ((code = input_parse(t, in, "in the file's metadata")) == 0) code = add_metadata(t, in, key);
+            code = read_events(trace, in);
+        } else if ((code = input_parse(trace, in, "in the file's metadata")) == 0) code = add_metadata(trace, in, key);
         if (code) return code;
-        if ((c = input_space(in)) < 0) return input_ended(t, in, "behind a member");
-        if (c != ',' && c != '}') return input_bad(in, in->offset, "a comma or } is missing behind a member");
-        if (c == ',') {
+        if ((byte = input_space(in)) < 0) return input_ended(trace, in, "behind a member");
+        if (byte != ',' && byte != '}') return input_bad(in, in->offset, "a comma or } is missing behind a member");
+        if (byte == ',') {
             input_take(in);
-            if ((c = input_space(in)) == '}') return input_bad(in, in->offset, "a comma stands before }");
-            if (c < 0) return input_ended(t, in, "among the file's members");
+            if ((byte = input_space(in)) == '}') return input_bad(in, in->offset, "a comma stands before }");
+            if (byte < 0) return input_ended(trace, in, "among the file's members");
         }
     }
     input_take(in);
     return has_events ? 0 : complain(EXIT_INPUT, "%s: there is no array traceEvents: this is no Chrome trace", in->path);
 }
-static int read_top(trace *t, trace_input *in) {
-    int c = input_space(in), code;
-    if (c == 0x1f) return complain(EXIT_INPUT, "%s: is gzip-compressed: gunzip it first, or gunzip -c FILE.gz | vlmprof trace -", in->path);
-    if (c < 0) return input_ended(t, in, "at its start");
-    if (c != '{' && c != '[') return complain(EXIT_INPUT, "%s: is no JSON: it begins with byte 0x%02x", in->path, (unsigned)c);
+static int read_top(struct trace *trace, struct trace_input *in) {
+    int byte = input_space(in), code;
+    if (byte == 0x1f) return complain(EXIT_INPUT, "%s: is gzip-compressed: gunzip it first, or gunzip -c FILE.gz | vlmprof trace -", in->path);
+    if (byte < 0) return input_ended(trace, in, "at its start");
+    if (byte != '{' && byte != '[') return complain(EXIT_INPUT, "%s: is no JSON: it begins with byte 0x%02x", in->path, (unsigned)byte);
     input_take(in);
-    if ((code = c == '[' ? read_events(t, in) : read_members(t, in)) != 0) return code;
+    if ((code = byte == '[' ? read_events(trace, in) : read_members(trace, in)) != 0) return code;
     if (input_space(in) >= 0) return input_bad(in, in->offset, "there is text behind the end");
-    return ferror(in->file) ? input_ended(t, in, "at its end") : 0;
+    return ferror(in->file) ? input_ended(trace, in, "at its end") : 0;
 }
-int trace_read(trace *t, const char *path, int is_partial) {
-    trace_input *in = zeroed(1, sizeof *in);
+int trace_read(struct trace *trace, const char *path, int is_partial) {
+    struct trace_input *in = zeroed(1, sizeof *in);
     int code;
-    memset(t, 0, sizeof *t);
-    t->path = in->path = strcmp(path, "-") ? path : "stdin";
-    t->is_partial = is_partial;
-    t->schema = t->world_size = t->rank = t->device_count = -1;
-    t->devices = t->trace_name = t->host_name = NO_INDEX;
+    memset(trace, 0, sizeof *trace);
+    trace->path = in->path = strcmp(path, "-") ? path : "stdin";
+    trace->is_partial = is_partial;
+    trace->schema = trace->world_size = trace->rank = trace->device_count = -1;
+    trace->devices = trace->trace_name = trace->host_name = NO_INDEX;
     in->file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
     if (!in->file) code = complain(EXIT_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     else if (is_folder(path)) code = complain(EXIT_INPUT, "%s: is a folder: name one of its *.pt.trace.json files", path);
-    else code = read_top(t, in);
+    else code = read_top(trace, in);
     if (code == ENDS_EARLY) code = 0;
-    t->bytes = in->offset;
+    trace->bytes = in->offset;
     if (in->file && in->file != stdin) fclose(in->file);
     free(in->value.data);
     free(in->scratch.data);

@@ -13,22 +13,22 @@
 #include <string.h>
 
 /* ---- operations: who is within whom, and whose the device's time is */
-typedef struct host_op {
+struct host_op {
     uint32_t event, parent, key, children; /* parent: an operation, or NO_INDEX; key: what rows are told apart by */
     int64_t covered_ns, covered_end;       /* by slices within */
     int64_t own_device_ns, device_ns;      /* of its own launches; with those within */
     int64_t bytes[2], within_bytes[2];     /* memory of the CPU and of devices: during it, and during slices directly within */
     uint32_t alias;                        /* the operation that counts for this one, or NO_INDEX */
     int is_nested_in_own;                  /* within another of its key */
-} host_op;
-typedef struct id_index { int64_t id; uint32_t index; } id_index;
+};
+struct id_index { int64_t id; uint32_t index; };
 
-static int id_order(const void *left, const void *right) {
-    const id_index *a = (const id_index *)left, *b = (const id_index *)right;
-    if (a->id != b->id) return a->id < b->id ? -1 : 1;
-    return (a->index > b->index) - (a->index < b->index);
+static int id_order(const void *left_item, const void *right_item) {
+    const struct id_index *left = (const struct id_index *)left_item, *right = (const struct id_index *)right_item;
+    if (left->id != right->id) return left->id < right->id ? -1 : 1;
+    return (left->index > right->index) - (left->index < right->index);
 }
-static uint32_t id_find(const id_index *ids, size_t count, int64_t id) { /* the first of that id, or NO_INDEX */
+static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) { /* the first of that id, or NO_INDEX */
     size_t low = 0, high = count;
     if (id < 0) return NO_INDEX;
     while (low < high) {
@@ -37,12 +37,12 @@ static uint32_t id_find(const id_index *ids, size_t count, int64_t id) { /* the 
     }
     return low < count && ids[low].id == id ? ids[low].index : NO_INDEX;
 }
-static int slice_order(const void *left, const void *right) { /* by track and begin, the longer first: the outer one before what is within */
-    const trace_event *a = (const trace_event *)left, *b = (const trace_event *)right;
-    if (a->track != b->track) return a->track < b->track ? -1 : 1;
-    if (a->begin_ns != b->begin_ns) return a->begin_ns < b->begin_ns ? -1 : 1;
-    if (a->ns != b->ns) return a->ns > b->ns ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
+static int slice_order(const void *left_item, const void *right_item) { /* by track and begin, the longer first: the outer one before what is within */
+    const struct trace_event *left = (const struct trace_event *)left_item, *right = (const struct trace_event *)right_item;
+    if (left->track != right->track) return left->track < right->track ? -1 : 1;
+    if (left->begin_ns != right->begin_ns) return left->begin_ns < right->begin_ns ? -1 : 1;
+    if (left->ns != right->ns) return left->ns > right->ns ? -1 : 1;
+    return (left->order > right->order) - (left->order < right->order);
 }
 static int is_hidden(const char *name) { /* torch's own helpers, which its tables leave out */
     static const char *const hidden[] = {"profiler::_record_function_enter", "profiler::_record_function_enter_new",
@@ -51,14 +51,14 @@ static int is_hidden(const char *name) { /* torch's own helpers, which its table
     return 0;
 }
 /* "External id" of operations and annotations, or correlation of launching calls -> event */
-static id_index *index_events(const trace *t, int by_correlation, size_t *count) {
-    id_index *ids = resize(NULL, t->count, sizeof *ids);
+static struct id_index *index_events(const struct trace *trace, int by_correlation, size_t *count) {
+    struct id_index *ids = resize(NULL, trace->count, sizeof *ids);
     *count = 0;
-    for (size_t i = 0; i < t->count; i++) {
-        const trace_event *e = &t->events[i];
-        int64_t id = by_correlation ? e->correlation : e->external;
-        if (id < 0 || (by_correlation ? e->category != TRACE_RUNTIME : e->category != TRACE_OP && e->category != TRACE_USER)) continue;
-        if (!by_correlation && is_hidden(text_table_at(&t->names, e->name))) continue;
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *event = &trace->events[i];
+        int64_t id = by_correlation ? event->correlation : event->external;
+        if (id < 0 || (by_correlation ? event->category != TRACE_RUNTIME : event->category != TRACE_OP && event->category != TRACE_USER)) continue;
+        if (!by_correlation && is_hidden(text_table_at(&trace->names, event->name))) continue;
         ids[*count].id = id;
         ids[(*count)++].index = (uint32_t)i;
     }
@@ -66,68 +66,68 @@ static id_index *index_events(const trace *t, int by_correlation, size_t *count)
     return ids;
 }
 /* A runtime call belongs to the thread of the operation that it serves, as torch has it. Then all slices into their final order. */
-static void order_slices(trace *t) {
+static void order_slices(struct trace *trace) {
     size_t count;
-    id_index *ids = index_events(t, 0, &count);
-    for (size_t i = 0; i < t->count; i++) {
-        uint32_t owner = t->events[i].category == TRACE_RUNTIME ? id_find(ids, count, t->events[i].external) : NO_INDEX;
-        if (owner != NO_INDEX) t->events[i].track = t->events[owner].track;
+    struct id_index *ids = index_events(trace, 0, &count);
+    for (size_t i = 0; i < trace->count; i++) {
+        uint32_t owner = trace->events[i].category == TRACE_RUNTIME ? id_find(ids, count, trace->events[i].external) : NO_INDEX;
+        if (owner != NO_INDEX) trace->events[i].track = trace->events[owner].track;
     }
     free(ids);
-    if (t->count) qsort(t->events, t->count, sizeof *t->events, slice_order);
+    if (trace->count) qsort(trace->events, trace->count, sizeof *trace->events, slice_order);
 }
 
-static uint32_t key_of(trace_tables *x, const trace_event *e, int by_shapes) {
-    const trace *t = x->t;
-    text_buffer text = {NULL, 0, 0};
+static uint32_t key_of(struct trace_tables *tables, const struct trace_event *event, int by_shapes) {
+    const struct trace *trace = tables->trace;
+    struct text_buffer text = {NULL, 0, 0};
     uint32_t key;
-    if (!by_shapes || e->shapes == NO_INDEX) return text_table_add(&x->keys, text_table_at(&t->names, e->name));
-    text_add_string(&text, text_table_at(&t->names, e->name));
+    if (!by_shapes || event->shapes == NO_INDEX) return text_table_add(&tables->keys, text_table_at(&trace->names, event->name));
+    text_add_string(&text, text_table_at(&trace->names, event->name));
     text_add(&text, " ", 1);
-    text_add_string(&text, text_table_at(&t->names, e->shapes));
-    key = text_table_add(&x->keys, text.data);
+    text_add_string(&text, text_table_at(&trace->names, event->shapes));
+    key = text_table_add(&tables->keys, text.data);
     free(text.data);
     return key;
 }
 /* Host slices as operations, in the order of the slices; a parent stands before what is within. */
-static host_op *collect_ops(trace_tables *x, int by_shapes, size_t *count) {
-    const trace *t = x->t;
-    host_op *ops = zeroed(t->count, sizeof *ops);
+static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, size_t *count) {
+    const struct trace *trace = tables->trace;
+    struct host_op *ops = zeroed(trace->count, sizeof *ops);
     *count = 0;
-    for (size_t i = 0; i < t->count; i++) {
-        host_op *p = &ops[*count];
-        if (t->events[i].category > TRACE_PYTHON || is_hidden(text_table_at(&t->names, t->events[i].name))) continue;
-        p->event = (uint32_t)i;
-        p->parent = p->alias = NO_INDEX;
-        p->key = key_of(x, &t->events[i], by_shapes);
-        p->covered_end = t->events[i].begin_ns;
+    for (size_t i = 0; i < trace->count; i++) {
+        struct host_op *op = &ops[*count];
+        if (trace->events[i].category > TRACE_PYTHON || is_hidden(text_table_at(&trace->names, trace->events[i].name))) continue;
+        op->event = (uint32_t)i;
+        op->parent = op->alias = NO_INDEX;
+        op->key = key_of(tables, &trace->events[i], by_shapes);
+        op->covered_end = trace->events[i].begin_ns;
         (*count)++;
     }
     return ops;
 }
-static void cover_parent(host_op *p, const trace_event *e) { /* slices within come in the order of their begin */
-    int64_t begin = e->begin_ns > p->covered_end ? e->begin_ns : p->covered_end, end = e->begin_ns + e->ns;
-    p->children++;
+static void cover_parent(struct host_op *op, const struct trace_event *event) { /* slices within come in the order of their begin */
+    int64_t begin = event->begin_ns > op->covered_end ? event->begin_ns : op->covered_end, end = event->begin_ns + event->ns;
+    op->children++;
     if (end <= begin) return;
-    p->covered_ns += end - begin;
-    p->covered_end = end;
+    op->covered_ns += end - begin;
+    op->covered_end = end;
 }
-static void nest_ops(trace_tables *x, host_op *ops, size_t count) {
-    const trace_event *events = x->t->events;
-    uint32_t *stack = resize(NULL, count, sizeof *stack), *open = zeroed(x->keys.count + 1, sizeof *open);
+static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t count) {
+    const struct trace_event *events = tables->trace->events;
+    uint32_t *stack = resize(NULL, count, sizeof *stack), *open = zeroed(tables->keys.count + 1, sizeof *open);
     size_t depth = 0;
     for (size_t i = 0; i < count; i++) {
-        const trace_event *e = &events[ops[i].event];
+        const struct trace_event *event = &events[ops[i].event];
         for (; depth; depth--) {
-            const trace_event *p = &events[ops[stack[depth - 1]].event];
-            int64_t end = p->begin_ns + p->ns;
-            if (p->track == e->track && e->begin_ns < end && e->begin_ns + e->ns <= end) break;
-            x->overlaps += p->track == e->track && e->begin_ns < end;
+            const struct trace_event *outer = &events[ops[stack[depth - 1]].event];
+            int64_t end = outer->begin_ns + outer->ns;
+            if (outer->track == event->track && event->begin_ns < end && event->begin_ns + event->ns <= end) break;
+            tables->overlaps += outer->track == event->track && event->begin_ns < end;
             open[ops[stack[depth - 1]].key]--;
         }
         if (depth) {
             ops[i].parent = stack[depth - 1];
-            cover_parent(&ops[stack[depth - 1]], e);
+            cover_parent(&ops[stack[depth - 1]], event);
         }
         ops[i].is_nested_in_own = open[ops[i].key]++ > 0;
         stack[depth++] = (uint32_t)i;
@@ -136,213 +136,213 @@ static void nest_ops(trace_tables *x, host_op *ops, size_t count) {
     free(open);
 }
 /* Each device slice's time to the operation that asked for it. */
-static void charge_device(trace_tables *x, host_op *ops, size_t count) {
-    const trace *t = x->t;
+static void charge_device(struct trace_tables *tables, struct host_op *ops, size_t count) {
+    const struct trace *trace = tables->trace;
     size_t external_count, correlation_count;
-    id_index *external = index_events(t, 0, &external_count), *correlation = index_events(t, 1, &correlation_count);
-    uint32_t *op_of = resize(NULL, t->count, sizeof *op_of);
-    memset(op_of, 0xff, t->count * sizeof *op_of);
+    struct id_index *external = index_events(trace, 0, &external_count), *correlation = index_events(trace, 1, &correlation_count);
+    uint32_t *op_of = resize(NULL, trace->count, sizeof *op_of);
+    memset(op_of, 0xff, trace->count * sizeof *op_of);
     for (size_t i = 0; i < count; i++) op_of[ops[i].event] = (uint32_t)i;
-    for (size_t i = 0; i < t->count; i++) {
-        const trace_event *e = &t->events[i];
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *event = &trace->events[i];
         uint32_t owner;
-        if (!is_device_work(e->category)) continue;
-        owner = id_find(external, external_count, e->external);
-        if (owner == NO_INDEX) owner = id_find(correlation, correlation_count, e->correlation);
+        if (!is_device_work(event->category)) continue;
+        owner = id_find(external, external_count, event->external);
+        if (owner == NO_INDEX) owner = id_find(correlation, correlation_count, event->correlation);
         if (owner == NO_INDEX || (owner = op_of[owner]) == NO_INDEX) continue;
-        if (t->events[ops[owner].event].category == TRACE_RUNTIME && ops[owner].parent != NO_INDEX) owner = ops[owner].parent;
-        ops[owner].own_device_ns += e->ns;
+        if (trace->events[ops[owner].event].category == TRACE_RUNTIME && ops[owner].parent != NO_INDEX) owner = ops[owner].parent;
+        ops[owner].own_device_ns += event->ns;
     }
     free(external);
     free(correlation);
     free(op_of);
 }
-static int memory_order(const void *left, const void *right) {
-    const trace_memory *a = (const trace_memory *)left, *b = (const trace_memory *)right;
-    return (a->ns > b->ns) - (a->ns < b->ns);
+static int memory_order(const void *left_item, const void *right_item) {
+    const struct trace_memory *left = (const struct trace_memory *)left_item, *right = (const struct trace_memory *)right_item;
+    return (left->ns > right->ns) - (left->ns < right->ns);
 }
-static size_t memory_before(const trace *t, int64_t ns) { /* records earlier than that */
-    size_t low = 0, high = t->memory_count;
+static size_t memory_before(const struct trace *trace, int64_t ns) { /* records earlier than that */
+    size_t low = 0, high = trace->memory_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (t->memory[middle].ns < ns) low = middle + 1; else high = middle;
+        if (trace->memory[middle].ns < ns) low = middle + 1; else high = middle;
     }
     return low;
 }
-static int64_t wrapping_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); } /* sums of a hostile file's bytes */
+static int64_t wrapping_add(int64_t first, int64_t second) { return (int64_t)((uint64_t)first + (uint64_t)second); } /* sums of a hostile file's bytes */
 /* Memory taken and given back during each operation, on whatever thread, as torch counts it; what no operation covers is a row "[memory]". */
-static void charge_memory(trace_tables *x, host_op *ops, size_t count, int64_t alone[2], int64_t *alone_calls) {
-    const trace *t = x->t;
-    int64_t (*sums)[2] = (int64_t (*)[2])zeroed(t->memory_count + 1, sizeof *sums);
-    int64_t *covered = zeroed(t->memory_count + 1, sizeof *covered);
-    for (size_t i = 0; i < t->memory_count; i++)
-        for (int k = 0; k < 2; k++) sums[i + 1][k] = wrapping_add(sums[i][k], (t->memory[i].type != 0) == k ? t->memory[i].bytes : 0);
+static void charge_memory(struct trace_tables *tables, struct host_op *ops, size_t count, int64_t alone[2], int64_t *alone_calls) {
+    const struct trace *trace = tables->trace;
+    int64_t (*sums)[2] = (int64_t (*)[2])zeroed(trace->memory_count + 1, sizeof *sums);
+    int64_t *covered = zeroed(trace->memory_count + 1, sizeof *covered);
+    for (size_t i = 0; i < trace->memory_count; i++)
+        for (int k = 0; k < 2; k++) sums[i + 1][k] = wrapping_add(sums[i][k], (trace->memory[i].type != 0) == k ? trace->memory[i].bytes : 0);
     for (size_t i = 0; i < count; i++) {
-        const trace_event *e = &t->events[ops[i].event];
-        size_t first = memory_before(t, e->begin_ns), last = memory_before(t, e->begin_ns + e->ns + 1);
+        const struct trace_event *event = &trace->events[ops[i].event];
+        size_t first = memory_before(trace, event->begin_ns), last = memory_before(trace, event->begin_ns + event->ns + 1);
         covered[first]++;
         covered[last]--;
         for (int k = 0; k < 2; k++) ops[i].bytes[k] = wrapping_add(sums[last][k], -sums[first][k]);
     }
-    for (size_t i = 0; i < t->memory_count; i++) {
+    for (size_t i = 0; i < trace->memory_count; i++) {
         if (i) covered[i] += covered[i - 1];
         if (covered[i]) continue;
-        alone[t->memory[i].type != 0] = wrapping_add(alone[t->memory[i].type != 0], t->memory[i].bytes);
+        alone[trace->memory[i].type != 0] = wrapping_add(alone[trace->memory[i].type != 0], trace->memory[i].bytes);
         ++*alone_calls;
     }
     free(sums);
     free(covered);
 }
 /* The only slice within one of its own name is that one (torch's _remove_dup_nodes). */
-static void merge_repeats(trace_tables *x, host_op *ops, size_t count) {
-    const trace_event *events = x->t->events;
+static void merge_repeats(struct trace_tables *tables, struct host_op *ops, size_t count) {
+    const struct trace_event *events = tables->trace->events;
     for (size_t i = 0; i < count; i++) {
-        host_op *p;
+        struct host_op *op;
         if (ops[i].parent == NO_INDEX) continue;
         if (ops[ops[i].parent].alias != NO_INDEX) ops[i].parent = ops[ops[i].parent].alias;
-        p = &ops[ops[i].parent];
-        if (p->children != 1 || events[p->event].name != events[ops[i].event].name) continue;
-        p->children = ops[i].children;
-        p->covered_ns = ops[i].covered_ns;
-        p->own_device_ns = ops[i].own_device_ns;
+        op = &ops[ops[i].parent];
+        if (op->children != 1 || events[op->event].name != events[ops[i].event].name) continue;
+        op->children = ops[i].children;
+        op->covered_ns = ops[i].covered_ns;
+        op->own_device_ns = ops[i].own_device_ns;
         ops[i].alias = ops[i].parent;
     }
 }
-int trace_ops_failed(const trace_tables *x, vp_result r) {
-    return r == VP_OK ? 0 : complain(exit_code_of(r) == EXIT_USAGE ? EXIT_INPUT : exit_code_of(r), "%s: the table of operations: %s", x->t->path,
-                                     vp_result_text(r));
+int trace_ops_failed(const struct trace_tables *tables, vp_result result) {
+    return result == VP_OK ? 0 : complain(exit_code_of(result) == EXIT_USAGE ? EXIT_INPUT : exit_code_of(result), "%s: the table of operations: %s", tables->trace->path,
+                                     vp_result_text(result));
 }
-static vp_result add_op(trace_tables *x, const host_op *p) {
-    const trace_event *e = &x->t->events[p->event];
-    vp_op op = vp_op_default();
-    op.name = text_table_at(&x->keys, p->key);
-    op.primitive_calls = !p->is_nested_in_own;
-    op.host_total_ns = e->ns;
-    op.host_self_ns = e->ns - p->covered_ns;
-    op.device_total_ns = p->device_ns;
-    op.device_self_ns = p->own_device_ns;
-    op.host_memory_bytes = p->bytes[0];
-    op.host_self_memory_bytes = wrapping_add(p->bytes[0], -p->within_bytes[0]);
-    op.device_memory_bytes = p->bytes[1];
-    op.device_self_memory_bytes = wrapping_add(p->bytes[1], -p->within_bytes[1]);
-    return vp_ops_add(&x->ops, &op);
+static vp_result add_op(struct trace_tables *tables, const struct host_op *op) {
+    const struct trace_event *event = &tables->trace->events[op->event];
+    vp_op added = vp_op_default();
+    added.name = text_table_at(&tables->keys, op->key);
+    added.primitive_calls = !op->is_nested_in_own;
+    added.host_total_ns = event->ns;
+    added.host_self_ns = event->ns - op->covered_ns;
+    added.device_total_ns = op->device_ns;
+    added.device_self_ns = op->own_device_ns;
+    added.host_memory_bytes = op->bytes[0];
+    added.host_self_memory_bytes = wrapping_add(op->bytes[0], -op->within_bytes[0]);
+    added.device_memory_bytes = op->bytes[1];
+    added.device_self_memory_bytes = wrapping_add(op->bytes[1], -op->within_bytes[1]);
+    return vp_ops_add(&tables->ops, &added);
 }
-static int table_ops(trace_tables *x, int by_shapes) {
-    const trace *t = x->t;
+static int table_ops(struct trace_tables *tables, int by_shapes) {
+    const struct trace *trace = tables->trace;
     size_t count;
-    host_op *ops = collect_ops(x, by_shapes, &count);
+    struct host_op *ops = collect_ops(tables, by_shapes, &count);
     int64_t alone[2] = {0, 0}, alone_calls = 0;
-    vp_result r = VP_OK;
-    nest_ops(x, ops, count);
-    charge_device(x, ops, count);
-    charge_memory(x, ops, count, alone, &alone_calls);
-    merge_repeats(x, ops, count);
+    vp_result result = VP_OK;
+    nest_ops(tables, ops, count);
+    charge_device(tables, ops, count);
+    charge_memory(tables, ops, count, alone, &alone_calls);
+    merge_repeats(tables, ops, count);
     for (size_t i = count; i-- > 0;) { /* from within to without */
-        host_op *p;
+        struct host_op *op;
         if (ops[i].alias != NO_INDEX) continue;
         ops[i].device_ns += ops[i].own_device_ns;
         if (ops[i].parent == NO_INDEX) continue;
-        p = &ops[ops[i].parent];
-        p->device_ns += ops[i].device_ns;
-        for (int k = 0; k < 2; k++) p->within_bytes[k] = wrapping_add(p->within_bytes[k], ops[i].bytes[k]);
+        op = &ops[ops[i].parent];
+        op->device_ns += ops[i].device_ns;
+        for (int k = 0; k < 2; k++) op->within_bytes[k] = wrapping_add(op->within_bytes[k], ops[i].bytes[k]);
     }
-    if (x->keys.count >= TRACE_ROWS_MAX) {
+    if (tables->keys.count >= TRACE_ROWS_MAX) {
         free(ops);
-        return complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program", t->path, TRACE_ROWS_MAX);
+        return complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program", trace->path, TRACE_ROWS_MAX);
     }
-    x->within_ns = zeroed(t->count, sizeof *x->within_ns);
-    for (size_t i = 0; i < count; i++) x->within_ns[ops[i].event] = ops[i].covered_ns;
-    x->op_rows = resize(NULL, (size_t)x->keys.count + 1, sizeof *x->op_rows);
-    r = vp_ops_init(&x->ops, x->op_rows, (int64_t)x->keys.count + 1, 0, 0);
-    for (size_t i = 0; i < count && r == VP_OK; i++)
-        if (ops[i].alias == NO_INDEX && t->events[ops[i].event].category != TRACE_PYTHON) r = add_op(x, &ops[i]);
-    if (r == VP_OK && alone_calls) {
+    tables->within_ns = zeroed(trace->count, sizeof *tables->within_ns);
+    for (size_t i = 0; i < count; i++) tables->within_ns[ops[i].event] = ops[i].covered_ns;
+    tables->op_rows = resize(NULL, (size_t)tables->keys.count + 1, sizeof *tables->op_rows);
+    result = vp_ops_init(&tables->ops, tables->op_rows, (int64_t)tables->keys.count + 1, 0, 0);
+    for (size_t i = 0; i < count && result == VP_OK; i++)
+        if (ops[i].alias == NO_INDEX && trace->events[ops[i].event].category != TRACE_PYTHON) result = add_op(tables, &ops[i]);
+    if (result == VP_OK && alone_calls) {
         vp_op op = vp_op_default();
         op.name = "[memory]";
         op.calls = op.primitive_calls = alone_calls;
         op.host_memory_bytes = op.host_self_memory_bytes = alone[0];
         op.device_memory_bytes = op.device_self_memory_bytes = alone[1];
-        r = vp_ops_add(&x->ops, &op);
+        result = vp_ops_add(&tables->ops, &op);
     }
     free(ops);
-    return trace_ops_failed(x, r);
+    return trace_ops_failed(tables, result);
 }
 
 /* ---- devices: what covers a track, kernels, launches, streams */
-static int is_cover(const trace_event *e) { return !is_annotation(e->category) && e->category != TRACE_PYTHON; }
-static void table_covers(trace_tables *x) {
-    const trace *t = x->t;
+static int is_cover(const struct trace_event *event) { return !is_annotation(event->category) && event->category != TRACE_PYTHON; }
+static void table_covers(struct trace_tables *tables) {
+    const struct trace *trace = tables->trace;
     size_t count = 0;
     uint32_t track = 0;
-    x->covers = resize(NULL, t->count, sizeof *x->covers);
-    x->cover_start = zeroed((size_t)t->tracks.count + 1, sizeof *x->cover_start);
-    for (size_t i = 0; i < t->count; i++) {
-        const trace_event *e = &t->events[i];
-        int64_t end = e->begin_ns + e->ns;
-        cover *last = count ? &x->covers[count - 1] : NULL;
-        if (!is_cover(e)) continue;
-        while (track < e->track) x->cover_start[++track] = count;
-        if (count > x->cover_start[track] && e->begin_ns <= last->end) {
+    tables->covers = resize(NULL, trace->count, sizeof *tables->covers);
+    tables->cover_start = zeroed((size_t)trace->tracks.count + 1, sizeof *tables->cover_start);
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *event = &trace->events[i];
+        int64_t end = event->begin_ns + event->ns;
+        struct cover *last = count ? &tables->covers[count - 1] : NULL;
+        if (!is_cover(event)) continue;
+        while (track < event->track) tables->cover_start[++track] = count;
+        if (count > tables->cover_start[track] && event->begin_ns <= last->end) {
             if (end > last->end) last->end = end;
             continue;
         }
-        x->covers[count].before = count > x->cover_start[track] ? last->before + (last->end - last->begin) : 0;
-        x->covers[count].begin = e->begin_ns;
-        x->covers[count++].end = end;
+        tables->covers[count].before = count > tables->cover_start[track] ? last->before + (last->end - last->begin) : 0;
+        tables->covers[count].begin = event->begin_ns;
+        tables->covers[count++].end = end;
     }
-    while (track < t->tracks.count) x->cover_start[++track] = count;
+    while (track < trace->tracks.count) tables->cover_start[++track] = count;
 }
-static int64_t covered_before(const trace_tables *x, uint32_t track, int64_t ns) {
-    size_t first = x->cover_start[track], low = first, high = x->cover_start[track + 1];
-    const cover *c;
+static int64_t covered_before(const struct trace_tables *tables, uint32_t track, int64_t ns) {
+    size_t first = tables->cover_start[track], low = first, high = tables->cover_start[track + 1];
+    const struct cover *cover;
     while (low < high) { /* the first that begins at ns or later */
         size_t middle = low + (high - low) / 2;
-        if (x->covers[middle].begin < ns) low = middle + 1; else high = middle;
+        if (tables->covers[middle].begin < ns) low = middle + 1; else high = middle;
     }
     if (low == first) return 0;
-    c = &x->covers[low - 1];
-    return c->before + ((ns < c->end ? ns : c->end) - c->begin);
+    cover = &tables->covers[low - 1];
+    return cover->before + ((ns < cover->end ? ns : cover->end) - cover->begin);
 }
-static trace_row *row_new(trace_rows *rows, const char *name, const char *where) {
-    trace_row *r;
+static struct trace_row *row_new(struct trace_rows *rows, const char *name, const char *where) {
+    struct trace_row *row;
     if (!(rows->count & (rows->count - 1))) rows->items = resize(rows->items, rows->count ? rows->count * 2 : 1, sizeof *rows->items);
-    r = &rows->items[rows->count++];
-    memset(r, 0, sizeof *r);
-    r->name = name;
-    r->where = where;
-    r->min_ns = INT64_MAX;
-    return r;
+    row = &rows->items[rows->count++];
+    memset(row, 0, sizeof *row);
+    row->name = name;
+    row->where = where;
+    row->min_ns = INT64_MAX;
+    return row;
 }
-static void row_add(trace_row *r, const trace_event *e) {
-    r->calls++;
-    r->total_ns += e->ns;
-    r->bytes = wrapping_add(r->bytes, e->bytes);
-    if (e->ns < r->min_ns) r->min_ns = e->ns;
-    if (e->ns > r->max_ns) r->max_ns = e->ns;
+static void row_add(struct trace_row *row, const struct trace_event *event) {
+    row->calls++;
+    row->total_ns += event->ns;
+    row->bytes = wrapping_add(row->bytes, event->bytes);
+    if (event->ns < row->min_ns) row->min_ns = event->ns;
+    if (event->ns > row->max_ns) row->max_ns = event->ns;
 }
-static int total_order(const void *left, const void *right) {
-    const trace_row *a = (const trace_row *)left, *b = (const trace_row *)right;
-    if (a->total_ns != b->total_ns) return a->total_ns > b->total_ns ? -1 : 1;
-    return strcmp(a->name, b->name);
+static int total_order(const void *left_item, const void *right_item) {
+    const struct trace_row *left = (const struct trace_row *)left_item, *right = (const struct trace_row *)right_item;
+    if (left->total_ns != right->total_ns) return left->total_ns > right->total_ns ? -1 : 1;
+    return strcmp(left->name, right->name);
 }
 /* Rows by name of the slices that `which` tells; annotations of host and device apart. */
-static void table_names(trace_tables *x, trace_rows *rows, int (*which)(int category)) {
-    const trace *t = x->t;
-    uint32_t *row_of = resize(NULL, (size_t)t->names.count * 2 + 1, sizeof *row_of);
-    memset(row_of, 0xff, (size_t)t->names.count * 2 * sizeof *row_of);
-    for (size_t i = 0; i < t->count; i++) {
-        const trace_event *e = &t->events[i];
-        int on_device = !is_host_category(e->category);
-        uint32_t *at = &row_of[(size_t)e->name * 2 + (size_t)on_device];
-        if (!which(e->category)) continue;
+static void table_names(struct trace_tables *tables, struct trace_rows *rows, int (*which)(int category)) {
+    const struct trace *trace = tables->trace;
+    uint32_t *row_of = resize(NULL, (size_t)trace->names.count * 2 + 1, sizeof *row_of);
+    memset(row_of, 0xff, (size_t)trace->names.count * 2 * sizeof *row_of);
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *event = &trace->events[i];
+        int on_device = !is_host_category(event->category);
+        uint32_t *at = &row_of[(size_t)event->name * 2 + (size_t)on_device];
+        if (!which(event->category)) continue;
         if (*at == NO_INDEX) {
             *at = (uint32_t)rows->count;
-            row_new(rows, text_table_at(&t->names, e->name), on_device ? "device" : "host");
+            row_new(rows, text_table_at(&trace->names, event->name), on_device ? "device" : "host");
         }
-        row_add(&rows->items[*at], e);
-        if (e->category == TRACE_USER) rows->items[*at].busy_ns += x->within_ns[i];
-        else if (e->category == TRACE_DEVICE_USER)
-            rows->items[*at].busy_ns += covered_before(x, e->track, e->begin_ns + e->ns) - covered_before(x, e->track, e->begin_ns);
+        row_add(&rows->items[*at], event);
+        if (event->category == TRACE_USER) rows->items[*at].busy_ns += tables->within_ns[i];
+        else if (event->category == TRACE_DEVICE_USER)
+            rows->items[*at].busy_ns += covered_before(tables, event->track, event->begin_ns + event->ns) - covered_before(tables, event->track, event->begin_ns);
     }
     free(row_of);
     if (rows->count) qsort(rows->items, rows->count, sizeof *rows->items, total_order);
@@ -350,35 +350,35 @@ static void table_names(trace_tables *x, trace_rows *rows, int (*which)(int cate
 static int is_runtime_call(int category) { return category == TRACE_RUNTIME; }
 
 /* Time between the end of the launching call and the start on the device (HTA's launch delay, but not cut at 0). */
-static void table_launches(trace_tables *x) {
-    const trace *t = x->t;
+static void table_launches(struct trace_tables *tables) {
+    const struct trace *trace = tables->trace;
     size_t count, delays = 0;
-    id_index *calls = index_events(t, 1, &count);
-    double *delay = resize(NULL, t->count, sizeof *delay);
-    for (size_t i = 0; i < t->count; i++) {
-        const trace_event *e = &t->events[i];
+    struct id_index *calls = index_events(trace, 1, &count);
+    double *delay = resize(NULL, trace->count, sizeof *delay);
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *event = &trace->events[i];
         uint32_t call;
-        if (!is_device_work(e->category)) continue;
-        x->kernel_ns += e->ns;
-        call = id_find(calls, count, e->correlation);
-        if (call == NO_INDEX) { x->unlaunched++; continue; }
-        delay[delays++] = (double)(e->begin_ns - t->events[call].begin_ns - t->events[call].ns) / 1e3;
+        if (!is_device_work(event->category)) continue;
+        tables->kernel_ns += event->ns;
+        call = id_find(calls, count, event->correlation);
+        if (call == NO_INDEX) { tables->unlaunched++; continue; }
+        delay[delays++] = (double)(event->begin_ns - trace->events[call].begin_ns - trace->events[call].ns) / 1e3;
     }
-    x->launched = (int64_t)delays;
-    if (delays) vp_statistics_compute(delay, delays, delay, &x->delay);
+    tables->launched = (int64_t)delays;
+    if (delays) vp_statistics_compute(delay, delays, delay, &tables->delay);
     free(delay);
     free(calls);
-    table_names(x, &x->calls, is_runtime_call);
+    table_names(tables, &tables->calls, is_runtime_call);
 }
 
 /* A stream's queue: one more from the start of the launching call, one less when the device begins (HTA's queue length). */
-typedef struct queue_change { int64_t ns; int by; } queue_change;
-static int change_order(const void *left, const void *right) {
-    const queue_change *a = (const queue_change *)left, *b = (const queue_change *)right;
-    if (a->ns != b->ns) return a->ns < b->ns ? -1 : 1;
-    return b->by - a->by;
+struct queue_change { int64_t ns; int by; };
+static int change_order(const void *left_item, const void *right_item) {
+    const struct queue_change *left = (const struct queue_change *)left_item, *right = (const struct queue_change *)right_item;
+    if (left->ns != right->ns) return left->ns < right->ns ? -1 : 1;
+    return right->by - left->by;
 }
-static void measure_queue(trace_row *r, queue_change *changes, size_t count) {
+static void measure_queue(struct trace_row *row, struct queue_change *changes, size_t count) {
     double area = 0;
     int64_t length = 0;
     if (!count) return;
@@ -386,101 +386,101 @@ static void measure_queue(trace_row *r, queue_change *changes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (i) area += (double)length * (double)(changes[i].ns - changes[i - 1].ns);
         length += changes[i].by;
-        if (length > r->queue_most) r->queue_most = length;
+        if (length > row->queue_most) row->queue_most = length;
     }
-    if (changes[count - 1].ns > changes[0].ns) r->queue_mean = area / (double)(changes[count - 1].ns - changes[0].ns);
+    if (changes[count - 1].ns > changes[0].ns) row->queue_mean = area / (double)(changes[count - 1].ns - changes[0].ns);
 }
 /* One track: slices first .. last, in the order of their begin. A gap is the host's where the next slice was launched after it began, the
  * device's own below 30 ns (both as HTA has it). */
-static void table_track(trace_tables *x, size_t first, size_t last, const id_index *calls, size_t call_count) {
-    const trace *t = x->t;
-    uint32_t track = t->events[first].track, label = t->labels[track];
-    queue_change *changes = resize(NULL, (last - first) * 2, sizeof *changes);
+static void table_track(struct trace_tables *tables, size_t first, size_t last, const struct id_index *calls, size_t call_count) {
+    const struct trace *trace = tables->trace;
+    uint32_t track = trace->events[first].track, label = trace->labels[track];
+    struct queue_change *changes = resize(NULL, (last - first) * 2, sizeof *changes);
     size_t change_count = 0;
     int64_t end = 0, begin = 0;
-    trace_row *r = NULL;
+    struct trace_row *row = NULL;
     for (size_t i = first; i < last; i++) {
-        const trace_event *e = &t->events[i];
+        const struct trace_event *event = &trace->events[i];
         uint32_t call;
-        if (!is_cover(e)) continue;
-        if (!r) {
-            r = row_new(&x->tracks, label == NO_INDEX ? text_table_at(&t->tracks, track) : text_table_at(&t->names, label),
-                        is_host_category(e->category) ? "host" : "device");
-            begin = end = e->begin_ns;
+        if (!is_cover(event)) continue;
+        if (!row) {
+            row = row_new(&tables->tracks, label == NO_INDEX ? text_table_at(&trace->tracks, track) : text_table_at(&trace->names, label),
+                        is_host_category(event->category) ? "host" : "device");
+            begin = end = event->begin_ns;
         }
-        row_add(r, e);
-        call = is_device_work(e->category) ? id_find(calls, call_count, e->correlation) : NO_INDEX;
-        if (e->begin_ns > end && is_device_work(e->category)) {
-            if (call != NO_INDEX && t->events[call].begin_ns > end) r->host_wait_ns += e->begin_ns - end;
-            else if (e->begin_ns - end < 30) r->kernel_wait_ns += e->begin_ns - end;
+        row_add(row, event);
+        call = is_device_work(event->category) ? id_find(calls, call_count, event->correlation) : NO_INDEX;
+        if (event->begin_ns > end && is_device_work(event->category)) {
+            if (call != NO_INDEX && trace->events[call].begin_ns > end) row->host_wait_ns += event->begin_ns - end;
+            else if (event->begin_ns - end < 30) row->kernel_wait_ns += event->begin_ns - end;
         }
-        if (e->begin_ns + e->ns > end) end = e->begin_ns + e->ns;
+        if (event->begin_ns + event->ns > end) end = event->begin_ns + event->ns;
         if (call == NO_INDEX) continue;
-        changes[change_count].ns = t->events[call].begin_ns;
+        changes[change_count].ns = trace->events[call].begin_ns;
         changes[change_count++].by = 1;
-        changes[change_count].ns = e->begin_ns;
+        changes[change_count].ns = event->begin_ns;
         changes[change_count++].by = -1;
     }
-    if (r) {
-        r->total_ns = end - begin;
-        r->busy_ns = covered_before(x, track, end) - covered_before(x, track, begin);
-        measure_queue(r, changes, change_count);
+    if (row) {
+        row->total_ns = end - begin;
+        row->busy_ns = covered_before(tables, track, end) - covered_before(tables, track, begin);
+        measure_queue(row, changes, change_count);
     }
     free(changes);
 }
-static void table_tracks(trace_tables *x) {
-    const trace *t = x->t;
+static void table_tracks(struct trace_tables *tables) {
+    const struct trace *trace = tables->trace;
     size_t count;
-    id_index *calls = index_events(t, 1, &count);
-    for (size_t i = 0, next; i < t->count; i = next) {
-        for (next = i; next < t->count && t->events[next].track == t->events[i].track; next++) {}
-        table_track(x, i, next, calls, count);
+    struct id_index *calls = index_events(trace, 1, &count);
+    for (size_t i = 0, next; i < trace->count; i = next) {
+        for (next = i; next < trace->count && trace->events[next].track == trace->events[i].track; next++) {}
+        table_track(tables, i, next, calls, count);
     }
     free(calls);
 }
 /* Per device: the most that was allocated and reserved, and what was left at the end. */
-static void table_memory(trace_tables *x) {
-    const trace *t = x->t;
-    for (size_t i = 0; i < t->memory_count; i++) {
-        const trace_memory *m = &t->memory[i];
-        trace_peak *p = &x->peaks[m->device + 1];
-        if (!p->changes++) p->allocated = p->reserved = -1;
-        if (m->allocated > p->allocated) {
-            p->allocated = m->allocated;
-            p->at_ns = m->ns;
+static void table_memory(struct trace_tables *tables) {
+    const struct trace *trace = tables->trace;
+    for (size_t i = 0; i < trace->memory_count; i++) {
+        const struct trace_memory *memory = &trace->memory[i];
+        struct trace_peak *peak = &tables->peaks[memory->device + 1];
+        if (!peak->changes++) peak->allocated = peak->reserved = -1;
+        if (memory->allocated > peak->allocated) {
+            peak->allocated = memory->allocated;
+            peak->at_ns = memory->ns;
         }
-        if (m->reserved > p->reserved) p->reserved = m->reserved;
-        p->left = wrapping_add(p->left, m->bytes);
+        if (memory->reserved > peak->reserved) peak->reserved = memory->reserved;
+        peak->left = wrapping_add(peak->left, memory->bytes);
     }
 }
-int trace_summarise(trace_tables *x, trace *t, int by_shapes) {
+int trace_summarise(struct trace_tables *tables, struct trace *trace, int by_shapes) {
     int code;
-    memset(x, 0, sizeof *x);
-    x->t = t;
-    order_slices(t);
-    if (t->memory_count) qsort(t->memory, t->memory_count, sizeof *t->memory, memory_order);
-    for (size_t i = 0; i < t->count; i++) {
-        const trace_event *e = &t->events[i];
-        if (!i || e->begin_ns < x->first_ns) x->first_ns = e->begin_ns;
-        if (!i || e->begin_ns + e->ns > x->last_ns) x->last_ns = e->begin_ns + e->ns;
+    memset(tables, 0, sizeof *tables);
+    tables->trace = trace;
+    order_slices(trace);
+    if (trace->memory_count) qsort(trace->memory, trace->memory_count, sizeof *trace->memory, memory_order);
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *event = &trace->events[i];
+        if (!i || event->begin_ns < tables->first_ns) tables->first_ns = event->begin_ns;
+        if (!i || event->begin_ns + event->ns > tables->last_ns) tables->last_ns = event->begin_ns + event->ns;
     }
-    if ((code = table_ops(x, by_shapes)) != 0) return code;
-    table_covers(x);
-    table_names(x, &x->annotations, is_annotation);
-    table_names(x, &x->kernels, is_device_work);
-    table_launches(x);
-    table_tracks(x);
-    table_memory(x);
+    if ((code = table_ops(tables, by_shapes)) != 0) return code;
+    table_covers(tables);
+    table_names(tables, &tables->annotations, is_annotation);
+    table_names(tables, &tables->kernels, is_device_work);
+    table_launches(tables);
+    table_tracks(tables);
+    table_memory(tables);
     return 0;
 }
-void trace_tables_free(trace_tables *x) {
-    text_table_free(&x->keys);
-    free(x->op_rows);
-    free(x->within_ns);
-    free(x->covers);
-    free(x->cover_start);
-    free(x->annotations.items);
-    free(x->kernels.items);
-    free(x->calls.items);
-    free(x->tracks.items);
+void trace_tables_free(struct trace_tables *tables) {
+    text_table_free(&tables->keys);
+    free(tables->op_rows);
+    free(tables->within_ns);
+    free(tables->covers);
+    free(tables->cover_start);
+    free(tables->annotations.items);
+    free(tables->kernels.items);
+    free(tables->calls.items);
+    free(tables->tracks.items);
 }

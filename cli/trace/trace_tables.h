@@ -5,33 +5,33 @@
 #include "vlmprof.h"
 #include "vlmprof_ranges.h"
 
-typedef struct cover { int64_t begin, end, before; } cover; /* a stretch of a track without a gap, and how much of the track is covered before it */
+struct cover { int64_t begin, end, before; }; /* a stretch of a track without a gap, and how much of the track is covered before it */
 
-typedef struct trace_row {
+struct trace_row {
     const char *name, *where;
     int64_t calls, total_ns, min_ns, max_ns, busy_ns, bytes;
     int64_t host_wait_ns, kernel_wait_ns, queue_most; /* of a stream */
     double queue_mean;
-} trace_row;
-typedef struct trace_rows { trace_row *items; size_t count; } trace_rows;
+};
+struct trace_rows { struct trace_row *items; size_t count; };
 enum { TRACE_DEVICES = 257 }; /* the CPU, and devices 0..255 */
-typedef struct trace_peak { int64_t changes, allocated, reserved, left, at_ns; } trace_peak; /* allocated, reserved: the most; -1: not told */
+struct trace_peak { int64_t changes, allocated, reserved, left, at_ns; }; /* allocated, reserved: the most; -1: not told */
 
-typedef struct trace_tables {
-    const trace *t;
+struct trace_tables {
+    const struct trace *trace;
     int64_t first_ns, last_ns, kernel_ns;
     int64_t overlaps, launched, unlaunched; /* slices of a thread that overlap without nesting; device slices with and without their launch */
     vp_statistics delay;                    /* us, start on the device less end of the launching call; all 0 where there is none */
-    text_table keys;
+    struct text_table keys;
     vp_ops ops; vp_op *op_rows;
-    cover *covers; size_t *cover_start;     /* of each track, [track_count + 1] */
+    struct cover *covers; size_t *cover_start;     /* of each track, [track_count + 1] */
     int64_t *within_ns;                     /* of each host slice that is no worker's part: what slices within cover */
-    trace_rows annotations, kernels, calls, tracks;
-    trace_peak peaks[TRACE_DEVICES];
-} trace_tables;
+    struct trace_rows annotations, kernels, calls, tracks;
+    struct trace_peak peaks[TRACE_DEVICES];
+};
 
-int trace_ops_failed(const trace_tables *x, vp_result r);
-int trace_summarise(trace_tables *x, trace *t, int by_shapes);
-void trace_tables_free(trace_tables *x);
+int trace_ops_failed(const struct trace_tables *tables, vp_result result);
+int trace_summarise(struct trace_tables *tables, struct trace *trace, int by_shapes);
+void trace_tables_free(struct trace_tables *tables);
 
 #endif

@@ -26,7 +26,7 @@ static int quiet_fprintf(FILE *out, const char *format, ...) {
 
 static char folder[] = "/tmp/vlmprof-fuzz-XXXXXX";
 static char *questions_path, *annotations_path;
-static model tiny;
+static struct model tiny;
 
 static void clean(void) {
     unlink(questions_path);
@@ -46,10 +46,10 @@ static void put_file(const char *path, const uint8_t *data, size_t bytes) {
     if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f)) abort();
 }
 
-static void check_entries(const dataset *d) {
+static void check_entries(const struct dataset *d) {
     MUST(d->new_tokens > 0 && d->task);
     for (size_t i = 0; i < d->count; i++) {
-        sample a;
+        struct sample a;
         MUST(dataset_sample(d, &tiny, i, &a) == 0); /* nobody changed the files */
         MUST(a.record && a.prompt && a.question && a.text_ids && a.text_count > 0 && a.text_count == d->samples[i].text_count);
         MUST(a.id == d->samples[i].id && (!i || a.id > d->samples[i - 1].id));
@@ -60,12 +60,12 @@ static void check_entries(const dataset *d) {
     }
 }
 /* other bytes at the same places: each sample is what was planned, or refused */
-static void check_changed(const dataset *d, const uint8_t *data, size_t bytes) {
+static void check_changed(const struct dataset *d, const uint8_t *data, size_t bytes) {
     char *other = copy_text((const char *)data, bytes);
     for (size_t i = bytes / 3; i < bytes; i += 5) other[i] ^= 1;
     put_file(questions_path, (const uint8_t *)other, bytes - bytes / 7);
     for (size_t i = 0; i < d->count; i++) {
-        sample a;
+        struct sample a;
         if (dataset_sample(d, &tiny, i, &a) == 0) MUST(a.text_count == d->samples[i].text_count);
         else MUST(!a.record && !a.prompt && !a.text_ids);
         sample_free(&a);
@@ -76,8 +76,8 @@ static void check_changed(const dataset *d, const uint8_t *data, size_t bytes) {
 static void load(const uint8_t *data, size_t bytes, int choice) {
     const char *words[] = {"vlmprof", "sweep", "--synthetic", "tiny", "--num_samples", choice & 1 ? "2" : "1000", "--stratify_by", "answer_type"};
     const uint8_t *second = (const uint8_t *)memchr(data, 0xFF, bytes);
-    options o;
-    dataset d;
+    struct options o;
+    struct dataset d;
     memset(&o, 0, sizeof o);
     memset(&d, 0, sizeof d);
     o.command = &command_sweep;
@@ -94,7 +94,7 @@ static void load(const uint8_t *data, size_t bytes, int choice) {
     options_free(&o);
 }
 static void lines(const uint8_t *data, size_t bytes) {
-    tokenize_job job;
+    struct tokenize_job job;
     char *text = copy_text((const char *)data, bytes), *line = text, *end;
     memset(&job, 0, sizeof job);
     job.tokenizer = tiny.tokenizer;
