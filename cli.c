@@ -23,16 +23,21 @@ static const struct command *const COMMANDS[] = {
 static void print_usage(FILE *out) {
     fprintf(out, "vlmprof %s: where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"
                  "usage: vlmprof COMMAND [OPTIONS]\n\n", VLMPROF_VERSION);
-    for (const struct command *const *command = COMMANDS; *command; command++) fprintf(out, "  %-9s %s\n", (*command)->name, (*command)->summary);
-    fprintf(out, "\nvlmprof COMMAND --help shows a command's options with an example; vlmprof --version the version.\n"
-                 "exit codes: 0 done, 1 some work failed, 2 usage, 3 bad input, 4 memory or device, 5 output not written, 130 interrupted\n");
+    for (const struct command *const *command = COMMANDS; *command; command++)
+        fprintf(out, "  %-9s %s\n", (*command)->name, (*command)->summary);
+    fprintf(
+        out,
+        "\nvlmprof COMMAND --help shows a command's options with an example; vlmprof --version the version.\n"
+        "exit codes: 0 done, 1 some work failed, 2 usage, 3 bad input, 4 memory or device, 5 output not written, "
+        "130 interrupted\n");
 }
 static void print_help(const struct command *command) {
     printf("usage: vlmprof %s %s [OPTIONS]\n\n%s\n\noptions:\n", command->name, command->operands, command->summary);
     for (size_t i = 0; i < command->option_count; i++) {
         const struct option_spec *spec = &command->options[i];
         char head[64];
-        snprintf(head, sizeof head, "--%s%s%s", spec->name, spec->argument ? " " : "", spec->argument ? spec->argument : "");
+        snprintf(head, sizeof head, "--%s%s%s", spec->name, spec->argument ? " " : "",
+                 spec->argument ? spec->argument : "");
         printf("  %-32s %s", head, spec->help);
         if (spec->fallback) printf(" (default %s)", spec->fallback);
         printf("\n");
@@ -42,12 +47,15 @@ static void print_help(const struct command *command) {
 
 static int unknown_command(const char *name) {
     const char *best = COMMANDS[0]->name;
-    for (const struct command *const *command = COMMANDS; *command; command++) if (edit_distance(name, (*command)->name) < edit_distance(name, best)) best = (*command)->name;
+    for (const struct command *const *command = COMMANDS; *command; command++)
+        if (edit_distance(name, (*command)->name) < edit_distance(name, best)) best = (*command)->name;
     return complain(EXIT_USAGE, "unknown command \"%.60s\"; the nearest is %s; see vlmprof --help", name, best);
 }
 
-/* An OpenMP runtime reads before main how long idle threads spin, and its default spins on through a busy neighbour's time slice: on a
- * loaded machine every barrier then costs 4 ms. Once, with a short spin in the environment, the program starts itself again. */
+/* An OpenMP runtime reads before main how long idle threads spin, and its default spins on through a busy neighbour's
+ * time slice: on a
+ * loaded machine every barrier then costs 4 ms. Once, with a short spin in the environment, the program starts
+ * itself again. */
 static void calm_threads(char **argv) {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     setenv("OMP_WAIT_POLICY", "passive", 1);
@@ -66,7 +74,8 @@ int main(int argc, char **argv) {
     }
     calm_threads(argv);
     memset(&options, 0, sizeof options);
-    for (const struct command *const *each = COMMANDS; *each; each++) if (!strcmp(argv[1], (*each)->name)) command = *each;
+    for (const struct command *const *each = COMMANDS; *each; each++)
+        if (!strcmp(argv[1], (*each)->name)) command = *each;
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
         print_usage(stdout);
         code = 0;
@@ -80,8 +89,8 @@ int main(int argc, char **argv) {
         code = options_parse(&options, argc, argv);
         if (!code && is_given(&options, "help")) print_help(command);
         else if (!code && options.operand_count > command->operands_most)
-            code = complain(EXIT_USAGE, "%s: \"%s\" is one operand too many; usage: vlmprof %s %s", command->name, options.operands[command->operands_most],
-                            command->name, command->operands);
+            code = complain(EXIT_USAGE, "%s: \"%s\" is one operand too many; usage: vlmprof %s %s", command->name,
+                            options.operands[command->operands_most], command->name, command->operands);
         else if (!code) code = command->run(&options);
         options_free(&options);
     }

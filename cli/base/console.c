@@ -50,7 +50,8 @@ int complain_result(int exit_code, const char *what, vp_result result, const vp_
 void end_in_order(void) { ends_in_order = 1; }
 static void on_signal(int number) {
     (void)number;
-    if (interrupted || !ends_in_order) _exit(EXIT_INTERRUPTED); /* a sweep asked twice ends at once, too: whole lines are in the journal */
+    /* a sweep asked twice ends at once, too: whole lines are in the journal */
+    if (interrupted || !ends_in_order) _exit(EXIT_INTERRUPTED);
     interrupted = 1;
 }
 void catch_signals(void) {
@@ -75,7 +76,8 @@ void show_progress(const char *format, ...) {
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
     progress_is_open = isatty(STDERR_FILENO);
-    if (progress_is_open && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 && window.ws_col < sizeof line)
+    if (progress_is_open && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1
+        && window.ws_col < sizeof line)
         line[window.ws_col - 1] = 0; /* a wrapped line could not be overwritten */
     fprintf(stderr, progress_is_open ? "\r\033[K%s" : "%s\n", line);
     fflush(stderr);

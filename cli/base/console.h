@@ -19,7 +19,8 @@ void error_line(char *out, size_t capacity, vp_result result, const vp_error *er
 /* what: the file or step concerned; not repeated where the library's error already names it */
 int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error);
 
-/* From here on a signal lets the command end by itself: a sweep finishes its point, convert tidies up. Other commands end at once. */
+/* From here on a signal lets the command end by itself: a sweep finishes its point, convert tidies up. Other
+ * commands end at once. */
 void end_in_order(void);
 
 /* SIGINT and SIGTERM end the program, or set `interrupted`. */

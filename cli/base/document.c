@@ -61,7 +61,8 @@ static void text_pad(struct text_buffer *out, size_t width, char with) { while (
 static void print_table(struct text_buffer *out, const struct text_block *block, int is_markdown) {
     size_t *widths = zeroed(block->columns, sizeof *widths), rows = block->cells.count / block->columns;
     for (size_t i = 0; i < rows * block->columns; i++)
-        if (text_width(block->cells.items[i]) > widths[i % block->columns]) widths[i % block->columns] = text_width(block->cells.items[i]);
+        if (text_width(block->cells.items[i]) > widths[i % block->columns])
+            widths[i % block->columns] = text_width(block->cells.items[i]);
     for (size_t i = 0; i < rows * block->columns; i++) {
         size_t at = i % block->columns, pad = widths[at] - text_width(block->cells.items[i]);
         text_add_string(out, is_markdown ? (at ? " | " : "| ") : at ? "  " : "  ");
@@ -94,13 +95,21 @@ void document_print(const struct document *document, int is_markdown, struct tex
 }
 struct number_text number_formatted(const char *format, double value) {
     struct number_text number;
-    if (isfinite(value)) snprintf(number.text, sizeof number.text, format, value); else snprintf(number.text, sizeof number.text, "-");
+    if (isfinite(value)) snprintf(number.text, sizeof number.text, format, value);
+    else snprintf(number.text, sizeof number.text, "-");
     return number;
 }
 /* Four digits that matter of a value of this size, without an exponent where people do without. */
 static struct number_text number_sized(double value, double size) {
-    struct number_text number = number_formatted(size >= 1000 || !(size > 0) ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : size >= 0.01 ? "%.3f" : "%.2e", value);
-    if (number.text[0] == '-' && number.text[1] && !number.text[1 + strspn(number.text + 1, "0.")]) memmove(number.text, number.text + 1, strlen(number.text)); /* no "-0.000" */
+    struct number_text number = number_formatted(size >= 1000 || !(size > 0) ? "%.0f"
+                                                 : size >= 100               ? "%.1f"
+                                                 : size >= 10                ? "%.2f"
+                                                 : size >= 0.01              ? "%.3f"
+                                                                             : "%.2e",
+                                                 value);
+    /* no "-0.000" */
+    if (number.text[0] == '-' && number.text[1] && !number.text[1 + strspn(number.text + 1, "0.")])
+        memmove(number.text, number.text + 1, strlen(number.text));
     return number;
 }
 struct number_text number_short(double value) { return number_sized(value, fabs(value)); }
@@ -111,13 +120,15 @@ static double range_size(double low, double high) {
 struct number_text number_range(double scale, double low, double high) {
     double size = range_size(low, high) * scale;
     struct number_text text, low_text = number_sized(low * scale, size), high_text = number_sized(high * scale, size);
-    if (isfinite(low) || isfinite(high)) snprintf(text.text, sizeof text.text, "[%.28s, %.28s]", low_text.text, high_text.text);
+    if (isfinite(low) || isfinite(high))
+        snprintf(text.text, sizeof text.text, "[%.28s, %.28s]", low_text.text, high_text.text);
     else text.text[0] = 0;
     return text;
 }
 struct number_text number_estimate(double scale, double value, double low, double high) {
     double size = range_size(low, high) > fabs(value) ? range_size(low, high) : fabs(value);
-    struct number_text text, middle_text = number_sized(value * scale, size * scale), range = number_range(scale, low, high);
+    struct number_text text, middle_text = number_sized(value * scale, size * scale),
+                             range = number_range(scale, low, high);
     snprintf(text.text, sizeof text.text, "%.24s%s%.36s", middle_text.text, range.text[0] ? " " : "", range.text);
     return text;
 }
@@ -136,7 +147,9 @@ void csv_number(struct text_buffer *out, double value) {
     text_add_string(out, text);
 }
 int print_whole(const struct text_buffer *out) {
-    return fwrite(out->data, 1, out->bytes, stdout) == out->bytes ? 0 : complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
+    return fwrite(out->data, 1, out->bytes, stdout) == out->bytes
+               ? 0
+               : complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
 }
 int print_document(const struct document *document) {
     struct text_buffer out = {NULL, 0, 0};

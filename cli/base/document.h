@@ -9,7 +9,8 @@ struct column { const char *name; size_t offset; }; /* a number's name, and its 
 void print_csv_text(const char *text);
 
 typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_TABLE } block_kind;
-struct text_block { block_kind kind; char *text; size_t columns; struct text_list cells; }; /* of a table: first its heads */
+/* of a table: first its heads */
+struct text_block { block_kind kind; char *text; size_t columns; struct text_list cells; };
 struct document { struct text_block *blocks; size_t count; };
 
 void document_text(struct document *document, block_kind kind, const char *format, ...);
@@ -27,7 +28,8 @@ struct number_text { char text[64]; };
 struct number_text number_formatted(const char *format, double value);
 struct number_text number_short(double value);
 struct number_text number_percent(double share);
-struct number_text number_range(double scale, double low, double high); /* "[1.2, 3.4]", both with the decimals of the larger; empty: no interval */
+/* "[1.2, 3.4]", both with the decimals of the larger; empty: no interval */
+struct number_text number_range(double scale, double low, double high);
 struct number_text number_estimate(double scale, double value, double low, double high); /* "2.3 [1.2, 3.4]" */
 
 void csv_text(struct text_buffer *out, const char *text);

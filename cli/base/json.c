@@ -10,7 +10,9 @@ vp_result text_sink(void *user, const char *text, size_t bytes) {
     text_add((struct text_buffer *)user, text, bytes);
     return VP_OK;
 }
-vp_result file_sink(void *user, const char *text, size_t bytes) { return fwrite(text, 1, bytes, (FILE *)user) == bytes ? VP_OK : VP_ERR_WRITE; }
+vp_result file_sink(void *user, const char *text, size_t bytes) {
+    return fwrite(text, 1, bytes, (FILE *)user) == bytes ? VP_OK : VP_ERR_WRITE;
+}
 
 void json_lossy(vp_json_writer *writer, const char *text) {
     char *copy = copy_text(text, strlen(text));
@@ -25,9 +27,18 @@ void put_text(vp_json_writer *writer, const char *key, const char *text) {
     vp_json_key(writer, key);
     if (text) json_lossy(writer, text); else vp_json_null(writer);
 }
-void put_int(vp_json_writer *writer, const char *key, int64_t value) { vp_json_key(writer, key); vp_json_int(writer, value); }
-void put_bool(vp_json_writer *writer, const char *key, int value) { vp_json_key(writer, key); vp_json_bool(writer, value); }
-void json_double_or_null(vp_json_writer *writer, double value) { if (isfinite(value)) vp_json_double(writer, value); else vp_json_null(writer); }
+void put_int(vp_json_writer *writer, const char *key, int64_t value) {
+    vp_json_key(writer, key);
+    vp_json_int(writer, value);
+}
+void put_bool(vp_json_writer *writer, const char *key, int value) {
+    vp_json_key(writer, key);
+    vp_json_bool(writer, value);
+}
+void json_double_or_null(vp_json_writer *writer, double value) {
+    if (isfinite(value)) vp_json_double(writer, value);
+    else vp_json_null(writer);
+}
 void put_double(vp_json_writer *writer, const char *key, double value) {
     vp_json_key(writer, key);
     json_double_or_null(writer, value);
@@ -54,13 +65,18 @@ vp_result parse_json(struct parsed *parsed, const char *text, size_t bytes, vp_e
     parsed->nodes = resize(parsed->nodes, parsed->capacity, sizeof *parsed->nodes);
     return vp_json_parse(text, bytes, parsed->nodes, parsed->capacity, &parsed->json, &needed, error);
 }
-int node_is(const vp_json *json, uint32_t node, vp_json_type type) { return node != VP_JSON_NONE && json->nodes[node].type == (uint8_t)type; }
+int node_is(const vp_json *json, uint32_t node, vp_json_type type) {
+    return node != VP_JSON_NONE && json->nodes[node].type == (uint8_t)type;
+}
 char *node_text(const vp_json *json, uint32_t node) {
     size_t needed = 0;
     char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
     out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1); /* unescaping never lengthens */
-    if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, &needed) != VP_OK || strlen(out) != needed) { free(out); return NULL; }
+    if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, &needed) != VP_OK || strlen(out) != needed) {
+        free(out);
+        return NULL;
+    }
     return out;
 }
 double node_number(const vp_json *json, uint32_t node) {
@@ -96,4 +112,6 @@ void put_list(vp_json_writer *writer, const char *key, const struct text_list *l
     for (size_t i = 0; i < list->count; i++) json_lossy(writer, list->items[i]);
     vp_json_end_array(writer);
 }
-void put_range(vp_json_writer *writer, const char *key, double low, double high) { put_interval(writer, key, 1, low, high); }
+void put_range(vp_json_writer *writer, const char *key, double low, double high) {
+    put_interval(writer, key, 1, low, high);
+}

@@ -23,7 +23,8 @@ struct parsed { vp_json json; vp_json_node *nodes; size_t capacity; };
 
 vp_result parse_json(struct parsed *parsed, const char *text, size_t bytes, vp_error *error);
 int node_is(const vp_json *json, uint32_t node, vp_json_type type);
-char *node_text(const vp_json *json, uint32_t node); /* unescaped copy; NULL when the node is no string or holds \u0000 */
+/* unescaped copy; NULL when the node is no string or holds \u0000 */
+char *node_text(const vp_json *json, uint32_t node);
 double node_number(const vp_json *json, uint32_t node); /* NaN for null and whatever is no number */
 int has_value(const vp_json *json, uint32_t object, const char *key); /* null is as good as none */
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node); /* a string's node leaves its quotes out */

@@ -16,7 +16,8 @@ vp_result source_open(struct source *source, const char *path, vp_error *error) 
     source->path = path;
     source->memory = NULL;
     source->fd = -1;
-    if (stat(path, &info) || !S_ISREG(info.st_mode)) return vp_file_read(path, SIZE_MAX / 4, &source->memory, &source->memory_bytes, error);
+    if (stat(path, &info) || !S_ISREG(info.st_mode))
+        return vp_file_read(path, SIZE_MAX / 4, &source->memory, &source->memory_bytes, error);
     source->fd = open(path, O_RDONLY);
     return source->fd >= 0 ? VP_OK : vp_fail(error, VP_ERR_READ, -1, path, strerror(errno));
 }
@@ -37,13 +38,17 @@ ssize_t source_read(const struct source *source, int64_t offset, char *out, size
     memcpy(out, source->memory + offset, bytes);
     return (ssize_t)bytes;
 }
-vp_result source_text(const struct source *source, int64_t offset, int64_t bytes, struct text_buffer *out, vp_error *error) {
+vp_result source_text(const struct source *source, int64_t offset, int64_t bytes, struct text_buffer *out,
+                      vp_error *error) {
     out->bytes = 0;
     while ((int64_t)out->bytes < bytes) {
         char piece[65536];
         int64_t left = bytes - (int64_t)out->bytes;
-        ssize_t got = source_read(source, offset + (int64_t)out->bytes, piece, left < (int64_t)sizeof piece ? (size_t)left : sizeof piece);
-        if (got <= 0) return vp_fail(error, VP_ERR_READ, offset + (int64_t)out->bytes, source->path, "the file changed while it was read");
+        ssize_t got = source_read(source, offset + (int64_t)out->bytes, piece,
+                                  left < (int64_t)sizeof piece ? (size_t)left : sizeof piece);
+        if (got <= 0)
+            return vp_fail(error, VP_ERR_READ, offset + (int64_t)out->bytes, source->path,
+                           "the file changed while it was read");
         text_add(out, piece, (size_t)got);
     }
     return VP_OK;
@@ -81,7 +86,8 @@ static int stream_has_more(struct json_stream *stream) {
 static char stream_peek(struct json_stream *stream) {
     for (;; stream->begin++) {
         if (stream->begin == stream->end && !stream_has_more(stream)) return 0;
-        if (!strchr(" \t\r\n", stream->data[stream->begin]) || !stream->data[stream->begin]) return stream->data[stream->begin];
+        if (!strchr(" \t\r\n", stream->data[stream->begin]) || !stream->data[stream->begin])
+            return stream->data[stream->begin];
     }
 }
 /* Takes one character if it is the next. */
@@ -111,7 +117,10 @@ static size_t stream_extent(struct json_stream *stream) {
         else if (byte == '}' || byte == ']') {
             if (!depth) return at;
             if (!--depth) return at + 1;
-        } else if (!depth && (byte == ',' || byte == ':' || byte == '"' || byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n')) return at;
+        } else if (!depth
+                   && (byte == ',' || byte == ':' || byte == '"' || byte == ' ' || byte == '\t' || byte == '\r'
+                       || byte == '\n'))
+            return at;
     }
 }
 /* The next value -> stream->value, whose text is good until the next call; *place is where it stands. */
@@ -121,10 +130,12 @@ static vp_result stream_value(struct json_stream *stream, int64_t *place, size_t
     stream_peek(stream);
     *bytes = stream_extent(stream); /* can move the window, not its place in the file */
     *place = stream_place(stream);
-    if (!*bytes && stream->end - stream->begin >= VALUE_BYTES_MAX) return stream_fail(stream, "a value is longer than 64 MiB", error);
+    if (!*bytes && stream->end - stream->begin >= VALUE_BYTES_MAX)
+        return stream_fail(stream, "a value is longer than 64 MiB", error);
     if (!*bytes) return stream_fail(stream, "the file ends inside a value, or a value is missing", error);
     result = parse_json(&stream->value, stream->data + stream->begin, *bytes, &inner);
-    if (result != VP_OK) return vp_fail(error, result, *place + (inner.offset < 0 ? 0 : inner.offset), stream->source->path, inner.text);
+    if (result != VP_OK)
+        return vp_fail(error, result, *place + (inner.offset < 0 ? 0 : inner.offset), stream->source->path, inner.text);
     stream->begin += *bytes;
     return VP_OK;
 }
@@ -141,7 +152,8 @@ static vp_result stream_array(struct json_stream *stream, struct stream_visitor 
         if (result == VP_OK) result = visitor->element(visitor->user, &stream->value.json, place, bytes, error);
     } while (result == VP_OK && stream_can_take(stream, ','));
     if (result != VP_OK) return result;
-    return stream_can_take(stream, ']') ? VP_OK : stream_fail(stream, "a comma or the end of the array is missing", error);
+    return stream_can_take(stream, ']') ? VP_OK
+                                        : stream_fail(stream, "a comma or the end of the array is missing", error);
 }
 static vp_result stream_object(struct json_stream *stream, struct stream_visitor *visitor, vp_error *error) {
     int64_t place = 0;
@@ -152,16 +164,23 @@ static vp_result stream_object(struct json_stream *stream, struct stream_visitor
         do {
             char *key = NULL;
             result = stream_value(stream, &place, &bytes, error);
-            if (result == VP_OK && (key = node_text(&stream->value.json, 0)) == NULL) result = stream_fail(stream, "want a key", error);
-            if (result == VP_OK && !stream_can_take(stream, ':')) result = stream_fail(stream, "a colon is missing", error);
+            if (result == VP_OK && (key = node_text(&stream->value.json, 0)) == NULL)
+                result = stream_fail(stream, "want a key", error);
+            if (result == VP_OK && !stream_can_take(stream, ':'))
+                result = stream_fail(stream, "a colon is missing", error);
             if (result == VP_OK && !strcmp(key, visitor->array)) result = stream_array(stream, visitor, error);
-            else if (result == VP_OK && (result = stream_value(stream, &place, &bytes, error)) == VP_OK && visitor->member) result = visitor->member(visitor->user, key, &stream->value.json);
+            else if (result == VP_OK && (result = stream_value(stream, &place, &bytes, error)) == VP_OK
+                     && visitor->member)
+                result = visitor->member(visitor->user, key, &stream->value.json);
             free(key);
         } while (result == VP_OK && stream_can_take(stream, ','));
         if (result != VP_OK) return result;
-        if (!stream_can_take(stream, '}')) return stream_fail(stream, "a comma or the end of the object is missing", error);
+        if (!stream_can_take(stream, '}'))
+            return stream_fail(stream, "a comma or the end of the object is missing", error);
     }
-    return stream_peek(stream) || stream->begin < stream->end ? stream_fail(stream, "text stands behind the object", error) : VP_OK;
+    return stream_peek(stream) || stream->begin < stream->end
+               ? stream_fail(stream, "text stands behind the object", error)
+               : VP_OK;
 }
 vp_result stream_walk(const struct source *source, struct stream_visitor *visitor, vp_error *error) {
     struct json_stream stream;

@@ -12,11 +12,13 @@ void source_close(struct source *source);
 
 /* Up to `bytes` bytes from a place; 0 at the end, -1 after a read error. */
 ssize_t source_read(const struct source *source, int64_t offset, char *out, size_t bytes);
-vp_result source_text(const struct source *source, int64_t offset, int64_t bytes, struct text_buffer *out, vp_error *error);
+vp_result source_text(const struct source *source, int64_t offset, int64_t bytes, struct text_buffer *out,
+                      vp_error *error);
 
 enum { WINDOW_BYTES = 1 << 18, VALUE_BYTES_MAX = 64 << 20 };
 
-/* What is told of each element of the array and of each other member (key NULL, key); a failure ends the walk with it. */
+/* What is told of each element of the array and of each other member (key NULL, key); a failure ends the walk with
+ * it. */
 struct stream_visitor {
     const char *array; /* name of the array whose elements are visited */
     vp_result (*element)(void *user, const vp_json *value, int64_t place, size_t bytes, vp_error *error);

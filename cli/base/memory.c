@@ -10,8 +10,11 @@
 
 void *resize(void *memory, size_t count, size_t element_bytes) {
     void *resized = NULL;
-    if (element_bytes && count <= SIZE_MAX / element_bytes) resized = realloc(memory, count ? count * element_bytes : 1);
-    if (!resized) exit(complain(EXIT_DEVICE, "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens", count, element_bytes));
+    if (element_bytes && count <= SIZE_MAX / element_bytes)
+        resized = realloc(memory, count ? count * element_bytes : 1);
+    if (!resized)
+        exit(complain(EXIT_DEVICE, "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens",
+                      count, element_bytes));
     return resized;
 }
 void *zeroed(size_t count, size_t element_bytes) {
@@ -36,7 +39,8 @@ void text_add(struct text_buffer *buffer, const char *text, size_t bytes) {
 }
 void text_add_string(struct text_buffer *buffer, const char *text) { text_add(buffer, text, strlen(text)); }
 void text_list_take(struct text_list *list, char *text) {
-    if (!(list->count & (list->count - 1))) list->items = resize(list->items, list->count ? list->count * 2 : 1, sizeof *list->items);
+    if (!(list->count & (list->count - 1)))
+        list->items = resize(list->items, list->count ? list->count * 2 : 1, sizeof *list->items);
     list->items[list->count++] = text;
 }
 void text_list_copy(struct text_list *list, const char *text) { text_list_take(list, copy_text(text, strlen(text))); }
@@ -52,7 +56,9 @@ int text_list_has(const struct text_list *list, const char *text) {
     for (size_t i = 0; i < list->count; i++) if (!strcmp(list->items[i], text)) return 1;
     return 0;
 }
-static int compare_texts(const void *left, const void *right) { return strcmp(*(const char *const *)left, *(const char *const *)right); }
+static int compare_texts(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
 void text_list_sort(struct text_list *list, size_t first) {
     if (list->count > first) qsort(list->items + first, list->count - first, sizeof *list->items, compare_texts);
 }
@@ -67,7 +73,9 @@ uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) hash = (hash ^ octets[i]) * UINT64_C(1099511628211);
     return hash;
 }
-uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text ? text : "\1", text ? strlen(text) + 1 : 2); }
+uint64_t hash_text(uint64_t hash, const char *text) {
+    return hash_bytes(hash, text ? text : "\1", text ? strlen(text) + 1 : 2);
+}
 uint64_t hash_number(uint64_t hash, int64_t value) { return hash_bytes(hash, &value, sizeof value); }
 const uint64_t HASH_START = UINT64_C(14695981039346656037);
 void *reserve(struct buffer *buffer, size_t count, size_t element_bytes) {

@@ -22,15 +22,17 @@ void runs_free(struct pass_result *runs, int32_t run_count) {
     }
     free(runs);
 }
-const char *const METRIC_KEYS[METRIC_STAGE] = {"T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token", "TTFT",
-                                                      "unaccounted", "closure"};
+const char *const METRIC_KEYS[METRIC_STAGE] = {"T_vision_total",     "T_LLM_prefill", "T_LLM_decode", "T_total",
+                                               "T_decode_per_token", "TTFT",          "unaccounted",  "closure"};
 
 const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "launches", "flops", "bytes"};
 
 int stage_metric(int stage, int detail) { return METRIC_STAGE + detail * VP_STAGE_COUNT + stage; }
 
 int is_host_stage(int stage) { return stage == VP_STAGE_PREPROCESS || stage == VP_STAGE_DETOK; }
-static int64_t stage_ns(const struct pass_result *run, int stage) { return is_host_stage(stage) ? run->times.wall_ns[stage] : run->times.device_ns[stage]; }
+static int64_t stage_ns(const struct pass_result *run, int stage) {
+    return is_host_stage(stage) ? run->times.wall_ns[stage] : run->times.device_ns[stage];
+}
 
 static int64_t stages_ns(const struct pass_result *run, int first, int last) {
     int64_t sum = 0;
@@ -52,10 +54,13 @@ double stage_value(const struct pass_result *run, int stage, int detail) {
 double metric_of(const struct pass_result *run, int metric) {
     int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1);
     if (metric != METRIC_TOTAL && !run->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* without stage times */
-    if (metric >= METRIC_STAGE) return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
+    if (metric >= METRIC_STAGE)
+        return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
     for (int32_t i = 0; i + 1 < run->token_count; i++) steps += run->step_ns[i];
     switch (metric) {
-    case METRIC_VISION: return run->times.ran[VP_STAGE_VIT] ? (double)stages_ns(run, VP_STAGE_VIT, VP_STAGE_CONNECTOR) / 1e6 : (double)NAN;
+    case METRIC_VISION:
+        return run->times.ran[VP_STAGE_VIT] ? (double)stages_ns(run, VP_STAGE_VIT, VP_STAGE_CONNECTOR) / 1e6
+                                            : (double)NAN;
     case METRIC_PREFILL: return (double)stages_ns(run, VP_STAGE_EMBED, VP_STAGE_SAMPLE) / 1e6;
     case METRIC_DECODE: return (double)steps / 1e6;
     case METRIC_TOTAL: return (double)run->total_ns / 1e6;
@@ -82,6 +87,7 @@ vp_estimate median_of(double *values, size_t count) {
     vp_statistics statistics;
     if (!count || vp_statistics_compute(values, count, values, &statistics) != VP_OK) return estimate;
     estimate.value = statistics.p50;
-    if (vp_statistics_percentile_interval(values, count, 50, 0.95, &estimate.low, &estimate.high) != VP_OK) estimate.low = estimate.high = (double)NAN;
+    if (vp_statistics_percentile_interval(values, count, 50, 0.95, &estimate.low, &estimate.high) != VP_OK)
+        estimate.low = estimate.high = (double)NAN;
     return estimate;
 }

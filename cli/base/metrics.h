@@ -13,14 +13,17 @@ struct pass_result {
     int64_t *step_ns; /* [new_tokens] */
     char *answer;     /* malloc'ed; a model may write a NUL, so its length counts */
     size_t answer_bytes;
-    int64_t engine_begin_ns, launch_count, span_count; /* with launches: the clock when the engine began, and how many there were */
+    /* with launches: the clock when the engine began, and how many there were */
+    int64_t engine_begin_ns, launch_count, span_count;
 };
 
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens);
 void runs_free(struct pass_result *runs, int32_t run_count);
 
-/* The numbers of a pass, by the keys of the result files, in ms; behind METRIC_STAGE those of the stages: first each one's ms, then by DETAIL. */
-enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED, METRIC_CLOSURE, METRIC_STAGE };
+/* The numbers of a pass, by the keys of the result files, in ms; behind METRIC_STAGE those of the stages: first each
+ * one's ms, then by DETAIL. */
+enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED,
+       METRIC_CLOSURE, METRIC_STAGE };
 enum { DETAIL_WALL = 1, DETAIL_DEVICE, DETAIL_LAUNCHES, DETAIL_FLOPS, DETAIL_BYTES, DETAIL_COUNT };
 
 extern const char *const METRIC_KEYS[METRIC_STAGE];
@@ -28,10 +31,12 @@ extern const char *const DETAIL_KEYS[DETAIL_COUNT];
 
 int stage_metric(int stage, int detail);
 
-/* A stage takes the time between its boundaries on the device: on a GPU the host's clock shows only how long sending took. */
+/* A stage takes the time between its boundaries on the device: on a GPU the host's clock shows only how long sending
+ * took. */
 int is_host_stage(int stage);
 
-double stage_value(const struct pass_result *run, int stage, int detail); /* NaN: did not run, or means nothing on the host */
+/* NaN: did not run, or means nothing on the host */
+double stage_value(const struct pass_result *run, int stage, int detail);
 double metric_of(const struct pass_result *run, int metric); /* NaN: did not run */
 
 /* mean over runs; NaN when one of them lacks the number */

@@ -49,12 +49,14 @@
     {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
 #define OPTION_SORT_BY \
     {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, \
-     "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time of CPU or GPU)"}
+     "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time " \
+     "of CPU or GPU)"}
 #define OPTION_ROW_LIMIT \
     {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "most rows of the table"}
 #define OPTION_GROUP_BY \
     {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
-     "a row for each operation and: none, or some of shape stage part (of the model) block step (of decoding) place (line)"}
+     "a row for each operation and: none, or some of shape stage part (of the model) block step (of decoding) place " \
+     "(line)"}
 #define OPTION_GROUP_BY_INPUT_SHAPE \
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, "adds shape to --group_by"}
 #define OPTION_GROUP_BY_STACK_N \

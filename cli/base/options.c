@@ -1,4 +1,5 @@
-/* options.c: the parser of the command line. Each command brings its own table of options; checks and help come from it. */
+/* options.c: the parser of the command line. Each command brings its own table of options; checks and help come from
+ * it. */
 #include "base/options.h"
 
 #include "base/console.h"
@@ -15,7 +16,9 @@ static int option_find(const struct command *command, const char *name, size_t b
         if (strlen(command->options[i].name) == bytes && !memcmp(command->options[i].name, name, bytes)) return (int)i;
     return -1;
 }
-int has_option(const struct options *options, const char *name) { return option_find(options->command, name, strlen(name)) >= 0; }
+int has_option(const struct options *options, const char *name) {
+    return option_find(options->command, name, strlen(name)) >= 0;
+}
 const struct option_value *opt(const struct options *options, const char *name) {
     int index = option_find(options->command, name, strlen(name));
     if (index < 0) abort();
@@ -50,7 +53,8 @@ int can_parse_number(const char *text, int64_t *value) {
     return 1;
 }
 static int can_parse_real(const char *text, double *value) { /* digits with at most one point, as people write them */
-    size_t digits = strspn(text, "0123456789"), more = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
+    size_t digits = strspn(text, "0123456789"),
+           more = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
     if (!(digits + more) || digits + more > 18 || text[digits + (text[digits] == '.') + more]) return 0;
     *value = strtod(text, NULL);
     return 1;
@@ -68,17 +72,26 @@ static int option_store(struct options *options, int index, const char *word) {
     struct option_value *value = &options->values[index];
     int64_t number = 0;
     if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
-        && !has_word("model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
-                     "output recalibrate trace", spec->name))
+        && !has_word(
+            "model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations "
+            "image_dir "
+            "output recalibrate trace",
+            spec->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", spec->name);
     if (spec->kind == COUNT || spec->kind == COUNTS) {
-        if (!can_parse_number(word, &number)) return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", spec->name, word);
+        if (!can_parse_number(word, &number))
+            return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", spec->name, word);
         if (!(number >= spec->least && number <= spec->most))
-            return complain(EXIT_USAGE, "--%s: %s is outside %lld..%lld", spec->name, word, (long long)spec->least, (long long)spec->most);
+            return complain(EXIT_USAGE, "--%s: %s is outside %lld..%lld", spec->name, word, (long long)spec->least,
+                            (long long)spec->most);
     }
-    if (spec->kind == REAL && (!can_parse_real(word, &value->real) || !(value->real >= (double)spec->least && value->real <= (double)spec->most)))
-        return complain(EXIT_USAGE, "--%s: \"%s\" is no number from %lld to %lld", spec->name, word, (long long)spec->least, (long long)spec->most);
-    if (spec->kind == CHOICE && !has_word(spec->choices, word)) return complain(EXIT_USAGE, "--%s: \"%s\" is none of: %s", spec->name, word, spec->choices);
+    if (spec->kind == REAL
+        && (!can_parse_real(word, &value->real)
+            || !(value->real >= (double)spec->least && value->real <= (double)spec->most)))
+        return complain(EXIT_USAGE, "--%s: \"%s\" is no number from %lld to %lld", spec->name, word,
+                        (long long)spec->least, (long long)spec->most);
+    if (spec->kind == CHOICE && !has_word(spec->choices, word))
+        return complain(EXIT_USAGE, "--%s: \"%s\" is none of: %s", spec->name, word, spec->choices);
     value->number = number;
     value->text = word;
     if (spec->kind == COUNTS || spec->kind == TEXTS) {
@@ -115,12 +128,14 @@ static int unknown_option(const struct options *options, const char *argument, s
     snprintf(name, sizeof name, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
     for (const struct command *const *command = options->commands; command && *command; command++)
         if (option_find(*command, name, strlen(name)) >= 0)
-            return complain(EXIT_USAGE, "--%s is not an option of %s (it is one of %s); see vlmprof %s --help", name, own, (*command)->name, own);
+            return complain(EXIT_USAGE, "--%s is not an option of %s (it is one of %s); see vlmprof %s --help", name,
+                            own, (*command)->name, own);
     for (size_t i = 0; i < options->command->option_count; i++) {
         int distance = edit_distance(name, options->command->options[i].name);
         if (distance < least) { least = distance; best = options->command->options[i].name; }
     }
-    return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name, best ? best : "help", own);
+    return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name,
+                    best ? best : "help", own);
 }
 
 int has_family_keys(const struct options *options) {
@@ -129,7 +144,8 @@ int has_family_keys(const struct options *options) {
         for (const char *word = words; *word; word += strcspn(word, " "), word += *word == ' ') {
             size_t bytes = strcspn(word, " ");
             const char *a = options->argv[i];
-            if (!strncmp(a, "--", 2) && !strncmp(a + 2, word, bytes) && (!a[2 + bytes] || a[2 + bytes] == '=')) return 1;
+            if (!strncmp(a, "--", 2) && !strncmp(a + 2, word, bytes) && (!a[2 + bytes] || a[2 + bytes] == '='))
+                return 1;
         }
     return 0;
 }
@@ -153,7 +169,9 @@ static int option_parse(struct options *options, int first, int *next) {
     else if (!strcmp(argument, "-h")) name = "help";
     else if (!strcmp(argument, "-o")) name = "output";
     else if (!strcmp(argument, "-n")) name = "measurements";
-    else if (argument[1] != '-') return complain(EXIT_USAGE, "unknown option %s; long options have two hyphens; see vlmprof %s --help", argument, options->command->name);
+    else if (argument[1] != '-')
+        return complain(EXIT_USAGE, "unknown option %s; long options have two hyphens; see vlmprof %s --help", argument,
+                        options->command->name);
     else equal = strchr(name, '=');
     bytes = equal ? (size_t)(equal - name) : strlen(name);
     index = option_find(options->command, name, bytes);
@@ -167,16 +185,19 @@ static int option_parse(struct options *options, int first, int *next) {
     *next = after;
     if (spec->kind == FLAG) return equal ? complain(EXIT_USAGE, "--%s takes no value", spec->name) : 0;
     if (spec->kind == MAYBE && !equal) return 0;
-    if (!equal && after >= options->argc) return complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
+    if (!equal && after >= options->argc)
+        return complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
     if (spec->kind != COUNTS && spec->kind != TEXTS) {
         *next = equal ? after : after + 1;
         return option_store(options, index, equal ? equal + 1 : options->argv[after]);
     }
     if (equal) return option_store_list(options, index, equal + 1);
-    for (; after < options->argc && strncmp(options->argv[after], "--", 2) && strcmp(options->argv[after], "-p"); after++)
+    for (; after < options->argc && strncmp(options->argv[after], "--", 2) && strcmp(options->argv[after], "-p");
+         after++)
         if ((code = option_store_list(options, index, options->argv[after])) != 0) return code;
     *next = after;
-    return options->values[index].count ? 0 : complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
+    return options->values[index].count ? 0
+                                        : complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
 }
 
 int options_parse(struct options *options, int argc, char **argv) {

@@ -1,10 +1,12 @@
-/* options.h: the parser of the command line. Each command brings its own table of options; checks and help come from it. */
+/* options.h: the parser of the command line. Each command brings its own table of options; checks and help come from
+ * it. */
 #ifndef VLMPROF_CLI_OPTIONS_H
 #define VLMPROF_CLI_OPTIONS_H
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS } option_kind; /* MAYBE: a text, only as --name=TEXT */
+/* MAYBE: a text, only as --name=TEXT */
+typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS } option_kind;
 
 struct option_spec {
     const char *name;
@@ -25,7 +27,8 @@ struct option_value {
 
 struct options {
     const struct command *command;         /* its table says what there is */
-    const struct command *const *commands; /* all of them, NULL at the end: whose option an unknown one is; may be NULL */
+    /* all of them, NULL at the end: whose option an unknown one is; may be NULL */
+    const struct command *const *commands;
     struct option_value *values;                  /* for each row of the command's table */
     const char **operands; size_t operand_count;
     char **argv; int argc;
@@ -37,7 +40,8 @@ struct command {
     const char *name, *operands, *summary, *example;
     size_t operands_most;
     const struct option_spec *options; size_t option_count;
-    const char *keyed_by; /* options after which an unknown option is a key and its value, with spaces between them; NULL: none */
+    /* options after which an unknown option is a key and its value, with spaces between them; NULL: none */
+    const char *keyed_by;
     int (*run)(const struct options *options);
 };
 
@@ -58,7 +62,8 @@ int has_word(const char *words, const char *word);
 /* tile with a model family: what is no option is a key of the family, checked when the family is known */
 int has_family_keys(const struct options *options);
 
-/* The command's name is argv[1]; command and commands of *options are set by the caller, all else is 0. Ends with options_free, also after a failure. */
+/* The command's name is argv[1]; command and commands of *options are set by the caller, all else is 0. Ends with
+ * options_free, also after a failure. */
 int options_parse(struct options *options, int argc, char **argv);
 void options_free(struct options *options);
 

@@ -32,23 +32,27 @@ static const struct option_spec BEST_OPTIONS[] = {
 
 static const struct result_group *group_of(const struct results *results, const char *task, int *code) {
     *code = 0;
-    for (size_t i = 0; i < results->group_count; i++) if (task && !strcmp(results->files[results->groups[i].first].task, task)) return &results->groups[i];
+    for (size_t i = 0; i < results->group_count; i++)
+        if (task && !strcmp(results->files[results->groups[i].first].task, task)) return &results->groups[i];
     if (!task && results->group_count == 1) return &results->groups[0];
-    *code = complain(EXIT_USAGE, task ? "--dataset_name: no result file is of \"%.100s\"; the first is of \"%.100s\""
-                                      : "the files are of several data sets: --dataset_name names one, such as %.0s\"%.100s\"",
+    *code = complain(EXIT_USAGE,
+                     task ? "--dataset_name: no result file is of \"%.100s\"; the first is of \"%.100s\""
+                          : "the files are of several data sets: --dataset_name names one, such as %.0s\"%.100s\"",
                      task ? task : "", results->files[0].task);
     return NULL;
 }
 struct pick { size_t config, runner_up; int has_runner_up; double within, within_low, within_high; size_t within_of; };
 /* Wilson's interval of a share at 95 %. */
 static void share_interval(size_t hits, size_t count, double *low, double *high) {
-    double z = vp_normal_quantile(0.975), n = (double)count, p = (double)hits / n, middle = (p + z * z / (2 * n)) / (1 + z * z / n);
+    double z = vp_normal_quantile(0.975), n = (double)count, p = (double)hits / n,
+           middle = (p + z * z / (2 * n)) / (1 + z * z / n);
     double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     *low = hits ? middle - half : 0;
     *high = hits < count ? middle + half : 1;
 }
 /* Requests within the budget: each run of T_total, else each sample. */
-static void share_within(const struct results *results, const struct tradeoff *tradeoff, const struct report_settings *settings, struct pick *pick) {
+static void share_within(const struct results *results, const struct tradeoff *tradeoff,
+                         const struct report_settings *settings, struct pick *pick) {
     const struct result_file *file = &results->files[tradeoff->group->paired[pick->config]];
     const double *values = tradeoff->latency + pick->config * tradeoff->sample_count;
     size_t hits = 0;
@@ -61,11 +65,15 @@ static void share_within(const struct results *results, const struct tradeoff *t
     pick->within = (double)hits / (double)pick->within_of;
     share_interval(hits, pick->within_of, &pick->within_low, &pick->within_high);
 }
-static int can_pick_best(const struct results *results, const struct tradeoff *tradeoff, const struct report_settings *settings, struct pick *pick) {
-    double *accuracy = resize(NULL, tradeoff->config_count, 2 * sizeof *accuracy), *latency = accuracy + tradeoff->config_count;
+static int can_pick_best(const struct results *results, const struct tradeoff *tradeoff,
+                         const struct report_settings *settings, struct pick *pick) {
+    double *accuracy = resize(NULL, tradeoff->config_count, 2 * sizeof *accuracy),
+           *latency = accuracy + tradeoff->config_count;
     size_t *places = resize(NULL, tradeoff->config_count, sizeof *places), count = 0;
     uint32_t best;
-    int found = vp_pareto_best(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, settings->budget, settings->min_accuracy, &best) == VP_OK;
+    int found = vp_pareto_best(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, settings->budget,
+                               settings->min_accuracy, &best)
+                == VP_OK;
     memset(pick, 0, sizeof *pick);
     if (found) {
         pick->config = best;
@@ -75,7 +83,8 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
             latency[count] = tradeoff->at_latency[i];
             accuracy[count++] = tradeoff->at_accuracy[i];
         }
-        pick->has_runner_up = vp_pareto_best(latency, accuracy, count, settings->budget, settings->min_accuracy, &best) == VP_OK;
+        pick->has_runner_up = vp_pareto_best(latency, accuracy, count, settings->budget, settings->min_accuracy, &best)
+                              == VP_OK;
         if (pick->has_runner_up) pick->runner_up = places[best];
         share_within(results, tradeoff, settings, pick);
     }
@@ -86,7 +95,9 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
 static void shell_word(struct text_buffer *out, const char *word) {
     int plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,@+=")];
     if (!plain) text_add_string(out, "'");
-    for (const char *byte = word; *byte; byte++) if (*byte == '\'') text_add_string(out, "'\\''"); else text_add(out, byte, 1);
+    for (const char *byte = word; *byte; byte++)
+        if (*byte == '\'') text_add_string(out, "'\\''");
+        else text_add(out, byte, 1);
     if (!plain) text_add_string(out, "'");
 }
 /* Options of `run` that set a configuration; malloc'ed. */
@@ -124,29 +135,35 @@ static char *options_text(const struct result_file *file) {
     if (file->ignore_eos > 0) text_add_string(&out, " --ignore_eos");
     return out.data;
 }
-static void print_pick(const struct results *results, const struct tradeoff *tradeoff, const struct report_settings *settings, const struct pick *pick) {
+static void print_pick(const struct results *results, const struct tradeoff *tradeoff,
+                       const struct report_settings *settings, const struct pick *pick) {
     const vp_bootstrap_point *point = &tradeoff->points[pick->config], *second = &tradeoff->points[pick->runner_up];
     const char *of = percentile_text(settings->percentile), *axis = METRIC_KEYS[settings->axis];
     char name[80], *words = options_text(&results->files[tradeoff->group->paired[pick->config]]);
-    printf("%s: the best within %s ms (%s of %s) of %s\n", setting_text(&results->files[tradeoff->group->paired[pick->config]], name), number_plain(settings->budget).text, of,
-           axis,
-           results->files[tradeoff->group->first].task);
+    printf("%s: the best within %s ms (%s of %s) of %s\n",
+           setting_text(&results->files[tradeoff->group->paired[pick->config]], name),
+           number_plain(settings->budget).text, of, axis, results->files[tradeoff->group->first].task);
     printf("  accuracy    %s\n", number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
-    printf("  %-4s        %s ms\n", of, number_estimate(1, point->latency, point->latency_low, point->latency_high).text);
+    printf("  %-4s        %s ms\n", of,
+           number_estimate(1, point->latency, point->latency_low, point->latency_high).text);
     printf("  budget      %s %% of %zu %s within it [%s, %s]", number_percent(pick->within).text, pick->within_of,
-           pick->within_of == tradeoff->sample_count ? "requests" : "timed requests", number_percent(pick->within_low).text, number_percent(pick->within_high).text);
+           pick->within_of == tradeoff->sample_count ? "requests" : "timed requests",
+           number_percent(pick->within_low).text, number_percent(pick->within_high).text);
     if (tradeoff->is_corpus) printf("\n");
-    else printf("; held by the %s in %s %% of %zu draws; the best in %s %%\n", of, number_percent(point->within_budget).text, settings->resamples,
-                number_percent(point->best).text);
+    else
+        printf("; held by the %s in %s %% of %zu draws; the best in %s %%\n", of,
+               number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
     if (pick->has_runner_up)
-        printf("  runner-up   %s: accuracy %s, %s %s ms\n", setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
+        printf("  runner-up   %s: accuracy %s, %s %s ms\n",
+               setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
                number_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
                number_estimate(1, second->latency, second->latency_low, second->latency_high).text);
     else printf("  runner-up   none: no other configuration holds it\n");
     printf("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
     free(words);
 }
-static void put_picked(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff, size_t config) {
+static void put_picked(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,
+                       size_t config) {
     const vp_bootstrap_point *point = &tradeoff->points[config];
     char *words = options_text(&results->files[tradeoff->group->paired[config]]);
     vp_json_begin_object(writer);
@@ -161,7 +178,8 @@ static void put_picked(vp_json_writer *writer, const struct results *results, co
     vp_json_end_object(writer);
     free(words);
 }
-static int put_pick(const struct results *results, const struct tradeoff *tradeoff, const struct report_settings *settings, const struct pick *pick) {
+static int put_pick(const struct results *results, const struct tradeoff *tradeoff,
+                    const struct report_settings *settings, const struct pick *pick) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     vp_json_begin_object(&writer);
@@ -183,15 +201,20 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     putchar('\n');
     return 0;
 }
-static int none_holds(const struct results *results, const struct tradeoff *tradeoff, const struct report_settings *settings) {
+static int none_holds(const struct results *results, const struct tradeoff *tradeoff,
+                      const struct report_settings *settings) {
     size_t fastest = 0;
     char name[80], more[64] = "";
-    for (size_t i = 1; i < tradeoff->config_count; i++) if (tradeoff->at_latency[i] < tradeoff->at_latency[fastest]) fastest = i;
-    if (isfinite(settings->min_accuracy)) snprintf(more, sizeof more, " with an accuracy of %.4g", settings->min_accuracy);
-    return complain(EXIT_WORK, "best: none of %zu configurations holds %s ms at the %s of %s%s; the fastest is %s: %s ms, accuracy %.4g",
-                    tradeoff->config_count,
-                    number_plain(settings->budget).text, percentile_text(settings->percentile), METRIC_KEYS[settings->axis], more,
-                    setting_text(&results->files[tradeoff->group->paired[fastest]], name), number_short(tradeoff->at_latency[fastest]).text, tradeoff->at_accuracy[fastest]);
+    for (size_t i = 1; i < tradeoff->config_count; i++)
+        if (tradeoff->at_latency[i] < tradeoff->at_latency[fastest]) fastest = i;
+    if (isfinite(settings->min_accuracy))
+        snprintf(more, sizeof more, " with an accuracy of %.4g", settings->min_accuracy);
+    return complain(
+        EXIT_WORK,
+        "best: none of %zu configurations holds %s ms at the %s of %s%s; the fastest is %s: %s ms, accuracy %.4g",
+        tradeoff->config_count, number_plain(settings->budget).text, percentile_text(settings->percentile),
+        METRIC_KEYS[settings->axis], more, setting_text(&results->files[tradeoff->group->paired[fastest]], name),
+        number_short(tradeoff->at_latency[fastest]).text, tradeoff->at_accuracy[fastest]);
 }
 static int run_command(const struct options *options) {
     struct report_settings settings = report_settings_of(options);
@@ -200,7 +223,8 @@ static int run_command(const struct options *options) {
     struct tradeoff tradeoff;
     struct pick pick;
     int code;
-    if (!options->operand_count) return complain(EXIT_USAGE, "best: give a folder of result files; see vlmprof best --help");
+    if (!options->operand_count)
+        return complain(EXIT_USAGE, "best: give a folder of result files; see vlmprof best --help");
     if (!is_given(options, "budget_ms")) return complain(EXIT_USAGE, "best: --budget_ms MS is needed");
     settings.budget = opt(options, "budget_ms")->real;
     if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
@@ -210,11 +234,14 @@ static int run_command(const struct options *options) {
     if (!code) {
         tradeoff_make(&tradeoff, &results, group, &settings);
         if (tradeoff.reason[0]) code = complain(EXIT_INPUT, "best: %s", tradeoff.reason);
-        else if (!can_pick_best(&results, &tradeoff, &settings, &pick)) code = none_holds(&results, &tradeoff, &settings);
+        else if (!can_pick_best(&results, &tradeoff, &settings, &pick))
+            code = none_holds(&results, &tradeoff, &settings);
         else {
             for (size_t i = 0; i < results.notes.count; i++) fprintf(stderr, "vlmprof: %s\n", results.notes.items[i]);
-            if (results.files[group->first].is_synthetic) fprintf(stderr, "vlmprof: synthetic weights: latency is real, accuracy is not\n");
-            if (is_given(options, "json")) code = put_pick(&results, &tradeoff, &settings, &pick); else print_pick(&results, &tradeoff, &settings, &pick);
+            if (results.files[group->first].is_synthetic)
+                fprintf(stderr, "vlmprof: synthetic weights: latency is real, accuracy is not\n");
+            if (is_given(options, "json")) code = put_pick(&results, &tradeoff, &settings, &pick);
+            else print_pick(&results, &tradeoff, &settings, &pick);
         }
     }
     tradeoff_free(&tradeoff);
@@ -223,7 +250,13 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_best = {
-    "best", "DIR... --budget_ms MS",
+    "best",
+    "DIR... --budget_ms MS",
     "the most accurate configuration within a latency budget, and how surely it holds it",
-    "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 --min_accuracy 0.6 --json",
-    SIZE_MAX, BEST_OPTIONS, sizeof BEST_OPTIONS / sizeof *BEST_OPTIONS, NULL, run_command};
+    "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
+    "--min_accuracy 0.6 --json",
+    SIZE_MAX,
+    BEST_OPTIONS,
+    sizeof BEST_OPTIONS / sizeof *BEST_OPTIONS,
+    NULL,
+    run_command};

@@ -30,10 +30,12 @@ static const struct option_spec COMPARE_OPTIONS[] = {
 };
 
 enum { COMPARED = 7 }; /* the last is accuracy */
-static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL, METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN,
-                                               COLUMN_ACCURACY};
+static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION,  METRIC_PREFILL,
+                                               METRIC_DECODE, METRIC_PER_TOKEN, COLUMN_ACCURACY};
 
-static const char *compared_name(int which) { return which + 1 < COMPARED ? METRIC_KEYS[COMPARED_COLUMNS[which]] : "accuracy"; }
+static const char *compared_name(int which) {
+    return which + 1 < COMPARED ? METRIC_KEYS[COMPARED_COLUMNS[which]] : "accuracy";
+}
 struct result_pair { const struct result_file *before, *after; };
 struct compared_row { /* one comparison */
     const struct result_pair *pair;  /* NULL: over all configurations of a task */
@@ -54,15 +56,18 @@ struct comparison_job {
 #define COMPARE_ALPHA 0.05
 
 /* What must be alike; the words are those of --force. */
-static const char *const ALIKE[] = {"configuration", "device", "clocks", "model", "weights", "data", "seed", "runs", "timing", "metric",
-                                    "max_new_tokens",
-                                    "blocks"};
+static const char *const ALIKE[] = {"configuration", "device", "clocks", "model",  "weights",        "data",
+                                    "seed",          "runs",   "timing", "metric", "max_new_tokens", "blocks"};
 
 enum { ALIKE_COUNT = sizeof ALIKE / sizeof ALIKE[0] };
 
-static int are_texts_different(const char *one, const char *other) { return strcmp(one ? one : "", other ? other : "") != 0; }
+static int are_texts_different(const char *one, const char *other) {
+    return strcmp(one ? one : "", other ? other : "") != 0;
+}
 static double throttled_share(const struct result_file *file) {
-    return file->throttled_runs > 0 && file->run_at[file->count] ? (double)file->throttled_runs / (double)file->run_at[file->count] : 0;
+    return file->throttled_runs > 0 && file->run_at[file->count]
+               ? (double)file->throttled_runs / (double)file->run_at[file->count]
+               : 0;
 }
 static int is_different(const struct result_file *before, const struct result_file *after, int what, char out[2][80]) {
     const char *texts[2] = {NULL, NULL};
@@ -77,7 +82,10 @@ static int is_different(const struct result_file *before, const struct result_fi
         return fabs(throttled_share(before) - throttled_share(after)) > 0.05;
     case 3: texts[0] = before->model; texts[1] = after->model; break;
     case 4: texts[0] = before->weights; texts[1] = after->weights; break;
-    case 5: texts[0] = before->data_hash ? before->data_hash : before->data; texts[1] = after->data_hash ? after->data_hash : after->data; break;
+    case 5:
+        texts[0] = before->data_hash ? before->data_hash : before->data;
+        texts[1] = after->data_hash ? after->data_hash : after->data;
+        break;
     case 6: numbers[0] = before->seed; numbers[1] = after->seed; break;
     case 7: numbers[0] = before->runs_per_sample; numbers[1] = after->runs_per_sample; break;
     case 8: texts[0] = before->timing; texts[1] = after->timing; break;
@@ -87,7 +95,8 @@ static int is_different(const struct result_file *before, const struct result_fi
         snprintf(out[0], 80, "%zu blocks", before->listed_blocks);
         snprintf(out[1], 80, "%zu others", after->listed_blocks);
         return before->listed_blocks && after->listed_blocks
-            && (before->listed_blocks != after->listed_blocks || memcmp(before->blocks, after->blocks, before->listed_blocks * sizeof *before->blocks));
+               && (before->listed_blocks != after->listed_blocks
+                   || memcmp(before->blocks, after->blocks, before->listed_blocks * sizeof *before->blocks));
     }
     for (int i = 0; i < 2; i++) {
         if (texts[i] || numbers[i] < 0) snprintf(out[i], 80, "%.60s", texts[i] ? texts[i] : "not said");
@@ -97,7 +106,8 @@ static int is_different(const struct result_file *before, const struct result_fi
 }
 static int is_forced(const struct options *options, const char *what) {
     const struct option_value *value = opt(options, "force");
-    for (size_t i = 0; i < value->count; i++) if (!strcmp(value->items[i], what) || !strcmp(value->items[i], "all")) return 1;
+    for (size_t i = 0; i < value->count; i++)
+        if (!strcmp(value->items[i], what) || !strcmp(value->items[i], "all")) return 1;
     return 0;
 }
 static int check_alike(struct comparison_job *job) {
@@ -106,10 +116,12 @@ static int check_alike(struct comparison_job *job) {
     for (int what = 0; what < ALIKE_COUNT; what++) {
         char values[2][80], line[240];
         size_t pair = 0;
-        while (pair < job->pair_count && !is_different(job->pairs[pair].before, job->pairs[pair].after, what, values)) pair++;
+        while (pair < job->pair_count && !is_different(job->pairs[pair].before, job->pairs[pair].after, what, values))
+            pair++;
         if (pair == job->pair_count) continue;
         snprintf(line, sizeof line, "%s (%s / %s)", ALIKE[what], values[0], values[1]);
-        if (is_forced(job->options, ALIKE[what])) text_list_add(&job->warnings, "they differ in %s: compared all the same", line);
+        if (is_forced(job->options, ALIKE[what]))
+            text_list_add(&job->warnings, "they differ in %s: compared all the same", line);
         else {
             text_add_string(&refused, refused.bytes ? ", " : "");
             text_add_string(&refused, line);
@@ -118,7 +130,8 @@ static int check_alike(struct comparison_job *job) {
         }
     }
     if (refused.bytes)
-        code = complain(EXIT_USAGE, "compare: not comparable: %.600s; --force%.200s compares them all the same", refused.data, words.data);
+        code = complain(EXIT_USAGE, "compare: not comparable: %.600s; --force%.200s compares them all the same",
+                        refused.data, words.data);
     free(refused.data);
     free(words.data);
     return code;
@@ -133,11 +146,16 @@ static int pair_files(struct comparison_job *job) {
         while (other < job->after.count && compare_settings(file, &job->after.files[other])) other++;
         if (other == job->after.count && (job->before.count > 1 || job->after.count > 1)) { only_a++; continue; }
         job->pairs[job->pair_count].before = file;
-        job->pairs[job->pair_count++].after = &job->after.files[other < job->after.count ? other : 0]; /* a file against a file: whatever they are */
+        /* a file against a file: whatever they are */
+        job->pairs[job->pair_count++].after = &job->after.files[other < job->after.count ? other : 0];
     }
-    if (!job->pair_count) return complain(EXIT_USAGE, "compare: %s and %s have no configuration in common", job->options->operands[0], job->options->operands[1]);
+    if (!job->pair_count)
+        return complain(EXIT_USAGE, "compare: %s and %s have no configuration in common", job->options->operands[0],
+                        job->options->operands[1]);
     if (only_a) text_list_add(&job->warnings, "%zu configurations are only in %s", only_a, job->options->operands[0]);
-    if (job->after.count > job->pair_count) text_list_add(&job->warnings, "%zu configurations are only in %s", job->after.count - job->pair_count, job->options->operands[1]);
+    if (job->after.count > job->pair_count)
+        text_list_add(&job->warnings, "%zu configurations are only in %s", job->after.count - job->pair_count,
+                      job->options->operands[1]);
     return 0;
 }
 
@@ -146,27 +164,38 @@ static size_t pair_values(const struct result_pair *pair, int which, double *bef
     int is_latency = which + 1 < COMPARED, column = COMPARED_COLUMNS[which];
     size_t count = 0;
     for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
-        if (pair->before->ids[i] != pair->after->ids[k]) { if (pair->before->ids[i] < pair->after->ids[k]) i++; else k++; continue; }
+        if (pair->before->ids[i] != pair->after->ids[k]) {
+            if (pair->before->ids[i] < pair->after->ids[k]) i++;
+            else k++;
+            continue;
+        }
         before[count] = result_at(pair->before, column, i);
         after[count] = result_at(pair->after, column, k);
         if (ids) ids[count] = pair->before->ids[i];
-        count += isfinite(before[count]) && isfinite(after[count]) && (!is_latency || (before[count] > 0 && after[count] > 0));
+        count += isfinite(before[count]) && isfinite(after[count])
+                 && (!is_latency || (before[count] > 0 && after[count] > 0));
         i++;
         k++;
     }
     return count;
 }
-static void add_comparison(struct comparison_job *job, const struct compared_row *kind, const double *before, const double *after, size_t count) {
+static void add_comparison(struct comparison_job *job, const struct compared_row *kind, const double *before,
+                           const double *after, size_t count) {
     int is_latency = kind->which + 1 < COMPARED, is_binary = 1;
     double margin = is_latency ? job->margin : job->accuracy_margin, *differences;
     vp_comparison comparison;
     struct compared_row row = *kind;
     uint64_t before_only = 0, after_only = 0;
-    if (vp_compare_paired(before, after, count, is_latency ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE, margin, COMPARE_ALPHA, &comparison) != VP_OK) return; /* too few */
+    /* too few */
+    if (vp_compare_paired(before, after, count, is_latency ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE, margin, COMPARE_ALPHA,
+                          &comparison)
+        != VP_OK)
+        return;
     differences = resize(NULL, count, sizeof *differences);
     for (size_t i = 0; i < count; i++) {
         differences[i] = is_latency ? log(after[i] / before[i]) : after[i] - before[i];
-        is_binary &= (!(before[i] > 0) || !(before[i] < 1)) && (!(after[i] > 0) || !(after[i] < 1)) && before[i] >= 0 && before[i] <= 1 && after[i] >= 0 && after[i] <= 1;
+        is_binary &= (!(before[i] > 0) || !(before[i] < 1)) && (!(after[i] > 0) || !(after[i] < 1)) && before[i] >= 0
+                     && before[i] <= 1 && after[i] >= 0 && after[i] <= 1;
         before_only += before[i] > after[i];
         after_only += after[i] > before[i];
     }
@@ -183,7 +212,8 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     job->rows[job->count] = row;
     job->verdicts[job->count++] = comparison;
 }
-/* All configurations of a task together: a sample counts once, with the mean of its logarithms of B / A, or of its differences. */
+/* All configurations of a task together: a sample counts once, with the mean of its logarithms of B / A, or of its
+ * differences. */
 static void compare_overall(struct comparison_job *job, size_t first, size_t last, int which) {
     int is_latency = which + 1 < COMPARED;
     size_t most = 0, filled = 0, count = 0;
@@ -196,7 +226,8 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     after = before + most; before_means = after + most; after_means = before_means + most;
     ids = resize(NULL, most, sizeof *ids);
     order = resize(NULL, most, sizeof *order);
-    for (size_t pair = first; pair < last; pair++) filled += pair_values(&job->pairs[pair], which, before + filled, after + filled, ids + filled);
+    for (size_t pair = first; pair < last; pair++)
+        filled += pair_values(&job->pairs[pair], which, before + filled, after + filled, ids + filled);
     for (size_t i = 0; i < filled; i++) { order[i].id = ids[i]; order[i].at = i; }
     qsort(order, filled, sizeof *order, by_row_id);
     for (size_t i = 0, alike; i < filled; i += alike) {
@@ -247,28 +278,38 @@ static void warn_of_pairs(struct comparison_job *job) {
         synthetic += before->is_synthetic || after->is_synthetic;
     }
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
-    if (missing) text_list_add(&job->warnings, "%zu samples are measured on one side only: left out; %zu pairs are compared", missing, pairs);
-    if (lengths) text_list_add(&job->warnings,
-                               "answers differ in length in %zu of %zu pairs: T_LLM_decode and T_total compare different work, see "
-                               "T_decode_per_token",
-                               lengths, pairs);
+    if (missing)
+        text_list_add(&job->warnings, "%zu samples are measured on one side only: left out; %zu pairs are compared",
+                      missing, pairs);
+    if (lengths)
+        text_list_add(
+            &job->warnings,
+            "answers differ in length in %zu of %zu pairs: T_LLM_decode and T_total compare different work, see "
+            "T_decode_per_token",
+            lengths, pairs);
 }
 static int compare_all(struct comparison_job *job) {
     uint32_t *order;
     double *values;
     for (size_t first = 0, last; first < job->pair_count; first = last) {
-        for (last = first + 1; last < job->pair_count && !strcmp(job->pairs[last].before->task, job->pairs[first].before->task);) last++;
+        for (last = first + 1;
+             last < job->pair_count && !strcmp(job->pairs[last].before->task, job->pairs[first].before->task);)
+            last++;
         for (int which = 0; which < COMPARED && last - first > 1; which++) compare_overall(job, first, last, which);
         for (size_t pair = first; pair < last; pair++) compare_pair(job, &job->pairs[pair]);
     }
     if (!job->count) return complain(EXIT_USAGE, "compare: the two sides have fewer than 2 samples in common");
     order = resize(NULL, job->count, sizeof *order);
     values = resize(NULL, job->count, sizeof *values);
-    if (vp_compare_adjust(job->verdicts, job->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort(); /* made by vp_compare_paired */
+    /* made by vp_compare_paired */
+    if (vp_compare_adjust(job->verdicts, job->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort();
     for (size_t i = 0; i < job->count; i++) {
         struct compared_row *row = &job->rows[i];
-        double margin = row->which + 1 < COMPARED ? job->margin : job->accuracy_margin, effect = row->which + 1 < COMPARED ? job->effect : 2 * margin;
-        if (vp_compare_plan(row->deviation, margin, effect, COMPARE_ALPHA / (double)job->count, 0.95, &row->needed) != VP_OK) row->needed = 0;
+        double margin = row->which + 1 < COMPARED ? job->margin : job->accuracy_margin,
+               effect = row->which + 1 < COMPARED ? job->effect : 2 * margin;
+        if (vp_compare_plan(row->deviation, margin, effect, COMPARE_ALPHA / (double)job->count, 0.95, &row->needed)
+            != VP_OK)
+            row->needed = 0;
     }
     free(order);
     free(values);
@@ -276,7 +317,8 @@ static int compare_all(struct comparison_job *job) {
 }
 /* FASTER is "the second is lower": of an accuracy that is worse. */
 static const char *verdict_text(const struct compared_row *row, const vp_comparison *comparison) {
-    if (row->which + 1 < COMPARED || comparison->verdict == VP_VERDICT_SAME || comparison->verdict == VP_VERDICT_UNSURE) return vp_verdict_name(comparison->verdict);
+    if (row->which + 1 < COMPARED || comparison->verdict == VP_VERDICT_SAME || comparison->verdict == VP_VERDICT_UNSURE)
+        return vp_verdict_name(comparison->verdict);
     return comparison->verdict == VP_VERDICT_FASTER ? "LOWER" : "HIGHER";
 }
 static int is_worse(const struct compared_row *row, const vp_comparison *comparison) {
@@ -284,25 +326,33 @@ static int is_worse(const struct compared_row *row, const vp_comparison *compari
 }
 static void write_comparison(struct document *document, const struct comparison_job *job) {
     struct text_list *list;
-    document_text(document, BLOCK_HEADING, "B %s against A %s: %zu configurations", job->options->operands[1], job->options->operands[0], job->pair_count);
-    for (size_t i = 0; i < job->warnings.count; i++) document_text(document, BLOCK_LINE, "warning: %s", job->warnings.items[i]);
-    document_text(document, BLOCK_LINE,
-                  "differences paired by sample, B less A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy +-%.3g points",
-                  100 * job->margin,
-                  100 * job->accuracy_margin);
-    document_text(document, BLOCK_LINE, "verdicts hold for all %zu comparisons together (Holm, 5 %%); accuracy of 0/1 scores by McNemar's test", job->count);
+    document_text(document, BLOCK_HEADING, "B %s against A %s: %zu configurations", job->options->operands[1],
+                  job->options->operands[0], job->pair_count);
+    for (size_t i = 0; i < job->warnings.count; i++)
+        document_text(document, BLOCK_LINE, "warning: %s", job->warnings.items[i]);
+    document_text(
+        document, BLOCK_LINE,
+        "differences paired by sample, B less A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy "
+        "+-%.3g points",
+        100 * job->margin, 100 * job->accuracy_margin);
+    document_text(
+        document, BLOCK_LINE,
+        "verdicts hold for all %zu comparisons together (Holm, 5 %%); accuracy of 0/1 scores by McNemar's test",
+        job->count);
     list = document_table(document, "configuration|of|A|B|difference|unit|pairs|verdict");
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
         const vp_comparison *comparison = &job->verdicts[i];
         char name[80], full[160];
         if (row->pair) setting_text(row->pair->before, name); else snprintf(name, sizeof name, "all");
-        if (job->before.group_count > 1) snprintf(full, sizeof full, "%.70s %s", row->task, name); else snprintf(full, sizeof full, "%s", name);
+        if (job->before.group_count > 1) snprintf(full, sizeof full, "%.70s %s", row->task, name);
+        else snprintf(full, sizeof full, "%s", name);
         text_list_add(list, "%s", full);
         text_list_add(list, "%s", compared_name(row->which));
         text_list_add(list, "%s", number_short(row->mean_a).text);
         text_list_add(list, "%s", number_short(row->mean_b).text);
-        text_list_add(list, "%+.2f [%+.2f, %+.2f]", 100 * comparison->estimate, 100 * comparison->low, 100 * comparison->high);
+        text_list_add(list, "%+.2f [%+.2f, %+.2f]", 100 * comparison->estimate, 100 * comparison->low,
+                      100 * comparison->high);
         text_list_add(list, "%s", row->which + 1 < COMPARED ? "%" : "points");
         text_list_add(list, "%zu", comparison->count);
         text_list_add(list, "%s", verdict_text(row, comparison));
@@ -311,10 +361,12 @@ static void write_comparison(struct document *document, const struct comparison_
 static void write_plan(struct document *document, const struct comparison_job *job) {
     struct text_list *list;
     document_text(document, BLOCK_HEADING, "samples that would do");
-    document_text(document, BLOCK_LINE,
-                  "so that, 95 times of 100, SAME is said when nothing changed and a change of %.3g %% (accuracy: %.3g points) is "
-                  "found,", 100 * job->effect,
-                  200 * job->accuracy_margin);
+    document_text(
+        document, BLOCK_LINE,
+        "so that, 95 times of 100, SAME is said when nothing changed and a change of %.3g %% (accuracy: %.3g "
+        "points) is "
+        "found,",
+        100 * job->effect, 200 * job->accuracy_margin);
     document_text(document, BLOCK_LINE, "by the spread of these differences, with as many comparisons");
     list = document_table(document, "configuration|of|spread|needed|there are");
     for (size_t i = 0; i < job->count; i++) {
@@ -388,8 +440,8 @@ static int tell_comparison(const struct comparison_job *job) {
         struct document document = {NULL, 0};
         write_comparison(&document, job);
         if (is_given(job->options, "plan")) write_plan(&document, job);
-        document_text(&document, BLOCK_HEADING, "%s: %zu of %zu comparisons are worse, %zu are unsure", worse ? "WORSE" : "not worse", worse, job->count,
-                      unsure);
+        document_text(&document, BLOCK_HEADING, "%s: %zu of %zu comparisons are worse, %zu are unsure",
+                      worse ? "WORSE" : "not worse", worse, job->count, unsure);
         document_print(&document, 0, &out);
         document_free(&document);
     }
@@ -403,25 +455,31 @@ static int check_force(const struct options *options) {
         int known = !strcmp(value->items[i], "all");
         for (int k = 0; k < ALIKE_COUNT; k++) known |= !strcmp(value->items[i], ALIKE[k]);
         if (known) continue;
-        return complain(EXIT_USAGE, "--force: \"%.60s\" is none of: all configuration device clocks model weights data seed runs timing metric "
-                        "max_new_tokens blocks", value->items[i]);
+        return complain(
+            EXIT_USAGE,
+            "--force: \"%.60s\" is none of: all configuration device clocks model weights data seed runs timing metric "
+            "max_new_tokens blocks",
+            value->items[i]);
     }
     return 0;
 }
 static int run_command(const struct options *options) {
     struct comparison_job job;
     int code;
-    if (options->operand_count != 2) return complain(EXIT_USAGE,
-                                               "compare: give two folders or files of results, before and after; see vlmprof compare --help");
+    if (options->operand_count != 2)
+        return complain(EXIT_USAGE,
+                        "compare: give two folders or files of results, before and after; see vlmprof compare --help");
     if ((code = check_force(options)) != 0) return code;
     memset(&job, 0, sizeof job);
     job.options = options;
     job.margin = opt(options, "margin")->real / 100;
     job.accuracy_margin = opt(options, "accuracy_margin")->real / 100;
     job.effect = opt(options, "effect")->real / 100;
-    if (!(job.margin > 0) || !(job.accuracy_margin > 0)) return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
+    if (!(job.margin > 0) || !(job.accuracy_margin > 0))
+        return complain(EXIT_USAGE, "compare: a margin of 0 would make nothing the same: give more");
     if (!(job.effect > job.margin)) {
-        if (is_given(options, "effect") || is_given(options, "plan")) return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
+        if (is_given(options, "effect") || is_given(options, "plan"))
+            return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
         job.effect = 1.5 * job.margin; /* of the JSON's samples_needed */
     }
     code = results_read(&job.before, options->operands, 1);

@@ -91,7 +91,8 @@ static int copy_small_files(const struct convert_job *job) {
         size_t bytes = 0;
         if (is_small_file(inside.items[i]) && stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
             vp_result result = vp_file_read(path, SMALL_FILE_BYTES_MAX, &text, &bytes, &error);
-            code = result == VP_OK ? write_small(job->staging, inside.items[i], text, bytes) : complain_result(EXIT_INPUT, path, result, &error);
+            code = result == VP_OK ? write_small(job->staging, inside.items[i], text, bytes)
+                                   : complain_result(EXIT_INPUT, path, result, &error);
         }
         free(text);
         free(path);
@@ -139,14 +140,21 @@ static void put_preset_vision(vp_json_writer *writer, const vp_model_config *con
     vp_json_end_object(writer);
 }
 static int write_preset_config(const struct convert_job *job) {
-    static const char *const words[][2] = {
-        {"model_type", "molmo"}, {"block_type", "moe"}, {"activation_type", "swiglu"}, {"crop_mode", "overlap-and-resize-c2"},
-        {"image_padding_embed", "pad_and_partial_pad"}, {"image_pooling_2d", "attention-meanq"}, {"image_projector", "mlp"},
-        {"layer_norm_type", "rms"}, {"rope_impl", "llama"}};
-    static const char *const yes[] = {"attention_layer_norm", "attention_layer_norm_with_affine", "layer_norm_with_affine", "moe_dropless", "rope",
-                                      "use_col_tokens"};
-    static const char *const no[] = {"alibi", "bias_for_layer_norm", "include_bias", "norm_after", "normalize_input_embeds", "qkv_bias",
-                                     "scale_logits", "unconditioned", "use_cls_feature", "weight_tying"};
+    static const char *const words[][2] = {{"model_type", "molmo"},
+                                           {"block_type", "moe"},
+                                           {"activation_type", "swiglu"},
+                                           {"crop_mode", "overlap-and-resize-c2"},
+                                           {"image_padding_embed", "pad_and_partial_pad"},
+                                           {"image_pooling_2d", "attention-meanq"},
+                                           {"image_projector", "mlp"},
+                                           {"layer_norm_type", "rms"},
+                                           {"rope_impl", "llama"}};
+    static const char *const yes[] = {
+        "attention_layer_norm", "attention_layer_norm_with_affine", "layer_norm_with_affine", "moe_dropless", "rope",
+        "use_col_tokens"};
+    static const char *const no[] = {
+        "alibi",    "bias_for_layer_norm", "include_bias",  "norm_after",      "normalize_input_embeds",
+        "qkv_bias", "scale_logits",        "unconditioned", "use_cls_feature", "weight_tying"};
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
     int code;
@@ -214,9 +222,10 @@ static void put_special_tokens(vp_json_writer *writer, const struct special_toke
 }
 static int write_preset_tokenizer(const struct convert_job *job) {
     const vp_special_ids *ids = &job->model.ids;
-    const struct special_token specials[] = {
-        {"<|padding|>", ids->pad}, {"<|endoftext|>", ids->eos}, {"<im_start>", ids->im_start}, {"<im_end>", ids->im_end},
-        {"<im_patch>", ids->im_patch}, {"<im_col>", ids->im_col}, {"<|image|>", ids->image}};
+    const struct special_token specials[] = {{"<|padding|>", ids->pad},     {"<|endoftext|>", ids->eos},
+                                             {"<im_start>", ids->im_start}, {"<im_end>", ids->im_end},
+                                             {"<im_patch>", ids->im_patch}, {"<im_col>", ids->im_col},
+                                             {"<|image|>", ids->image}};
     enum { SPECIALS = sizeof specials / sizeof specials[0] };
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
@@ -260,8 +269,9 @@ static int can_read_converted(struct convert_job *job) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *path = join_path(job->out, CONVERTED), *text = NULL;
     size_t bytes = 0;
-    int good = vp_file_read(path, 1 << 20, &text, &bytes, NULL) == VP_OK && parse_json(&parsed, text, bytes, NULL) == VP_OK
-               && node_is(&parsed.json, 0, VP_JSON_OBJECT) && vp_json_equals(&parsed.json, vp_json_get(&parsed.json, 0, "schema"), "vlmprof-convert-1");
+    int good = vp_file_read(path, 1 << 20, &text, &bytes, NULL) == VP_OK
+               && parse_json(&parsed, text, bytes, NULL) == VP_OK && node_is(&parsed.json, 0, VP_JSON_OBJECT)
+               && vp_json_equals(&parsed.json, vp_json_get(&parsed.json, 0, "schema"), "vlmprof-convert-1");
     uint32_t files = good ? vp_json_get(&parsed.json, 0, "files") : VP_JSON_NONE;
     good = good && node_is(&parsed.json, files, VP_JSON_ARRAY);
     for (uint32_t i = 0; good && i < parsed.nodes[files].count; i++) {
@@ -281,17 +291,20 @@ static int open_folder(struct convert_job *job) {
     struct text_list inside = {NULL, 0};
     struct stat in, out;
     int code = 0;
-    if (stat(job->out, &out) == 0 && !job->model.synthetic && stat(job->model.name, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+    if (stat(job->out, &out) == 0 && !job->model.synthetic && stat(job->model.name, &in) == 0 && in.st_dev == out.st_dev
+        && in.st_ino == out.st_ino)
         return complain(EXIT_USAGE, "convert: IN and OUT are the same folder; give OUT another name");
     job->made_out = access(job->out, F_OK) != 0;
     if ((code = make_folder(job->out)) != 0) return code;
     remove_staging(job->staging);
     names_of_folder(job->out, &inside);
     if (inside.count && !can_read_converted(job))
-        code = complain(EXIT_USAGE, "convert: %s is not empty and not an earlier output of convert (%s ...): choose another folder", job->out,
-                        inside.items[0]);
+        code = complain(EXIT_USAGE,
+                        "convert: %s is not empty and not an earlier output of convert (%s ...): choose another folder",
+                        job->out, inside.items[0]);
     text_list_free(&inside);
-    if (!code && mkdir(job->staging, 0777)) code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", job->staging, strerror(errno));
+    if (!code && mkdir(job->staging, 0777))
+        code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", job->staging, strerror(errno));
     return code;
 }
 static int write_converted(const struct convert_job *job) {
@@ -343,7 +356,8 @@ static int move_file(const struct convert_job *job, const char *name) {
     free(to);
     return bad ? EXIT_OUTPUT : 0;
 }
-/* From here on nothing is half: first the old config.json goes, last the new one comes. What stands beside the list of an earlier convert stays. */
+/* From here on nothing is half: first the old config.json goes, last the new one comes. What stands beside the list
+ * of an earlier convert stays. */
 static int commit_folder(struct convert_job *job) {
     struct text_list inside = {NULL, 0};
     char *path;
@@ -352,7 +366,9 @@ static int commit_folder(struct convert_job *job) {
     for (size_t i = 0; i < inside.count && !code; i++) {
         path = join_path(job->out, inside.items[i]);
         if (access(path, F_OK) == 0 && strcmp(inside.items[i], CONVERTED) && !text_list_has(&job->old, inside.items[i]))
-            code = complain(EXIT_USAGE, "convert: %s is not of an earlier convert and would be overwritten: choose another folder", path);
+            code = complain(EXIT_USAGE,
+                            "convert: %s is not of an earlier convert and would be overwritten: choose another folder",
+                            path);
         free(path);
     }
     for (int config = 1; config >= 0 && !code; config--)
@@ -364,7 +380,8 @@ static int commit_folder(struct convert_job *job) {
         }
     if (!code) code = move_file(job, CONVERTED);
     for (size_t i = 0; i < inside.count && !code; i++)
-        if (strcmp(inside.items[i], CONVERTED) && strcmp(inside.items[i], "config.json")) code = move_file(job, inside.items[i]);
+        if (strcmp(inside.items[i], CONVERTED) && strcmp(inside.items[i], "config.json"))
+            code = move_file(job, inside.items[i]);
     sync_folder(job->out);
     if (!code) code = move_file(job, "config.json");
     text_list_free(&inside);
@@ -384,9 +401,14 @@ static int convert_inputs(struct convert_job *job) {
     if (!*job->out) return complain(EXIT_USAGE, "convert: OUT is empty");
     job->packed = !strcmp(text_of(options, "layout"), "packed");
     job->staging = join_path(job->out, CONVERTING);
-    if (!job->model.synthetic && !is_folder(job->model.name)) return complain(EXIT_INPUT, "%s: no such folder", job->model.name);
-    if ((code = job->model.synthetic ? model_load_preset(&job->model) : model_load_folder(&job->model)) != 0 || (code = checkpoint_open(&job->model)) != 0) return code;
-    if (is_packed(&job->model)) return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of", job->model.name);
+    if (!job->model.synthetic && !is_folder(job->model.name))
+        return complain(EXIT_INPUT, "%s: no such folder", job->model.name);
+    if ((code = job->model.synthetic ? model_load_preset(&job->model) : model_load_folder(&job->model)) != 0
+        || (code = checkpoint_open(&job->model)) != 0)
+        return code;
+    if (is_packed(&job->model))
+        return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of",
+                        job->model.name);
     return 0;
 }
 static void report_converted(const struct convert_job *job, int64_t since_ns) {
@@ -394,9 +416,10 @@ static void report_converted(const struct convert_job *job, int64_t since_ns) {
     memset(&written, 0, sizeof written);
     written.name = job->out;
     model_weigh_files(&written);
-    fprintf(stderr, "vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out, text_of(job->options, "layout"),
-            (double)written.file_bytes / 1e9, (long long)written.file_count, written.file_count == 1 ? "" : "s",
-            (double)(vp_clock_ns() - since_ns) / 1e9, job->model.synthetic ? "; random weights" : "");
+    fprintf(stderr, "vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out,
+            text_of(job->options, "layout"), (double)written.file_bytes / 1e9, (long long)written.file_count,
+            written.file_count == 1 ? "" : "s", (double)(vp_clock_ns() - since_ns) / 1e9,
+            job->model.synthetic ? "; random weights" : "");
 }
 static int run_command(const struct options *options) {
     int64_t since_ns = vp_clock_ns();

@@ -27,7 +27,8 @@ static const struct option_spec FIT_OPTIONS[] = {
 
 static void write_coefficients(struct document *document, const struct estimator *estimator) {
     struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Coefficients (%s features, 95 %% intervals)", ESTIMATE_KIND_KEYS[estimator->model.features]);
+    document_text(document, BLOCK_HEADING, "Coefficients (%s features, 95 %% intervals)",
+                  ESTIMATE_KIND_KEYS[estimator->model.features]);
     table = document_table(document, "stage|feature|coefficient|interval|unit|state");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++)
         for (int column = 0; estimator->model.fitted[stage] && column < estimator->model.fit[stage].columns; column++) {
@@ -38,27 +39,35 @@ static void write_coefficients(struct document *document, const struct estimator
             text_list_add(table, "%s", part_name(stage));
             text_list_add(table, "%s", name);
             text_list_add(table, "%.4g", estimator->model.fit[stage].coefficient[column]);
-            if (estimator->model.fit[stage].state[column] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
+            if (estimator->model.fit[stage].state[column] == VP_LINEAR_USED && isfinite(low))
+                text_list_add(table, "[%.4g, %.4g]", low, high);
             else text_list_add(table, "-");
             text_list_add(table, "%s", unit_text(name, unit));
             text_list_add(table, "%s", LINEAR_STATE_KEYS[estimator->model.fit[stage].state[column]]);
         }
 }
-static void write_fit(struct document *document, const struct estimator *estimator, const struct evaluation *evaluation, const struct measurements *measurements) {
+static void write_fit(struct document *document, const struct estimator *estimator, const struct evaluation *evaluation,
+                      const struct measurements *measurements) {
     if (estimator->warnings.count) document_text(document, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < estimator->warnings.count; i++) document_text(document, BLOCK_LINE, "%s", estimator->warnings.items[i]);
-    document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes", measurements->count, measurements->config_count, measurements->size_count);
+    for (size_t i = 0; i < estimator->warnings.count; i++)
+        document_text(document, BLOCK_LINE, "%s", estimator->warnings.items[i]);
+    document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes",
+                  measurements->count, measurements->config_count, measurements->size_count);
     document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name, estimator->device);
     if (isfinite(evaluation->noise))
-        document_text(document, BLOCK_LINE, "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average; "
-                      "no MAPE of the total can be below that, and a load that drifts from sample to sample comes on top", 100 * evaluation->noise);
+        document_text(
+            document, BLOCK_LINE,
+            "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% on average; "
+            "no MAPE of the total can be below that, and a load that drifts from sample to sample comes on top",
+            100 * evaluation->noise);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         struct text_list *table;
         document_text(document, BLOCK_HEADING, "Errors of %s", part_name(part));
         table = document_table(document, "features|rows predicted|MAE ms|MAPE %|R2|P95 error ms|bias ms|rows");
         for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
             for (int split = 0; split < SPLIT_COUNT; split++)
-                error_row(table, split ? "" : ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split], &evaluation->errors[kind][split][part]);
+                error_row(table, split ? "" : ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split],
+                          &evaluation->errors[kind][split][part]);
     }
     write_coefficients(document, estimator);
     if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
@@ -71,7 +80,8 @@ static int run_command(const struct options *options) {
     struct results results;
     int64_t experts = 0;
     int kind = 0, code;
-    if (!options->operand_count) return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
+    if (!options->operand_count)
+        return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(options, "features"))) kind++;
     estimator = zeroed(1, sizeof *estimator);

@@ -53,7 +53,8 @@ static int read_cpu(struct cpu_info *cpu) {
         settings.max_sequence = 1;
         if ((result = vp_engine_open(&settings, &engine, &error)) != VP_OK) break;
         snprintf(cpu->name, sizeof cpu->name, "%s", vp_engine_device(engine) + strlen("cpu: "));
-        for (int i = 0; i < ROW_CLASSES; i++) snprintf(cpu->chosen[fp32][i], sizeof cpu->chosen[fp32][i], "%s", vp_engine_gemm(engine, CLASS_ROWS[i]));
+        for (int i = 0; i < ROW_CLASSES; i++)
+            snprintf(cpu->chosen[fp32][i], sizeof cpu->chosen[fp32][i], "%s", vp_engine_gemm(engine, CLASS_ROWS[i]));
         vp_engine_close(engine);
     }
     if (result != VP_OK) return complain_result(exit_code_of(result), "info", result, &error);
@@ -83,11 +84,15 @@ static void read_holdings(const struct model *model, struct holdings *holdings) 
         int64_t count = spec.shape[0] * (spec.dimensions > 1 ? spec.shape[1] : 1);
         vp_tensor tensor;
         holdings->parameters += count;
-        holdings->parts[strstr(spec.name, "vision_backbone.") ? PART_VISION : strstr(spec.name, ".experts.") ? PART_EXPERTS
-                 : strstr(spec.name, ".wte.") || strstr(spec.name, "lm_head") ? PART_EMBEDDINGS : PART_LANGUAGE] += count;
-        if (model->checkpoint && vp_checkpoint_find(model->checkpoint, spec.name, &tensor) == VP_OK) holdings->dtypes[tensor.dtype]++;
+        holdings->parts[strstr(spec.name, "vision_backbone.")                        ? PART_VISION
+                        : strstr(spec.name, ".experts.")                             ? PART_EXPERTS
+                        : strstr(spec.name, ".wte.") || strstr(spec.name, "lm_head") ? PART_EMBEDDINGS
+                                                                                     : PART_LANGUAGE] += count;
+        if (model->checkpoint && vp_checkpoint_find(model->checkpoint, spec.name, &tensor) == VP_OK)
+            holdings->dtypes[tensor.dtype]++;
     }
-    for (int32_t id = 0; id < model->config.embedding_size + model->config.additional_vocab_size; id++) { /* ids that stand for a text */
+    /* ids that stand for a text */
+    for (int32_t id = 0; id < model->config.embedding_size + model->config.additional_vocab_size; id++) {
         char nothing[1];
         size_t needed = 0;
         vp_tokenizer_decode(model->tokenizer, &id, 1, 0, nothing, 0, &needed);
@@ -95,7 +100,9 @@ static void read_holdings(const struct model *model, struct holdings *holdings) 
     }
 }
 /* of keys and values of all blocks; see vp_engine_open */
-static int64_t cache_bytes(const struct model *model, int fp32) { return (fp32 ? 8 : 4) * (int64_t)model->config.d_model * model->config.block_count; }
+static int64_t cache_bytes(const struct model *model, int fp32) {
+    return (fp32 ? 8 : 4) * (int64_t)model->config.d_model * model->config.block_count;
+}
 
 static void put_model(vp_json_writer *writer, const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
@@ -143,22 +150,30 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
 static void print_model(const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
     printf("model       %s: %s%s\n", model->name, model->architecture, model->synthetic ? ", random weights" : "");
-    printf("language    %d blocks of width %d, %d heads; %d experts of width %d, top_k %d; %d positions at most\n", config->block_count, config->d_model,
-           config->head_count, config->expert_count, config->expert_dim, config->top_k, config->max_positions);
-    printf("vision      %d blocks of width %d (%d are run), %d heads, mlp %d\n", config->vit_block_count, config->vit_width, config->vit_blocks_needed,
-           config->vit_head_count, config->vit_mlp_dim);
-    printf("tokenizer   %lld tokens; %d rows of embeddings\n", (long long)holdings->tokens, config->embedding_size + config->additional_vocab_size);
-    printf("parameters  %.4g M: vision %.4g M, experts %.4g M, other LLM %.4g M, embeddings and head %.4g M\n", (double)holdings->parameters / 1e6,
-           (double)holdings->parts[PART_VISION] / 1e6, (double)holdings->parts[PART_EXPERTS] / 1e6, (double)holdings->parts[PART_LANGUAGE] / 1e6,
+    printf("language    %d blocks of width %d, %d heads; %d experts of width %d, top_k %d; %d positions at most\n",
+           config->block_count, config->d_model, config->head_count, config->expert_count, config->expert_dim,
+           config->top_k, config->max_positions);
+    printf("vision      %d blocks of width %d (%d are run), %d heads, mlp %d\n", config->vit_block_count,
+           config->vit_width, config->vit_blocks_needed, config->vit_head_count, config->vit_mlp_dim);
+    printf("tokenizer   %lld tokens; %d rows of embeddings\n", (long long)holdings->tokens,
+           config->embedding_size + config->additional_vocab_size);
+    printf("parameters  %.4g M: vision %.4g M, experts %.4g M, other LLM %.4g M, embeddings and head %.4g M\n",
+           (double)holdings->parameters / 1e6, (double)holdings->parts[PART_VISION] / 1e6,
+           (double)holdings->parts[PART_EXPERTS] / 1e6, (double)holdings->parts[PART_LANGUAGE] / 1e6,
            (double)holdings->parts[PART_EMBEDDINGS] / 1e6);
     if (!model->synthetic) {
-        printf("files       %lld tensors (%s", (long long)holdings->tensors, is_packed(model) ? "packed for the CPU, bf16" : "");
-        for (int i = 0, shown = 0; i < 3; i++) if (holdings->dtypes[i]) printf("%s%lld %s", shown++ ? ", " : "", (long long)holdings->dtypes[i], DTYPE_KEYS[i]);
-        printf(") in %lld file%s, %.4g GB\n", (long long)model->file_count, model->file_count == 1 ? "" : "s", (double)model->file_bytes / 1e9);
+        printf("files       %lld tensors (%s", (long long)holdings->tensors,
+               is_packed(model) ? "packed for the CPU, bf16" : "");
+        for (int i = 0, shown = 0; i < 3; i++)
+            if (holdings->dtypes[i])
+                printf("%s%lld %s", shown++ ? ", " : "", (long long)holdings->dtypes[i], DTYPE_KEYS[i]);
+        printf(") in %lld file%s, %.4g GB\n", (long long)model->file_count, model->file_count == 1 ? "" : "s",
+               (double)model->file_bytes / 1e9);
     }
     for (int fp32 = 0; fp32 < 2; fp32++)
-        printf("%-11s weights %.4g GB, KV cache %lld bytes a token (%.4g GB for all positions), and buffers\n", fp32 ? "  fp32" : "  bf16",
-               (fp32 ? 4 : 2) * (double)holdings->parameters / 1e9, (long long)cache_bytes(model, fp32), (double)cache_bytes(model, fp32) * config->max_positions / 1e9);
+        printf("%-11s weights %.4g GB, KV cache %lld bytes a token (%.4g GB for all positions), and buffers\n",
+               fp32 ? "  fp32" : "  bf16", (fp32 ? 4 : 2) * (double)holdings->parameters / 1e9,
+               (long long)cache_bytes(model, fp32), (double)cache_bytes(model, fp32) * config->max_positions / 1e9);
 }
 
 /* GPUs as text lines or as JSON objects */
@@ -176,28 +191,34 @@ static void show_gpus(vp_json_writer *writer, int32_t count) {
             vp_json_end_object(writer);
         } else if (result != VP_OK) printf("gpu %d       cannot be used: %s\n", i, error.text);
         else
-            printf("gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %.4g GB free; driver for CUDA %s, runtime %s\n", i,
-                   gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count, (double)gpu.memory_bytes / 1e9,
-                   (double)gpu.free_bytes / 1e9, version_text(gpu.driver_version, driver), version_text(gpu.runtime_version, runtime));
+            printf(
+                "gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %.4g GB free; driver for "
+                "CUDA %s, runtime %s\n",
+                i, gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count,
+                (double)gpu.memory_bytes / 1e9, (double)gpu.free_bytes / 1e9, version_text(gpu.driver_version, driver),
+                version_text(gpu.runtime_version, runtime));
     }
 }
 
-static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char *no_gpu, const struct model *model, const struct holdings *holdings) {
+static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char *no_gpu, const struct model *model,
+                       const struct holdings *holdings) {
     printf("vlmprof     %s, %s\n", VLMPROF_VERSION, build_text());
     printf("cpu         %s, %lld thread%s\n", cpu->name, (long long)cpu->threads, cpu->threads == 1 ? "" : "s");
-    printf("memory      %.4g GB, %.4g GB available\n", (double)cpu->memory_bytes / 1e9, (double)cpu->available_bytes / 1e9);
+    printf("memory      %.4g GB, %.4g GB available\n", (double)cpu->memory_bytes / 1e9,
+           (double)cpu->available_bytes / 1e9);
     printf("gemm        ");
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) printf("%s%s", i ? ", " : "", vp_engine_gemm_name(i));
     putchar('\n');
     for (int fp32 = 0; fp32 < 2; fp32++)
-        printf("  %s      fastest: %s for 1 row, %s for few, %s for many\n", fp32 ? "fp32" : "bf16", cpu->chosen[fp32][0], cpu->chosen[fp32][1],
-               cpu->chosen[fp32][2]);
+        printf("  %s      fastest: %s for 1 row, %s for few, %s for many\n", fp32 ? "fp32" : "bf16",
+               cpu->chosen[fp32][0], cpu->chosen[fp32][1], cpu->chosen[fp32][2]);
     if (no_gpu) printf("gpu         none: %s\n", no_gpu);
     show_gpus(NULL, gpu_count);
     if (model) print_model(model, holdings);
 }
 
-static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const char *no_gpu, const struct model *model, const struct holdings *holdings) {
+static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const char *no_gpu,
+                            const struct model *model, const struct holdings *holdings) {
     vp_json_writer writer;
     char text[24];
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
@@ -249,11 +270,13 @@ static int run_command(const struct options *options) {
     memset(&model, 0, sizeof model);
     memset(&holdings, 0, sizeof holdings);
     memset(&cpu, 0, sizeof cpu);
-    if (has_model && (code = model_load(options, &model)) == 0 && (code = checkpoint_open(&model)) == 0) read_holdings(&model, &holdings);
+    if (has_model && (code = model_load(options, &model)) == 0 && (code = checkpoint_open(&model)) == 0)
+        read_holdings(&model, &holdings);
     if (!code) code = read_cpu(&cpu);
     if (!code) {
         reason = vp_device_count(&gpu_count, &no_gpu) == VP_OK ? NULL : no_gpu.text;
-        (is_given(options, "json") ? print_info_json : print_info)(&cpu, gpu_count, reason, has_model ? &model : NULL, &holdings);
+        (is_given(options, "json") ? print_info_json : print_info)(&cpu, gpu_count, reason, has_model ? &model : NULL,
+                                                                   &holdings);
     }
     model_free(&model);
     return code;

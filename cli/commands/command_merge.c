@@ -24,25 +24,33 @@ static const struct option_spec MERGE_OPTIONS[] = {
 };
 
 static int run_command(const struct options *options) {
-    const char *folder = text_of(options, "output_dir") ? text_of(options, "output_dir") : options->operand_count ? options->operands[0] : NULL;
+    const char *folder = text_of(options, "output_dir") ? text_of(options, "output_dir")
+                         : options->operand_count       ? options->operands[0]
+                                                        : NULL;
     struct summaries results = {NULL, 0};
     int64_t failed = 0, missing = 0;
     struct journal_index index;
     int code = 0, fd = -1;
-    if (!folder || !options->operand_count) return complain(EXIT_USAGE, "merge needs the folders with the journals: vlmprof merge DIR...");
+    if (!folder || !options->operand_count)
+        return complain(EXIT_USAGE, "merge needs the folders with the journals: vlmprof merge DIR...");
     memset(&index, 0, sizeof index);
-    for (size_t i = 0; i < options->operand_count && !code; i++) code = ranks_read_folder(&index, options->operands[i], NULL);
-    if (!code && !index.file_count) code = complain(EXIT_INPUT, "%s: there is no journal of a sweep in it", options->operands[0]);
+    for (size_t i = 0; i < options->operand_count && !code; i++)
+        code = ranks_read_folder(&index, options->operands[i], NULL);
+    if (!code && !index.file_count)
+        code = complain(EXIT_INPUT, "%s: there is no journal of a sweep in it", options->operands[0]);
     if (!code) code = make_folder(folder);
     if (!code && (fd = ranks_lock(folder)) < 0) code = EXIT_OUTPUT;
     if (!code) code = ranks_merge(&index, folder, is_given(options, "partial"), &results);
     if (fd >= 0) close(fd);
-    for (size_t i = 0; i < results.count; i++) { failed += results.items[i].failed; missing += results.items[i].missing; }
+    for (size_t i = 0; i < results.count; i++) {
+        failed += results.items[i].failed;
+        missing += results.items[i].missing;
+    }
     if (!code && (failed || missing)) code = EXIT_WORK;
     if (results.count && !is_given(options, "quiet")) {
         if (!code || isatty(STDERR_FILENO)) summaries_print(&results);
-        fprintf(stderr, "vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n", results.count, index.file_count, folder,
-                (long long)failed, (long long)missing);
+        fprintf(stderr, "vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n",
+                results.count, index.file_count, folder, (long long)failed, (long long)missing);
     }
     if (results.count && is_given(options, "json")) {
         vp_json_writer writer;

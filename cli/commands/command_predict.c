@@ -48,17 +48,22 @@ static const struct option_spec PREDICT_OPTIONS[] = {
 struct prediction {
     char name[48];                     /* "640x480"; empty: counts were given */
     vp_latency_request request;
-    double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS]; /* ms; NaN: the stage is not in the model, or no interval is known */
+    /* ms; NaN: the stage is not in the model, or no interval is known */
+    double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS];
     double within;                     /* probability to hold the budget; NaN: none given */
 };
 /* The interval of a sum: half-widths add as their residuals are correlated. */
 static void predict_total_interval(const struct estimator *estimator, struct prediction *prediction) {
     double half[VP_LATENCY_STAGE_COUNT], sum = 0, widest = 0;
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
-        half[stage] = stage_is_run(stage, &prediction->request) && estimator->model.fitted[stage] ? (prediction->high[stage] - prediction->low[stage]) / 2 : 0;
+        half[stage] = stage_is_run(stage, &prediction->request) && estimator->model.fitted[stage]
+                          ? (prediction->high[stage] - prediction->low[stage]) / 2
+                          : 0;
         widest = half[stage] <= widest ? widest : half[stage]; /* NaN stays */
     }
-    for (int first = 0; first < VP_LATENCY_STAGE_COUNT; first++) for (int second = 0; second < VP_LATENCY_STAGE_COUNT; second++) sum += estimator->correlation[first][second] * half[first] * half[second];
+    for (int first = 0; first < VP_LATENCY_STAGE_COUNT; first++)
+        for (int second = 0; second < VP_LATENCY_STAGE_COUNT; second++)
+            sum += estimator->correlation[first][second] * half[first] * half[second];
     sum = sum >= widest * widest ? sqrt(sum) : widest; /* what cancels out in these rows need not do so in a new one */
     prediction->low[ESTIMATE_TOTAL] = prediction->value[ESTIMATE_TOTAL] - sum;
     prediction->high[ESTIMATE_TOTAL] = prediction->value[ESTIMATE_TOTAL] + sum;
@@ -73,34 +78,43 @@ static int can_predict_request(const struct estimator *estimator, double budget,
         prediction->value[stage] = prediction->low[stage] = prediction->high[stage] = made.stage[stage];
         if (!estimator->model.fitted[stage] || !stage_is_run(stage, &prediction->request)) continue;
         prediction->low[stage] = prediction->high[stage] = (double)NAN;
-        if (vp_latency_interval(&estimator->model, (vp_latency_stage)stage, &prediction->request, ESTIMATE_LEVEL, &range) != VP_OK) continue;
+        if (vp_latency_interval(&estimator->model, (vp_latency_stage)stage, &prediction->request, ESTIMATE_LEVEL,
+                                &range)
+            != VP_OK)
+            continue;
         prediction->low[stage] = range.low;
         prediction->high[stage] = range.high;
     }
     prediction->value[ESTIMATE_TOTAL] = made.total;
     predict_total_interval(estimator, prediction);
-    prediction->within = 1 - vp_normal_tail((budget - made.total) / ((prediction->high[ESTIMATE_TOTAL] - made.total) / quantile));
+    prediction->within = 1
+                         - vp_normal_tail((budget - made.total)
+                                          / ((prediction->high[ESTIMATE_TOTAL] - made.total) / quantile));
     return 1;
 }
 /* A knob outside of what was measured, once for all requests that share it; what cannot be. */
-static void warn_of_ranges(const struct estimator *estimator, const struct prediction *predictions, size_t count, struct text_list *warnings) {
+static void warn_of_ranges(const struct estimator *estimator, const struct prediction *predictions, size_t count,
+                           struct text_list *warnings) {
     for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
         const struct knob_range *range = &estimator->ranges[k];
         size_t outside = 0;
         int32_t value = 0;
-        if ((k == KNOB_TEXT || k == KNOB_TIER) && estimator->model.features != VP_LATENCY_SEED) continue; /* no feature of it */
+        /* no feature of it */
+        if ((k == KNOB_TEXT || k == KNOB_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
         for (size_t i = 0; i < count; i++) {
             int32_t at = knob_at(&predictions[i].request, k);
             if ((at < range->least || at > range->most) && !outside++) value = at;
         }
         if (outside)
-            text_list_add(warnings, "extrapolation: %s %d is outside of %d..%d, the data of the model (%zu of %zu requests)",
+            text_list_add(warnings,
+                          "extrapolation: %s %d is outside of %d..%d, the data of the model (%zu of %zu requests)",
                           ESTIMATE_KNOBS[k].name, value, range->least, range->most, outside, count);
     }
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         size_t negative = 0;
         for (size_t i = 0; i < count; i++) negative += predictions[i].value[stage] < 0;
-        if (!estimator->model.fitted[stage]) text_list_add(warnings, "%s is not in the model: the total is without it", part_name(stage));
+        if (!estimator->model.fitted[stage])
+            text_list_add(warnings, "%s is not in the model: the total is without it", part_name(stage));
         if (negative)
             text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: %s", part_name(stage), negative, count,
                           estimator->model.affine[stage].count ? "they are too small for the line of the recalibration"
@@ -108,30 +122,36 @@ static void warn_of_ranges(const struct estimator *estimator, const struct predi
     }
 }
 static const char *verdict_of(const struct prediction *prediction, double budget) {
-    return prediction->high[ESTIMATE_TOTAL] <= budget ? "holds" : prediction->low[ESTIMATE_TOTAL] > budget ? "exceeds" : "unsure";
+    return prediction->high[ESTIMATE_TOTAL] <= budget ? "holds"
+           : prediction->low[ESTIMATE_TOTAL] > budget ? "exceeds"
+                                                      : "unsure";
 }
 static void write_prediction(struct document *document, const struct prediction *prediction, double budget) {
     const vp_latency_request *request = &prediction->request;
     struct text_list *table;
-    document_text(document, BLOCK_HEADING,
-                  "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, top_k %d of %d, %d blocks, %d output tokens",
-                  prediction->name, prediction->name[0] ? ": " : "", request->views, request->vision_tokens, request->text_tokens, request->sequence, request->top_k, request->expert_count,
-                  request->active_blocks, request->output_tokens);
+    document_text(
+        document, BLOCK_HEADING,
+        "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, top_k %d of %d, %d blocks, %d output tokens",
+        prediction->name, prediction->name[0] ? ": " : "", request->views, request->vision_tokens, request->text_tokens,
+        request->sequence, request->top_k, request->expert_count, request->active_blocks, request->output_tokens);
     table = document_table(document, "stage|ms|95 % interval");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_is_run(part, request);
         text_list_add(table, "%s", part_name(part));
         text_list_add(table, "%s", !runs ? "does not run" : number_formatted("%.3f", prediction->value[part]).text);
-        if (runs && isfinite(prediction->low[part])) text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
+        if (runs && isfinite(prediction->low[part]))
+            text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
         else text_list_add(table, "-");
     }
     if (isfinite(budget))
-        document_text(document, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget, verdict_of(prediction, budget), number_formatted("%.3f", prediction->within).text);
+        document_text(document, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget,
+                      verdict_of(prediction, budget), number_formatted("%.3f", prediction->within).text);
 }
 static void put_prediction(vp_json_writer *writer, const struct prediction *prediction, double budget) {
     vp_json_begin_object(writer);
     put_text(writer, "size", prediction->name[0] ? prediction->name : NULL);
-    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) put_int(writer, ESTIMATE_KNOBS[k].name, knob_at(&prediction->request, k));
+    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++)
+        put_int(writer, ESTIMATE_KNOBS[k].name, knob_at(&prediction->request, k));
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_is_run(part, &prediction->request);
         vp_json_key(writer, part_name(part));
@@ -148,7 +168,9 @@ static void put_prediction(vp_json_writer *writer, const struct prediction *pred
     }
     vp_json_end_object(writer);
 }
-static int print_predictions(const struct options *options, const struct estimator *estimator, const struct prediction *predictions, size_t count, double budget, const struct text_list *warnings) {
+static int print_predictions(const struct options *options, const struct estimator *estimator,
+                             const struct prediction *predictions, size_t count, double budget,
+                             const struct text_list *warnings) {
     if (is_given(options, "json")) {
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
@@ -177,21 +199,25 @@ static int print_predictions(const struct options *options, const struct estimat
 }
 /* A count of the command line, or the data's median. */
 static int32_t knob_of(const struct options *options, const struct estimator *estimator, int knob) {
-    return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name) : estimator->ranges[knob].median;
+    return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name)
+                                                        : estimator->ranges[knob].median;
 }
-static int predict_size(const struct options *options, const vp_tile_options *tiles, const char *text, struct prediction *prediction) {
+static int predict_size(const struct options *options, const vp_tile_options *tiles, const char *text,
+                        struct prediction *prediction) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_geometry geometry = vp_geometry_default();
     int64_t width = 0, height = 0;
     vp_layout layout;
     vp_result result;
-    if (!can_parse_size(text, "x", &width, &height) || width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
+    if (!can_parse_size(text, "x", &width, &height) || width < 1 || height < 1 || width > INT32_MAX
+        || height > INT32_MAX)
         return complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
     if ((result = vp_layout_compute(&geometry, tiles, (int32_t)width, (int32_t)height, &layout, &error)) != VP_OK)
         return complain_result(EXIT_USAGE, text, result, &error);
-    snprintf(prediction->name, sizeof prediction->name, "%lldx%lld%s%s", (long long)width, (long long)height, tiles->rule == VP_TILE_TIER ? " " : "",
-             tiles->rule == VP_TILE_TIER ? tiles->tier->name : "");
-    for (int32_t i = 0; text_of(options, "tier") && vp_tier_at(i); i++) if (!strcmp(vp_tier_at(i)->name, text_of(options, "tier"))) prediction->request.tier_index = i;
+    snprintf(prediction->name, sizeof prediction->name, "%lldx%lld%s%s", (long long)width, (long long)height,
+             tiles->rule == VP_TILE_TIER ? " " : "", tiles->rule == VP_TILE_TIER ? tiles->tier->name : "");
+    for (int32_t i = 0; text_of(options, "tier") && vp_tier_at(i); i++)
+        if (!strcmp(vp_tier_at(i)->name, text_of(options, "tier"))) prediction->request.tier_index = i;
     prediction->request.views = layout.views;
     prediction->request.vision_tokens = layout.feature_tokens;
     prediction->request.sequence = 1 + layout.image_tokens + prediction->request.text_tokens;
@@ -202,15 +228,24 @@ static int predict_counts(const struct options *options, struct prediction *pred
     vp_latency_request *request = &prediction->request;
     request->views = (int32_t)number_of(options, "views");
     request->vision_tokens = is_given(options, "vision_tokens") ? (int32_t)number_of(options, "vision_tokens") : 0;
-    if (!is_given(options, "views")) return complain(EXIT_USAGE, "predict: say what the request is: sizes like 640x480, or --views N (0: text only)");
-    if (is_given(options, "tier") || is_given(options, "crops") || is_given(options, "max_crops") || is_given(options, "preprocess"))
-        return complain(EXIT_USAGE, "predict: --tier, --crops, --max_crops and --preprocess are for sizes like 640x480");
+    if (!is_given(options, "views"))
+        return complain(EXIT_USAGE,
+                        "predict: say what the request is: sizes like 640x480, or --views N (0: text only)");
+    if (is_given(options, "tier") || is_given(options, "crops") || is_given(options, "max_crops")
+        || is_given(options, "preprocess"))
+        return complain(EXIT_USAGE,
+                        "predict: --tier, --crops, --max_crops and --preprocess are for sizes like 640x480");
     if (request->views && !(is_given(options, "vision_tokens") && is_given(options, "sequence")))
-        return complain(EXIT_USAGE, "predict: --views %d needs --vision_tokens and --sequence; or give sizes like 640x480", request->views);
-    if (!request->views && request->vision_tokens) return complain(EXIT_USAGE, "predict: --vision_tokens %d without --views", request->vision_tokens);
-    request->sequence = is_given(options, "sequence") ? (int32_t)number_of(options, "sequence") : 1 + request->text_tokens;
+        return complain(EXIT_USAGE,
+                        "predict: --views %d needs --vision_tokens and --sequence; or give sizes like 640x480",
+                        request->views);
+    if (!request->views && request->vision_tokens)
+        return complain(EXIT_USAGE, "predict: --vision_tokens %d without --views", request->vision_tokens);
+    request->sequence = is_given(options, "sequence") ? (int32_t)number_of(options, "sequence")
+                                                      : 1 + request->text_tokens;
     if (request->vision_tokens >= request->sequence)
-        return complain(EXIT_USAGE, "predict: %d vision tokens do not fit into a sequence of %d", request->vision_tokens, request->sequence);
+        return complain(EXIT_USAGE, "predict: %d vision tokens do not fit into a sequence of %d",
+                        request->vision_tokens, request->sequence);
     return 0;
 }
 static int predict_requests(const struct options *options, const struct estimator *estimator) {
@@ -230,9 +265,14 @@ static int predict_requests(const struct options *options, const struct estimato
         request->top_k = knob_of(options, estimator, KNOB_EXPERTS);
         request->active_blocks = knob_of(options, estimator, KNOB_ACTIVE);
         request->expert_count = (int32_t)estimator->expert_count;
-        if (request->top_k > request->expert_count) code = complain(EXIT_USAGE, "--top_k: %d is more than the model's %d experts", request->top_k, request->expert_count);
-        if (!code) code = options->operand_count > 1 ? predict_size(options, &tiles, options->operands[i + 1], &predictions[i]) : predict_counts(options, &predictions[i]);
-        if (!code && !can_predict_request(estimator, budget, &predictions[i])) code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
+        if (request->top_k > request->expert_count)
+            code = complain(EXIT_USAGE, "--top_k: %d is more than the model's %d experts", request->top_k,
+                            request->expert_count);
+        if (!code)
+            code = options->operand_count > 1 ? predict_size(options, &tiles, options->operands[i + 1], &predictions[i])
+                                              : predict_counts(options, &predictions[i]);
+        if (!code && !can_predict_request(estimator, budget, &predictions[i]))
+            code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
     }
     if (!code) {
         warn_of_ranges(estimator, predictions, count, &warnings);
@@ -244,8 +284,10 @@ static int predict_requests(const struct options *options, const struct estimato
 }
 
 /* ---- predict --data: how far it is off; --recalibrate: another device */
-struct trial_errors { vp_linear_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; }; /* share within the intervals */
-static void try_model(const struct estimator *estimator, const struct measurements *measurements, struct trial_errors *errors, struct evaluation *evaluation) {
+/* share within the intervals */
+struct trial_errors { vp_linear_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; };
+static void try_model(const struct estimator *estimator, const struct measurements *measurements,
+                      struct trial_errors *errors, struct evaluation *evaluation) {
     double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
     size_t inside[ESTIMATE_PARTS] = {0};
     estimator_predict_rows(&estimator->model, measurements, predicted);
@@ -258,11 +300,13 @@ static void try_model(const struct estimator *estimator, const struct measuremen
         if (!can_predict_request(estimator, (double)NAN, &prediction)) continue;
         for (int part = 0; part < ESTIMATE_PARTS; part++) {
             double measurement = measured_part(measurements, part, i);
-            inside[part] += isfinite(predicted[(size_t)part * measurements->count + i]) && measurement >= prediction.low[part] && measurement <= prediction.high[part];
+            inside[part] += isfinite(predicted[(size_t)part * measurements->count + i])
+                            && measurement >= prediction.low[part] && measurement <= prediction.high[part];
         }
     }
     for (int part = 0; part < ESTIMATE_PARTS; part++)
-        errors->inside[part] = errors->errors[part].count ? (double)inside[part] / (double)errors->errors[part].count : (double)NAN;
+        errors->inside[part] = errors->errors[part].count ? (double)inside[part] / (double)errors->errors[part].count
+                                                          : (double)NAN;
     if (evaluation) guard_budgets(measurements, predicted, evaluation);
     free(predicted);
 }
@@ -286,16 +330,20 @@ static void put_trial(vp_json_writer *writer, const char *key, const struct tria
     vp_json_end_object(writer);
     vp_json_end_object(writer);
 }
-static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements, struct text_list *warnings) {
+static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements,
+                           struct text_list *warnings) {
     struct prediction *prediction = zeroed(measurements->count, sizeof *prediction);
-    if (strcmp(estimator->device, measurements->device)) text_list_add(warnings, "the model is of %s, these files of %s", estimator->device, measurements->device);
+    if (strcmp(estimator->device, measurements->device))
+        text_list_add(warnings, "the model is of %s, these files of %s", estimator->device, measurements->device);
     if (strcmp(estimator->model_name, measurements->model))
-        text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes", estimator->model_name, measurements->model);
+        text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes",
+                      estimator->model_name, measurements->model);
     for (size_t i = 0; i < measurements->count; i++) prediction[i].request = measurements->requests[i];
     warn_of_ranges(estimator, prediction, measurements->count, warnings);
     free(prediction);
 }
-static int predict_files(const struct options *options, const struct estimator *estimator, const struct measurements *measurements, const struct text_list *warnings) {
+static int predict_files(const struct options *options, const struct estimator *estimator,
+                         const struct measurements *measurements, const struct text_list *warnings) {
     struct trial_errors errors;
     struct evaluation evaluation;
     struct document document = {NULL, 0};
@@ -335,7 +383,8 @@ struct recalibration {
     struct trial_errors before, after;           /* over the measurements that were not drawn */
     size_t left;
 };
-static struct measurements pick_rows(const struct measurements *measurements, const int64_t *order, size_t count) { /* its texts and groups are those of measurements */
+/* its texts and groups are those of measurements */
+static struct measurements pick_rows(const struct measurements *measurements, const int64_t *order, size_t count) {
     struct measurements picked = *measurements;
     picked.requests = resize(NULL, count, sizeof *picked.requests);
     picked.measured = resize(NULL, count, VP_LATENCY_STAGE_COUNT * sizeof *picked.measured);
@@ -345,13 +394,15 @@ static struct measurements pick_rows(const struct measurements *measurements, co
     for (size_t i = 0; i < count; i++) {
         picked.requests[i] = measurements->requests[order[i]];
         picked.total[i] = measurements->total[order[i]];
-        memcpy(picked.measured + i * VP_LATENCY_STAGE_COUNT, measurements->measured + (size_t)order[i] * VP_LATENCY_STAGE_COUNT,
+        memcpy(picked.measured + i * VP_LATENCY_STAGE_COUNT,
+               measurements->measured + (size_t)order[i] * VP_LATENCY_STAGE_COUNT,
                VP_LATENCY_STAGE_COUNT * sizeof *picked.measured);
     }
     return picked;
 }
 /* What N measurements do for all others, by stage; the total's line is drawn through totals. */
-static void find_curves(const struct estimator *estimator, const struct measurements *measurements, struct recalibration *recalibration) {
+static void find_curves(const struct estimator *estimator, const struct measurements *measurements,
+                        struct recalibration *recalibration) {
     double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
     double *pairs = resize(NULL, measurements->count, 2 * sizeof *pairs);
     vp_latency_model *plain = resize(NULL, 1, sizeof *plain);
@@ -363,10 +414,13 @@ static void find_curves(const struct estimator *estimator, const struct measurem
     estimator_predict_rows(plain, measurements, predicted);
     add_totals(measurements, predicted);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        size_t count = pair_rows(measurements, predicted, part, pairs), bytes = vp_affine_curve_scratch_bytes(count, CURVE_DRAWS);
+        size_t count = pair_rows(measurements, predicted, part, pairs),
+               bytes = vp_affine_curve_scratch_bytes(count, CURVE_DRAWS);
         void *scratch = resize(NULL, bytes, 1);
         for (int k = 0; k < CURVE_COUNT; k++)
-            if (vp_affine_learning(pairs + measurements->count, pairs, count, CURVE_POINTS[k], CURVE_DRAWS, recalibration->seed, scratch, bytes, &recalibration->curves[part][k]) != VP_OK)
+            if (vp_affine_learning(pairs + measurements->count, pairs, count, CURVE_POINTS[k], CURVE_DRAWS,
+                                   recalibration->seed, scratch, bytes, &recalibration->curves[part][k])
+                != VP_OK)
                 memset(&recalibration->curves[part][k], 0, sizeof recalibration->curves[part][k]);
         free(scratch);
     }
@@ -374,9 +428,11 @@ static void find_curves(const struct estimator *estimator, const struct measurem
     free(pairs);
     free(predicted);
 }
-static void write_recalibration(struct document *document, const struct estimator *estimator, const struct recalibration *recalibration, const struct measurements *measurements) {
+static void write_recalibration(struct document *document, const struct estimator *estimator,
+                                const struct recalibration *recalibration, const struct measurements *measurements) {
     struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %u", measurements->device, recalibration->wanted, measurements->count, recalibration->seed);
+    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %u",
+                  measurements->device, recalibration->wanted, measurements->count, recalibration->seed);
     table = document_table(document, "stage|slope|offset ms|measurements|condition");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         const vp_affine *line = &estimator->model.affine[stage];
@@ -390,7 +446,8 @@ static void write_recalibration(struct document *document, const struct estimato
         write_trial(document, "Before, on the measurements that were not drawn", &recalibration->before);
         write_trial(document, "After, on the same", &recalibration->after);
     }
-    document_text(document, BLOCK_HEADING, "Learning curve: MAPE %% of the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
+    document_text(document, BLOCK_HEADING,
+                  "Learning curve: MAPE %% of the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
     table = document_table(document, "stage|before|10|25|50|100|lines refused");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         double before = (double)NAN;
@@ -403,12 +460,14 @@ static void write_recalibration(struct document *document, const struct estimato
         text_list_add(table, "%s", number_percent(before).text);
         for (int k = 0; k < CURVE_COUNT; k++) {
             const vp_affine_curve *learned = &recalibration->curves[part][k];
-            text_list_add(table, "%s", learned->draws ? number_estimate(100, learned->mean, learned->low, learned->high).text : "-");
+            text_list_add(table, "%s",
+                          learned->draws ? number_estimate(100, learned->mean, learned->low, learned->high).text : "-");
         }
         text_list_add(table, "%zu", refused);
     }
 }
-static void put_recalibration(vp_json_writer *writer, const struct recalibration *recalibration, const struct measurements *measurements, const char *folder) {
+static void put_recalibration(vp_json_writer *writer, const struct recalibration *recalibration,
+                              const struct measurements *measurements, const char *folder) {
     vp_json_begin_object(writer);
     put_text(writer, "device", measurements->device);
     put_text(writer, "data", folder);
@@ -440,7 +499,8 @@ static void put_recalibration(vp_json_writer *writer, const struct recalibration
     vp_json_end_object(writer);
 }
 /* Lines through `wanted` drawn rows; what they do for the others. 0 or an exit code. */
-static int recalibrate(struct estimator *estimator, const struct measurements *measurements, struct recalibration *recalibration) {
+static int recalibrate(struct estimator *estimator, const struct measurements *measurements,
+                       struct recalibration *recalibration) {
     int64_t *order = resize(NULL, measurements->count, sizeof *order);
     double *scratch = resize(NULL, recalibration->wanted, 2 * sizeof *scratch);
     struct measurements drawn, rest;
@@ -465,7 +525,8 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     free(order);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), "recalibration refused", result, &error);
 }
-static int predict_recalibrate(const struct options *options, struct estimator *estimator, const struct measurements *measurements, const struct text_list *warnings) {
+static int predict_recalibrate(const struct options *options, struct estimator *estimator,
+                               const struct measurements *measurements, const struct text_list *warnings) {
     const char *path = text_of(options, "output");
     struct recalibration *recalibration = zeroed(1, sizeof *recalibration);
     struct text_buffer out = {NULL, 0, 0};
@@ -474,7 +535,8 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     recalibration->wanted = (size_t)number_of(options, "measurements");
     recalibration->seed = (uint32_t)number_of(options, "seed");
     if (recalibration->wanted > measurements->count)
-        code = complain(EXIT_USAGE, "-n %zu: %s holds %zu measurements", recalibration->wanted, text_of(options, "recalibrate"), measurements->count);
+        code = complain(EXIT_USAGE, "-n %zu: %s holds %zu measurements", recalibration->wanted,
+                        text_of(options, "recalibrate"), measurements->count);
     if (!code) code = recalibrate(estimator, measurements, recalibration);
     if (!code) {
         vp_json_writer_init_sink(&writer, text_sink, &out, 1);
@@ -500,19 +562,28 @@ static int predict_recalibrate(const struct options *options, struct estimator *
 }
 /* Options that do not go together, before anything is read. */
 static int check_predict_options(const struct options *options) {
-    static const char *const of_request[] = {"tier", "crops", "max_crops", "preprocess", "views", "vision_tokens", "text_tokens", "sequence", "top_k",
-                                             "num_active_blocks", "output_tokens"};
+    static const char *const of_request[] = {
+        "tier",        "crops",    "max_crops", "preprocess",        "views",        "vision_tokens",
+        "text_tokens", "sequence", "top_k",     "num_active_blocks", "output_tokens"};
     int by_files = is_given(options, "data") || is_given(options, "recalibrate");
-    if (!options->operand_count) return complain(EXIT_USAGE, "predict: give a model of vlmprof fit; see vlmprof predict --help");
-    if (is_given(options, "data") && is_given(options, "recalibrate")) return complain(EXIT_USAGE, "predict: --data and --recalibrate exclude each other");
-    if (is_given(options, "recalibrate") && !is_given(options, "output")) return complain(EXIT_USAGE, "predict: --recalibrate needs -o FILE for the new model");
-    if (!is_given(options, "recalibrate") && (is_given(options, "output") || is_given(options, "measurements") || is_given(options, "seed")))
+    if (!options->operand_count)
+        return complain(EXIT_USAGE, "predict: give a model of vlmprof fit; see vlmprof predict --help");
+    if (is_given(options, "data") && is_given(options, "recalibrate"))
+        return complain(EXIT_USAGE, "predict: --data and --recalibrate exclude each other");
+    if (is_given(options, "recalibrate") && !is_given(options, "output"))
+        return complain(EXIT_USAGE, "predict: --recalibrate needs -o FILE for the new model");
+    if (!is_given(options, "recalibrate")
+        && (is_given(options, "output") || is_given(options, "measurements") || is_given(options, "seed")))
         return complain(EXIT_USAGE, "predict: -o, -n and --seed go with --recalibrate DIR");
-    if (is_given(options, "recalibrate") && is_given(options, "budget_ms")) return complain(EXIT_USAGE, "predict: --budget_ms goes with requests and --data");
-    if (by_files && options->operand_count > 1) return complain(EXIT_USAGE, "predict: sizes and --data or --recalibrate exclude each other");
+    if (is_given(options, "recalibrate") && is_given(options, "budget_ms"))
+        return complain(EXIT_USAGE, "predict: --budget_ms goes with requests and --data");
+    if (by_files && options->operand_count > 1)
+        return complain(EXIT_USAGE, "predict: sizes and --data or --recalibrate exclude each other");
     for (size_t i = 0; i < sizeof of_request / sizeof of_request[0] && by_files; i++)
         if (is_given(options, of_request[i]))
-            return complain(EXIT_USAGE, "predict: --%s is for a request; with --data and --recalibrate the files say it", of_request[i]);
+            return complain(EXIT_USAGE,
+                            "predict: --%s is for a request; with --data and --recalibrate the files say it",
+                            of_request[i]);
     return 0;
 }
 static int run_command(const struct options *options) {
@@ -522,13 +593,15 @@ static int run_command(const struct options *options) {
     struct text_list warnings = {NULL, 0};
     const char *folder = text_of(options, "data") ? text_of(options, "data") : text_of(options, "recalibrate");
     int code;
-    if ((code = check_predict_options(options)) != 0 || (code = estimator_read(options->operands[0], &estimator)) != 0) return code;
+    if ((code = check_predict_options(options)) != 0 || (code = estimator_read(options->operands[0], &estimator)) != 0)
+        return code;
     if (!folder) code = predict_requests(options, estimator);
     else if ((code = results_read(&results, &folder, 1)) == 0) {
         int64_t experts = estimator->expert_count;
         if ((code = measurements_make(options, &results, &experts, &measurements, &warnings)) == 0) {
             warn_of_target(estimator, &measurements, &warnings);
-            code = (is_given(options, "data") ? predict_files(options, estimator, &measurements, &warnings) : predict_recalibrate(options, estimator, &measurements, &warnings));
+            code = (is_given(options, "data") ? predict_files(options, estimator, &measurements, &warnings)
+                                              : predict_recalibrate(options, estimator, &measurements, &warnings));
         }
         measurements_free(&measurements);
         results_free(&results);

@@ -67,8 +67,14 @@ static void report_form_write(const struct report *report, report_form form, str
     }
 }
 static int write_report_files(const struct report *report, const char *folder) {
-    static const struct { const char *name; report_form form; } files[] = {{"report.md", FORM_MARKDOWN}, {"report.csv", FORM_CSV},
-        {"report.html", FORM_HTML}, {"e1_stage_decomposition.json", FORM_E1}, {"e2_pareto_coupling.json", FORM_E2}};
+    static const struct {
+        const char *name;
+        report_form form;
+    } files[] = {{"report.md", FORM_MARKDOWN},
+                 {"report.csv", FORM_CSV},
+                 {"report.html", FORM_HTML},
+                 {"e1_stage_decomposition.json", FORM_E1},
+                 {"e2_pareto_coupling.json", FORM_E2}};
     int code = make_folder(folder);
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !code; i++) {
         struct text_buffer out = {NULL, 0, 0};
@@ -85,26 +91,37 @@ static int run_command(const struct options *options) {
     struct results results;
     struct report report;
     int code = 0, asked = 0;
-    if (!options->operand_count) return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
-    for (int i = FORM_MARKDOWN; i <= FORM_HTML; i++) if (is_given(options, forms[i])) { form = (report_form)i; asked++; }
+    if (!options->operand_count)
+        return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
+    for (int i = FORM_MARKDOWN; i <= FORM_HTML; i++)
+        if (is_given(options, forms[i])) {
+            form = (report_form)i;
+            asked++;
+        }
     if (asked > 1)
-        return complain(EXIT_USAGE, "report: --markdown, --csv, --json and --html are forms of one output: give one, or --output_dir for all");
+        return complain(
+            EXIT_USAGE,
+            "report: --markdown, --csv, --json and --html are forms of one output: give one, or --output_dir for all");
     if (is_given(options, "peak_tflops")) settings.peak_tflops = opt(options, "peak_tflops")->real;
     if (is_given(options, "peak_gbs")) settings.peak_gbs = opt(options, "peak_gbs")->real;
     settings.epsilon_share = opt(options, "epsilon_latency")->real / 100;
     settings.epsilon_accuracy = opt(options, "epsilon_accuracy")->real / 100;
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     report_make(&report, &results, &settings);
-    for (size_t i = 0; i < report.warnings.count && form == FORM_CSV; i++) fprintf(stderr, "vlmprof: %s\n", report.warnings.items[i]);
+    for (size_t i = 0; i < report.warnings.count && form == FORM_CSV; i++)
+        fprintf(stderr, "vlmprof: %s\n", report.warnings.items[i]);
     if (text_of(options, "output_dir")) code = write_report_files(&report, text_of(options, "output_dir"));
     if (!code && (asked || !text_of(options, "output_dir"))) {
         struct text_buffer out = {NULL, 0, 0};
         report_form_write(&report, form, &out);
-        code = form == FORM_HTML && text_of(options, "html") ? file_write_text(text_of(options, "html"), &out) : print_whole(&out);
+        code = form == FORM_HTML && text_of(options, "html") ? file_write_text(text_of(options, "html"), &out)
+                                                             : print_whole(&out);
         free(out.data);
     } else if (!code)
-        fprintf(stderr, "vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n",
-                text_of(options, "output_dir"));
+        fprintf(
+            stderr,
+            "vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n",
+            text_of(options, "output_dir"));
     report_free(&report);
     results_free(&results);
     return code;

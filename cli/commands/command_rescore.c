@@ -23,7 +23,12 @@ static const struct option_spec RESCORE_OPTIONS[] = {
     OPTION_HELP,
 };
 
-struct rescore_job { vp_score_metric metric; vp_score_cleaning cleaning; int compares, differ_count; struct tally tally; };
+struct rescore_job {
+    vp_score_metric metric;
+    vp_score_cleaning cleaning;
+    int compares, differ_count;
+    struct tally tally;
+};
 
 /* A string up to its first \u0000, as a sweep scores it; NULL: no string. */
 static char *node_text_cut(const vp_json *json, uint32_t node) {
@@ -34,9 +39,11 @@ static char *node_text_cut(const vp_json *json, uint32_t node) {
     return out;
 }
 
-static void rescore_row(struct rescore_job *job, struct scoring *scoring, const vp_json *json, uint32_t row, vp_json_writer *writer) {
+static void rescore_row(struct rescore_job *job, struct scoring *scoring, const vp_json *json, uint32_t row,
+                        vp_json_writer *writer) {
     vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL};
-    uint32_t metadata = vp_json_get(json, row, "metadata"), status = vp_json_get(json, row, "status"), id = vp_json_get(json, row, "sample_id");
+    uint32_t metadata = vp_json_get(json, row, "metadata"), status = vp_json_get(json, row, "status"),
+             id = vp_json_get(json, row, "sample_id");
     double stored = node_number(json, vp_json_get(json, row, "accuracy")), score;
     const char *trouble = NULL;
     scoring_clear(scoring);
@@ -49,7 +56,8 @@ static void rescore_row(struct rescore_job *job, struct scoring *scoring, const 
     else if (!node_is(json, metadata, VP_JSON_OBJECT)) trouble = "the row has no \"metadata\"";
     else trouble = scoring_read(scoring, (int)job->metric, json, metadata);
     scoring_as_run(scoring);
-    if (!trouble && scoring_run(scoring, job->metric, job->cleaning, &outcome) != VP_OK) trouble = "the row is too large";
+    if (!trouble && scoring_run(scoring, job->metric, job->cleaning, &outcome) != VP_OK)
+        trouble = "the row is too large";
     if (!trouble) trouble = outcome.reason;
     score = outcome.is_unparsed ? 0 : outcome.score;
     put_double(writer, "accuracy", score);
@@ -78,7 +86,8 @@ static int rescore_captions(const vp_json *json, uint32_t rows, const struct sco
         scoring_own(&scoring, candidate);
         if (candidate && !is_clean) {
             row->cleaned = resize(NULL, strlen(candidate) + 1, 1);
-            if (vp_score_clean(candidate, row->cleaned, strlen(candidate) + 1, NULL) != VP_OK) row->cleaned[0] = 0; /* never: no text grows */
+            /* never: no text grows */
+            if (vp_score_clean(candidate, row->cleaned, strlen(candidate) + 1, NULL) != VP_OK) row->cleaned[0] = 0;
             candidate = row->cleaned;
         }
         if (status != VP_JSON_NONE && !vp_json_equals(json, status, "ok")) row->trouble = "the point failed: no answer";
@@ -93,15 +102,18 @@ static int rescore_captions(const vp_json *json, uint32_t rows, const struct sco
 
 /* --metric, else the file's own, else its data set's; does the file say that its accuracies are of the same? */
 static int rescore_metric(const struct options *options, const vp_json *json, struct rescore_job *job) {
-    char *stored = node_text(json, vp_json_get(json, 0, "accuracy_metric")), *dataset = node_text(json, vp_json_get(json, 0, "dataset_name"));
+    char *stored = node_text(json, vp_json_get(json, 0, "accuracy_metric")),
+         *dataset = node_text(json, vp_json_get(json, 0, "dataset_name"));
     vp_score_metric own = VP_SCORE_VQA_SEED;
     int known = stored && vp_score_metric_find(stored, &own) == VP_OK, code = 0;
     if (!known) vp_score_metric_for_dataset(dataset ? dataset : "", &own);
     job->metric = own;
-    if (is_given(options, "metric") && vp_score_metric_find(text_of(options, "metric"), &job->metric) != VP_OK) code = unknown_metric(text_of(options, "metric"), METRICS);
+    if (is_given(options, "metric") && vp_score_metric_find(text_of(options, "metric"), &job->metric) != VP_OK)
+        code = unknown_metric(text_of(options, "metric"), METRICS);
     job->compares = job->metric == own && (known || !is_given(options, "metric"));
     /* files of the experiments hold answers that are cleaned already */
-    job->cleaning = vp_json_get(json, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE : vp_score_metric_of(job->metric)->run_cleaning;
+    job->cleaning = vp_json_get(json, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE
+                                                                   : vp_score_metric_of(job->metric)->run_cleaning;
     job->tally.is_binary = vp_score_metric_of(job->metric)->is_binary;
     free(stored);
     free(dataset);
@@ -134,20 +146,23 @@ static int run_command(const struct options *options) {
         return complain_result(EXIT_INPUT, path, result, &error);
     }
     rows = vp_json_get(&parsed.json, 0, "per_sample_results");
-    if (!node_is(&parsed.json, rows, VP_JSON_ARRAY)) code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": want a result file of a sweep", path);
+    if (!node_is(&parsed.json, rows, VP_JSON_ARRAY))
+        code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": want a result file of a sweep", path);
     if (!code && rule && is_corpus(rule)) code = rescore_captions(&parsed.json, rows, rule, path);
     else if (!code) code = rescore_metric(options, &parsed.json, &job);
-    for (uint32_t i = rows + 1; !code && !(rule && is_corpus(rule)) && i < parsed.json.nodes[rows].end; i = parsed.json.nodes[i].end) {
+    for (uint32_t i = rows + 1; !code && !(rule && is_corpus(rule)) && i < parsed.json.nodes[rows].end;
+         i = parsed.json.nodes[i].end) {
         vp_json_writer_init_sink(&writer, text_sink, &out, 0);
         rescore_row(&job, &scoring, &parsed.json, i, &writer);
-        if (vp_json_finish(&writer) != VP_OK) code = complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", path, vp_result_text(writer.result));
+        if (vp_json_finish(&writer) != VP_OK)
+            code = complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", path, vp_result_text(writer.result));
         text_add(&out, "\n", 1);
     }
     if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main looks at stdout */
     if (!code && !(rule && is_corpus(rule))) tally_print(&job.tally, vp_score_metric_of(job.metric)->name);
     if (!code && job.differ_count)
-        code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count, (long long)job.tally.row_count,
-                        vp_score_metric_of(job.metric)->name);
+        code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count,
+                        (long long)job.tally.row_count, vp_score_metric_of(job.metric)->name);
     scoring_free(&scoring);
     free(parsed.nodes);
     free(out.data);

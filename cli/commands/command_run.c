@@ -95,36 +95,47 @@ static int run_choose_knobs(const struct options *options, struct run_state *sta
     const vp_model_config *config = &state->model.config;
     int64_t top_k = is_given(options, "top_k") ? number_of(options, "top_k") : config->top_k;
     const struct option_value *list = opt(options, "active_blocks");
-    if (top_k > config->expert_count) return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts", (long long)top_k, config->expert_count);
+    if (top_k > config->expert_count)
+        return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts", (long long)top_k, config->expert_count);
     if (list->given && (is_given(options, "num_active_blocks") || is_given(options, "importance_scores_file")))
-        return complain(EXIT_USAGE, "--active_blocks names the blocks; leave --num_active_blocks and --importance_scores_file out");
+        return complain(EXIT_USAGE,
+                        "--active_blocks names the blocks; leave --num_active_blocks and --importance_scores_file out");
     state->input.top_k = (int32_t)top_k;
     state->blocks = resize(NULL, (size_t)config->block_count, sizeof *state->blocks);
     state->input.blocks = state->blocks;
     if (!list->given) {
-        state->input.block_count = is_given(options, "num_active_blocks") ? (int32_t)number_of(options, "num_active_blocks") : config->block_count;
+        state->input.block_count = is_given(options, "num_active_blocks")
+                                       ? (int32_t)number_of(options, "num_active_blocks")
+                                       : config->block_count;
         return model_choose_blocks(options, &state->model, state->input.block_count, state->blocks);
     }
     for (int32_t block = 0; block < config->block_count; block++)
-        for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == block) state->blocks[state->input.block_count++] = block;
+        for (size_t i = 0; i < list->count; i++)
+            if (list->numbers[i] == block) state->blocks[state->input.block_count++] = block;
     for (size_t i = 0; i < list->count; i++)
         if (list->numbers[i] >= config->block_count)
-            return complain(EXIT_USAGE, "--active_blocks %lld: the model has blocks 0..%d", (long long)list->numbers[i], config->block_count - 1);
+            return complain(EXIT_USAGE, "--active_blocks %lld: the model has blocks 0..%d", (long long)list->numbers[i],
+                            config->block_count - 1);
     return 0;
 }
 
 /* options -> plan of one request; nothing big is loaded yet */
 static int run_prepare(const struct options *options, struct run_state *state) {
     vp_error error = {VP_OK, -1, "", ""};
-    const char *text = text_of(options, "prompt"), *style = text_of(options, "style"), *image = options->operand_count ? options->operands[0] : NULL;
+    const char *text = text_of(options, "prompt"), *style = text_of(options, "style"),
+               *image = options->operand_count ? options->operands[0] : NULL;
     char reason[LINE_BYTES];
     vp_result result;
     int code;
     if (!text) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
-    if (style && is_given(options, "raw_prompt")) return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
-    if ((code = tile_options_of(options, &state->tiles)) != 0 || (code = check_device(options)) != 0 || (code = check_gemm(options)) != 0) return code;
+    if (style && is_given(options, "raw_prompt"))
+        return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
+    if ((code = tile_options_of(options, &state->tiles)) != 0 || (code = check_device(options)) != 0
+        || (code = check_gemm(options)) != 0)
+        return code;
     if ((code = model_load(options, &state->model)) != 0 || (code = run_choose_knobs(options, state)) != 0) return code;
-    if (!is_given(options, "max_crops") && state->tiles.rule == VP_TILE_ADAPTIVE) state->tiles.max_crops = state->model.config.geometry.max_crops;
+    if (!is_given(options, "max_crops") && state->tiles.rule == VP_TILE_ADAPTIVE)
+        state->tiles.max_crops = state->model.config.geometry.max_crops;
     state->sample.prompt = is_given(options, "raw_prompt") ? copy_text(text, strlen(text)) : make_prompt(style, text);
     state->sample.question = copy_text(text, strlen(text));
     if ((code = tokenize_prompt(&state->model, &state->sample)) != 0) return code;
@@ -133,7 +144,8 @@ static int run_prepare(const struct options *options, struct run_state *state) {
         if ((code = load_image(image, &state->image, reason, sizeof reason)) != 0) return complain(code, "%s", reason);
         state->sample.width_px = state->image.width_px;
         state->sample.height_px = state->image.height_px;
-        result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px, state->image.height_px, &state->layout, &error);
+        result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px,
+                                   state->image.height_px, &state->layout, &error);
         if (result != VP_OK) return complain_result(EXIT_INPUT, image, result, &error);
         state->input.image = &state->image;
         state->input.layout = &state->layout;
@@ -152,9 +164,13 @@ static int run_measure(const struct options *options, struct run_state *state) {
     int code;
     state->run_count = (int32_t)number_of(options, "num_runs");
     state->runs = runs_make(state->run_count, state->input.new_tokens);
-    if ((code = engine_open(options, &state->model, sequence_of(&state->input) + state->input.new_tokens, state->input.layout ? state->layout.views : 1, &state->session.engine)) != 0) return code;
+    if ((code = engine_open(options, &state->model, sequence_of(&state->input) + state->input.new_tokens,
+                            state->input.layout ? state->layout.views : 1, &state->session.engine))
+        != 0)
+        return code;
     state->session.model = &state->model;
-    if (state->run_count > 1) result = request_run(&state->session, &state->input, &state->runs[0], &error); /* warm-up; its times are overwritten */
+    /* warm-up; its times are overwritten */
+    if (state->run_count > 1) result = request_run(&state->session, &state->input, &state->runs[0], &error);
     if (text_of(options, "dump")) {
         dump_reserve(&state->dump, &state->model, &state->input);
         state->input.dump = &state->dump;
@@ -165,39 +181,50 @@ static int run_measure(const struct options *options, struct run_state *state) {
     }
     close_progress();
     if (result != VP_OK) return complain_result(exit_code_of(result), NULL, result, &error);
-    return text_of(options, "dump") ? dump_write(text_of(options, "dump"), &state->session, &state->input, &state->runs[state->run_count - 1], &state->dump) : 0;
+    return text_of(options, "dump") ? dump_write(text_of(options, "dump"), &state->session, &state->input,
+                                                 &state->runs[state->run_count - 1], &state->dump)
+                                    : 0;
 }
 
-/* A row of the table: of a stage, or with steps > 0 of one of so many decode steps. TFLOP/s and GB/s are what the arithmetic needs per time:
+/* A row of the table: of a stage, or with steps > 0 of one of so many decode steps. TFLOP/s and GB/s are what the
+ * arithmetic needs per time:
  * beside the machine's peaks they show how far a stage is from the hardware. */
 static void print_stage(const struct run_state *state, const char *name, int stage, int32_t steps, double total) {
     double means[DETAIL_COUNT], ms;
-    for (int detail = 0; detail < DETAIL_COUNT; detail++) means[detail] = metric_mean(state->runs, state->run_count, stage_metric(stage, detail)) / (steps ? steps : 1);
+    for (int detail = 0; detail < DETAIL_COUNT; detail++)
+        means[detail] = metric_mean(state->runs, state->run_count, stage_metric(stage, detail)) / (steps ? steps : 1);
     ms = means[0];
-    if (!isfinite(ms)) printf("%-18s %11s %8s %11s %9s %10s %9s %9s %8s\n", name, "-", "-", "-", "-", "-", "-", "-", "-");
+    if (!isfinite(ms))
+        printf("%-18s %11s %8s %11s %9s %10s %9s %9s %8s\n", name, "-", "-", "-", "-", "-", "-", "-", "-");
     else if (is_host_stage(stage))
-        printf("%-18s %11.3f %7.2f%% %11.3f %9s %10s %9s %9s %8s\n", name, ms, 100 * ms / total, means[DETAIL_WALL], "-", "-", "-", "-", "-");
+        printf("%-18s %11.3f %7.2f%% %11.3f %9s %10s %9s %9s %8s\n", name, ms, 100 * ms / total, means[DETAIL_WALL],
+               "-", "-", "-", "-", "-");
     else
-        printf("%-18s %11.3f %7.2f%% %11.3f %9.0f %10.4g %9.4g %9.3g %8.3g\n", name, ms, 100 * ms / total, means[DETAIL_WALL], means[DETAIL_LAUNCHES],
-               means[DETAIL_FLOPS] / 1e9, means[DETAIL_BYTES] / 1e9, ms > 0 ? means[DETAIL_FLOPS] / ms / 1e9 : 0.0, ms > 0 ? means[DETAIL_BYTES] / ms / 1e6 : 0.0);
+        printf("%-18s %11.3f %7.2f%% %11.3f %9.0f %10.4g %9.4g %9.3g %8.3g\n", name, ms, 100 * ms / total,
+               means[DETAIL_WALL], means[DETAIL_LAUNCHES], means[DETAIL_FLOPS] / 1e9, means[DETAIL_BYTES] / 1e9,
+               ms > 0 ? means[DETAIL_FLOPS] / ms / 1e9 : 0.0, ms > 0 ? means[DETAIL_BYTES] / ms / 1e6 : 0.0);
 }
 
 static void print_stages(const struct run_state *state) {
-    double total = metric_mean(state->runs, state->run_count, METRIC_TOTAL), per_token = metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN);
+    double total = metric_mean(state->runs, state->run_count, METRIC_TOTAL),
+           per_token = metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN);
     double unaccounted = metric_mean(state->runs, state->run_count, METRIC_UNACCOUNTED);
     int32_t steps = state->runs[0].token_count - 1;
-    printf("\n%-18s %11s %8s %11s %9s %10s %9s %9s %8s%s\n", "stage", "ms", "share", "host ms", "launches", "GFLOP", "GB", "TFLOP/s", "GB/s",
-           state->model.synthetic ? "   (synthetic weights)" : "");
+    printf("\n%-18s %11s %8s %11s %9s %10s %9s %9s %8s%s\n", "stage", "ms", "share", "host ms", "launches", "GFLOP",
+           "GB", "TFLOP/s", "GB/s", state->model.synthetic ? "   (synthetic weights)" : "");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         char name[32];
-        snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps, steps == 1 ? "" : "s");
+        snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps,
+                 steps == 1 ? "" : "s");
         print_stage(state, name, i, 0, total);
         if (i == VP_STAGE_DECODE && steps > 1) print_stage(state, "  a step", i, steps, total);
     }
     printf("%-18s %11.3f %7.2f%%\n", "unaccounted", unaccounted, 100 * unaccounted / total);
     printf("%-18s %11.3f %7.2f%%\n\n", "total", total, 100.0);
-    printf("closure  sum of stages / total = %.5f; total: decoded image to text, %s\n", metric_mean(state->runs, state->run_count, METRIC_CLOSURE),
-           state->run_count > 1 ? "mean of the runs after a warm-up" : "one cold run (--num_runs R warms up and repeats)");
+    printf("closure  sum of stages / total = %.5f; total: decoded image to text, %s\n",
+           metric_mean(state->runs, state->run_count, METRIC_CLOSURE),
+           state->run_count > 1 ? "mean of the runs after a warm-up"
+                                : "one cold run (--num_runs R warms up and repeats)");
     printf("TTFT     %.3f ms\n", metric_mean(state->runs, state->run_count, METRIC_TTFT));
     if (isfinite(per_token)) printf("TPOT     %.3f ms a token, %.2f tokens/s\n", per_token, 1000 / per_token);
     else printf("TPOT     -, one token has no decode step\n");
@@ -206,31 +233,49 @@ static void print_stages(const struct run_state *state) {
 static void print_run(const struct options *options, const struct run_state *state) {
     const vp_layout *layout = state->input.layout;
     const struct pass_result *run = &state->runs[0];
-    const char *note = vp_engine_device_note(state->session.engine), *cpu = gpu_of(state->session.engine) < 0 ? "no CUDA: " : "";
+    const char *note = vp_engine_device_note(state->session.engine),
+               *cpu = gpu_of(state->session.engine) < 0 ? "no CUDA: " : "";
     printf("answer   ");
     print_visible(run->answer, run->answer_bytes);
     printf("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", state->model.name,
            state->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
-           text_of(options, "weights"), state->input.top_k, state->model.config.expert_count, state->input.block_count, state->model.config.block_count);
-    printf("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(state->session.engine), note[0] ? " (" : "", note[0] ? cpu : "", note,
-           note[0] ? ")" : "", vp_engine_gemm(state->session.engine, 1), vp_engine_gemm(state->session.engine, 1024));
+           text_of(options, "weights"), state->input.top_k, state->model.config.expert_count, state->input.block_count,
+           state->model.config.block_count);
+    printf("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(state->session.engine),
+           note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "", vp_engine_gemm(state->session.engine, 1),
+           vp_engine_gemm(state->session.engine, 1024));
     if (layout) {
-        printf("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n", layout->width_px, layout->height_px, layout->tiling.rows,
-               layout->tiling.cols,
-               layout->crops, layout->canvas_width_px, layout->canvas_height_px, state->tiles.tier ? state->tiles.tier->name : text_of(options, "preprocess"));
-        printf("tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision tokens %d\n", sequence_of(&state->input),
-               layout->image_tokens,
-               layout->feature_tokens, layout->col_tokens, layout->marker_tokens, state->input.text_count, layout->theoretical_tokens);
+        printf("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n",
+               layout->width_px, layout->height_px, layout->tiling.rows, layout->tiling.cols, layout->crops,
+               layout->canvas_width_px, layout->canvas_height_px,
+               state->tiles.tier ? state->tiles.tier->name : text_of(options, "preprocess"));
+        printf(
+            "tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision "
+            "tokens %d\n",
+            sequence_of(&state->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
+            layout->marker_tokens, state->input.text_count, layout->theoretical_tokens);
     } else printf("tokens   %d = 1 BOS + %d text, no image\n", sequence_of(&state->input), state->input.text_count);
-    printf("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s", run->ended_by_eos ? ", the last is EOS" : "");
+    printf("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s",
+           run->ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
 }
 
 static void print_run_json(const struct options *options, const struct run_state *state) {
     vp_score_outcome scored;
     struct scoring scoring;
-    struct point point = {&state->sample, state->input.layout, state->tiles.tier ? state->tiles.tier->name : NULL, 0, 0, state->input.top_k, state->input.blocks, state->input.block_count, state->runs, state->run_count,
-               NULL, VP_SCORE_VQA_SEED, is_given(options, "ignore_eos")};
+    struct point point = {&state->sample,
+                          state->input.layout,
+                          state->tiles.tier ? state->tiles.tier->name : NULL,
+                          0,
+                          0,
+                          state->input.top_k,
+                          state->input.blocks,
+                          state->input.block_count,
+                          state->runs,
+                          state->run_count,
+                          NULL,
+                          VP_SCORE_VQA_SEED,
+                          is_given(options, "ignore_eos")};
     double per_token = metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN);
     vp_json_writer writer;
     if (point.layout) {
@@ -244,7 +289,8 @@ static void print_run_json(const struct options *options, const struct run_state
     put_bool(&writer, "synthetic", state->model.synthetic);
     put_answer(&writer, "answer", &state->runs[0]);
     put_text(&writer, "image", state->sample.image_path);
-    if (point.layout) put_pair(&writer, "image_size", state->sample.height_px, state->sample.width_px); else put_null(&writer, "image_size");
+    if (point.layout) put_pair(&writer, "image_size", state->sample.height_px, state->sample.width_px);
+    else put_null(&writer, "image_size");
     put_text(&writer, "preprocess", state->tiles.tier ? "tier" : text_of(options, "preprocess"));
     put_ints(&writer, "active_block_indices", state->input.blocks, state->input.block_count);
     put_point_layout(&writer, &point);
@@ -284,7 +330,8 @@ static int run_command(const struct options *options) {
     int code, shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
     memset(&state, 0, sizeof state);
     if (shows && (is_given(options, "dump") || profiles))
-        return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out", profiles ? "profile" : "dump");
+        return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out",
+                        profiles ? "profile" : "dump");
     if ((code = profile_check(options)) != 0) return code;
     code = run_prepare(options, &state);
     if (!code && !shows) code = profiles ? profile_run(options, &state) : run_measure(options, &state);

@@ -16,7 +16,8 @@ static const struct option_spec SCORE_OPTIONS[] = {
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
      "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
-     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most frequent line, or as in a sweep"},
+     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
+     "frequent line, or as in a sweep"},
     OPTION_HELP,
 };
 
@@ -29,7 +30,9 @@ static int score_captions(struct score_job *job, int metric) {
     uint32_t list = VP_JSON_NONE;
     int code = 0;
     if (strcmp(clean, "rule") && strcmp(clean, "none"))
-        return complain(EXIT_USAGE, "--clean: captions know \"rule\" (built-in tokenizer) and \"none\" (words between white space)");
+        return complain(
+            EXIT_USAGE,
+            "--clean: captions know \"rule\" (built-in tokenizer) and \"none\" (words between white space)");
     memset(&scoring, 0, sizeof scoring);
     job->by_words = !strcmp(clean, "none");
     if (parse_json(&parsed, job->text, job->text_bytes, &error) == VP_OK) {
@@ -39,7 +42,8 @@ static int score_captions(struct score_job *job, int metric) {
     if (node_is(&parsed.json, list, VP_JSON_ARRAY)) score_list(job, &parsed.json, list);
     code = caption_lines(job, &scoring, &parsed, metric);
     if (!code && job->bad_lines)
-        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects of the first one's kind: their rows say why", job->source, job->bad_lines);
+        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects of the first one's kind: their rows say why",
+                        job->source, job->bad_lines);
     scoring_free(&scoring);
     free(parsed.nodes);
     return code;
@@ -64,7 +68,13 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_score = {
-    "score", "--metric M [FILE.jsonl]",
+    "score",
+    "--metric M [FILE.jsonl]",
     "score answers by any of the rules, one JSON object a line, from a file or stdin",
-    "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}",
-    1, SCORE_OPTIONS, sizeof SCORE_OPTIONS / sizeof *SCORE_OPTIONS, NULL, run_command};
+    "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", "
+    "\"a cat\"]}",
+    1,
+    SCORE_OPTIONS,
+    sizeof SCORE_OPTIONS / sizeof *SCORE_OPTIONS,
+    NULL,
+    run_command};

@@ -34,21 +34,34 @@ static const struct option_spec SELFTEST_OPTIONS[] = {
 };
 
 /* Relative errors: ||a - b|| / ||b - mean(b)||, b in fp32 on the CPU with the plain kernel and one thread.
- * fp32: another order of summation moves logits by at most 2e-5 and image features by at most 5e-6: five times what fp32 and fp64 runs of the same
+ * fp32: another order of summation moves logits by at most 2e-5 and image features by at most 5e-6: five times what
+ * fp32 and fp64 runs of the same
  * models differ by (tests/golden/models/README.md). All tokens must be the reference's.
- * bf16: right kernels round the same values to 8 bits and differ in the order of fp32 sums; all have about the same distance from fp32, so none may
- * be farther than SPREAD times the plain kernel (measured over 32 small models: 1.12). That holds where no choice hangs on a rounding: with all
- * experts in use. The plain kernel itself must stay below ROUNDINGS * u * sqrt(8 * blocks), u = 2^-9, 8 roundings a block. Where top_k experts are
- * chosen, a rounding can flip a choice, which moved the logits of those models by up to 0.19: there FLIPPED is the limit (unrelated logits: 1.4). */
+ * bf16: right kernels round the same values to 8 bits and differ in the order of fp32 sums; all have about the same
+ * distance from fp32, so none may
+ * be farther than SPREAD times the plain kernel (measured over 32 small models: 1.12). That holds where no choice
+ * hangs on a rounding: with all
+ * experts in use. The plain kernel itself must stay below ROUNDINGS * u * sqrt(8 * blocks), u = 2^-9, 8 roundings a
+ * block. Where top_k experts are
+ * chosen, a rounding can flip a choice, which moved the logits of those models by up to 0.19: there FLIPPED is the
+ * limit (unrelated logits: 1.4). */
 enum { TRIALS = 3, TRIAL_TOKENS = 8, VERDICTS_MAX = 64, ERRORS = 3 };
 
-enum { ERROR_FEATURES, ERROR_LOGITS, ERROR_ROUTED }; /* image features; logits with all experts in use; logits where experts are chosen */
+/* image features; logits with all experts in use; logits where experts are chosen */
+enum { ERROR_FEATURES, ERROR_LOGITS, ERROR_ROUTED };
 static const char *const ERROR_KEYS[ERRORS] = {"image_features", "logits", "routed_logits"};
 
 static const double FP32_LIMITS[ERRORS] = {5e-6, 2e-5, 2e-5}, SPREAD = 1.5, ROUNDINGS = 3, FLIPPED = 0.5;
 
 /* a request of the test */
-struct trial { const char *name; struct sample sample; vp_image image; vp_layout layout; int32_t *blocks; struct pass_input input; };
+struct trial {
+    const char *name;
+    struct sample sample;
+    vp_image image;
+    vp_layout layout;
+    int32_t *blocks;
+    struct pass_input input;
+};
 struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; }; /* of all trials on one engine */
 /* a backend with an arithmetic and a GEMM kernel, tried */
 struct verdict {
@@ -73,10 +86,12 @@ struct selftest {
 };
 
 static size_t feature_count(const struct selftest *selftest, const vp_layout *layout) {
-    return (size_t)layout->views * (size_t)vp_geometry_tokens_per_crop(&selftest->model.config.geometry) * (size_t)selftest->model.config.d_model;
+    return (size_t)layout->views * (size_t)vp_geometry_tokens_per_crop(&selftest->model.config.geometry)
+           * (size_t)selftest->model.config.d_model;
 }
 
-static int trial_make(struct selftest *selftest, int index, const char *name, const char *question, int32_t width_px, int32_t height_px, int32_t skipped_block) {
+static int trial_make(struct selftest *selftest, int index, const char *name, const char *question, int32_t width_px,
+                      int32_t height_px, int32_t skipped_block) {
     struct trial *trial = &selftest->trials[index];
     const vp_model_config *config = &selftest->model.config;
     vp_tile_options tiles = vp_tile_options_default();
@@ -90,7 +105,8 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
         trial->image.width_px = width_px;
         trial->image.height_px = height_px;
         trial->image.rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
-        for (int32_t row = 0, i = 0; row < height_px; row++) for (int32_t px = 0; px < width_px; px++) { /* two gradients and a texture */
+        /* two gradients and a texture */
+        for (int32_t row = 0, i = 0; row < height_px; row++) for (int32_t px = 0; px < width_px; px++) {
             trial->image.rgb[i++] = (uint8_t)(px * 255 / width_px);
             trial->image.rgb[i++] = (uint8_t)(row * 255 / height_px);
             trial->image.rgb[i++] = (uint8_t)(px ^ row);
@@ -103,19 +119,22 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
         if (trial->layout.views > selftest->max_views) selftest->max_views = trial->layout.views;
     }
     trial->blocks = resize(NULL, (size_t)config->block_count, sizeof *trial->blocks);
-    for (int32_t block = 0; block < config->block_count; block++) if (block != skipped_block || config->block_count == 1) trial->blocks[trial->input.block_count++] = block;
+    for (int32_t block = 0; block < config->block_count; block++)
+        if (block != skipped_block || config->block_count == 1) trial->blocks[trial->input.block_count++] = block;
     trial->input.blocks = trial->blocks;
     trial->input.top_k = skipped_block < 0 ? config->top_k : config->expert_count;
     trial->input.text_ids = trial->sample.text_ids;
     trial->input.text_count = trial->sample.text_count;
     trial->input.new_tokens = TRIAL_TOKENS;
     trial->input.ignore_eos = 1;
-    if (positions_of(&trial->input) > selftest->max_sequence) selftest->max_sequence = (int32_t)positions_of(&trial->input) + 1;
+    if (positions_of(&trial->input) > selftest->max_sequence)
+        selftest->max_sequence = (int32_t)positions_of(&trial->input) + 1;
     return check_sequence(&selftest->model, &trial->input);
 }
 
 /* Runs all trials on one engine. The buffers for what it gives are full of NaN before. */
-static vp_result run_trials(struct selftest *selftest, const vp_engine_options *settings, struct verdict *verdict, struct outcome *out, vp_error *error) {
+static vp_result run_trials(struct selftest *selftest, const vp_engine_options *settings, struct verdict *verdict,
+                            struct outcome *out, vp_error *error) {
     struct session session;
     vp_result result;
     memset(&session, 0, sizeof session);
@@ -147,9 +166,11 @@ static double relative_error(const float *tested, const float *reference, size_t
     }
     return sqrt(difference / spread);
 }
-static double worse_of(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; } /* NaN is the worst and stays */
+/* NaN is the worst and stays */
+static double worse_of(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; }
 
-/* Errors against the reference; logits of a trial's steps up to the first token that differs: behind it the inputs are others. */
+/* Errors against the reference; logits of a trial's steps up to the first token that differs: behind it the inputs
+ * are others. */
 static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
     size_t row = (size_t)selftest->model.config.embedding_size;
     for (int i = 0; i < TRIALS; i++) {
@@ -157,11 +178,16 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
         const vp_layout *layout = selftest->trials[i].input.layout;
         const int32_t *ours = selftest->tested.runs[i].tokens, *theirs = selftest->reference.runs[i].tokens;
         int same = 1;
-        double *logits = &verdict->errors[selftest->trials[i].input.top_k == selftest->model.config.expert_count ? ERROR_LOGITS : ERROR_ROUTED];
+        double *logits =
+            &verdict->errors[selftest->trials[i].input.top_k == selftest->model.config.expert_count ? ERROR_LOGITS
+                                                                                                    : ERROR_ROUTED];
         double *features = &verdict->errors[ERROR_FEATURES];
-        if (layout) *features = worse_of(*features, relative_error(tested->image_features, reference->image_features, feature_count(selftest, layout)));
+        if (layout)
+            *features = worse_of(*features, relative_error(tested->image_features, reference->image_features,
+                                                           feature_count(selftest, layout)));
         for (size_t step = 0; step < TRIAL_TOKENS && same; step++) {
-            *logits = worse_of(*logits, relative_error(tested->logits + step * row, reference->logits + step * row, row));
+            *logits = worse_of(*logits,
+                               relative_error(tested->logits + step * row, reference->logits + step * row, row));
             same = ours[step] == theirs[step];
             verdict->tokens_equal += same;
         }
@@ -170,10 +196,12 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
 
 /* Tries a backend. Not a kernel of this arithmetic: no verdict. */
 static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm) {
-    vp_engine_options settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence, selftest->max_views);
+    vp_engine_options settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence,
+                                                   selftest->max_views);
     struct verdict *verdict = &selftest->verdicts[selftest->verdict_count];
     vp_error error = {VP_OK, -1, "", ""};
-    int fp32 = weights == VP_WEIGHTS_FP32, plain = !fp32 && !strcmp(gemm, "plain"), vit = selftest->model.config.vit_blocks_needed;
+    int fp32 = weights == VP_WEIGHTS_FP32, plain = !fp32 && !strcmp(gemm, "plain"),
+        vit = selftest->model.config.vit_blocks_needed;
     vp_result result;
     if (selftest->verdict_count == VERDICTS_MAX) return;
     memset(verdict, 0, sizeof *verdict);
@@ -204,12 +232,19 @@ static int selftest_prepare(struct selftest *selftest) {
     struct verdict scratch;
     vp_result result;
     int code;
-    if ((code = check_device(selftest->options)) != 0 || (code = model_load(selftest->options, &selftest->model)) != 0 || (code = checkpoint_open(&selftest->model)) != 0) return code;
+    if ((code = check_device(selftest->options)) != 0 || (code = model_load(selftest->options, &selftest->model)) != 0
+        || (code = checkpoint_open(&selftest->model)) != 0)
+        return code;
     if (is_packed(&selftest->model))
-        return complain(EXIT_INPUT, "%s: packed weights are bf16, and selftest compares with fp32: give the folder they were made of", selftest->model.name);
+        return complain(
+            EXIT_INPUT,
+            "%s: packed weights are bf16, and selftest compares with fp32: give the folder they were made of",
+            selftest->model.name);
     if ((code = trial_make(selftest, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
         || (code = trial_make(selftest, 1, "wide image", "What is this?", 451, 300, -1)) != 0
-        || (code = trial_make(selftest, 2, "small image, all experts, a block skipped", "How many are there?", 240, 120, selftest->model.config.block_count / 2)) != 0)
+        || (code = trial_make(selftest, 2, "small image, all experts, a block skipped", "How many are there?", 240, 120,
+                              selftest->model.config.block_count / 2))
+               != 0)
         return code;
     selftest->reference.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->tested.runs = runs_make(TRIALS, TRIAL_TOKENS);
@@ -226,18 +261,24 @@ static int selftest_prepare(struct selftest *selftest) {
 }
 
 static void print_selftest(const struct selftest *selftest, int failed) {
-    printf("%s%s: %d requests of %d tokens against the CPU in fp32, plain kernel, 1 thread; the worst relative errors\n\n", selftest->model.name,
-           selftest->model.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS);
-    printf("%-20s %8s %8s %9s %8s %9s %8s %9s %11s\n", "backend", "features", "limit", "logits", "limit", "routed", "limit", "tokens", "ms/request");
+    printf(
+        "%s%s: %d requests of %d tokens against the CPU in fp32, plain kernel, 1 thread; the worst relative errors\n\n",
+        selftest->model.name, selftest->model.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS);
+    printf("%-20s %8s %8s %9s %8s %9s %8s %9s %11s\n", "backend", "features", "limit", "logits", "limit", "routed",
+           "limit", "tokens", "ms/request");
     for (int i = 0; i < selftest->verdict_count; i++) {
         const struct verdict *verdict = &selftest->verdicts[i];
         printf("%-4s %s %-10s", verdict->backend, verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16", verdict->gemm);
-        for (int k = 0; k < ERRORS && verdict->limits[0] > 0; k++) printf(" %9.1e %8.1e", verdict->errors[k], verdict->limits[k]);
-        if (verdict->limits[0] > 0) printf(" %3d of %2d %11.2f  %s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms, verdict->ok ? "OK" : "FAILED");
+        for (int k = 0; k < ERRORS && verdict->limits[0] > 0; k++)
+            printf(" %9.1e %8.1e", verdict->errors[k], verdict->limits[k]);
+        if (verdict->limits[0] > 0)
+            printf(" %3d of %2d %11.2f  %s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms,
+                   verdict->ok ? "OK" : "FAILED");
         else printf(" FAILED: %s\n", verdict->reason);
     }
     if (selftest->skipped[0]) printf("cuda: skipped: %s\n", selftest->skipped);
-    printf("selftest: %d passed, %d failed, %d skipped\n", selftest->verdict_count - failed, failed, selftest->skipped[0] != 0);
+    printf("selftest: %d passed, %d failed, %d skipped\n", selftest->verdict_count - failed, failed,
+           selftest->skipped[0] != 0);
 }
 
 static void print_selftest_json(const struct selftest *selftest, int failed) {
@@ -325,11 +366,16 @@ static int run_command(const struct options *options) {
     if (!code) {
         judge(&selftest, "cpu", VP_WEIGHTS_BF16, "plain"); /* first, and always: the others are measured by it */
         for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++)
-            if (strcmp(vp_engine_gemm_name(i), "plain")) judge(&selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i));
-        for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++) judge(&selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i));
+            if (strcmp(vp_engine_gemm_name(i), "plain"))
+                judge(&selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i));
+        for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++)
+            judge(&selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i));
         if (!strcmp(device, "cpu")) snprintf(selftest.skipped, sizeof selftest.skipped, "not asked for");
-        else if (vp_device_count(&count, &error) != VP_OK) snprintf(selftest.skipped, sizeof selftest.skipped, "%s", error.text);
-        else for (int fp32 = 0; fp32 < 2; fp32++) judge(&selftest, cuda ? device : "cuda", fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, "cublas");
+        else if (vp_device_count(&count, &error) != VP_OK)
+            snprintf(selftest.skipped, sizeof selftest.skipped, "%s", error.text);
+        else
+            for (int fp32 = 0; fp32 < 2; fp32++)
+                judge(&selftest, cuda ? device : "cuda", fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, "cublas");
         for (int i = 0; i < selftest.verdict_count; i++) failed += !selftest.verdicts[i].ok;
         (is_given(options, "json") ? print_selftest_json : print_selftest)(&selftest, failed);
         if (failed) code = EXIT_WORK;

@@ -34,7 +34,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
     {"data", TEXTS, "FILE...", NULL, 0, 0, NULL,
-     "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of images with -p"},
+     "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of "
+     "images with -p"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
      "VQA v2's answers (default: the file of the official name beside the questions)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
@@ -42,7 +43,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
-     "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, max_new_tokens"},
+     "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, "
+     "max_new_tokens"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
      "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
     {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, "tiers of the grid (default, without --vision_tokens_list: all)"},
@@ -80,7 +82,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_THREADS,
     OPTION_GEMM,
     {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL,
-     "the first sample of each configuration once more, operation by operation: profiler_results_config_<i>_sample_<j>.txt"},
+     "the first sample of each configuration once more, operation by operation: "
+     "profiler_results_config_<i>_sample_<j>.txt"},
     {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: every sample"},
     OPTION_SORT_BY,
     OPTION_ROW_LIMIT,
@@ -93,7 +96,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"trace", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: a Chrome trace of each in profiler_traces"},
     OPTION_TRACE_MAX_BYTES,
     {"plan", FLAG, NULL, NULL, 0, 0, NULL,
-     "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or written"},
+     "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or "
+     "written"},
     OPTION_JSON_OF_FILES,
     OPTION_QUIET,
     OPTION_HELP,
@@ -108,7 +112,8 @@ static int are_files_there(const struct sweep *sweep) {
     }
     return there;
 }
-/* After the last point: the files of a sweep; of several processes the one that finds all others finished writes them, once. */
+/* After the last point: the files of a sweep; of several processes the one that finds all others finished writes
+ * them, once. */
 static int sweep_merge(struct sweep *sweep) {
     const char *folder = text_of(sweep->options, "output_dir");
     char state[96], before[96] = "", text[400];
@@ -121,13 +126,18 @@ static int sweep_merge(struct sweep *sweep) {
     if (!code) ranks_state(&all, state, sizeof state);
     if (!code && ranks_missing(&all, text, sizeof text)) {
         if (!is_given(sweep->options, "quiet"))
-            fprintf(stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n", sweep->rank.rank,
-                    sweep->rank.world_size, text, strstr(text, "(stopped)") || strstr(text, "(no journal)")
-                    ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command" : "");
+            fprintf(
+                stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n",
+                sweep->rank.rank, sweep->rank.world_size, text,
+                strstr(text, "(stopped)") || strstr(text, "(no journal)")
+                    ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command"
+                    : "");
     } else if (!code && (sweep->rank.world_size == 1 || strcmp(before, state) || !are_files_there(sweep))) {
         code = ranks_merge(&all, folder, 0, &sweep->results);
         sweep->has_merged = !code;
-        if (!code && (pwrite(fd, state, strlen(state), 0) != (ssize_t)strlen(state) || ftruncate(fd, (off_t)strlen(state)) || fsync(fd)))
+        if (!code
+            && (pwrite(fd, state, strlen(state), 0) != (ssize_t)strlen(state) || ftruncate(fd, (off_t)strlen(state))
+                || fsync(fd)))
             code = complain(EXIT_OUTPUT, "%s/.vlmprof-merge cannot be written: %s", folder, strerror(errno));
     }
     index_free(&all);
@@ -162,17 +172,24 @@ static int sweep_report(const struct sweep *sweep) {
         sweep_message(sweep, "interrupted");
         return EXIT_INTERRUPTED;
     }
-    if (sweep->rank.world_size > 1) snprintf(rank, sizeof rank, "rank %d of %d: ", sweep->rank.rank, sweep->rank.world_size);
-    if (!quiet && sweep->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&sweep->results); /* a failing command says little */
+    if (sweep->rank.world_size > 1)
+        snprintf(rank, sizeof rank, "rank %d of %d: ", sweep->rank.rank, sweep->rank.world_size);
+    /* a failing command says little */
+    if (!quiet && sweep->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&sweep->results);
     if (!quiet)
-        fprintf(stderr, "vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank, sweep->plan.configuration_count, sweep->point_count,
-                sweep->done - sweep->done_before, (long long)sweep->failed, text_of(sweep->options, "output_dir"),
+        fprintf(stderr, "vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
+                sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
+                (long long)sweep->failed, text_of(sweep->options, "output_dir"),
                 sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
     if (sweep->plan.repeats && !quiet)
-        fprintf(stderr, "vlmprof: %s repeats points %zu times; each was measured once\n", text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
+        fprintf(stderr, "vlmprof: %s repeats points %zu times; each was measured once\n",
+                text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
     if (sweep->failed)
-        fprintf(stderr, "vlmprof: failed points are rows with status \"failed\" and a reason in the result files; --retry_failed measures them "
-                "again\n");
+        fprintf(
+            stderr,
+            "vlmprof: failed points are rows with status \"failed\" and a reason in the result files; "
+            "--retry_failed measures them "
+            "again\n");
     return is_given(sweep->options, "json") ? print_summary(sweep, code) : code;
 }
 /* Which part of the sweep this process has, and on which device. */
@@ -183,9 +200,12 @@ static int sweep_rank(struct sweep *sweep) {
     int32_t visible = 0, index;
     if (result != VP_OK) return complain_result(EXIT_USAGE, "environment", result, &error);
     snprintf(sweep->device, sizeof sweep->device, "%s", device);
-    if (sweep->rank.world_size < 2 || (strcmp(device, "auto") && strcmp(device, "cuda")) || vp_device_count(&visible, NULL) != VP_OK) return 0;
+    if (sweep->rank.world_size < 2 || (strcmp(device, "auto") && strcmp(device, "cuda"))
+        || vp_device_count(&visible, NULL) != VP_OK)
+        return 0;
     index = vp_rank_device(&sweep->rank, visible);
-    if (index < 0 && sweep->rank.local_rank < 0) index = sweep->rank.rank % visible; /* run alone, by RANK and WORLD_SIZE only */
+    /* run alone, by RANK and WORLD_SIZE only */
+    if (index < 0 && sweep->rank.local_rank < 0) index = sweep->rank.rank % visible;
     snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
     return 0;
 }
@@ -196,8 +216,11 @@ static int check_folder(const struct sweep *sweep, const char *folder) {
     int code = 0;
     for (struct dirent *entry; listing && !code && (entry = readdir(listing)) != NULL;)
         if (can_parse_journal_name(entry->d_name, &rank, &world_size) && world_size != sweep->rank.world_size)
-            code = complain(EXIT_USAGE, "%s/%s is of a sweep with %lld processes, this one has %d: go on with as many, or use another "
-                            "--output_dir", folder, entry->d_name, (long long)world_size, sweep->rank.world_size);
+            code = complain(
+                EXIT_USAGE,
+                "%s/%s is of a sweep with %lld processes, this one has %d: go on with as many, or use another "
+                "--output_dir",
+                folder, entry->d_name, (long long)world_size, sweep->rank.world_size);
     if (listing) closedir(listing);
     return code;
 }
@@ -213,25 +236,32 @@ static int sweep_rules(struct sweep *sweep) {
     sweep->timing_off = !strcmp(text_of(options, "timing"), "off");
     sweep->kernel_pass = is_given(options, "kernel_pass") && !sweep->timing_off;
     if (!(sweep->rule.half_width > 0) && (is_given(options, "max_runs") || is_given(options, "time_box_s")))
-        return complain(EXIT_USAGE, "--max_runs and --time_box_s go with --stop_half_width: without it every point has --num_runs_per_sample runs");
+        return complain(
+            EXIT_USAGE,
+            "--max_runs and --time_box_s go with --stop_half_width: without it every point has "
+            "--num_runs_per_sample runs");
     if (is_given(options, "max_runs") && sweep->rule.max_runs < sweep->rule.min_runs)
-        return complain(EXIT_USAGE, "--max_runs %lld is less than --num_runs_per_sample %lld", (long long)sweep->rule.max_runs,
-                        (long long)sweep->rule.min_runs);
+        return complain(EXIT_USAGE, "--max_runs %lld is less than --num_runs_per_sample %lld",
+                        (long long)sweep->rule.max_runs, (long long)sweep->rule.min_runs);
     if (sweep->rule.max_runs < sweep->rule.min_runs) sweep->rule.max_runs = sweep->rule.min_runs;
     return 0;
 }
 static int check_sweep_options(const struct options *options) {
     vp_score_metric metric;
-    if (!is_given(options, "data")) return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
-    if (!is_given(options, "output_dir") && !is_given(options, "plan")) return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
+    if (!is_given(options, "data"))
+        return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
+    if (!is_given(options, "output_dir") && !is_given(options, "plan"))
+        return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
     if (text_of(options, "metric") && vp_score_metric_find(text_of(options, "metric"), &metric) != VP_OK)
         return unknown_metric(text_of(options, "metric"), METRICS_OF_ROWS);
-    if (text_of(options, "dataset_name") && (!text_of(options, "dataset_name")[0] || strchr(text_of(options, "dataset_name"), '/')))
+    if (text_of(options, "dataset_name")
+        && (!text_of(options, "dataset_name")[0] || strchr(text_of(options, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or hold a slash");
     if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
     if (text_of(options, "annotations") && opt(options, "data")->count > 1)
-        return complain(EXIT_USAGE, "--annotations goes with one --data file; several find theirs by their official names");
+        return complain(EXIT_USAGE,
+                        "--annotations goes with one --data file; several find theirs by their official names");
     return 0;
 }
 /* The journal, what it holds already, and this process' share of the points. */
@@ -241,7 +271,9 @@ static int sweep_open(struct sweep *sweep) {
     int code;
     snprintf(sweep->index.plan, sizeof sweep->index.plan, "%016llx", (unsigned long long)sweep->plan.fingerprint);
     sweep->journal.path = journal_name(folder, sweep->rank.rank, sweep->rank.world_size);
-    if ((code = make_folder(folder)) != 0 || (code = check_folder(sweep, folder)) != 0 || (code = journal_open(&sweep->journal, &sweep->index)) != 0) return code;
+    if ((code = make_folder(folder)) != 0 || (code = check_folder(sweep, folder)) != 0
+        || (code = journal_open(&sweep->journal, &sweep->index)) != 0)
+        return code;
     for (size_t i = 0; i < sweep->plan.configuration_count && !code; i++) {
         struct configuration *configuration = &sweep->plan.configurations[i];
         size_t first = 0, stride = 1, count = 0;
@@ -250,13 +282,17 @@ static int sweep_open(struct sweep *sweep) {
         sweep->point_count += count;
         if (configuration->in_index >= 0) {
             const struct index_configuration *known = &sweep->index.configurations[configuration->in_index];
-            sweep->done += (size_t)(is_given(sweep->options, "retry_failed") ? known->closed - known->failed : known->closed);
+            sweep->done += (size_t)(is_given(sweep->options, "retry_failed") ? known->closed - known->failed
+                                                                             : known->closed);
             sweep->failed += is_given(sweep->options, "retry_failed") ? 0 : known->failed;
         }
-        if ((code = result_check(folder, configuration->file_name, sweep->index.plan, &status)) == 0 && status && !sweep->journal.end && strcmp(status, "partial")
-            && sweep->rank.world_size == 1)
-            code = complain(EXIT_USAGE, "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete "
-                            "it", folder, configuration->file_name, sweep->journal.path);
+        if ((code = result_check(folder, configuration->file_name, sweep->index.plan, &status)) == 0 && status
+            && !sweep->journal.end && strcmp(status, "partial") && sweep->rank.world_size == 1)
+            code = complain(
+                EXIT_USAGE,
+                "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete "
+                "it",
+                folder, configuration->file_name, sweep->journal.path);
         free(status);
     }
     sweep->done_before = sweep->done;
@@ -267,7 +303,9 @@ static int sweep_plan(struct sweep *sweep) {
     int code;
     if ((code = check_sweep_options(options)) != 0 || (code = profile_check_sweep(options)) != 0) return code;
     if ((code = sweep_rules(sweep)) != 0 || (code = sweep_rank(sweep)) != 0) return code;
-    if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0 || (code = model_load(options, &sweep->model)) != 0) return code;
+    if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
+        || (code = model_load(options, &sweep->model)) != 0)
+        return code;
     return plan_make(options, &sweep->model, &sweep->plan);
 }
 static int sweep_prepare(struct sweep *sweep) {
@@ -279,12 +317,14 @@ static int sweep_prepare(struct sweep *sweep) {
         sweep->open[i].totals = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].totals);
         sweep->open[i].scratch = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].scratch);
     }
-    for (size_t i = 0; i < sweep->index.shape_count && sweep->kernel_pass; i++) { /* shapes that were timed kernel by kernel */
+    /* shapes that were timed kernel by kernel */
+    for (size_t i = 0; i < sweep->index.shape_count && sweep->kernel_pass; i++) {
         const struct index_shape *shape = &sweep->index.shapes[i];
         for (size_t k = 0; k < sweep->plan.configuration_count; k++) {
             struct configuration *configuration = &sweep->plan.configurations[k];
             if (configuration->in_index != shape->configuration) continue;
-            configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1, sizeof *configuration->shapes);
+            configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1,
+                                           sizeof *configuration->shapes);
             configuration->shapes[configuration->shape_count].views = (int32_t)shape->views;
             configuration->shapes[configuration->shape_count++].sequence = (int32_t)(shape->sequence / 256);
         }
@@ -295,7 +335,10 @@ static int sweep_prepare(struct sweep *sweep) {
 }
 static void sweep_free(struct sweep *sweep) {
     runs_free(sweep->run, 1);
-    for (size_t i = 0; sweep->open && i < sweep->plan.configuration_count; i++) { free(sweep->open[i].totals); free(sweep->open[i].scratch); }
+    for (size_t i = 0; sweep->open && i < sweep->plan.configuration_count; i++) {
+        free(sweep->open[i].totals);
+        free(sweep->open[i].scratch);
+    }
     free(sweep->open);
     session_free(&sweep->session);
     index_free(&sweep->index);
@@ -327,10 +370,17 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_sweep = {
-    "sweep", "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
+    "sweep",
+    "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
     "measure and score a grid of knobs over a data set; resumes when run again",
-    "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium --top_k_list 1 2 --num_samples 5\n"
-    "  vlmprof sweep --model checkpoint --data v2_OpenEnded_mscoco_val2014_questions.json --image_dir coco --dataset_name coco_2014_vqa \\\n"
+    "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium "
+    "--top_k_list 1 2 --num_samples 5\n"
+    "  vlmprof sweep --model checkpoint --data v2_OpenEnded_mscoco_val2014_questions.json --image_dir coco "
+    "--dataset_name coco_2014_vqa \\\n"
     "    --stratify_by answer_type --output_dir results\n"
     "  vlmprof sweep --synthetic tiny --data samples/questions.jsonl --top_k_list 1 2 --plan",
-    0, SWEEP_OPTIONS, sizeof SWEEP_OPTIONS / sizeof *SWEEP_OPTIONS, NULL, run_command};
+    0,
+    SWEEP_OPTIONS,
+    sizeof SWEEP_OPTIONS / sizeof *SWEEP_OPTIONS,
+    NULL,
+    run_command};

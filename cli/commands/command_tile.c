@@ -45,26 +45,51 @@ static const struct option_spec TILE_OPTIONS[] = {
 enum { SPECIAL_TIER = 1000000, SPECIAL_MAX_CROPS, SPECIAL_ERROR, SPECIAL_FILE };
 
 #define LAYOUT(member) offsetof(vp_layout, member)
-static const struct column COLUMNS_PAD[] = {
-    {"width", LAYOUT(width_px)}, {"height", LAYOUT(height_px)}, {"max_crops", SPECIAL_MAX_CROPS},
-    {"rows", LAYOUT(tiling.rows)}, {"cols", LAYOUT(tiling.cols)}, {"num_crops_with_global", LAYOUT(views)},
-    {"features", LAYOUT(feature_tokens)}, {"col_tokens", LAYOUT(col_tokens)}, {"marker_tokens", LAYOUT(marker_tokens)},
-    {"total_image_tokens", LAYOUT(image_tokens)}, {"target_width_px", LAYOUT(canvas_width_px)}, {"target_height_px", LAYOUT(canvas_height_px)},
-    {"scaled_width_px", LAYOUT(resized_width_px)}, {"scaled_height_px", LAYOUT(resized_height_px)},
-    {"pad_left", LAYOUT(offset_left_px)}, {"pad_top", LAYOUT(offset_top_px)},
-    {"global_scaled_width_px", LAYOUT(global_resized_width_px)}, {"global_scaled_height_px", LAYOUT(global_resized_height_px)},
-    {"error", SPECIAL_ERROR}, {"file", SPECIAL_FILE}};
+static const struct column COLUMNS_PAD[] = {{"width", LAYOUT(width_px)},
+                                            {"height", LAYOUT(height_px)},
+                                            {"max_crops", SPECIAL_MAX_CROPS},
+                                            {"rows", LAYOUT(tiling.rows)},
+                                            {"cols", LAYOUT(tiling.cols)},
+                                            {"num_crops_with_global", LAYOUT(views)},
+                                            {"features", LAYOUT(feature_tokens)},
+                                            {"col_tokens", LAYOUT(col_tokens)},
+                                            {"marker_tokens", LAYOUT(marker_tokens)},
+                                            {"total_image_tokens", LAYOUT(image_tokens)},
+                                            {"target_width_px", LAYOUT(canvas_width_px)},
+                                            {"target_height_px", LAYOUT(canvas_height_px)},
+                                            {"scaled_width_px", LAYOUT(resized_width_px)},
+                                            {"scaled_height_px", LAYOUT(resized_height_px)},
+                                            {"pad_left", LAYOUT(offset_left_px)},
+                                            {"pad_top", LAYOUT(offset_top_px)},
+                                            {"global_scaled_width_px", LAYOUT(global_resized_width_px)},
+                                            {"global_scaled_height_px", LAYOUT(global_resized_height_px)},
+                                            {"error", SPECIAL_ERROR},
+                                            {"file", SPECIAL_FILE}};
 
-static const struct column COLUMNS_FILL[] = { /* tier is there for tiers only */
-    {"width", LAYOUT(width_px)}, {"height", LAYOUT(height_px)}, {"tier", SPECIAL_TIER}, {"max_crops", SPECIAL_MAX_CROPS},
-    {"num_crops", LAYOUT(crops)}, {"rows", LAYOUT(tiling.rows)}, {"cols", LAYOUT(tiling.cols)}, {"num_crops_with_global", LAYOUT(views)},
-    {"target_vision_tokens", LAYOUT(theoretical_tokens)}, {"actual_vision_tokens", LAYOUT(feature_tokens)},
-    {"col_tokens", LAYOUT(col_tokens)}, {"marker_tokens", LAYOUT(marker_tokens)}, {"sequence_contribution", LAYOUT(image_tokens)},
-    {"target_width_px", LAYOUT(canvas_width_px)}, {"target_height_px", LAYOUT(canvas_height_px)},
-    {"resized_width_px", LAYOUT(resized_width_px)}, {"resized_height_px", LAYOUT(resized_height_px)},
-    {"crop_left", LAYOUT(offset_left_px)}, {"crop_top", LAYOUT(offset_top_px)},
-    {"global_resized_width_px", LAYOUT(global_resized_width_px)}, {"global_resized_height_px", LAYOUT(global_resized_height_px)},
-    {"error", SPECIAL_ERROR}, {"file", SPECIAL_FILE}};
+static const struct column COLUMNS_FILL[] = {/* tier is there for tiers only */
+                                             {"width", LAYOUT(width_px)},
+                                             {"height", LAYOUT(height_px)},
+                                             {"tier", SPECIAL_TIER},
+                                             {"max_crops", SPECIAL_MAX_CROPS},
+                                             {"num_crops", LAYOUT(crops)},
+                                             {"rows", LAYOUT(tiling.rows)},
+                                             {"cols", LAYOUT(tiling.cols)},
+                                             {"num_crops_with_global", LAYOUT(views)},
+                                             {"target_vision_tokens", LAYOUT(theoretical_tokens)},
+                                             {"actual_vision_tokens", LAYOUT(feature_tokens)},
+                                             {"col_tokens", LAYOUT(col_tokens)},
+                                             {"marker_tokens", LAYOUT(marker_tokens)},
+                                             {"sequence_contribution", LAYOUT(image_tokens)},
+                                             {"target_width_px", LAYOUT(canvas_width_px)},
+                                             {"target_height_px", LAYOUT(canvas_height_px)},
+                                             {"resized_width_px", LAYOUT(resized_width_px)},
+                                             {"resized_height_px", LAYOUT(resized_height_px)},
+                                             {"crop_left", LAYOUT(offset_left_px)},
+                                             {"crop_top", LAYOUT(offset_top_px)},
+                                             {"global_resized_width_px", LAYOUT(global_resized_width_px)},
+                                             {"global_resized_height_px", LAYOUT(global_resized_height_px)},
+                                             {"error", SPECIAL_ERROR},
+                                             {"file", SPECIAL_FILE}};
 
 struct tile_job {
     vp_geometry geometry;
@@ -84,19 +109,27 @@ struct tile_row {
 
 static int column_is_used(const struct tile_job *job, const struct column *column) {
     if (column->offset == SPECIAL_TIER) return job->tiles.tier != NULL;
-    if (column->offset == SPECIAL_MAX_CROPS) return job->tiles.rule == VP_TILE_ADAPTIVE || job->tiles.rule == VP_TILE_TIER;
+    if (column->offset == SPECIAL_MAX_CROPS)
+        return job->tiles.rule == VP_TILE_ADAPTIVE || job->tiles.rule == VP_TILE_TIER;
     return column->offset != SPECIAL_FILE || job->has_files;
 }
 static int column_is_partial(const struct column *column) { /* known of a refused size */
-    static const size_t known[] = {LAYOUT(tiling.rows), LAYOUT(tiling.cols), LAYOUT(views), LAYOUT(canvas_width_px), LAYOUT(canvas_height_px),
-                                   LAYOUT(resized_width_px), LAYOUT(resized_height_px), LAYOUT(global_resized_width_px),
+    static const size_t known[] = {LAYOUT(tiling.rows),
+                                   LAYOUT(tiling.cols),
+                                   LAYOUT(views),
+                                   LAYOUT(canvas_width_px),
+                                   LAYOUT(canvas_height_px),
+                                   LAYOUT(resized_width_px),
+                                   LAYOUT(resized_height_px),
+                                   LAYOUT(global_resized_width_px),
                                    LAYOUT(global_resized_height_px)};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) if (column->offset == known[i]) return 1;
     return 0;
 }
 
 /* value of a column: a number (returns 1), a text (2), or nothing (0) */
-static int column_value(const struct tile_job *job, const struct column *column, const struct tile_row *row, int64_t *number, const char **text) {
+static int column_value(const struct tile_job *job, const struct column *column, const struct tile_row *row,
+                        int64_t *number, const char **text) {
     int32_t value;
     switch (column->offset) {
     case SPECIAL_TIER: *text = job->tiles.tier->name; return 2;
@@ -126,7 +159,9 @@ static void tile_print_head(struct tile_job *job) {
             comma = ",";
         }
         putchar('\n');
-    } else printf("%-13s %-9s %6s %11s %11s %12s %8s %9s\n", "size", "rows,cols", "views", "canvas", "resized", "theoretical", "vision", "sequence");
+    } else
+        printf("%-13s %-9s %6s %11s %11s %12s %8s %9s\n", "size", "rows,cols", "views", "canvas", "resized",
+               "theoretical", "vision", "sequence");
 }
 
 static void tile_print(struct tile_job *job, const struct tile_row *row) {
@@ -143,7 +178,9 @@ static void tile_print(struct tile_job *job, const struct tile_row *row) {
         kind = column_value(job, &job->columns[i], row, &number, &text);
         if (job->json) {
             vp_json_key(&job->writer, job->columns[i].name);
-            if (kind == 1) vp_json_int(&job->writer, number); else if (kind == 2) json_lossy(&job->writer, text); else vp_json_null(&job->writer);
+            if (kind == 1) vp_json_int(&job->writer, number);
+            else if (kind == 2) json_lossy(&job->writer, text);
+            else vp_json_null(&job->writer);
             continue;
         }
         fputs(comma, stdout);
@@ -158,37 +195,46 @@ static void tile_print(struct tile_job *job, const struct tile_row *row) {
         snprintf(tiling, sizeof tiling, "%d,%d", layout->tiling.rows, layout->tiling.cols);
         snprintf(canvas, sizeof canvas, "%dx%d", layout->canvas_width_px, layout->canvas_height_px);
         snprintf(resized, sizeof resized, "%dx%d", layout->resized_width_px, layout->resized_height_px);
-        printf("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, layout->views, canvas, resized, layout->theoretical_tokens, layout->feature_tokens,
-               layout->image_tokens,
-               row->file ? "  " : "", row->file ? row->file : "");
+        printf("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, layout->views, canvas, resized,
+               layout->theoretical_tokens, layout->feature_tokens, layout->image_tokens, row->file ? "  " : "",
+               row->file ? row->file : "");
     }
 }
 
-/* What is known of a size that adaptive fit-and-pad refuses: tiling, canvas and the resized sizes, one of them 0 (as goldens/tiling has it).
+/* What is known of a size that adaptive fit-and-pad refuses: tiling, canvas and the resized sizes, one of them 0 (as
+ * goldens/tiling has it).
  * The resized sizes are those of vp_layout_compute, float32 step by step. */
 static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t height, vp_layout *layout) {
     const vp_geometry *geometry = &job->geometry;
     if (job->tiles.rule != VP_TILE_ADAPTIVE || job->tiles.fit != VP_FIT_PAD) return 0;
     if (vp_tiler_adaptive(geometry, width, height, job->tiles.max_crops, &layout->tiling) != VP_OK) return 0;
-    if (vp_select_canvas(geometry, layout->tiling, &layout->canvas_width_px, &layout->canvas_height_px) != VP_OK) return 0;
+    if (vp_select_canvas(geometry, layout->tiling, &layout->canvas_width_px, &layout->canvas_height_px) != VP_OK)
+        return 0;
     layout->views = layout->tiling.rows * layout->tiling.cols + 1;
-    return vp_tiler_shrink(layout->canvas_width_px, layout->canvas_height_px, width, height, &layout->resized_width_px, &layout->resized_height_px) == VP_OK
-        && vp_tiler_shrink(geometry->crop_px, geometry->crop_px, width, height, &layout->global_resized_width_px, &layout->global_resized_height_px) == VP_OK;
+    return vp_tiler_shrink(layout->canvas_width_px, layout->canvas_height_px, width, height, &layout->resized_width_px,
+                           &layout->resized_height_px)
+               == VP_OK
+           && vp_tiler_shrink(geometry->crop_px, geometry->crop_px, width, height, &layout->global_resized_width_px,
+                              &layout->global_resized_height_px)
+                  == VP_OK;
 }
 
 /* Makes the row of a size; the error's text goes to `line`. Returns 0 or the exit code it would have alone. */
-static int tile_size(const struct tile_job *job, int64_t width, int64_t height, vp_layout *layout, struct tile_row *row, char *line, size_t capacity) {
+static int tile_size(const struct tile_job *job, int64_t width, int64_t height, vp_layout *layout, struct tile_row *row,
+                     char *line, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_ERR_RANGE;
     row->layout = NULL;
     row->width_px = width;
     row->height_px = height;
     row->error = line;
-    if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX) snprintf(line, capacity, "sides must be 1..%d pixels", INT32_MAX);
+    if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
+        snprintf(line, capacity, "sides must be 1..%d pixels", INT32_MAX);
     else result = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, layout, &error);
     if (result != VP_OK) {
         if (error.code != VP_OK || error.text[0]) error_line(line, capacity, result, &error);
-        if (error.code != VP_OK && tile_has_partial(job, (int32_t)width, (int32_t)height, layout)) row->partial = layout;
+        if (error.code != VP_OK && tile_has_partial(job, (int32_t)width, (int32_t)height, layout))
+            row->partial = layout;
         return EXIT_USAGE;
     }
     row->layout = layout;
@@ -206,7 +252,8 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
     int32_t width_px = 0, height_px = 0;
     size_t bytes = 0;
     int code;
-    if (can_parse_size(text, "x", &width, &height)) code = tile_size(job, width, height, &layout, &row, line, sizeof line);
+    if (can_parse_size(text, "x", &width, &height))
+        code = tile_size(job, width, height, &layout, &row, line, sizeof line);
     else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
         row.error = "want WIDTHxHEIGHT in pixels, like 640x480";
         code = EXIT_USAGE;
@@ -222,7 +269,8 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
         }
         row.file = text;
     }
-    if (code && alone) return strstr(row.error, text) ? complain(code, "%s", row.error) : complain(code, "%s: %s", text, row.error);
+    if (code && alone)
+        return strstr(row.error, text) ? complain(code, "%s", row.error) : complain(code, "%s: %s", text, row.error);
     if (code && !row.file && !row.width_px) { /* the words themselves, where there is no number to show */
         static char both[LINE_BYTES * 2];
         snprintf(both, sizeof both, "%s: %s", text, row.error);
@@ -268,16 +316,20 @@ static int run_command(const struct options *options) {
     job.json = is_given(options, "json");
     if (is_given(options, "list_families") || has_family_keys(options)) return tile_families_run(options);
     if (is_given(options, "max_tokens") || is_given(options, "draw"))
-        return complain(EXIT_USAGE, "--%s goes with --family, --checkpoint or --compare", is_given(options, "draw") ? "draw" : "max_tokens");
-    if (!list && !options->operand_count) return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
+        return complain(EXIT_USAGE, "--%s goes with --family, --checkpoint or --compare",
+                        is_given(options, "draw") ? "draw" : "max_tokens");
+    if (!list && !options->operand_count)
+        return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
     if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
     if ((code = tile_options_of(options, &job.tiles)) != 0) return code;
     job.columns = job.tiles.fit == VP_FIT_PAD ? COLUMNS_PAD : COLUMNS_FILL;
     job.column_count = job.tiles.fit == VP_FIT_PAD ? (int)(sizeof COLUMNS_PAD / sizeof *COLUMNS_PAD)
         : (int)(sizeof COLUMNS_FILL / sizeof *COLUMNS_FILL);
     for (size_t i = 0; i < options->operand_count; i++)
-        job.has_files |= !can_parse_size(options->operands[i], "x", &width, &height) && access(options->operands[i], F_OK) == 0;
-    for (size_t i = 0; i < options->operand_count && !code; i++) code = tile_operand(&job, options->operands[i], !list && options->operand_count == 1);
+        job.has_files |= !can_parse_size(options->operands[i], "x", &width, &height)
+                         && access(options->operands[i], F_OK) == 0;
+    for (size_t i = 0; i < options->operand_count && !code; i++)
+        code = tile_operand(&job, options->operands[i], !list && options->operand_count == 1);
     if (!code && list) code = tile_list(&job, list);
     if (!code && !job.row_count) code = complain(EXIT_INPUT, "--sizes %s: there is no size in it", list);
     if (job.json && job.row_count) {
@@ -285,8 +337,9 @@ static int run_command(const struct options *options) {
         vp_json_finish(&job.writer);
         putchar('\n');
     }
-    if (!code && job.refused_count) code = complain(EXIT_INPUT, "%lld of %lld sizes refused; see their error", (long long)job.refused_count,
-                                                    (long long)job.row_count);
+    if (!code && job.refused_count)
+        code = complain(EXIT_INPUT, "%lld of %lld sizes refused; see their error", (long long)job.refused_count,
+                        (long long)job.row_count);
     return code;
 }
 

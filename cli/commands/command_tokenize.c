@@ -27,7 +27,8 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of caption prompts whose record has none"},
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, "the other way: TEXT or lines are token ids, text comes out"},
     {"jsonl", FLAG, NULL, NULL, 0, 0, NULL,
-     "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data set's record"},
+     "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data "
+     "set's record"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: leave special tokens out"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: no space before punctuation, as scoring does"},
     OPTION_HELP,
@@ -47,7 +48,8 @@ static int load_any_tokenizer(const struct options *options, struct model *model
         return model_load_preset(model);
     }
     path = file ? copy_text(file, strlen(file)) : join_path(text_of(options, "model"), "tokenizer.json");
-    if ((result = vp_file_read(path, JSON_FILE_BYTES_MAX, &json, &bytes, &error)) != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
+    if ((result = vp_file_read(path, JSON_FILE_BYTES_MAX, &json, &bytes, &error)) != VP_OK)
+        code = complain_result(exit_code_of(result), path, result, &error);
     if (!code) code = model_load_tokenizer(json, bytes, path, &model->tokenizer);
     free(json);
     free(path);
@@ -80,17 +82,20 @@ static void add_tokens(struct tokenize_job *job, const char *text, size_t bytes,
 static vp_result encode_text(struct tokenize_job *job, const char *text, size_t bytes, size_t *count) {
     vp_result result;
     reserve(&job->ids, bytes + 1, sizeof(int32_t));
-    result = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), count);
+    result = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data,
+                                 job->ids.bytes / sizeof(int32_t), count);
     if (result != VP_ERR_CAPACITY) return result;
     reserve(&job->ids, *count, sizeof(int32_t));
-    return vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t), count);
+    return vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t),
+                               count);
 }
 /* Text of job->ids -> job->text. */
 static vp_result decode_ids(struct tokenize_job *job, size_t count, size_t *bytes) {
     const int32_t *ids = (const int32_t *)job->ids.data;
     vp_result result;
     reserve(&job->text, 1024, 1);
-    result = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
+    result = vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes,
+                                 bytes);
     if (result != VP_ERR_CAPACITY) return result;
     reserve(&job->text, *bytes + 1, 1);
     return vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
@@ -100,9 +105,11 @@ static int encode_line(struct tokenize_job *job, const char *text, size_t bytes,
     size_t count = 0;
     vp_result result;
     if (vp_utf8_valid_bytes(text, bytes) != bytes)
-        return complain(EXIT_USAGE, "line %lld: not UTF-8 at byte %zu", (long long)line, vp_utf8_valid_bytes(text, bytes));
+        return complain(EXIT_USAGE, "line %lld: not UTF-8 at byte %zu", (long long)line,
+                        vp_utf8_valid_bytes(text, bytes));
     result = encode_text(job, text, bytes, &count);
-    if (result != VP_OK) return complain(exit_code_of(result), "line %lld: %s", (long long)line, vp_result_text(result));
+    if (result != VP_OK)
+        return complain(exit_code_of(result), "line %lld: %s", (long long)line, vp_result_text(result));
     add_tokens(job, text, bytes, (const int32_t *)job->ids.data, count);
     return 0;
 }
@@ -118,16 +125,20 @@ static int decode_line(struct tokenize_job *job, const char *text, size_t bytes,
         long long value;
         rest += strspn(rest, " \t,[]");
         if (!*rest) break;
-        if (!isdigit((unsigned char)*rest)) return complain(EXIT_USAGE, "line %lld: \"%.20s\" is no token id", (long long)line, rest);
+        if (!isdigit((unsigned char)*rest))
+            return complain(EXIT_USAGE, "line %lld: \"%.20s\" is no token id", (long long)line, rest);
         errno = 0;
         value = strtoll(rest, &end, 10);
-        if (errno || value > INT32_MAX) return complain(EXIT_USAGE, "line %lld: token id %.20s is too large", (long long)line, rest);
+        if (errno || value > INT32_MAX)
+            return complain(EXIT_USAGE, "line %lld: token id %.20s is too large", (long long)line, rest);
         ids[count++] = (int32_t)value;
         rest = end;
     }
-    if ((size_t)(rest - text) != bytes) return complain(EXIT_USAGE, "line %lld: a NUL byte stands in it", (long long)line);
+    if ((size_t)(rest - text) != bytes)
+        return complain(EXIT_USAGE, "line %lld: a NUL byte stands in it", (long long)line);
     result = decode_ids(job, count, &needed);
-    if (result != VP_OK) return complain(exit_code_of(result), "line %lld: %s", (long long)line, vp_result_text(result));
+    if (result != VP_OK)
+        return complain(exit_code_of(result), "line %lld: %s", (long long)line, vp_result_text(result));
     add_tokens(job, (const char *)job->text.data, needed, ids, count);
     return 0;
 }
@@ -144,12 +155,14 @@ static line_kind kind_of_line(const struct tokenize_job *job, const vp_json *jso
 }
 
 /* The line's members but those that are made anew; the object stays open. */
-static vp_result add_members(vp_json_writer *writer, const vp_json *json, const char *made, const char *also_made, vp_error *error) {
+static vp_result add_members(vp_json_writer *writer, const vp_json *json, const char *made, const char *also_made,
+                             vp_error *error) {
     vp_json_begin_object(writer);
     for (uint32_t i = 1, member = 0; member < json->nodes[0].count; member++, i = json->nodes[i + 1].end) {
         char *key;
         if (vp_json_equals(json, i, made) || (also_made && vp_json_equals(json, i, also_made))) continue;
-        if ((key = node_text(json, i)) == NULL) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "", "a key holds \\u0000");
+        if ((key = node_text(json, i)) == NULL)
+            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "", "a key holds \\u0000");
         vp_json_key(writer, key);
         json_node(writer, json, i + 1);
         free(key);
@@ -165,7 +178,8 @@ static vp_result jsonl_ids(struct tokenize_job *job, const vp_json *json, vp_jso
     reserve(&job->ids, json->nodes[array].count, sizeof(int32_t));
     for (uint32_t i = array + 1; i < json->nodes[array].end; i = json->nodes[i].end) {
         int64_t id = -1;
-        if (vp_json_to_int(json, i, &id) != VP_OK || id < 0 || id > INT32_MAX) return bad_member(error, "ids", "an array of token ids");
+        if (vp_json_to_int(json, i, &id) != VP_OK || id < 0 || id > INT32_MAX)
+            return bad_member(error, "ids", "an array of token ids");
         ((int32_t *)job->ids.data)[count++] = (int32_t)id;
     }
     if ((result = decode_ids(job, count, &bytes)) != VP_OK) return result;
@@ -186,7 +200,8 @@ static vp_result jsonl_text(struct tokenize_job *job, const vp_json *json, vp_js
     if (result == VP_OK) put_ints(writer, "ids", (const int32_t *)job->ids.data, (int32_t)count);
     return result;
 }
-static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int64_t line, vp_json_writer *writer, vp_error *error) {
+static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int64_t line, vp_json_writer *writer,
+                              vp_error *error) {
     struct prompt_fields fields;
     char *text = NULL;
     size_t count = 0;
@@ -215,15 +230,19 @@ static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, 
     vp_result result;
     if (!text[strspn(text, " \t\r")] && strlen(text) == bytes) return 0;
     result = parse_json(&job->record, text, bytes, &error);
-    if (result == VP_OK && !node_is(json, 0, VP_JSON_OBJECT)) result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "want one JSON object");
+    if (result == VP_OK && !node_is(json, 0, VP_JSON_OBJECT))
+        result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "want one JSON object");
     if (result != VP_OK)
-        return complain(EXIT_INPUT, "line %lld: %s (byte %lld)", (long long)line, error.text, (long long)(error.offset < 0 ? 0 : error.offset));
+        return complain(EXIT_INPUT, "line %lld: %s (byte %lld)", (long long)line, error.text,
+                        (long long)(error.offset < 0 ? 0 : error.offset));
     vp_json_writer_init_sink(&writer, text_sink, &job->out, 0);
     switch (kind_of_line(job, json)) {
     case LINE_TEXT: result = jsonl_text(job, json, &writer, &error); break;
     case LINE_IDS: result = jsonl_ids(job, json, &writer, &error); break;
     case LINE_RECORD: result = jsonl_record(job, json, line, &writer, &error); break;
-    default: result = vp_fail(&error, VP_ERR_FORMAT, -1, "", job->decode ? "has no \"ids\"" : "has none of \"text\", \"ids\", \"question\", \"dataset\"");
+    default:
+        result = vp_fail(&error, VP_ERR_FORMAT, -1, "",
+                         job->decode ? "has no \"ids\"" : "has none of \"text\", \"ids\", \"question\", \"dataset\"");
     }
     if (result != VP_OK) {
         char reason[LINE_BYTES];
@@ -231,14 +250,17 @@ static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, 
         return complain(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, "line %lld: %s", (long long)line, reason);
     }
     vp_json_end_object(&writer);
-    if ((result = vp_json_finish(&writer)) != VP_OK) return complain(EXIT_INPUT, "line %lld: %s", (long long)line, vp_result_text(result));
+    if ((result = vp_json_finish(&writer)) != VP_OK)
+        return complain(EXIT_INPUT, "line %lld: %s", (long long)line, vp_result_text(result));
     text_add(&job->out, "\n", 1);
     return 0;
 }
 
 static int run_command(const struct options *options) {
     struct tokenize_job job;
-    int (*take)(struct tokenize_job *, const char *, size_t, int64_t) = is_given(options, "jsonl") ? jsonl_line : is_given(options, "decode") ? decode_line : encode_line;
+    int (*take)(struct tokenize_job *, const char *, size_t, int64_t) = is_given(options, "jsonl")    ? jsonl_line
+                                                                        : is_given(options, "decode") ? decode_line
+                                                                                                      : encode_line;
     struct model model;
     char *text = NULL;
     size_t capacity = 0;
@@ -247,13 +269,16 @@ static int run_command(const struct options *options) {
     memset(&job, 0, sizeof job);
     memset(&model, 0, sizeof model);
     job.decode = is_given(options, "decode");
-    job.flags = (is_given(options, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0) | (is_given(options, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
+    job.flags = (is_given(options, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0)
+                | (is_given(options, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
     job.seed = number_of(options, "seed");
     if (job.flags && !job.decode) return complain(EXIT_USAGE, "--skip_special and --clean_up go with --decode");
-    if (is_given(options, "jsonl") && options->operand_count) return complain(EXIT_USAGE, "--jsonl reads lines from stdin: leave \"%s\" out", options->operands[0]);
+    if (is_given(options, "jsonl") && options->operand_count)
+        return complain(EXIT_USAGE, "--jsonl reads lines from stdin: leave \"%s\" out", options->operands[0]);
     code = load_any_tokenizer(options, &model);
     job.tokenizer = model.tokenizer;
-    for (size_t i = 0; i < options->operand_count && !code; i++) code = take(&job, options->operands[i], strlen(options->operands[i]), (int64_t)i + 1);
+    for (size_t i = 0; i < options->operand_count && !code; i++)
+        code = take(&job, options->operands[i], strlen(options->operands[i]), (int64_t)i + 1);
     for (int64_t line = 1; !code && !options->operand_count && (bytes = getline(&text, &capacity, stdin)) > 0; line++) {
         if (text[bytes - 1] == '\n') text[--bytes] = 0;
         code = take(&job, text, (size_t)bytes, line);

@@ -58,19 +58,23 @@ static void print_name(const char *name) { /* 55 columns, the rest is cut betwee
 static void print_more(size_t count, int64_t limit) {
     if (limit >= 0 && (size_t)limit < count) printf("... %zu more (--row_limit)\n", count - (size_t)limit);
 }
-static size_t shown(const struct trace_rows *rows, int64_t limit) { return limit >= 0 && (size_t)limit < rows->count ? (size_t)limit : rows->count; }
+static size_t shown(const struct trace_rows *rows, int64_t limit) {
+    return limit >= 0 && (size_t)limit < rows->count ? (size_t)limit : rows->count;
+}
 static double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 static void print_annotations(const struct trace_tables *tables, int64_t limit) {
     char total[32], average[32], busy[32], idle[32];
     double whole = (double)(tables->last_ns - tables->first_ns);
-    printf("\n%-55s %-6s %9s %12s %12s %12s %12s %8s %8s\n", "annotation", "where", "calls", "total", "avg", "busy", "idle", "idle %", "share %");
+    printf("\n%-55s %-6s %9s %12s %12s %12s %12s %8s %8s\n", "annotation", "where", "calls", "total", "avg", "busy",
+           "idle", "idle %", "share %");
     for (size_t i = 0; i < shown(&tables->annotations, limit); i++) {
         const struct trace_row *row = &tables->annotations.items[i];
         print_name(row->name);
-        printf(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", row->where, (long long)row->calls, time_text((double)row->total_ns, total),
-               time_text((double)row->total_ns / (double)row->calls, average), time_text((double)row->busy_ns, busy),
-               time_text((double)(row->total_ns - row->busy_ns), idle), share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns),
+        printf(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", row->where, (long long)row->calls,
+               time_text((double)row->total_ns, total), time_text((double)row->total_ns / (double)row->calls, average),
+               time_text((double)row->busy_ns, busy), time_text((double)(row->total_ns - row->busy_ns), idle),
+               share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns),
                share_of((double)row->total_ns, whole));
     }
     print_more(tables->annotations.count, limit);
@@ -82,8 +86,8 @@ static void print_calls(const struct trace_rows *rows, const char *head, double 
         const struct trace_row *row = &rows->items[i];
         print_name(row->name);
         printf(" %9lld %12s %12s %12s %12s %8.2f\n", (long long)row->calls, time_text((double)row->total_ns, total),
-               time_text((double)row->total_ns / (double)row->calls, average), time_text((double)row->min_ns, least), time_text((double)row->max_ns, most),
-               share_of((double)row->total_ns, whole));
+               time_text((double)row->total_ns / (double)row->calls, average), time_text((double)row->min_ns, least),
+               time_text((double)row->max_ns, most), share_of((double)row->total_ns, whole));
     }
     print_more(rows->count, limit);
 }
@@ -93,36 +97,42 @@ static void print_launches(const struct trace_tables *tables, int64_t limit) {
     for (size_t i = 0; i < tables->calls.count; i++) whole += (double)tables->calls.items[i].total_ns;
     if (tables->calls.count) print_calls(&tables->calls, "call of the runtime", whole, limit);
     if (!tables->launched) return;
-    printf("launch delay, end of the call to start on the device: mean %s, P50 %s, P99 %s, most %s", time_text(tables->delay.mean * 1e3, mean),
-           time_text(tables->delay.p50 * 1e3, median), time_text(tables->delay.p99 * 1e3, p99), time_text(tables->delay.max * 1e3, most));
-    printf("; %lld device slices, %lld more without their launch\n", (long long)tables->launched, (long long)tables->unlaunched);
+    printf("launch delay, end of the call to start on the device: mean %s, P50 %s, P99 %s, most %s",
+           time_text(tables->delay.mean * 1e3, mean), time_text(tables->delay.p50 * 1e3, median),
+           time_text(tables->delay.p99 * 1e3, p99), time_text(tables->delay.max * 1e3, most));
+    printf("; %lld device slices, %lld more without their launch\n", (long long)tables->launched,
+           (long long)tables->unlaunched);
 }
 static void print_tracks(const struct trace_tables *tables, int64_t limit) {
     char total[32], busy[32], idle[32], host_wait[32], kernel_wait[32];
-    printf("\n%-55s %-6s %9s %12s %12s %12s %8s %12s %12s %7s %9s\n", "track", "where", "slices", "span", "busy", "idle", "idle %", "host wait",
-           "kernel wait", "queue", "mean");
+    printf("\n%-55s %-6s %9s %12s %12s %12s %8s %12s %12s %7s %9s\n", "track", "where", "slices", "span", "busy",
+           "idle", "idle %", "host wait", "kernel wait", "queue", "mean");
     for (size_t i = 0; i < shown(&tables->tracks, limit); i++) {
         const struct trace_row *row = &tables->tracks.items[i];
         int on_device = !strcmp(row->where, "device");
         print_name(row->name);
-        printf(" %-6s %9lld %12s %12s %12s %8.2f", row->where, (long long)row->calls, time_text((double)row->total_ns, total), time_text((double)row->busy_ns, busy),
-               time_text((double)(row->total_ns - row->busy_ns), idle), share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns));
+        printf(" %-6s %9lld %12s %12s %12s %8.2f", row->where, (long long)row->calls,
+               time_text((double)row->total_ns, total), time_text((double)row->busy_ns, busy),
+               time_text((double)(row->total_ns - row->busy_ns), idle),
+               share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns));
         if (on_device)
-            printf(" %12s %12s %7lld %9.3f\n", time_text((double)row->host_wait_ns, host_wait), time_text((double)row->kernel_wait_ns, kernel_wait),
-                   (long long)row->queue_most, row->queue_mean);
+            printf(" %12s %12s %7lld %9.3f\n", time_text((double)row->host_wait_ns, host_wait),
+                   time_text((double)row->kernel_wait_ns, kernel_wait), (long long)row->queue_most, row->queue_mean);
         else printf(" %12s %12s %7s %9s\n", "-", "-", "-", "-");
     }
     print_more(tables->tracks.count, limit);
 }
 static void print_memory(const struct trace_tables *tables) {
-    printf("\n%-12s %9s %16s %16s %16s   %s\n", "memory", "changes", "most allocated", "most reserved", "taken - given", "most at");
+    printf("\n%-12s %9s %16s %16s %16s   %s\n", "memory", "changes", "most allocated", "most reserved", "taken - given",
+           "most at");
     for (int i = 0; i < TRACE_DEVICES; i++) {
         const struct trace_peak *peak = &tables->peaks[i];
         char name[24], at[32];
         if (!peak->changes) continue;
         if (i) snprintf(name, sizeof name, "device %d", i - 1); else snprintf(name, sizeof name, "CPU");
-        printf("%-12s %9lld %16lld %16lld %16lld   %s\n", name, (long long)peak->changes, (long long)peak->allocated, (long long)peak->reserved,
-               (long long)peak->left, time_text((double)(peak->at_ns - tables->first_ns), at));
+        printf("%-12s %9lld %16lld %16lld %16lld   %s\n", name, (long long)peak->changes, (long long)peak->allocated,
+               (long long)peak->reserved, (long long)peak->left,
+               time_text((double)(peak->at_ns - tables->first_ns), at));
     }
 }
 static const struct trace_row *row_named(const struct trace_rows *rows, const char *name) {
@@ -135,24 +145,35 @@ static void print_trace_summary(const struct trace_tables *tables) {
     char text[32], least[32], most[32];
     printf("trace     ");
     print_visible(trace->path, strlen(trace->path));
-    printf(": %lld events in %lld bytes%s\n", (long long)trace->seen, (long long)trace->bytes, trace->is_cut ? ", CUT OFF there" : "");
-    printf("events    %zu slices, %zu changes of memory, %lld flows, %lld counter values\n", trace->count, trace->memory_count, (long long)trace->flows,
-           (long long)trace->counters);
+    printf(": %lld events in %lld bytes%s\n", (long long)trace->seen, (long long)trace->bytes,
+           trace->is_cut ? ", CUT OFF there" : "");
+    printf("events    %zu slices, %zu changes of memory, %lld flows, %lld counter values\n", trace->count,
+           trace->memory_count, (long long)trace->flows, (long long)trace->counters);
     if (trace->no_duration + trace->no_time + trace->no_name + trace->other)
-        printf("left out  %lld without dur, %lld whose ts or dur is no number in range, %lld without a name, %lld of another kind\n",
-               (long long)trace->no_duration, (long long)trace->no_time, (long long)trace->no_name, (long long)trace->other);
-    if (tables->overlaps) printf("overlaps  %lld slices of host threads overlap without nesting\n", (long long)tables->overlaps);
+        printf(
+            "left out  %lld without dur, %lld whose ts or dur is no number in range, %lld without a name, %lld of "
+            "another kind\n",
+            (long long)trace->no_duration, (long long)trace->no_time, (long long)trace->no_name,
+            (long long)trace->other);
+    if (tables->overlaps)
+        printf("overlaps  %lld slices of host threads overlap without nesting\n", (long long)tables->overlaps);
     printf("duration  %s, first slice to last\n", time_text((double)(tables->last_ns - tables->first_ns), text));
     if (steps)
-        printf("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls, time_text((double)steps->total_ns / (double)steps->calls, text),
-               time_text((double)steps->min_ns, least), time_text((double)steps->max_ns, most));
+        printf("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls,
+               time_text((double)steps->total_ns / (double)steps->calls, text), time_text((double)steps->min_ns, least),
+               time_text((double)steps->max_ns, most));
     if (trace->device_count >= 0)
-        printf("devices   %s%s\n", trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices),
-               trace->is_emulated && trace->devices != NO_INDEX && !strstr(text_table_at(&trace->names, trace->devices), "emulated") ? " (emulated)" : "");
+        printf("devices   %s%s\n",
+               trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices),
+               trace->is_emulated && trace->devices != NO_INDEX
+                       && !strstr(text_table_at(&trace->names, trace->devices), "emulated")
+                   ? " (emulated)"
+                   : "");
     if (trace->rank >= 0) printf("rank      %lld of %lld\n", (long long)trace->rank, (long long)trace->world_size);
     if (trace->host_name != NO_INDEX) {
         printf("host      ");
-        print_visible(text_table_at(&trace->names, trace->host_name), strlen(text_table_at(&trace->names, trace->host_name)));
+        print_visible(text_table_at(&trace->names, trace->host_name),
+                      strlen(text_table_at(&trace->names, trace->host_name)));
         putchar('\n');
     }
 }
@@ -165,7 +186,8 @@ static void csv_whole(struct text_buffer *out, int64_t value) {
     text_add_string(out, text);
 }
 /* Empty: means nothing for this kind of row. */
-static void csv_trace_row(struct text_buffer *out, const struct trace_row *row, double whole, int has_busy, int has_queue) {
+static void csv_trace_row(struct text_buffer *out, const struct trace_row *row, double whole, int has_busy,
+                          int has_queue) {
     const double none = (double)NAN;
     csv_text(out, row->name);
     text_add_string(out, ",");
@@ -186,25 +208,34 @@ static void csv_trace_row(struct text_buffer *out, const struct trace_row *row, 
     text_add_string(out, "\n");
 }
 static int print_trace_csv(struct trace_tables *tables, const char *which, int64_t limit) {
-    const struct trace_rows *rows = !strcmp(which, "annotations") ? &tables->annotations : !strcmp(which, "kernels") ? &tables->kernels
-                           : !strcmp(which, "launches") ? &tables->calls : !strcmp(which, "tracks") ? &tables->tracks : NULL;
+    const struct trace_rows *rows = !strcmp(which, "annotations") ? &tables->annotations
+                                    : !strcmp(which, "kernels")   ? &tables->kernels
+                                    : !strcmp(which, "launches")  ? &tables->calls
+                                    : !strcmp(which, "tracks")    ? &tables->tracks
+                                                                  : NULL;
     struct text_buffer out = {NULL, 0, 0};
     double whole = rows == &tables->kernels ? (double)tables->kernel_ns : (double)(tables->last_ns - tables->first_ns);
-    if (!strcmp(which, "all") || !strcmp(which, "ops")) return trace_ops_failed(tables, vp_ops_print_csv(&tables->ops, file_sink, stdout));
+    if (!strcmp(which, "all") || !strcmp(which, "ops"))
+        return trace_ops_failed(tables, vp_ops_print_csv(&tables->ops, file_sink, stdout));
     if (rows) {
         int is_tracks = rows == &tables->tracks;
-        text_add_string(&out, "name,where,calls,total_us,avg_us,min_us,max_us,share_percent,busy_us,idle_us,host_wait_us,kernel_wait_us,queue_most,"
-                              "queue_mean,bytes\n");
+        text_add_string(
+            &out,
+            "name,where,calls,total_us,avg_us,min_us,max_us,share_percent,busy_us,idle_us,host_wait_us,"
+            "kernel_wait_us,queue_most,"
+            "queue_mean,bytes\n");
         for (size_t i = 0; i < shown(rows, limit); i++)
-            csv_trace_row(&out, &rows->items[i], whole, is_tracks || rows == &tables->annotations, is_tracks && !strcmp(rows->items[i].where, "device"));
+            csv_trace_row(&out, &rows->items[i], whole, is_tracks || rows == &tables->annotations,
+                          is_tracks && !strcmp(rows->items[i].where, "device"));
     } else {
         text_add_string(&out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\n");
         for (int i = 0; i < TRACE_DEVICES; i++) {
             const struct trace_peak *peak = &tables->peaks[i];
             char line[200];
             if (!peak->changes) continue;
-            snprintf(line, sizeof line, "%s%d,%lld,%lld,%lld,%lld,%.3f\n", i ? "device " : "CPU ", i ? i - 1 : 0, (long long)peak->changes,
-                     (long long)peak->allocated, (long long)peak->reserved, (long long)peak->left, us_of(peak->at_ns - tables->first_ns));
+            snprintf(line, sizeof line, "%s%d,%lld,%lld,%lld,%lld,%.3f\n", i ? "device " : "CPU ", i ? i - 1 : 0,
+                     (long long)peak->changes, (long long)peak->allocated, (long long)peak->reserved,
+                     (long long)peak->left, us_of(peak->at_ns - tables->first_ns));
             text_add_string(&out, line);
         }
     }
@@ -213,7 +244,8 @@ static int print_trace_csv(struct trace_tables *tables, const char *which, int64
     return 0;
 }
 
-static void put_trace_rows(vp_json_writer *writer, const char *key, const struct trace_rows *rows, double whole, int64_t limit) {
+static void put_trace_rows(vp_json_writer *writer, const char *key, const struct trace_rows *rows, double whole,
+                           int64_t limit) {
     vp_json_key(writer, key);
     vp_json_begin_array(writer);
     for (size_t i = 0; i < shown(rows, limit); i++) {
@@ -283,7 +315,8 @@ static void put_trace_summary(vp_json_writer *writer, const struct trace_tables 
     if (trace->rank < 0) put_null(writer, "rank"); else put_int(writer, "rank", trace->rank);
     if (trace->world_size < 0) put_null(writer, "world_size"); else put_int(writer, "world_size", trace->world_size);
     put_text(writer, "host_name", trace->host_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->host_name));
-    put_text(writer, "trace_name", trace->trace_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->trace_name));
+    put_text(writer, "trace_name",
+             trace->trace_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->trace_name));
     vp_json_end_object(writer);
 }
 static int print_trace_json(struct trace_tables *tables, int64_t limit) {
@@ -322,7 +355,8 @@ static int print_trace_json(struct trace_tables *tables, int64_t limit) {
     return trace_ops_failed(tables, vp_json_finish(&writer));
 }
 
-static int print_trace_text(struct trace_tables *tables, const char *which, int64_t limit, const vp_ops_print_options *how, int is_cprofile) {
+static int print_trace_text(struct trace_tables *tables, const char *which, int64_t limit,
+                            const vp_ops_print_options *how, int is_cprofile) {
     int all = !strcmp(which, "all");
     vp_result result = VP_OK;
     if (all || !strcmp(which, "summary")) print_trace_summary(tables);
@@ -332,7 +366,8 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
         result = (is_cprofile ? vp_ops_print_cprofile : vp_ops_print_torch)(&tables->ops, how, file_sink, stdout);
         if (!is_cprofile) print_more((size_t)tables->ops.count, limit);
     }
-    if ((all && tables->kernels.count) || !strcmp(which, "kernels")) print_calls(&tables->kernels, "kernel or copy", (double)tables->kernel_ns, limit);
+    if ((all && tables->kernels.count) || !strcmp(which, "kernels"))
+        print_calls(&tables->kernels, "kernel or copy", (double)tables->kernel_ns, limit);
     if ((all && tables->calls.count) || !strcmp(which, "launches")) print_launches(tables, limit);
     if ((all && tables->tracks.count) || !strcmp(which, "tracks")) print_tracks(tables, limit);
     if ((all && tables->trace->memory_count) || !strcmp(which, "memory")) print_memory(tables);
@@ -345,7 +380,8 @@ static vp_result print_saved(const struct options *options, vp_ops *ops, const v
     vp_result result;
     if (is_given(options, "csv")) return vp_ops_print_csv(ops, file_sink, stdout);
     if (!is_given(options, "json"))
-        return (strcmp(text_of(options, "profile_format"), "torch") ? vp_ops_print_cprofile : vp_ops_print_torch)(ops, how, file_sink, stdout);
+        return (strcmp(text_of(options, "profile_format"), "torch") ? vp_ops_print_cprofile
+                                                                    : vp_ops_print_torch)(ops, how, file_sink, stdout);
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     vp_ops_write_json(&writer, ops);
     result = vp_json_finish(&writer);
@@ -378,10 +414,14 @@ static int show_saved(const struct options *options, const char *path) {
     if (result == VP_OK && key) result = vp_ops_sort(&ops, key);
     how.row_limit = number_of(options, "row_limit");
     how.with_flops = how.with_rates = 1;
-    for (int64_t i = 0; result == VP_OK && i < ops.count; i++) how.with_memory |= ops.rows[i].host_memory_bytes || ops.rows[i].device_memory_bytes;
+    for (int64_t i = 0; result == VP_OK && i < ops.count; i++)
+        how.with_memory |= ops.rows[i].host_memory_bytes || ops.rows[i].device_memory_bytes;
     if (result == VP_OK) result = print_saved(options, &ops, &how);
-    if (result != VP_OK) code = complain_result(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, path, result, &error);
-    else if (!is_given(options, "csv") && !is_given(options, "json") && !strcmp(text_of(options, "profile_format"), "torch")) print_more((size_t)ops.count, how.row_limit);
+    if (result != VP_OK)
+        code = complain_result(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, path, result, &error);
+    else if (!is_given(options, "csv") && !is_given(options, "json")
+             && !strcmp(text_of(options, "profile_format"), "torch"))
+        print_more((size_t)ops.count, how.row_limit);
     free(parsed.nodes);
     free(text);
     free(held);
@@ -390,21 +430,27 @@ static int show_saved(const struct options *options, const char *path) {
 }
 static int run_command(const struct options *options) {
     vp_ops_print_options print = vp_ops_print_options_default();
-    int64_t limit = is_given(options, "row_limit") || !(is_given(options, "json") || is_given(options, "csv")) ? number_of(options, "row_limit") : -1;
+    int64_t limit = is_given(options, "row_limit") || !(is_given(options, "json") || is_given(options, "csv"))
+                        ? number_of(options, "row_limit")
+                        : -1;
     const char *key = text_of(options, "sort_by"), *which = text_of(options, "table");
     struct trace trace;
     struct trace_tables tables;
     int code;
     if (!options->operand_count) return complain(EXIT_USAGE, "trace needs a file: a *.pt.trace.json, or - for stdin");
-    if (is_given(options, "json") && is_given(options, "csv")) return complain(EXIT_USAGE, "--json and --csv exclude each other");
-    if (is_given(options, "json") && is_given(options, "table")) return complain(EXIT_USAGE, "--json has all tables: leave --table out");
-    if (is_given(options, "csv") && !strcmp(which, "summary")) return complain(EXIT_USAGE, "--csv has tables only, no summary");
+    if (is_given(options, "json") && is_given(options, "csv"))
+        return complain(EXIT_USAGE, "--json and --csv exclude each other");
+    if (is_given(options, "json") && is_given(options, "table"))
+        return complain(EXIT_USAGE, "--json has all tables: leave --table out");
+    if (is_given(options, "csv") && !strcmp(which, "summary"))
+        return complain(EXIT_USAGE, "--csv has tables only, no summary");
     if ((code = check_sort_key(key)) != 0) return code;
     memset(&tables, 0, sizeof tables);
     code = trace_read(&trace, options->operands[0], is_given(options, "partial"));
     if (code == IS_TABLE) {
         trace_free(&trace);
-        if (!strcmp(options->operands[0], "-")) return complain(EXIT_USAGE, "a saved table of operations is read from a file, not from stdin");
+        if (!strcmp(options->operands[0], "-"))
+            return complain(EXIT_USAGE, "a saved table of operations is read from a file, not from stdin");
         return show_saved(options, options->operands[0]);
     }
     if (!code) code = trace_summarise(&tables, &trace, is_given(options, "group_by_input_shape"));
@@ -413,12 +459,15 @@ static int run_command(const struct options *options) {
         print.row_limit = limit;
         print.with_memory = trace.memory_count > 0;
         if (is_given(options, "group_by_input_shape")) print.max_name_column_width = -1;
-        code = trace_ops_failed(&tables, vp_ops_sort(&tables.ops, key ? key : tables.kernel_ns ? "device_time_total" : "self_cpu_time_total"));
+        code = trace_ops_failed(&tables, vp_ops_sort(&tables.ops, key                ? key
+                                                                  : tables.kernel_ns ? "device_time_total"
+                                                                                     : "self_cpu_time_total"));
     }
     if (!code) {
         if (is_given(options, "json")) code = print_trace_json(&tables, limit);
         else if (is_given(options, "csv")) code = print_trace_csv(&tables, which, limit);
-        else code = print_trace_text(&tables, which, limit, &print, strcmp(text_of(options, "profile_format"), "torch"));
+        else
+            code = print_trace_text(&tables, which, limit, &print, strcmp(text_of(options, "profile_format"), "torch"));
     }
     trace_tables_free(&tables);
     trace_free(&trace);
@@ -426,8 +475,15 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_trace = {
-    "trace", "FILE",
-    "where the time of a trace goes, ours or torch.profiler's: steps, stages, operations, kernels, launches, idle streams",
-    "vlmprof trace chrome_trace.json --row_limit 10\n  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
+    "trace",
+    "FILE",
+    "where the time of a trace goes, ours or torch.profiler's: steps, stages, operations, kernels, launches, idle "
+    "streams",
+    "vlmprof trace chrome_trace.json --row_limit 10\n"
+    "  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
     "  vlmprof trace run.pt.trace.json --csv --table kernels",
-    1, TRACE_OPTIONS, sizeof TRACE_OPTIONS / sizeof *TRACE_OPTIONS, NULL, run_command};
+    1,
+    TRACE_OPTIONS,
+    sizeof TRACE_OPTIONS / sizeof *TRACE_OPTIONS,
+    NULL,
+    run_command};

@@ -57,12 +57,14 @@ static void reader_free(struct record_reader *reader) {
 static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, int64_t number, vp_error *error) {
     struct place *place;
     if (bytes > INT32_MAX || number > UINT32_MAX || loader->population == UINT32_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, start, loader->dataset->path, "a record over 2 GiB, or more than 4294967295 records");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, start, loader->dataset->path,
+                       "a record over 2 GiB, or more than 4294967295 records");
     if (loader->population == loader->capacity) {
         loader->capacity = loader->capacity * 2 + 1024;
         loader->places = resize(loader->places, loader->capacity, sizeof *loader->places);
         if (loader->field) loader->strata = resize(loader->strata, loader->capacity, sizeof *loader->strata);
-        if (loader->dataset->kind == DATA_VQA) loader->question_ids = resize(loader->question_ids, loader->capacity, sizeof *loader->question_ids);
+        if (loader->dataset->kind == DATA_VQA)
+            loader->question_ids = resize(loader->question_ids, loader->capacity, sizeof *loader->question_ids);
     }
     place = &loader->places[loader->population];
     place->start = start;
@@ -77,7 +79,9 @@ static void read_stratum(struct loader *loader, const vp_json *json, size_t inde
     uint32_t node = loader->field ? vp_json_get(json, 0, loader->field) : VP_JSON_NONE;
     if (node == VP_JSON_NONE || loader->strata[index]) return;
     loader->with_field++;
-    loader->strata[index] = hash_bytes(HASH_START + json->nodes[node].type, json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes) | 1;
+    loader->strata[index] = hash_bytes(HASH_START + json->nodes[node].type, json->text + json->nodes[node].start,
+                                       (size_t)json->nodes[node].bytes)
+                            | 1;
 }
 
 static vp_result find_lines(struct loader *loader, vp_error *error) {
@@ -106,8 +110,11 @@ static vp_result find_lines(struct loader *loader, vp_error *error) {
     for (size_t i = 0; result == VP_OK && loader->field && i < loader->population; i++) {
         vp_error inner = {VP_OK, -1, "", ""};
         result = source_text(source, loader->places[i].start, loader->places[i].bytes, &loader->reader.text, error);
-        if (result == VP_OK) result = parse_json(&loader->reader.scratch, loader->reader.text.data, loader->reader.text.bytes, &inner);
-        if (result != VP_OK && inner.code) return vp_fail(error, result, loader->places[i].start + (inner.offset < 0 ? 0 : inner.offset), source->path, inner.text);
+        if (result == VP_OK)
+            result = parse_json(&loader->reader.scratch, loader->reader.text.data, loader->reader.text.bytes, &inner);
+        if (result != VP_OK && inner.code)
+            return vp_fail(error, result, loader->places[i].start + (inner.offset < 0 ? 0 : inner.offset), source->path,
+                           inner.text);
         if (result == VP_OK) read_stratum(loader, &loader->reader.scratch.json, i);
     }
     return result;
@@ -133,7 +140,8 @@ static vp_result take_question(void *user, const vp_json *value, int64_t at, siz
     if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), &id) != VP_OK
         || vp_json_to_int(value, vp_json_get(value, 0, "image_id"), &image) != VP_OK || image < 0
         || !node_is(value, vp_json_get(value, 0, "question"), VP_JSON_STRING))
-        return vp_fail(error, VP_ERR_FORMAT, at, loader->dataset->path, "a question needs \"question\", a whole \"question_id\" and a whole \"image_id\"");
+        return vp_fail(error, VP_ERR_FORMAT, at, loader->dataset->path,
+                       "a question needs \"question\", a whole \"question_id\" and a whole \"image_id\"");
     if ((result = add_place(loader, at, (int64_t)bytes, (int64_t)loader->population, error)) != VP_OK) return result;
     loader->question_ids[loader->population - 1] = id;
     read_stratum(loader, value, loader->population - 1);
@@ -146,14 +154,16 @@ static vp_result take_member(void *user, const char *key, const vp_json *value) 
     dataset->subtype = node_text(value, 0);
     return VP_OK;
 }
-/* "val2014" from the file, else from its name; test-dev's images are test's. It becomes part of file names: letters and digits only. */
+/* "val2014" from the file, else from its name; test-dev's images are test's. It becomes part of file names: letters
+ * and digits only. */
 static vp_result check_subtype(struct dataset *dataset, vp_error *error) {
     const char *at = strstr(dataset->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
     if (!dataset->subtype && end) dataset->subtype = copy_text(at + 7, (size_t)(end - at - 7));
     if (dataset->subtype && !strcmp(dataset->subtype, "test-dev2015")) memcpy(dataset->subtype, "test2015", 9);
     for (at = dataset->subtype; at && isalnum((unsigned char)*at); at++) { }
     if (at && at > dataset->subtype && !*at) return VP_OK;
-    return vp_fail(error, VP_ERR_FORMAT, -1, dataset->path, "\"data_subtype\" must be a word like val2014: images are named after it");
+    return vp_fail(error, VP_ERR_FORMAT, -1, dataset->path,
+                   "\"data_subtype\" must be a word like val2014: images are named after it");
 }
 static vp_result find_images(struct loader *loader, vp_error *error) {
     struct dataset *dataset = loader->dataset;
@@ -162,21 +172,25 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
     if (!folder) return vp_fail(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
     for (struct dirent *entry; result == VP_OK && (entry = readdir(folder)) != NULL;) {
         char *path = join_path(dataset->path, entry->d_name);
-        if (is_image_name(entry->d_name) && !is_folder(path) && (result = add_place(loader, 0, 0, (int64_t)dataset->names.count, error)) == VP_OK)
+        if (is_image_name(entry->d_name) && !is_folder(path)
+            && (result = add_place(loader, 0, 0, (int64_t)dataset->names.count, error)) == VP_OK)
             text_list_copy(&dataset->names, entry->d_name);
         free(path);
     }
     closedir(folder);
-    if (result == VP_OK && !dataset->names.count) return vp_fail(error, VP_ERR_NOT_FOUND, -1, dataset->path, "there is no image in the folder");
+    if (result == VP_OK && !dataset->names.count)
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, dataset->path, "there is no image in the folder");
     text_list_sort(&dataset->names, 0);
     return result;
 }
 
 /* ---- annotations of VQA v2 */
-/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json; NULL: the name is no official one, or nothing is there */
+/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json; NULL: the name is no official
+ * one, or nothing is there */
 static char *find_annotations(const char *path) {
     static const char word[] = "OpenEnded_", tail[] = "_questions.json";
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *open_ended = strstr(name, word), *end = strstr(name, tail);
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *open_ended = strstr(name, word),
+               *end = strstr(name, tail);
     struct text_buffer text = {NULL, 0, 0};
     if (!open_ended || !end || end < open_ended + strlen(word) || end[strlen(tail)]) return NULL;
     text_add(&text, path, (size_t)(open_ended - path));
@@ -187,11 +201,13 @@ static char *find_annotations(const char *path) {
     return NULL;
 }
 static int compare_questions(const void *left_item, const void *right_item) {
-    const struct question_at *left = (const struct question_at *)left_item, *right = (const struct question_at *)right_item;
+    const struct question_at *left = (const struct question_at *)left_item,
+                             *right = (const struct question_at *)right_item;
     return (left->id > right->id) - (left->id < right->id);
 }
 /* The first of the questions that an annotation belongs to, or the end; an id can stand there more than once. */
-static vp_result find_question(const struct loader *loader, const vp_json *value, int64_t at, size_t *first, int64_t *id, vp_error *error) {
+static vp_result find_question(const struct loader *loader, const vp_json *value, int64_t at, size_t *first,
+                               int64_t *id, vp_error *error) {
     size_t low = 0, high = loader->question_count;
     if (vp_json_to_int(value, vp_json_get(value, 0, "question_id"), id) != VP_OK)
         return vp_fail(error, VP_ERR_FORMAT, at, "", "an annotation needs a whole \"question_id\"");
@@ -208,7 +224,8 @@ static vp_result take_stratum(void *user, const vp_json *value, int64_t at, size
     size_t question = 0;
     vp_result result = find_question(loader, value, at, &question, &id, error);
     (void)bytes;
-    for (; result == VP_OK && question < loader->question_count && loader->questions[question].id == id; question++) read_stratum(loader, value, loader->questions[question].index);
+    for (; result == VP_OK && question < loader->question_count && loader->questions[question].id == id; question++)
+        read_stratum(loader, value, loader->questions[question].index);
     return result;
 }
 static vp_result take_annotation(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
@@ -216,14 +233,18 @@ static vp_result take_annotation(void *user, const vp_json *value, int64_t at, s
     int64_t id = 0;
     size_t question = 0;
     vp_result result = find_question(loader, value, at, &question, &id, error);
-    for (; result == VP_OK && question < loader->question_count && loader->questions[question].id == id; question++) { /* of two annotations the last counts */
+    /* of two annotations the last counts */
+    for (; result == VP_OK && question < loader->question_count && loader->questions[question].id == id; question++) {
         loader->dataset->samples[loader->questions[question].index].note_start = at;
-        loader->dataset->samples[loader->questions[question].index].note_bytes = (uint32_t)bytes; /* at most VALUE_BYTES_MAX */
+        /* at most VALUE_BYTES_MAX */
+        loader->dataset->samples[loader->questions[question].index].note_bytes = (uint32_t)bytes;
     }
     return result;
 }
 /* Goes through the annotations, if there are any, with `element`; the file is opened by the first call. */
-static vp_result walk_annotations(struct loader *loader, vp_result (*element)(void *, const vp_json *, int64_t, size_t, vp_error *), vp_error *error) {
+static vp_result walk_annotations(struct loader *loader,
+                                  vp_result (*element)(void *, const vp_json *, int64_t, size_t, vp_error *),
+                                  vp_error *error) {
     struct dataset *dataset = loader->dataset;
     const char *named = text_of(dataset->options, "annotations");
     struct stream_visitor visitor = {"annotations", element, NULL, loader, 0};
@@ -234,7 +255,9 @@ static vp_result walk_annotations(struct loader *loader, vp_result (*element)(vo
         if ((result = source_open(&dataset->notes, dataset->notes_path, error)) != VP_OK) return result;
     }
     result = stream_walk(&dataset->notes, &visitor, error);
-    return result == VP_OK && !visitor.found ? vp_fail(error, VP_ERR_FORMAT, -1, dataset->notes_path, "has no \"annotations\"") : result;
+    return result == VP_OK && !visitor.found
+               ? vp_fail(error, VP_ERR_FORMAT, -1, dataset->notes_path, "has no \"annotations\"")
+               : result;
 }
 /* The questions by id: of the places that the samples were drawn as, or (chosen NULL) of all places. */
 static void sort_questions(struct loader *loader, const int64_t *chosen, size_t count) {
@@ -259,7 +282,8 @@ static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_err
     result = walk_annotations(loader, take_annotation, error);
     for (size_t i = 0; i < dataset->count; i++) found += dataset->samples[i].note_start >= 0;
     if (result == VP_OK && dataset->notes_path && !found)
-        result = vp_fail(error, VP_ERR_MISMATCH, -1, dataset->notes_path, "holds no annotation of these questions: it belongs to other ones");
+        result = vp_fail(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
+                         "holds no annotation of these questions: it belongs to other ones");
     return result;
 }
 
@@ -271,14 +295,17 @@ static int bad_record(const char *path, int64_t line, const char *text) {
 /* answers: an array of strings, or one string; scoring reads them from the record */
 static int check_references(const char *path, const vp_json *json, const struct sample *sample) {
     uint32_t node = vp_json_get(json, 0, "answers");
-    int good = !has_value(json, 0, "answers") || node_is(json, node, VP_JSON_STRING) || node_is(json, node, VP_JSON_ARRAY);
+    int good = !has_value(json, 0, "answers") || node_is(json, node, VP_JSON_STRING)
+               || node_is(json, node, VP_JSON_ARRAY);
     if (good && node_is(json, node, VP_JSON_ARRAY))
-        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end) good &= node_is(json, i, VP_JSON_STRING);
+        for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i].end)
+            good &= node_is(json, i, VP_JSON_STRING);
     return good ? 0 : bad_record(path, sample->id, "\"answers\" must be an array of strings");
 }
 
 /* Prompt, ids and data set of a parsed record. */
-static int read_prompt(const struct dataset *dataset, const struct model *model, const vp_json *json, struct sample *sample) {
+static int read_prompt(const struct dataset *dataset, const struct model *model, const vp_json *json,
+                       struct sample *sample) {
     struct prompt_fields fields;
     vp_prompt_info info;
     vp_error error = {VP_OK, -1, "", ""};
@@ -291,7 +318,8 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     if (result == VP_OK && !fields.questions.count && !dataset->defaults && !prompt_dataset_of(&fields, NULL))
         result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
     if (result == VP_OK)
-        result = build_prompt(&fields, dataset->defaults, text_of(dataset->options, "style"), number_of(dataset->options, "seed"), sample->id, &sample->prompt, &info, &error);
+        result = build_prompt(&fields, dataset->defaults, text_of(dataset->options, "style"),
+                              number_of(dataset->options, "seed"), sample->id, &sample->prompt, &info, &error);
     if (result == VP_OK) {
         sample->dataset = prompt_dataset_of(&fields, dataset->defaults);
         sample->no_image = !info.has_image;
@@ -339,7 +367,8 @@ static char *official_image(const struct dataset *dataset, int64_t image_id) {
 }
 
 /* The sample's text, which stays for the metadata -> prompt, references, image. */
-static int read_record(const struct dataset *dataset, const struct model *model, struct parsed *scratch, struct sample *sample) {
+static int read_record(const struct dataset *dataset, const struct model *model, struct parsed *scratch,
+                       struct sample *sample) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_json *json = &scratch->json;
     char *name, reason[LINE_BYTES];
@@ -352,7 +381,9 @@ static int read_record(const struct dataset *dataset, const struct model *model,
                  (long long)(error.offset < 0 ? 0 : error.offset));
         return bad_record(dataset->path, sample->id, reason);
     }
-    if ((code = read_prompt(dataset, model, json, sample)) != 0 || (code = check_references(dataset->path, json, sample)) != 0) return code;
+    if ((code = read_prompt(dataset, model, json, sample)) != 0
+        || (code = check_references(dataset->path, json, sample)) != 0)
+        return code;
     if (dataset->kind == DATA_VQA) {
         vp_json_to_int(json, vp_json_get(json, 0, "image_id"), &image_id); /* checked when it was found */
         sample->image_path = official_image(dataset, image_id);
@@ -360,7 +391,8 @@ static int read_record(const struct dataset *dataset, const struct model *model,
     }
     node = vp_json_get(json, 0, "image");
     if (sample->no_image || node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
-    if ((name = node_text(json, node)) == NULL) return bad_record(dataset->path, sample->id, "\"image\" must be a string");
+    if ((name = node_text(json, node)) == NULL)
+        return bad_record(dataset->path, sample->id, "\"image\" must be a string");
     sample->image_path = image_path_of(dataset, name);
     free(name);
     return 0;
@@ -369,25 +401,30 @@ static int read_record(const struct dataset *dataset, const struct model *model,
 /* "answers": of an annotation, the texts alone */
 static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const char *key, vp_error *error) {
     uint32_t answers = vp_json_get(note, 0, "answers");
-    if (!node_is(note, answers, VP_JSON_ARRAY)) return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "\"answers\" must be an array");
+    if (!node_is(note, answers, VP_JSON_ARRAY))
+        return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "\"answers\" must be an array");
     vp_json_key(writer, "answers");
     vp_json_begin_array(writer);
     for (uint32_t i = answers + 1; i < note->nodes[answers].end; i = note->nodes[i].end) {
         uint32_t text = node_is(note, i, VP_JSON_OBJECT) ? vp_json_get(note, i, key) : VP_JSON_NONE;
         if (text == VP_JSON_NONE && node_is(note, i, VP_JSON_OBJECT)) text = vp_json_get(note, i, "answer");
-        if (!node_is(note, text, VP_JSON_STRING)) return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "each of \"answers\" needs a text");
+        if (!node_is(note, text, VP_JSON_STRING))
+            return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "each of \"answers\" needs a text");
         json_node(writer, note, text);
     }
     vp_json_end_array(writer);
     return VP_OK;
 }
 /* Question and annotation as one record, as a line of JSONL would have it: "id" first, answers as strings. */
-static vp_result merge_note(const struct dataset *dataset, struct record_reader *reader, int has_note, struct text_buffer *out, vp_error *error) {
-    const char *answer = dataset->defaults && !strcmp(dataset->defaults->name, "okvqa") ? "raw_answer" : "answer"; /* as the reference scores OK-VQA */
+static vp_result merge_note(const struct dataset *dataset, struct record_reader *reader, int has_note,
+                            struct text_buffer *out, vp_error *error) {
+    /* as the reference scores OK-VQA */
+    const char *answer = dataset->defaults && !strcmp(dataset->defaults->name, "okvqa") ? "raw_answer" : "answer";
     const vp_json *json = &reader->scratch.json, *note = &reader->note.json;
     vp_json_writer writer;
     vp_result result = parse_json(&reader->scratch, reader->text.data, reader->text.bytes, error);
-    if (result == VP_OK && has_note) result = parse_json(&reader->note, reader->note_text.data, reader->note_text.bytes, error);
+    if (result == VP_OK && has_note)
+        result = parse_json(&reader->note, reader->note_text.data, reader->note_text.bytes, error);
     if (result != VP_OK) return result;
     vp_json_writer_init_sink(&writer, text_sink, out, 0);
     vp_json_begin_object(&writer);
@@ -425,17 +462,21 @@ static void make_folder_record(const struct dataset *dataset, const char *name, 
     vp_json_finish(&writer);
 }
 /* What stands at an entry's places -> reader->text and reader->note_text, and the hash of both. */
-static vp_result fetch_texts(const struct dataset *dataset, struct record_reader *reader, const struct entry *entry, uint64_t *hash, vp_error *error) {
+static vp_result fetch_texts(const struct dataset *dataset, struct record_reader *reader, const struct entry *entry,
+                             uint64_t *hash, vp_error *error) {
     vp_result result = VP_OK;
     reader->text.bytes = reader->note_text.bytes = 0;
     if (dataset->kind == DATA_FOLDER) make_folder_record(dataset, dataset->names.items[entry->id], &reader->text);
     else result = source_text(&dataset->source, entry->start, entry->bytes, &reader->text, error);
-    if (result == VP_OK && entry->note_start >= 0) result = source_text(&dataset->notes, entry->note_start, entry->note_bytes, &reader->note_text, error);
-    *hash = hash_bytes(hash_bytes(HASH_START, reader->text.data, reader->text.bytes), reader->note_text.data, reader->note_text.bytes);
+    if (result == VP_OK && entry->note_start >= 0)
+        result = source_text(&dataset->notes, entry->note_start, entry->note_bytes, &reader->note_text, error);
+    *hash = hash_bytes(hash_bytes(HASH_START, reader->text.data, reader->text.bytes), reader->note_text.data,
+                       reader->note_text.bytes);
     return result;
 }
 /* The fetched texts -> the sample: record, prompt, ids, image path. 0 or an exit code, after a message. */
-static int read_sample(const struct dataset *dataset, const struct model *model, struct record_reader *reader, const struct entry *entry, struct sample *sample) {
+static int read_sample(const struct dataset *dataset, const struct model *model, struct record_reader *reader,
+                       const struct entry *entry, struct sample *sample) {
     vp_error error = {VP_OK, -1, "", ""};
     struct text_buffer merged = {NULL, 0, 0};
     vp_result result = VP_OK;
@@ -443,9 +484,13 @@ static int read_sample(const struct dataset *dataset, const struct model *model,
     sample->id = entry->id;
     if (dataset->kind == DATA_VQA) result = merge_note(dataset, reader, entry->note_start >= 0, &merged, &error);
     else if (memchr(reader->text.data, 0, reader->text.bytes))
-        result = vp_fail(&error, VP_ERR_FORMAT, entry->start + (int64_t)strlen(reader->text.data), dataset->path, "a NUL byte stands in it");
-    if (result == VP_OK) sample->record = dataset->kind == DATA_VQA ? copy_text(merged.data, merged.bytes) : copy_text(reader->text.data, reader->text.bytes);
-    code = result == VP_OK ? read_record(dataset, model, &reader->scratch, sample) : complain_result(exit_code_of(result), dataset->path, result, &error);
+        result = vp_fail(&error, VP_ERR_FORMAT, entry->start + (int64_t)strlen(reader->text.data), dataset->path,
+                         "a NUL byte stands in it");
+    if (result == VP_OK)
+        sample->record = dataset->kind == DATA_VQA ? copy_text(merged.data, merged.bytes)
+                                                   : copy_text(reader->text.data, reader->text.bytes);
+    code = result == VP_OK ? read_record(dataset, model, &reader->scratch, sample)
+                           : complain_result(exit_code_of(result), dataset->path, result, &error);
     free(merged.data);
     return code;
 }
@@ -462,7 +507,9 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     result = fetch_texts(dataset, &reader, entry, &hash, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), dataset->path, result, &error);
     else if (hash != entry->hash)
-        code = bad_record(dataset->path, entry->id, "the record changed since the sweep was planned: put the file back, or sweep it into another folder");
+        code = bad_record(
+            dataset->path, entry->id,
+            "the record changed since the sweep was planned: put the file back, or sweep it into another folder");
     else code = read_sample(dataset, model, &reader, entry, sample);
     reader_free(&reader);
     sample->width_px = entry->width_px;
@@ -480,8 +527,8 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
 int sample_image(const struct sample *sample, vp_image *image, char *reason, size_t capacity) {
     int code = load_image(sample->image_path, image, reason, capacity);
     if (code || (image->width_px == sample->width_px && image->height_px == sample->height_px)) return code;
-    snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned", sample->image_path, image->width_px,
-             image->height_px, sample->width_px, sample->height_px);
+    snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned",
+             sample->image_path, image->width_px, image->height_px, sample->width_px, sample->height_px);
     vp_image_free(image);
     return EXIT_INPUT;
 }
@@ -496,17 +543,20 @@ static int32_t add_reason(struct dataset *dataset, const char *text) {
     dataset->reasons[dataset->reason_count++] = copy_text(text, strlen(text));
     return dataset->reason_count;
 }
-/* The upright size from the file's header; a file that cannot be used gives its sample a reason, and does not end the sweep. */
+/* The upright size from the file's header; a file that cannot be used gives its sample a reason, and does not end
+ * the sweep. */
 static void read_image_size(struct dataset *dataset, const char *path, struct entry *entry) {
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, reason[LINE_BYTES];
     size_t bytes = 0;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-    if (result == VP_OK) result = vp_image_size((const uint8_t *)file, bytes, &entry->width_px, &entry->height_px, &error);
+    if (result == VP_OK)
+        result = vp_image_size((const uint8_t *)file, bytes, &entry->width_px, &entry->height_px, &error);
     free(file);
     if (result == VP_OK) return;
     error_line(reason, sizeof reason, result, &error);
-    entry->reason = (unsigned char)add_reason(dataset, !strcmp(error.where, path) && error.text[0] ? error.text : reason);
+    entry->reason = (unsigned char)add_reason(dataset,
+                                              !strcmp(error.where, path) && error.text[0] ? error.text : reason);
 }
 
 /* ---- a whole data set */
@@ -539,7 +589,8 @@ static int check_data_options(const struct loader *loader) {
         return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is none", dataset->path);
     if (dataset->kind == DATA_FOLDER && is_given(options, "image_dir"))
         return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", dataset->path);
-    if (dataset->kind == DATA_FOLDER && loader->field) return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", loader->field);
+    if (dataset->kind == DATA_FOLDER && loader->field)
+        return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", loader->field);
     if (loader->population && loader->field && !loader->with_field)
         return complain(EXIT_USAGE, "--stratify_by: no record of %s has \"%s\"", dataset->path, loader->field);
     return 0;
@@ -549,7 +600,8 @@ static int compare_numbers(const void *left_item, const void *right_item) {
     uint64_t left = *(const uint64_t *)left_item, right = *(const uint64_t *)right_item;
     return (left > right) - (left < right);
 }
-/* Draws the samples: *chosen int64 [dataset->count], ascending, malloc'ed. Strata are numbered by their hashes, which no order of records moves. */
+/* Draws the samples: *chosen int64 [dataset->count], ascending, malloc'ed. Strata are numbered by their hashes,
+ * which no order of records moves. */
 static int choose_records(struct loader *loader, int64_t **chosen) {
     const struct options *options = loader->dataset->options;
     uint32_t seed = (uint32_t)number_of(options, "seed"), *stratum, strata = 0;
@@ -565,7 +617,8 @@ static int choose_records(struct loader *loader, int64_t **chosen) {
     stratum = resize(NULL, loader->population, sizeof *stratum);
     memcpy(values, loader->strata, loader->population * sizeof *values);
     qsort(values, loader->population, sizeof *values, compare_numbers);
-    for (size_t i = 0; i < loader->population; i++) if (!i || values[i] != values[strata - 1]) values[strata++] = values[i];
+    for (size_t i = 0; i < loader->population; i++)
+        if (!i || values[i] != values[strata - 1]) values[strata++] = values[i];
     for (size_t i = 0; i < loader->population; i++) {
         const uint64_t *found = bsearch(&loader->strata[i], values, strata, sizeof *values, compare_numbers);
         stratum[i] = (uint32_t)(found - values);
@@ -595,7 +648,8 @@ static int keep_places(struct loader *loader, const int64_t *chosen) {
     loader->places = NULL;
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), dataset->path, result, &error);
 }
-/* Every sample is read once, so that what is wrong with it is told before anything is measured; what a plan needs stays. */
+/* Every sample is read once, so that what is wrong with it is told before anything is measured; what a plan needs
+ * stays. */
 static int check_samples(struct loader *loader) {
     struct dataset *dataset = loader->dataset;
     vp_error error = {VP_OK, -1, "", ""};
@@ -608,8 +662,11 @@ static int check_samples(struct loader *loader) {
         struct entry *entry = &dataset->samples[i];
         vp_result result = fetch_texts(dataset, &loader->reader, entry, &entry->hash, &error);
         memset(&sample, 0, sizeof sample);
-        code = result == VP_OK ? read_sample(dataset, loader->model, &loader->reader, entry, &sample) : complain_result(exit_code_of(result), dataset->path, result, &error);
-        if (!code && interrupted) code = complain(EXIT_INTERRUPTED, "interrupted while %s was read; nothing was measured or written", dataset->path);
+        code = result == VP_OK ? read_sample(dataset, loader->model, &loader->reader, entry, &sample)
+                               : complain_result(exit_code_of(result), dataset->path, result, &error);
+        if (!code && interrupted)
+            code = complain(EXIT_INTERRUPTED, "interrupted while %s was read; nothing was measured or written",
+                            dataset->path);
         if (!code) {
             same = !i || same == sample.dataset ? sample.dataset : NULL;
             entry->text_count = sample.text_count;
@@ -620,8 +677,10 @@ static int check_samples(struct loader *loader) {
                 entry->height_px = entry[-1].height_px;
                 entry->reason = entry[-1].reason;
             } else if (sample.image_path) read_image_size(dataset, sample.image_path, entry);
-            dataset->hash = hash_text(hash_text(hash_text(dataset->hash, sample.record), sample.prompt), sample.image_path);
-            dataset->hash = hash_number(hash_number(hash_number(dataset->hash, sample.id), entry->width_px), entry->height_px);
+            dataset->hash = hash_text(hash_text(hash_text(dataset->hash, sample.record), sample.prompt),
+                                      sample.image_path);
+            dataset->hash = hash_number(hash_number(hash_number(dataset->hash, sample.id), entry->width_px),
+                                        entry->height_px);
             show_progress("%s: %zu of %zu samples", dataset->path, i + 1, dataset->count);
         }
         sample_free(&before);
@@ -629,7 +688,8 @@ static int check_samples(struct loader *loader) {
     }
     sample_free(&before);
     close_progress();
-    if (!dataset->defaults) dataset->defaults = same; /* defaults that the records agree on count for a file whose name says nothing */
+    /* defaults that the records agree on count for a file whose name says nothing */
+    if (!dataset->defaults) dataset->defaults = same;
     return code;
 }
 
@@ -653,12 +713,16 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     char *name = NULL;
     struct sample sample;
     int code = 0;
-    if (text_of(dataset->options, "metric") && vp_score_metric_find(text_of(dataset->options, "metric"), &dataset->metric) == VP_OK) return 0; /* checked before */
+    /* checked before */
+    if (text_of(dataset->options, "metric")
+        && vp_score_metric_find(text_of(dataset->options, "metric"), &dataset->metric) == VP_OK)
+        return 0;
     vp_score_metric_for_dataset("", &unknown);
     vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : dataset->task, &dataset->metric);
     if (dataset->metric != unknown || !dataset->count) return 0;
     if ((code = dataset_sample(dataset, model, 0, &sample)) != 0) return code;
-    if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK && (name = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "dataset"))) != NULL)
+    if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK
+        && (name = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "dataset"))) != NULL)
         vp_score_metric_for_dataset(name, &dataset->metric);
     sample_free(&sample);
     free(name);
@@ -682,8 +746,12 @@ int dataset_load(const struct options *options, const struct model *model, struc
     dataset->defaults = vp_prompt_dataset_find(dataset->task);
     for (char *byte = dataset->task; *byte; byte++) if (*byte == '_') *byte = '-';
     result = find_records(&loader, &error);
-    code = result == VP_OK ? check_data_options(&loader) : complain_result(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, dataset->path, result, &error);
-    if (!code && !loader.population) code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path, dataset->kind == DATA_VQA ? "question" : "line");
+    code = result == VP_OK
+               ? check_data_options(&loader)
+               : complain_result(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, dataset->path, result, &error);
+    if (!code && !loader.population)
+        code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
+                        dataset->kind == DATA_VQA ? "question" : "line");
     if (!code) code = choose_records(&loader, &chosen);
     if (!code) code = keep_places(&loader, chosen);
     free(chosen);
@@ -693,6 +761,8 @@ int dataset_load(const struct options *options, const struct model *model, struc
     free(loader.questions);
     if (!code) code = check_samples(&loader);
     reader_free(&loader.reader);
-    dataset->new_tokens = is_given(options, "max_new_tokens") ? (int32_t)number_of(options, "max_new_tokens") : dataset->defaults ? dataset->defaults->max_new_tokens : 16;
+    dataset->new_tokens = is_given(options, "max_new_tokens") ? (int32_t)number_of(options, "max_new_tokens")
+                          : dataset->defaults                 ? dataset->defaults->max_new_tokens
+                                                              : 16;
     return code ? code : settle_metric(model, dataset);
 }

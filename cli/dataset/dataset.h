@@ -27,7 +27,8 @@ struct dataset {
     const char *path;
     char *task;
     data_kind kind;
-    struct source source, notes; char *notes_path;      /* open as long as the data set: samples are read when their turn comes */
+    /* open as long as the data set: samples are read when their turn comes */
+    struct source source, notes; char *notes_path;
     struct text_list names;                        /* DATA_FOLDER: of the images */
     char *subtype;                          /* DATA_VQA: "val2014" */
     const vp_prompt_dataset *defaults;      /* prompts and max_new_tokens; NULL: none of the nine */
@@ -40,7 +41,8 @@ struct dataset {
 
 void dataset_free(struct dataset *dataset);
 
-/* Loads a sample that was planned, for sample_free: its record, prompt, tokens and image path, and the size that its image had.
+/* Loads a sample that was planned, for sample_free: its record, prompt, tokens and image path, and the size that its
+ * image had.
  * 0; or EXIT_INPUT after a message, *a empty: the file cannot be read, or says something else now. */
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample);
 

@@ -24,58 +24,90 @@
 #include <sys/types.h>
 
 /* ---- sweep --plan: what a sweep would measure, need and tell; the model itself is not run, nothing is written */
-/* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them (tests/test_plan.c: within 1 and 3 %) */
+/* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them (tests/test_plan.c: within
+ * 1 and 3 %) */
 struct pass_cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; };
 struct pass_shape { int32_t views, sequence, top_k, block_count, new_tokens; };
-static void cost_add(struct pass_cost *cost, int stage, double flops, double bytes) { cost->flops[stage] += flops; cost->bytes[stage] += bytes; }
-/* a linear layer, done `times` times: each reads its weights again */
-static void cost_linear(struct pass_cost *cost, int stage, double times, double rows, double outputs, double inputs, double element, double result_bytes) {
-    cost_add(cost, stage, times * 2 * rows * outputs * inputs, times * (outputs * inputs * element + rows * inputs * element + rows * outputs * result_bytes));
+static void cost_add(struct pass_cost *cost, int stage, double flops, double bytes) {
+    cost->flops[stage] += flops;
+    cost->bytes[stage] += bytes;
 }
-static void cost_vision(const vp_model_config *config, const struct pass_shape *pass, double element, struct pass_cost *cost) {
-    double width = config->vit_width, tokens = config->vit_positions, blocks = config->vit_blocks_needed, views = pass->views, rows = tokens, /* of one view */
-           features = width * config->vit_layer_count, windows = vp_geometry_tokens_per_crop(&config->geometry), members = config->geometry.pool * config->geometry.pool,
+/* a linear layer, done `times` times: each reads its weights again */
+static void cost_linear(struct pass_cost *cost, int stage, double times, double rows, double outputs, double inputs,
+                        double element, double result_bytes) {
+    cost_add(cost, stage, times * 2 * rows * outputs * inputs,
+             times * (outputs * inputs * element + rows * inputs * element + rows * outputs * result_bytes));
+}
+static void cost_vision(const vp_model_config *config, const struct pass_shape *pass, double element,
+                        struct pass_cost *cost) {
+    /* of one view */
+    double width = config->vit_width, tokens = config->vit_positions, blocks = config->vit_blocks_needed,
+           views = pass->views, rows = tokens, features = width * config->vit_layer_count,
+           windows = vp_geometry_tokens_per_crop(&config->geometry),
+           members = config->geometry.pool * config->geometry.pool,
            values = (double)config->geometry.patch_px * config->geometry.patch_px * 3, hidden = config->projector_dim;
-    cost_add(cost, VP_STAGE_VIT, views * 9 * rows * width, views * (rows * values * (4 + element) + 20 * rows * width + 8 * rows * features));
+    cost_add(cost, VP_STAGE_VIT, views * 9 * rows * width,
+             views * (rows * values * (4 + element) + 20 * rows * width + 8 * rows * features));
     cost_linear(cost, VP_STAGE_VIT, views, tokens - 1, width, values, element, 4);
     cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, 3 * width, width, element, element);
     cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, width, width, element, 8);
     cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, config->vit_mlp_dim, width, element, element);
     cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, width, config->vit_mlp_dim, element, 8);
-    cost_add(cost, VP_STAGE_VIT, views * blocks * (rows * rows * (4 * width + 5.0 * config->vit_head_count) + 22 * rows * width + 5 * rows * config->vit_mlp_dim),
+    cost_add(cost, VP_STAGE_VIT,
+             views * blocks
+                 * (rows * rows * (4 * width + 5.0 * config->vit_head_count) + 22 * rows * width
+                    + 5 * rows * config->vit_mlp_dim),
              views * blocks * (4 * rows * width * element + 2 * rows * width * (4 + element)));
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, features, element, 4);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows * members, 2 * width, features, element, 4);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, width, element, element);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, 2 * hidden, width, element, 4);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, config->d_model, hidden, element, 4);
-    cost_add(cost, VP_STAGE_CONNECTOR, views * windows * (members * (3 * features + 4 * width + 2 * width + 5.0 * config->vit_head_count) + features + 4 * hidden),
-             views * windows * (members * features * (4 + element) + features * element + width * (4 + 8 * members + element) + hidden * (8 + element)));
+    cost_add(
+        cost, VP_STAGE_CONNECTOR,
+        views * windows
+            * (members * (3 * features + 4 * width + 2 * width + 5.0 * config->vit_head_count) + features + 4 * hidden),
+        views * windows
+            * (members * features * (4 + element) + features * element + width * (4 + 8 * members + element)
+               + hidden * (8 + element)));
 }
 /* `times` blocks over `rows` new tokens that look at `scores` keys in all and read `kept` rows of the cache */
-static void cost_blocks(const vp_model_config *config, int stage, double times, double rows, double scores, double kept, int32_t top_k, double element,
-                        struct pass_cost *cost) {
+static void cost_blocks(const vp_model_config *config, int stage, double times, double rows, double scores, double kept,
+                        int32_t top_k, double element, struct pass_cost *cost) {
     double width = config->d_model, hidden = config->expert_dim, experts = config->expert_count, pairs = rows * top_k,
-           used = experts * (1 - pow(1 - top_k / experts, rows)); /* experts that some token chose, when each is as likely */
+           used = experts
+                  * (1 - pow(1 - top_k / experts, rows)); /* experts that some token chose, when each is as likely */
     cost_linear(cost, stage, times, rows, 3 * width, width, element, 4);
     cost_linear(cost, stage, times, rows, width, width, element, 8);
     cost_linear(cost, stage, times, rows, experts, width, 4, 4);
-    cost_add(cost, stage, times * (scores * (4 * width + 5.0 * config->head_count) + 28 * rows * width + rows * experts * (4 + experts) + 2 * experts * pairs),
-             times * (kept * 2 * width * element + rows * width * (20 + 5 * element + (element < 4 ? 8 : 0)) + 4 * rows * experts));
+    cost_add(cost, stage,
+             times
+                 * (scores * (4 * width + 5.0 * config->head_count) + 28 * rows * width + rows * experts * (4 + experts)
+                    + 2 * experts * pairs),
+             times
+                 * (kept * 2 * width * element + rows * width * (20 + 5 * element + (element < 4 ? 8 : 0))
+                    + 4 * rows * experts));
     cost_add(cost, stage, times * pairs * (6 * hidden * width + 4 * hidden + 2 * width),
-             times * (used * 3 * hidden * width * element + pairs * (2 * width * element + hidden * (16 + 2 * element) + 8 * width + 24) + rows * width * (8 + element)));
+             times
+                 * (used * 3 * hidden * width * element
+                    + pairs * (2 * width * element + hidden * (16 + 2 * element) + 8 * width + 24)
+                    + rows * width * (8 + element)));
 }
 static void cost_of(const vp_model_config *config, const struct pass_shape *pass, int fp32, struct pass_cost *cost) {
-    double sequence = pass->sequence, steps = pass->new_tokens - 1, width = config->d_model, vocabulary = config->embedding_size, element = fp32 ? 4 : 2;
+    double sequence = pass->sequence, steps = pass->new_tokens - 1, width = config->d_model,
+           vocabulary = config->embedding_size, element = fp32 ? 4 : 2;
     memset(cost, 0, sizeof *cost);
     if (pass->views) cost_vision(config, pass, element, cost);
     sequence = pass->sequence;
     cost_add(cost, VP_STAGE_EMBED, pass->views * (double)vp_geometry_tokens_per_crop(&config->geometry) * width,
-             sequence * width * (4 + element) + 12 * pass->views * (double)vp_geometry_tokens_per_crop(&config->geometry) * width);
-    cost_blocks(config, VP_STAGE_PREFILL, pass->block_count, sequence, sequence * (sequence + 1) / 2, 2 * sequence, pass->top_k, element, cost);
+             sequence * width * (4 + element)
+                 + 12 * pass->views * (double)vp_geometry_tokens_per_crop(&config->geometry) * width);
+    cost_blocks(config, VP_STAGE_PREFILL, pass->block_count, sequence, sequence * (sequence + 1) / 2, 2 * sequence,
+                pass->top_k, element, cost);
     cost_linear(cost, VP_STAGE_HEAD, 1, 1, vocabulary, width, element, 4);
     cost_add(cost, VP_STAGE_SAMPLE, 2 * vocabulary, 4 * vocabulary);
-    cost_blocks(config, VP_STAGE_DECODE, pass->block_count * steps, 1, sequence + (steps + 1) / 2, sequence + (steps + 1) / 2, pass->top_k, element, cost);
+    cost_blocks(config, VP_STAGE_DECODE, pass->block_count * steps, 1, sequence + (steps + 1) / 2,
+                sequence + (steps + 1) / 2, pass->top_k, element, cost);
     cost_linear(cost, VP_STAGE_DECODE, steps, 1, vocabulary, width, element, 4);
     cost_add(cost, VP_STAGE_DECODE, steps * 2 * vocabulary, steps * 4 * vocabulary);
 }
@@ -91,16 +123,20 @@ struct rates {
     int64_t memory_bytes;      /* that the engine of the whole model will ask for */
     double seconds;            /* that the calibration took */
 };
-static int is_compute_stage(int stage) { return stage == VP_STAGE_VIT || stage == VP_STAGE_CONNECTOR || stage == VP_STAGE_PREFILL; }
+static int is_compute_stage(int stage) {
+    return stage == VP_STAGE_VIT || stage == VP_STAGE_CONNECTOR || stage == VP_STAGE_PREFILL;
+}
 static int64_t parameter_count(const vp_model_config *config) {
     vp_tensor_spec spec;
     int64_t sum = 0;
-    for (int64_t i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++) sum += spec.shape[0] * (spec.dimensions > 1 ? spec.shape[1] : 1);
+    for (int64_t i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++)
+        sum += spec.shape[0] * (spec.dimensions > 1 ? spec.shape[1] : 1);
     return sum;
 }
 /* weights and KV cache; the rest of an engine's memory hardly depends on the number of blocks */
 static int64_t held_bytes(const vp_model_config *config, int fp32, int32_t max_sequence) {
-    return (fp32 ? 4 : 2) * (parameter_count(config) + 2 * (int64_t)config->d_model * config->block_count * max_sequence);
+    return (fp32 ? 4 : 2)
+           * (parameter_count(config) + 2 * (int64_t)config->d_model * config->block_count * max_sequence);
 }
 static vp_model_config calibration_config(const vp_model_config *whole) {
     vp_model_config config = *whole;
@@ -114,8 +150,8 @@ static vp_model_config calibration_config(const vp_model_config *whole) {
     if (config.embedding_size > 8192) config.embedding_size = config.vocab_size = 8192;
     return config;
 }
-static vp_result calibration_pass(vp_engine *engine, const vp_model_config *config, const vp_layout *layout, struct session *session, vp_stage_times *times,
-                                  vp_error *error) {
+static vp_result calibration_pass(vp_engine *engine, const vp_model_config *config, const vp_layout *layout,
+                                  struct session *session, vp_stage_times *times, vp_error *error) {
     vp_request request;
     vp_reply reply;
     int32_t tokens[CALIBRATION_TOKENS], *blocks = resize(NULL, (size_t)config->block_count, sizeof *blocks);
@@ -135,8 +171,11 @@ static vp_result calibration_pass(vp_engine *engine, const vp_model_config *conf
         uint8_t *rgb = resize(NULL, bytes, 1);
         memset(rgb, 100, bytes);
         begin = vp_clock_ns();
-        result = vp_preprocess(&config->geometry, layout, rgb, (float *)session->pixels.data, (float *)session->masks.data, session->scratch.data, session->scratch.bytes);
-        if (result == VP_OK) result = vp_tokens_index_map(&config->geometry, layout, 1, (int32_t *)session->index.data, session->index.bytes / sizeof(int32_t));
+        result = vp_preprocess(&config->geometry, layout, rgb, (float *)session->pixels.data,
+                               (float *)session->masks.data, session->scratch.data, session->scratch.bytes);
+        if (result == VP_OK)
+            result = vp_tokens_index_map(&config->geometry, layout, 1, (int32_t *)session->index.data,
+                                         session->index.bytes / sizeof(int32_t));
         free(rgb);
         request.pixels = (const float *)session->pixels.data;
         request.image_masks = (const float *)session->masks.data;
@@ -163,8 +202,10 @@ static vp_result calibration_pass(vp_engine *engine, const vp_model_config *conf
     free(blocks);
     return result;
 }
-/* Takes the fastest of some passes. Whatever fails is a reason for no estimate, not for no plan; 0 or EXIT_INTERRUPTED. */
-static int calibrate(const struct options *options, const struct model *model, const struct plan *plan, struct rates *rates) {
+/* Takes the fastest of some passes. Whatever fails is a reason for no estimate, not for no plan; 0 or
+ * EXIT_INTERRUPTED. */
+static int calibrate(const struct options *options, const struct model *model, const struct plan *plan,
+                     struct rates *rates) {
     struct model small = *model;
     vp_engine_options settings;
     vp_engine *engine = NULL;
@@ -183,7 +224,8 @@ static int calibrate(const struct options *options, const struct model *model, c
     tiles.rule = VP_TILE_CROPS;
     tiles.fit = VP_FIT_FILL;
     tiles.crops = 1;
-    if (plan->max_views > 1 && (result = vp_layout_compute(&model->config.geometry, &tiles, 640, 480, &layout, &error)) == VP_OK) {
+    if (plan->max_views > 1
+        && (result = vp_layout_compute(&model->config.geometry, &tiles, 640, 480, &layout, &error)) == VP_OK) {
         views = layout.views;
         sequence += layout.image_tokens;
     }
@@ -200,11 +242,13 @@ static int calibrate(const struct options *options, const struct model *model, c
             rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times.flops[stage] / ns);
             rates->bytes_ns[stage] = fmax(rates->bytes_ns[stage], (double)times.bytes[stage] / ns);
         }
-        if (views && result == VP_OK) rates->view_ns = (double)(times.device_ns[VP_STAGE_PREPROCESS] + times.device_ns[VP_STAGE_H2D]) / views;
+        if (views && result == VP_OK)
+            rates->view_ns = (double)(times.device_ns[VP_STAGE_PREPROCESS] + times.device_ns[VP_STAGE_H2D]) / views;
     }
     close_progress();
     if (engine) {
-        rates->memory_bytes = (int64_t)vp_engine_bytes(engine) - held_bytes(&small.config, fp32, sequence) + held_bytes(&model->config, fp32, sequence);
+        rates->memory_bytes = (int64_t)vp_engine_bytes(engine) - held_bytes(&small.config, fp32, sequence)
+                              + held_bytes(&model->config, fp32, sequence);
         snprintf(rates->device, sizeof rates->device, "%s", vp_engine_device(engine));
         vp_engine_close(engine);
     }
@@ -214,7 +258,8 @@ static int calibrate(const struct options *options, const struct model *model, c
     rates->seconds = (double)(vp_clock_ns() - start) / 1e9;
     return interrupted ? EXIT_INTERRUPTED : 0;
 }
-/* A pass's time: the stages of many tokens by the slower of their arithmetic and of reading memory as decode does, the others by their bytes. */
+/* A pass's time: the stages of many tokens by the slower of their arithmetic and of reading memory as decode does,
+ * the others by their bytes. */
 static double pass_ns(const struct rates *rates, const struct pass_cost *cost, int32_t views) {
     double sum = views * rates->view_ns;
     for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
@@ -227,17 +272,20 @@ static double pass_ns(const struct rates *rates, const struct pass_cost *cost, i
 
 /* ---- the forecast of a configuration */
 struct forecast {
-    int64_t crops, vision_tokens, layouts, longest, failing; /* sums over samples; failing: samples that will be failed rows */
+    /* sums over samples; failing: samples that will be failed rows */
+    int64_t crops, vision_tokens, layouts, longest, failing;
     double ns, squares; int64_t count; /* estimate of one run, over the samples that can run */
     double measured_ns; int64_t runs_measured, points_closed; /* from the journals in output_dir */
 };
-static void forecast_configuration(const struct model *model, const struct configuration *configuration, const struct rates *rates, int fp32, struct forecast *forecast) {
+static void forecast_configuration(const struct model *model, const struct configuration *configuration,
+                                   const struct rates *rates, int fp32, struct forecast *forecast) {
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
         char reason[LINE_BYTES];
         vp_layout storage;
         const vp_layout *layout = configuration_layout(model, configuration, entry, &storage, reason, sizeof reason);
-        struct pass_shape one = {layout ? layout->views : 0, entry_sequence(entry, layout), configuration->top_k, configuration->block_count, configuration->set->new_tokens};
+        struct pass_shape one = {layout ? layout->views : 0, entry_sequence(entry, layout), configuration->top_k,
+                                 configuration->block_count, configuration->set->new_tokens};
         struct pass_cost spent;
         double ns;
         if (layout) {
@@ -260,7 +308,8 @@ static void forecast_configuration(const struct model *model, const struct confi
 }
 
 /* Runs that journals hold already, by configuration. A journal of another plan is named in `note`. */
-static void read_measured(const struct plan *plan, const char *path, struct forecast *forecast, char *note, size_t capacity) {
+static void read_measured(const struct plan *plan, const char *path, struct forecast *forecast, char *note,
+                          size_t capacity) {
     FILE *file = fopen(path, "rb");
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *line = NULL, wanted[32];
@@ -281,7 +330,8 @@ static void read_measured(const struct plan *plan, const char *path, struct fore
         ns = node_number(json, vp_json_get(json, 0, "total_ns"));
         for (size_t i = 0; i < plan->configuration_count; i++) {
             if (!vp_json_equals(json, name, plan->configurations[i].file_name)) continue;
-            forecast[i].points_closed += vp_json_get(json, 0, "done") != VP_JSON_NONE || vp_json_get(json, 0, "failed") != VP_JSON_NONE;
+            forecast[i].points_closed += vp_json_get(json, 0, "done") != VP_JSON_NONE
+                                         || vp_json_get(json, 0, "failed") != VP_JSON_NONE;
             if (!(ns > 0)) break;
             forecast[i].measured_ns += ns;
             forecast[i].runs_measured++;
@@ -292,7 +342,8 @@ static void read_measured(const struct plan *plan, const char *path, struct fore
     free(line);
     free(parsed.nodes);
 }
-static void read_journals(const struct options *options, const struct plan *plan, struct forecast *forecast, char *note, size_t capacity) {
+static void read_journals(const struct options *options, const struct plan *plan, struct forecast *forecast, char *note,
+                          size_t capacity) {
     const char *folder = text_of(options, "output_dir");
     DIR *listing = folder ? opendir(folder) : NULL;
     for (struct dirent *entry; listing && (entry = readdir(listing)) != NULL;) {
@@ -321,17 +372,21 @@ struct outlook {
     vp_resolution resolution;
     char note[LINE_BYTES];
 };
-static const double PLAN_DISCORDANCE = 0.2; /* share of questions on which just one of two configurations is right: as seen on VQA v2; up to 0.5 */
+/* share of questions on which just one of two configurations is right: as seen on VQA v2; up to 0.5 */
+static const double PLAN_DISCORDANCE = 0.2;
 enum { PLAN_SAMPLES_ENOUGH = 500 };
 
-static double configuration_ms(const struct outlook *outlook, size_t index) { /* T_total of one run, the mean over samples */
+/* T_total of one run, the mean over samples */
+static double configuration_ms(const struct outlook *outlook, size_t index) {
     const struct forecast *forecast = &outlook->configurations[index];
     if (forecast->runs_measured) return forecast->measured_ns / (double)forecast->runs_measured / 1e6;
-    return forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count * outlook->scale / 1e6 : (double)NAN;
+    return forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count * outlook->scale / 1e6
+                                               : (double)NAN;
 }
 static int64_t configuration_runs_left(const struct outlook *outlook, size_t index) {
     const struct forecast *forecast = &outlook->configurations[index];
-    int64_t all = forecast->count * outlook->plan->run_count, closed = forecast->points_closed * outlook->plan->run_count;
+    int64_t all = forecast->count * outlook->plan->run_count,
+            closed = forecast->points_closed * outlook->plan->run_count;
     int64_t done = forecast->runs_measured > closed ? forecast->runs_measured : closed;
     return done < all ? all - done : 0;
 }
@@ -367,14 +422,18 @@ static void look_ahead(struct outlook *outlook) {
         if (left) outlook->seconds += configuration_ms(outlook, i) / 1e3 * (double)left;
     }
     outlook->resolution.accuracy = outlook->resolution.mean = outlook->resolution.p50 = (double)NAN;
-    vp_statistics_resolution(outlook->fewest, PLAN_DISCORDANCE, isfinite(outlook->variation) ? outlook->variation : 0, &outlook->resolution);
+    vp_statistics_resolution(outlook->fewest, PLAN_DISCORDANCE, isfinite(outlook->variation) ? outlook->variation : 0,
+                             &outlook->resolution);
     if (!isfinite(outlook->variation)) outlook->resolution.mean = outlook->resolution.p50 = (double)NAN;
 }
 static const char *time_source(const struct outlook *outlook) {
     int estimate = 0;
-    for (size_t i = 0; i < outlook->plan->configuration_count; i++) estimate |= !outlook->configurations[i].runs_measured && configuration_runs_left(outlook, i) > 0;
+    for (size_t i = 0; i < outlook->plan->configuration_count; i++)
+        estimate |= !outlook->configurations[i].runs_measured && configuration_runs_left(outlook, i) > 0;
     if (!estimate) return outlook->runs_measured ? "measured" : outlook->runs_left ? "none" : "nothing left";
-    return outlook->rates.reason[0] ? "none" : outlook->runs_measured ? "estimate, scaled by what is measured" : "estimate";
+    return outlook->rates.reason[0] ? "none"
+           : outlook->runs_measured ? "estimate, scaled by what is measured"
+                                    : "estimate";
 }
 
 static void put_plan_data(vp_json_writer *writer, const struct plan *plan) {
@@ -413,7 +472,8 @@ static void put_plan_configuration(vp_json_writer *writer, const struct outlook 
     put_double(writer, "selected_crops_mean", (double)forecast->crops / layouts);
     put_double(writer, "actual_vision_tokens_mean", (double)forecast->vision_tokens / layouts);
     put_int(writer, "total_sequence_length_max", forecast->longest);
-    put_double(writer, "T_total_estimate", forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN);
+    put_double(writer, "T_total_estimate",
+               forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN);
     put_double(writer, "T_total_measured", forecast->runs_measured ? configuration_ms(outlook, index) : (double)NAN);
     put_int(writer, "num_runs_measured", forecast->runs_measured);
     put_int(writer, "num_runs_left", configuration_runs_left(outlook, index));
@@ -453,7 +513,8 @@ static int print_plan_json(const struct outlook *outlook) {
     put_int(&writer, "num_runs_left", outlook->runs_left);
     put_double(&writer, "expected_seconds", outlook->seconds);
     put_text(&writer, "expected_from", time_source(outlook));
-    put_double(&writer, "engine_bytes", outlook->rates.memory_bytes > 0 ? (double)outlook->rates.memory_bytes : (double)NAN);
+    put_double(&writer, "engine_bytes",
+               outlook->rates.memory_bytes > 0 ? (double)outlook->rates.memory_bytes : (double)NAN);
     put_calibration(&writer, &outlook->rates);
     vp_json_key(&writer, "resolution");
     vp_json_begin_object(&writer);
@@ -468,68 +529,91 @@ static int print_plan_json(const struct outlook *outlook) {
     put_text(&writer, "note", outlook->note[0] ? outlook->note : NULL);
     put_config(&writer, outlook->options);
     vp_json_end_object(&writer);
-    return vp_json_finish(&writer) == VP_OK && putchar('\n') != EOF && !fflush(stdout) ? 0 : complain(EXIT_OUTPUT, "the plan cannot be written");
+    return vp_json_finish(&writer) == VP_OK && putchar('\n') != EOF && !fflush(stdout)
+               ? 0
+               : complain(EXIT_OUTPUT, "the plan cannot be written");
 }
 
 static void print_plan_grid(const struct outlook *outlook) {
     int width = 13;
-    for (size_t i = 0; i < outlook->plan->configuration_count; i++) if ((int)strlen(outlook->plan->configurations[i].file_name) > width) width = (int)strlen(outlook->plan->configurations[i].file_name);
+    for (size_t i = 0; i < outlook->plan->configuration_count; i++)
+        if ((int)strlen(outlook->plan->configurations[i].file_name) > width)
+            width = (int)strlen(outlook->plan->configurations[i].file_name);
     printf("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing\n", width, "configuration");
     for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
         const struct forecast *forecast = &outlook->configurations[i];
         double layouts = forecast->layouts ? (double)forecast->layouts : 1, ms = configuration_ms(outlook, i);
         char time[32] = "-";
         if (isfinite(ms)) snprintf(time, sizeof time, "%s%.4g", forecast->runs_measured ? "" : "~", ms);
-        printf("%-*s  %5.1f  %13.1f  %7lld  %10s  %9lld  %7lld\n", width, outlook->plan->configurations[i].file_name, (double)forecast->crops / layouts,
-               (double)forecast->vision_tokens / layouts, (long long)forecast->longest, time, (long long)configuration_runs_left(outlook, i), (long long)forecast->failing);
+        printf("%-*s  %5.1f  %13.1f  %7lld  %10s  %9lld  %7lld\n", width, outlook->plan->configurations[i].file_name,
+               (double)forecast->crops / layouts, (double)forecast->vision_tokens / layouts,
+               (long long)forecast->longest, time, (long long)configuration_runs_left(outlook, i),
+               (long long)forecast->failing);
     }
 }
 static void print_plan_time(const struct outlook *outlook) {
     const struct rates *rates = &outlook->rates;
     const char *from = time_source(outlook);
-    if (rates->memory_bytes > 0) printf("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)rates->memory_bytes / 1e9, rates->device);
+    if (rates->memory_bytes > 0)
+        printf("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)rates->memory_bytes / 1e9,
+               rates->device);
     if (isfinite(outlook->seconds) && strcmp(from, "none")) {
         int64_t seconds = (int64_t)ceil(outlook->seconds);
-        printf("time        %lld:%02lld:%02lld for %lld runs, without decoding images and warming up (%s)\n", (long long)(seconds / 3600),
-               (long long)(seconds / 60 % 60), (long long)(seconds % 60), (long long)outlook->runs_left, from);
+        printf("time        %lld:%02lld:%02lld for %lld runs, without decoding images and warming up (%s)\n",
+               (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
+               (long long)outlook->runs_left, from);
     } else printf("time        not known: %s\n", rates->reason[0] ? rates->reason : "no sample can run");
     if (strncmp(from, "estimate", 8) == 0)
-        printf("            made of each stage's FLOPs and bytes and the rates of a few blocks (%.1f s): vit %.4g, prefill %.4g TFLOP/s, "
-               "decode %.4g GB/s;\n            answers are taken to be as long as allowed\n",
-               rates->seconds, rates->flops_ns[VP_STAGE_VIT] / 1e3, rates->flops_ns[VP_STAGE_PREFILL] / 1e3, rates->bytes_ns[VP_STAGE_DECODE]);
+        printf(
+            "            made of each stage's FLOPs and bytes and the rates of a few blocks (%.1f s): vit %.4g, "
+            "prefill %.4g TFLOP/s, "
+            "decode %.4g GB/s;\n            answers are taken to be as long as allowed\n",
+            rates->seconds, rates->flops_ns[VP_STAGE_VIT] / 1e3, rates->flops_ns[VP_STAGE_PREFILL] / 1e3,
+            rates->bytes_ns[VP_STAGE_DECODE]);
 }
 static void print_plan_resolution(const struct outlook *outlook) {
     const vp_resolution *resolution = &outlook->resolution;
     if (isfinite(resolution->accuracy))
-        printf("resolution  %zu samples tell accuracies apart that differ by %.1f points of 100 (if just one is right on %.0f %% of the questions)\n",
-               outlook->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
+        printf(
+            "resolution  %zu samples tell accuracies apart that differ by %.1f points of 100 (if just one is right "
+            "on %.0f %% of the questions)\n",
+            outlook->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
     else printf("resolution  %zu samples are too few to tell two accuracies apart\n", outlook->fewest);
     if (isfinite(resolution->mean))
-        printf("            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; pairs tell more)\n",
-               100 * resolution->mean, 100 * resolution->p50, 100 * outlook->variation);
+        printf(
+            "            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; "
+            "pairs tell more)\n",
+            100 * resolution->mean, 100 * resolution->p50, 100 * outlook->variation);
     if (outlook->fewest < PLAN_SAMPLES_ENOUGH)
-        printf("warning     fewer than %d samples: accuracies of neighbouring configurations differ by less than the noise; raise --num_samples\n",
-               PLAN_SAMPLES_ENOUGH);
+        printf(
+            "warning     fewer than %d samples: accuracies of neighbouring configurations differ by less than the "
+            "noise; raise --num_samples\n",
+            PLAN_SAMPLES_ENOUGH);
 }
 static int print_plan(const struct outlook *outlook) {
     const struct plan *plan = outlook->plan;
-    printf("plan        %zu configuration%s, %zu points, %d runs each; %lld runs measured, %lld left\n", plan->configuration_count, plan->configuration_count == 1 ? "" : "s",
-           plan->point_count, plan->run_count, (long long)outlook->runs_measured, (long long)outlook->runs_left);
+    printf("plan        %zu configuration%s, %zu points, %d runs each; %lld runs measured, %lld left\n",
+           plan->configuration_count, plan->configuration_count == 1 ? "" : "s", plan->point_count, plan->run_count,
+           (long long)outlook->runs_measured, (long long)outlook->runs_left);
     for (size_t set = 0; set < plan->set_count; set++) {
         const struct dataset *dataset = &plan->sets[set];
         int64_t unusable = 0;
         for (size_t i = 0; i < dataset->count; i++) unusable += dataset->samples[i].reason > 0;
-        printf("data        %s: %zu samples of %s, metric %s, at most %d new tokens\n", dataset->task, dataset->count, dataset->path,
-               vp_score_metric_of(dataset->metric)->name, dataset->new_tokens);
+        printf("data        %s: %zu samples of %s, metric %s, at most %d new tokens\n", dataset->task, dataset->count,
+               dataset->path, vp_score_metric_of(dataset->metric)->name, dataset->new_tokens);
         if (unusable)
-            printf("            %lld of their images cannot be used: %s%s\n", (long long)unusable, dataset->reasons[0], dataset->reason_count > 1 ? " ..." : "");
+            printf("            %lld of their images cannot be used: %s%s\n", (long long)unusable, dataset->reasons[0],
+                   dataset->reason_count > 1 ? " ..." : "");
     }
     print_plan_grid(outlook);
     print_plan_time(outlook);
     print_plan_resolution(outlook);
-    if (plan->repeats) printf("note        %s repeats points %zu times; each is measured once\n", text_of(outlook->options, "sampling_strategy"), plan->repeats);
+    if (plan->repeats)
+        printf("note        %s repeats points %zu times; each is measured once\n",
+               text_of(outlook->options, "sampling_strategy"), plan->repeats);
     if (outlook->note[0]) printf("note        %s\n", outlook->note);
-    return fflush(stdout) || ferror(stdout) ? complain(EXIT_OUTPUT, "the plan cannot be written: %s", strerror(errno)) : 0;
+    return fflush(stdout) || ferror(stdout) ? complain(EXIT_OUTPUT, "the plan cannot be written: %s", strerror(errno))
+                                            : 0;
 }
 int forecast_show(const struct options *options, const struct model *model, const struct plan *plan) {
     struct outlook outlook;

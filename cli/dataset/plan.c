@@ -20,7 +20,8 @@ vp_tile_options configuration_tiles(const struct configuration *configuration) {
     return tiles;
 }
 
-const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration, const struct entry *entry, vp_layout *layout, char *reason, size_t capacity) {
+const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
+                                      const struct entry *entry, vp_layout *layout, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_tile_options tiles = configuration_tiles(configuration);
     vp_result result;
@@ -32,9 +33,13 @@ const vp_layout *configuration_layout(const struct model *model, const struct co
     return NULL;
 }
 
-int32_t entry_sequence(const struct entry *entry, const vp_layout *layout) { return !entry->no_bos + (layout ? layout->image_tokens : 0) + entry->text_count; }
+int32_t entry_sequence(const struct entry *entry, const vp_layout *layout) {
+    return !entry->no_bos + (layout ? layout->image_tokens : 0) + entry->text_count;
+}
 
-void configuration_input(const struct plan *plan, const struct configuration *configuration, const struct sample *sample, const vp_layout *layout, const vp_image *image, struct pass_input *input) {
+void configuration_input(const struct plan *plan, const struct configuration *configuration,
+                         const struct sample *sample, const vp_layout *layout, const vp_image *image,
+                         struct pass_input *input) {
     memset(input, 0, sizeof *input);
     input->image = image;
     input->layout = layout;
@@ -66,37 +71,49 @@ static void plan_configuration(const struct model *model, struct plan *plan, str
     if (configuration->need_sequence > plan->max_sequence) plan->max_sequence = configuration->need_sequence;
     if (configuration->need_views > plan->max_views) plan->max_views = configuration->need_views;
     if (configuration->tier) /* the mean is cut to an integer, as the experiments do */
-        snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", configuration->set->task, configuration->tier->name,
-                 count ? (int)(crops / count) : 0, configuration->top_k, configuration->block_count);
-    else snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", configuration->set->task, configuration->vision_tokens, configuration->top_k, configuration->block_count);
+        snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", configuration->set->task,
+                 configuration->tier->name, count ? (int)(crops / count) : 0, configuration->top_k,
+                 configuration->block_count);
+    else
+        snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", configuration->set->task,
+                 configuration->vision_tokens, configuration->top_k, configuration->block_count);
     configuration->file_name = copy_text(name, strlen(name));
     configuration->in_index = -1;
     plan->point_count += configuration->set->count;
 }
 
 static int check_lists(const struct options *options, const struct model *model) {
-    const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list"), *ks = opt(options, "top_k_list");
+    const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list"),
+                              *ks = opt(options, "top_k_list");
     int32_t least = 2 * vp_geometry_tokens_per_crop(&model->config.geometry);
-    if (tiers->given && tokens->given) return complain(EXIT_USAGE, "--tier_list and --vision_tokens_list exclude each other");
+    if (tiers->given && tokens->given)
+        return complain(EXIT_USAGE, "--tier_list and --vision_tokens_list exclude each other");
     for (size_t i = 0; i < tiers->count; i++) if (!vp_tier_find(tiers->items[i]))
         return complain(EXIT_USAGE, "--tier_list: \"%s\" is none of: low medium high", tiers->items[i]);
     for (size_t i = 0; i < tokens->count; i++) if (tokens->numbers[i] < least)
-        return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already", tokens->items[i], least);
+            return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already",
+                            tokens->items[i], least);
     for (size_t i = 0; i < ks->count; i++) if (ks->numbers[i] > model->config.expert_count)
-        return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i], model->config.expert_count);
+            return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i],
+                            model->config.expert_count);
     return 0;
 }
 
 /* The points of the grid that the strategy visits, as places in the three lists: int32 [*count, 3], malloc'ed. */
-static int grid_points(const struct options *options, const int32_t counts[3], int32_t **index, size_t *count, size_t *repeats) {
+static int grid_points(const struct options *options, const int32_t counts[3], int32_t **index, size_t *count,
+                       size_t *repeats) {
     const char *name = text_of(options, "sampling_strategy");
     uint32_t seed = (uint32_t)number_of(options, "seed");
     size_t points = vp_sampler_lhs_points(counts);
     vp_grid_strategy strategy = VP_GRID_FULL;
     vp_result result = vp_sampler_strategy_find(name, &strategy); /* the option table knows the names */
     if (result == VP_OK) result = vp_sampler_grid(strategy, counts, seed, points, NULL, 0, count, repeats);
-    if (result != VP_OK && result != VP_ERR_CAPACITY) return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
-    if (!*count) return complain(EXIT_USAGE, "--sampling_strategy %s draws no point of so small a grid; lengthen the lists or use full", name);
+    if (result != VP_OK && result != VP_ERR_CAPACITY)
+        return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
+    if (!*count)
+        return complain(EXIT_USAGE,
+                        "--sampling_strategy %s draws no point of so small a grid; lengthen the lists or use full",
+                        name);
     *index = resize(NULL, *count * 3, sizeof **index);
     result = vp_sampler_grid(strategy, counts, seed, points, *index, *count, count, repeats);
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
@@ -105,7 +122,8 @@ static int grid_points(const struct options *options, const int32_t counts[3], i
 static int plan_grid(const struct options *options, const struct model *model, struct plan *plan) {
     const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list");
     const struct option_value *ks = opt(options, "top_k_list"), *blocks = opt(options, "num_active_blocks_list");
-    int32_t counts[3] = {0, ks->given ? (int32_t)ks->count : 1, blocks->given ? (int32_t)blocks->count : 1}, *index = NULL;
+    int32_t counts[3] = {0, ks->given ? (int32_t)ks->count : 1, blocks->given ? (int32_t)blocks->count : 1},
+            *index = NULL;
     size_t count = 0;
     int code = check_lists(options, model);
     while (vp_tier_at(counts[0])) counts[0]++;
@@ -121,7 +139,8 @@ static int plan_grid(const struct options *options, const struct model *model, s
         configuration->top_k = ks->given ? (int32_t)ks->numbers[at[1]] : model->config.top_k;
         configuration->block_count = blocks->given ? (int32_t)blocks->numbers[at[2]] : model->config.block_count;
         configuration->blocks = resize(NULL, (size_t)model->config.block_count, sizeof *configuration->blocks);
-        if ((code = model_choose_blocks(options, model, configuration->block_count, configuration->blocks)) == 0) plan_configuration(model, plan, configuration);
+        if ((code = model_choose_blocks(options, model, configuration->block_count, configuration->blocks)) == 0)
+            plan_configuration(model, plan, configuration);
     }
     free(index);
     return code;
@@ -131,15 +150,18 @@ static int plan_fingerprint(const struct options *options, const struct model *m
     static const char *const numbers[] = {"num_runs_per_sample", "seed", "threads", "max_runs", "bare_every"};
     static const char *const texts[] = {"weights", "device", "gemm", "timing", "stop_half_width", "time_box_s"};
     uint64_t hash = hash_number(hash_text(HASH_START, model->name), (int64_t)model->identity);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) hash = hash_number(hash, number_of(options, numbers[i]));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        hash = hash_number(hash, number_of(options, numbers[i]));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
     hash = hash_number(hash, plan->ignore_eos);
     if (text_of(options, "importance_scores_file")) {
         vp_error error = {VP_OK, -1, "", ""};
         char *text = NULL;
         size_t bytes = 0;
-        vp_result result = vp_file_read(text_of(options, "importance_scores_file"), JSON_FILE_BYTES_MAX, &text, &bytes, &error);
-        if (result != VP_OK) return complain_result(EXIT_INPUT, text_of(options, "importance_scores_file"), result, &error);
+        vp_result result = vp_file_read(text_of(options, "importance_scores_file"), JSON_FILE_BYTES_MAX, &text, &bytes,
+                                        &error);
+        if (result != VP_OK)
+            return complain_result(EXIT_INPUT, text_of(options, "importance_scores_file"), result, &error);
         hash = hash_bytes(hash, text, bytes);
         free(text);
     }
@@ -165,7 +187,8 @@ int plan_make(const struct options *options, const struct model *model, struct p
         if (dataset->new_tokens > plan->new_tokens) plan->new_tokens = dataset->new_tokens;
         for (size_t k = 0; k < i; k++)
             if (!strcmp(dataset->task, plan->sets[k].task))
-                return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders", plan->sets[k].path, dataset->path, dataset->task);
+                return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders",
+                                plan->sets[k].path, dataset->path, dataset->task);
     }
     code = plan_grid(options, model, plan);
     return code ? code : plan_fingerprint(options, model, plan);

@@ -35,12 +35,16 @@ struct plan {
 
 vp_tile_options configuration_tiles(const struct configuration *configuration);
 
-/* Layout of a sample's image in a configuration; NULL for text only and where the image cannot be used (then reason says why). */
-const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration, const struct entry *entry, vp_layout *layout, char *reason, size_t capacity);
+/* Layout of a sample's image in a configuration; NULL for text only and where the image cannot be used (then reason
+ * says why). */
+const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
+                                      const struct entry *entry, vp_layout *layout, char *reason, size_t capacity);
 
 int32_t entry_sequence(const struct entry *entry, const vp_layout *layout);
 
-void configuration_input(const struct plan *plan, const struct configuration *configuration, const struct sample *sample, const vp_layout *layout, const vp_image *image, struct pass_input *input);
+void configuration_input(const struct plan *plan, const struct configuration *configuration,
+                         const struct sample *sample, const vp_layout *layout, const vp_image *image,
+                         struct pass_input *input);
 
 int plan_make(const struct options *options, const struct model *model, struct plan *plan);
 void plan_free(struct plan *plan);

@@ -16,22 +16,28 @@ void estimator_predict_rows(const vp_latency_model *fits, const struct measureme
         vp_latency_prediction made;
         int good = vp_latency_predict(fits, &measurements->requests[i], &made) == VP_OK;
         for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++)
-            predicted[(size_t)stage * measurements->count + i] = good && isfinite(measurements->measured[i * VP_LATENCY_STAGE_COUNT + (size_t)stage]) ? made.stage[stage] : (double)NAN;
+            predicted[(size_t)stage * measurements->count + i] =
+                good && isfinite(measurements->measured[i * VP_LATENCY_STAGE_COUNT + (size_t)stage]) ? made.stage[stage]
+                                                                                                     : (double)NAN;
     }
 }
-void estimator_predict_left_out(vp_latency_features kind, const struct measurements *measurements, int split, double *predicted) {
+void estimator_predict_left_out(vp_latency_features kind, const struct measurements *measurements, int split,
+                                double *predicted) {
     const uint32_t *groups = split == SPLIT_CONFIG ? measurements->configs : measurements->sizes;
     size_t bytes = vp_latency_leave_out_scratch_bytes(measurements->config_count);
     double *values = resize(NULL, measurements->count, sizeof *values);
     void *scratch = resize(NULL, bytes, 1);
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         double *out = predicted + (size_t)stage * measurements->count;
-        for (size_t i = 0; i < measurements->count; i++) values[i] = measurements->measured[i * VP_LATENCY_STAGE_COUNT + (size_t)stage];
+        for (size_t i = 0; i < measurements->count; i++)
+            values[i] = measurements->measured[i * VP_LATENCY_STAGE_COUNT + (size_t)stage];
         if ((split == SPLIT_CONFIG ? measurements->config_count : measurements->size_count) > 1
-            && vp_latency_leave_out(kind, (vp_latency_stage)stage, measurements->requests, values, groups, measurements->count, measurements->config_count, scratch, bytes, out,
-                                    NULL) == VP_OK)
+            && vp_latency_leave_out(kind, (vp_latency_stage)stage, measurements->requests, values, groups,
+                                    measurements->count, measurements->config_count, scratch, bytes, out, NULL)
+                   == VP_OK)
             continue;
-        for (size_t i = 0; i < measurements->count; i++) out[i] = (double)NAN; /* one group alone, or too few rows without it */
+        /* one group alone, or too few rows without it */
+        for (size_t i = 0; i < measurements->count; i++) out[i] = (double)NAN;
     }
     free(scratch);
     free(values);
@@ -39,29 +45,36 @@ void estimator_predict_left_out(vp_latency_features kind, const struct measureme
 void add_totals(const struct measurements *measurements, double *predicted) {
     for (size_t i = 0; i < measurements->count; i++) {
         double sum = 0;
-        for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) if (stage_is_run(stage, &measurements->requests[i])) sum += predicted[(size_t)stage * measurements->count + i];
+        for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++)
+            if (stage_is_run(stage, &measurements->requests[i]))
+                sum += predicted[(size_t)stage * measurements->count + i];
         predicted[ESTIMATE_TOTAL * measurements->count + i] = sum;
     }
 }
 double measured_part(const struct measurements *measurements, int part, size_t row) {
-    return part == ESTIMATE_TOTAL ? measurements->total[row] : measurements->measured[row * VP_LATENCY_STAGE_COUNT + (size_t)part];
+    return part == ESTIMATE_TOTAL ? measurements->total[row]
+                                  : measurements->measured[row * VP_LATENCY_STAGE_COUNT + (size_t)part];
 }
 size_t pair_rows(const struct measurements *measurements, const double *predicted, int part, double *pairs) {
     size_t count = 0;
     for (size_t i = 0; i < measurements->count; i++) {
-        double prediction = predicted[(size_t)part * measurements->count + i], measurement = measured_part(measurements, part, i);
+        double prediction = predicted[(size_t)part * measurements->count + i],
+               measurement = measured_part(measurements, part, i);
         if (!isfinite(prediction) || !isfinite(measurement)) continue;
         pairs[count] = measurement;
         pairs[measurements->count + count++] = prediction;
     }
     return count;
 }
-void errors_of(const struct measurements *measurements, const double *predicted, vp_linear_errors errors[ESTIMATE_PARTS]) {
+void errors_of(const struct measurements *measurements, const double *predicted,
+               vp_linear_errors errors[ESTIMATE_PARTS]) {
     double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         size_t count = pair_rows(measurements, predicted, part, pairs);
         memset(&errors[part], 0, sizeof errors[part]);
-        if (count) vp_linear_errors_compute(pairs, pairs + measurements->count, count, pairs + 2 * measurements->count, &errors[part]);
+        if (count)
+            vp_linear_errors_compute(pairs, pairs + measurements->count, count, pairs + 2 * measurements->count,
+                                     &errors[part]);
     }
     free(pairs);
 }
@@ -73,16 +86,20 @@ void guard_budgets(const struct measurements *measurements, const double *predic
         evaluation->reference_ms = statistics.p95;
         evaluation->guardrail_count = BUDGET_COUNT + (evaluation->own_budget_ms > 0);
         for (int budget = 0; budget < evaluation->guardrail_count; budget++)
-            vp_guardrail_compute(pairs + measurements->count, pairs, count, budget < BUDGET_COUNT ? evaluation->reference_ms * BUDGET_SHARES[budget] : evaluation->own_budget_ms, 1,
-                                 BUDGET_TOLERANCE, &evaluation->guardrails[budget]);
+            vp_guardrail_compute(pairs + measurements->count, pairs, count,
+                                 budget < BUDGET_COUNT ? evaluation->reference_ms * BUDGET_SHARES[budget]
+                                                       : evaluation->own_budget_ms,
+                                 1, BUDGET_TOLERANCE, &evaluation->guardrails[budget]);
     }
     free(pairs);
 }
 /* Rows from first to last, as many as a plot can show. */
-static void pick_points(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation) {
+static void pick_points(const struct measurements *measurements, const double *predicted,
+                        struct evaluation *evaluation) {
     double *pairs = resize(NULL, measurements->count, 2 * sizeof *pairs);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        size_t count = pair_rows(measurements, predicted, part, pairs), shown = count < EVALUATION_POINTS ? count : (size_t)EVALUATION_POINTS;
+        size_t count = pair_rows(measurements, predicted, part, pairs),
+               shown = count < EVALUATION_POINTS ? count : (size_t)EVALUATION_POINTS;
         for (size_t i = 0; i < shown; i++) {
             size_t row = (size_t)((double)i * (double)count / (double)shown);
             evaluation->points[part][i][0] = pairs[row];
@@ -92,21 +109,25 @@ static void pick_points(const struct measurements *measurements, const double *p
     }
     free(pairs);
 }
-int estimator_evaluate(const struct measurements *measurements, vp_latency_features chosen, struct evaluation *evaluation) {
+int estimator_evaluate(const struct measurements *measurements, vp_latency_features chosen,
+                       struct evaluation *evaluation) {
     double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
     vp_latency_model *fits = zeroed(1, sizeof *fits);
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_OK;
     memset(evaluation, 0, sizeof *evaluation);
-    evaluation->noise = measurements->noise_count ? measurements->noise / (double)measurements->noise_count : (double)NAN;
+    evaluation->noise = measurements->noise_count ? measurements->noise / (double)measurements->noise_count
+                                                  : (double)NAN;
     for (int kind = 0; kind < ESTIMATE_KINDS && result == VP_OK; kind++) {
-        result = vp_latency_fit((vp_latency_features)kind, measurements->requests, measurements->measured, measurements->count, fits, &error);
+        result = vp_latency_fit((vp_latency_features)kind, measurements->requests, measurements->measured,
+                                measurements->count, fits, &error);
         for (int split = 0; split < SPLIT_COUNT && result == VP_OK; split++) {
             if (split == SPLIT_NONE) estimator_predict_rows(fits, measurements, predicted);
             else estimator_predict_left_out((vp_latency_features)kind, measurements, split, predicted);
             add_totals(measurements, predicted);
             errors_of(measurements, predicted, evaluation->errors[kind][split]);
-            if (kind != (int)chosen || split == SPLIT_SIZE || !evaluation->errors[kind][split][ESTIMATE_TOTAL].count) continue;
+            if (kind != (int)chosen || split == SPLIT_SIZE || !evaluation->errors[kind][split][ESTIMATE_TOTAL].count)
+                continue;
             evaluation->guardrail_split = split;
             guard_budgets(measurements, predicted, evaluation);
             pick_points(measurements, predicted, evaluation);
@@ -140,11 +161,13 @@ static void find_ranges(const struct measurements *measurements, struct estimato
     free(values);
 }
 /* Correlation of two stages' residuals, weighted as the fit weighs them, over the rows that have both. */
-static double residual_correlation(const struct measurements *measurements, const double *predicted, int first, int second, int is_relative) {
+static double residual_correlation(const struct measurements *measurements, const double *predicted, int first,
+                                   int second, int is_relative) {
     double first_sum = 0, second_sum = 0, first_squares = 0, second_squares = 0, both = 0, count = 0, spread;
     for (int turn = 0; turn < 2; turn++) {
         for (size_t i = 0; i < measurements->count; i++) {
-            double first_predicted = predicted[(size_t)first * measurements->count + i], second_predicted = predicted[(size_t)second * measurements->count + i], first_miss, second_miss;
+            double first_predicted = predicted[(size_t)first * measurements->count + i],
+                   second_predicted = predicted[(size_t)second * measurements->count + i], first_miss, second_miss;
             if (!isfinite(first_predicted) || !isfinite(second_predicted)) continue;
             first_miss = measured_part(measurements, first, i);
             second_miss = measured_part(measurements, second, i);
@@ -164,29 +187,42 @@ static void find_correlations(const struct measurements *measurements, struct es
     estimator_predict_rows(&estimator->model, measurements, predicted);
     for (int first = 0; first < VP_LATENCY_STAGE_COUNT; first++)
         for (int second = 0; second < VP_LATENCY_STAGE_COUNT; second++)
-            estimator->correlation[first][second] = first == second ? 1
-                : residual_correlation(measurements, predicted, first < second ? first : second, first < second ? second : first, estimator->model.features == VP_LATENCY_PHYSICAL);
+            estimator->correlation[first][second] = first == second
+                                                        ? 1
+                                                        : residual_correlation(
+                                                            measurements, predicted, first < second ? first : second,
+                                                            first < second ? second : first,
+                                                            estimator->model.features == VP_LATENCY_PHYSICAL);
     free(predicted);
 }
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
-    if (measurements->config_count < 2) text_list_add(&estimator->warnings, "one configuration alone: no error on configurations that were not seen can be told");
-    if (measurements->size_count < 2) text_list_add(&estimator->warnings, "one image size alone: no error on image sizes that were not seen can be told");
+    if (measurements->config_count < 2)
+        text_list_add(&estimator->warnings,
+                      "one configuration alone: no error on configurations that were not seen can be told");
+    if (measurements->size_count < 2)
+        text_list_add(&estimator->warnings,
+                      "one image size alone: no error on image sizes that were not seen can be told");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         const vp_linear *fit = &estimator->model.fit[stage];
         struct text_buffer features = {NULL, 0, 0};
         if (!estimator->model.fitted[stage]) {
-            text_list_add(&estimator->warnings, "%s: nothing was measured of this stage: it is not in the model", part_name(stage));
+            text_list_add(&estimator->warnings, "%s: nothing was measured of this stage: it is not in the model",
+                          part_name(stage));
             continue;
         }
         for (int column = 0; column < fit->columns; column++) {
             if (fit->state[column] != VP_LINEAR_DROPPED) continue;
             if (features.bytes) text_add_string(&features, ", ");
-            text_add_string(&features, vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column));
+            text_add_string(&features,
+                            vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column));
         }
         if (features.bytes)
-            text_list_add(&estimator->warnings, "%s: these data cannot tell %s from the features before: left out, what they cost lies in the others",
-                          part_name(stage), features.data);
-        if (fit->degrees < 10) text_list_add(&estimator->warnings, "%s: %.0f degrees of freedom are few", part_name(stage), fit->degrees);
+            text_list_add(
+                &estimator->warnings,
+                "%s: these data cannot tell %s from the features before: left out, what they cost lies in the others",
+                part_name(stage), features.data);
+        if (fit->degrees < 10)
+            text_list_add(&estimator->warnings, "%s: %.0f degrees of freedom are few", part_name(stage), fit->degrees);
         free(features.data);
     }
 }
@@ -229,9 +265,11 @@ static char *provenance_of(const struct results *results, const struct measureme
     if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
     return out.data;
 }
-int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind, int64_t experts, struct estimator *estimator) {
+int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
+                   int64_t experts, struct estimator *estimator) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = vp_latency_fit(kind, measurements->requests, measurements->measured, measurements->count, &estimator->model, &error);
+    vp_result result = vp_latency_fit(kind, measurements->requests, measurements->measured, measurements->count,
+                                      &estimator->model, &error);
     if (result != VP_OK) return complain_result(exit_code_of(result), "fit", result, &error);
     estimator->expert_count = experts;
     estimator->is_synthetic = results->files[0].is_synthetic;
@@ -288,7 +326,8 @@ void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation,
     put_double(writer, "violation_tolerance", BUDGET_TOLERANCE);
     vp_json_key(writer, "budgets");
     vp_json_begin_array(writer);
-    for (int budget = 0; budget < evaluation->guardrail_count; budget++) put_guardrail(writer, &evaluation->guardrails[budget]);
+    for (int budget = 0; budget < evaluation->guardrail_count; budget++)
+        put_guardrail(writer, &evaluation->guardrails[budget]);
     vp_json_end_array(writer);
     vp_json_end_object(writer);
 }
@@ -382,7 +421,8 @@ static void put_ranges(vp_json_writer *writer, const struct estimator *estimator
     vp_json_end_object(writer);
 }
 /* The file: {"schema": "vlmprof-estimator-1", ...}. evaluation may be NULL. */
-static vp_result put_estimator(vp_json_writer *writer, const struct estimator *estimator, const struct evaluation *evaluated) {
+static vp_result put_estimator(vp_json_writer *writer, const struct estimator *estimator,
+                               const struct evaluation *evaluated) {
     vp_json_begin_object(writer);
     put_text(writer, "schema", ESTIMATOR_SCHEMA);
     put_text(writer, "version", VLMPROF_VERSION);
@@ -441,33 +481,43 @@ struct estimator_reader { const char *path; struct parsed parsed; int code; char
 /* The first thing that is wrong is told, at `where`.key; returns a node that is none. */
 static uint32_t estimator_fail(struct estimator_reader *reader, uint32_t node, const char *key, const char *what) {
     if (!reader->code)
-        reader->code = complain(EXIT_INPUT, "%s: byte %llu: %s%s%s %s", reader->path,
-                           (unsigned long long)(node < reader->parsed.json.node_count ? reader->parsed.json.nodes[node].start : 0), reader->where, reader->where[0] ? "." : "",
-                           key, what);
+        reader->code = complain(
+            EXIT_INPUT, "%s: byte %llu: %s%s%s %s", reader->path,
+            (unsigned long long)(node < reader->parsed.json.node_count ? reader->parsed.json.nodes[node].start : 0),
+            reader->where, reader->where[0] ? "." : "", key, what);
     return VP_JSON_NONE;
 }
 static uint32_t estimator_member(struct estimator_reader *reader, uint32_t object, const char *key, vp_json_type type) {
     uint32_t node = vp_json_get(&reader->parsed.json, object, key);
     static const char *const kinds[] = {"is missing", "is not of the right type"};
-    return node_is(&reader->parsed.json, node, type) ? node : estimator_fail(reader, node == VP_JSON_NONE ? object : node, key, kinds[node != VP_JSON_NONE]);
+    return node_is(&reader->parsed.json, node, type)
+               ? node
+               : estimator_fail(reader, node == VP_JSON_NONE ? object : node, key, kinds[node != VP_JSON_NONE]);
 }
-static double estimator_node(struct estimator_reader *reader, uint32_t node, const char *key, double least, double most) {
+static double estimator_node(struct estimator_reader *reader, uint32_t node, const char *key, double least,
+                             double most) {
     double value = node_number(&reader->parsed.json, node);
     if (!(value >= least && value <= most)) estimator_fail(reader, node, key, "is out of range");
     return value;
 }
-static double estimator_number(struct estimator_reader *reader, uint32_t object, const char *key, double least, double most) {
+static double estimator_number(struct estimator_reader *reader, uint32_t object, const char *key, double least,
+                               double most) {
     uint32_t node = estimator_member(reader, object, key, VP_JSON_NUMBER);
     return node == VP_JSON_NONE ? (double)NAN : estimator_node(reader, node, key, least, most);
 }
 /* null stands for what is not known: NaN */
-static double estimator_optional(struct estimator_reader *reader, uint32_t object, const char *key, double least, double most) {
-    return node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, key), VP_JSON_NULL) ? (double)NAN : estimator_number(reader, object, key, least, most);
+static double estimator_optional(struct estimator_reader *reader, uint32_t object, const char *key, double least,
+                                 double most) {
+    return node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, key), VP_JSON_NULL)
+               ? (double)NAN
+               : estimator_number(reader, object, key, least, most);
 }
-static int64_t estimator_count(struct estimator_reader *reader, uint32_t object, const char *key, int64_t least, int64_t most) {
+static int64_t estimator_count(struct estimator_reader *reader, uint32_t object, const char *key, int64_t least,
+                               int64_t most) {
     uint32_t node = estimator_member(reader, object, key, VP_JSON_NUMBER);
     int64_t value = least;
-    if (node != VP_JSON_NONE && (vp_json_to_int(&reader->parsed.json, node, &value) != VP_OK || value < least || value > most))
+    if (node != VP_JSON_NONE
+        && (vp_json_to_int(&reader->parsed.json, node, &value) != VP_OK || value < least || value > most))
         estimator_fail(reader, node, key, "is no count that makes sense");
     return reader->code ? least : value;
 }
@@ -478,30 +528,40 @@ static char *estimator_text(struct estimator_reader *reader, uint32_t object, co
     return text ? text : copy_text("", 0);
 }
 /* An object's member, by a list of words: its place in the list. */
-static int estimator_word(struct estimator_reader *reader, uint32_t object, const char *key, const char *const *words, int count) {
+static int estimator_word(struct estimator_reader *reader, uint32_t object, const char *key, const char *const *words,
+                          int count) {
     uint32_t node = estimator_member(reader, object, key, VP_JSON_STRING);
-    for (int i = 0; node != VP_JSON_NONE && i < count; i++) if (vp_json_equals(&reader->parsed.json, node, words[i])) return i;
+    for (int i = 0; node != VP_JSON_NONE && i < count; i++)
+        if (vp_json_equals(&reader->parsed.json, node, words[i])) return i;
     if (node != VP_JSON_NONE) estimator_fail(reader, node, key, "is no word that is known");
     return 0;
 }
-static void read_stage_column(struct estimator_reader *reader, uint32_t node, struct estimator *estimator, int stage, int column) {
+static void read_stage_column(struct estimator_reader *reader, uint32_t node, struct estimator *estimator, int stage,
+                              int column) {
     const char *name = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column);
     vp_linear *fit = &estimator->model.fit[stage];
     uint32_t named, root, item;
     snprintf(reader->where, sizeof reader->where, "stages.%s.columns[%d]", part_name(stage), column);
-    if (!node_is(&reader->parsed.json, node, VP_JSON_OBJECT)) { estimator_fail(reader, node, "name", "is missing"); return; }
+    if (!node_is(&reader->parsed.json, node, VP_JSON_OBJECT)) {
+        estimator_fail(reader, node, "name", "is missing");
+        return;
+    }
     named = estimator_member(reader, node, "name", VP_JSON_STRING);
     if (named != VP_JSON_NONE && !vp_json_equals(&reader->parsed.json, named, name))
         estimator_fail(reader, named, "name", "is not the one that this version computes");
     fit->state[column] = (unsigned char)estimator_word(reader, node, "state", LINEAR_STATE_KEYS, 3);
-    fit->coefficient[column] = estimator_number(reader, node, "coefficient", estimator->model.features == VP_LATENCY_PHYSICAL ? 0 : -1e30, 1e30);
+    fit->coefficient[column] = estimator_number(reader, node, "coefficient",
+                                                estimator->model.features == VP_LATENCY_PHYSICAL ? 0 : -1e30, 1e30);
     fit->error[column] = estimator_optional(reader, node, "standard_error", 0, 1e30);
     if (fit->state[column] != VP_LINEAR_USED && !(fit->coefficient[column] <= 0 && fit->coefficient[column] >= 0))
         estimator_fail(reader, node, "coefficient", "is not 0 though the column is not used");
     fit->used_columns += fit->state[column] == VP_LINEAR_USED;
     root = estimator_member(reader, node, "root", VP_JSON_ARRAY);
     if (root == VP_JSON_NONE) return;
-    if (reader->parsed.json.nodes[root].count != (uint32_t)fit->columns) { estimator_fail(reader, root, "root", "has not one number a column"); return; }
+    if (reader->parsed.json.nodes[root].count != (uint32_t)fit->columns) {
+        estimator_fail(reader, root, "root", "has not one number a column");
+        return;
+    }
     item = root + 1;
     for (int k = 0; k < fit->columns; k++, item = reader->parsed.json.nodes[item].end)
         fit->root[column * fit->columns + k] = estimator_node(reader, item, "root", -1e30, 1e30);
@@ -513,7 +573,8 @@ static void read_stage_model(struct estimator_reader *reader, uint32_t object, s
     int count = 0;
     while (vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, count)) count++;
     line->slope = line->condition = 1;
-    if (node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, part_name(stage)), VP_JSON_NULL)) return;
+    if (node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, part_name(stage)), VP_JSON_NULL))
+        return;
     object = estimator_member(reader, object, part_name(stage), VP_JSON_OBJECT);
     if (reader->code) return;
     snprintf(reader->where, sizeof reader->where, "stages.%s", part_name(stage));
@@ -525,10 +586,12 @@ static void read_stage_model(struct estimator_reader *reader, uint32_t object, s
     fit->columns = count;
     columns = estimator_member(reader, object, "columns", VP_JSON_ARRAY);
     affine = estimator_member(reader, object, "affine", VP_JSON_OBJECT);
-    if (!reader->code && reader->parsed.json.nodes[columns].count != (uint32_t)count) estimator_fail(reader, columns, "columns", "has another number of columns");
+    if (!reader->code && reader->parsed.json.nodes[columns].count != (uint32_t)count)
+        estimator_fail(reader, columns, "columns", "has another number of columns");
     if (reader->code) return;
     item = columns + 1;
-    for (int column = 0; column < count; column++, item = reader->parsed.json.nodes[item].end) read_stage_column(reader, item, estimator, stage, column);
+    for (int column = 0; column < count; column++, item = reader->parsed.json.nodes[item].end)
+        read_stage_column(reader, item, estimator, stage, column);
     snprintf(reader->where, sizeof reader->where, "stages.%s", part_name(stage));
     if (!(fabs(fit->degrees - ((double)fit->rows - fit->used_columns)) <= 0))
         estimator_fail(reader, object, "degrees_of_freedom", "is not rows - used columns");
@@ -546,8 +609,10 @@ static void read_ranges(struct estimator_reader *reader, uint32_t object, struct
         snprintf(reader->where, sizeof reader->where, "ranges.%s", ESTIMATE_KNOBS[k].name);
         if (reader->code) return;
         estimator->ranges[k].least = (int32_t)estimator_count(reader, range, "least", 0, 1000000000);
-        estimator->ranges[k].median = (int32_t)estimator_count(reader, range, "median", estimator->ranges[k].least, 1000000000);
-        estimator->ranges[k].most = (int32_t)estimator_count(reader, range, "most", estimator->ranges[k].median, 1000000000);
+        estimator->ranges[k].median = (int32_t)estimator_count(reader, range, "median", estimator->ranges[k].least,
+                                                               1000000000);
+        estimator->ranges[k].most = (int32_t)estimator_count(reader, range, "most", estimator->ranges[k].median,
+                                                             1000000000);
     }
 }
 static void read_correlations(struct estimator_reader *reader, uint32_t rows, struct estimator *estimator) {
@@ -555,29 +620,37 @@ static void read_correlations(struct estimator_reader *reader, uint32_t rows, st
     for (uint32_t stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         uint32_t row = vp_json_at(&reader->parsed.json, rows, stage);
         for (uint32_t k = 0; k < VP_LATENCY_STAGE_COUNT && !reader->code; k++)
-            estimator->correlation[stage][k] = estimator_node(reader, vp_json_at(&reader->parsed.json, row, k), "residual_correlation", stage == k ? 1 : -1, 1);
+            estimator->correlation[stage][k] = estimator_node(reader, vp_json_at(&reader->parsed.json, row, k),
+                                                              "residual_correlation", stage == k ? 1 : -1, 1);
         for (uint32_t k = 0; k < stage && !reader->code; k++)
-            if (!(fabs(estimator->correlation[stage][k] - estimator->correlation[k][stage]) <= 0)) estimator_fail(reader, row, "residual_correlation", "is not symmetric");
+            if (!(fabs(estimator->correlation[stage][k] - estimator->correlation[k][stage]) <= 0))
+                estimator_fail(reader, row, "residual_correlation", "is not symmetric");
     }
 }
 static void check_duplicates(struct estimator_reader *reader) {
     const vp_json *json = &reader->parsed.json;
     uint32_t *scratch = resize(NULL, json->node_count, sizeof *scratch), duplicate;
     for (uint32_t i = 0; i < json->node_count && !reader->code; i++)
-        if (node_is(json, i, VP_JSON_OBJECT) && vp_json_has_duplicates(json, i, scratch, json->node_count, &duplicate) == VP_OK && duplicate != VP_JSON_NONE)
+        if (node_is(json, i, VP_JSON_OBJECT)
+            && vp_json_has_duplicates(json, i, scratch, json->node_count, &duplicate) == VP_OK
+            && duplicate != VP_JSON_NONE)
             estimator_fail(reader, duplicate, "a key", "stands twice");
     free(scratch);
 }
-static char *estimator_raw(const vp_json *json, uint32_t node) { return copy_text(json->text + json->nodes[node].start, json->nodes[node].bytes); }
+static char *estimator_raw(const vp_json *json, uint32_t node) {
+    return copy_text(json->text + json->nodes[node].start, json->nodes[node].bytes);
+}
 static void read_estimator_nodes(struct estimator_reader *reader, struct estimator *estimator) {
     const vp_json *json = &reader->parsed.json;
     uint32_t stages, ranges, correlations, provenance, warnings, item, synthetic = vp_json_get(json, 0, "synthetic");
     check_duplicates(reader);
-    estimator->model.features = (vp_latency_features)estimator_word(reader, 0, "features", ESTIMATE_KIND_KEYS, ESTIMATE_KINDS);
+    estimator->model.features = (vp_latency_features)estimator_word(reader, 0, "features", ESTIMATE_KIND_KEYS,
+                                                                    ESTIMATE_KINDS);
     estimator->model_name = estimator_text(reader, 0, "model");
     estimator->device = estimator_text(reader, 0, "device");
     estimator->is_synthetic = node_is(json, synthetic, VP_JSON_TRUE);
-    if (!estimator->is_synthetic && !node_is(json, synthetic, VP_JSON_FALSE)) estimator_fail(reader, synthetic, "synthetic", "is neither true nor false");
+    if (!estimator->is_synthetic && !node_is(json, synthetic, VP_JSON_FALSE))
+        estimator_fail(reader, synthetic, "synthetic", "is neither true nor false");
     estimator->expert_count = estimator_count(reader, 0, "num_experts", 1, 1000000);
     provenance = estimator_member(reader, 0, "provenance", VP_JSON_OBJECT);
     warnings = estimator_member(reader, 0, "warnings", VP_JSON_ARRAY);
@@ -589,7 +662,8 @@ static void read_estimator_nodes(struct estimator_reader *reader, struct estimat
     item = warnings + 1;
     for (uint32_t i = 0; i < json->nodes[warnings].count && !reader->code; i++, item = json->nodes[item].end) {
         char *text = node_text(json, item);
-        if (text) text_list_add(&estimator->warnings, "%s", text); else estimator_fail(reader, item, "warnings", "holds what is no text");
+        if (text) text_list_add(&estimator->warnings, "%s", text);
+        else estimator_fail(reader, item, "warnings", "holds what is no text");
         free(text);
     }
     read_ranges(reader, ranges, estimator);
@@ -610,9 +684,12 @@ int estimator_read(const char *path, struct estimator **out) {
     reader->path = path;
     if (result != VP_OK) reader->code = complain_result(EXIT_INPUT, path, result, &error);
     else if ((result = parse_json(&reader->parsed, text, bytes, &error)) != VP_OK)
-        reader->code = complain(EXIT_INPUT, "%s: byte %lld: %s", path, (long long)error.offset, error.text[0] ? error.text : vp_result_text(result));
-    else if (!node_is(&reader->parsed.json, 0, VP_JSON_OBJECT) || !vp_json_equals(&reader->parsed.json, vp_json_get(&reader->parsed.json, 0, "schema"), ESTIMATOR_SCHEMA))
-        reader->code = complain(EXIT_INPUT, "%s is no model of vlmprof fit: its schema is not %s", path, ESTIMATOR_SCHEMA);
+        reader->code = complain(EXIT_INPUT, "%s: byte %lld: %s", path, (long long)error.offset,
+                                error.text[0] ? error.text : vp_result_text(result));
+    else if (!node_is(&reader->parsed.json, 0, VP_JSON_OBJECT)
+             || !vp_json_equals(&reader->parsed.json, vp_json_get(&reader->parsed.json, 0, "schema"), ESTIMATOR_SCHEMA))
+        reader->code = complain(EXIT_INPUT, "%s is no model of vlmprof fit: its schema is not %s", path,
+                                ESTIMATOR_SCHEMA);
     else read_estimator_nodes(reader, estimator);
     code = reader->code;
     if (code) estimator_free(estimator); else *out = estimator;
@@ -635,25 +712,32 @@ void error_row(struct text_list *table, const char *first, const char *second, c
 }
 void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions) {
     struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Guardrail: only requests predicted to hold a budget are let through (%s)", predictions);
-    document_text(document, BLOCK_LINE, "budgets are shares of %.3f ms, the P95 of T_total; a violation takes more than %.1f times the budget",
-                  evaluation->reference_ms, BUDGET_TOLERANCE);
+    document_text(document, BLOCK_HEADING, "Guardrail: only requests predicted to hold a budget are let through (%s)",
+                  predictions);
+    document_text(
+        document, BLOCK_LINE,
+        "budgets are shares of %.3f ms, the P95 of T_total; a violation takes more than %.1f times the budget",
+        evaluation->reference_ms, BUDGET_TOLERANCE);
     table = document_table(document, "share|budget ms|let through|violations %|false accepts %|false rejects %");
     for (int budget = 0; budget < evaluation->guardrail_count; budget++) {
         const vp_guardrail *guardrail = &evaluation->guardrails[budget];
-        text_list_add(table, "%s", budget < BUDGET_COUNT ? number_formatted("%.2f", BUDGET_SHARES[budget]).text : "given");
+        text_list_add(table, "%s",
+                      budget < BUDGET_COUNT ? number_formatted("%.2f", BUDGET_SHARES[budget]).text : "given");
         text_list_add(table, "%s", number_short(guardrail->budget).text);
         text_list_add(table, "%zu of %zu", guardrail->accepted, guardrail->count);
         text_list_add(table, "%s", number_percent(guardrail->violation_rate).text);
         text_list_add(table, "%s", number_percent(guardrail->false_accept_rate).text);
         text_list_add(table, "%s", number_percent(guardrail->false_reject_rate).text);
     }
-    document_text(document, BLOCK_LINE, "violations: of those let through; false accepts: of those over the budget; false rejects: of those within it");
+    document_text(
+        document, BLOCK_LINE,
+        "violations: of those let through; false accepts: of those over the budget; false rejects: of those within it");
 }
 int estimator_print(const struct estimator *estimator, const struct evaluation *evaluation) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-    if (put_estimator(&writer, estimator, evaluation) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    if (put_estimator(&writer, estimator, evaluation) != VP_OK)
+        return complain(EXIT_OUTPUT, "stdout cannot be written");
     putchar('\n');
     return 0;
 }

@@ -20,21 +20,28 @@ const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left o
 
 const char *const LINEAR_STATE_KEYS[] = {"used", "at zero", "dropped"};
 
-const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0}; /* of the reference latency, as the experiments have them */
+/* of the reference latency, as the experiments have them */
+const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0};
 const size_t CURVE_POINTS[CURVE_COUNT] = {10, 25, 50, 100};
 
 #define REQUEST(member) offsetof(vp_latency_request, member)
-const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT] = {
-    {"views", REQUEST(views)}, {"vision_tokens", REQUEST(vision_tokens)}, {"text_tokens", REQUEST(text_tokens)}, {"sequence", REQUEST(sequence)},
-    {"output_tokens", REQUEST(output_tokens)}, {"tier_index", REQUEST(tier_index)}, {"top_k", REQUEST(top_k)},
-    {"num_active_blocks", REQUEST(active_blocks)}};
+const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT] = {{"views", REQUEST(views)},
+                                                           {"vision_tokens", REQUEST(vision_tokens)},
+                                                           {"text_tokens", REQUEST(text_tokens)},
+                                                           {"sequence", REQUEST(sequence)},
+                                                           {"output_tokens", REQUEST(output_tokens)},
+                                                           {"tier_index", REQUEST(tier_index)},
+                                                           {"top_k", REQUEST(top_k)},
+                                                           {"num_active_blocks", REQUEST(active_blocks)}};
 
 int32_t knob_at(const vp_latency_request *request, int knob) {
     int32_t value;
     memcpy(&value, (const char *)request + ESTIMATE_KNOBS[knob].offset, sizeof value);
     return value;
 }
-const char *part_name(int part) { return part == ESTIMATE_TOTAL ? "total" : vp_latency_stage_name((vp_latency_stage)part); }
+const char *part_name(int part) {
+    return part == ESTIMATE_TOTAL ? "total" : vp_latency_stage_name((vp_latency_stage)part);
+}
 int stage_is_run(int stage, const vp_latency_request *request) {
     return stage == VP_LATENCY_VISION ? request->views > 0 : stage != VP_LATENCY_DECODE || request->output_tokens > 1;
 }
@@ -50,8 +57,10 @@ static int32_t tier_index_of(const struct result_file *file) {
     return 0;
 }
 /* The request of a sample; 0: something about it is not known. */
-static int can_make_request(const struct result_file *file, size_t row, int32_t expert_count, vp_latency_request *request) {
-    static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS};
+static int can_make_request(const struct result_file *file, size_t row, int32_t expert_count,
+                            vp_latency_request *request) {
+    static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE,
+                                  COLUMN_OUTPUT_TOKENS};
     int32_t counts[5];
     for (int i = 0; i < 5; i++) {
         double value = result_at(file, columns[i], row);
@@ -77,14 +86,19 @@ static void measure_noise(struct measurements *measurements, const struct result
     mean = vp_statistics_mean(file->run_total + first, count);
     for (size_t i = 0; i < count; i++) sum += (file->run_total[first + i] - mean) * (file->run_total[first + i] - mean);
     if (!(mean > 0)) return;
-    measurements->noise += 0.79788456080286536 * sqrt(sum / (double)(count - 1) / (double)count) / mean; /* sqrt(2 / pi) */
+    /* sqrt(2 / pi) */
+    measurements->noise += 0.79788456080286536 * sqrt(sum / (double)(count - 1) / (double)count) / mean;
     measurements->noise_count++;
 }
-static void measure_row(struct measurements *measurements, const struct result_file *file, size_t row, int32_t expert_count) {
+static void measure_row(struct measurements *measurements, const struct result_file *file, size_t row,
+                        int32_t expert_count) {
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE};
     double *stages = measurements->measured + measurements->count * VP_LATENCY_STAGE_COUNT;
     vp_latency_request *request = &measurements->requests[measurements->count];
-    if (!can_make_request(file, row, expert_count, request) || !(result_at(file, METRIC_PREFILL, row) > 0)) { measurements->incomplete++; return; }
+    if (!can_make_request(file, row, expert_count, request) || !(result_at(file, METRIC_PREFILL, row) > 0)) {
+        measurements->incomplete++;
+        return;
+    }
     measurements->total[measurements->count] = stages[VP_LATENCY_OTHER] = result_at(file, METRIC_TOTAL, row);
     for (int stage = 0; stage < VP_LATENCY_OTHER; stage++) {
         stages[stage] = (double)NAN;
@@ -100,43 +114,54 @@ static void measure_row(struct measurements *measurements, const struct result_f
     measure_noise(measurements, file, row);
     measurements->count++;
 }
-static int number_experts(const struct options *options, const struct results *results, int64_t *experts, struct text_list *warnings) {
+static int number_experts(const struct options *options, const struct results *results, int64_t *experts,
+                          struct text_list *warnings) {
     int64_t said = -1;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         if (file->expert_count > 0 && said > 0 && file->expert_count != said)
-            return complain(EXIT_USAGE, "%s is of a model with %lld experts, others of one with %lld: fit them apart", file->path,
-                            (long long)file->expert_count, (long long)said);
+            return complain(EXIT_USAGE, "%s is of a model with %lld experts, others of one with %lld: fit them apart",
+                            file->path, (long long)file->expert_count, (long long)said);
         if (file->expert_count > 0) said = file->expert_count;
     }
-    if (has_option(options, "num_experts") && is_given(options, "num_experts")) said = number_of(options, "num_experts");
+    if (has_option(options, "num_experts") && is_given(options, "num_experts"))
+        said = number_of(options, "num_experts");
     else if (said < 0 && *experts > 0) said = *experts;
     else if (said < 0) {
         said = 64;
-        text_list_add(warnings, "the files do not say how many experts the model has: 64 assumed, as MolmoE-1B has; --num_experts N says it");
+        text_list_add(
+            warnings,
+            "the files do not say how many experts the model has: 64 assumed, as MolmoE-1B has; --num_experts N "
+            "says it");
     }
     for (size_t i = 0; i < results->count; i++)
         if (results->files[i].top_k > said)
-            return complain(EXIT_INPUT, "%s: top_k %lld is more than the model's %lld experts", results->files[i].path, (long long)results->files[i].top_k,
-                            (long long)said);
+            return complain(EXIT_INPUT, "%s: top_k %lld is more than the model's %lld experts", results->files[i].path,
+                            (long long)results->files[i].top_k, (long long)said);
     *experts = said;
     return 0;
 }
 /* What must be one and the same in all files: a model of two devices would be one of neither. */
 static int check_same(const struct results *results) {
-    static const struct { const char *name; size_t offset; } texts[] = {{"device", offsetof(struct result_file, device)},
-        {"model", offsetof(struct result_file, model)}, {"weights", offsetof(struct result_file, weights)}};
+    static const struct {
+        const char *name;
+        size_t offset;
+    } texts[] = {{"device", offsetof(struct result_file, device)},
+                 {"model", offsetof(struct result_file, model)},
+                 {"weights", offsetof(struct result_file, weights)}};
     for (size_t which = 0; which < sizeof texts / sizeof texts[0]; which++)
         for (size_t i = 1; i < results->count; i++) {
             const char *first = *(char *const *)(const void *)((const char *)&results->files[0] + texts[which].offset);
             const char *other = *(char *const *)(const void *)((const char *)&results->files[i] + texts[which].offset);
             if (strcmp(first ? first : "not said", other ? other : "not said"))
-                return complain(EXIT_USAGE, "%.300s and %.300s differ in their %s (%.100s, %.100s): fit them apart", results->files[0].path,
-                                results->files[i].path, texts[which].name, first ? first : "not said", other ? other : "not said");
+                return complain(EXIT_USAGE, "%.300s and %.300s differ in their %s (%.100s, %.100s): fit them apart",
+                                results->files[0].path, results->files[i].path, texts[which].name,
+                                first ? first : "not said", other ? other : "not said");
         }
     return 0;
 }
-static void warn_of_measurements(const struct measurements *measurements, const struct results *results, struct text_list *warnings) {
+static void warn_of_measurements(const struct measurements *measurements, const struct results *results,
+                                 struct text_list *warnings) {
     int64_t failed = 0, missing = 0, throttled = 0, synthetic = 0;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
@@ -145,13 +170,21 @@ static void warn_of_measurements(const struct measurements *measurements, const 
         missing += file->missing_count > 0 ? file->missing_count : 0;
         throttled += file->throttled_runs > 0 ? file->throttled_runs : 0;
     }
-    if (synthetic) text_list_add(warnings, "synthetic weights: latency is real, but random experts are chosen more evenly than trained ones");
-    if (measurements->count < 30) text_list_add(warnings, "%zu measurements are few: errors and intervals say little", measurements->count);
-    if (failed || missing) text_list_add(warnings, "%lld points failed, %lld are missing", (long long)failed, (long long)missing);
-    if (throttled) text_list_add(warnings, "%lld runs were throttled: the clocks were below their own", (long long)throttled);
+    if (synthetic)
+        text_list_add(
+            warnings,
+            "synthetic weights: latency is real, but random experts are chosen more evenly than trained ones");
+    if (measurements->count < 30)
+        text_list_add(warnings, "%zu measurements are few: errors and intervals say little", measurements->count);
+    if (failed || missing)
+        text_list_add(warnings, "%lld points failed, %lld are missing", (long long)failed, (long long)missing);
+    if (throttled)
+        text_list_add(warnings, "%lld runs were throttled: the clocks were below their own", (long long)throttled);
     if (measurements->incomplete)
-        text_list_add(warnings, "%zu samples left out: a token count or the time of their prefill is not in the file", measurements->incomplete);
-    if (measurements->not_positive) text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
+        text_list_add(warnings, "%zu samples left out: a token count or the time of their prefill is not in the file",
+                      measurements->incomplete);
+    if (measurements->not_positive)
+        text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);
 }
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts) {
@@ -170,18 +203,26 @@ void measurements_read(struct measurements *measurements, const struct results *
         size_t first = measurements->count, other = 0;
         while (other < i && !is_same_size(&results->files[other], &results->files[i])) other++;
         if (other == i) measurements->size_count++;
-        for (size_t k = 0; k < results->files[i].count; k++) measure_row(measurements, &results->files[i], k, (int32_t)experts);
-        for (size_t k = first; k < measurements->count; k++) { measurements->configs[k] = (uint32_t)i; measurements->sizes[k] = (uint32_t)other; }
+        for (size_t k = 0; k < results->files[i].count; k++)
+            measure_row(measurements, &results->files[i], k, (int32_t)experts);
+        for (size_t k = first; k < measurements->count; k++) {
+            measurements->configs[k] = (uint32_t)i;
+            measurements->sizes[k] = (uint32_t)other;
+        }
     }
 }
-int measurements_make(const struct options *options, const struct results *results, int64_t *experts, struct measurements *measurements, struct text_list *warnings) {
+int measurements_make(const struct options *options, const struct results *results, int64_t *experts,
+                      struct measurements *measurements, struct text_list *warnings) {
     int code;
     memset(measurements, 0, sizeof *measurements);
-    if ((code = check_same(results)) != 0 || (code = number_experts(options, results, experts, warnings)) != 0) return code;
+    if ((code = check_same(results)) != 0 || (code = number_experts(options, results, experts, warnings)) != 0)
+        return code;
     measurements_read(measurements, results, *experts);
     if (!measurements->count)
-        return complain(EXIT_INPUT, "%s: no sample has the times of its stages and its token counts (was it measured with --timing off?)",
-                        results->files[0].path);
+        return complain(
+            EXIT_INPUT,
+            "%s: no sample has the times of its stages and its token counts (was it measured with --timing off?)",
+            results->files[0].path);
     warn_of_measurements(measurements, results, warnings);
     return 0;
 }

@@ -10,7 +10,8 @@
 #define ESTIMATOR_SCHEMA "vlmprof-estimator-1"
 #define ESTIMATE_LEVEL 0.95
 
-enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1, ESTIMATOR_BYTES_MOST = 1 << 24 };
+enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1,
+       ESTIMATOR_BYTES_MOST = 1 << 24 };
 enum { SPLIT_NONE, SPLIT_CONFIG, SPLIT_SIZE, SPLIT_COUNT };
 
 extern const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KINDS];
@@ -42,7 +43,8 @@ struct measurements {
     uint32_t *configs, *sizes;    /* which file, which image size */
     size_t count, config_count, size_count;
     size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
-    double noise; size_t noise_count; /* sum of what is not known of each sample's own T_total, as a share; samples with two runs or more */
+    /* sum of what is not known of each sample's own T_total, as a share; samples with two runs or more */
+    double noise; size_t noise_count;
     const char *device, *model;
 };
 
@@ -52,6 +54,7 @@ void measurements_free(struct measurements *measurements);
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts);
 
 /* *experts: 0, or what a model says. 0 or an exit code. */
-int measurements_make(const struct options *options, const struct results *results, int64_t *experts, struct measurements *measurements, struct text_list *warnings);
+int measurements_make(const struct options *options, const struct results *results, int64_t *experts,
+                      struct measurements *measurements, struct text_list *warnings);
 
 #endif

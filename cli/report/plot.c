@@ -17,12 +17,16 @@ void page_add(struct text_buffer *out, const char *format, ...) {
     va_end(arguments);
     text_add_string(out, line);
 }
-/* Bytes of a character that may stand in a page as it is; 0: a control character, or one that turns the reading direction. */
+/* Bytes of a character that may stand in a page as it is; 0: a control character, or one that turns the reading
+ * direction. */
 static size_t page_character(const unsigned char *octets, size_t left) {
     size_t bytes = octets[0] < 0x80 ? 1 : octets[0] < 0xE0 ? 2 : octets[0] < 0xF0 ? 3 : 4;
     if (bytes > left || vp_utf8_valid_bytes((const char *)octets, bytes) != bytes) return 0;
     if (octets[0] < 0x20 || octets[0] == 0x7F || (octets[0] == 0xC2 && octets[1] < 0xA0)) return 0;
-    if (octets[0] == 0xE2 && ((octets[1] == 0x80 && octets[2] >= 0xA8 && octets[2] <= 0xAE) || (octets[1] == 0x81 && octets[2] >= 0xA6 && octets[2] <= 0xA9))) return 0;
+    if (octets[0] == 0xE2
+        && ((octets[1] == 0x80 && octets[2] >= 0xA8 && octets[2] <= 0xAE)
+            || (octets[1] == 0x81 && octets[2] >= 0xA6 && octets[2] <= 0xA9)))
+        return 0;
     return bytes;
 }
 void page_text(struct text_buffer *out, const char *text) {
@@ -30,8 +34,13 @@ void page_text(struct text_buffer *out, const char *text) {
     size_t left = strlen(text);
     while (left) {
         size_t bytes = page_character(octets, left);
-        const char *entity = *octets == '&' ? "&amp;" : *octets == '<' ? "&lt;" : *octets == '>' ? "&gt;" : *octets == '"' ? "&quot;" : *octets == '\'' ? "&#39;"
-                           : bytes ? NULL : "\xEF\xBF\xBD";
+        const char *entity = *octets == '&'    ? "&amp;"
+                             : *octets == '<'  ? "&lt;"
+                             : *octets == '>'  ? "&gt;"
+                             : *octets == '"'  ? "&quot;"
+                             : *octets == '\'' ? "&#39;"
+                             : bytes           ? NULL
+                                               : "\xEF\xBF\xBD";
         if (entity) text_add_string(out, entity); else text_add(out, (const char *)octets, bytes);
         if (!bytes) bytes = 1;
         octets += bytes;
@@ -49,7 +58,11 @@ void span_add(struct span *span, double value) {
     if (value < span->low) span->low = value;
     if (value > span->high) span->high = value;
 }
-void span_add_estimate(struct span *span, vp_estimate estimate) { span_add(span, estimate.value); span_add(span, estimate.low); span_add(span, estimate.high); }
+void span_add_estimate(struct span *span, vp_estimate estimate) {
+    span_add(span, estimate.value);
+    span_add(span, estimate.low);
+    span_add(span, estimate.high);
+}
 static double nice_step(double least) { /* 1, 2 or 5 times a power of ten, not below least */
     double power = pow(10, floor(log10(least))), mantissa = least / power;
     return power * (mantissa <= 1.0000001 ? 1 : mantissa <= 2.0000001 ? 2 : mantissa <= 5.0000001 ? 5 : 10);
@@ -79,7 +92,8 @@ static void scale_log(struct scale *scale, struct span span) {
     is_fine = last - first <= 3;
     stride = (last - first + 7) / 8;
     for (int exponent = first; exponent <= last; exponent += is_fine ? 1 : stride)
-        for (int i = 0; i < (is_fine ? 3 : 1) && scale->tick_count < TICKS_MOST; i++) scale->ticks[scale->tick_count++] = pow(10, exponent) * parts[i];
+        for (int i = 0; i < (is_fine ? 3 : 1) && scale->tick_count < TICKS_MOST; i++)
+            scale->ticks[scale->tick_count++] = pow(10, exponent) * parts[i];
     scale->low = pow(10, first);
     scale->high = pow(10, last);
     if (is_fine) { /* from tick to tick */
@@ -104,7 +118,8 @@ struct scale scale_make(struct span span, int is_log, double from, double to) {
     return scale;
 }
 double scale_place(const struct scale *scale, double value) {
-    double share = scale->is_log ? log(value / scale->low) / log(scale->high / scale->low) : (value - scale->low) / (scale->high - scale->low);
+    double share = scale->is_log ? log(value / scale->low) / log(scale->high / scale->low)
+                                 : (value - scale->low) / (scale->high - scale->low);
     return scale->from + share * (scale->to - scale->from);
 }
 static struct number_text scale_text(const struct scale *scale, double value) {
@@ -114,7 +129,8 @@ static struct number_text scale_text(const struct scale *scale, double value) {
         int power = 0;
         for (; power < 5 && value >= 999.5; power++) value /= 1000;
         snprintf(number.text, sizeof number.text, "%.3g%s", value, prefixes[power]);
-    } else if (scale->digits < 0) snprintf(number.text, sizeof number.text, "%.4g", value); else snprintf(number.text, sizeof number.text, "%.*f", scale->digits, value);
+    } else if (scale->digits < 0) snprintf(number.text, sizeof number.text, "%.4g", value);
+    else snprintf(number.text, sizeof number.text, "%.*f", scale->digits, value);
     return number;
 }
 #define LETTER_PX 6.4 /* what a letter takes at 11 px, rather too much: so that texts stay apart */
@@ -125,7 +141,8 @@ void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, 
     plot->out = out;
     plot->width = width;
     plot->height = height;
-    page_add(out, "<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width, height, width * 1.15);
+    page_add(out, "<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width, height,
+             width * 1.15);
     page_text(out, caption);
     text_add_string(out, "\">\n");
 }
@@ -136,7 +153,8 @@ void figure_open(struct text_buffer *out, const char *caption, int is_wide) {
     text_add_string(out, "</figcaption>\n");
 }
 void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *more, const char *text) {
-    page_add(plot->out, "<text x=\"%.1f\" y=\"%.1f\"%s%s%s%s>", x, y, *anchor ? " text-anchor=\"" : "", anchor, *anchor ? "\"" : "", more);
+    page_add(plot->out, "<text x=\"%.1f\" y=\"%.1f\"%s%s%s%s>", x, y, *anchor ? " text-anchor=\"" : "", anchor,
+             *anchor ? "\"" : "", more);
     page_text(plot->out, text);
     text_add_string(plot->out, "</text>");
 }
@@ -169,7 +187,8 @@ void plot_x_axis(struct plot *plot) {
         used = at + text_px(number.text) / 2 + 8;
     }
 }
-void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_span, int y_log, const char *x_label, const char *y_label) {
+void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_span, int y_log, const char *x_label,
+                const char *y_label) {
     plot->x = scale_make(x_span, x_log, PLOT_LEFT, plot->width - PLOT_RIGHT);
     plot->y = scale_make(y_span, y_log, plot->height - PLOT_BOTTOM, PLOT_TOP);
     if (plot->x_prefix) plot->x.digits = -2;
@@ -179,27 +198,43 @@ void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_
     plot_labels(plot, x_label, y_label);
 }
 void colour_open(struct text_buffer *out, colour_set set, int at, int count) {
-    static const int ends[3][3] = {{16, 122, 190}, {0, 158, 115}, {230, 159, 0}}; /* blue, green, orange: ever lighter, too */
+    /* blue, green, orange: ever lighter, too */
+    static const int ends[3][3] = {{16, 122, 190}, {0, 158, 115}, {230, 159, 0}};
     double place = count > 1 ? 2.0 * at / (count - 1) : 0, part;
     int first = place < 1 ? 0 : 1, rgb[3];
     if (set == COLOUR_SERIES) { page_add(out, "<g class=\"s%d\">", at % SERIES_COUNT); return; }
     part = place - first;
-    for (int channel = 0; channel < 3; channel++) rgb[channel] = (int)(ends[first][channel] + part * (ends[first + 1][channel] - ends[first][channel]) + 0.5);
+    for (int channel = 0; channel < 3; channel++)
+        rgb[channel] = (int)(ends[first][channel] + part * (ends[first + 1][channel] - ends[first][channel]) + 0.5);
     page_add(out, "<g style=\"--c:#%02x%02x%02x\">", (unsigned)rgb[0], (unsigned)rgb[1], (unsigned)rgb[2]);
 }
-void plot_mark(struct text_buffer *out, int sign, double x, double y, double radius, double opacity, const char *title) {
+void plot_mark(struct text_buffer *out, int sign, double x, double y, double radius, double opacity,
+               const char *title) {
     char fade[32] = "";
     if (opacity < 0.995) snprintf(fade, sizeof fade, " opacity=\"%.2f\"", opacity);
     switch (sign % 5) {
     case 0: page_add(out, "<circle class=\"m\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"%s", x, y, radius, fade); break;
-    case 1: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"%s", x - radius * 0.9, y - radius * 0.9, radius * 1.8, radius * 1.8, -radius * 1.8, fade); break;
-    case 2: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"%s", x, y - radius * 1.2, radius * 1.15, radius * 2, -radius * 2.3, fade); break;
-    case 3: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz\"%s", x, y - radius * 1.3, radius * 1.3, radius * 1.3, -radius * 1.3, radius * 1.3,
-                     -radius * 1.3, -radius * 1.3, fade); break;
-    default: page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fl%.1f %.1fz\"%s", x - radius * 1.15, y - radius, radius * 2.3, -radius * 1.15, radius * 2.1, fade);
+    case 1:
+        page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"%s", x - radius * 0.9, y - radius * 0.9,
+                 radius * 1.8, radius * 1.8, -radius * 1.8, fade);
+        break;
+    case 2:
+        page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"%s", x, y - radius * 1.2, radius * 1.15,
+                 radius * 2, -radius * 2.3, fade);
+        break;
+    case 3:
+        page_add(out, "<path class=\"m\" d=\"M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz\"%s", x, y - radius * 1.3,
+                 radius * 1.3, radius * 1.3, -radius * 1.3, radius * 1.3, -radius * 1.3, -radius * 1.3, fade);
+        break;
+    default:
+        page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fl%.1f %.1fz\"%s", x - radius * 1.15, y - radius,
+                 radius * 2.3, -radius * 1.15, radius * 2.1, fade);
     }
-    if (title) { text_add_string(out, "><title>"); page_text(out, title); page_add(out, "</title></%s>\n", sign % 5 ? "path" : "circle"); }
-    else text_add_string(out, "/>\n");
+    if (title) {
+        text_add_string(out, "><title>");
+        page_text(out, title);
+        page_add(out, "</title></%s>\n", sign % 5 ? "path" : "circle");
+    } else text_add_string(out, "/>\n");
 }
 void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical) {
     if (isfinite(horizontal.low) && isfinite(horizontal.high) && horizontal.low > (plot->x.is_log ? 0 : -HUGE_VAL))

@@ -16,7 +16,8 @@ struct span { double low, high; }; /* of values; low > high: none yet */
 struct scale {
     double low, high; int is_log;
     double from, to;                 /* px */
-    double ticks[TICKS_MOST]; int tick_count, digits; /* behind the point; -1: as short as can be; -2: with k, M, G, T */
+    /* behind the point; -1: as short as can be; -2: with k, M, G, T */
+    double ticks[TICKS_MOST]; int tick_count, digits;
 };
 
 struct span span_none(void);
@@ -26,7 +27,8 @@ struct scale scale_make(struct span span, int is_log, double from, double to);
 double scale_place(const struct scale *scale, double value);
 
 enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 };
-struct plot { struct text_buffer *out; double width, height; struct scale x, y; int x_prefix, y_prefix; }; /* prefix: k, M, G at the ticks */
+/* prefix: k, M, G at the ticks */
+struct plot { struct text_buffer *out; double width, height; struct scale x, y; int x_prefix, y_prefix; };
 typedef enum colour_set { COLOUR_SERIES, COLOUR_RAMP } colour_set;
 enum { SERIES_GREY = 6, SERIES_COUNT = 9 }; /* classes s0..s8 of the style sheet */
 
@@ -34,21 +36,24 @@ double text_px(const char *text);
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height);
 void plot_close(struct plot *plot);
 void figure_open(struct text_buffer *out, const char *caption, int is_wide);
-void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *more, const char *text); /* more: attributes of our own */
+/* more: attributes of our own */
+void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *more, const char *text);
 void plot_segment(struct plot *plot, const char *kind, double x1, double y1, double x2, double y2);
 void plot_labels(struct plot *plot, const char *x_label, const char *y_label);
 void plot_y_axis(struct plot *plot);
 void plot_x_axis(struct plot *plot);
 
 /* A frame for values between the ends of two spans. */
-void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_span, int y_log, const char *x_label, const char *y_label);
+void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_span, int y_log, const char *x_label,
+                const char *y_label);
 void colour_open(struct text_buffer *out, colour_set set, int at, int count); /* what follows has this colour */
 
 /* A mark that shows a text under the pointer (NULL: none); shapes differ too, for prints without colours. */
 void plot_mark(struct text_buffer *out, int sign, double x, double y, double radius, double opacity, const char *title);
 void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical);
 void legend_open(struct text_buffer *out);
-void legend_item(struct text_buffer *out, colour_set set, int at, int count, int sign, const char *text); /* sign -1: a bar; -2: a line */
+/* sign -1: a bar; -2: a line */
+void legend_item(struct text_buffer *out, colour_set set, int at, int count, int sign, const char *text);
 void legend_close(struct text_buffer *out);
 int span_is_wide(struct span span);
 

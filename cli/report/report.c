@@ -18,7 +18,8 @@ const char *const BOUND_NAMES[] = {"-", "compute", "memory", "launch"};
 /* The finite values of a column into out; their number. */
 static size_t column_values(const struct result_file *file, int which, double *out) {
     size_t count = 0;
-    for (size_t i = 0; file->columns[which] && i < file->count; i++) if (isfinite(file->columns[which][i])) out[count++] = file->columns[which][i];
+    for (size_t i = 0; file->columns[which] && i < file->count; i++)
+        if (isfinite(file->columns[which][i])) out[count++] = file->columns[which][i];
     return count;
 }
 /* Mean with samples that lack it as 0: parts of a mean total that add up. */
@@ -31,8 +32,9 @@ static double run_spread_of(const struct result_file *file, double *scratch) {
     for (size_t i = 0; i < file->count; i++) {
         size_t runs = file->run_at[i + 1] - file->run_at[i];
         if (runs < 2) continue;
-        scratch[count++] = vp_statistics_std(file->run_total + file->run_at[i], runs) / vp_statistics_mean(file->run_total + file->run_at[i], runs)
-                         * sqrt((double)runs / (double)(runs - 1));
+        scratch[count++] = vp_statistics_std(file->run_total + file->run_at[i], runs)
+                           / vp_statistics_mean(file->run_total + file->run_at[i], runs)
+                           * sqrt((double)runs / (double)(runs - 1));
     }
     return median_of(scratch, count).value;
 }
@@ -49,10 +51,12 @@ static void decompose_stage(struct decomposition *decomposition, int stage, doub
     cost->tflops = cost->mean > 0 ? cost->flops / cost->mean / 1e9 : (double)NAN;
     cost->gbs = cost->mean > 0 ? cost->bytes / cost->mean / 1e6 : (double)NAN;
     cost->host_share = cost->mean > 0 && !is_host_stage(stage) ? wall / cost->mean : (double)NAN;
-    cost->idle_share = file->kernel_device_ms[stage] > 0 ? 1 - file->kernel_ms[stage] / file->kernel_device_ms[stage] : (double)NAN;
+    cost->idle_share = file->kernel_device_ms[stage] > 0 ? 1 - file->kernel_ms[stage] / file->kernel_device_ms[stage]
+                                                         : (double)NAN;
     for (int part = 0; part < VP_PART_COUNT; part++)
-        cost->parts[part] = file->part_ms[stage][part] > 0 && file->kernel_device_ms[stage] > 0 ? file->part_ms[stage][part] / file->kernel_device_ms[stage]
-                                                                                       : (double)NAN;
+        cost->parts[part] = file->part_ms[stage][part] > 0 && file->kernel_device_ms[stage] > 0
+                                ? file->part_ms[stage][part] / file->kernel_device_ms[stage]
+                                : (double)NAN;
 }
 static void decompose(struct decomposition *decomposition, const struct result_file *file) {
     double *scratch = resize(NULL, file->count, sizeof *scratch), device = 0, kernels = 0;
@@ -91,10 +95,13 @@ static void find_peaks(struct report *report) {
     if (isfinite(*given_gbs)) report->peak_gbs = *given_gbs;
     report->peaks_are_given = isfinite(*given_tflops) && isfinite(*given_gbs);
 }
-/* A third of a roof is needed to call it the limit; below that starting work, waiting and small shapes take the time. */
+/* A third of a roof is needed to call it the limit; below that starting work, waiting and small shapes take the
+ * time. */
 static bound bound_of(const struct report *report, const struct stage_cost *cost) {
     double compute = cost->tflops / report->peak_tflops, memory = cost->gbs / report->peak_gbs;
-    if (!(cost->mean > 0) || !(cost->flops > 0 || cost->bytes > 0) || !(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return BOUND_NONE;
+    if (!(cost->mean > 0) || !(cost->flops > 0 || cost->bytes > 0) || !(report->peak_tflops > 0)
+        || !(report->peak_gbs > 0))
+        return BOUND_NONE;
     if (cost->idle_share > 0.5) return BOUND_LAUNCH;
     if (!(compute >= 1.0 / 3 || memory >= 1.0 / 3)) return BOUND_LAUNCH;
     return compute >= memory ? BOUND_COMPUTE : BOUND_MEMORY;
@@ -117,18 +124,24 @@ static int by_x(const void *left_item, const void *right_item) {
     return left->x < right->x ? -1 : left->x > right->x ? 1 : left->y < right->y ? -1 : left->y > right->y;
 }
 static void fit_curve(struct curve *curve, const struct xy_list *points) {
-    double *design = resize(NULL, points->count, 2 * sizeof *design), *observed = resize(NULL, points->count, 2 * sizeof *observed), *fitted = observed + points->count;
+    double *design = resize(NULL, points->count, 2 * sizeof *design),
+           *observed = resize(NULL, points->count, 2 * sizeof *observed), *fitted = observed + points->count;
     vp_linear_options settings = vp_linear_options_default();
     vp_linear_errors errors;
     vp_linear fit;
     curve->slope = estimate_none();
     curve->intercept = curve->r2 = (double)NAN;
     curve->count = points->count;
-    for (size_t i = 0; i < points->count; i++) { design[2 * i] = 1; design[2 * i + 1] = points->items[i].x; observed[i] = points->items[i].y; }
+    for (size_t i = 0; i < points->count; i++) {
+        design[2 * i] = 1;
+        design[2 * i + 1] = points->items[i].x;
+        observed[i] = points->items[i].y;
+    }
     if (points->count > 2 && vp_linear_compute(design, observed, points->count, 2, &settings, &fit, NULL) == VP_OK) {
         curve->slope.value = fit.coefficient[1];
         curve->intercept = fit.coefficient[0];
-        if (vp_linear_coefficient(&fit, 1, 0.95, &curve->slope.low, &curve->slope.high) != VP_OK) curve->slope.low = curve->slope.high = (double)NAN;
+        if (vp_linear_coefficient(&fit, 1, 0.95, &curve->slope.low, &curve->slope.high) != VP_OK)
+            curve->slope.low = curve->slope.high = (double)NAN;
         for (size_t i = 0; i < points->count; i++) fitted[i] = vp_linear_value(&fit, design + 2 * i);
         if (vp_linear_errors_compute(observed, fitted, points->count, design, &errors) == VP_OK) curve->r2 = errors.r2;
     }
@@ -144,7 +157,9 @@ static void bin_curve(struct curve *curve, struct xy_list *points) {
     for (size_t i = 0; i < points->count; i++) distinct += !i || points->items[i].x > points->items[i - 1].x;
     curve->bins = zeroed(BINS, sizeof *curve->bins);
     for (size_t i = 1; i <= points->count; i++) {
-        int is_end = i == points->count || (distinct <= BINS ? points->items[i].x > points->items[i - 1].x : i >= (curve->bin_count + 1) * points->count / BINS);
+        int is_end = i == points->count
+                     || (distinct <= BINS ? points->items[i].x > points->items[i - 1].x
+                                          : i >= (curve->bin_count + 1) * points->count / BINS);
         struct curve_bin *bin = &curve->bins[curve->bin_count];
         if (!is_end) continue;
         for (size_t k = start; k < i; k++) values[k - start] = points->items[k].y;
@@ -156,7 +171,8 @@ static void bin_curve(struct curve *curve, struct xy_list *points) {
     }
     free(values);
 }
-static void add_curve(struct report *report, size_t group, const struct curve *kind, const char *label, struct xy_list *points) {
+static void add_curve(struct report *report, size_t group, const struct curve *kind, const char *label,
+                      struct xy_list *points) {
     struct curve *curve;
     if (points->count) {
         report->curves = resize(report->curves, report->curve_count + 1, sizeof *report->curves);
@@ -171,7 +187,8 @@ static void add_curve(struct report *report, size_t group, const struct curve *k
     free(points->items);
     memset(points, 0, sizeof *points);
 }
-/* The language model's knobs do nothing to vision: a sample counts once a size, with its mean over the configurations of that size. */
+/* The language model's knobs do nothing to vision: a sample counts once a size, with its mean over the
+ * configurations of that size. */
 static void vision_curve(struct report *report, size_t group_index) {
     static const struct curve kind = {"vision", "views", "T_vision_total", "ms/view", "", NULL, 0, {0, 0, 0}, 0, 0, 0};
     const struct result_group *group = &report->results->groups[group_index];
@@ -198,7 +215,8 @@ static void language_curves(struct report *report, size_t group_index) {
         {"prefill", "total_sequence_length", "T_LLM_prefill", "ms/token", "", NULL, 0, {0, 0, 0}, 0, 0, 0},
         {"decode", "decode steps", "T_LLM_decode", "ms/step", "", NULL, 0, {0, 0, 0}, 0, 0, 0},
         {"decode context", "total_sequence_length", "T_decode_per_token", "ms/token", "", NULL, 0, {0, 0, 0}, 0, 0, 0}};
-    static const int xs[] = {COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS, COLUMN_SEQUENCE}, ys[] = {METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
+    static const int xs[] = {COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS, COLUMN_SEQUENCE},
+                     ys[] = {METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
     const struct result_group *group = &report->results->groups[group_index];
     unsigned char *done = zeroed(group->count, 1);
     for (int which = 0; which < 3; which++) {
@@ -227,7 +245,8 @@ static void language_curves(struct report *report, size_t group_index) {
 /* ---- E2 */
 static int compare_knob(const struct result_file *left, const struct result_file *right, int knob) {
     if (knob == KNOB_TOP_K) return left->top_k != right->top_k ? (left->top_k < right->top_k ? -1 : 1) : 0;
-    if (knob == KNOB_BLOCKS) return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
+    if (knob == KNOB_BLOCKS)
+        return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
     if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
     return strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
 }
@@ -261,7 +280,9 @@ static int has_knobs(struct tradeoff *tradeoff, const struct results *results) {
         for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
             const size_t *examples = tradeoff->level_example[tradeoff->knob_of[k]];
             int32_t *level = &tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
-            while (compare_knob(&results->files[tradeoff->group->paired[examples[*level]]], &results->files[tradeoff->group->paired[i]], tradeoff->knob_of[k])) ++*level;
+            while (compare_knob(&results->files[tradeoff->group->paired[examples[*level]]],
+                                &results->files[tradeoff->group->paired[i]], tradeoff->knob_of[k]))
+                ++*level;
         }
     }
     tradeoff->knobs.levels = tradeoff->levels;
@@ -273,7 +294,8 @@ static void find_effects(struct tradeoff *tradeoff) {
     values[0] = tradeoff->latency;
     values[1] = tradeoff->accuracy;
     for (tradeoff->order = tradeoff->knobs.knob_count > 1 ? 2 : 1; tradeoff->order > 0; tradeoff->order--) {
-        size_t bytes = vp_effects_scratch_bytes(&tradeoff->knobs, tradeoff->order), terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
+        size_t bytes = vp_effects_scratch_bytes(&tradeoff->knobs, tradeoff->order),
+               terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
         vp_result done = VP_OK;
         void *scratch;
         tradeoff->effect_count = vp_effect_count(&tradeoff->knobs, tradeoff->order);
@@ -282,7 +304,8 @@ static void find_effects(struct tradeoff *tradeoff) {
         for (int which = 0; which < 2 && done == VP_OK && values[which]; which++) {
             tradeoff->effects[which] = zeroed(tradeoff->effect_count, sizeof *tradeoff->effects[which]);
             tradeoff->shares[which] = zeroed(terms, sizeof(double));
-            done = vp_effects(&tradeoff->knobs, values[which], tradeoff->sample_count, tradeoff->order, 0.95, scratch, bytes, tradeoff->effects[which], tradeoff->shares[which], NULL);
+            done = vp_effects(&tradeoff->knobs, values[which], tradeoff->sample_count, tradeoff->order, 0.95, scratch,
+                              bytes, tradeoff->effects[which], tradeoff->shares[which], NULL);
         }
         free(scratch);
         if (done == VP_OK) return;
@@ -307,9 +330,14 @@ static void find_knob_fronts(struct tradeoff *tradeoff) {
             front->level = level;
             front->front = zeroed(tradeoff->config_count, sizeof *front->front);
             front->count = 0;
-            for (size_t i = 0; i < tradeoff->config_count; i++) keys[i] = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
-            if (vp_pareto_front_fixed(tradeoff->at_latency, tradeoff->at_accuracy, keys, level, tradeoff->config_count, front->front, &front->count) != VP_OK) front->count = 0;
-            front->area = vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, front->front, front->count, tradeoff->area_latency, tradeoff->area_accuracy);
+            for (size_t i = 0; i < tradeoff->config_count; i++)
+                keys[i] = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
+            if (vp_pareto_front_fixed(tradeoff->at_latency, tradeoff->at_accuracy, keys, level, tradeoff->config_count,
+                                      front->front, &front->count)
+                != VP_OK)
+                front->count = 0;
+            front->area = vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count,
+                                         front->front, front->count, tradeoff->area_latency, tradeoff->area_accuracy);
         }
     }
     free(keys);
@@ -321,8 +349,12 @@ static void find_gains(struct tradeoff *tradeoff) {
             gain.from = i;
             gain.knob = tradeoff->knob_of[k];
             if (vp_knob_next(&tradeoff->knobs, i, k, &gain.to) != VP_OK) continue;
-            if (vp_gain_compute(tradeoff->latency + i * tradeoff->sample_count, tradeoff->accuracy + i * tradeoff->sample_count, tradeoff->latency + gain.to * tradeoff->sample_count,
-                                tradeoff->accuracy + gain.to * tradeoff->sample_count, tradeoff->sample_count, 0.95, &gain.gain) != VP_OK) continue;
+            if (vp_gain_compute(
+                    tradeoff->latency + i * tradeoff->sample_count, tradeoff->accuracy + i * tradeoff->sample_count,
+                    tradeoff->latency + gain.to * tradeoff->sample_count,
+                    tradeoff->accuracy + gain.to * tradeoff->sample_count, tradeoff->sample_count, 0.95, &gain.gain)
+                != VP_OK)
+                continue;
             tradeoff->gains = resize(tradeoff->gains, tradeoff->gain_count + 1, sizeof *tradeoff->gains);
             tradeoff->gains[tradeoff->gain_count++] = gain;
         }
@@ -349,16 +381,25 @@ static void find_front(struct tradeoff *tradeoff, const struct report_settings *
     epsilon.latency = tradeoff->epsilon_latency = settings->epsilon_share * middle.p50;
     epsilon.accuracy = settings->epsilon_accuracy;
     epsilon.relative = 0;
-    if (vp_pareto_front(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, VP_PARETO_FIRST, tradeoff->front, &tradeoff->front_count) != VP_OK) tradeoff->front_count = 0;
-    if (vp_pareto_epsilon(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, tradeoff->front, tradeoff->front_count, epsilon, tradeoff->kept, &tradeoff->kept_count) != VP_OK)
+    if (vp_pareto_front(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, VP_PARETO_FIRST,
+                        tradeoff->front, &tradeoff->front_count)
+        != VP_OK)
+        tradeoff->front_count = 0;
+    if (vp_pareto_epsilon(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, tradeoff->front,
+                          tradeoff->front_count, epsilon, tradeoff->kept, &tradeoff->kept_count)
+        != VP_OK)
         tradeoff->kept_count = 0;
-    tradeoff->area = vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, tradeoff->front, tradeoff->front_count, tradeoff->area_latency, tradeoff->area_accuracy);
+    tradeoff->area = vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count,
+                                    tradeoff->front, tradeoff->front_count, tradeoff->area_latency,
+                                    tradeoff->area_accuracy);
 }
 size_t equal_points(const struct tradeoff *tradeoff, size_t config) {
     size_t count = 0;
     for (size_t i = 0; i < tradeoff->config_count; i++)
-        count += !(tradeoff->at_latency[i] < tradeoff->at_latency[config] || tradeoff->at_latency[i] > tradeoff->at_latency[config])
-              && !(tradeoff->at_accuracy[i] < tradeoff->at_accuracy[config] || tradeoff->at_accuracy[i] > tradeoff->at_accuracy[config]);
+        count += !(tradeoff->at_latency[i] < tradeoff->at_latency[config]
+                   || tradeoff->at_latency[i] > tradeoff->at_latency[config])
+                 && !(tradeoff->at_accuracy[i] < tradeoff->at_accuracy[config]
+                      || tradeoff->at_accuracy[i] > tradeoff->at_accuracy[config]);
     return count;
 }
 static void bootstrap_points(struct tradeoff *tradeoff, const struct report_settings *settings) {
@@ -371,26 +412,37 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
     options.budget = settings->budget;
     options.min_accuracy = settings->min_accuracy;
     scratch = resize(NULL, bytes, 1);
-    if (vp_bootstrap(tradeoff->latency, tradeoff->accuracy, tradeoff->config_count, tradeoff->sample_count, &options, scratch, bytes, tradeoff->points) != VP_OK)
+    if (vp_bootstrap(tradeoff->latency, tradeoff->accuracy, tradeoff->config_count, tradeoff->sample_count, &options,
+                     scratch, bytes, tradeoff->points)
+        != VP_OK)
         snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to be drawn from");
     free(scratch);
 }
 /* The accuracy of a corpus metric belongs to a whole file: points without intervals. */
-static void corpus_points(struct tradeoff *tradeoff, const struct results *results, const struct report_settings *settings) {
+static void corpus_points(struct tradeoff *tradeoff, const struct results *results,
+                          const struct report_settings *settings) {
     double *sorted = resize(NULL, tradeoff->sample_count, sizeof *sorted);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         vp_bootstrap_point *point = &tradeoff->points[i];
         vp_statistics stats;
-        point->latency_low = point->latency_high = point->accuracy_low = point->accuracy_high = point->membership = point->within_budget = point->best = (double)NAN;
+        point->latency_low = point->latency_high = point->accuracy_low = point->accuracy_high = point->membership =
+            point->within_budget = point->best = (double)NAN;
         point->accuracy = results->files[tradeoff->group->paired[i]].accuracy;
         vp_statistics_compute(tradeoff->latency + i * tradeoff->sample_count, tradeoff->sample_count, sorted, &stats);
-        point->latency = settings->percentile < 0 ? stats.mean : vp_statistics_percentile(sorted, tradeoff->sample_count, settings->percentile);
-        if (settings->percentile >= 0) vp_statistics_percentile_interval(sorted, tradeoff->sample_count, settings->percentile, 0.95, &point->latency_low, &point->latency_high);
-        else vp_statistics_mean_interval(sorted, tradeoff->sample_count, 0.95, &point->latency_low, &point->latency_high);
+        point->latency = settings->percentile < 0
+                             ? stats.mean
+                             : vp_statistics_percentile(sorted, tradeoff->sample_count, settings->percentile);
+        if (settings->percentile >= 0)
+            vp_statistics_percentile_interval(sorted, tradeoff->sample_count, settings->percentile, 0.95,
+                                              &point->latency_low, &point->latency_high);
+        else
+            vp_statistics_mean_interval(sorted, tradeoff->sample_count, 0.95, &point->latency_low,
+                                        &point->latency_high);
     }
     free(sorted);
 }
-void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group, const struct report_settings *settings) {
+void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group,
+                   const struct report_settings *settings) {
     int columns[2], files_have = 1, rows_have = 1;
     columns[0] = settings->axis;
     columns[1] = COLUMN_ACCURACY;
@@ -402,10 +454,12 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
     }
     tradeoff->is_corpus = files_have && !rows_have;
     tradeoff->sample_count = paired_ids(results, group, columns, tradeoff->is_corpus ? 1 : 2, &tradeoff->ids);
-    if (!files_have && !rows_have) snprintf(tradeoff->reason, sizeof tradeoff->reason, "no accuracy: the data have no answers to compare with");
+    if (!files_have && !rows_have)
+        snprintf(tradeoff->reason, sizeof tradeoff->reason, "no accuracy: the data have no answers to compare with");
     else if (tradeoff->sample_count < 2)
-        snprintf(tradeoff->reason, sizeof tradeoff->reason, "%zu samples have %s and an accuracy in all configurations: at least 2 are needed", tradeoff->sample_count,
-                 METRIC_KEYS[settings->axis]);
+        snprintf(tradeoff->reason, sizeof tradeoff->reason,
+                 "%zu samples have %s and an accuracy in all configurations: at least 2 are needed",
+                 tradeoff->sample_count, METRIC_KEYS[settings->axis]);
     if (tradeoff->reason[0]) return;
     tradeoff->latency = paired_column(results, group, settings->axis, tradeoff->ids, tradeoff->sample_count);
     tradeoff->points = zeroed(tradeoff->config_count, sizeof *tradeoff->points);
@@ -422,14 +476,16 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
     find_gains(tradeoff);
 }
 void tradeoff_free(struct tradeoff *tradeoff) {
-    void *all[] = {tradeoff->ids, tradeoff->latency, tradeoff->accuracy, tradeoff->points, tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->front, tradeoff->kept, tradeoff->levels, tradeoff->effects[0],
-                   tradeoff->effects[1],
-                   tradeoff->shares[0], tradeoff->shares[1], tradeoff->gains};
+    void *all[] = {tradeoff->ids,        tradeoff->latency,     tradeoff->accuracy,   tradeoff->points,
+                   tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->front,      tradeoff->kept,
+                   tradeoff->levels,     tradeoff->effects[0],  tradeoff->effects[1], tradeoff->shares[0],
+                   tradeoff->shares[1],  tradeoff->gains};
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) free(tradeoff->fronts[i].front);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
     free(tradeoff->fronts);
 }
-const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level, char out[48]) {
+const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level,
+                              char out[48]) {
     const struct result_file *file = &results->files[tradeoff->group->paired[tradeoff->level_example[knob][level]]];
     if (knob == KNOB_SIZE && file->tier) snprintf(out, 48, "%.40s", file->tier);
     else if (knob == KNOB_SIZE) snprintf(out, 48, "%lld tokens", (long long)file->target_tokens);
@@ -438,7 +494,8 @@ const char *report_level_text(const struct tradeoff *tradeoff, const struct resu
 }
 
 /* ---- what a reader must know first */
-static size_t differing_files(const struct results *results, size_t offset) { /* files whose text differs from the first's */
+/* files whose text differs from the first's */
+static size_t differing_files(const struct results *results, size_t offset) {
     size_t count = 0;
     for (size_t i = 1; i < results->count; i++) {
         const char *first = *(char *const *)(const void *)((const char *)&results->files[0] + offset);
@@ -448,9 +505,14 @@ static size_t differing_files(const struct results *results, size_t offset) { /*
     return count;
 }
 static void warn_of_files(struct report *report) {
-    static const struct { const char *name; size_t offset; } same[] = {{"device", offsetof(struct result_file, device)}, {"model", offsetof(struct result_file,
-                                                                                          model)},
-        {"weights", offsetof(struct result_file, weights)}, {"timing", offsetof(struct result_file, timing)}, {"version", offsetof(struct result_file, version)}};
+    static const struct {
+        const char *name;
+        size_t offset;
+    } same[] = {{"device", offsetof(struct result_file, device)},
+                {"model", offsetof(struct result_file, model)},
+                {"weights", offsetof(struct result_file, weights)},
+                {"timing", offsetof(struct result_file, timing)},
+                {"version", offsetof(struct result_file, version)}};
     const struct results *results = report->results;
     int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0;
     for (size_t i = 0; i < results->count; i++) {
@@ -465,19 +527,29 @@ static void warn_of_files(struct report *report) {
         coarse += !file->columns[stage_column(VP_STAGE_PREFILL, 0)];
     }
     if (synthetic)
-        text_list_add(&report->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not", (long long)synthetic, results->count);
+        text_list_add(&report->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not",
+                      (long long)synthetic, results->count);
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
         if (differing_files(results, same[i].offset))
-            text_list_add(&report->warnings, "the files differ in their %s: what lies between them is not the knobs alone", same[i].name);
+            text_list_add(&report->warnings,
+                          "the files differ in their %s: what lies between them is not the knobs alone", same[i].name);
     if (failed) text_list_add(&report->warnings, "%lld points failed; they are in no number", (long long)failed);
-    if (missing) text_list_add(&report->warnings, "%lld points are not measured yet; they are in no number", (long long)missing);
-    if (throttled) text_list_add(&report->warnings, "%lld of %lld runs were measured while the device held its clocks down; they are kept",
-                                 (long long)throttled, (long long)runs);
-    if (outliers) text_list_add(&report->warnings, "%lld of %lld runs stand out by their total (modified z over 3.5); they are kept", (long long)outliers,
-                                (long long)runs);
-    if (foreign) text_list_add(&report->warnings, "%lld files are the experiments' own: no stages, no closure; ms a token is divided by N - 1 here",
-                               (long long)foreign);
-    else if (coarse) text_list_add(&report->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);
+    if (missing)
+        text_list_add(&report->warnings, "%lld points are not measured yet; they are in no number", (long long)missing);
+    if (throttled)
+        text_list_add(&report->warnings,
+                      "%lld of %lld runs were measured while the device held its clocks down; they are kept",
+                      (long long)throttled, (long long)runs);
+    if (outliers)
+        text_list_add(&report->warnings,
+                      "%lld of %lld runs stand out by their total (modified z over 3.5); they are kept",
+                      (long long)outliers, (long long)runs);
+    if (foreign)
+        text_list_add(&report->warnings,
+                      "%lld files are the experiments' own: no stages, no closure; ms a token is divided by N - 1 here",
+                      (long long)foreign);
+    else if (coarse)
+        text_list_add(&report->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);
 }
 static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0;
@@ -491,18 +563,27 @@ static void warn_of_samples(struct report *report) {
         if (decomposition->closure < worst) worst = decomposition->closure;
         if (decomposition->run_spread > spread) spread = decomposition->run_spread;
     }
-    if (least < 500) text_list_add(&report->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts", least);
+    if (least < 500)
+        text_list_add(&report->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts",
+                      least);
     if (spread > 0.05)
-        text_list_add(&report->warnings, "runs of one request spread by up to %.1f %% (standard deviation): the machine was not quiet", 100 * spread);
+        text_list_add(&report->warnings,
+                      "runs of one request spread by up to %.1f %% (standard deviation): the machine was not quiet",
+                      100 * spread);
     if (p95)
-        text_list_add(&report->warnings, "P95 comes from fewer than 60 samples in %zu of %zu configurations: it is close to the largest value", p95,
-                      report->results->count);
+        text_list_add(
+            &report->warnings,
+            "P95 comes from fewer than 60 samples in %zu of %zu configurations: it is close to the largest value", p95,
+            report->results->count);
     if (p99)
-        text_list_add(&report->warnings, "P99 comes from fewer than 300 samples in %zu of %zu configurations: it is close to the largest value", p99,
-                      report->results->count);
+        text_list_add(
+            &report->warnings,
+            "P99 comes from fewer than 300 samples in %zu of %zu configurations: it is close to the largest value", p99,
+            report->results->count);
     if (open)
-        text_list_add(&report->warnings, "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)", open,
-                      report->results->count, 100 * worst);
+        text_list_add(&report->warnings,
+                      "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)",
+                      open, report->results->count, 100 * worst);
 }
 
 /* ---- findings in words */
@@ -511,9 +592,13 @@ static const char *const SHARE_NAMES[] = {"vision (vit + connector)", "prefill (
 static double main_share(const struct decomposition *decomposition, int metric) {
     double share = 0;
     int first = metric == METRIC_VISION ? VP_STAGE_VIT : metric == METRIC_PREFILL ? VP_STAGE_EMBED : VP_STAGE_DECODE;
-    int last = metric == METRIC_VISION ? VP_STAGE_CONNECTOR : metric == METRIC_PREFILL ? VP_STAGE_SAMPLE : VP_STAGE_DECODE;
-    for (int stage = first; stage <= last; stage++) if (isfinite(decomposition->stages[stage].share)) share += decomposition->stages[stage].share;
-    return share > 0 ? share : decomposition->mean[metric] / decomposition->mean[METRIC_TOTAL]; /* the experiments' files know the sums alone */
+    int last = metric == METRIC_VISION    ? VP_STAGE_CONNECTOR
+               : metric == METRIC_PREFILL ? VP_STAGE_SAMPLE
+                                          : VP_STAGE_DECODE;
+    for (int stage = first; stage <= last; stage++)
+        if (isfinite(decomposition->stages[stage].share)) share += decomposition->stages[stage].share;
+    /* the experiments' files know the sums alone */
+    return share > 0 ? share : decomposition->mean[metric] / decomposition->mean[METRIC_TOTAL];
 }
 static void find_dominant(struct report *report) {
     size_t wins[3] = {0, 0, 0};
@@ -521,7 +606,8 @@ static void find_dominant(struct report *report) {
         for (size_t i = 0; i < report->results->count; i++) {
             double share = main_share(&report->items[i], metric);
             int wins_all = share > 0;
-            for (int k = METRIC_VISION; k <= METRIC_DECODE; k++) wins_all &= k == metric || !(main_share(&report->items[i], k) >= share);
+            for (int k = METRIC_VISION; k <= METRIC_DECODE; k++)
+                wins_all &= k == metric || !(main_share(&report->items[i], k) >= share);
             wins[metric] += (size_t)wins_all;
         }
     }
@@ -533,27 +619,33 @@ static void find_dominant(struct report *report) {
             if (share > high) high = share;
         }
         if (high > 0)
-            text_list_add(&report->findings, "%s takes %.1f to %.1f %% of a request; it is the largest part in %zu of %zu configurations", SHARE_NAMES[metric],
-                                    100 * low, 100 * high, wins[metric], report->results->count);
+            text_list_add(&report->findings,
+                          "%s takes %.1f to %.1f %% of a request; it is the largest part in %zu of %zu configurations",
+                          SHARE_NAMES[metric], 100 * low, 100 * high, wins[metric], report->results->count);
     }
 }
-/* The configuration that differs from one at a knob's lowest level by standing at its highest; config_count: not measured. */
+/* The configuration that differs from one at a knob's lowest level by standing at its highest; config_count: not
+ * measured. */
 static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t knob) {
     size_t width = (size_t)tradeoff->knobs.knob_count, i = 0;
     for (; i < tradeoff->config_count; i++) {
         int same = tradeoff->levels[i * width + (size_t)knob] == tradeoff->knobs.level_counts[knob] - 1;
-        for (size_t k = 0; k < width; k++) same &= k == (size_t)knob || tradeoff->levels[i * width + k] == tradeoff->levels[config * width + k];
+        for (size_t k = 0; k < width; k++)
+            same &= k == (size_t)knob || tradeoff->levels[i * width + k] == tradeoff->levels[config * width + k];
         if (same) break;
     }
     return i;
 }
-/* Sums of `values` [config_count, sample_count] over the configurations at a knob's two ends, all other knobs alike; returns the pairs found. */
+/* Sums of `values` [config_count, sample_count] over the configurations at a knob's two ends, all other knobs alike;
+ * returns the pairs found. */
 static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const double *values, double *low, double *high) {
     size_t pairs = 0;
     memset(low, 0, tradeoff->sample_count * sizeof *low);
     memset(high, 0, tradeoff->sample_count * sizeof *high);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
-        size_t end = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)knob] ? tradeoff->config_count : other_end(tradeoff, i, knob);
+        size_t end = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)knob]
+                         ? tradeoff->config_count
+                         : other_end(tradeoff, i, knob);
         if (end == tradeoff->config_count) continue;
         pairs++;
         for (size_t sample = 0; sample < tradeoff->sample_count; sample++) {
@@ -563,7 +655,8 @@ static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const doub
     }
     return pairs;
 }
-/* What a knob does from its lowest to its highest value, all others alike; paired over the samples. No effect where the interval holds 0. */
+/* What a knob does from its lowest to its highest value, all others alike; paired over the samples. No effect where
+ * the interval holds 0. */
 static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
     double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].task : "";
@@ -573,20 +666,25 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
         size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
         double base = vp_statistics_mean(low, tradeoff->sample_count) / 100, points;
         if (!pairs || !(base > 0) || vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
-        snprintf(knob, sizeof knob, "%.240s%s%s from %s to %s", task, *task ? ": " : "", KNOB_NAMES[tradeoff->knob_of[k]],
-                 report_level_text(tradeoff, report->results, tradeoff->knob_of[k], 0, first), report_level_text(tradeoff, report->results, tradeoff->knob_of[k], tradeoff->knobs.level_counts[k] - 1, last));
-        text_list_add(&report->findings, "%s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", knob, METRIC_KEYS[report->settings.axis], change.mean / base,
-                      change.low / base, change.high / base, change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
+        snprintf(knob, sizeof knob, "%.240s%s%s from %s to %s", task, *task ? ": " : "",
+                 KNOB_NAMES[tradeoff->knob_of[k]],
+                 report_level_text(tradeoff, report->results, tradeoff->knob_of[k], 0, first),
+                 report_level_text(tradeoff, report->results, tradeoff->knob_of[k], tradeoff->knobs.level_counts[k] - 1,
+                                   last));
+        text_list_add(&report->findings, "%s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", knob,
+                      METRIC_KEYS[report->settings.axis], change.mean / base, change.low / base, change.high / base,
+                      change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
         if (!tradeoff->accuracy) continue;
         sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
         points = 100.0 / (double)pairs;
         if (vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
         if (change.low <= 0 && change.high >= 0)
-            text_list_add(&report->findings, "%s shows no effect on accuracy: the interval of %+.2f points, [%+.2f, %+.2f], holds 0", knob,
+            text_list_add(&report->findings,
+                          "%s shows no effect on accuracy: the interval of %+.2f points, [%+.2f, %+.2f], holds 0", knob,
                           points * change.mean, points * change.low, points * change.high);
         else
-            text_list_add(&report->findings, "%s changes accuracy by %+.2f points [%+.2f, %+.2f]", knob, points * change.mean, points * change.low,
-                          points * change.high);
+            text_list_add(&report->findings, "%s changes accuracy by %+.2f points [%+.2f, %+.2f]", knob,
+                          points * change.mean, points * change.low, points * change.high);
     }
     free(low);
 }
@@ -595,7 +693,8 @@ static void find_decode(struct report *report) {
     size_t count = 0;
     for (size_t i = 0; i < report->results->count; i++) {
         const struct stage_cost *cost = &report->items[i].stages[VP_STAGE_DECODE];
-        double step = report->items[i].mean[METRIC_PER_TOKEN], floor_ms = cost->bytes / cost->mean * step / report->peak_gbs / 1e6;
+        double step = report->items[i].mean[METRIC_PER_TOKEN],
+               floor_ms = cost->bytes / cost->mean * step / report->peak_gbs / 1e6;
         if (!(floor_ms > 0) || !(step > 0)) continue;
         count++;
         if (step < low) low = step;
@@ -604,18 +703,20 @@ static void find_decode(struct report *report) {
         if (floor_ms / step > most) most = floor_ms / step;
     }
     if (count)
-        text_list_add(&report->findings, "a decode step takes %.3g to %.3g ms; its bytes at %.4g GB/s would take %.0f to %.0f %% of that", low, high,
-                      report->peak_gbs,
-                             100 * least, 100 * most);
+        text_list_add(&report->findings,
+                      "a decode step takes %.3g to %.3g ms; its bytes at %.4g GB/s would take %.0f to %.0f %% of that",
+                      low, high, report->peak_gbs, 100 * least, 100 * most);
 }
 static void find_idle(struct report *report) {
     double least = HUGE_VAL, most = -HUGE_VAL, host = 0;
     size_t known = 0, bound_count = 0, sent = 0;
     for (size_t i = 0; i < report->results->count; i++) {
         const struct decomposition *decomposition = &report->items[i];
-        if (decomposition->file->device && !strncmp(decomposition->file->device, "cuda", 4) && decomposition->stages[VP_STAGE_DECODE].host_share > 0) {
+        if (decomposition->file->device && !strncmp(decomposition->file->device, "cuda", 4)
+            && decomposition->stages[VP_STAGE_DECODE].host_share > 0) {
             sent++;
-            if (decomposition->stages[VP_STAGE_DECODE].host_share > host) host = decomposition->stages[VP_STAGE_DECODE].host_share;
+            if (decomposition->stages[VP_STAGE_DECODE].host_share > host)
+                host = decomposition->stages[VP_STAGE_DECODE].host_share;
         }
         if (!isfinite(decomposition->idle_share)) continue;
         known++;
@@ -623,12 +724,16 @@ static void find_idle(struct report *report) {
         if (decomposition->idle_share < least) least = decomposition->idle_share;
         if (decomposition->idle_share > most) most = decomposition->idle_share;
     }
-    if (known) text_list_add(&report->findings, "the device is idle %.1f to %.1f %% of a request%s", 100 * least, 100 * most,
-                             bound_count ? ": bound by the host, faster kernels would not help much" : ": not bound by the host");
+    if (known)
+        text_list_add(&report->findings, "the device is idle %.1f to %.1f %% of a request%s", 100 * least, 100 * most,
+                      bound_count ? ": bound by the host, faster kernels would not help much"
+                                  : ": not bound by the host");
     else text_list_add(&report->findings, "how long the device is idle is not known: sweep with --kernel_pass tells");
     if (sent && host > 0.9)
-        text_list_add(&report->findings, "sending the work of decode takes the host up to %.0f %% of its time on the device: bound by the host",
-                      100 * host);
+        text_list_add(
+            &report->findings,
+            "sending the work of decode takes the host up to %.0f %% of its time on the device: bound by the host",
+            100 * host);
 }
 
 /* ---- all of it */
@@ -641,7 +746,8 @@ void report_make(struct report *report, const struct results *results, const str
     for (size_t i = 0; i < results->count; i++) decompose(&report->items[i], &results->files[i]);
     find_peaks(report);
     for (size_t i = 0; i < results->count; i++)
-        for (int k = 0; k < VP_STAGE_COUNT; k++) report->items[i].stages[k].limit = bound_of(report, &report->items[i].stages[k]);
+        for (int k = 0; k < VP_STAGE_COUNT; k++)
+            report->items[i].stages[k].limit = bound_of(report, &report->items[i].stages[k]);
     warn_of_files(report);
     warn_of_samples(report);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(&report->warnings, "%s", results->notes.items[i]);
@@ -689,13 +795,18 @@ int is_listed(const uint32_t *items, size_t count, size_t value) {
     for (size_t i = 0; i < count; i++) if (items[i] == value) return 1;
     return 0;
 }
-void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect, char out[160]) {
+void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect,
+                 char out[160]) {
     char level[48], second_level[48];
     if (effect->kind == VP_EFFECT_MEAN) { snprintf(out, 160, "mean"); return; }
     report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_a], effect->level_a, level);
-    if (effect->kind != VP_EFFECT_PAIR) { snprintf(out, 160, "%s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level); return; }
+    if (effect->kind != VP_EFFECT_PAIR) {
+        snprintf(out, 160, "%s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level);
+        return;
+    }
     report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_b], effect->level_b, second_level);
-    snprintf(out, 160, "%s %s x %s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level, KNOB_NAMES[tradeoff->knob_of[effect->knob_b]], second_level);
+    snprintf(out, 160, "%s %s x %s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level,
+             KNOB_NAMES[tradeoff->knob_of[effect->knob_b]], second_level);
 }
 void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_text(writer, "dataset_name", file->task);
@@ -706,14 +817,19 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_int(writer, "num_active_blocks", file->block_count);
 }
 static int axis_of(const char *name) {
-    return !strcmp(name, "vision") ? METRIC_VISION : !strcmp(name, "prefill") ? METRIC_PREFILL : !strcmp(name, "decode") ? METRIC_DECODE
-         : !strcmp(name, "ttft") ? METRIC_TTFT : METRIC_TOTAL;
+    return !strcmp(name, "vision")    ? METRIC_VISION
+           : !strcmp(name, "prefill") ? METRIC_PREFILL
+           : !strcmp(name, "decode")  ? METRIC_DECODE
+           : !strcmp(name, "ttft")    ? METRIC_TTFT
+                                      : METRIC_TOTAL;
 }
 struct report_settings report_settings_of(const struct options *options) {
     struct report_settings settings;
     memset(&settings, 0, sizeof settings);
     settings.axis = axis_of(text_of(options, "latency"));
-    settings.percentile = !strcmp(text_of(options, "percentile"), "mean") ? -1 : strtod(text_of(options, "percentile"), NULL);
+    settings.percentile = !strcmp(text_of(options, "percentile"), "mean")
+                              ? -1
+                              : strtod(text_of(options, "percentile"), NULL);
     settings.resamples = (size_t)number_of(options, "resamples");
     settings.seed = (uint32_t)number_of(options, "seed");
     settings.peak_tflops = settings.peak_gbs = (double)NAN;

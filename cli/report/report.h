@@ -32,9 +32,11 @@ struct stage_cost {
     vp_estimate p50;             /* ms over samples */
     double mean, share;          /* ms; of the mean T_total */
     double flops, bytes, launches, tflops, gbs; /* means a request; achieved; NaN: not counted */
-    double host_share;           /* wall / ms: on a GPU the share of the time in which the host was still sending work */
+    /* wall / ms: on a GPU the share of the time in which the host was still sending work */
+    double host_share;
     double idle_share;           /* of the device, where kernels were timed; NaN: not known */
-    double parts[VP_PART_COUNT]; /* shares of the same time by part of the model; with idle_share 1 where any is known, else NaN */
+    /* shares of the same time by part of the model; with idle_share 1 where any is known, else NaN */
+    double parts[VP_PART_COUNT];
     bound limit;                 /* what holds it up */
 };
 
@@ -44,7 +46,8 @@ struct decomposition {   /* of one file */
     double mean[METRIC_STAGE], p95[METRIC_STAGE], p99[METRIC_STAGE];
     size_t counts[METRIC_STAGE]; /* samples that have it */
     struct stage_cost stages[VP_STAGE_COUNT];
-    double closure, unaccounted_share, idle_share, run_spread; /* run_spread: median over samples of a sample's runs' std / mean */
+    /* run_spread: median over samples of a sample's runs' std / mean */
+    double closure, unaccounted_share, idle_share, run_spread;
 };
 
 struct curve_bin { double x; vp_estimate y; size_t count; };
@@ -71,7 +74,8 @@ struct tradeoff {        /* of one group; indices are places in group->paired */
     double epsilon_latency, area, area_latency, area_accuracy;
     int32_t *levels; vp_knobs knobs; int knob_of[KNOBS]; /* knobs that vary: KNOB_* of each column of levels */
     size_t level_example[KNOBS][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, for its name */
-    vp_effect *effects[2]; size_t effect_count; double *shares[2]; int32_t order; /* of latency and accuracy, means over samples; 0: none */
+    /* of latency and accuracy, means over samples; 0: none */
+    vp_effect *effects[2]; size_t effect_count; double *shares[2]; int32_t order;
     struct knob_front *fronts; size_t knob_front_count;
     struct knob_gain *gains; size_t gain_count;
 };
@@ -87,12 +91,15 @@ struct report {
     struct tradeoff *tradeoffs;         /* [results->group_count] */
 };
 
-size_t equal_points(const struct tradeoff *tradeoff, size_t config); /* how many have this very latency and accuracy, itself included */
-void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group, const struct report_settings *settings);
+/* how many have this very latency and accuracy, itself included */
+size_t equal_points(const struct tradeoff *tradeoff, size_t config);
+void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group,
+                   const struct report_settings *settings);
 void tradeoff_free(struct tradeoff *tradeoff);
 
 /* "medium", "576 tokens", "4": a knob's level */
-const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level, char out[48]);
+const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level,
+                              char out[48]);
 
 void report_make(struct report *report, const struct results *results, const struct report_settings *settings);
 void report_free(struct report *report);
@@ -108,7 +115,8 @@ extern const int PART_STAGES[];
 int stage_has_parts(const struct stage_cost *cost);
 
 int is_listed(const uint32_t *items, size_t count, size_t value);
-void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect, char out[160]);
+void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect,
+                 char out[160]);
 void put_setting_of(vp_json_writer *writer, const struct result_file *file);
 
 /* What report and best share; a figure that is not given is NaN or infinite. */

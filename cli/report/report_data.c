@@ -33,10 +33,13 @@ void report_csv_heads(struct text_buffer *out) {
     for (int which = 0; which < 2; which++)
         for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++) {
             char head[64];
-            snprintf(head, sizeof head, ",%s_%s_share", vp_stage_name((vp_stage)PART_STAGES[which]), vp_part_name((vp_part)part));
+            snprintf(head, sizeof head, ",%s_%s_share", vp_stage_name((vp_stage)PART_STAGES[which]),
+                     vp_part_name((vp_part)part));
             text_add_string(out, head);
         }
-    text_add_string(out, ",idle_share,accuracy,accuracy_low,accuracy_high,latency,latency_low,latency_high,front,membership,path\n");
+    text_add_string(
+        out,
+        ",idle_share,accuracy,accuracy_low,accuracy_high,latency,latency_low,latency_high,front,membership,path\n");
 }
 void report_csv_row(struct text_buffer *out, const struct report *report, size_t file_index) {
     const struct decomposition *decomposition = &report->items[file_index];
@@ -54,7 +57,11 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
     csv_number(out, (double)file->count);
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         double values[6];
-        values[0] = decomposition->mean[metric]; values[1] = decomposition->p50[metric].value; values[2] = decomposition->p50[metric].low; values[3] = decomposition->p50[metric].high; values[4] = decomposition->p95[metric];
+        values[0] = decomposition->mean[metric];
+        values[1] = decomposition->p50[metric].value;
+        values[2] = decomposition->p50[metric].low;
+        values[3] = decomposition->p50[metric].high;
+        values[4] = decomposition->p95[metric];
         values[5] = decomposition->p99[metric];
         for (int k = 0; k < 6; k++) csv_number(out, values[k]);
     }
@@ -65,7 +72,8 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
         csv_number(out, decomposition->stages[stage].gbs);
     }
     for (int which = 0; which < 2; which++)
-        for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++) csv_number(out, decomposition->stages[PART_STAGES[which]].parts[part]);
+        for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++)
+            csv_number(out, decomposition->stages[PART_STAGES[which]].parts[part]);
     csv_number(out, decomposition->idle_share);
     if (config == tradeoff->config_count || tradeoff->reason[0]) {
         csv_number(out, file->accuracy);
@@ -103,7 +111,8 @@ static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost
     vp_json_key(writer, "parts"); /* null: kernels were not timed */
     if (stage_has_parts(cost)) {
         vp_json_begin_object(writer);
-        for (int part = 0; part < VP_PART_COUNT; part++) if (isfinite(cost->parts[part])) put_double(writer, vp_part_name((vp_part)part), cost->parts[part]);
+        for (int part = 0; part < VP_PART_COUNT; part++)
+            if (isfinite(cost->parts[part])) put_double(writer, vp_part_name((vp_part)part), cost->parts[part]);
         vp_json_end_object(writer);
     } else vp_json_null(writer);
     put_text(writer, "bound", cost->limit == BOUND_NONE ? NULL : BOUND_NAMES[cost->limit]);
@@ -149,7 +158,8 @@ static void put_curve(vp_json_writer *writer, const struct report *report, size_
     const struct curve *curve = &report->curves[index];
     vp_json_begin_object(writer);
     put_text(writer, "name", curve->name);
-    put_text(writer, "dataset_name", report->results->files[report->results->groups[report->curve_group[index]].first].task);
+    put_text(writer, "dataset_name",
+             report->results->files[report->results->groups[report->curve_group[index]].first].task);
     put_text(writer, "of", curve->label);
     put_text(writer, "x", curve->x_name);
     put_text(writer, "y", curve->y_name);
@@ -211,7 +221,8 @@ static void put_points(vp_json_writer *writer, const struct report *report, cons
     vp_json_end_array(writer);
 }
 static void put_effects(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
-    static const char *const values[] = {"latency", "accuracy"}, *const kinds[] = {"mean", "main", "step", "interaction"};
+    static const char *const values[] = {"latency", "accuracy"}, *const kinds[] = {"mean", "main", "step",
+                                                                                   "interaction"};
     for (int which = 0; which < 2; which++) {
         char key[32];
         snprintf(key, sizeof key, "%s_effects", values[which]);
@@ -225,10 +236,15 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
             put_text(writer, "kind", kinds[effect->kind]);
             put_text(writer, "name", name);
             put_text(writer, "knob", effect->knob_a < 0 ? NULL : KNOB_KEYS[tradeoff->knob_of[effect->knob_a]]);
-            put_text(writer, "level", effect->knob_a < 0 ? NULL : report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_a], effect->level_a, level));
+            put_text(writer, "level",
+                     effect->knob_a < 0 ? NULL
+                                        : report_level_text(tradeoff, report->results,
+                                                            tradeoff->knob_of[effect->knob_a], effect->level_a, level));
             if (effect->kind == VP_EFFECT_PAIR) {
                 put_text(writer, "second_knob", KNOB_KEYS[tradeoff->knob_of[effect->knob_b]]);
-                put_text(writer, "second_level", report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b], effect->level_b, level));
+                put_text(writer, "second_level",
+                         report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
+                                           effect->level_b, level));
             }
             put_double(writer, "estimate", effect->estimate);
             put_range(writer, "interval", effect->low, effect->high);
@@ -241,13 +257,15 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
 static void put_shares(vp_json_writer *writer, const struct tradeoff *tradeoff) {
     vp_json_key(writer, "variance_shares");
     vp_json_begin_array(writer);
-    for (int32_t row = 0, term = 0, knobs = tradeoff->knobs.knob_count; tradeoff->order && row <= knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0); row++, term++) {
+    for (int32_t row = 0, term = 0, knobs = tradeoff->knobs.knob_count;
+         tradeoff->order && row <= knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0); row++, term++) {
         char name[80] = "left";
         int32_t pair = row - knobs, first = 0;
         if (pair < 0) snprintf(name, sizeof name, "%s", KNOB_KEYS[tradeoff->knob_of[row]]);
         else if (tradeoff->order == 2 && pair < knobs * (knobs - 1) / 2) {
             while (pair >= knobs - 1 - first) pair -= knobs - 1 - first++;
-            snprintf(name, sizeof name, "%s x %s", KNOB_KEYS[tradeoff->knob_of[first]], KNOB_KEYS[tradeoff->knob_of[first + 1 + pair]]);
+            snprintf(name, sizeof name, "%s x %s", KNOB_KEYS[tradeoff->knob_of[first]],
+                     KNOB_KEYS[tradeoff->knob_of[first + 1 + pair]]);
         }
         vp_json_begin_object(writer);
         put_text(writer, "term", name);

@@ -12,8 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct number_text number_plain(double value) { return value > -1e15 && value < 1e15 && !(fabs(value - floor(value)) > 0) ? number_formatted("%.0f", value) : number_short(value); }
-struct number_text number_of_estimate(vp_estimate estimate) { return number_estimate(1, estimate.value, estimate.low, estimate.high); }
+struct number_text number_plain(double value) {
+    return value > -1e15 && value < 1e15 && !(fabs(value - floor(value)) > 0) ? number_formatted("%.0f", value)
+                                                                              : number_short(value);
+}
+struct number_text number_of_estimate(vp_estimate estimate) {
+    return number_estimate(1, estimate.value, estimate.low, estimate.high);
+}
 static void write_summary(struct document *document, const struct report *report) {
     const struct results *results = report->results;
     const struct result_file *file = &results->files[0];
@@ -22,33 +27,37 @@ static void write_summary(struct document *document, const struct report *report
         if (results->files[i].count < least) least = results->files[i].count;
         if (results->files[i].count > most) most = results->files[i].count;
     }
-    document_text(document, BLOCK_HEADING, "vlmprof report: %zu configuration%s", results->count, results->count == 1 ? "" : "s");
+    document_text(document, BLOCK_HEADING, "vlmprof report: %zu configuration%s", results->count,
+                  results->count == 1 ? "" : "s");
     for (size_t i = 0; i < results->group_count; i++) {
         const struct result_file *first = &results->files[results->groups[i].first];
-        document_text(document, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task, results->groups[i].count,
-                      results->groups[i].count == 1 ? "" : "s",
+        document_text(document, BLOCK_LINE, "data set %s: %zu configuration%s, accuracy by %s", first->task,
+                      results->groups[i].count, results->groups[i].count == 1 ? "" : "s",
                       first->metric ? first->metric : "a metric that is not said");
     }
-    document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said", file->is_synthetic ? " (synthetic weights)" : "",
-                  file->weights ? ", " : "",
+    document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said",
+                  file->is_synthetic ? " (synthetic weights)" : "", file->weights ? ", " : "",
                   file->weights ? file->weights : "", file->device ? file->device : "device not said");
     if (least == most) document_text(document, BLOCK_LINE, "%zu samples a configuration", most);
     else document_text(document, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
     if (file->runs_per_sample > 0)
-        document_text(document, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs", (long long)file->runs_per_sample,
-                                              file->runs_per_sample == 1 ? "" : "s");
-    if (file->measured_from && file->measured_to) document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
-                                                          file->measured_to,
-                                                          file->version ? file->version : "?", file->host ? file->host : "?");
+        document_text(document, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs",
+                      (long long)file->runs_per_sample, file->runs_per_sample == 1 ? "" : "s");
+    if (file->measured_from && file->measured_to)
+        document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
+                      file->measured_to, file->version ? file->version : "?", file->host ? file->host : "?");
     if (report->warnings.count) document_text(document, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < report->warnings.count; i++) document_text(document, BLOCK_LINE, "%s", report->warnings.items[i]);
+    for (size_t i = 0; i < report->warnings.count; i++)
+        document_text(document, BLOCK_LINE, "%s", report->warnings.items[i]);
     if (report->findings.count) document_text(document, BLOCK_HEADING, "Findings");
-    for (size_t i = 0; i < report->findings.count; i++) document_text(document, BLOCK_LINE, "%s", report->findings.items[i]);
+    for (size_t i = 0; i < report->findings.count; i++)
+        document_text(document, BLOCK_LINE, "%s", report->findings.items[i]);
 }
 static void write_latencies(struct document *document, const struct report *report) {
     struct text_list *list;
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
-    list = document_table(document, "configuration|T_total|P95|TTFT|vision|prefill|decode|ms/token|run spread %|closure %|idle %");
+    list = document_table(
+        document, "configuration|T_total|P95|TTFT|vision|prefill|decode|ms/token|run spread %|closure %|idle %");
     for (size_t i = 0; i < report->results->count; i++) {
         static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
         const struct decomposition *decomposition = &report->items[i];
@@ -56,7 +65,8 @@ static void write_latencies(struct document *document, const struct report *repo
         text_list_add(list, "%s", report_full_name(report->results, decomposition->file, name));
         text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_TOTAL]).text);
         text_list_add(list, "%s", number_short(decomposition->p95[METRIC_TOTAL]).text);
-        for (int column = 0; column < 5; column++) text_list_add(list, "%s", number_of_estimate(decomposition->p50[metrics[column]]).text);
+        for (int column = 0; column < 5; column++)
+            text_list_add(list, "%s", number_of_estimate(decomposition->p50[metrics[column]]).text);
         text_list_add(list, "%s", number_percent(decomposition->run_spread).text);
         text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->closure).text);
         text_list_add(list, "%s", number_percent(decomposition->idle_share).text);
@@ -82,7 +92,8 @@ static void write_shares(struct document *document, const struct report *report)
             text_list_add(list, "%s", report_full_name(report->results, decomposition->file, name));
             for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
                 if (isfinite(decomposition->stages[stage].share)) sum += decomposition->stages[stage].share;
-                if (stage_is_known(report, stage)) text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->stages[stage].share).text);
+                if (stage_is_known(report, stage))
+                    text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->stages[stage].share).text);
             }
             text_list_add(list, "%s", number_formatted("%.4f", 100 * decomposition->unaccounted_share).text);
             text_list_add(list, "%s", number_formatted("%.2f", 100 * sum).text);
@@ -92,7 +103,8 @@ static void write_shares(struct document *document, const struct report *report)
 }
 static int part_is_known(const struct report *report, int part) {
     for (size_t i = 0; i < report->results->count; i++)
-        for (int which = 0; which < 2; which++) if (isfinite(report->items[i].stages[PART_STAGES[which]].parts[part])) return 1;
+        for (int which = 0; which < 2; which++)
+            if (isfinite(report->items[i].stages[PART_STAGES[which]].parts[part])) return 1;
     return 0;
 }
 static void write_parts(struct document *document, const struct report *report) {
@@ -111,13 +123,16 @@ static void write_parts(struct document *document, const struct report *report) 
             char name[160];
             if (!stage_has_parts(cost)) continue;
             if (!list) {
-                document_text(document, BLOCK_HEADING, "E1: what prefill and decode are made of, %% of their time on the device (--kernel_pass)");
+                document_text(
+                    document, BLOCK_HEADING,
+                    "E1: what prefill and decode are made of, %% of their time on the device (--kernel_pass)");
                 list = document_table(document, heads.data);
             }
             text_list_add(list, "%s", report_full_name(report->results, report->items[i].file, name));
             text_list_add(list, "%s", vp_stage_name((vp_stage)PART_STAGES[which]));
             for (int part = 0; part < VP_PART_COUNT; part++)
-                if (part_is_known(report, part)) text_list_add(list, "%s", number_formatted("%.1f", 100 * cost->parts[part]).text);
+                if (part_is_known(report, part))
+                    text_list_add(list, "%s", number_formatted("%.1f", 100 * cost->parts[part]).text);
             text_list_add(list, "%s", number_formatted("%.1f", 100 * cost->idle_share).text);
         }
     free(heads.data);
@@ -127,9 +142,11 @@ static const char *limits_text(const struct report *report, int stage, char out[
     out[0] = 0;
     for (int limit = BOUND_COMPUTE; limit <= BOUND_LAUNCH; limit++) {
         size_t count = 0;
-        for (size_t i = 0; i < report->results->count; i++) count += report->items[i].stages[stage].limit == (bound)limit;
+        for (size_t i = 0; i < report->results->count; i++)
+            count += report->items[i].stages[stage].limit == (bound)limit;
         if (count == report->results->count) snprintf(out, 96, "%s", BOUND_NAMES[limit]);
-        else if (count) used += (size_t)snprintf(out + used, 96 - used, "%s%s %zu", used ? ", " : "", BOUND_NAMES[limit], count);
+        else if (count)
+            used += (size_t)snprintf(out + used, 96 - used, "%s%s %zu", used ? ", " : "", BOUND_NAMES[limit], count);
     }
     return out;
 }
@@ -137,9 +154,11 @@ static void write_roofline(struct document *document, const struct report *repor
     struct text_list *list;
     if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
     document_text(document, BLOCK_HEADING, "E1: work against time, means over all configurations");
-    document_text(document, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third", number_short(report->peak_tflops).text,
-                  number_short(report->peak_gbs).text, report->peaks_are_given ? "as given" : "the best of stages that take 1 % of a request or more "
-                                                                                     "(--peak_tflops, --peak_gbs)");
+    document_text(document, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third",
+                  number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
+                  report->peaks_are_given ? "as given"
+                                          : "the best of stages that take 1 % of a request or more "
+                                            "(--peak_tflops, --peak_gbs)");
     list = document_table(document, "stage|GFLOP|MB|launches|ms|TFLOP/s|% of roof|GB/s|% of roof|idle %|bound");
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         double flops = 0, bytes = 0, launches = 0, ms = 0, idle = 0, count = 0, idle_count = 0;
@@ -174,7 +193,8 @@ static void write_curves(struct document *document, const struct report *report,
         const struct curve *curve = &report->curves[i];
         if (report->curve_group[i] != group) continue;
         if (!list) {
-            document_text(document, BLOCK_HEADING, "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
+            document_text(document, BLOCK_HEADING,
+                          "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
                           report->results->files[report->results->groups[group].first].task);
             list = document_table(document, "latency|against|of|slope|unit|at 0, ms|R2|points");
         }
@@ -189,7 +209,8 @@ static void write_curves(struct document *document, const struct report *report,
     }
     for (size_t i = 0; i < report->curve_count; i++) { /* medians: of vision, and of the largest language model */
         const struct curve *curve = &report->curves[i];
-        int is_last = i + 1 == report->curve_count || report->curve_group[i + 1] != group || strcmp(report->curves[i + 1].name, curve->name);
+        int is_last = i + 1 == report->curve_count || report->curve_group[i + 1] != group
+                      || strcmp(report->curves[i + 1].name, curve->name);
         if (report->curve_group[i] != group || !is_last) continue;
         document_text(document, BLOCK_LINE, "medians of %s over %s (%s)", curve->y_name, curve->x_name, curve->label);
         list = document_table(document, "at|ms|points");
@@ -204,22 +225,33 @@ static void write_front(struct document *document, const struct report *report, 
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     struct text_list *table;
     size_t near_count = 0;
-    document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common", percentile, axis,
-                  report->results->files[tradeoff->group->first].task, tradeoff->sample_count);
+    document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common",
+                  percentile, axis, report->results->files[tradeoff->group->first].task, tradeoff->sample_count);
     if (tradeoff->is_corpus)
-        document_text(document, BLOCK_LINE,
-                      "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals of accuracy, no "
-                      "memberships, no effects on it", report->results->files[tradeoff->group->first].metric ? report->results->files[tradeoff->group->first].metric : "of these files");
-    else document_text(document, BLOCK_LINE,
-                       "member: share of %zu draws of the samples in which it is on the front; * steps of at least %s ms and %.3g points",
-                       report->settings.resamples, number_short(tradeoff->epsilon_latency).text, 100 * report->settings.epsilon_accuracy);
+        document_text(
+            document, BLOCK_LINE,
+            "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals "
+            "of accuracy, no "
+            "memberships, no effects on it",
+            report->results->files[tradeoff->group->first].metric
+                ? report->results->files[tradeoff->group->first].metric
+                : "of these files");
+    else
+        document_text(
+            document, BLOCK_LINE,
+            "member: share of %zu draws of the samples in which it is on the front; * steps of at least %s ms and "
+            "%.3g points",
+            report->settings.resamples, number_short(tradeoff->epsilon_latency).text,
+            100 * report->settings.epsilon_accuracy);
     if (!(tradeoff->area > 0))
-        document_text(document, BLOCK_LINE, "no configuration is more accurate than the fastest one: the front is a single point");
+        document_text(document, BLOCK_LINE,
+                      "no configuration is more accurate than the fastest one: the front is a single point");
     table = document_table(document, "configuration|ms|accuracy|member %|equal points|");
     for (size_t i = 0; i < tradeoff->front_count; i++) {
         const vp_bootstrap_point *point = &tradeoff->points[tradeoff->front[i]];
         char name[80];
-        text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
+        text_list_add(table, "%s",
+                      setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
         text_list_add(table, "%s", number_estimate(1, point->latency, point->latency_low, point->latency_high).text);
         text_list_add(table, "%s", number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
         text_list_add(table, "%s", number_percent(point->membership).text);
@@ -234,25 +266,34 @@ static void write_front(struct document *document, const struct report *report, 
             table = document_table(document, "configuration|ms|accuracy|member %");
         }
         text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[i]], name));
-        text_list_add(table, "%s", number_estimate(1, tradeoff->points[i].latency, tradeoff->points[i].latency_low, tradeoff->points[i].latency_high).text);
-        text_list_add(table, "%s", number_estimate(1, tradeoff->points[i].accuracy, tradeoff->points[i].accuracy_low, tradeoff->points[i].accuracy_high).text);
+        text_list_add(table, "%s",
+                      number_estimate(1, tradeoff->points[i].latency, tradeoff->points[i].latency_low,
+                                      tradeoff->points[i].latency_high)
+                          .text);
+        text_list_add(table, "%s",
+                      number_estimate(1, tradeoff->points[i].accuracy, tradeoff->points[i].accuracy_low,
+                                      tradeoff->points[i].accuracy_high)
+                          .text);
         text_list_add(table, "%s", number_percent(tradeoff->points[i].membership).text);
     }
 }
 static void write_share_row(struct text_list *table, const struct tradeoff *tradeoff, const char *name, int32_t term) {
     text_list_add(table, "%s", name);
-    for (int which = 0; which < 2; which++) text_list_add(table, "%s", tradeoff->shares[which] ? number_percent(tradeoff->shares[which][term]).text : "-");
+    for (int which = 0; which < 2; which++)
+        text_list_add(table, "%s", tradeoff->shares[which] ? number_percent(tradeoff->shares[which][term]).text : "-");
 }
 static void write_effect_shares(struct document *document, const struct tradeoff *tradeoff) {
     int32_t knobs = tradeoff->knobs.knob_count, term = knobs;
     struct text_list *table;
     document_text(document, BLOCK_LINE, "shares of the variance between the configurations' means, %%");
     table = document_table(document, "term|latency|accuracy");
-    for (int32_t first = 0; first < knobs; first++) write_share_row(table, tradeoff, KNOB_NAMES[tradeoff->knob_of[first]], first);
+    for (int32_t first = 0; first < knobs; first++)
+        write_share_row(table, tradeoff, KNOB_NAMES[tradeoff->knob_of[first]], first);
     for (int32_t first = 0; first < knobs && tradeoff->order == 2; first++) {
         for (int32_t second = first + 1; second < knobs; second++) {
             char name[64];
-            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[tradeoff->knob_of[first]], KNOB_NAMES[tradeoff->knob_of[second]]);
+            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[tradeoff->knob_of[first]],
+                     KNOB_NAMES[tradeoff->knob_of[second]]);
             write_share_row(table, tradeoff, name, term++);
         }
     }
@@ -265,14 +306,16 @@ static void write_effects(struct document *document, const struct report *report
     struct text_list *table;
     char name[160];
     if (!tradeoff->order) {
-        document_text(document, BLOCK_LINE, "effects of knobs: %s", tradeoff->knobs.knob_count ? "this grid cannot tell them apart" : "no knob varies");
+        document_text(document, BLOCK_LINE, "effects of knobs: %s",
+                      tradeoff->knobs.knob_count ? "this grid cannot tell them apart" : "no knob varies");
         return;
     }
-    document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy [95 %% interval]", METRIC_KEYS[report->settings.axis]);
+    document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy [95 %% interval]",
+                  METRIC_KEYS[report->settings.axis]);
     write_effect_shares(document, tradeoff);
     document_text(document, BLOCK_LINE, "main effects: a level's mean less the mean of all; latency mean %s ms%s%s",
-                  number_short(tradeoff->effects[0][0].estimate).text,
-                  tradeoff->effects[1] ? ", accuracy mean " : "", tradeoff->effects[1] ? number_short(tradeoff->effects[1][0].estimate).text : "");
+                  number_short(tradeoff->effects[0][0].estimate).text, tradeoff->effects[1] ? ", accuracy mean " : "",
+                  tradeoff->effects[1] ? number_short(tradeoff->effects[1][0].estimate).text : "");
     table = document_table(document, "level|latency, ms|accuracy, points");
     for (size_t i = 0; i < tradeoff->effect_count; i++) {
         if (tradeoff->effects[0][i].kind != VP_EFFECT_MAIN) continue;
@@ -282,11 +325,16 @@ static void write_effects(struct document *document, const struct report *report
         write_effect(table, tradeoff->effects[1] ? &tradeoff->effects[1][i] : NULL, 100);
     }
 }
-/* Pairs of levels whose effect together is not that of both: those that stand a test adjusted for their number, the largest first. */
+/* Pairs of levels whose effect together is not that of both: those that stand a test adjusted for their number, the
+ * largest first. */
 struct found_pair { size_t at; double size; };
 static int by_size(const void *left_item, const void *right_item) {
-    const struct found_pair *left = (const struct found_pair *)left_item, *right = (const struct found_pair *)right_item;
-    return left->size > right->size ? -1 : left->size < right->size ? 1 : left->at < right->at ? -1 : left->at > right->at;
+    const struct found_pair *left = (const struct found_pair *)left_item,
+                            *right = (const struct found_pair *)right_item;
+    return left->size > right->size   ? -1
+           : left->size < right->size ? 1
+           : left->at < right->at     ? -1
+                                      : left->at > right->at;
 }
 static size_t find_pairs(const vp_effect *effects, size_t effect_count, struct found_pair *found) {
     double *p_values = resize(NULL, effect_count, 2 * sizeof *p_values), *adjusted = p_values + effect_count;
@@ -314,13 +362,15 @@ static void write_pairs(struct document *document, const struct report *report, 
     enum { SHOWN = 8 };
     struct found_pair *found = resize(NULL, tradeoff->effect_count, sizeof *found);
     for (int which = 0; which < 2 && tradeoff->order == 2; which++) {
-        size_t count = tradeoff->effects[which] ? find_pairs(tradeoff->effects[which], tradeoff->effect_count, found) : 0;
+        size_t count = tradeoff->effects[which] ? find_pairs(tradeoff->effects[which], tradeoff->effect_count, found)
+                                                : 0;
         struct text_list *table;
         if (!tradeoff->effects[which]) continue;
-        document_text(document, BLOCK_LINE, "interactions in %s: %zu that stand (Benjamini-Hochberg, 5 %%)%s", which ? "accuracy" : "latency", count,
-                      count > SHOWN ? ", the largest 8" : "");
+        document_text(document, BLOCK_LINE, "interactions in %s: %zu that stand (Benjamini-Hochberg, 5 %%)%s",
+                      which ? "accuracy" : "latency", count, count > SHOWN ? ", the largest 8" : "");
         if (!count) continue;
-        table = document_table(document, which ? "levels together|points more than both alone" : "levels together|ms more than both alone");
+        table = document_table(document, which ? "levels together|points more than both alone"
+                                               : "levels together|ms more than both alone");
         for (size_t i = 0; i < count && i < SHOWN; i++) {
             char name[160];
             effect_name(tradeoff, report->results, &tradeoff->effects[which][found[i].at], name);
@@ -334,16 +384,25 @@ static void write_knob_fronts(struct document *document, const struct report *re
     struct text_list *table;
     if (!tradeoff->knob_front_count) return;
     document_text(document, BLOCK_HEADING, "E2: fronts with one knob held");
-    document_text(document, BLOCK_LINE, "area: what the front dominates up to the slowest and the least accurate configuration, %% of the whole front's");
+    document_text(
+        document, BLOCK_LINE,
+        "area: what the front dominates up to the slowest and the least accurate configuration, %% of the whole "
+        "front's");
     table = document_table(document, "held|points|area %|fastest|most accurate");
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];
         char level[48], fast[80], best[80];
-        text_list_add(table, "%s %s", KNOB_NAMES[front->knob], report_level_text(tradeoff, report->results, front->knob, front->level, level));
+        text_list_add(table, "%s %s", KNOB_NAMES[front->knob],
+                      report_level_text(tradeoff, report->results, front->knob, front->level, level));
         text_list_add(table, "%zu", front->count);
         text_list_add(table, "%s", number_percent(front->area / tradeoff->area).text);
-        text_list_add(table, "%s", front->count ? setting_text(&report->results->files[tradeoff->group->paired[front->front[0]]], fast) : "-");
-        text_list_add(table, "%s", front->count ? setting_text(&report->results->files[tradeoff->group->paired[front->front[front->count - 1]]], best) : "-");
+        text_list_add(
+            table, "%s",
+            front->count ? setting_text(&report->results->files[tradeoff->group->paired[front->front[0]]], fast) : "-");
+        text_list_add(table, "%s",
+                      front->count ? setting_text(
+                          &report->results->files[tradeoff->group->paired[front->front[front->count - 1]]], best)
+                                   : "-");
     }
 }
 static void write_gains(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
@@ -353,7 +412,8 @@ static void write_gains(struct document *document, const struct report *report, 
         char from[80], level[48];
         if (!is_listed(tradeoff->front, tradeoff->front_count, gain->from)) continue;
         if (!table) {
-            document_text(document, BLOCK_HEADING, "E2: what the next level of a knob buys, from the front's points; means over samples");
+            document_text(document, BLOCK_HEADING,
+                          "E2: what the next level of a knob buys, from the front's points; means over samples");
             table = document_table(document, "from|to|ms more|points more|points per ms");
         }
         for (int32_t k = 0, level_index = 0; k < tradeoff->knobs.knob_count; k++) {
@@ -363,8 +423,12 @@ static void write_gains(struct document *document, const struct report *report, 
         }
         text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[gain->from]], from));
         text_list_add(table, "%s %s", KNOB_NAMES[gain->knob], level);
-        text_list_add(table, "%s", number_estimate(1, gain->gain.latency.mean, gain->gain.latency.low, gain->gain.latency.high).text);
-        text_list_add(table, "%s", number_estimate(100, gain->gain.accuracy.mean, gain->gain.accuracy.low, gain->gain.accuracy.high).text);
+        text_list_add(
+            table, "%s",
+            number_estimate(1, gain->gain.latency.mean, gain->gain.latency.low, gain->gain.latency.high).text);
+        text_list_add(
+            table, "%s",
+            number_estimate(100, gain->gain.accuracy.mean, gain->gain.accuracy.low, gain->gain.accuracy.high).text);
         if (isfinite(gain->gain.low) && isfinite(gain->gain.high))
             text_list_add(table, "%s", number_estimate(100, gain->gain.gain, gain->gain.low, gain->gain.high).text);
         else text_list_add(table, "unbounded"); /* the ms more may be none */

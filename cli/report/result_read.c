@@ -17,8 +17,10 @@
 int stage_column(int stage, int detail) { return COLUMN_STAGE + detail * VP_STAGE_COUNT + stage; }
 
 static void result_file_free(struct result_file *file) {
-    char **texts[] = {&file->path, &file->task, &file->tier, &file->status, &file->model, &file->weights, &file->importance, &file->data, &file->data_hash, &file->metric,
-                      &file->timing, &file->device, &file->host, &file->version, &file->measured_from, &file->measured_to};
+    char **texts[] = {&file->path,      &file->task,    &file->tier,          &file->status,
+                      &file->model,     &file->weights, &file->importance,    &file->data,
+                      &file->data_hash, &file->metric,  &file->timing,        &file->device,
+                      &file->host,      &file->version, &file->measured_from, &file->measured_to};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     free(file->blocks);
@@ -38,7 +40,9 @@ void results_free(struct results *results) {
     text_list_free(&results->notes);
     memset(results, 0, sizeof *results);
 }
-double result_at(const struct result_file *file, int which, size_t row) { return file->columns[which] ? file->columns[which][row] : (double)NAN; }
+double result_at(const struct result_file *file, int which, size_t row) {
+    return file->columns[which] ? file->columns[which][row] : (double)NAN;
+}
 
 size_t result_row(const struct result_file *file, int64_t id) {
     size_t low = 0, high = file->count;
@@ -50,7 +54,8 @@ size_t result_row(const struct result_file *file, int64_t id) {
 }
 enum { RESULT_READERS = 4, RESULT_BYTES_MOST = 1 << 30 };
 
-static int result_fail(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key, const char *what) {
+static int result_fail(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
+                       const char *what) {
     char row_text[96] = "";
     if (row != SIZE_MAX) snprintf(row_text, sizeof row_text, "per_sample_results[%zu], ", row);
     if (!file->error[0])
@@ -62,15 +67,18 @@ static int key_is(const vp_json *json, uint32_t key, const char *text, size_t by
     return json->nodes[key].bytes == bytes && !memcmp(json->text + json->nodes[key].start, text, bytes);
 }
 /* A number within bounds, or NaN for null; 0: file->error says why not. */
-static int result_has_number(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key, double least, double most, double *value) {
+static int result_has_number(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
+                             double least, double most, double *value) {
     *value = (double)NAN;
     if (node_is(json, node, VP_JSON_NULL)) return 1;
-    if (!node_is(json, node, VP_JSON_NUMBER) || vp_json_to_double(json, node, value) != VP_OK) return result_fail(file, json, node, row, key, "is no number");
+    if (!node_is(json, node, VP_JSON_NUMBER) || vp_json_to_double(json, node, value) != VP_OK)
+        return result_fail(file, json, node, row, key, "is no number");
     if (!(*value >= least && *value <= most)) return result_fail(file, json, node, row, key, "is out of range");
     return 1;
 }
 /* A whole number of the head, or -1 where there is none. */
-static int result_has_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key, int64_t most, int64_t *value) {
+static int result_has_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key,
+                            int64_t most, int64_t *value) {
     uint32_t node = vp_json_get(json, object, key);
     *value = -1;
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 1;
@@ -80,7 +88,8 @@ static int result_has_count(struct result_file *file, const vp_json *json, uint3
 }
 char *result_text(const vp_json *json, uint32_t object, const char *key) {
     char *text = node_text(json, vp_json_get(json, object, key));
-    for (char *byte = text; byte && *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?'; /* it will stand in tables */
+    /* it will stand in tables */
+    for (char *byte = text; byte && *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
     return text;
 }
 static void result_put(struct result_file *file, size_t rows, int which, size_t row, double value) {
@@ -95,10 +104,13 @@ static void result_put(struct result_file *file, size_t rows, int which, size_t 
 /* "stages" and "stage_detail": which stage a key names, or VP_STAGE_COUNT */
 static int stage_of_key(const vp_json *json, uint32_t key) {
     int stage = 0;
-    while (stage < VP_STAGE_COUNT && !key_is(json, key, vp_stage_name((vp_stage)stage), strlen(vp_stage_name((vp_stage)stage)))) stage++;
+    while (stage < VP_STAGE_COUNT
+           && !key_is(json, key, vp_stage_name((vp_stage)stage), strlen(vp_stage_name((vp_stage)stage))))
+        stage++;
     return stage;
 }
-static int can_read_stage_times(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
+static int can_read_stage_times(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
+                                size_t row) {
     uint32_t key = object + 1;
     if (!node_is(json, object, VP_JSON_OBJECT)) return 1;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
@@ -110,7 +122,8 @@ static int can_read_stage_times(struct result_file *file, const vp_json *json, u
     }
     return 1;
 }
-static int can_read_stage_details(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
+static int can_read_stage_details(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
+                                  size_t row) {
     uint32_t key = object + 1;
     if (!node_is(json, object, VP_JSON_OBJECT)) return 1;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
@@ -120,8 +133,10 @@ static int can_read_stage_details(struct result_file *file, const vp_json *json,
         for (uint32_t i = 0; i < json->nodes[key + 1].count; i++, item = json->nodes[item + 1].end) {
             int detail = DETAIL_WALL;
             double value;
-            while (detail < DETAIL_COUNT && !key_is(json, item, DETAIL_KEYS[detail], strlen(DETAIL_KEYS[detail]))) detail++;
-            if (detail == DETAIL_COUNT || detail == DETAIL_DEVICE) continue; /* the device's time is what "stages" has: half of the time here is numbers */
+            while (detail < DETAIL_COUNT && !key_is(json, item, DETAIL_KEYS[detail], strlen(DETAIL_KEYS[detail])))
+                detail++;
+            /* the device's time is what "stages" has: half of the time here is numbers */
+            if (detail == DETAIL_COUNT || detail == DETAIL_DEVICE) continue;
             if (!result_has_number(file, json, item + 1, row, DETAIL_KEYS[detail], 0, 1e24, &value)) return 0;
             result_put(file, rows, stage_column(stage, detail), file->count, value);
         }
@@ -149,12 +164,20 @@ static int can_read_runs(struct result_file *file, const vp_json *json, uint32_t
 
 struct row_key { const char *name; int column; double least, most; };
 static const struct row_key ROW_KEYS[] = {
-    {"T_vision_total", METRIC_VISION, 0, MS_MOST}, {"T_LLM_prefill", METRIC_PREFILL, 0, MS_MOST}, {"T_LLM_decode", METRIC_DECODE, 0, MS_MOST},
-    {"T_total", METRIC_TOTAL, 0, MS_MOST}, {"T_decode_per_token", METRIC_PER_TOKEN, 0, MS_MOST}, {"TTFT", METRIC_TTFT, 0, MS_MOST},
-    {"unaccounted", METRIC_UNACCOUNTED, -MS_MOST, MS_MOST}, {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
-    {"actual_num_crops", COLUMN_VIEWS, 0, 1e6}, {"actual_vision_tokens", COLUMN_VISION_TOKENS, 0, 1e9},
-    {"input_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9}, {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
-    {"total_sequence_length", COLUMN_SEQUENCE, 0, 1e9}, {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, 1e9},
+    {"T_vision_total", METRIC_VISION, 0, MS_MOST},
+    {"T_LLM_prefill", METRIC_PREFILL, 0, MS_MOST},
+    {"T_LLM_decode", METRIC_DECODE, 0, MS_MOST},
+    {"T_total", METRIC_TOTAL, 0, MS_MOST},
+    {"T_decode_per_token", METRIC_PER_TOKEN, 0, MS_MOST},
+    {"TTFT", METRIC_TTFT, 0, MS_MOST},
+    {"unaccounted", METRIC_UNACCOUNTED, -MS_MOST, MS_MOST},
+    {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
+    {"actual_num_crops", COLUMN_VIEWS, 0, 1e6},
+    {"actual_vision_tokens", COLUMN_VISION_TOKENS, 0, 1e9},
+    {"input_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
+    {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
+    {"total_sequence_length", COLUMN_SEQUENCE, 0, 1e9},
+    {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, 1e9},
 };
 
 enum { ROW_KEY_COUNT = sizeof ROW_KEYS / sizeof ROW_KEYS[0] };
@@ -162,33 +185,49 @@ enum { ROW_KEY_COUNT = sizeof ROW_KEYS / sizeof ROW_KEYS[0] };
 enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_OTHER = -6 };
 
 static int row_member(const vp_json *json, uint32_t key, const struct row_key **found) {
-    static const struct { const char *name; int what; } others[] = {{"sample_id", ROW_ID}, {"status", ROW_STATUS}, {"stages", ROW_STAGES},
-                                                                    {"stage_detail", ROW_DETAIL}, {"runs", ROW_RUNS}};
+    static const struct {
+        const char *name;
+        int what;
+    } others[] = {{"sample_id", ROW_ID},
+                  {"status", ROW_STATUS},
+                  {"stages", ROW_STAGES},
+                  {"stage_detail", ROW_DETAIL},
+                  {"runs", ROW_RUNS}};
     for (int i = 0; i < ROW_KEY_COUNT; i++)
-        if (key_is(json, key, ROW_KEYS[i].name, strlen(ROW_KEYS[i].name))) { *found = &ROW_KEYS[i]; return ROW_KEYS[i].column; }
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) if (key_is(json, key, others[i].name, strlen(others[i].name))) return others[i].what;
+        if (key_is(json, key, ROW_KEYS[i].name, strlen(ROW_KEYS[i].name))) {
+            *found = &ROW_KEYS[i];
+            return ROW_KEYS[i].column;
+        }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (key_is(json, key, others[i].name, strlen(others[i].name))) return others[i].what;
     return ROW_OTHER;
 }
-/* What a row implies: views are crops and the global view; N tokens take N - 1 steps, where the experiments divided by N. */
+/* What a row implies: views are crops and the global view; N tokens take N - 1 steps, where the experiments divided
+ * by N. */
 static void finish_row(struct result_file *file, size_t rows) {
-    double crops = result_at(file, COLUMN_VIEWS, file->count), tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count), steps = tokens - 1;
+    double crops = result_at(file, COLUMN_VIEWS, file->count),
+           tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count), steps = tokens - 1;
     if (isfinite(crops)) file->columns[COLUMN_VIEWS][file->count] = crops + 1;
     else if (!file->is_foreign) {
         result_put(file, rows, COLUMN_VIEWS, file->count, 0); /* a question without an image */
         result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);
     }
     if (file->is_foreign && file->columns[METRIC_PER_TOKEN])
-        file->columns[METRIC_PER_TOKEN][file->count] = steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps : (double)NAN;
-    result_put(file, rows, METRIC_CLOSURE, file->count, 1 - result_at(file, METRIC_UNACCOUNTED, file->count) / result_at(file, METRIC_TOTAL, file->count));
+        file->columns[METRIC_PER_TOKEN][file->count] = steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps
+                                                                 : (double)NAN;
+    result_put(file, rows, METRIC_CLOSURE, file->count,
+               1 - result_at(file, METRIC_UNACCOUNTED, file->count) / result_at(file, METRIC_TOTAL, file->count));
     file->count++;
 }
 /* Reads one object of per_sample_results; failed ones are counted and leave nothing. */
-static int can_read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row, size_t *capacity) {
+static int can_read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
+                        size_t *capacity) {
     uint32_t key = object + 1;
     int has_id = 0, failed = 0;
     if (!node_is(json, object, VP_JSON_OBJECT)) return result_fail(file, json, object, row, "the row", "is no object");
     file->run_at[file->count + 1] = file->run_at[file->count];
-    for (int i = 0; i < COLUMN_COUNT; i++) if (file->columns[i]) file->columns[i][file->count] = (double)NAN; /* a failed row may have left a number */
+    /* a failed row may have left a number */
+    for (int i = 0; i < COLUMN_COUNT; i++) if (file->columns[i]) file->columns[i][file->count] = (double)NAN;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
         const struct row_key *known = NULL;
         int what = row_member(json, key, &known);
@@ -202,12 +241,14 @@ static int can_read_row(struct result_file *file, const vp_json *json, uint32_t 
         else if (what == ROW_RUNS) { if (!can_read_runs(file, json, key + 1, row, capacity)) return 0; }
         else if (what != ROW_OTHER) {
             if (!result_has_number(file, json, key + 1, row, known->name, known->least, known->most, &value)) return 0;
-            if (known->column != COLUMN_TEXT_TOKENS || isfinite(value)) result_put(file, rows, known->column, file->count, value);
+            if (known->column != COLUMN_TEXT_TOKENS || isfinite(value))
+                result_put(file, rows, known->column, file->count, value);
         }
     }
     if (!has_id) return result_fail(file, json, object, row, "sample_id", "is missing");
     if (failed) { file->failed_count++; return 1; }
-    if (!(result_at(file, METRIC_TOTAL, file->count) > 0)) return result_fail(file, json, object, row, "T_total", "is missing or 0");
+    if (!(result_at(file, METRIC_TOTAL, file->count) > 0))
+        return result_fail(file, json, object, row, "T_total", "is missing or 0");
     finish_row(file, rows);
     return 1;
 }
@@ -225,7 +266,8 @@ static int can_sort_rows(struct result_file *file) {
     if (sorted < file->count) qsort(order, file->count, sizeof *order, by_row_id);
     for (size_t i = 1; i < file->count && !file->error[0]; i++)
         if (order[i].id == order[i - 1].id)
-            snprintf(file->error, sizeof file->error, "%.500s: sample_id %lld stands in two rows", file->path, (long long)order[i].id);
+            snprintf(file->error, sizeof file->error, "%.500s: sample_id %lld stands in two rows", file->path,
+                     (long long)order[i].id);
     if (sorted < file->count) {
         for (int column = 0; column < COLUMN_COUNT; column++) {
             if (!file->columns[column]) continue;
@@ -235,7 +277,8 @@ static int can_sort_rows(struct result_file *file) {
         runs = resize(NULL, file->run_at[file->count], sizeof *runs);
         at = zeroed(file->count + 1, sizeof *at);
         for (size_t i = 0; i < file->count; i++) {
-            for (size_t run = file->run_at[order[i].at]; run < file->run_at[order[i].at + 1]; run++) runs[filled++] = file->run_total[run];
+            for (size_t run = file->run_at[order[i].at]; run < file->run_at[order[i].at + 1]; run++)
+                runs[filled++] = file->run_total[run];
             at[i + 1] = filled;
             file->ids[i] = order[i].id;
         }
@@ -251,9 +294,11 @@ static int can_sort_rows(struct result_file *file) {
 static int can_read_rows(struct result_file *file, const vp_json *json, uint32_t array) {
     size_t rows = json->nodes[array].count, capacity = 0;
     uint32_t item = array + 1;
-    file->ids = zeroed(rows + 1, sizeof *file->ids); /* one more: the row behind the last is written to before it is known to be bad */
+    /* one more: the row behind the last is written to before it is known to be bad */
+    file->ids = zeroed(rows + 1, sizeof *file->ids);
     file->run_at = zeroed(rows + 2, sizeof *file->run_at);
-    for (size_t i = 0; i < rows; i++, item = json->nodes[item].end) if (!can_read_row(file, json, item, rows, i, &capacity)) return 0;
+    for (size_t i = 0; i < rows; i++, item = json->nodes[item].end)
+        if (!can_read_row(file, json, item, rows, i, &capacity)) return 0;
     return can_sort_rows(file);
 }
 
@@ -271,18 +316,24 @@ static int can_read_blocks(struct result_file *file, const vp_json *json, uint32
 }
 static void read_kernel_pass(struct result_file *file, const vp_json *json, uint32_t array) {
     uint32_t item = array + 1;
-    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) file->kernel_ms[stage] = file->kernel_device_ms[stage] = (double)NAN;
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
+        file->kernel_ms[stage] = file->kernel_device_ms[stage] = (double)NAN;
     memset(file->part_ms, 0, sizeof file->part_ms);
-    for (uint32_t i = 0; node_is(json, array, VP_JSON_ARRAY) && i < json->nodes[array].count; i++, item = json->nodes[item].end) {
+    for (uint32_t i = 0; node_is(json, array, VP_JSON_ARRAY) && i < json->nodes[array].count;
+         i++, item = json->nodes[item].end) {
         uint32_t stages = vp_json_get(json, item, "stages");
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
             uint32_t stage_node = vp_json_get(json, stages, vp_stage_name((vp_stage)stage));
-            double device = node_number(json, vp_json_get(json, stage_node, "device_ms")), kernels = node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
+            double device = node_number(json, vp_json_get(json, stage_node, "device_ms")),
+                   kernels = node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
             if (!(device >= 0 && device <= MS_MOST && kernels >= 0 && kernels <= MS_MOST)) continue;
-            file->kernel_device_ms[stage] = (isfinite(file->kernel_device_ms[stage]) ? file->kernel_device_ms[stage] : 0) + device;
+            file->kernel_device_ms[stage] = (isfinite(file->kernel_device_ms[stage]) ? file->kernel_device_ms[stage]
+                                                                                     : 0)
+                                            + device;
             file->kernel_ms[stage] = (isfinite(file->kernel_ms[stage]) ? file->kernel_ms[stage] : 0) + kernels;
             for (int part = 0; part < VP_PART_COUNT; part++) {
-                double ms = node_number(json, vp_json_get(json, vp_json_get(json, stage_node, "parts"), vp_part_name((vp_part)part)));
+                double ms = node_number(
+                    json, vp_json_get(json, vp_json_get(json, stage_node, "parts"), vp_part_name((vp_part)part)));
                 if (ms >= 0 && ms <= kernels * (1 + 1e-9)) file->part_ms[stage][part] += ms;
             }
         }
@@ -296,7 +347,8 @@ static char *task_of_path(const char *path) {
     return task;
 }
 static void read_provenance(struct result_file *file, const vp_json *json) {
-    uint32_t from = vp_json_get(json, 0, "provenance"), config = vp_json_get(json, 0, "config"), cost = vp_json_get(json, 0, "tool_cost");
+    uint32_t from = vp_json_get(json, 0, "provenance"), config = vp_json_get(json, 0, "config"),
+             cost = vp_json_get(json, 0, "tool_cost");
     uint32_t interval = vp_json_get(json, cost, "bare_difference_share_interval");
     vp_model_config preset;
     file->device = result_text(json, from, "device");
@@ -307,11 +359,14 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     file->weights = result_text(json, config, "weights");
     file->importance = result_text(json, config, "importance_scores_file");
     file->seed = node_int(json, config, "seed", -1);
-    file->ignore_eos = vp_json_get(json, config, "ignore_eos") == VP_JSON_NONE ? -1 : node_is(json, vp_json_get(json, config, "ignore_eos"), VP_JSON_TRUE);
+    file->ignore_eos = vp_json_get(json, config, "ignore_eos") == VP_JSON_NONE
+                           ? -1
+                           : node_is(json, vp_json_get(json, config, "ignore_eos"), VP_JSON_TRUE);
     file->cost_share = node_number(json, vp_json_get(json, cost, "bare_difference_share"));
     file->cost_low = node_number(json, vp_json_at(json, interval, 0));
     file->cost_high = node_number(json, vp_json_at(json, interval, 1));
-    if (file->expert_count < 0 && file->is_synthetic && file->model && vp_model_config_preset(file->model, &preset) == VP_OK)
+    if (file->expert_count < 0 && file->is_synthetic && file->model
+        && vp_model_config_preset(file->model, &preset) == VP_OK)
         file->expert_count = preset.expert_count;
 }
 static int can_read_head(struct result_file *file, const vp_json *json) {
@@ -328,22 +383,30 @@ static int can_read_head(struct result_file *file, const vp_json *json) {
     file->metric = result_text(json, 0, "accuracy_metric");
     file->timing = result_text(json, 0, "timing");
     file->is_synthetic = node_is(json, vp_json_get(json, 0, "synthetic"), VP_JSON_TRUE);
-    if (!result_has_count(file, json, 0, "target_vision_tokens", 1000000000, &file->target_tokens) || !result_has_count(file, json, 0, "top_k", 1000000, &file->top_k)
+    if (!result_has_count(file, json, 0, "target_vision_tokens", 1000000000, &file->target_tokens)
+        || !result_has_count(file, json, 0, "top_k", 1000000, &file->top_k)
         || !result_has_count(file, json, 0, "num_active_blocks", 1000000, &file->block_count)
-        || !result_has_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks) || !result_has_count(file, json, 0, "num_experts", 1000000, &file->expert_count)
+        || !result_has_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
+        || !result_has_count(file, json, 0, "num_experts", 1000000, &file->expert_count)
         || !result_has_count(file, json, 0, "num_runs_per_sample", 1000000, &file->runs_per_sample)
         || !result_has_count(file, json, 0, "max_new_tokens", 1000000000, &file->max_new_tokens)
         || !result_has_count(file, json, 0, "num_missing", INT64_C(1) << 60, &file->missing_count)
         || !result_has_count(file, json, 0, "num_throttled_runs", INT64_C(1) << 60, &file->throttled_runs)
-        || !result_has_count(file, json, 0, "num_outlier_runs", INT64_C(1) << 60, &file->outlier_runs)) return 0;
-    if (file->top_k < 1) return result_fail(file, json, vp_json_get(json, 0, "top_k"), SIZE_MAX, "top_k", "is missing or 0");
-    if (file->block_count < 1) return result_fail(file, json, vp_json_get(json, 0, "num_active_blocks"), SIZE_MAX, "num_active_blocks", "is missing or 0");
+        || !result_has_count(file, json, 0, "num_outlier_runs", INT64_C(1) << 60, &file->outlier_runs))
+        return 0;
+    if (file->top_k < 1)
+        return result_fail(file, json, vp_json_get(json, 0, "top_k"), SIZE_MAX, "top_k", "is missing or 0");
+    if (file->block_count < 1)
+        return result_fail(file, json, vp_json_get(json, 0, "num_active_blocks"), SIZE_MAX, "num_active_blocks",
+                           "is missing or 0");
     node = vp_json_get(json, 0, "accuracy");
     file->accuracy = (double)NAN;
-    if (node != VP_JSON_NONE && !result_has_number(file, json, node, SIZE_MAX, "accuracy", -1e6, 1e6, &file->accuracy)) return 0;
+    if (node != VP_JSON_NONE && !result_has_number(file, json, node, SIZE_MAX, "accuracy", -1e6, 1e6, &file->accuracy))
+        return 0;
     for (int i = 0; i < 2; i++) { /* by one of its names; what it says is computed again from the rows */
         node = vp_json_get(json, 0, stats[i]);
-        if (node != VP_JSON_NONE && !node_is(json, node, VP_JSON_OBJECT)) return result_fail(file, json, node, SIZE_MAX, stats[i], "is no object");
+        if (node != VP_JSON_NONE && !node_is(json, node, VP_JSON_OBJECT))
+            return result_fail(file, json, node, SIZE_MAX, stats[i], "is no object");
     }
     read_provenance(file, json);
     read_kernel_pass(file, json, vp_json_get(json, 0, "kernel_pass"));
@@ -363,12 +426,15 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
                  error.text[0] ? error.text : vp_result_text(result));
     } else if (result != VP_OK) {
         error_line(file->error, sizeof file->error, result, &error);
-        if (!strstr(file->error, file->path)) snprintf(file->error, sizeof file->error, "%.500s: %.200s", file->path, vp_result_text(result));
+        if (!strstr(file->error, file->path))
+            snprintf(file->error, sizeof file->error, "%.500s: %.200s", file->path, vp_result_text(result));
     } else {
         schema = result_text(json, 0, "schema");
         rows = vp_json_get(json, 0, "per_sample_results");
-        if (schema && (!strncmp(schema, "vlmprof-report", 14) || !strncmp(schema, "vlmprof-estimator", 17))) file->is_other = 2;
-        else if (!node_is(json, rows, VP_JSON_ARRAY) || (schema && strncmp(schema, "vlmprof-sweep-", 14))) file->is_other = 1;
+        if (schema && (!strncmp(schema, "vlmprof-report", 14) || !strncmp(schema, "vlmprof-estimator", 17)))
+            file->is_other = 2;
+        else if (!node_is(json, rows, VP_JSON_ARRAY) || (schema && strncmp(schema, "vlmprof-sweep-", 14)))
+            file->is_other = 1;
         else if (can_read_head(file, json) && can_read_rows(file, json, rows) && !file->count && !file->failed_count)
             snprintf(file->error, sizeof file->error, "%.500s: per_sample_results is empty", file->path);
         free(schema);
@@ -401,7 +467,8 @@ static int list_results(struct text_list *paths, const char *operand) {
     }
     closedir(listing);
     if (paths->count == first)
-        return complain(EXIT_INPUT, "%s: the folder holds no result files (*_imgsize*.json): run vlmprof sweep, or merge", operand);
+        return complain(EXIT_INPUT,
+                        "%s: the folder holds no result files (*_imgsize*.json): run vlmprof sweep, or merge", operand);
     text_list_sort(paths, first);
     return 0;
 }
@@ -413,7 +480,8 @@ int64_t size_rank(const struct result_file *file) {
     return 1000 + file->target_tokens;
 }
 int compare_settings(const struct result_file *left, const struct result_file *right) {
-    int task = strcmp(left->task, right->task), tier = strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
+    int task = strcmp(left->task, right->task),
+        tier = strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
     if (task) return task;
     if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
     if (tier) return tier;
@@ -421,14 +489,17 @@ int compare_settings(const struct result_file *left, const struct result_file *r
     return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
 }
 static int by_setting(const void *left_item, const void *right_item) {
-    const struct result_file *left = (const struct result_file *)left_item, *right = (const struct result_file *)right_item;
+    const struct result_file *left = (const struct result_file *)left_item,
+                             *right = (const struct result_file *)right_item;
     int order = compare_settings(left, right);
     return order ? order : strcmp(left->path, right->path);
 }
 const char *setting_text(const struct result_file *file, char out[80]) {
-    if (file->tier) snprintf(out, 80, "%.30s k%lld b%lld", file->tier, (long long)file->top_k, (long long)file->block_count);
+    if (file->tier)
+        snprintf(out, 80, "%.30s k%lld b%lld", file->tier, (long long)file->top_k, (long long)file->block_count);
     else if (file->target_tokens >= 0)
-        snprintf(out, 80, "%lld tokens k%lld b%lld", (long long)file->target_tokens, (long long)file->top_k, (long long)file->block_count);
+        snprintf(out, 80, "%lld tokens k%lld b%lld", (long long)file->target_tokens, (long long)file->top_k,
+                 (long long)file->block_count);
     else snprintf(out, 80, "k%lld b%lld", (long long)file->top_k, (long long)file->block_count);
     return out;
 }
@@ -438,13 +509,16 @@ static void pair_group(struct results *results, struct result_group *group) {
     size_t most = 0, *seen;
     int64_t *all = NULL;
     size_t all_count = 0;
-    for (size_t i = group->first; i < group->first + group->count; i++) if (results->files[i].count > most) most = results->files[i].count;
+    for (size_t i = group->first; i < group->first + group->count; i++)
+        if (results->files[i].count > most) most = results->files[i].count;
     group->paired = zeroed(group->count, sizeof *group->paired);
     for (size_t i = group->first; i < group->first + group->count; i++) {
         char name[80];
         if (results->files[i].count && results->files[i].count * 2 >= most) group->paired[group->paired_count++] = i;
-        else text_list_add(&results->notes, "%.60s %s: %zu of %zu samples are measured: left out of fronts and effects", results->files[i].task,
-                           setting_text(&results->files[i], name), results->files[i].count, most);
+        else
+            text_list_add(&results->notes, "%.60s %s: %zu of %zu samples are measured: left out of fronts and effects",
+                          results->files[i].task, setting_text(&results->files[i], name), results->files[i].count,
+                          most);
     }
     for (size_t place = 0; place < group->paired_count; place++) { /* the union, ascending: small next to the files */
         const struct result_file *file = &results->files[group->paired[place]];
@@ -469,9 +543,9 @@ static void pair_group(struct results *results, struct result_group *group) {
     group->ids = all;
     group->uncommon_count = all_count - group->id_count;
     if (group->uncommon_count)
-        text_list_add(&results->notes, "%.60s: %zu of %zu samples are not measured in all configurations: left out of what is paired",
-                      results->files[group->first].task,
-                      group->uncommon_count, all_count);
+        text_list_add(&results->notes,
+                      "%.60s: %zu of %zu samples are not measured in all configurations: left out of what is paired",
+                      results->files[group->first].task, group->uncommon_count, all_count);
     free(seen);
 }
 static void group_results(struct results *results) {
@@ -479,7 +553,8 @@ static void group_results(struct results *results) {
     qsort(results->files, results->count, sizeof *results->files, by_setting);
     for (size_t i = 0; i < results->count; i++) {
         if (kept && !compare_settings(&results->files[kept - 1], &results->files[i])) {
-            text_list_add(&results->notes, "%.300s is the same configuration as %.300s: left out", results->files[i].path, results->files[kept - 1].path);
+            text_list_add(&results->notes, "%.300s is the same configuration as %.300s: left out",
+                          results->files[i].path, results->files[kept - 1].path);
             result_file_free(&results->files[i]);
         } else if (kept++ != i) results->files[kept - 1] = results->files[i];
     }
@@ -494,7 +569,8 @@ static void group_results(struct results *results) {
     }
     for (size_t i = 0; i < results->group_count; i++) pair_group(results, &results->groups[i]);
 }
-/* Keeps the usable files; 0 or an exit code. A file that the caller named, or that is called as a result is, must be one. */
+/* Keeps the usable files; 0 or an exit code. A file that the caller named, or that is called as a result is, must be
+ * one. */
 static int keep_results(struct results *results, const struct text_list *paths, const unsigned char *is_named) {
     size_t kept = 0, others = 0;
     const char *first_other = NULL;
@@ -502,9 +578,12 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     for (size_t i = 0; i < results->count; i++) {
         struct result_file *file = &results->files[i];
         int must = is_named[i] || result_name_is_ours(paths->items[i]);
-        if (file->is_other == 1 && must) snprintf(file->error, sizeof file->error, "%.500s is no result file: it has no per_sample_results", file->path);
+        if (file->is_other == 1 && must)
+            snprintf(file->error, sizeof file->error, "%.500s is no result file: it has no per_sample_results",
+                     file->path);
         if (!code && file->error[0] && (must || file->is_other != 3)) code = complain(EXIT_INPUT, "%s", file->error);
-        else if (!code && file->is_other == 2 && is_named[i]) code = complain(EXIT_INPUT, "%s is a report, no result file", file->path);
+        else if (!code && file->is_other == 2 && is_named[i])
+            code = complain(EXIT_INPUT, "%s is a report, no result file", file->path);
         if (file->is_other & 1 && !others++) first_other = paths->items[i];
         if (file->is_other || file->error[0]) result_file_free(file);
         else if (kept++ != i) { results->files[kept - 1] = *file; memset(file, 0, sizeof *file); }
@@ -512,7 +591,8 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     results->count = kept;
     if (code) return code;
     if (others)
-        text_list_add(&results->notes, "%.300s%s no result file%s: left out", first_other, others > 1 ? " and others are" : " is", others > 1 ? "s" : "");
+        text_list_add(&results->notes, "%.300s%s no result file%s: left out", first_other,
+                      others > 1 ? " and others are" : " is", others > 1 ? "s" : "");
     return kept ? 0 : complain(EXIT_INPUT, "%s: no result file in it", paths->items[0]);
 }
 int results_read(struct results *results, const char *const *operands, size_t operand_count) {
@@ -529,7 +609,8 @@ int results_read(struct results *results, const char *const *operands, size_t op
     if (!code) {
         results->files = zeroed(paths.count, sizeof *results->files);
         results->count = paths.count;
-        for (size_t i = 0; i < paths.count; i++) results->files[i].path = copy_text(paths.items[i], strlen(paths.items[i]));
+        for (size_t i = 0; i < paths.count; i++)
+            results->files[i].path = copy_text(paths.items[i], strlen(paths.items[i]));
 #ifdef _OPENMP
         #pragma omp parallel num_threads(RESULT_READERS)
 #endif
@@ -549,7 +630,8 @@ int results_read(struct results *results, const char *const *operands, size_t op
     free(is_named);
     return code;
 }
-size_t paired_ids(const struct results *results, const struct result_group *group, const int *columns, int column_count, int64_t **ids) {
+size_t paired_ids(const struct results *results, const struct result_group *group, const int *columns, int column_count,
+                  int64_t **ids) {
     unsigned char *good = resize(NULL, group->id_count, 1);
     size_t count = 0;
     memset(good, 1, group->id_count);
@@ -565,9 +647,11 @@ size_t paired_ids(const struct results *results, const struct result_group *grou
     free(good);
     return count;
 }
-double *paired_column(const struct results *results, const struct result_group *group, int which, const int64_t *ids, size_t id_count) {
+double *paired_column(const struct results *results, const struct result_group *group, int which, const int64_t *ids,
+                      size_t id_count) {
     double *values;
-    if (id_count && group->paired_count > SIZE_MAX / sizeof *values / id_count) id_count = SIZE_MAX; /* resize refuses it */
+    /* resize refuses it */
+    if (id_count && group->paired_count > SIZE_MAX / sizeof *values / id_count) id_count = SIZE_MAX;
     values = resize(NULL, id_count, group->paired_count * sizeof *values);
     for (size_t place = 0; place < group->paired_count; place++) {
         const struct result_file *file = &results->files[group->paired[place]];

@@ -7,28 +7,38 @@
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 
-/* One array a number that a sample has: means over its runs, ms. The first are METRIC_*, from COLUMN_STAGE on those of the stages by DETAIL_*. */
+/* One array a number that a sample has: means over its runs, ms. The first are METRIC_*, from COLUMN_STAGE on those
+ * of the stages by DETAIL_*. */
 enum {
-    COLUMN_ACCURACY = METRIC_STAGE, COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS, COLUMN_STAGE,
+    COLUMN_ACCURACY = METRIC_STAGE,
+    COLUMN_VIEWS,
+    COLUMN_VISION_TOKENS,
+    COLUMN_TEXT_TOKENS,
+    COLUMN_SEQUENCE,
+    COLUMN_OUTPUT_TOKENS,
+    COLUMN_STAGE,
     COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
 };
 
 int stage_column(int stage, int detail);
 
-/* A configuration: its file. Texts are NULL and numbers -1 where a file does not say (the experiments' own say little). */
+/* A configuration: its file. Texts are NULL and numbers -1 where a file does not say (the experiments' own say
+ * little). */
 struct result_file {
     char *path;
     int is_foreign;                  /* of the experiments: no "schema" */
     char *task, *tier;               /* tier NULL: by target tokens, or not said */
     int64_t target_tokens, top_k, block_count, total_blocks, expert_count;
     int32_t *blocks; size_t listed_blocks; /* active_block_indices */
-    char *status, *model, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version, *measured_from, *measured_to;
+    char *status, *model, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version,
+        *measured_from, *measured_to;
     int is_synthetic;
     int64_t seed, runs_per_sample, max_new_tokens, ignore_eos;
     int64_t failed_count, missing_count, throttled_runs, outlier_runs;
     double accuracy;                 /* of the file: a metric of a whole corpus has no other; NaN: none */
     double cost_share, cost_low, cost_high; /* of stage times: staged less bare, as a share of T_total */
-    double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT]; /* sums over the shapes whose kernels were timed; NaN: none */
+    /* sums over the shapes whose kernels were timed; NaN: none */
+    double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT];
     double part_ms[VP_STAGE_COUNT][VP_PART_COUNT]; /* kernel_ms by part; a stage without any: not known */
     size_t count;                    /* samples that were measured, ascending by id */
     int64_t *ids;
@@ -38,7 +48,8 @@ struct result_file {
     int is_other;                    /* 1: JSON, but no result; 2: one of our own reports; 3: not even JSON */
 };
 
-/* Configurations of one data set, next to one another; the samples that all `paired` ones have, for paired statistics. */
+/* Configurations of one data set, next to one another; the samples that all `paired` ones have, for paired
+ * statistics. */
 struct result_group {
     size_t first, count;
     size_t *paired, paired_count;    /* places in files of those with at least half of the most samples */
@@ -68,7 +79,8 @@ int by_row_id(const void *left_item, const void *right_item);
 
 /* Image sizes from small to large: tiers in their order, other names behind them, then target tokens. */
 int64_t size_rank(const struct result_file *file);
-int compare_settings(const struct result_file *left, const struct result_file *right); /* 0: the same point of the grid */
+/* 0: the same point of the grid */
+int compare_settings(const struct result_file *left, const struct result_file *right);
 
 /* "medium k4 b12"; "576 tokens k4 b12" */
 const char *setting_text(const struct result_file *file, char out[80]);
@@ -76,11 +88,14 @@ const char *setting_text(const struct result_file *file, char out[80]);
 /* Reads folders and files, RESULT_READERS at a time: what stays in memory is arrays. 0 or an exit code. */
 int results_read(struct results *results, const char *const *operands, size_t operand_count);
 
-/* The samples of a group that have all of some columns in all paired configurations: *ids is malloc'ed. Returns their number. */
-size_t paired_ids(const struct results *results, const struct result_group *group, const int *columns, int column_count, int64_t **ids);
+/* The samples of a group that have all of some columns in all paired configurations: *ids is malloc'ed. Returns
+ * their number. */
+size_t paired_ids(const struct results *results, const struct result_group *group, const int *columns, int column_count,
+                  int64_t **ids);
 
 /* double [paired_count, id_count] of a column, malloc'ed; ids as above */
-double *paired_column(const struct results *results, const struct result_group *group, int which, const int64_t *ids, size_t id_count);
+double *paired_column(const struct results *results, const struct result_group *group, int which, const int64_t *ids,
+                      size_t id_count);
 int is_same_size(const struct result_file *left, const struct result_file *right);
 
 #endif

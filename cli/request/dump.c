@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* Writes DIR/NAME.npy (version 1.0, little-endian as the machine is, C order); returns 0 or an exit code. */
-static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape, const void *data,
-                     size_t element_bytes) {
+static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape,
+                     const void *data, size_t element_bytes) {
     char file[64], header[256], *path;
     size_t count = 1, used, padded;
     FILE *out;
@@ -31,7 +31,8 @@ static int write_npy(const char *folder, const char *name, const char *type, int
     out = fopen(path, "wb");
     bad = !out;
     if (out) {
-        fprintf(out, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, (int)((padded - 10) & 255), (int)((padded - 10) >> 8), header, (int)(padded - 11 - used), "");
+        fprintf(out, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, (int)((padded - 10) & 255), (int)((padded - 10) >> 8), header,
+                (int)(padded - 11 - used), "");
         bad = count && fwrite(data, element_bytes, count, out) != count;
         bad |= ferror(out) != 0;
         bad |= fclose(out) != 0;
@@ -47,20 +48,28 @@ static int64_t *widen(const int32_t *values, size_t count) {
 }
 
 void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input) {
-    size_t rows = input->layout ? (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry) : 0;
+    size_t rows = input->layout
+                      ? (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry)
+                      : 0;
     memset(dump, 0, sizeof *dump);
     if (rows) dump->image_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
     dump->block_last = zeroed((size_t)input->block_count * (size_t)model->config.d_model, sizeof(float));
     dump->logits = zeroed((size_t)input->new_tokens * (size_t)model->config.embedding_size, sizeof(float));
 }
 
-int dump_write(const char *folder, const struct session *session, const struct pass_input *input, const struct pass_result *run, const vp_dump *dump) {
+int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
+               const struct pass_result *run, const vp_dump *dump) {
     const vp_geometry *geometry = &session->model->config.geometry;
-    int64_t views = input->layout ? input->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry), side = vp_geometry_patches_per_side(geometry);
-    int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop}, masks[2] = {views, side * side};
-    int64_t pixels[3] = {views, side * side, (int64_t)geometry->patch_px * geometry->patch_px * 3}, features[3] = {views, per_crop, session->model->config.d_model};
-    int64_t last[2] = {input->block_count, session->model->config.d_model}, logits[2] = {run->token_count, session->model->config.embedding_size};
-    int64_t *ids = widen((const int32_t *)session->ids.data, (size_t)sequence[0]), *tokens = widen(run->tokens, (size_t)steps[0]);
+    int64_t views = input->layout ? input->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry),
+            side = vp_geometry_patches_per_side(geometry);
+    int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop},
+            masks[2] = {views, side * side};
+    int64_t pixels[3] = {views, side * side, (int64_t)geometry->patch_px * geometry->patch_px * 3},
+            features[3] = {views, per_crop, session->model->config.d_model};
+    int64_t last[2] = {input->block_count, session->model->config.d_model},
+            logits[2] = {run->token_count, session->model->config.embedding_size};
+    int64_t *ids = widen((const int32_t *)session->ids.data, (size_t)sequence[0]),
+            *tokens = widen(run->tokens, (size_t)steps[0]);
     int code = write_npy(folder, "input_ids", "<i8", 1, sequence, ids, sizeof *ids);
     if (!code) code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->index.data, sizeof(int32_t));
     if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->masks.data, sizeof(float));

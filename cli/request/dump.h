@@ -9,7 +9,9 @@
 /* room for what the engine copies out */
 void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input);
 
-/* The files of --dump; without an image the four image arrays have no crops, so that nothing of an earlier dump stays. */
-int dump_write(const char *folder, const struct session *session, const struct pass_input *input, const struct pass_result *run, const vp_dump *dump);
+/* The files of --dump; without an image the four image arrays have no crops, so that nothing of an earlier dump
+ * stays. */
+int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
+               const struct pass_result *run, const vp_dump *dump);
 
 #endif

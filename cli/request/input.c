@@ -21,7 +21,8 @@ int tokenize_prompt(const struct model *model, struct sample *sample) {
         result = vp_tokenizer_encode(model->tokenizer, sample->prompt, bytes, sample->text_ids, count, &count);
     }
     if (result != VP_OK || count > INT32_MAX / 2)
-        return complain(EXIT_USAGE, "the prompt cannot be tokenized: %s", result != VP_OK ? vp_result_text(result) : "it is too long");
+        return complain(EXIT_USAGE, "the prompt cannot be tokenized: %s",
+                        result != VP_OK ? vp_result_text(result) : "it is too long");
     sample->text_count = (int32_t)count;
     sample->text_ids = resize(sample->text_ids, count, sizeof *sample->text_ids); /* a data set keeps many */
     return 0;
@@ -29,7 +30,9 @@ int tokenize_prompt(const struct model *model, struct sample *sample) {
 
 int check_sequence(const struct model *model, const struct pass_input *input) {
     if (positions_of(input) <= model->config.max_positions) return 0;
-    return complain(EXIT_USAGE, "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new - 1), the model has %d: "
-                                "use fewer crops, less text or fewer new tokens",
-                    (long long)positions_of(input), input->layout ? input->layout->image_tokens : 0, input->text_count, input->new_tokens, model->config.max_positions);
+    return complain(EXIT_USAGE,
+                    "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new - 1), the model has %d: "
+                    "use fewer crops, less text or fewer new tokens",
+                    (long long)positions_of(input), input->layout ? input->layout->image_tokens : 0, input->text_count,
+                    input->new_tokens, model->config.max_positions);
 }

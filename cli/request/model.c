@@ -25,7 +25,8 @@ void model_weigh_files(struct model *model) {
         if (strcmp(entry->d_name, VP_PACKED_FILE) && (!dot || strcmp(dot, ".safetensors"))) continue;
         path = join_path(model->name, entry->d_name);
         if (stat(path, &info) == 0) {
-            model->identity += hash_number(hash_number(hash_text(HASH_START, entry->d_name), (int64_t)info.st_size), (int64_t)info.st_mtime);
+            model->identity += hash_number(hash_number(hash_text(HASH_START, entry->d_name), (int64_t)info.st_size),
+                                           (int64_t)info.st_mtime);
             model->file_bytes += (int64_t)info.st_size;
             model->file_count++;
         }
@@ -42,28 +43,35 @@ int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_to
 
 int model_load_preset(struct model *model) {
     vp_result result = vp_model_config_preset(model->name, &model->config);
-    if (result != VP_OK) return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: tiny, molmoe-1b", model->name);
+    if (result != VP_OK)
+        return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: tiny, molmoe-1b", model->name);
     result = vp_model_preset_ids(model->name, &model->ids);
     if (result == VP_OK) result = vp_tokenizer_bytes(&model->ids, &model->tokenizer);
     model->identity = hash_text(HASH_START, model->name);
     snprintf(model->architecture, sizeof model->architecture, "MolmoE preset");
-    return result == VP_OK ? 0 : complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
+    return result == VP_OK ? 0
+                           : complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
 }
 
 /* special ids stand at the end of the vocabulary: where they have embedding rows, the text's tokens have */
 static int check_ids(const struct model *model, const char *what) {
-    const int32_t ids[] = {model->ids.bos, model->ids.im_start, model->ids.im_end, model->ids.im_patch, model->ids.im_col};
+    const int32_t ids[] = {model->ids.bos, model->ids.im_start, model->ids.im_end, model->ids.im_patch,
+                           model->ids.im_col};
     int32_t rows = model->config.embedding_size + model->config.additional_vocab_size;
     for (int i = 0; i < 5; i++)
-        if (ids[i] >= rows) return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has %d rows", what, ids[i], rows);
+        if (ids[i] >= rows)
+            return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has %d rows", what, ids[i], rows);
     return 0;
 }
 
 /* config.json's architectures[0]: only to be shown */
 static void read_architecture(struct model *model, const char *config, size_t bytes) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    uint32_t list = parse_json(&parsed, config, bytes, NULL) == VP_OK ? vp_json_get(&parsed.json, 0, "architectures") : VP_JSON_NONE;
-    char *name = node_is(&parsed.json, list, VP_JSON_ARRAY) && parsed.nodes[list].count ? node_text(&parsed.json, vp_json_at(&parsed.json, list, 0)) : NULL;
+    uint32_t list = parse_json(&parsed, config, bytes, NULL) == VP_OK ? vp_json_get(&parsed.json, 0, "architectures")
+                                                                      : VP_JSON_NONE;
+    char *name = node_is(&parsed.json, list, VP_JSON_ARRAY) && parsed.nodes[list].count
+                     ? node_text(&parsed.json, vp_json_at(&parsed.json, list, 0))
+                     : NULL;
     snprintf(model->architecture, sizeof model->architecture, "%s", name ? name : "not named in config.json");
     free(name);
     free(parsed.nodes);
@@ -86,15 +94,25 @@ int model_load_folder(struct model *model) {
     model->identity = HASH_START;
     if (!is_folder(model->name)) code = complain(EXIT_INPUT, "--model %s: no such folder", model->name);
     else if (is_original(model->name))
-        code = complain(EXIT_INPUT, "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have other names and "
-                        "shapes: convert it to the Hugging Face format with the model's own script first", model->name);
+        code = complain(
+            EXIT_INPUT,
+            "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have other "
+            "names and "
+            "shapes: convert it to the Hugging Face format with the model's own script first",
+            model->name);
     else code = file_read_in(model->name, "config.json", &config, &config_bytes, &model->identity);
-    if (!code && access(path, F_OK) == 0) code = file_read_in(model->name, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, &model->identity);
-    if (!code && (result = vp_model_config_parse(config, config_bytes, preprocessor, preprocessor_bytes, &model->config, &error)) != VP_OK)
+    if (!code && access(path, F_OK) == 0)
+        code = file_read_in(model->name, "preprocessor_config.json", &preprocessor, &preprocessor_bytes,
+                            &model->identity);
+    if (!code
+        && (result = vp_model_config_parse(config, config_bytes, preprocessor, preprocessor_bytes, &model->config,
+                                           &error))
+               != VP_OK)
         code = complain_result(EXIT_INPUT, model->name, result, &error);
     if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
     if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
-    if (!code && (result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error)) != VP_OK) code = complain_result(EXIT_INPUT, what, result, &error);
+    if (!code && (result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error)) != VP_OK)
+        code = complain_result(EXIT_INPUT, what, result, &error);
     if (!code) code = check_ids(model, what);
     if (!code) read_architecture(model, config, config_bytes);
     model_weigh_files(model);
@@ -113,10 +131,14 @@ int check_device(const struct options *options) {
     int64_t index = 0;
     vp_result result;
     if (!strcmp(device, "auto") || !strcmp(device, "cpu")) return 0;
-    if (strcmp(device, "cuda") && (strncmp(device, "cuda:", 5) || device[5] == '-' || !can_parse_number(device + 5, &index) || index > INT32_MAX))
+    if (strcmp(device, "cuda")
+        && (strncmp(device, "cuda:", 5) || device[5] == '-' || !can_parse_number(device + 5, &index)
+            || index > INT32_MAX))
         return complain(EXIT_USAGE, "--device: \"%s\" is none of auto, cpu, cuda, cuda:N", device);
     result = vp_device_describe((int32_t)index, &gpu, &error);
-    return result == VP_OK ? 0 : complain(exit_code_of(result), "--device %s: %s", device, error.text[0] ? error.text : vp_result_text(result));
+    return result == VP_OK ? 0
+                           : complain(exit_code_of(result), "--device %s: %s", device,
+                                      error.text[0] ? error.text : vp_result_text(result));
 }
 int check_gemm(const struct options *options) {
     const char *gemm = text_of(options, "gemm");
@@ -125,12 +147,15 @@ int check_gemm(const struct options *options) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, " %s", vp_engine_gemm_name(i));
     }
-    return has_word(names, gemm) ? 0 : complain(EXIT_USAGE, "--gemm: this processor has no \"%s\"; it has: %s", gemm, names);
+    return has_word(names, gemm)
+               ? 0
+               : complain(EXIT_USAGE, "--gemm: this processor has no \"%s\"; it has: %s", gemm, names);
 }
 
 int model_load(const struct options *options, struct model *model) {
     memset(model, 0, sizeof *model);
-    if (is_given(options, "model") + is_given(options, "synthetic") > 1 || (!is_given(options, "model") && !text_of(options, "synthetic")))
+    if (is_given(options, "model") + is_given(options, "synthetic") > 1
+        || (!is_given(options, "model") && !text_of(options, "synthetic")))
         return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", options->command->name);
     model->synthetic = !is_given(options, "model");
     model->name = text_of(options, model->synthetic ? "synthetic" : "model");
@@ -149,14 +174,17 @@ vp_result engine_progress(void *user, const char *what, int64_t done, int64_t to
 
 int checkpoint_open(struct model *model) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = model->synthetic || model->checkpoint ? VP_OK : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, &error);
+    vp_result result = model->synthetic || model->checkpoint
+                           ? VP_OK
+                           : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
 }
 int is_packed(const struct model *model) {
     vp_packed packed;
     return model->checkpoint && vp_checkpoint_packed(model->checkpoint, &packed) == VP_OK;
 }
-vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence, int32_t max_views) {
+vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
+                                    int32_t max_views) {
     vp_engine_options settings = vp_engine_options_default();
     settings.config = &model->config;
     settings.checkpoint = model->checkpoint;
@@ -168,10 +196,12 @@ vp_engine_options engine_options_of(const struct options *options, const struct 
     settings.progress = engine_progress;
     return settings;
 }
-vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence, int32_t max_views, vp_engine **engine,
-                     vp_error *error) {
+vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence,
+                     int32_t max_views, vp_engine **engine, vp_error *error) {
     vp_engine_options settings;
-    vp_result result = model->synthetic || model->checkpoint ? VP_OK : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, error);
+    vp_result result = model->synthetic || model->checkpoint
+                           ? VP_OK
+                           : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, error);
     if (result != VP_OK) return result;
     settings = engine_options_of(options, model, max_sequence, max_views);
     settings.weights = strcmp(text_of(options, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
@@ -181,7 +211,8 @@ vp_result engine_try(const struct options *options, struct model *model, const c
     close_progress();
     return result;
 }
-int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views, vp_engine **engine) {
+int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,
+                vp_engine **engine) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = engine_try(options, model, text_of(options, "device"), max_sequence, max_views, engine, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
@@ -197,16 +228,20 @@ static int load_importance(const char *path, int32_t block_count, double *scores
     vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) code = complain_result(EXIT_INPUT, path, result, &error);
-    else if (!node_is(&parsed.json, 0, VP_JSON_OBJECT)) code = complain(EXIT_INPUT, "%s: want one object {\"block\": score, ...}", path);
+    else if (!node_is(&parsed.json, 0, VP_JSON_OBJECT))
+        code = complain(EXIT_INPUT, "%s: want one object {\"block\": score, ...}", path);
     for (int32_t block = 0; block < block_count; block++) { scores[block] = (double)NAN; order[block] = INT32_MAX; }
     for (uint32_t i = 1, member = 0; !code && member < parsed.json.nodes[0].count; member++) {
         char *key = node_text(&parsed.json, i);
         double score = node_number(&parsed.json, i + 1);
         int64_t block = -1;
         if (!key || !can_parse_number(key, &block) || block < 0 || block >= block_count)
-            code = complain(EXIT_INPUT, "%s: \"%s\" is no block of this model (0..%d)", path, key ? key : "", block_count - 1);
-        else if (order[block] != INT32_MAX) code = complain(EXIT_INPUT, "%s: block %lld stands there twice", path, (long long)block);
-        else if (!isfinite(score)) code = complain(EXIT_INPUT, "%s: the score of block %lld is not a finite number", path, (long long)block);
+            code = complain(EXIT_INPUT, "%s: \"%s\" is no block of this model (0..%d)", path, key ? key : "",
+                            block_count - 1);
+        else if (order[block] != INT32_MAX)
+            code = complain(EXIT_INPUT, "%s: block %lld stands there twice", path, (long long)block);
+        else if (!isfinite(score))
+            code = complain(EXIT_INPUT, "%s: the score of block %lld is not a finite number", path, (long long)block);
         else { scores[block] = score; order[block] = (int32_t)member; }
         free(key);
         i = parsed.json.nodes[i + 1].end;
@@ -226,8 +261,10 @@ int model_choose_blocks(const struct options *options, const struct model *model
     if (!code && path) code = load_importance(path, count, scores, order);
     if (!code) {
         vp_result result = vp_sampler_blocks(count, active, path ? scores : NULL, path ? order : NULL, blocks);
-        if (result != VP_OK) code = complain(path ? EXIT_INPUT : EXIT_USAGE, "%s: %d active blocks cannot be chosen (does every block have a score?): %s",
-                                        path ? path : "num_active_blocks", active, vp_result_text(result));
+        if (result != VP_OK)
+            code = complain(path ? EXIT_INPUT : EXIT_USAGE,
+                            "%s: %d active blocks cannot be chosen (does every block have a score?): %s",
+                            path ? path : "num_active_blocks", active, vp_result_text(result));
     }
     free(scores);
     free(order);

@@ -38,12 +38,15 @@ vp_result engine_progress(void *user, const char *what, int64_t done, int64_t to
 
 int checkpoint_open(struct model *model);
 int is_packed(const struct model *model);
-vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence, int32_t max_views);
-vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence, int32_t max_views, vp_engine **engine,
-                     vp_error *error);
-int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views, vp_engine **engine);
+vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
+                                    int32_t max_views);
+vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence,
+                     int32_t max_views, vp_engine **engine, vp_error *error);
+int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,
+                vp_engine **engine);
 
-/* `active` blocks of the model, ascending: the first ones or, with an importance file, the ends and the most important between. */
+/* `active` blocks of the model, ascending: the first ones or, with an importance file, the ends and the most
+ * important between. */
 int model_choose_blocks(const struct options *options, const struct model *model, int32_t active, int32_t *blocks);
 
 #endif

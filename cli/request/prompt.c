@@ -39,7 +39,8 @@ static vp_result read_member_texts(const vp_json *json, const char *key, struct 
 }
 static vp_result read_member_index(const vp_json *json, const char *key, int64_t *value, vp_error *error) {
     if (!has_value(json, 0, key)) return VP_OK;
-    if (vp_json_to_int(json, vp_json_get(json, 0, key), value) == VP_OK && *value >= 0 && *value <= UINT32_MAX) return VP_OK;
+    if (vp_json_to_int(json, vp_json_get(json, 0, key), value) == VP_OK && *value >= 0 && *value <= UINT32_MAX)
+        return VP_OK;
     return bad_member(error, key, "a whole number, 0..4294967295");
 }
 
@@ -49,7 +50,8 @@ vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, 
     vp_result result = VP_OK;
     fields->seed = fields->index = fields->rng_seed = -1;
     for (int i = 0; i < 4 && result == VP_OK; i++) result = read_member_text(json, keys[i], texts[i], error);
-    if (result == VP_OK && has_value(json, 0, "questions")) result = read_member_texts(json, "questions", &fields->questions, error);
+    if (result == VP_OK && has_value(json, 0, "questions"))
+        result = read_member_texts(json, "questions", &fields->questions, error);
     else if (result == VP_OK && has_value(json, 0, "question")) {
         char *question = NULL;
         result = read_member_text(json, "question", &question, error);
@@ -66,10 +68,12 @@ vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, 
 const vp_prompt_dataset *prompt_dataset_of(const struct prompt_fields *fields, const vp_prompt_dataset *fallback) {
     const vp_prompt_dataset *defaults = vp_prompt_dataset_find(fields->dataset);
     if (!defaults) defaults = fallback ? fallback : vp_prompt_dataset_of_style(fields->style);
-    return defaults && defaults->kind == VP_PROMPT_CAPTION && !fields->dataset && fields->questions.count ? NULL : defaults; /* its own question wins over the lot */
+    /* its own question wins over the lot */
+    return defaults && defaults->kind == VP_PROMPT_CAPTION && !fields->dataset && fields->questions.count ? NULL
+                                                                                                          : defaults;
 }
-vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, const char *style, int64_t seed, int64_t index, char **text,
-                       vp_prompt_info *info, vp_error *error) {
+vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, const char *style,
+                       int64_t seed, int64_t index, char **text, vp_prompt_info *info, vp_error *error) {
     vp_prompt prompt;
     size_t needed = 0;
     static const char *const no_options[1] = {NULL}; /* a list that is empty is no missing list */
@@ -83,13 +87,16 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which no RandomState takes");
     prompt.style = fields->style ? fields->style : style;
-    if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_SCIENCE && !fields->has_options && !fields->dataset) { /* a file of this name can hold other questions */
+    /* a file of this name can hold other questions */
+    if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_SCIENCE && !fields->has_options && !fields->dataset) {
         if (!prompt.style) prompt.style = prompt.dataset->style;
         prompt.dataset = NULL;
     }
     prompt.questions = (const char *const *)fields->questions.items;
     prompt.question_count = fields->questions.count;
-    prompt.options = !fields->has_options ? NULL : fields->options.count ? (const char *const *)fields->options.items : no_options;
+    prompt.options = !fields->has_options    ? NULL
+                     : fields->options.count ? (const char *const *)fields->options.items
+                                             : no_options;
     prompt.option_count = fields->options.count;
     prompt.hint = fields->hint;
     prompt.question_type = fields->question_type;
@@ -107,7 +114,8 @@ char *make_prompt(const char *style, const char *question) {
     prompt.style = style;
     prompt.questions = &question;
     prompt.question_count = 1;
-    if (vp_prompt_build(&prompt, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort(); /* one question always makes a prompt */
+    /* one question always makes a prompt */
+    if (vp_prompt_build(&prompt, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort();
     text = resize(NULL, needed + 1, 1);
     vp_prompt_build(&prompt, text, needed + 1, &needed, NULL, NULL);
     return text;

@@ -23,8 +23,8 @@ vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, 
 const vp_prompt_dataset *prompt_dataset_of(const struct prompt_fields *fields, const vp_prompt_dataset *fallback);
 
 /* Prompt text, malloc'ed. seed and index are those of a record that says nothing. */
-vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, const char *style, int64_t seed, int64_t index, char **text,
-                       vp_prompt_info *info, vp_error *error);
+vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, const char *style,
+                       int64_t seed, int64_t index, char **text, vp_prompt_info *info, vp_error *error);
 
 /* " User: STYLE: TEXT Assistant:", without STYLE " User: TEXT Assistant:" */
 char *make_prompt(const char *style, const char *question);

@@ -24,7 +24,9 @@ void put_options(vp_json_writer *writer, const struct options *options) {
         else if (spec->kind == TEXT || spec->kind == MAYBE || spec->kind == CHOICE) json_lossy(writer, value->text);
         else {
             vp_json_begin_array(writer);
-            for (size_t k = 0; k < value->count; k++) if (spec->kind == COUNTS) vp_json_int(writer, value->numbers[k]); else json_lossy(writer, value->items[k]);
+            for (size_t k = 0; k < value->count; k++)
+                if (spec->kind == COUNTS) vp_json_int(writer, value->numbers[k]);
+                else json_lossy(writer, value->items[k]);
             vp_json_end_array(writer);
         }
     }
@@ -42,7 +44,9 @@ const char *version_text(int32_t cuda, char out[24]) {
 const char *build_text(void) {
     static char text[300];
     char toolkit[24];
-    if (vp_device_toolkit()) snprintf(text, sizeof text, "compiler %.200s, CUDA %s", __VERSION__, version_text(vp_device_toolkit(), toolkit));
+    if (vp_device_toolkit())
+        snprintf(text, sizeof text, "compiler %.200s, CUDA %s", __VERSION__,
+                 version_text(vp_device_toolkit(), toolkit));
     else snprintf(text, sizeof text, "compiler %.200s, no GPU code", __VERSION__);
     return text;
 }
@@ -75,7 +79,8 @@ void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry) {
     if (telemetry->has_throttle_reasons) {
         vp_json_begin_array(writer);
         for (int32_t bit = 0; bit < 64; bit++)
-            if ((telemetry->throttle_reasons >> bit & 1) && vp_telemetry_throttle_name(bit)) vp_json_string(writer, vp_telemetry_throttle_name(bit));
+            if ((telemetry->throttle_reasons >> bit & 1) && vp_telemetry_throttle_name(bit))
+                vp_json_string(writer, vp_telemetry_throttle_name(bit));
         vp_json_end_array(writer);
     } else vp_json_null(writer);
     put_double(writer, "throttle_count", telemetry->throttle_count);
@@ -98,13 +103,16 @@ void put_provenance(vp_json_writer *writer, const struct options *options, const
     put_text(writer, "device", vp_engine_device(engine));
     put_text(writer, "device_note", vp_engine_device_note(engine)[0] ? vp_engine_device_note(engine) : NULL);
     vp_json_key(writer, "gpu");
-    if (gpu_of(engine) >= 0 && vp_device_describe(gpu_of(engine), &gpu, NULL) == VP_OK) put_gpu(writer, gpu_of(engine), &gpu); else vp_json_null(writer);
+    if (gpu_of(engine) >= 0 && vp_device_describe(gpu_of(engine), &gpu, NULL) == VP_OK)
+        put_gpu(writer, gpu_of(engine), &gpu);
+    else vp_json_null(writer);
     put_text(writer, "gemm_rows_1", vp_engine_gemm(engine, 1));
     put_text(writer, "gemm_rows_1024", vp_engine_gemm(engine, 1024));
     put_int(writer, "threads", number_of(options, "threads"));
     put_int(writer, "seed", number_of(options, "seed"));
     vp_json_key(writer, "clocks"); /* null where neither NVML nor the system tells them */
-    if (vp_device_telemetry(gpu_of(engine), &telemetry, NULL) == VP_OK) put_telemetry(writer, &telemetry); else vp_json_null(writer);
+    if (vp_device_telemetry(gpu_of(engine), &telemetry, NULL) == VP_OK) put_telemetry(writer, &telemetry);
+    else vp_json_null(writer);
     vp_json_key(writer, "argv");
     vp_json_begin_array(writer);
     for (int i = 0; i < options->argc; i++) json_lossy(writer, options->argv[i]);

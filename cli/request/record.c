@@ -28,8 +28,9 @@ void put_point_layout(vp_json_writer *writer, const struct point *point) {
     put_int(writer, "top_k", point->top_k);
     put_int(writer, "num_active_blocks", point->block_count);
     for (int actual = 0; actual < 2; actual++) {
-        static const char *const keys[2][4] = {{"theoretical_num_crops", "theoretical_tiling", "theoretical_image_size", "theoretical_vision_tokens"},
-                                               {"actual_num_crops", "actual_tiling", "actual_image_size", "actual_vision_tokens"}};
+        static const char *const keys[2][4] = {
+            {"theoretical_num_crops", "theoretical_tiling", "theoretical_image_size", "theoretical_vision_tokens"},
+            {"actual_num_crops", "actual_tiling", "actual_image_size", "actual_vision_tokens"}};
         if (layout) {
             put_int(writer, keys[actual][0], layout->crops);
             put_pair(writer, keys[actual][1], layout->tiling.rows, layout->tiling.cols);
@@ -42,7 +43,9 @@ void put_point_layout(vp_json_writer *writer, const struct point *point) {
     put_int(writer, "input_text_tokens", point->sample->text_count);
     put_int(writer, "actual_text_tokens", point->sample->text_count);
     vp_json_key(writer, "total_sequence_length");
-    if (layout || !point->sample->image_path) vp_json_int(writer, !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count); else vp_json_null(writer);
+    if (layout || !point->sample->image_path)
+        vp_json_int(writer, !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count);
+    else vp_json_null(writer);
 }
 void put_point_tokens(vp_json_writer *writer, const struct point *point) {
     int ran = point->run_count > 0;
@@ -57,11 +60,14 @@ void put_point_tokens(vp_json_writer *writer, const struct point *point) {
 
 void put_point_times(vp_json_writer *writer, const struct point *point) {
     int32_t longest = 0;
-    for (int metric = 0; metric < METRIC_STAGE; metric++) put_double(writer, METRIC_KEYS[metric], point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN);
+    for (int metric = 0; metric < METRIC_STAGE; metric++)
+        put_double(writer, METRIC_KEYS[metric],
+                   point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN);
     vp_json_key(writer, "stages");
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++)
-        put_double(writer, vp_stage_name((vp_stage)i), point->run_count ? metric_mean(point->runs, point->run_count, METRIC_STAGE + i) : (double)NAN);
+        put_double(writer, vp_stage_name((vp_stage)i),
+                   point->run_count ? metric_mean(point->runs, point->run_count, METRIC_STAGE + i) : (double)NAN);
     vp_json_end_object(writer);
     vp_json_key(writer, "stage_detail"); /* means over the runs */
     vp_json_begin_object(writer);
@@ -69,25 +75,31 @@ void put_point_times(vp_json_writer *writer, const struct point *point) {
         vp_json_key(writer, vp_stage_name((vp_stage)i));
         vp_json_begin_object(writer);
         for (int detail = DETAIL_WALL; detail < DETAIL_COUNT; detail++)
-            put_double(writer, DETAIL_KEYS[detail], point->run_count ? metric_mean(point->runs, point->run_count, stage_metric(i, detail)) : (double)NAN);
+            put_double(writer, DETAIL_KEYS[detail],
+                       point->run_count ? metric_mean(point->runs, point->run_count, stage_metric(i, detail))
+                                        : (double)NAN);
         vp_json_end_object(writer);
     }
     vp_json_end_object(writer);
-    for (int32_t run = 0; run < point->run_count; run++) if (point->runs[run].token_count - 1 > longest) longest = point->runs[run].token_count - 1;
+    for (int32_t run = 0; run < point->run_count; run++)
+        if (point->runs[run].token_count - 1 > longest) longest = point->runs[run].token_count - 1;
     vp_json_key(writer, "T_decode_per_step"); /* [position][run]; position 0 is decode step 1 */
     vp_json_begin_array(writer);
     for (int32_t i = 0; i < longest; i++) {
         vp_json_begin_array(writer);
-        for (int32_t run = 0; run < point->run_count; run++) if (i < point->runs[run].token_count - 1) vp_json_double(writer, (double)point->runs[run].step_ns[i] / 1e6);
+        for (int32_t run = 0; run < point->run_count; run++)
+            if (i < point->runs[run].token_count - 1) vp_json_double(writer, (double)point->runs[run].step_ns[i] / 1e6);
         vp_json_end_array(writer);
     }
     vp_json_end_array(writer);
     vp_json_key(writer, "runs");
     vp_json_begin_object(writer);
     for (int metric = 0; metric < METRIC_STAGE + VP_STAGE_COUNT; metric++) {
-        vp_json_key(writer, metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)));
+        vp_json_key(writer,
+                    metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)));
         vp_json_begin_array(writer);
-        for (int32_t run = 0; run < point->run_count; run++) json_double_or_null(writer, metric_of(&point->runs[run], metric));
+        for (int32_t run = 0; run < point->run_count; run++)
+            json_double_or_null(writer, metric_of(&point->runs[run], metric));
         vp_json_end_array(writer);
     }
     vp_json_end_object(writer);
@@ -106,11 +118,16 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
     *outcome = none;
     if (!point->run_count) { outcome->reason = "no answer"; return; }
     scoring->sample.prediction = scoring_own(scoring, copy_text(point->runs[0].answer, strlen(point->runs[0].answer)));
-    if (point->sample->record && parse_json(&record, point->sample->record, strlen(point->sample->record), NULL) == VP_OK)
+    if (point->sample->record
+        && parse_json(&record, point->sample->record, strlen(point->sample->record), NULL) == VP_OK)
         outcome->reason = scoring_read(scoring, (int)point->metric, &record.json, 0);
     scoring_as_run(scoring);
-    if (!outcome->reason && (result = scoring_run(scoring, point->metric, vp_score_metric_of(point->metric)->run_cleaning, outcome)) != VP_OK) outcome->reason = vp_result_text(result);
-    if (outcome->reason && !scoring->sample.references && !scoring->sample.option_count) outcome->reason = "the record has no answers to compare with";
+    if (!outcome->reason
+        && (result = scoring_run(scoring, point->metric, vp_score_metric_of(point->metric)->run_cleaning, outcome))
+               != VP_OK)
+        outcome->reason = vp_result_text(result);
+    if (outcome->reason && !scoring->sample.references && !scoring->sample.option_count)
+        outcome->reason = "the record has no answers to compare with";
     free(record.nodes);
 }
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored) {
@@ -118,8 +135,10 @@ void put_point_answer(vp_json_writer *writer, const struct point *point, const v
     int same = 1, ran = point->run_count > 0;
     for (int32_t run = 1; run < point->run_count; run++)
         same &= point->runs[run].token_count == point->runs[0].token_count
-            && !memcmp(point->runs[run].tokens, point->runs[0].tokens, (size_t)point->runs[0].token_count * sizeof(int32_t));
-    put_double(writer, "accuracy", outcome.is_unparsed ? 0 : outcome.score); /* unparsed: the reference guesses there; a guess earns nothing */
+                && !memcmp(point->runs[run].tokens, point->runs[0].tokens,
+                           (size_t)point->runs[0].token_count * sizeof(int32_t));
+    /* unparsed: the reference guesses there; a guess earns nothing */
+    put_double(writer, "accuracy", outcome.is_unparsed ? 0 : outcome.score);
     put_text(writer, "accuracy_reason", outcome.is_unparsed ? NULL : outcome.reason);
     put_answer(writer, "pred", ran ? &point->runs[0] : NULL);
     put_text(writer, "pred_cleaned", ran ? outcome.cleaned : NULL);
@@ -146,7 +165,9 @@ void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct s
         vp_json_key(writer, always[i]);
         if (node != VP_JSON_NONE) json_node(writer, json, node);
         else if (i == 2 && sample->image_path) { /* an image file is named after its id as a rule */
-            const char *name = strrchr(sample->image_path, '/') ? strrchr(sample->image_path, '/') + 1 : sample->image_path, *dot = strrchr(name, '.');
+            const char *name = strrchr(sample->image_path, '/') ? strrchr(sample->image_path, '/') + 1
+                                                                : sample->image_path,
+                       *dot = strrchr(name, '.');
             char *stem = copy_text(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
             json_lossy(writer, stem);
             free(stem);
@@ -154,7 +175,8 @@ void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct s
     }
     for (uint32_t i = 1, member = 0; member < json->nodes[0].count; member++, i = json->nodes[i + 1].end) {
         char *key = node_text(json, i);
-        int known = !key || !strcmp(key, always[0]) || !strcmp(key, always[1]) || !strcmp(key, always[2]) || !strcmp(key, always[3]);
+        int known = !key || !strcmp(key, always[0]) || !strcmp(key, always[1]) || !strcmp(key, always[2])
+                    || !strcmp(key, always[3]);
         if (!known) {
             vp_json_key(writer, key);
             json_node(writer, json, i + 1);

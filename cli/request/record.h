@@ -42,7 +42,8 @@ void put_point_times(vp_json_writer *writer, const struct point *point);
 
 void put_answer(vp_json_writer *writer, const char *key, const struct pass_result *run);
 
-/* What the record says to the answer of the first timed run (C strings: a NUL ends what is scored). The outcome's texts live in *scoring: scoring_free. */
+/* What the record says to the answer of the first timed run (C strings: a NUL ends what is scored). The outcome's
+ * texts live in *scoring: scoring_free. */
 void score_point(const struct point *point, struct scoring *scoring, vp_score_outcome *outcome);
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored);
 

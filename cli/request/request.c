@@ -16,7 +16,9 @@ void session_free(struct session *session) {
     free(session->answer.data);
     if (session->engine) vp_engine_close(session->engine);
 }
-int32_t sequence_of(const struct pass_input *input) { return !input->no_bos + (input->layout ? input->layout->image_tokens : 0) + input->text_count; }
+int32_t sequence_of(const struct pass_input *input) {
+    return !input->no_bos + (input->layout ? input->layout->image_tokens : 0) + input->text_count;
+}
 int64_t positions_of(const struct pass_input *input) { return (int64_t)sequence_of(input) + input->new_tokens - 1; }
 
 void session_reserve(struct session *session, const struct pass_input *input) {
@@ -27,7 +29,8 @@ void session_reserve(struct session *session, const struct pass_input *input) {
     size_t patches = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)vp_geometry_patches_per_side(geometry);
     reserve(&session->pixels, vp_preprocess_pixel_count(geometry, input->layout), sizeof(float));
     reserve(&session->masks, (size_t)input->layout->views * patches, sizeof(float));
-    reserve(&session->index, (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(geometry), sizeof(int32_t));
+    reserve(&session->index, (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(geometry),
+            sizeof(int32_t));
     reserve(&session->scratch, vp_preprocess_scratch_bytes(geometry, input->layout), 1);
 }
 
@@ -39,9 +42,13 @@ static vp_result fill_inputs(struct session *session, const struct pass_input *i
     if (!input->no_bos) ids[0] = session->model->ids.bos; /* only a prompt without image can lack it */
     memcpy(ids + !input->no_bos + image_tokens, input->text_ids, (size_t)input->text_count * sizeof *ids);
     if (!input->layout) return VP_OK;
-    result = vp_preprocess(geometry, input->layout, input->image->rgb, (float *)session->pixels.data, (float *)session->masks.data, session->scratch.data, session->scratch.bytes);
-    if (result == VP_OK) result = vp_tokens_image_ids(geometry, input->layout, &session->model->ids, ids + 1, (size_t)image_tokens);
-    if (result == VP_OK) result = vp_tokens_index_map(geometry, input->layout, 1, (int32_t *)session->index.data, session->index.bytes / sizeof(int32_t));
+    result = vp_preprocess(geometry, input->layout, input->image->rgb, (float *)session->pixels.data,
+                           (float *)session->masks.data, session->scratch.data, session->scratch.bytes);
+    if (result == VP_OK)
+        result = vp_tokens_image_ids(geometry, input->layout, &session->model->ids, ids + 1, (size_t)image_tokens);
+    if (result == VP_OK)
+        result = vp_tokens_index_map(geometry, input->layout, 1, (int32_t *)session->index.data,
+                                     session->index.bytes / sizeof(int32_t));
     return result;
 }
 
@@ -49,10 +56,12 @@ static vp_result decode_answer(struct session *session, struct pass_result *run)
     int flags = VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP; /* as the reference scores it */
     const vp_tokenizer *tokenizer = session->model->tokenizer;
     size_t count = (size_t)run->token_count;
-    vp_result result = vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data, session->answer.bytes, &run->answer_bytes);
+    vp_result result = vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data,
+                                           session->answer.bytes, &run->answer_bytes);
     if (result != VP_ERR_CAPACITY) return result;
     reserve(&session->answer, run->answer_bytes + 1, 1);
-    return vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data, session->answer.bytes, &run->answer_bytes);
+    return vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data,
+                               session->answer.bytes, &run->answer_bytes);
 }
 
 /* A pause that belongs to no stage, in the tests' build only: it must show as unaccounted. */
@@ -67,7 +76,8 @@ static void range_begin(const struct pass_input *input, const char *name, int32_
     if (input->ranges) vp_range_begin(input->ranges, name, "cli/request/request.c", line);
 }
 static void range_end(const struct pass_input *input) { if (input->ranges) vp_range_end(input->ranges); }
-vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run, vp_error *error) {
+vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
+                      vp_error *error) {
     vp_request request;
     vp_reply reply;
     vp_result result;

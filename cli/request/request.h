@@ -43,6 +43,7 @@ int64_t positions_of(const struct pass_input *input);
 void session_reserve(struct session *session, const struct pass_input *input);
 
 /* One pass from decoded pixels to text. The image file was decoded and the prompt tokenized before. */
-vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run, vp_error *error);
+vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
+                      vp_error *error);
 
 #endif

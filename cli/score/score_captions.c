@@ -12,7 +12,11 @@
 
 static void captions_clear(struct captions *captions) {
     for (size_t i = 0; i < captions->text_count; i++) free((void *)(size_t)captions->texts[i].text);
-    for (size_t i = 0; i < captions->row_count; i++) { free(captions->rows[i].id); free(captions->rows[i].reason); free(captions->rows[i].cleaned); }
+    for (size_t i = 0; i < captions->row_count; i++) {
+        free(captions->rows[i].id);
+        free(captions->rows[i].reason);
+        free(captions->rows[i].cleaned);
+    }
     captions->text_count = captions->row_count = captions->tokenised_count = 0;
 }
 void captions_free(struct captions *captions) {
@@ -27,7 +31,8 @@ static int caption_add_text(struct captions *captions, const char *text, int is_
     if (is_words) own = copy_text(text, bytes);
     else {
         own = resize(NULL, room, 1);
-        if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) own[used = 0] = 0; /* the room is enough for any text */
+        /* the room is enough for any text */
+        if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) own[used = 0] = 0;
         own = resize(own, used + 1, 1);
         captions->tokenised_count++;
     }
@@ -58,10 +63,12 @@ struct caption_row *caption_add_row(struct captions *captions, const vp_json *js
     }
     return row;
 }
-void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring, const vp_json *json, uint32_t object, const char *candidate, int is_words) {
+void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring, const vp_json *json,
+                 uint32_t object, const char *candidate, int is_words) {
     const char *trouble = NULL;
     if (is_words) {
-        if (!scoring_can_read_list(scoring, 0, json, vp_json_get(json, object, "references_tokenised"), &scoring->sample.references, &scoring->sample.reference_count))
+        if (!scoring_can_read_list(scoring, 0, json, vp_json_get(json, object, "references_tokenised"),
+                                   &scoring->sample.references, &scoring->sample.reference_count))
             trouble = "the references must be texts";
     } else trouble = scoring_read(scoring, VP_SCORE_CAPTION_JACCARD, json, object);
     if (!candidate) trouble = "the row has no prediction that is a text";
@@ -71,21 +78,27 @@ void caption_add(struct captions *captions, struct caption_row *row, struct scor
     row->reference_count = scoring->sample.reference_count;
     row->has_words = caption_add_text(captions, candidate, is_words || captions->by_words) || is_words;
     for (size_t i = 0; i < row->reference_count; i++)
-        if (caption_add_text(captions, scoring->sample.references[i], is_words || captions->by_words)) row->has_words = 1;
+        if (caption_add_text(captions, scoring->sample.references[i], is_words || captions->by_words))
+            row->has_words = 1;
 }
 /* An object of an image: its texts, or those that it says are taken apart already. */
-static void caption_add_object(struct captions *captions, struct scoring *scoring, const vp_json *json, uint32_t object) {
+static void caption_add_object(struct captions *captions, struct scoring *scoring, const vp_json *json,
+                               uint32_t object) {
     static const char *const keys[] = {"candidate_tokenised", "candidate", "prediction", "pred", "caption", "text"};
     int id_is_image = !has_value(json, object, "id") && has_value(json, object, "image_id"), key = 0;
-    struct caption_row *row = caption_add_row(captions, json, vp_json_get(json, object, id_is_image ? "image_id" : "id"), id_is_image ? "image_id" : "id");
+    struct caption_row *row = caption_add_row(
+        captions, json, vp_json_get(json, object, id_is_image ? "image_id" : "id"), id_is_image ? "image_id" : "id");
     scoring_clear(scoring);
     if (!has_value(json, object, "references_tokenised")) key = 1;
     while (key < 5 && !has_value(json, object, keys[key])) key++;
-    caption_add(captions, row, scoring, json, object, scoring_own(scoring, node_text(json, vp_json_get(json, object, keys[key]))), key == 0);
+    caption_add(captions, row, scoring, json, object,
+                scoring_own(scoring, node_text(json, vp_json_get(json, object, keys[key]))), key == 0);
 }
 
 static double caption_number(int metric, const vp_caption_scores *scores) {
-    return metric <= RULE_BLEU_1 && metric >= RULE_BLEU_4 ? scores->bleu[RULE_BLEU_1 - metric] : metric == RULE_ROUGE_L ? scores->rouge_l : scores->cider_d;
+    return metric <= RULE_BLEU_1 && metric >= RULE_BLEU_4 ? scores->bleu[RULE_BLEU_1 - metric]
+           : metric == RULE_ROUGE_L                       ? scores->rouge_l
+                                                          : scores->cider_d;
 }
 static void put_caption_scores(vp_json_writer *writer, const vp_caption_scores *scores) { /* NULL: none */
     vp_json_key(writer, "bleu");
@@ -110,14 +123,17 @@ static int captions_score(const struct captions *captions, const char *source, s
         images[scored->scored_count++].reference_count = captions->rows[i].reference_count;
     }
     scored->each = resize(NULL, scored->scored_count, sizeof *scored->each);
-    if (scored->scored_count) result = vp_caption_corpus(images, scored->scored_count, VP_CAPTION_TOKENISED, scored->each, &scored->corpus, &error);
+    if (scored->scored_count)
+        result = vp_caption_corpus(images, scored->scored_count, VP_CAPTION_TOKENISED, scored->each, &scored->corpus,
+                                   &error);
     free(images);
     if (result == VP_OK) return 0;
     free(scored->each);
     scored->each = NULL;
     return complain_result(exit_code_of(result), source, result, &error);
 }
-static void put_caption_row(vp_json_writer *writer, const struct captions *captions, const struct caption_row *row, int metric, const vp_caption_scores *scores) {
+static void put_caption_row(vp_json_writer *writer, const struct captions *captions, const struct caption_row *row,
+                            int metric, const vp_caption_scores *scores) {
     if (row->id) { vp_json_key(writer, row->id_key); vp_json_raw(writer, row->id, strlen(row->id)); }
     if (row->cleaned) put_text(writer, "pred_cleaned", row->cleaned);
     if (metric == RULE_CAPTIONS && row->has_words) {
@@ -131,7 +147,8 @@ static void put_caption_row(vp_json_writer *writer, const struct captions *capti
     put_double(writer, "score", scores ? caption_number(metric, scores) : (double)NAN);
     if (row->trouble) put_text(writer, "reason", row->trouble);
 }
-static void put_caption_corpus(vp_json_writer *writer, const struct captions *captions, const struct caption_result *scored, int metric) {
+static void put_caption_corpus(vp_json_writer *writer, const struct captions *captions,
+                               const struct caption_result *scored, int metric) {
     vp_json_key(writer, "corpus");
     vp_json_begin_object(writer);
     put_caption_scores(writer, scored->scored_count ? &scored->corpus : NULL);
@@ -144,8 +161,10 @@ static void caption_summary(const struct captions *captions, const struct captio
     const vp_caption_scores *scores = &scored->corpus;
     fprintf(stderr, "vlmprof: %s: %lld rows", metric, (long long)captions->row_count);
     if (scored->scored_count)
-        fprintf(stderr, ", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)", (long long)scored->scored_count, scores->bleu[0],
-                scores->bleu[1], scores->bleu[2], scores->bleu[3], scores->cider_d, scores->rouge_l, captions->tokenised_count ? "built-in tokenizer" : "words as they are");
+        fprintf(stderr, ", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)",
+                (long long)scored->scored_count, scores->bleu[0], scores->bleu[1], scores->bleu[2], scores->bleu[3],
+                scores->cider_d, scores->rouge_l,
+                captions->tokenised_count ? "built-in tokenizer" : "words as they are");
     fprintf(stderr, "; %lld without a score\n", (long long)(captions->row_count - scored->scored_count));
 }
 int captions_print(const struct captions *captions, int metric, const char *name, const char *source) {
@@ -157,7 +176,8 @@ int captions_print(const struct captions *captions, int metric, const char *name
         line.bytes = 0;
         vp_json_writer_init_sink(&writer, text_sink, &line, 0);
         vp_json_begin_object(&writer);
-        put_caption_row(&writer, captions, &captions->rows[i], metric, captions->rows[i].trouble ? NULL : &scored.each[k++]);
+        put_caption_row(&writer, captions, &captions->rows[i], metric,
+                        captions->rows[i].trouble ? NULL : &scored.each[k++]);
         if (i + 1 == captions->row_count) put_caption_corpus(&writer, captions, &scored, metric);
         vp_json_end_object(&writer);
         code = score_put_line(&writer, &line, source);
@@ -168,7 +188,8 @@ int captions_print(const struct captions *captions, int metric, const char *name
     return code;
 }
 /* A set, an object {"name", "images": [...]}, is a corpus and a line of its own. */
-static int caption_set_print(struct score_job *job, struct scoring *scoring, const vp_json *json, uint32_t object, int metric) {
+static int caption_set_print(struct score_job *job, struct scoring *scoring, const vp_json *json, uint32_t object,
+                             int metric) {
     struct captions captions;
     struct caption_result scored;
     struct text_buffer line = {NULL, 0, 0};
@@ -190,7 +211,8 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
     vp_json_begin_array(&writer);
     for (size_t i = 0, k = 0; i < captions.row_count && !code; i++) {
         vp_json_begin_object(&writer);
-        put_caption_row(&writer, &captions, &captions.rows[i], metric, captions.rows[i].trouble ? NULL : &scored.each[k++]);
+        put_caption_row(&writer, &captions, &captions.rows[i], metric,
+                        captions.rows[i].trouble ? NULL : &scored.each[k++]);
         vp_json_end_object(&writer);
     }
     vp_json_end_array(&writer);
@@ -227,11 +249,14 @@ int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed 
             row = caption_add_row(&captions, &parsed->json, VP_JSON_NONE, "id");
             row->reason = resize(NULL, LINE_BYTES, 1);
             snprintf(row->reason, LINE_BYTES, "line %lld: %s (byte %lld)", (long long)job->line_numbers[i],
-                     result != VP_OK ? error.text : are_sets ? "want a set, as the first line is" : "want one JSON object of an image",
+                     result != VP_OK ? error.text
+                     : are_sets      ? "want a set, as the first line is"
+                                     : "want one JSON object of an image",
                      (long long)(error.offset < 0 ? 0 : error.offset));
             row->trouble = row->reason;
             job->bad_lines++;
-            if (are_sets && (code = captions_print(&captions, metric, job->name, job->source)) == 0) captions_clear(&captions);
+            if (are_sets && (code = captions_print(&captions, metric, job->name, job->source)) == 0)
+                captions_clear(&captions);
         }
     }
     if (!code && captions.row_count) code = captions_print(&captions, metric, job->name, job->source);

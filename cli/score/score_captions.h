@@ -25,7 +25,8 @@ void captions_free(struct captions *captions);
 struct caption_row *caption_add_row(struct captions *captions, const vp_json *json, uint32_t id, const char *id_key);
 
 /* candidate: NULL for none; the references are those of `object`. */
-void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring, const vp_json *json, uint32_t object, const char *candidate, int is_words);
+void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring, const vp_json *json,
+                 uint32_t object, const char *candidate, int is_words);
 
 /* One line an image; the last line has the corpus too. */
 int captions_print(const struct captions *captions, int metric, const char *name, const char *source);

@@ -16,7 +16,8 @@
 
 static char *more_room(struct scoring *scoring) { return reserve(&scoring->more, scoring_room(scoring), 1); }
 /* A text through a rule of the library. */
-static void put_ruled(vp_json_writer *writer, const char *key, struct scoring *scoring, const char *text, vp_result (*rule)(const char *, char *, size_t, size_t *)) {
+static void put_ruled(vp_json_writer *writer, const char *key, struct scoring *scoring, const char *text,
+                      vp_result (*rule)(const char *, char *, size_t, size_t *)) {
     size_t room = strlen(text) * 2 + 64;
     char *out = resize(NULL, room, 1);
     if (key) vp_json_key(writer, key);
@@ -24,14 +25,17 @@ static void put_ruled(vp_json_writer *writer, const char *key, struct scoring *s
     free(out);
     (void)scoring;
 }
-static void put_ruled_references(vp_json_writer *writer, const char *key, struct scoring *scoring, vp_result (*rule)(const char *, char *, size_t, size_t *)) {
+static void put_ruled_references(vp_json_writer *writer, const char *key, struct scoring *scoring,
+                                 vp_result (*rule)(const char *, char *, size_t, size_t *)) {
     vp_json_key(writer, key);
     vp_json_begin_array(writer);
-    for (size_t i = 0; i < scoring->sample.reference_count; i++) put_ruled(writer, NULL, scoring, scoring->sample.references[i], rule);
+    for (size_t i = 0; i < scoring->sample.reference_count; i++)
+        put_ruled(writer, NULL, scoring, scoring->sample.references[i], rule);
     vp_json_end_array(writer);
 }
 /* The same rule with another cleaning, or another rule: one number. */
-static void put_other_score(vp_json_writer *writer, const char *key, struct scoring *scoring, vp_score_metric metric, vp_score_cleaning cleaning) {
+static void put_other_score(vp_json_writer *writer, const char *key, struct scoring *scoring, vp_score_metric metric,
+                            vp_score_cleaning cleaning) {
     vp_score_outcome other;
     struct buffer kept = scoring->scratch;
     scoring->scratch = scoring->more; /* the first outcome's texts stay */
@@ -45,14 +49,20 @@ static void put_each(vp_json_writer *writer, struct scoring *scoring, const char
     vp_json_begin_array(writer);
     for (size_t i = 0; i < scoring->sample.reference_count; i++) {
         double score = (double)NAN;
-        if (rule(prediction, scoring->sample.references + i, 1, more_room(scoring), scoring_room(scoring), &score) != VP_OK) score = (double)NAN;
+        if (rule(prediction, scoring->sample.references + i, 1, more_room(scoring), scoring_room(scoring), &score)
+            != VP_OK)
+            score = (double)NAN;
         json_double_or_null(writer, score);
     }
     vp_json_end_array(writer);
 }
-static void put_index(vp_json_writer *writer, const char *key, int32_t index) { if (index >= 0) put_int(writer, key, index); else put_null(writer, key); }
+static void put_index(vp_json_writer *writer, const char *key, int32_t index) {
+    if (index >= 0) put_int(writer, key, index);
+    else put_null(writer, key);
+}
 
-static void details_vqa_seed(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_vqa_seed(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                             vp_score_outcome *outcome) {
     (void)json;
     put_ruled(writer, "prediction_processed", scoring, outcome->cleaned, vp_score_vqa_normalise);
     if (scoring->sample.is_plain_reference || !scoring->sample.references) return;
@@ -60,63 +70,80 @@ static void details_vqa_seed(vp_json_writer *writer, struct scoring *scoring, co
     int64_t matches = 0;
     for (size_t i = 0; i < scoring->sample.reference_count; i++) {
         double one = 0;
-        if (vp_score_vqa_seed(outcome->cleaned, scoring->sample.references + i, 1, more_room(scoring), scoring_room(scoring), &one) == VP_OK) matches += one > 0;
+        if (vp_score_vqa_seed(outcome->cleaned, scoring->sample.references + i, 1, more_room(scoring),
+                              scoring_room(scoring), &one)
+            == VP_OK)
+            matches += one > 0;
     }
     put_int(writer, "matches", matches);
 }
-static void details_official(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_official(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                             vp_score_outcome *outcome) {
     int identical = 1;
     char *first = resize(NULL, scoring->text_bytes + 1, 1), *other = resize(NULL, scoring->text_bytes + 1, 1);
     char text[400];
     (void)json;
     for (size_t i = 1; i < scoring->sample.reference_count && identical; i++)
         identical = vp_score_vqa_strip(scoring->sample.references[0], first, scoring->text_bytes + 1, NULL) == VP_OK
-            && vp_score_vqa_strip(scoring->sample.references[i], other, scoring->text_bytes + 1, NULL) == VP_OK && !strcmp(first, other);
+                    && vp_score_vqa_strip(scoring->sample.references[i], other, scoring->text_bytes + 1, NULL) == VP_OK
+                    && !strcmp(first, other);
     free(first);
     free(other);
     put_bool(writer, "all_references_identical", identical);
-    put_ruled_references(writer, "references_compared", scoring, identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
+    put_ruled_references(writer, "references_compared", scoring,
+                         identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
     snprintf(text, sizeof text, "%.2f", 100 * outcome->score); /* correctly rounded, as Python's round */
     put_double(writer, "percent_2_decimals", isnan(outcome->score) ? outcome->score : strtod(text, NULL));
 }
-static void details_em(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_em(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                       vp_score_outcome *outcome) {
     size_t room = strlen(scoring->sample.prediction) + 1;
     char *cleaned = resize(NULL, room, 1);
     double score = (double)NAN;
     (void)json;
     put_text(writer, "cleaned", outcome->cleaned);
-    if (scoring->sample.references && vp_score_clean_frequent(scoring->sample.prediction, more_room(scoring), scoring_room(scoring), cleaned, room, NULL) == VP_OK)
-        vp_score_em_unstripped(cleaned, scoring->sample.references, scoring->sample.reference_count, more_room(scoring), scoring_room(scoring), &score);
+    if (scoring->sample.references
+        && vp_score_clean_frequent(scoring->sample.prediction, more_room(scoring), scoring_room(scoring), cleaned, room,
+                                   NULL)
+               == VP_OK)
+        vp_score_em_unstripped(cleaned, scoring->sample.references, scoring->sample.reference_count, more_room(scoring),
+                               scoring_room(scoring), &score);
     put_double(writer, "score_vqa_eval", score);
     free(cleaned);
 }
-static void details_anls(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_anls(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                         vp_score_outcome *outcome) {
     (void)json;
     put_each(writer, scoring, outcome->cleaned, vp_score_anls);
 }
-static void details_relaxed(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_relaxed(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                            vp_score_outcome *outcome) {
     (void)json;
     put_each(writer, scoring, outcome->cleaned, vp_score_relaxed);
 }
-static void details_jaccard(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_jaccard(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                            vp_score_outcome *outcome) {
     (void)json;
     (void)outcome;
     put_other_score(writer, "score_compute_accuracy", scoring, VP_SCORE_CAPTION_JACCARD, VP_SCORE_CLEAN_LAST);
 }
-static void details_mc(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_mc(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                       vp_score_outcome *outcome) {
     (void)scoring;
     (void)json;
     put_text(writer, "cleaned", outcome->cleaned);
     put_index(writer, "predicted_index", outcome->option_index);
 }
-static void details_vqa_eval(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_vqa_eval(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                             vp_score_outcome *outcome) {
     (void)scoring;
     (void)json;
     put_text(writer, "cleaned_vqa_eval", outcome->cleaned);
     put_index(writer, "predicted_index", outcome->option_index);
 }
 /* letters as labels are counted with the boxes' kind, other labels with both */
-static void details_ai2d(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_ai2d(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                         vp_score_outcome *outcome) {
     int letters = node_is(json, vp_json_get(json, 0, "abc_label"), VP_JSON_TRUE);
     int clear = node_is(json, vp_json_get(json, 0, "has_transparent_box"), VP_JSON_TRUE);
     details_vqa_eval(writer, scoring, json, outcome);
@@ -124,23 +151,27 @@ static void details_ai2d(vp_json_writer *writer, struct scoring *scoring, const 
     put_double(writer, "score_opaque", letters && clear ? (double)NAN : outcome->score);
     put_double(writer, "score_mc", outcome->score);
 }
-static void details_real_world(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_real_world(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                               vp_score_outcome *outcome) {
     (void)json;
     if (scoring->sample.question_type && !strcmp(scoring->sample.question_type, "multiple_choice")) {
         put_index(writer, "predicted_index", outcome->option_index);
         return;
     }
     put_ruled(writer, "prediction_processed", scoring, outcome->cleaned, vp_score_vqa_normalise);
-    if (scoring->sample.reference_count) put_ruled(writer, "reference_processed", scoring, scoring->sample.references[0], vp_score_vqa_normalise);
+    if (scoring->sample.reference_count)
+        put_ruled(writer, "reference_processed", scoring, scoring->sample.references[0], vp_score_vqa_normalise);
 }
-static void details_mmmu_choice(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_mmmu_choice(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                                vp_score_outcome *outcome) {
     char letter[2] = {(char)('A' + (outcome->option_index < 0 ? 0 : outcome->option_index)), 0};
     (void)scoring;
     (void)json;
     put_bool(writer, "unparsed", outcome->is_unparsed);
     put_text(writer, "parsed", outcome->option_index < 0 ? NULL : letter);
 }
-static void details_mmmu_open(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_mmmu_open(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                              vp_score_outcome *outcome) {
     vp_score_mmmu_answer answer;
     (void)json;
     if (vp_score_mmmu_parse(outcome->cleaned, more_room(scoring), scoring_room(scoring), &answer) != VP_OK) return;
@@ -156,11 +187,13 @@ static void details_mmmu_open(vp_json_writer *writer, struct scoring *scoring, c
     }
     vp_json_end_array(writer);
 }
-static void details_mmmu(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_mmmu(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                         vp_score_outcome *outcome) {
     int choice = outcome->option_index >= 0 || outcome->is_unparsed;
     (choice ? details_mmmu_choice : details_mmmu_open)(writer, scoring, json, outcome);
 }
-static void details_vista(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome) {
+static void details_vista(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                          vp_score_outcome *outcome) {
     (void)scoring;
     (void)json;
     put_text(writer, "normalised", outcome->parsed);
@@ -198,7 +231,8 @@ const struct score_rule *score_rule_find(const char *name) {
     vp_score_metric metric;
     int known = vp_score_metric_find(name, &metric) == VP_OK;
     char plain[32] = ""; /* papers write CIDEr-D, BLEU-4, ROUGE-L */
-    for (size_t i = 0; name[i] && i + 1 < sizeof plain; i++) plain[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
+    for (size_t i = 0; name[i] && i + 1 < sizeof plain; i++)
+        plain[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
     if (!strcmp(plain, "cider_d")) return score_rule_find("cider");
     for (int i = 0; i < SCORE_RULE_COUNT; i++) {
         const struct score_rule *rule = &SCORE_RULES[i];
@@ -211,8 +245,11 @@ int unknown_metric(const char *name, int wanted) {
     size_t used = 0;
     const struct score_rule *rule = score_rule_find(name);
     if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
-        return complain(EXIT_USAGE, "--metric: %s is of a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json --metric %s",
-                        rule->name, rule->name);
+        return complain(
+            EXIT_USAGE,
+            "--metric: %s is of a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json "
+            "--metric %s",
+            rule->name, rule->name);
     for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++) {
         rule = &SCORE_RULES[i];
         if (wanted == METRICS || !is_corpus(rule))
@@ -222,7 +259,8 @@ int unknown_metric(const char *name, int wanted) {
 }
 
 /* One row of the input -> one row of the output. */
-static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring, struct parsed *parsed, size_t line, vp_json_writer *writer) {
+static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring,
+                      struct parsed *parsed, size_t line, vp_json_writer *writer) {
     static const vp_score_cleaning cleanings[] = {VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT};
     const char *clean = text_of(job->options, "clean"), *trouble = NULL, *prediction_key = "prediction";
     vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL};
@@ -233,21 +271,25 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     vp_json_begin_object(writer);
     if (result != VP_OK || !node_is(&parsed->json, 0, VP_JSON_OBJECT)) {
         snprintf(reason, sizeof reason, "line %lld: %s (byte %lld)", (long long)job->line_numbers[line],
-                 result == VP_OK ? "want one JSON object" : error.text, (long long)(error.offset < 0 ? 0 : error.offset));
+                 result == VP_OK ? "want one JSON object" : error.text,
+                 (long long)(error.offset < 0 ? 0 : error.offset));
         trouble = reason;
         job->bad_lines++;
     } else {
         uint32_t id = vp_json_get(&parsed->json, 0, "id");
         if (id != VP_JSON_NONE) { vp_json_key(writer, "id"); json_node(writer, &parsed->json, id); }
-        if (!has_value(&parsed->json, 0, "prediction")) prediction_key = has_value(&parsed->json, 0, "text") ? "text" : "pred";
-        scoring->sample.prediction = scoring_own(scoring, node_text(&parsed->json, vp_json_get(&parsed->json, 0, prediction_key)));
+        if (!has_value(&parsed->json, 0, "prediction"))
+            prediction_key = has_value(&parsed->json, 0, "text") ? "text" : "pred";
+        scoring->sample.prediction = scoring_own(
+            scoring, node_text(&parsed->json, vp_json_get(&parsed->json, 0, prediction_key)));
         trouble = scoring_read(scoring, rule->metric, &parsed->json, 0);
         if (!scoring->sample.prediction) trouble = "the row has no prediction that is a text";
     }
     if (!trouble && rule->metric >= 0) {
         const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)rule->metric);
         vp_score_cleaning cleaning = info->own_cleaning;
-        for (int i = 0; i < 3; i++) if (!strcmp(clean, i == 0 ? "none" : i == 1 ? "last" : "frequent")) cleaning = cleanings[i];
+        for (int i = 0; i < 3; i++)
+            if (!strcmp(clean, i == 0 ? "none" : i == 1 ? "last" : "frequent")) cleaning = cleanings[i];
         if (!strcmp(clean, "run")) cleaning = info->run_cleaning;
         result = scoring_run(scoring, (vp_score_metric)rule->metric, cleaning, &outcome);
         if (result != VP_OK) trouble = vp_result_text(result);
@@ -257,12 +299,14 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     put_double(writer, "score", outcome.score);
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
-    tally_add(&job->tally, outcome.score, outcome.is_unparsed, scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0]);
+    tally_add(&job->tally, outcome.score, outcome.is_unparsed,
+              scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0]);
 }
 
 int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char *source) {
     vp_result result = vp_json_finish(writer);
-    if (result != VP_OK) return complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", source, vp_result_text(result));
+    if (result != VP_OK)
+        return complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", source, vp_result_text(result));
     text_add(line, "\n", 1);
     return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : EXIT_OUTPUT; /* main says why */
 }
@@ -294,7 +338,8 @@ void score_list(struct score_job *job, const vp_json *json, uint32_t list) {
     job->line_count = 0;
     for (uint32_t i = list + 1, k = 1; i < json->nodes[list].end; i = json->nodes[i].end, k++) {
         size_t quotes = node_is(json, i, VP_JSON_STRING);
-        score_add_line(job, json->text + json->nodes[i].start - quotes, (size_t)json->nodes[i].bytes + 2 * quotes, (int64_t)k);
+        score_add_line(job, json->text + json->nodes[i].start - quotes, (size_t)json->nodes[i].bytes + 2 * quotes,
+                       (int64_t)k);
     }
 }
 
@@ -312,7 +357,10 @@ int score_read(struct score_job *job) {
         if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     } else {
         while ((bytes = fread(piece, 1, sizeof piece, stdin)) > 0) text_add(&text, piece, bytes);
-        if (ferror(stdin)) { free(text.data); return complain(EXIT_INPUT, "stdin cannot be read: %s", strerror(errno)); }
+        if (ferror(stdin)) {
+            free(text.data);
+            return complain(EXIT_INPUT, "stdin cannot be read: %s", strerror(errno));
+        }
         job->text = text.data;
         job->text_bytes = text.bytes;
     }
@@ -336,7 +384,8 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     }
     if (!code) tally_print(&job->tally, job->name);
     if (!code && job->bad_lines)
-        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects: their rows say why", job->source, job->bad_lines);
+        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects: their rows say why", job->source,
+                        job->bad_lines);
     scoring_free(&scoring);
     free(parsed.nodes);
     free(line.data);

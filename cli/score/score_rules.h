@@ -11,17 +11,20 @@ struct score_job {
     const struct options *options;
     const char *name, *source;  /* the metric as it was asked for; the file, or "stdin" */
     char *text; size_t text_bytes;
-    const char **lines; size_t *line_bytes, line_count, line_capacity; /* blank lines left out; for messages, their numbers */
+    /* blank lines left out; for messages, their numbers */
+    const char **lines; size_t *line_bytes, line_count, line_capacity;
     int64_t *line_numbers;
     struct tally tally;
     int bad_lines, by_words;
 };
 
 /* members of the open object that a rule shows beside the score */
-typedef void (*score_details)(vp_json_writer *writer, struct scoring *scoring, const vp_json *json, vp_score_outcome *outcome);
+typedef void (*score_details)(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
+                              vp_score_outcome *outcome);
 
 /* instead of a vp_score_metric: the number of a corpus of captions that is the score */
-enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 /* CIDEr-D, and the words */ };
+enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 /* CIDEr-D,
+       and the words */ };
 
 struct score_rule {
     const char *name;

@@ -31,15 +31,20 @@ const char *scoring_own(struct scoring *scoring, char *text) {
     scoring->text_bytes += strlen(text);
     return scoring->owned[scoring->owned_count++] = text;
 }
-size_t scoring_room(const struct scoring *scoring) { return vp_score_scratch_bytes(scoring->text_bytes, scoring->owned_count); }
+size_t scoring_room(const struct scoring *scoring) {
+    return vp_score_scratch_bytes(scoring->text_bytes, scoring->owned_count);
+}
 
 /* A string, a number as it is written, or the "answer" of an object (VQA v2's annotations); NULL: none of these. */
 static char *value_text(const vp_json *json, uint32_t node) {
-    if (node_is(json, node, VP_JSON_NUMBER)) return copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+    if (node_is(json, node, VP_JSON_NUMBER))
+        return copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
     return node_text(json, node_is(json, node, VP_JSON_OBJECT) ? vp_json_get(json, node, "answer") : node);
 }
-int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *json, uint32_t node, const char *const **list, size_t *count) {
-    uint32_t one = !node_is(json, node, VP_JSON_ARRAY), texts = one ? 1 : json->nodes[node].count, element = one ? node : node + 1;
+int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *json, uint32_t node,
+                          const char *const **list, size_t *count) {
+    uint32_t one = !node_is(json, node, VP_JSON_ARRAY), texts = one ? 1 : json->nodes[node].count,
+             element = one ? node : node + 1;
     if (scoring->capacities[which] <= texts) {
         scoring->capacities[which] = (size_t)texts + 1;
         scoring->lists[which] = resize(scoring->lists[which], scoring->capacities[which], sizeof **scoring->lists);
@@ -61,13 +66,17 @@ static int64_t scoring_index(const struct scoring *scoring, const vp_json *json,
     if (vp_json_to_int(json, vp_json_get(json, object, "answer_idx"), &index) == VP_OK) return index;
     if (vp_json_to_int(json, answer, &index) == VP_OK) return index;
     if ((text = node_text(json, answer)) == NULL) return -1;
-    if (text[0] >= 'A' && text[0] <= 'Z' && !text[1] && (!count || (size_t)(text[0] - 'A') < count)) index = text[0] - 'A';
-    for (size_t i = 0; i < scoring->sample.option_count && index < 0; i++) if (!strcmp(scoring->sample.options[i], text)) index = (int64_t)i;
+    if (text[0] >= 'A' && text[0] <= 'Z' && !text[1] && (!count || (size_t)(text[0] - 'A') < count))
+        index = text[0] - 'A';
+    for (size_t i = 0; i < scoring->sample.option_count && index < 0; i++)
+        if (!strcmp(scoring->sample.options[i], text)) index = (int64_t)i;
     free(text);
     return index;
 }
 
-static int is_mmmu(int metric) { return metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE || metric == VP_SCORE_MMMU_OPEN; }
+static int is_mmmu(int metric) {
+    return metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE || metric == VP_SCORE_MMMU_OPEN;
+}
 
 const char *scoring_read(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
     static const char *const keys[] = {"answer", "references", "reference", "answers", "captions", "answer"};
@@ -75,30 +84,41 @@ const char *scoring_read(struct scoring *scoring, int metric, const vp_json *jso
     int by_answer = is_mmmu(metric) || metric == VP_SCORE_MATH_VISTA; /* the first key is theirs alone */
     char letter[2] = {0, 0};
     uint32_t choices = vp_json_get(json, object, has_value(json, object, "options") ? "options" : "choices");
-    if (choices != VP_JSON_NONE && !node_is(json, choices, VP_JSON_NULL) && !scoring_can_read_list(scoring, 1, json, choices, &sample->options, &sample->option_count))
+    if (choices != VP_JSON_NONE && !node_is(json, choices, VP_JSON_NULL)
+        && !scoring_can_read_list(scoring, 1, json, choices, &sample->options, &sample->option_count))
         return "the options must be texts";
     if (has_value(json, object, "option_names")
-        && !scoring_can_read_list(scoring, 2, json, vp_json_get(json, object, "option_names"), &sample->option_names, &sample->option_name_count))
+        && !scoring_can_read_list(scoring, 2, json, vp_json_get(json, object, "option_names"), &sample->option_names,
+                                  &sample->option_name_count))
         return "the option names must be texts";
     sample->answer_index = scoring_index(scoring, json, object);
     sample->question_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "question_type")));
     sample->answer_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "answer_type")));
-    if (vp_json_to_int(json, vp_json_get(json, object, "precision"), &sample->precision) != VP_OK) sample->precision = INT64_MIN;
+    if (vp_json_to_int(json, vp_json_get(json, object, "precision"), &sample->precision) != VP_OK)
+        sample->precision = INT64_MIN;
     for (size_t i = !by_answer; i < sizeof keys / sizeof *keys && !sample->references; i++) {
         uint32_t node = vp_json_get(json, object, keys[i]);
         if (!has_value(json, object, keys[i])) continue;
-        if (node_is(json, node, VP_JSON_NUMBER) && sample->option_count && !is_mmmu(metric) && !strcmp(keys[i], "answer")) continue; /* an index */
-        if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count)) return "the references must be texts";
+        /* an index */
+        if (node_is(json, node, VP_JSON_NUMBER) && sample->option_count && !is_mmmu(metric)
+            && !strcmp(keys[i], "answer"))
+            continue;
+        if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count))
+            return "the references must be texts";
         sample->is_plain_reference = node_is(json, node, VP_JSON_STRING);
-        if (!is_mmmu(metric) || !sample->option_count || sample->answer_index < 0 || sample->answer_index > 25) continue;
-        if (!node_is(json, node, VP_JSON_NUMBER) && !(sample->is_plain_reference && sample->references[0][0] && sample->references[0][1])) continue;
+        if (!is_mmmu(metric) || !sample->option_count || sample->answer_index < 0 || sample->answer_index > 25)
+            continue;
+        if (!node_is(json, node, VP_JSON_NUMBER)
+            && !(sample->is_plain_reference && sample->references[0][0] && sample->references[0][1]))
+            continue;
         letter[0] = (char)('A' + sample->answer_index); /* an index or an option's text: the rule wants the letter */
         scoring->lists[0][0] = scoring_own(scoring, copy_text(letter, 1));
     }
     return NULL;
 }
 
-vp_result scoring_run(struct scoring *scoring, vp_score_metric metric, vp_score_cleaning cleaning, vp_score_outcome *outcome) {
+vp_result scoring_run(struct scoring *scoring, vp_score_metric metric, vp_score_cleaning cleaning,
+                      vp_score_outcome *outcome) {
     size_t room = scoring_room(scoring);
     return room == SIZE_MAX ? VP_ERR_CAPACITY
         : vp_score_compute(metric, cleaning, &scoring->sample, reserve(&scoring->scratch, room, 1), room, outcome);
@@ -133,6 +153,7 @@ void tally_print(const struct tally *tally, const char *metric) {
     if (tally->scored_count) fprintf(stderr, ", mean %.6f over %lld", tally->mean, (long long)tally->scored_count);
     if (isfinite(error)) fprintf(stderr, ", standard error %.6f", error);
     if (tally_has_interval(tally, &low, &high)) fprintf(stderr, ", 95 %% interval %.6f to %.6f (Wilson)", low, high);
-    fprintf(stderr, "; %lld without a score, %lld unparsed%s, %lld empty\n", (long long)tally->unscored_count, (long long)tally->unparsed_count,
-            tally->unparsed_count ? " (0 in the mean)" : "", (long long)tally->empty_count);
+    fprintf(stderr, "; %lld without a score, %lld unparsed%s, %lld empty\n", (long long)tally->unscored_count,
+            (long long)tally->unparsed_count, tally->unparsed_count ? " (0 in the mean)" : "",
+            (long long)tally->empty_count);
 }

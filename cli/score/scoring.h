@@ -19,12 +19,14 @@ const char *scoring_own(struct scoring *scoring, char *text);
 size_t scoring_room(const struct scoring *scoring);
 
 /* One text or an array of them; 0 when some are none. */
-int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *json, uint32_t node, const char *const **list, size_t *count);
+int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *json, uint32_t node,
+                          const char *const **list, size_t *count);
 
 /* Reads what a row says; the prediction is the caller's. Returns NULL, or what is wrong with it. */
 const char *scoring_read(struct scoring *scoring, int metric, const vp_json *json, uint32_t object);
 
-vp_result scoring_run(struct scoring *scoring, vp_score_metric metric, vp_score_cleaning cleaning, vp_score_outcome *outcome);
+vp_result scoring_run(struct scoring *scoring, vp_score_metric metric, vp_score_cleaning cleaning,
+                      vp_score_outcome *outcome);
 
 /* As a sweep takes a record: one string is a list of one, and an empty list is no answer to compare with. */
 void scoring_as_run(struct scoring *scoring);

@@ -5,7 +5,8 @@
  *   {"session": {...}}                         a start of the engine: where and how, and its cold first request
  *   {"sample", "set", ...}                     what does not depend on the configuration; before the sample's first run
  *   {"config", "sample_id", "run", "prev"...}  one run of a point; prev: place of the point's line before it, -1: none
- *   {"config", "sample_id", "bare", "prev"...} a pair of runs, without and with stage times, outside of the point's statistics
+ * {"config", "sample_id", "bare", "prev"...} a pair of runs, without and with stage times, outside of the point's
+ * statistics
  *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
  *   {"kernels": {...}}                         the one run of a shape whose kernels were timed one by one
  *   {"finished": true}                         all points of the grid above are closed
@@ -27,8 +28,9 @@
 static const int64_t JOURNAL_SYNC_NS = INT64_C(2000000000);
 
 static int journal_fail(const struct journal *journal) {
-    return complain(EXIT_OUTPUT, "%s cannot be written: %s; what is in it is kept: make room and run the same command again", journal->path,
-                    strerror(errno));
+    return complain(EXIT_OUTPUT,
+                    "%s cannot be written: %s; what is in it is kept: make room and run the same command again",
+                    journal->path, strerror(errno));
 }
 int journal_sync(struct journal *journal) {
     if (!journal->unsynced) return 0;
@@ -44,14 +46,17 @@ int journal_append(struct journal *journal, const char *text, size_t bytes) {
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) {
             int kept = written ? errno : ENOSPC;
-            if (ftruncate(journal->fd, (off_t)journal->end)) kept = errno; /* the torn line is dropped by the next start */
+            /* the torn line is dropped by the next start */
+            if (ftruncate(journal->fd, (off_t)journal->end)) kept = errno;
             errno = kept;
             return journal_fail(journal);
         }
         done += (size_t)written;
     }
     journal->end += (int64_t)bytes;
-    return ++journal->unsynced >= JOURNAL_SYNC_LINES || vp_clock_ns() - journal->synced_ns >= JOURNAL_SYNC_NS ? journal_sync(journal) : 0;
+    return ++journal->unsynced >= JOURNAL_SYNC_LINES || vp_clock_ns() - journal->synced_ns >= JOURNAL_SYNC_NS
+               ? journal_sync(journal)
+               : 0;
 }
 vp_json_writer *journal_line_begin(struct journal *journal) {
     journal->line.bytes = 0;
@@ -61,7 +66,9 @@ vp_json_writer *journal_line_begin(struct journal *journal) {
 }
 int journal_line_end(struct journal *journal) {
     vp_json_end_object(&journal->writer);
-    if (vp_json_finish(&journal->writer) != VP_OK) return complain(EXIT_WORK, "%s: a line cannot be written as JSON: %s", journal->path, vp_result_text(journal->writer.result));
+    if (vp_json_finish(&journal->writer) != VP_OK)
+        return complain(EXIT_WORK, "%s: a line cannot be written as JSON: %s", journal->path,
+                        vp_result_text(journal->writer.result));
     text_add(&journal->line, "\n", 1);
     return 0;
 }
@@ -90,7 +97,11 @@ void index_free(struct journal_index *index) {
         free(set->metric);
         free(set->hash);
     }
-    for (int32_t i = 0; i < index->configuration_count; i++) { free(index->configurations[i].file_name); free(index->configurations[i].tier); free(index->configurations[i].blocks); }
+    for (int32_t i = 0; i < index->configuration_count; i++) {
+        free(index->configurations[i].file_name);
+        free(index->configurations[i].tier);
+        free(index->configurations[i].blocks);
+    }
     free(index->model);
     free(index->timing);
     free(index->files);
@@ -101,7 +112,8 @@ void index_free(struct journal_index *index) {
     free(index->line.data);
     memset(index, 0, sizeof *index);
 }
-static int32_t index_configuration_find(struct journal_index *index, const vp_json *json, uint32_t name) { /* neighbours in a journal are neighbours in the grid */
+/* neighbours in a journal are neighbours in the grid */
+static int32_t index_configuration_find(struct journal_index *index, const vp_json *json, uint32_t name) {
     for (int32_t i = 0; i < index->configuration_count; i++) {
         int32_t at = (index->configuration_hint + i) % index->configuration_count;
         if (!vp_json_equals(json, name, index->configurations[at].file_name)) continue;
@@ -111,7 +123,8 @@ static int32_t index_configuration_find(struct journal_index *index, const vp_js
     return -1;
 }
 int32_t index_configuration_named(const struct journal_index *index, const char *file_name) {
-    for (int32_t i = 0; i < index->configuration_count; i++) if (!strcmp(index->configurations[i].file_name, file_name)) return i;
+    for (int32_t i = 0; i < index->configuration_count; i++)
+        if (!strcmp(index->configurations[i].file_name, file_name)) return i;
     return -1;
 }
 /* Place of a sample among entries [first, count), which ascend by id: where it is, or where it would stand. */
@@ -135,7 +148,9 @@ static int64_t *entry_last(struct index_entry *entry, const struct index_configu
     }
     return &entry->last[configuration->place];
 }
-int64_t book_entry_state(const struct index_entry *entry, const struct index_configuration *configuration) { return configuration->place < entry->last_count ? entry->last[configuration->place] : -1; }
+int64_t book_entry_state(const struct index_entry *entry, const struct index_configuration *configuration) {
+    return configuration->place < entry->last_count ? entry->last[configuration->place] : -1;
+}
 
 static int index_can_take_sets(struct journal_index *index, const vp_json *json, uint32_t data) {
     uint32_t node = data + 1;
@@ -154,18 +169,25 @@ static int index_can_take_sets(struct journal_index *index, const vp_json *json,
     return 1;
 }
 /* A configuration of a head line; one that is known already keeps its first head. */
-static int index_can_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file, int64_t at) {
+static int index_can_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
+                                        int64_t at) {
     int32_t known = index_configuration_find(index, json, vp_json_get(json, node, "file_name"));
     uint32_t blocks = vp_json_get(json, node, "active_block_indices"), item;
     int64_t set = node_int(json, node, "set", -1), value = 0;
     struct index_configuration *configuration;
     if (known >= 0) return index->configurations[known].is_wanted = 1;
     if (set < 0 || set >= index->set_count || !node_is(json, blocks, VP_JSON_ARRAY)) return 0;
-    index->configurations = resize(index->configurations, (size_t)index->configuration_count + 1, sizeof *index->configurations);
+    index->configurations = resize(index->configurations, (size_t)index->configuration_count + 1,
+                                   sizeof *index->configurations);
     configuration = &index->configurations[index->configuration_count];
     memset(configuration, 0, sizeof *configuration);
     configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
-    if (!configuration->file_name || strchr(configuration->file_name, '/') || !strstr(configuration->file_name, "_imgsize")) { free(configuration->file_name); return 0; } /* it becomes a path */
+    /* it becomes a path */
+    if (!configuration->file_name || strchr(configuration->file_name, '/')
+        || !strstr(configuration->file_name, "_imgsize")) {
+        free(configuration->file_name);
+        return 0;
+    }
     index->configuration_count++;
     configuration->tier = node_text(json, vp_json_get(json, node, "tier"));
     configuration->set = (int32_t)set;
@@ -188,8 +210,9 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
     struct index_file *file = &index->files[file_index];
     uint32_t data = vp_json_get(json, 0, "data"), configs = vp_json_get(json, 0, "configs"), node;
     char *name = node_text(json, vp_json_get(json, 0, "plan"));
-    int good = name && vp_json_equals(json, vp_json_get(json, 0, "schema"), "vlmprof-journal-2") && node_is(json, data, VP_JSON_ARRAY)
-            && node_is(json, configs, VP_JSON_ARRAY), same = good && (!index->plan[0] || !strcmp(name, index->plan));
+    int good = name && vp_json_equals(json, vp_json_get(json, 0, "schema"), "vlmprof-journal-2")
+               && node_is(json, data, VP_JSON_ARRAY) && node_is(json, configs, VP_JSON_ARRAY),
+        same = good && (!index->plan[0] || !strcmp(name, index->plan));
     if (good && same && !index->set_count) {
         snprintf(index->plan, sizeof index->plan, "%s", name);
         index->model = node_text(json, vp_json_get(json, 0, "model"));
@@ -202,17 +225,24 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
         good = index_can_take_sets(index, json, data) && index->model && index->timing;
     }
     free(name);
-    if (!good) return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away", file->path);
-    if (!same) return complain(EXIT_USAGE, "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
-                                           "or delete it with its results", file->path);
+    if (!good)
+        return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away",
+                        file->path);
+    if (!same)
+        return complain(EXIT_USAGE,
+                        "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
+                        "or delete it with its results",
+                        file->path);
     file->rank = node_int(json, 0, "rank", 0);
     file->world_size = node_int(json, 0, "world_size", 1);
     file->is_finished = 0;
     for (int32_t i = 0; i < index->configuration_count; i++) index->configurations[i].is_wanted = 0;
     node = configs + 1;
-    for (uint32_t i = 0; i < json->nodes[configs].count; i++, node = json->nodes[node].end) good &= index_can_take_configuration(index, json, node, file_index, at);
+    for (uint32_t i = 0; i < json->nodes[configs].count; i++, node = json->nodes[node].end)
+        good &= index_can_take_configuration(index, json, node, file_index, at);
     file->grid = 0;
-    for (int32_t i = 0; i < index->configuration_count; i++) if (index->configurations[i].is_wanted) file->grid += hash_text(HASH_START, index->configurations[i].file_name);
+    for (int32_t i = 0; i < index->configuration_count; i++)
+        if (index->configurations[i].is_wanted) file->grid += hash_text(HASH_START, index->configurations[i].file_name);
     return good ? 0 : complain(EXIT_USAGE, "%s: a configuration in its head cannot be read", file->path);
 }
 static void index_take_sample(struct journal_index *index, int32_t file, int64_t at, int64_t id) {
@@ -228,14 +258,16 @@ static void index_take_sample(struct journal_index *index, int32_t file, int64_t
         set->entries = resize(set->entries, set->capacity, sizeof *set->entries);
     }
     spot = index_place(set, set->first, id);
-    memmove((void *)(set->entries + spot + 1), (const void *)(set->entries + spot), (set->count - spot) * sizeof *set->entries);
+    memmove((void *)(set->entries + spot + 1), (const void *)(set->entries + spot),
+            (set->count - spot) * sizeof *set->entries);
     entry = set->entries[spot] = zeroed(1, sizeof *entry);
     set->count++;
     entry->id = id;
     entry->line_at = at;
     entry->file = file;
 }
-/* A line of a point counts when it follows the point's line before it; else something between is damaged, and the point begins anew. */
+/* A line of a point counts when it follows the point's line before it; else something between is damaged, and the
+ * point begins anew. */
 static void index_take_point(struct journal_index *index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int32_t found = index_configuration_find(index, json, vp_json_get(json, 0, "config"));
@@ -243,14 +275,17 @@ static void index_take_point(struct journal_index *index, int64_t at) {
     struct index_set *set = configuration ? &index->sets[configuration->set] : NULL;
     struct index_entry *entry = set ? index_find(set, set->first, node_int(json, 0, "sample_id", -1)) : NULL;
     int64_t prev = node_int(json, 0, "prev", -2), *last;
-    int state = vp_json_get(json, 0, "done") != VP_JSON_NONE ? POINT_DONE : vp_json_get(json, 0, "failed") != VP_JSON_NONE ? POINT_FAILED : POINT_OPEN;
+    int state = vp_json_get(json, 0, "done") != VP_JSON_NONE     ? POINT_DONE
+                : vp_json_get(json, 0, "failed") != VP_JSON_NONE ? POINT_FAILED
+                                                                 : POINT_OPEN;
     if (!entry) return;
     last = entry_last(entry, configuration);
     if (*last >= 0) {
         configuration->closed -= (*last & 3) != POINT_OPEN;
         configuration->failed -= (*last & 3) == POINT_FAILED;
     }
-    if (prev == -1 ? state != POINT_DONE : *last >= 0 && (*last & 3) == POINT_OPEN && *last >> 2 == prev) *last = at * 4 + state;
+    if (prev == -1 ? state != POINT_DONE : *last >= 0 && (*last & 3) == POINT_OPEN && *last >> 2 == prev)
+        *last = at * 4 + state;
     else *last = -1;
     if (*last < 0) return;
     configuration->closed += state != POINT_OPEN;
@@ -285,22 +320,27 @@ static int index_take(struct journal_index *index, int32_t file_index, int64_t a
     int good = parse_json(&index->scratch, line, bytes, NULL) == VP_OK && node_is(json, 0, VP_JSON_OBJECT);
     file->lines++;
     if (file->lines == 1 && (!good || vp_json_get(json, 0, "plan") == VP_JSON_NONE))
-        return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away", file->path);
+        return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away",
+                        file->path);
     if (!good) {
-        if (index->damaged++ < 2) complain(0, "%s: line %lld (byte %lld) is damaged and left out; its point is measured again", file->path,
-                                       (long long)file->lines, (long long)at);
+        if (index->damaged++ < 2)
+            complain(0, "%s: line %lld (byte %lld) is damaged and left out; its point is measured again", file->path,
+                     (long long)file->lines, (long long)at);
         return 0;
     }
     if (vp_json_get(json, 0, "plan") != VP_JSON_NONE) return index_take_head(index, file_index, at);
     if (vp_json_get(json, 0, "config") != VP_JSON_NONE) index_take_point(index, at);
     else if ((id = node_int(json, 0, "sample", -1)) >= 0) index_take_sample(index, file_index, at, id);
-    else if (node_is(json, vp_json_get(json, 0, "session"), VP_JSON_OBJECT)) index_take_session(index, file_index, vp_json_get(json, 0, "session"));
-    else if (vp_json_get(json, 0, "kernels") != VP_JSON_NONE) index_take_kernels(index, file_index, at, vp_json_get(json, 0, "kernels"));
+    else if (node_is(json, vp_json_get(json, 0, "session"), VP_JSON_OBJECT))
+        index_take_session(index, file_index, vp_json_get(json, 0, "session"));
+    else if (vp_json_get(json, 0, "kernels") != VP_JSON_NONE)
+        index_take_kernels(index, file_index, at, vp_json_get(json, 0, "kernels"));
     else if (vp_json_get(json, 0, "finished") != VP_JSON_NONE) file->is_finished = 1;
     return 0;
 }
 static int compare_entries(const void *left_item, const void *right_item) {
-    const struct index_entry *left = *(struct index_entry *const *)left_item, *right = *(struct index_entry *const *)right_item;
+    const struct index_entry *left = *(struct index_entry *const *)left_item,
+                             *right = *(struct index_entry *const *)right_item;
     return (left->id > right->id) - (left->id < right->id);
 }
 int index_read(struct journal_index *index, const char *path, int fd, int is_own) {
@@ -329,14 +369,17 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
             file->end = base + (int64_t)seen;
             continue;
         }
-        memmove(text.data ? text.data : piece, text.data ? text.data + (file->end - base) : piece, text.bytes - (size_t)(file->end - base)); /* the begun line */
+        /* the begun line */
+        memmove(text.data ? text.data : piece, text.data ? text.data + (file->end - base) : piece,
+                text.bytes - (size_t)(file->end - base));
         text.bytes -= (size_t)(file->end - base);
         base = file->end;
         seen = text.bytes;
         if ((got = source_read(&source, base + (int64_t)text.bytes, piece, sizeof piece)) <= 0) break;
         text_add(&text, piece, (size_t)got);
     }
-    if (got < 0) code = complain(EXIT_OUTPUT, "%s cannot be read: %s", path, strerror(errno)); /* what is not read must not be cut off */
+    /* what is not read must not be cut off */
+    if (got < 0) code = complain(EXIT_OUTPUT, "%s cannot be read: %s", path, strerror(errno));
     free(text.data);
     if (index->damaged > 2) complain(0, "%s: %lld damaged lines in all", path, (long long)index->damaged);
     index->damaged = 0;
@@ -350,7 +393,8 @@ int index_sort(struct journal_index *index) {
         for (size_t k = 1; k < set->count; k++)
             if (set->entries[k]->id == set->entries[k - 1]->id)
                 return complain(EXIT_USAGE, "%s and %s both hold sample %lld of %s: they are no parts of one sweep",
-                                index->files[set->entries[k - 1]->file].path, index->files[set->entries[k]->file].path, (long long)set->entries[k]->id, set->task);
+                                index->files[set->entries[k - 1]->file].path, index->files[set->entries[k]->file].path,
+                                (long long)set->entries[k]->id, set->task);
     }
     return 0;
 }
@@ -373,7 +417,8 @@ int index_read_line(struct journal_index *index, int32_t file_index, int64_t at)
 /* ---- a journal that this process writes */
 char *journal_name(const char *folder, int64_t rank, int64_t world_size) {
     char name[80];
-    if (world_size > 1) snprintf(name, sizeof name, "journal_rank%lldof%lld.jsonl", (long long)rank, (long long)world_size);
+    if (world_size > 1)
+        snprintf(name, sizeof name, "journal_rank%lldof%lld.jsonl", (long long)rank, (long long)world_size);
     else snprintf(name, sizeof name, "journal.jsonl");
     return join_path(folder, name);
 }
@@ -399,7 +444,8 @@ int journal_open(struct journal *journal, struct journal_index *index) {
     int code;
     journal->fd = open(journal->path, O_RDWR | O_CREAT, 0666);
     if (journal->fd < 0) return complain(EXIT_OUTPUT, "%s cannot be opened: %s", journal->path, strerror(errno));
-    if (journal_lock(journal->fd, 0)) return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", journal->path);
+    if (journal_lock(journal->fd, 0))
+        return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", journal->path);
     if ((code = index_read(index, journal->path, journal->fd, 0)) != 0 || (code = index_sort(index)) != 0) return code;
     journal->end = index->files[0].end;
     journal->synced_ns = vp_clock_ns();

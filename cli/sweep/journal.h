@@ -26,12 +26,14 @@ int journal_line_end(struct journal *journal);
 int journal_line_append(struct journal *journal);
 void journal_close(struct journal *journal);
 
-struct index_entry { int64_t id, line_at; int64_t *last; int32_t file, last_count; }; /* last: of each configuration of its set */
+/* last: of each configuration of its set */
+struct index_entry { int64_t id, line_at; int64_t *last; int32_t file, last_count; };
 
 struct index_set {
     char *task, *path, *metric, *hash;
     int64_t new_tokens, sample_count;
-    struct index_entry **entries; size_t count, capacity, first; /* from `first` on: of the journal that is being read */
+    /* from `first` on: of the journal that is being read */
+    struct index_entry **entries; size_t count, capacity, first;
     int32_t configuration_count;
 };
 

@@ -35,9 +35,14 @@ static const char *const STAGE_RANGES[VP_STAGE_COUNT] = {
 #undef STAGE_RANGE
 };
 
-static const struct { const char *word; uint32_t flag; } GROUPS[] = {
-    {"none", 0}, {"shape", VP_OPS_BY_SHAPE}, {"stage", VP_OPS_BY_STAGE}, {"part", VP_OPS_BY_PART}, {"block", VP_OPS_BY_BLOCK},
-    {"step", VP_OPS_BY_STEP}, {"place", VP_OPS_BY_PLACE}};
+static const struct { const char *word; uint32_t flag;
+} GROUPS[] = {{"none", 0},
+              {"shape", VP_OPS_BY_SHAPE},
+              {"stage", VP_OPS_BY_STAGE},
+              {"part", VP_OPS_BY_PART},
+              {"block", VP_OPS_BY_BLOCK},
+              {"step", VP_OPS_BY_STEP},
+              {"place", VP_OPS_BY_PLACE}};
 
 struct profiler {
     const struct options *options;
@@ -59,7 +64,8 @@ static uint32_t groups_of(const struct options *options) { /* --group_by, checke
     const struct option_value *value = opt(options, "group_by");
     uint32_t flags = is_given(options, "group_by_input_shape") ? (uint32_t)VP_OPS_BY_SHAPE : 0;
     for (size_t i = 0; i < value->count; i++)
-        for (size_t k = 0; k < sizeof GROUPS / sizeof *GROUPS; k++) if (!strcmp(value->items[i], GROUPS[k].word)) flags |= GROUPS[k].flag;
+        for (size_t k = 0; k < sizeof GROUPS / sizeof *GROUPS; k++)
+            if (!strcmp(value->items[i], GROUPS[k].word)) flags |= GROUPS[k].flag;
     return flags;
 }
 /* more than a request makes, where that is below a million */
@@ -68,7 +74,8 @@ static int64_t launch_bound(const struct model *model, int32_t new_tokens) {
     int64_t most = 64 * (blocks + model->config.vit_block_count + 16) + (int64_t)new_tokens * blocks * 48;
     return most < PROFILE_LAUNCHES_MOST ? most : (int64_t)PROFILE_LAUNCHES_MOST;
 }
-static int profiler_open(struct profiler *profiler, const struct options *options, struct session *session, int32_t new_tokens, uint32_t group_by, int32_t stack_n) {
+static int profiler_open(struct profiler *profiler, const struct options *options, struct session *session,
+                         int32_t new_tokens, uint32_t group_by, int32_t stack_n) {
     int64_t row_count;
     vp_ceilings ceilings;
     vp_error error = {VP_OK, -1, "", ""};
@@ -79,13 +86,15 @@ static int profiler_open(struct profiler *profiler, const struct options *option
     profiler->on_gpu = gpu_of(session->engine) >= 0;
     profiler->launch_capacity = launch_bound(session->model, new_tokens);
     profiler->launches = resize(NULL, (size_t)profiler->launch_capacity, sizeof *profiler->launches);
-    row_count = profiler->launch_capacity + 64 < PROFILE_ROWS_MOST ? profiler->launch_capacity + 64 : (int64_t)PROFILE_ROWS_MOST;
+    row_count = profiler->launch_capacity + 64 < PROFILE_ROWS_MOST ? profiler->launch_capacity + 64
+                                                                   : (int64_t)PROFILE_ROWS_MOST;
     profiler->rows = resize(NULL, (size_t)row_count, sizeof *profiler->rows);
     vp_ops_init(&profiler->ops, profiler->rows, row_count, group_by, stack_n);
     profiler->ops.clock = profiler->on_gpu ? VP_OPS_DEVICE : VP_OPS_HOST;
     profiler->ops.device_name = profiler->on_gpu ? "CUDA" : NULL;
     vp_ranges_init(&profiler->ranges, profiler->records, PROFILE_RANGES, 0, "main", vp_engine_range_hooks());
-    if ((result = vp_engine_ceilings(session->engine, &ceilings, &error)) != VP_OK) return complain_result(exit_code_of(result), "ceilings", result, &error);
+    if ((result = vp_engine_ceilings(session->engine, &ceilings, &error)) != VP_OK)
+        return complain_result(exit_code_of(result), "ceilings", result, &error);
     profiler->ops.ceilings.bytes_per_s = ceilings.bytes_per_s;
     profiler->ops.ceilings.flops_per_s = ceilings.flops_per_s;
     return 0;
@@ -147,7 +156,8 @@ static vp_result add_stages(struct profiler *profiler, const struct pass_result 
         stack_of(&op, i, NULL);
         op.host_total_ns = run->times.wall_ns[i];
         op.host_self_ns = run->times.wall_ns[i] > host_ns[i] ? run->times.wall_ns[i] - host_ns[i] : 0;
-        if (profiler->on_gpu) op.device_total_ns = device_ns[i]; /* as torch: an annotation has no device time of its own */
+        /* as torch: an annotation has no device time of its own */
+        if (profiler->on_gpu) op.device_total_ns = device_ns[i];
         result = vp_ops_add(&profiler->ops, &op);
     }
     return result;
@@ -157,7 +167,8 @@ static vp_result add_pass(struct profiler *profiler, const struct pass_result *r
     int64_t engine_ns = 0, within_ns = 0;
     vp_result result = add_stages(profiler, run, &engine_ns);
     for (int64_t i = 0; i < run->launch_count && result == VP_OK; i++) {
-        if (i < profiler->launch_capacity) result = add_launch(profiler, &profiler->launches[i]); else profiler->lost_launches++;
+        if (i < profiler->launch_capacity) result = add_launch(profiler, &profiler->launches[i]);
+        else profiler->lost_launches++;
         if (result == VP_ERR_CAPACITY) result = VP_OK; /* counted by the table */
     }
     for (int64_t i = 0; i < profiler->ranges.count; i++) {
@@ -190,8 +201,11 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     if (file || (is_run && is_given(options, "chrome_trace"))) {
         *path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
         if (!profiler->traces) return file ? 0 : make_folder(folder);
-        text_list_add(&profiler->notes, "%s is saved already: the traces of later cycles are left out; --output_dir alone gives each cycle its own file",
-                      *path);
+        text_list_add(
+            &profiler->notes,
+            "%s is saved already: the traces of later cycles are left out; --output_dir alone gives each cycle its "
+            "own file",
+            *path);
         free(*path);
         *path = NULL;
         return 0;
@@ -207,7 +221,8 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
 }
 static int trace_failed(const struct profiler *profiler, vp_result result, const vp_error *error) {
     if (result == VP_OK || result == VP_ERR_CAPACITY) return 0; /* full: told when it is closed */
-    return complain_result(exit_code_of(result) == EXIT_USAGE ? EXIT_WORK : exit_code_of(result), profiler->trace_path, result, error);
+    return complain_result(exit_code_of(result) == EXIT_USAGE ? EXIT_WORK : exit_code_of(result), profiler->trace_path,
+                           result, error);
 }
 /* What the engine holds stands at the start of a trace as one change of memory for each block. */
 static int trace_memory_blocks(struct profiler *profiler, int64_t at_ns) {
@@ -218,8 +233,10 @@ static int trace_memory_blocks(struct profiler *profiler, int64_t at_ns) {
     for (int32_t i = 0; vp_engine_memory(profiler->session->engine, i, &block) && !code; i++) {
         int on_device = profiler->on_gpu && block.on_device;
         sums[on_device] += block.bytes;
-        code = trace_failed(profiler, vp_trace_memory(profiler->trace, at_ns, on_device ? 0 : -1, (uint64_t)i + 1, (int64_t)block.bytes, sums[on_device],
-                                               sums[on_device], &error), &error);
+        code = trace_failed(profiler,
+                            vp_trace_memory(profiler->trace, at_ns, on_device ? 0 : -1, (uint64_t)i + 1,
+                                            (int64_t)block.bytes, sums[on_device], sums[on_device], &error),
+                            &error);
     }
     return code;
 }
@@ -229,7 +246,9 @@ static int trace_begin(struct profiler *profiler, const char *path) {
     vp_device_info gpu;
     vp_rank rank;
     vp_error error = {VP_OK, -1, "", ""};
-    const vp_trace_metadata metadata[] = {{"vlmprof_version", VLMPROF_VERSION}, {"model", profiler->session->model->name}, {"device", vp_engine_device(profiler->session->engine)}};
+    const vp_trace_metadata metadata[] = {{"vlmprof_version", VLMPROF_VERSION},
+                                          {"model", profiler->session->model->name},
+                                          {"device", vp_engine_device(profiler->session->engine)}};
     vp_result result;
     free(profiler->trace_path);
     profiler->trace_path = copy_text(path, strlen(path));
@@ -245,7 +264,8 @@ static int trace_begin(struct profiler *profiler, const char *path) {
     settings.metadata = metadata;
     settings.metadata_count = 3;
     if (profiler->on_gpu && vp_device_describe(gpu_of(profiler->session->engine), &gpu, &error) == VP_OK) {
-        device = vp_trace_device_of(0, gpu.name, gpu.memory_bytes, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count);
+        device = vp_trace_device_of(0, gpu.name, gpu.memory_bytes, gpu.compute_major, gpu.compute_minor,
+                                    gpu.multiprocessor_count);
         settings.devices = &device;
         settings.device_count = 1;
         settings.emulated = strstr(gpu.name, "emulated") != NULL;
@@ -255,10 +275,12 @@ static int trace_begin(struct profiler *profiler, const char *path) {
         profiler->spans = resize(NULL, (size_t)profiler->span_capacity, sizeof *profiler->spans);
     }
     result = vp_trace_open(&settings, &profiler->trace, &error);
-    if (result != VP_OK) return complain_result(result == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(result), path, result, &error);
+    if (result != VP_OK)
+        return complain_result(result == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(result), path, result, &error);
     return is_given(profiler->options, "profile_memory") ? trace_memory_blocks(profiler, vp_clock_ns()) : 0;
 }
-static int trace_pass(struct profiler *profiler, const struct pass_result *run, int64_t step, int64_t begin_ns, int64_t end_ns) {
+static int trace_pass(struct profiler *profiler, const struct pass_result *run, int64_t step, int64_t begin_ns,
+                      int64_t end_ns) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_times times = run->times;
     vp_trace_run traced;
@@ -275,8 +297,10 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
     traced.times = &times;
     traced.step_ns = run->step_ns;
     traced.step_count = run->token_count > 1 ? run->token_count - 1 : 0;
-    if ((code = trace_failed(profiler, vp_trace_step_begin(profiler->trace, step, begin_ns, &error), &error)) != 0) return code;
-    if ((code = trace_failed(profiler, vp_trace_ranges(profiler->trace, &profiler->ranges, &error), &error)) != 0) return code;
+    if ((code = trace_failed(profiler, vp_trace_step_begin(profiler->trace, step, begin_ns, &error), &error)) != 0)
+        return code;
+    if ((code = trace_failed(profiler, vp_trace_ranges(profiler->trace, &profiler->ranges, &error), &error)) != 0)
+        return code;
     if ((code = trace_failed(profiler, vp_trace_launches(profiler->trace, &traced, &error), &error)) != 0) return code;
     result = vp_trace_step_end(profiler->trace, end_ns, &error);
     return result == VP_ERR_STATE ? 0 : trace_failed(profiler, result, &error); /* the step's begin found no room */
@@ -290,10 +314,13 @@ static int trace_end(struct profiler *profiler) {
     result = vp_trace_close(profiler->trace, &info, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), profiler->trace_path, result, &error);
     else if (info.truncated)
-        text_list_add(&profiler->notes, "%s: recording stopped at --trace_max_bytes %lld: %lld steps and %lld launches are left out", profiler->trace_path,
-                      (long long)number_of(profiler->options, "trace_max_bytes"), (long long)info.dropped_steps, (long long)info.dropped_launches);
-    if (result == VP_OK) text_list_add(&profiler->notes, "trace written: %s (%lld events, %llu bytes)", profiler->trace_path, (long long)info.events,
-                                  (unsigned long long)info.bytes);
+        text_list_add(&profiler->notes,
+                      "%s: recording stopped at --trace_max_bytes %lld: %lld steps and %lld launches are left out",
+                      profiler->trace_path, (long long)number_of(profiler->options, "trace_max_bytes"),
+                      (long long)info.dropped_steps, (long long)info.dropped_launches);
+    if (result == VP_OK)
+        text_list_add(&profiler->notes, "trace written: %s (%lld events, %llu bytes)", profiler->trace_path,
+                      (long long)info.events, (unsigned long long)info.bytes);
     profiler->traces += result == VP_OK;
     vp_trace_free(profiler->trace);
     profiler->trace = NULL;
@@ -313,7 +340,8 @@ static int prepare_pass(struct profiler *profiler, const struct profile_source *
         vp_image_free(from->image);
         from->image->rgb = NULL;
         VP_RANGE(&profiler->ranges, "load image");
-        if ((code = load_image(from->sample->image_path, from->image, reason, sizeof reason)) != 0) complain(code, "%s", reason);
+        if ((code = load_image(from->sample->image_path, from->image, reason, sizeof reason)) != 0)
+            complain(code, "%s", reason);
         else if (from->image->width_px != input->layout->width_px || from->image->height_px != input->layout->height_px)
             code = complain(EXIT_INPUT, "%s: the image has changed", from->sample->image_path);
         payload.memory_bytes = payload.bytes = (int64_t)input->layout->width_px * input->layout->height_px * 3;
@@ -329,8 +357,10 @@ static int prepare_pass(struct profiler *profiler, const struct profile_source *
     vp_range_end(&profiler->ranges);
     return code;
 }
-/* One request with every launch timed. record: into the table and, where one is open, into the trace; else it only warms up. */
-static int profile_pass(struct profiler *profiler, struct pass_input *base, const struct profile_source *from, struct pass_result *run, int64_t step, int record) {
+/* One request with every launch timed. record: into the table and, where one is open, into the trace; else it only
+ * warms up. */
+static int profile_pass(struct profiler *profiler, struct pass_input *base, const struct profile_source *from,
+                        struct pass_result *run, int64_t step, int record) {
     vp_error error = {VP_OK, -1, "", ""};
     struct pass_input input = *base;
     int64_t begin_ns, end_ns;
@@ -349,7 +379,8 @@ static int profile_pass(struct profiler *profiler, struct pass_input *base, cons
     code = prepare_pass(profiler, from, &input);
     base->text_ids = input.text_ids;
     if (code) return code;
-    if ((result = request_run(profiler->session, &input, run, &error)) != VP_OK) return complain_result(exit_code_of(result), NULL, result, &error);
+    if ((result = request_run(profiler->session, &input, run, &error)) != VP_OK)
+        return complain_result(exit_code_of(result), NULL, result, &error);
     end_ns = vp_clock_ns();
     if (!record) {
         if (run->launch_count <= profiler->launch_capacity) return 0;
@@ -357,7 +388,8 @@ static int profile_pass(struct profiler *profiler, struct pass_input *base, cons
         profiler->launches = resize(profiler->launches, (size_t)profiler->launch_capacity, sizeof *profiler->launches);
         return 0;
     }
-    if ((result = add_pass(profiler, run, end_ns - begin_ns)) != VP_OK) return complain(EXIT_WORK, "the table of operations: %s", vp_result_text(result));
+    if ((result = add_pass(profiler, run, end_ns - begin_ns)) != VP_OK)
+        return complain(EXIT_WORK, "the table of operations: %s", vp_result_text(result));
     return profiler->trace ? trace_pass(profiler, run, step, begin_ns, end_ns) : 0;
 }
 
@@ -379,14 +411,22 @@ static int plan_steps(const struct options *options, vp_schedule *schedule, int6
     int64_t cycle;
     vp_result result;
     *schedule = schedule_of(options);
-    if ((result = vp_schedule_check(schedule, &no_warmup, &error)) != VP_OK) return complain_result(EXIT_USAGE, "schedule", result, &error);
+    if ((result = vp_schedule_check(schedule, &no_warmup, &error)) != VP_OK)
+        return complain_result(EXIT_USAGE, "schedule", result, &error);
     cycle = schedule->wait + schedule->warmup + schedule->active;
     if (is_given(options, "num_runs")) *steps = number_of(options, "num_runs");
-    else if (!schedule->repeat) return complain(EXIT_USAGE, "--repeat 0 goes on until the runs end: say how many with --num_runs");
-    else *steps = schedule->skip_first + (schedule->repeat - 1) * (schedule->every_n_steps ? schedule->every_n_steps : cycle) + cycle;
-    if (*steps > 1000000) return complain(EXIT_USAGE, "this schedule has %lld requests: at most 1000000", (long long)*steps);
+    else if (!schedule->repeat)
+        return complain(EXIT_USAGE, "--repeat 0 goes on until the runs end: say how many with --num_runs");
+    else
+        *steps = schedule->skip_first
+                 + (schedule->repeat - 1) * (schedule->every_n_steps ? schedule->every_n_steps : cycle) + cycle;
+    if (*steps > 1000000)
+        return complain(EXIT_USAGE, "this schedule has %lld requests: at most 1000000", (long long)*steps);
     if (no_warmup)
-        complain(0, "--warmup 0: the first recorded request pays for what starts up in this mode; --warmup 1 keeps that out of the table");
+        complain(
+            0,
+            "--warmup 0: the first recorded request pays for what starts up in this mode; --warmup 1 keeps that out "
+            "of the table");
     return 0;
 }
 static int check_groups(const struct options *options) {
@@ -395,30 +435,60 @@ static int check_groups(const struct options *options) {
         size_t group = 0;
         while (group < sizeof GROUPS / sizeof *GROUPS && strcmp(groups->items[i], GROUPS[group].word)) group++;
         if (group == sizeof GROUPS / sizeof *GROUPS)
-            return complain(EXIT_USAGE, "--group_by: \"%s\" is none of: none shape stage part block step place", groups->items[i]);
+            return complain(EXIT_USAGE, "--group_by: \"%s\" is none of: none shape stage part block step place",
+                            groups->items[i]);
     }
     return check_sort_key(text_of(options, "sort_by"));
 }
 int profile_check(const struct options *options) {
-    static const char *const only[] = {"sort_by", "group_by", "group_by_input_shape", "group_by_stack_n", "row_limit", "profile_format", "trace",
-        "output_dir", "chrome_trace", "trace_max_bytes", "record_shapes", "profile_memory", "with_stack", "wait", "warmup", "active", "repeat",
-        "skip_first", "schedule_every_n_steps", "cost", "cost_rounds", "output"};
+    static const char *const only[] = {"sort_by",
+                                       "group_by",
+                                       "group_by_input_shape",
+                                       "group_by_stack_n",
+                                       "row_limit",
+                                       "profile_format",
+                                       "trace",
+                                       "output_dir",
+                                       "chrome_trace",
+                                       "trace_max_bytes",
+                                       "record_shapes",
+                                       "profile_memory",
+                                       "with_stack",
+                                       "wait",
+                                       "warmup",
+                                       "active",
+                                       "repeat",
+                                       "skip_first",
+                                       "schedule_every_n_steps",
+                                       "cost",
+                                       "cost_rounds",
+                                       "output"};
     for (size_t i = 0; i < sizeof only / sizeof *only && !is_given(options, "profile"); i++)
         if (is_given(options, only[i])) return complain(EXIT_USAGE, "--%s goes with --profile", only[i]);
-    if (is_given(options, "trace") && is_given(options, "output_dir")) return complain(EXIT_USAGE, "--trace FILE and --output_dir DIR exclude each other");
-    if (is_given(options, "chrome_trace") && !is_given(options, "output_dir")) return complain(EXIT_USAGE, "--chrome_trace needs --output_dir DIR");
-    if (is_given(options, "cost_rounds") && !is_given(options, "cost")) return complain(EXIT_USAGE, "--cost_rounds goes with --cost");
-    if (is_given(options, "dump") && is_given(options, "profile")) return complain(EXIT_USAGE, "--dump and --profile exclude each other: copying would be timed");
+    if (is_given(options, "trace") && is_given(options, "output_dir"))
+        return complain(EXIT_USAGE, "--trace FILE and --output_dir DIR exclude each other");
+    if (is_given(options, "chrome_trace") && !is_given(options, "output_dir"))
+        return complain(EXIT_USAGE, "--chrome_trace needs --output_dir DIR");
+    if (is_given(options, "cost_rounds") && !is_given(options, "cost"))
+        return complain(EXIT_USAGE, "--cost_rounds goes with --cost");
+    if (is_given(options, "dump") && is_given(options, "profile"))
+        return complain(EXIT_USAGE, "--dump and --profile exclude each other: copying would be timed");
     if (is_given(options, "json") && is_given(options, "profile_format"))
-        return complain(EXIT_USAGE, "--json has a form of its own: leave --profile_format out (--profile_format json is the bare table)");
+        return complain(
+            EXIT_USAGE,
+            "--json has a form of its own: leave --profile_format out (--profile_format json is the bare table)");
     return check_groups(options);
 }
 static int32_t stack_frames_of(const struct options *options) {
-    return is_given(options, "group_by_stack_n") ? (int32_t)number_of(options, "group_by_stack_n") : is_given(options, "with_stack") ? 1 : 0;
+    return is_given(options, "group_by_stack_n") ? (int32_t)number_of(options, "group_by_stack_n")
+           : is_given(options, "with_stack")     ? 1
+                                                 : 0;
 }
 
-/* The loop of requests: what the schedule says of each. A cycle that the loop's end or Ctrl-C cuts short is saved as well. */
-static int profile_loop(struct profiler *profiler, struct run_state *state, const vp_schedule *schedule, int64_t steps) {
+/* The loop of requests: what the schedule says of each. A cycle that the loop's end or Ctrl-C cuts short is saved as
+ * well. */
+static int profile_loop(struct profiler *profiler, struct run_state *state, const vp_schedule *schedule,
+                        int64_t steps) {
     struct profile_source from = {&state->sample, &state->image};
     vp_error error = {VP_OK, -1, "", ""};
     vp_schedule_step now;
@@ -428,14 +498,16 @@ static int profile_loop(struct profiler *profiler, struct run_state *state, cons
         vp_result result = vp_schedule_at(schedule, i, &now);
         int record = result == VP_OK && (now.state == VP_SCHEDULE_RECORD || now.state == VP_SCHEDULE_RECORD_AND_SAVE);
         if (result != VP_OK) return complain(EXIT_USAGE, "schedule: %s", vp_result_text(result));
-        show_progress("request %lld of %lld: %s", (long long)i + 1, (long long)steps, vp_schedule_state_name(now.state));
+        show_progress("request %lld of %lld: %s", (long long)i + 1, (long long)steps,
+                      vp_schedule_state_name(now.state));
         if (record && !in_cycle++) {
             char *path = NULL;
             if ((code = trace_path_of(profiler, NULL, &path)) == 0 && path) code = trace_begin(profiler, path);
             free(path);
         }
         if (now.state == VP_SCHEDULE_NONE && !code) {
-            if ((result = request_run(&state->session, &state->input, state->runs, &error)) != VP_OK) code = complain_result(exit_code_of(result), NULL, result, &error);
+            if ((result = request_run(&state->session, &state->input, state->runs, &error)) != VP_OK)
+                code = complain_result(exit_code_of(result), NULL, result, &error);
         } else if (!code) code = profile_pass(profiler, &state->input, &from, state->runs, i, record);
         if (now.ends_cycle) {
             in_cycle = 0;
@@ -443,14 +515,16 @@ static int profile_loop(struct profiler *profiler, struct run_state *state, cons
         }
     }
     if (in_cycle && !code) {
-        text_list_add(&profiler->notes, "the last cycle was cut short after %lld of %lld active requests: what it recorded is saved", (long long)in_cycle,
-                      (long long)schedule->active);
+        text_list_add(&profiler->notes,
+                      "the last cycle was cut short after %lld of %lld active requests: what it recorded is saved",
+                      (long long)in_cycle, (long long)schedule->active);
         code = trace_end(profiler);
     }
     return code;
 }
 
-/* ---- what this mode costs: whole requests in each mode, in random order within every round, held against the bare one of the same round */
+/* ---- what this mode costs: whole requests in each mode, in random order within every round, held against the bare
+ * one of the same round */
 enum { COST_OFF, COST_STAGE, COST_OP, COST_TRACE };
 
 static const char *const COST_NAMES[COST_MODES] = {"off", "stage", "op", "trace"};
@@ -458,7 +532,8 @@ static const char *const COST_NAMES[COST_MODES] = {"off", "stage", "op", "trace"
 struct cost_report { double *ns[COST_MODES]; size_t rounds; vp_paired paired[COST_MODES]; };
 static void cost_free(struct cost_report *cost) { for (int i = 0; i < COST_MODES; i++) free(cost->ns[i]); }
 /* From the start of a request until the next could start: with what the mode does with its records. */
-static int cost_run(struct profiler *profiler, struct pass_input *input, struct pass_result *run, int mode, int64_t step, double *ns) {
+static int cost_run(struct profiler *profiler, struct pass_input *input, struct pass_result *run, int mode,
+                    int64_t step, double *ns) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_trace *trace = profiler->trace;
     int64_t begin = vp_clock_ns();
@@ -477,8 +552,10 @@ static int cost_run(struct profiler *profiler, struct pass_input *input, struct 
     *ns = (double)(vp_clock_ns() - begin);
     return code;
 }
-/* The same request in all modes. A profiler of its own, so that these runs are in no table; its trace is thrown away. */
-static int cost_measure(const struct options *options, struct session *session, struct pass_input *input, struct pass_result *run, struct cost_report *cost) {
+/* The same request in all modes. A profiler of its own, so that these runs are in no table; its trace is thrown
+ * away. */
+static int cost_measure(const struct options *options, struct session *session, struct pass_input *input,
+                        struct pass_result *run, struct cost_report *cost) {
     const char *temporary = getenv("TMPDIR");
     char path[600];
     uint64_t state = (uint64_t)number_of(options, "seed");
@@ -488,10 +565,12 @@ static int cost_measure(const struct options *options, struct session *session, 
     cost->rounds = (size_t)number_of(options, "cost_rounds");
     scratch = zeroed(cost->rounds, sizeof *scratch);
     for (int i = 0; i < COST_MODES; i++) cost->ns[i] = zeroed(cost->rounds, sizeof *cost->ns[i]);
-    snprintf(path, sizeof path, "%.500s/vlmprof-cost-%ld.pt.trace.json", temporary ? temporary : "/tmp", (long)getpid());
+    snprintf(path, sizeof path, "%.500s/vlmprof-cost-%ld.pt.trace.json", temporary ? temporary : "/tmp",
+             (long)getpid());
     code = profiler_open(profiler, options, session, input->new_tokens, groups_of(options), stack_frames_of(options));
     if (!code) code = trace_begin(profiler, path);
-    for (int mode = COST_MODES; mode-- > 0 && !code;) code = cost_run(profiler, input, run, mode, 0, scratch); /* each mode once untimed */
+    /* each mode once untimed */
+    for (int mode = COST_MODES; mode-- > 0 && !code;) code = cost_run(profiler, input, run, mode, 0, scratch);
     for (size_t round = 0; round < cost->rounds && !code && !interrupted; round++) {
         int order[COST_MODES] = {0, 1, 2, 3};
         show_progress("cost of the profiler: round %zu of %zu", round + 1, cost->rounds);
@@ -503,10 +582,12 @@ static int cost_measure(const struct options *options, struct session *session, 
             order[i] = order[other];
             order[other] = held;
         }
-        for (int i = 0; i < COST_MODES && !code; i++) code = cost_run(profiler, input, run, order[i], (int64_t)round + 1, &cost->ns[order[i]][round]);
+        for (int i = 0; i < COST_MODES && !code; i++)
+            code = cost_run(profiler, input, run, order[i], (int64_t)round + 1, &cost->ns[order[i]][round]);
     }
     if (interrupted && !code) cost->rounds = 0;
-    for (int i = 0; i < COST_MODES && !code && cost->rounds; i++) vp_statistics_paired(cost->ns[COST_OFF], cost->ns[i], cost->rounds, scratch, &cost->paired[i]);
+    for (int i = 0; i < COST_MODES && !code && cost->rounds; i++)
+        vp_statistics_paired(cost->ns[COST_OFF], cost->ns[i], cost->rounds, scratch, &cost->paired[i]);
     profiler_free(profiler); /* an unfinished trace leaves no file */
     free(profiler);
     free(scratch);
@@ -514,9 +595,12 @@ static int cost_measure(const struct options *options, struct session *session, 
 }
 static void write_cost(struct text_buffer *out, const struct cost_report *cost) {
     char line[300];
-    snprintf(line, sizeof line, "\ncost of the profiler: %zu rounds of one request in each mode, in random order, held against off; 95 %% intervals\n"
-                                "%-8s %12s %12s %30s %30s\n", cost->rounds, "mode", "mean ms", "median ms",
-             "mean of differences, %", "median of differences, %");
+    snprintf(
+        line, sizeof line,
+        "\ncost of the profiler: %zu rounds of one request in each mode, in random order, held against off; 95 "
+        "%% intervals\n"
+        "%-8s %12s %12s %30s %30s\n",
+        cost->rounds, "mode", "mean ms", "median ms", "mean of differences, %", "median of differences, %");
     text_add_string(out, line);
     for (int i = 0; i < COST_MODES; i++) {
         const vp_paired *paired = &cost->paired[i];
@@ -524,13 +608,14 @@ static void write_cost(struct text_buffer *out, const struct cost_report *cost) 
         char mean[64] = "-", median[64] = "-";
         memcpy(sorted, cost->ns[i], cost->rounds * sizeof *sorted);
         if (i) {
-            snprintf(mean, sizeof mean, "%+.2f [%+.2f, %+.2f]", 100 * paired->relative_mean.value, 100 * paired->relative_mean.low,
-                     100 * paired->relative_mean.high);
-            snprintf(median, sizeof median, "%+.2f [%+.2f, %+.2f]", 100 * paired->relative_median.value, 100 * paired->relative_median.low,
-                     100 * paired->relative_median.high);
+            snprintf(mean, sizeof mean, "%+.2f [%+.2f, %+.2f]", 100 * paired->relative_mean.value,
+                     100 * paired->relative_mean.low, 100 * paired->relative_mean.high);
+            snprintf(median, sizeof median, "%+.2f [%+.2f, %+.2f]", 100 * paired->relative_median.value,
+                     100 * paired->relative_median.low, 100 * paired->relative_median.high);
         }
-        snprintf(line, sizeof line, "%-8s %12.3f %12.3f %30s %30s\n", COST_NAMES[i], vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6,
-                 median_of(sorted, cost->rounds).value / 1e6, mean, median);
+        snprintf(line, sizeof line, "%-8s %12.3f %12.3f %30s %30s\n", COST_NAMES[i],
+                 vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6, median_of(sorted, cost->rounds).value / 1e6, mean,
+                 median);
         text_add_string(out, line);
         free(sorted);
     }
@@ -572,20 +657,23 @@ static vp_ops_print_options print_options_of(const struct options *options) {
 static void write_stages_closure(struct text_buffer *out, const struct profiler *profiler) {
     double stages = 0, ops = 0, count = (double)profiler->steps;
     char line[200];
-    snprintf(line, sizeof line, "\n%-12s %14s %14s %14s %8s   mean of %lld request%s\n", "stage", "device ms", "operations ms", "idle ms", "idle %",
-             (long long)profiler->steps, profiler->steps == 1 ? "" : "s");
+    snprintf(line, sizeof line, "\n%-12s %14s %14s %14s %8s   mean of %lld request%s\n", "stage", "device ms",
+             "operations ms", "idle ms", "idle %", (long long)profiler->steps, profiler->steps == 1 ? "" : "s");
     text_add_string(out, line);
     for (int i = 0; i <= VP_STAGE_COUNT; i++) {
-        double stage = i < VP_STAGE_COUNT ? profiler->stage_ns[i] : stages, op = i < VP_STAGE_COUNT ? profiler->op_ns[i] : ops;
+        double stage = i < VP_STAGE_COUNT ? profiler->stage_ns[i] : stages,
+               op = i < VP_STAGE_COUNT ? profiler->op_ns[i] : ops;
         if (!(stage > 0)) continue;
-        snprintf(line, sizeof line, "%-12s %14.4f %14.4f %14.4f %8.2f\n", i < VP_STAGE_COUNT ? vp_stage_name((vp_stage)i) : "sum", stage / count / 1e6,
-                 op / count / 1e6, (stage - op) / count / 1e6, 100 * (stage - op) / stage);
+        snprintf(line, sizeof line, "%-12s %14.4f %14.4f %14.4f %8.2f\n",
+                 i < VP_STAGE_COUNT ? vp_stage_name((vp_stage)i) : "sum", stage / count / 1e6, op / count / 1e6,
+                 (stage - op) / count / 1e6, 100 * (stage - op) / stage);
         text_add_string(out, line);
         if (i == VP_STAGE_COUNT) break;
         stages += stage;
         ops += op;
     }
-    snprintf(line, sizeof line, "%-12s %14.4f   whole requests, image file to text, with the stamps of this mode\n", "step", profiler->total_ns / count / 1e6);
+    snprintf(line, sizeof line, "%-12s %14.4f   whole requests, image file to text, with the stamps of this mode\n",
+             "step", profiler->total_ns / count / 1e6);
     text_add_string(out, line);
 }
 static int64_t peak_resident_bytes(void) {
@@ -597,23 +685,27 @@ static void write_memory(struct text_buffer *out, const struct profiler *profile
     vp_memory_block block;
     text_add_string(out, "\nmemory                          bytes   where\n");
     for (int32_t i = 0; vp_engine_memory(profiler->session->engine, i, &block); i++) {
-        snprintf(line, sizeof line, "%-20s %16llu   %s\n", block.name, (unsigned long long)block.bytes, profiler->on_gpu && block.on_device ? "device" : "host");
+        snprintf(line, sizeof line, "%-20s %16llu   %s\n", block.name, (unsigned long long)block.bytes,
+                 profiler->on_gpu && block.on_device ? "device" : "host");
         text_add_string(out, line);
     }
-    snprintf(line, sizeof line, "%-20s %16lld   host: the most that this process had resident\n", "peak", (long long)peak_resident_bytes());
+    snprintf(line, sizeof line, "%-20s %16lld   host: the most that this process had resident\n", "peak",
+             (long long)peak_resident_bytes());
     text_add_string(out, line);
 }
 static void write_profile_notes(struct text_buffer *out, const struct profiler *profiler) {
     char line[300];
-    snprintf(line, sizeof line, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n", profiler->ops.ceilings.bytes_per_s / 1e9,
-             profiler->ops.ceilings.flops_per_s / 1e12);
+    snprintf(line, sizeof line, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n",
+             profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);
     text_add_string(out, line);
     if (profiler->ops.dropped_calls + profiler->lost_launches) {
-        snprintf(line, sizeof line, "%lld calls are in no row: there was no room\n", (long long)(profiler->ops.dropped_calls + profiler->lost_launches));
+        snprintf(line, sizeof line, "%lld calls are in no row: there was no room\n",
+                 (long long)(profiler->ops.dropped_calls + profiler->lost_launches));
         text_add_string(out, line);
     }
     if (profiler->negative_idle) {
-        snprintf(line, sizeof line, "%lld stages have operations that add up to more than the stage\n", (long long)profiler->negative_idle);
+        snprintf(line, sizeof line, "%lld stages have operations that add up to more than the stage\n",
+                 (long long)profiler->negative_idle);
         text_add_string(out, line);
     }
 }
@@ -648,7 +740,8 @@ static void put_profile_memory(vp_json_writer *writer, const struct profiler *pr
     put_int(writer, "peak_resident_bytes", peak_resident_bytes());
     vp_json_end_object(writer);
 }
-static void put_profile(vp_json_writer *writer, const struct profiler *profiler, const struct run_state *state, const struct cost_report *cost) {
+static void put_profile(vp_json_writer *writer, const struct profiler *profiler, const struct run_state *state,
+                        const struct cost_report *cost) {
     double count = (double)profiler->steps;
     vp_json_begin_object(writer);
     put_text(writer, "schema", "vlmprof-profile-1");
@@ -685,8 +778,10 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
 static int profile_tell(struct profiler *profiler, const struct run_state *state, const struct cost_report *cost) {
     const struct options *options = profiler->options;
     const char *format = text_of(options, "profile_format"), *file = text_of(options, "output");
-    const char *key = text_of(options, "sort_by") ? text_of(options, "sort_by") : !strcmp(format, "cprofile") ? "tottime"
-                    : profiler->on_gpu ? "self_device_time_total" : "self_cpu_time_total";
+    const char *key = text_of(options, "sort_by")   ? text_of(options, "sort_by")
+                      : !strcmp(format, "cprofile") ? "tottime"
+                      : profiler->on_gpu            ? "self_device_time_total"
+                                                    : "self_cpu_time_total";
     int is_text = !is_given(options, "json") && (!strcmp(format, "torch") || !strcmp(format, "cprofile"));
     struct text_buffer table = {NULL, 0, 0}, rest = {NULL, 0, 0};
     vp_json_writer writer;
@@ -723,15 +818,21 @@ int profile_run(const struct options *options, struct run_state *state) {
     memset(&cost, 0, sizeof cost);
     end_in_order(); /* Ctrl-C: the request that runs is finished, and what was recorded is saved and told */
     if (!code && (vp_schedule_count(&schedule, steps, &sum) != VP_OK || sum.recorded_steps + sum.partial_steps < 1))
-        code = complain(EXIT_USAGE, "none of %lld request%s would be recorded: this schedule skips the first %lld", (long long)steps,
-                        steps == 1 ? "" : "s", (long long)(schedule.skip_first + schedule.wait + schedule.warmup));
+        code = complain(EXIT_USAGE, "none of %lld request%s would be recorded: this schedule skips the first %lld",
+                        (long long)steps, steps == 1 ? "" : "s",
+                        (long long)(schedule.skip_first + schedule.wait + schedule.warmup));
     state->run_count = 1;
     state->runs = runs_make(1, state->input.new_tokens);
-    if (!code) code = engine_open(options, &state->model, sequence_of(&state->input) + state->input.new_tokens, state->input.layout ? state->layout.views : 1, &state->session.engine);
+    if (!code)
+        code = engine_open(options, &state->model, sequence_of(&state->input) + state->input.new_tokens,
+                           state->input.layout ? state->layout.views : 1, &state->session.engine);
     state->session.model = &state->model;
-    if (!code) code = profiler_open(profiler, options, &state->session, state->input.new_tokens, groups_of(options), stack_frames_of(options));
+    if (!code)
+        code = profiler_open(profiler, options, &state->session, state->input.new_tokens, groups_of(options),
+                             stack_frames_of(options));
     if (!code) code = profile_loop(profiler, state, &schedule, steps);
-    if (!code && !interrupted && is_given(options, "cost")) code = cost_measure(options, &state->session, &state->input, state->runs, &cost);
+    if (!code && !interrupted && is_given(options, "cost"))
+        code = cost_measure(options, &state->session, &state->input, state->runs, &cost);
     close_progress();
     for (size_t i = 0; i < profiler->notes.count; i++) complain(0, "%s", profiler->notes.items[i]);
     if (!code && profiler->steps) code = profile_tell(profiler, state, &cost);
@@ -744,29 +845,43 @@ int profile_run(const struct options *options, struct run_state *state) {
 
 /* ---- sweep --use_profiler */
 int profile_check_sweep(const struct options *options) {
-    static const char *const only[] = {"use_profiler_on_all_samples", "sort_by", "group_by", "group_by_input_shape", "group_by_stack_n", "row_limit",
-        "trace", "trace_max_bytes", "record_shapes", "profile_memory", "with_stack"};
+    static const char *const only[] = {"use_profiler_on_all_samples",
+                                       "sort_by",
+                                       "group_by",
+                                       "group_by_input_shape",
+                                       "group_by_stack_n",
+                                       "row_limit",
+                                       "trace",
+                                       "trace_max_bytes",
+                                       "record_shapes",
+                                       "profile_memory",
+                                       "with_stack"};
     for (size_t i = 0; i < sizeof only / sizeof *only && !is_given(options, "use_profiler"); i++)
         if (is_given(options, only[i])) return complain(EXIT_USAGE, "--%s goes with --use_profiler", only[i]);
     return check_groups(options);
 }
-/* Is the file of this point there, written by this configuration and sample? The index of a configuration changes when the grid does. */
+/* Is the file of this point there, written by this configuration and sample? The index of a configuration changes
+ * when the grid does. */
 static int is_profiled(const char *path, const char *head) {
     char line[600] = "";
     FILE *file = fopen(path, "rb");
-    int same = file && fgets(line, sizeof line, file) && !strncmp(line, head, strlen(head)) && line[strlen(head)] == '\n';
+    int same = file && fgets(line, sizeof line, file) && !strncmp(line, head, strlen(head))
+               && line[strlen(head)] == '\n';
     if (file) fclose(file);
     return same;
 }
-int profile_point(const struct options *options, struct session *session, const struct pass_input *base, struct pass_result *run, const struct profile_place *profiled) {
+int profile_point(const struct options *options, struct session *session, const struct pass_input *base,
+                  struct pass_result *run, const struct profile_place *profiled) {
     char name[120], worker[120], head[500];
     struct text_buffer out = {NULL, 0, 0};
     struct pass_input input = *base;
     char *path, *file = NULL;
     struct profiler *profiler;
     int code;
-    if (!is_given(options, "use_profiler") || !(profiled->is_first || is_given(options, "use_profiler_on_all_samples"))) return 0;
-    snprintf(name, sizeof name, "profiler_results_config_%zu_sample_%lld.txt", profiled->configuration, (long long)profiled->sample_id);
+    if (!is_given(options, "use_profiler") || !(profiled->is_first || is_given(options, "use_profiler_on_all_samples")))
+        return 0;
+    snprintf(name, sizeof name, "profiler_results_config_%zu_sample_%lld.txt", profiled->configuration,
+             (long long)profiled->sample_id);
     snprintf(worker, sizeof worker, "config_%zu_sample_%lld", profiled->configuration, (long long)profiled->sample_id);
     snprintf(head, sizeof head, "%.400s, sample %lld", profiled->file_name, (long long)profiled->sample_id);
     path = join_path(text_of(options, "output_dir"), name);
@@ -780,7 +895,9 @@ int profile_point(const struct options *options, struct session *session, const 
     if (!code) code = profile_pass(profiler, &input, NULL, run, 0, 1);
     if (!code) code = trace_end(profiler);
     if (!code && profiler->steps) {
-        vp_ops_sort(&profiler->ops, text_of(options, "sort_by") ? text_of(options, "sort_by") : profiler->on_gpu ? "self_device_time_total" : "self_cpu_time_total");
+        vp_ops_sort(&profiler->ops, text_of(options, "sort_by") ? text_of(options, "sort_by")
+                                    : profiler->on_gpu          ? "self_device_time_total"
+                                                                : "self_cpu_time_total");
         text_add_string(&out, head);
         text_add_string(&out, "\n");
         if (write_table(&out, profiler, "torch") != VP_OK) code = EXIT_WORK;

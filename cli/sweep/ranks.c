@@ -19,7 +19,9 @@ int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size)
     long long found_rank = 0, found_size = 1;
     int used = -1;
     if (!strcmp(name, "journal.jsonl")) used = 0;
-    else if (sscanf(name, "journal_rank%lldof%lld.jsonl%n", &found_rank, &found_size, &used) != 2 || used < 0 || name[used]) return 0;
+    else if (sscanf(name, "journal_rank%lldof%lld.jsonl%n", &found_rank, &found_size, &used) != 2 || used < 0
+             || name[used])
+        return 0;
     *rank = found_rank;
     *world_size = found_size;
     return 1;
@@ -59,15 +61,17 @@ static int check_parts(const struct journal_index *index) {
     for (int32_t i = 1; i < index->file_count; i++) {
         const struct index_file *file = &index->files[i];
         if (file->world_size != first->world_size)
-            return complain(EXIT_USAGE, "%s is of %lld processes, %s of %lld: they are no parts of one sweep", first->path,
-                            (long long)first->world_size, file->path, (long long)file->world_size);
+            return complain(EXIT_USAGE, "%s is of %lld processes, %s of %lld: they are no parts of one sweep",
+                            first->path, (long long)first->world_size, file->path, (long long)file->world_size);
         if (index_rank(index, file->rank) != file)
-            return complain(EXIT_USAGE, "%s and %s are both of rank %lld: they overlap", index_rank(index, file->rank)->path, file->path, (long long)file->rank);
+            return complain(EXIT_USAGE, "%s and %s are both of rank %lld: they overlap",
+                            index_rank(index, file->rank)->path, file->path, (long long)file->rank);
         if (file->grid != first->grid)
-            return complain(EXIT_USAGE, "%s and %s have different grids: run the same command on every rank", first->path, file->path);
+            return complain(EXIT_USAGE, "%s and %s have different grids: run the same command on every rank",
+                            first->path, file->path);
         if (file->knows_device && first->knows_device && file->on_gpu != first->on_gpu)
-            return complain(EXIT_USAGE, "%s was measured on %s, %s on %s: their times do not belong into one file", first->path, first->device,
-                            file->path, file->device);
+            return complain(EXIT_USAGE, "%s was measured on %s, %s on %s: their times do not belong into one file",
+                            first->path, first->device, file->path, file->device);
     }
     return 0;
 }
@@ -79,8 +83,11 @@ int64_t ranks_missing(const struct journal_index *index, char *text, size_t capa
         const struct index_file *file = index_rank(index, rank);
         if (file && file->is_finished) continue;
         if (missing++ < 4)
-            used += (size_t)snprintf(text + used, capacity - used, "%srank %lld (%s)", missing > 1 ? ", " : "", (long long)rank,
-                                     !file ? "no journal" : journal_is_locked(file->fd) ? "still running" : "stopped");
+            used += (size_t)snprintf(text + used, capacity - used, "%srank %lld (%s)", missing > 1 ? ", " : "",
+                                     (long long)rank,
+                                     !file                         ? "no journal"
+                                     : journal_is_locked(file->fd) ? "still running"
+                                                                   : "stopped");
         else if (missing == 6) used += (size_t)snprintf(text + used, capacity - used, " and more");
     }
     return missing;
@@ -88,7 +95,8 @@ int64_t ranks_missing(const struct journal_index *index, char *text, size_t capa
 static int64_t missing_points(const struct journal_index *index) {
     int64_t missing = 0;
     for (int32_t i = 0; i < index->configuration_count; i++)
-        if (index->configurations[i].is_wanted) missing += index->sets[index->configurations[i].set].sample_count - index->configurations[i].closed;
+        if (index->configurations[i].is_wanted)
+            missing += index->sets[index->configurations[i].set].sample_count - index->configurations[i].closed;
     return missing;
 }
 int ranks_merge(struct journal_index *index, const char *folder, int partial, struct summaries *results) {
@@ -98,17 +106,25 @@ int ranks_merge(struct journal_index *index, const char *folder, int partial, st
     if (!code) code = index_sort(index);
     if (code) return code;
     if ((missing = ranks_missing(index, text, sizeof text)) > 0 && !partial)
-        return complain(EXIT_WORK, "not merged: %lld of %lld ranks are not finished: %s; run the part of rank R with RANK=R WORLD_SIZE=%lld and "
-                        "the same command, or merge with --partial", (long long)missing, (long long)index->files[0].world_size, text,
-                        (long long)index->files[0].world_size);
+        return complain(
+            EXIT_WORK,
+            "not merged: %lld of %lld ranks are not finished: %s; run the part of rank R with RANK=R "
+            "WORLD_SIZE=%lld and "
+            "the same command, or merge with --partial",
+            (long long)missing, (long long)index->files[0].world_size, text, (long long)index->files[0].world_size);
     if ((missing = missing_points(index)) > 0 && !partial)
-        return complain(EXIT_WORK, "not merged: %lld points are missing, their lines are damaged; run the same sweep command again, or merge with "
-                        "--partial", (long long)missing);
+        return complain(
+            EXIT_WORK,
+            "not merged: %lld points are missing, their lines are damaged; run the same sweep command again, or "
+            "merge with "
+            "--partial",
+            (long long)missing);
     return results_write(index, folder, results);
 }
 void ranks_state(const struct journal_index *index, char *text, size_t capacity) {
     uint64_t hash = hash_text(HASH_START, VLMPROF_VERSION);
-    for (int64_t rank = 0; rank < index->files[0].world_size && index_rank(index, rank); rank++) hash = hash_number(hash, index_rank(index, rank)->end);
+    for (int64_t rank = 0; rank < index->files[0].world_size && index_rank(index, rank); rank++)
+        hash = hash_number(hash, index_rank(index, rank)->end);
     snprintf(text, capacity, "merged %s %016llx\n", index->plan, (unsigned long long)hash);
 }
 int ranks_lock(const char *folder) {

@@ -7,7 +7,8 @@
 /* "journal.jsonl" or "journal_rank1of2.jsonl": its numbers; 0 for other names. */
 int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size);
 
-/* All journals of a folder into the book; `own` (may be NULL) is read through its open file. Returns 0 or an exit code. */
+/* All journals of a folder into the book; `own` (may be NULL) is read through its open file. Returns 0 or an exit
+ * code. */
 int ranks_read_folder(struct journal_index *index, const char *folder, const struct journal *own);
 
 /* How many ranks have not finished; the first ones are named in `text`. */

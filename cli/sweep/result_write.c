@@ -44,7 +44,8 @@ static void measured_clear(struct measured *measured) {
     measured->sizes = kept;
 }
 static char *raw_text(const vp_json *json, uint32_t node) {
-    return node == VP_JSON_NONE ? NULL : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+    return node == VP_JSON_NONE ? NULL
+                                : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
 }
 
 /* {"vit": [wall ns, device ns, launches, flops, bytes], ...}: the stages that ran */
@@ -60,15 +61,19 @@ static void read_stages(const vp_json *json, uint32_t object, vp_stage_times *ti
         to[3] = &times->flops[i];
         to[4] = &times->bytes[i];
         times->ran[i] = 1;
-        for (int k = 0; k < 5; k++, item = json->nodes[item].end) if (vp_json_to_int(json, item, to[k]) != VP_OK) times->ran[i] = 0;
+        for (int k = 0; k < 5; k++, item = json->nodes[item].end)
+            if (vp_json_to_int(json, item, to[k]) != VP_OK) times->ran[i] = 0;
     }
 }
 /* Reads a run's line; 0 when it is not one. */
 static int can_read_run(const vp_json *json, struct pass_result *run) {
-    uint32_t tokens = vp_json_get(json, 0, "tokens"), steps = vp_json_get(json, 0, "step_ns"), answer = vp_json_get(json, 0, "answer"), item;
+    uint32_t tokens = vp_json_get(json, 0, "tokens"), steps = vp_json_get(json, 0, "step_ns"),
+             answer = vp_json_get(json, 0, "answer"), item;
     int64_t value = 0;
     memset(run, 0, sizeof *run);
-    if (!node_is(json, tokens, VP_JSON_ARRAY) || !node_is(json, steps, VP_JSON_ARRAY) || !node_is(json, answer, VP_JSON_STRING)) return 0;
+    if (!node_is(json, tokens, VP_JSON_ARRAY) || !node_is(json, steps, VP_JSON_ARRAY)
+        || !node_is(json, answer, VP_JSON_STRING))
+        return 0;
     run->total_ns = node_int(json, 0, "total_ns", 0);
     run->token_count = (int32_t)json->nodes[tokens].count;
     run->ended_by_eos = node_is(json, vp_json_get(json, 0, "ended_by_eos"), VP_JSON_TRUE);
@@ -78,10 +83,12 @@ static int can_read_run(const vp_json *json, struct pass_result *run) {
     for (int32_t i = 0; i < run->token_count; i++, item = json->nodes[item].end)
         if (vp_json_to_int(json, item, &value) == VP_OK) run->tokens[i] = (int32_t)value;
     item = steps + 1;
-    for (int32_t i = 0; i < run->token_count && (uint32_t)i < json->nodes[steps].count; i++, item = json->nodes[item].end)
+    for (int32_t i = 0; i < run->token_count && (uint32_t)i < json->nodes[steps].count;
+         i++, item = json->nodes[item].end)
         if (vp_json_to_int(json, item, &value) == VP_OK) run->step_ns[i] = value;
     run->answer = zeroed((size_t)json->nodes[answer].bytes + 1, 1); /* unescaping never lengthens */
-    if (vp_json_text(json, answer, run->answer, (size_t)json->nodes[answer].bytes + 1, &run->answer_bytes) != VP_OK) run->answer_bytes = 0;
+    if (vp_json_text(json, answer, run->answer, (size_t)json->nodes[answer].bytes + 1, &run->answer_bytes) != VP_OK)
+        run->answer_bytes = 0;
     read_stages(json, vp_json_get(json, 0, "stages"), &run->times);
     return run->total_ns > 0;
 }
@@ -109,7 +116,8 @@ static void reverse_runs(struct measured *measured) { /* the journal leads from 
     }
 }
 /* A closed point with all its lines; 0 or an exit code. */
-static int read_point(struct journal_index *index, const struct index_configuration *configuration, const struct index_entry *entry, struct measured *measured) {
+static int read_point(struct journal_index *index, const struct index_configuration *configuration,
+                      const struct index_entry *entry, struct measured *measured) {
     const vp_json *json = &index->scratch.json;
     int64_t at = book_entry_state(entry, configuration) >> 2;
     uint32_t node;
@@ -120,7 +128,9 @@ static int read_point(struct journal_index *index, const struct index_configurat
         if ((code = index_read_line(index, entry->file, at)) != 0) return code;
         prev = node_int(json, 0, "prev", -1);
         if (vp_json_get(json, 0, "run") != VP_JSON_NONE) {
-            if (!can_add_run(measured, json)) return complain(EXIT_OUTPUT, "%s: the run at byte %lld cannot be read", index->files[entry->file].path, (long long)at);
+            if (!can_add_run(measured, json))
+                return complain(EXIT_OUTPUT, "%s: the run at byte %lld cannot be read", index->files[entry->file].path,
+                                (long long)at);
         } else if ((node = vp_json_get(json, 0, "bare")) != VP_JSON_NONE) {
             measured->bare_ns = node_int(json, node, "bare_total_ns", 0);
             measured->staged_ns = node_int(json, node, "staged_total_ns", 0);
@@ -130,12 +140,17 @@ static int read_point(struct journal_index *index, const struct index_configurat
             measured->retries = node_int(json, 0, "retries", 0);
             measured->sizes_text = raw_text(json, vp_json_get(json, 0, "sizes"));
         }
-        if (prev >= at) return complain(EXIT_OUTPUT, "%s: the line at byte %lld names no line before it", index->files[entry->file].path, (long long)at);
+        if (prev >= at)
+            return complain(EXIT_OUTPUT, "%s: the line at byte %lld names no line before it",
+                            index->files[entry->file].path, (long long)at);
         at = prev;
     }
     reverse_runs(measured);
-    if (!measured->sizes_text || parse_json(&measured->sizes, measured->sizes_text, strlen(measured->sizes_text), NULL) != VP_OK || !node_is(&measured->sizes.json, 0, VP_JSON_OBJECT))
-        return complain(EXIT_OUTPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path, (long long)entry->id);
+    if (!measured->sizes_text
+        || parse_json(&measured->sizes, measured->sizes_text, strlen(measured->sizes_text), NULL) != VP_OK
+        || !node_is(&measured->sizes.json, 0, VP_JSON_OBJECT))
+        return complain(EXIT_OUTPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
+                        (long long)entry->id);
     if ((code = index_read_line(index, entry->file, entry->line_at)) != 0) return code;
     measured->sample.id = entry->id;
     measured->sample.prompt = node_text(json, vp_json_get(json, 0, "prompt"));
@@ -143,7 +158,8 @@ static int read_point(struct journal_index *index, const struct index_configurat
     return 0;
 }
 
-/* ---- what the points of a configuration are gathered into; each list has its own count because points can lack a number */
+/* ---- what the points of a configuration are gathered into; each list has its own count because points can lack a
+ * number */
 enum { METRIC_ALL = METRIC_STAGE + VP_STAGE_COUNT };
 
 enum {
@@ -170,7 +186,9 @@ static void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
     free(gathered->sessions);
 }
-static const char *metric_name(int metric) { return metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)); }
+static const char *metric_name(int metric) {
+    return metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE));
+}
 static void list_add(struct number_list *list, double value) {
     if (!isfinite(value)) return;
     if (list->count == list->capacity) {
@@ -181,10 +199,13 @@ static void list_add(struct number_list *list, double value) {
 }
 static size_t session_index(const struct gathered *gathered, int32_t file, int64_t at) {
     size_t index = 0;
-    while (index < gathered->session_count && (gathered->sessions[index].file != file || gathered->sessions[index].at != at)) index++;
+    while (index < gathered->session_count
+           && (gathered->sessions[index].file != file || gathered->sessions[index].at != at))
+        index++;
     return index;
 }
-static struct point point_of(const struct journal_index *index, const struct index_configuration *configuration, const struct measured *measured) {
+static struct point point_of(const struct journal_index *index, const struct index_configuration *configuration,
+                             const struct measured *measured) {
     struct point point;
     memset(&point, 0, sizeof point);
     point.sample = &measured->sample;
@@ -196,7 +217,8 @@ static struct point point_of(const struct journal_index *index, const struct ind
     point.run_count = measured->failed ? 0 : measured->count;
     point.reason = measured->failed;
     point.ignore_eos = index->ignore_eos;
-    if (vp_score_metric_find(index->sets[configuration->set].metric, &point.metric) != VP_OK) point.metric = VP_SCORE_VQA_SEED;
+    if (vp_score_metric_find(index->sets[configuration->set].metric, &point.metric) != VP_OK)
+        point.metric = VP_SCORE_VQA_SEED;
     return point;
 }
 /* Flags of the runs whose total stands out: uint8 [count]; too few runs flag none. Returns their number. */
@@ -206,20 +228,24 @@ static int can_find_outliers(const struct measured *measured, uint8_t *flags, vp
     for (int32_t i = 0; i < measured->count; i++) values[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
     memset(flags, 0, (size_t)measured->count);
     memset(outliers, 0, sizeof *outliers);
-    known = vp_statistics_outliers(values, (size_t)measured->count, VP_OUTLIER_THRESHOLD, values + measured->count, flags, outliers) == VP_OK;
+    known = vp_statistics_outliers(values, (size_t)measured->count, VP_OUTLIER_THRESHOLD, values + measured->count,
+                                   flags, outliers)
+            == VP_OK;
     free(values);
     return known;
 }
 
 static void gather_layout(struct gathered *gathered, const vp_json *json) {
-    double target = node_number(json, vp_json_get(json, 0, "target_vision_tokens")), actual = node_number(json, vp_json_get(json, 0, "actual_vision_tokens"));
+    double target = node_number(json, vp_json_get(json, 0, "target_vision_tokens")),
+           actual = node_number(json, vp_json_get(json, 0, "actual_vision_tokens"));
     uint32_t tiling = vp_json_get(json, 0, "actual_tiling"), size = vp_json_get(json, 0, "theoretical_image_size");
     list_add(&gathered->lists[LIST_TARGET], target);
     list_add(&gathered->lists[LIST_ACTUAL], actual);
     list_add(&gathered->lists[LIST_DIFF], target - actual);
     list_add(&gathered->lists[LIST_CROPS], node_number(json, vp_json_get(json, 0, "actual_num_crops")));
     if (!node_is(json, tiling, VP_JSON_ARRAY) || !node_is(json, size, VP_JSON_ARRAY)) return;
-    list_add(&gathered->lists[LIST_TILING], node_number(json, vp_json_at(json, tiling, 0)) * 65536 + node_number(json, vp_json_at(json, tiling, 1)));
+    list_add(&gathered->lists[LIST_TILING],
+             node_number(json, vp_json_at(json, tiling, 0)) * 65536 + node_number(json, vp_json_at(json, tiling, 1)));
     list_add(&gathered->lists[LIST_HEIGHT], node_number(json, vp_json_at(json, size, 0)));
     list_add(&gathered->lists[LIST_WIDTH], node_number(json, vp_json_at(json, size, 1)));
     list_add(&gathered->lists[LIST_TOKENS], node_number(json, vp_json_get(json, 0, "theoretical_vision_tokens")));
@@ -232,13 +258,16 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
     free(flags);
     for (int k = 0; k < METRIC_ALL; k++) {
         list_add(&gathered->lists[LIST_METRICS + k], metric_mean(measured->runs, measured->count, k));
-        for (int32_t i = 0; i < measured->count; i++) list_add(&gathered->lists[LIST_RUNS + k], metric_of(&measured->runs[i], k));
+        for (int32_t i = 0; i < measured->count; i++)
+            list_add(&gathered->lists[LIST_RUNS + k], metric_of(&measured->runs[i], k));
     }
     for (int32_t i = 0; i < measured->count; i++) {
         gathered->throttled_count += measured->marks[i].is_throttled;
-        if (!gathered->first_s || measured->marks[i].unix_s < gathered->first_s) gathered->first_s = measured->marks[i].unix_s;
+        if (!gathered->first_s || measured->marks[i].unix_s < gathered->first_s)
+            gathered->first_s = measured->marks[i].unix_s;
         if (measured->marks[i].unix_s > gathered->last_s) gathered->last_s = measured->marks[i].unix_s;
-        for (int32_t step = 0; step + 1 < measured->runs[i].token_count && measured->runs[i].times.ran[VP_STAGE_DECODE]; step++) {
+        for (int32_t step = 0; step + 1 < measured->runs[i].token_count && measured->runs[i].times.ran[VP_STAGE_DECODE];
+             step++) {
             list_add(&gathered->lists[LIST_STEP], (double)measured->runs[i].step_ns[step] / 1e6);
             list_add(&gathered->lists[LIST_STEP_AT], step + 1);
         }
@@ -255,14 +284,16 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
     list_add(&gathered->lists[LIST_BARE], (double)measured->bare_ns / 1e6);
     list_add(&gathered->lists[LIST_STAGED], (double)measured->staged_ns / 1e6);
 }
-static void gather_point(struct gathered *gathered, const struct point *point, const struct measured *measured, int32_t file) {
+static void gather_point(struct gathered *gathered, const struct point *point, const struct measured *measured,
+                         int32_t file) {
     vp_score_outcome outcome;
     struct scoring scoring;
     double accuracy;
     gather_layout(gathered, &measured->sizes.json);
     if (measured->failed) gathered->failed_count++; else gathered->ok_count++;
     gathered->retry_count += measured->retries;
-    for (int i = 0; measured->stop && i <= VP_STOP_LAST_; i++) gathered->stops[i] += !strcmp(measured->stop, vp_stop_name(i));
+    for (int i = 0; measured->stop && i <= VP_STOP_LAST_; i++)
+        gathered->stops[i] += !strcmp(measured->stop, vp_stop_name(i));
     if (point->run_count) gather_runs(gathered, measured, file);
     score_point(point, &scoring, &outcome);
     accuracy = outcome.is_unparsed ? 0 : outcome.score;
@@ -288,15 +319,25 @@ static void put_statistics(vp_json_writer *writer, const char *name, const struc
     vp_statistics statistics;
     int good = list_has_statistics(list, &statistics, NULL);
     double values[5] = {0, 0, 0, 0, 0};
-    if (good) { values[0] = statistics.mean; values[1] = statistics.std; values[2] = statistics.p50; values[3] = statistics.p95; values[4] = statistics.p99; }
+    if (good) {
+        values[0] = statistics.mean;
+        values[1] = statistics.std;
+        values[2] = statistics.p50;
+        values[3] = statistics.p95;
+        values[4] = statistics.p99;
+    }
     for (int i = 0; i < 5; i++) {
         char key[96];
         snprintf(key, sizeof key, "%s%s%s", name, name[0] ? "_" : "", suffixes[i]);
         put_double(writer, key, good ? values[i] : (double)NAN);
     }
 }
-static double list_mean(const struct number_list *list) { return list->count ? vp_statistics_mean(list->values, list->count) : (double)NAN; }
-static double list_std(const struct number_list *list) { return list->count ? vp_statistics_std(list->values, list->count) : (double)NAN; }
+static double list_mean(const struct number_list *list) {
+    return list->count ? vp_statistics_mean(list->values, list->count) : (double)NAN;
+}
+static double list_std(const struct number_list *list) {
+    return list->count ? vp_statistics_std(list->values, list->count) : (double)NAN;
+}
 static double list_p50(const struct number_list *list) {
     vp_statistics statistics;
     return list_has_statistics(list, &statistics, NULL) ? statistics.p50 : (double)NAN;
@@ -307,7 +348,8 @@ static void put_distribution(vp_json_writer *writer, const char *key, const stru
     static const char *const names[] = {"p50", "p95", "p99"};
     double *sorted = NULL, low = 0, high = 0;
     vp_statistics statistics;
-    int known = list_has_statistics(list, &statistics, &sorted) && vp_statistics_percentile_interval(sorted, list->count, 50, 0.95, &low, &high) == VP_OK;
+    int known = list_has_statistics(list, &statistics, &sorted)
+                && vp_statistics_percentile_interval(sorted, list->count, 50, 0.95, &low, &high) == VP_OK;
     vp_json_key(writer, key);
     vp_json_begin_object(writer);
     put_int(writer, "count", (int64_t)list->count);
@@ -315,19 +357,22 @@ static void put_distribution(vp_json_writer *writer, const char *key, const stru
     put_interval(writer, "p50_interval", known, low, high);
     vp_json_key(writer, "unsupported");
     vp_json_begin_array(writer);
-    for (int i = 0; i < 3; i++) if (!vp_statistics_percentile_supported(list->count, percentiles[i])) vp_json_string(writer, names[i]);
+    for (int i = 0; i < 3; i++)
+        if (!vp_statistics_percentile_supported(list->count, percentiles[i])) vp_json_string(writer, names[i]);
     vp_json_end_array(writer);
     vp_json_end_object(writer);
     free(sorted);
 }
 static void put_distributions(vp_json_writer *writer, const struct gathered *gathered) {
-    static const char *const keys[] = {"over_samples", "over_runs"}; /* each sample's mean over its runs; every run by itself */
+    /* each sample's mean over its runs; every run by itself */
+    static const char *const keys[] = {"over_samples", "over_runs"};
     vp_json_key(writer, "statistics");
     vp_json_begin_object(writer);
     for (int which = 0; which < 2; which++) {
         vp_json_key(writer, keys[which]);
         vp_json_begin_object(writer);
-        for (int k = 0; k < METRIC_ALL; k++) put_distribution(writer, metric_name(k), &gathered->lists[(which ? LIST_RUNS : LIST_METRICS) + k]);
+        for (int k = 0; k < METRIC_ALL; k++)
+            put_distribution(writer, metric_name(k), &gathered->lists[(which ? LIST_RUNS : LIST_METRICS) + k]);
         vp_json_end_object(writer);
     }
     vp_json_end_object(writer);
@@ -343,7 +388,8 @@ static void put_step_statistics(vp_json_writer *writer, const struct gathered *g
     fill = zeroed(positions + 2, sizeof *fill);
     for (size_t i = 0; i < at->count; i++) starts[(size_t)at->values[i] + 1]++;
     for (size_t position = 1; position < positions + 2; position++) starts[position] += starts[position - 1];
-    for (size_t i = 0; i < at->count; i++) grouped[starts[(size_t)at->values[i]] + fill[(size_t)at->values[i]]++] = values->values[i];
+    for (size_t i = 0; i < at->count; i++)
+        grouped[starts[(size_t)at->values[i]] + fill[(size_t)at->values[i]]++] = values->values[i];
     vp_json_key(writer, "T_decode_per_step_stats");
     vp_json_begin_object(writer);
     for (size_t position = 1; position <= positions; position++) {
@@ -362,11 +408,13 @@ static void put_step_statistics(vp_json_writer *writer, const struct gathered *g
     free(fill);
 }
 
-/* Over samples (each the mean over its runs); T_total_runs over all single runs; milliseconds, population std, linear percentiles. */
+/* Over samples (each the mean over its runs); T_total_runs over all single runs; milliseconds, population std,
+ * linear percentiles. */
 static void put_aggregate(vp_json_writer *writer, const char *key, const struct gathered *gathered) {
     vp_json_key(writer, key);
     vp_json_begin_object(writer);
-    for (int metric = 0; metric < METRIC_STAGE; metric++) put_statistics(writer, METRIC_KEYS[metric], &gathered->lists[LIST_METRICS + metric]);
+    for (int metric = 0; metric < METRIC_STAGE; metric++)
+        put_statistics(writer, METRIC_KEYS[metric], &gathered->lists[LIST_METRICS + metric]);
     put_statistics(writer, "T_total_runs", &gathered->lists[LIST_RUNS + METRIC_TOTAL]);
     put_double(writer, "vision_tokens_mean", list_mean(&gathered->lists[LIST_ACTUAL]));
     put_double(writer, "vision_tokens_std", list_std(&gathered->lists[LIST_ACTUAL]));
@@ -387,7 +435,8 @@ static double most_frequent(const double *sorted, size_t count) {
 }
 
 /* selected_crops_*, *_vision_tokens_*, theoretical_* */
-static void put_vision(vp_json_writer *writer, const struct index_configuration *configuration, const struct gathered *gathered) {
+static void put_vision(vp_json_writer *writer, const struct index_configuration *configuration,
+                       const struct gathered *gathered) {
     double *sorted = NULL;
     vp_statistics statistics;
     put_double(writer, "selected_crops_mean", list_mean(&gathered->lists[LIST_CROPS]));
@@ -418,7 +467,8 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
         while ((int32_t)gathered->lists[LIST_TILING].values[example] != code) example++;
         put_int(writer, "theoretical_num_crops", (int64_t)rows * cols);
         put_pair(writer, "theoretical_tiling", rows, cols);
-        put_pair(writer, "theoretical_image_size", (int64_t)gathered->lists[LIST_HEIGHT].values[example], (int64_t)gathered->lists[LIST_WIDTH].values[example]);
+        put_pair(writer, "theoretical_image_size", (int64_t)gathered->lists[LIST_HEIGHT].values[example],
+                 (int64_t)gathered->lists[LIST_WIDTH].values[example]);
         put_int(writer, "theoretical_vision_tokens", (int64_t)gathered->lists[LIST_TOKENS].values[example]);
     } else {
         put_null(writer, "theoretical_num_crops");
@@ -444,20 +494,25 @@ static void put_accuracy_spread(vp_json_writer *writer, vp_score_metric metric, 
 }
 
 /* ---- a row */
-static void put_run_marks(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered, int32_t file) {
+static void put_run_marks(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
+                          int32_t file) {
     uint8_t *flags = zeroed((size_t)measured->count, 1);
     double *sorted = resize(NULL, (size_t)measured->count * 2, sizeof *sorted), low = 0, high = 0;
     vp_outliers outliers;
     vp_statistics statistics;
     int known, ran = measured->count > 0 && !measured->failed;
-    for (int32_t i = 0; i < measured->count; i++) sorted[measured->count + i] = metric_of(&measured->runs[i], METRIC_TOTAL);
-    known = ran && vp_statistics_compute(sorted + measured->count, (size_t)measured->count, sorted, &statistics) == VP_OK;
+    for (int32_t i = 0; i < measured->count; i++)
+        sorted[measured->count + i] = metric_of(&measured->runs[i], METRIC_TOTAL);
+    known = ran
+            && vp_statistics_compute(sorted + measured->count, (size_t)measured->count, sorted, &statistics) == VP_OK;
     put_text(writer, "stop", measured->stop);
     put_int(writer, "num_runs", ran ? measured->count : 0);
     put_double(writer, "T_total_p50", known ? statistics.p50 : (double)NAN);
     known = known && vp_statistics_percentile_interval(sorted, (size_t)measured->count, 50, 0.95, &low, &high) == VP_OK;
     put_interval(writer, "T_total_p50_interval", known, low, high);
-    put_double(writer, "tokens_per_s", ran ? measured->runs[0].token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL) * 1e3 : (double)NAN);
+    put_double(writer, "tokens_per_s",
+               ran ? measured->runs[0].token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL) * 1e3
+                   : (double)NAN);
     known = can_find_outliers(measured, flags, &outliers);
     if (known) put_bool(writer, "slow_first_run", outliers.slow_first);
     else put_null(writer, "slow_first_run");
@@ -471,8 +526,11 @@ static void put_run_marks(vp_json_writer *writer, const struct measured *measure
             if (which == 0 && !known) vp_json_null(writer);
             else if (which == 0) vp_json_bool(writer, flags[i]);
             else if (which == 1) vp_json_bool(writer, measured->marks[i].is_throttled);
-            else if (which == 2) vp_json_int(writer, (int64_t)session_index(gathered, file, measured->marks[i].session)); /* in session_list */
-            else if (measured->marks[i].telemetry) vp_json_raw(writer, measured->marks[i].telemetry, strlen(measured->marks[i].telemetry));
+            /* in session_list */
+            else if (which == 2)
+                vp_json_int(writer, (int64_t)session_index(gathered, file, measured->marks[i].session));
+            else if (measured->marks[i].telemetry)
+                vp_json_raw(writer, measured->marks[i].telemetry, strlen(measured->marks[i].telemetry));
             else vp_json_null(writer);
         }
         vp_json_end_array(writer);
@@ -485,7 +543,8 @@ static void put_run_marks(vp_json_writer *writer, const struct measured *measure
     free(flags);
     free(sorted);
 }
-static void put_row(vp_json_writer *writer, const struct point *point, const struct measured *measured, const struct gathered *gathered, int32_t file) {
+static void put_row(vp_json_writer *writer, const struct point *point, const struct measured *measured,
+                    const struct gathered *gathered, int32_t file) {
     const vp_json *json = &measured->sizes.json;
     vp_score_outcome outcome;
     struct scoring scoring;
@@ -515,7 +574,9 @@ static void put_date(vp_json_writer *writer, const char *key, int64_t unix_s) {
     char text[40];
     time_t seconds = (time_t)unix_s;
     struct tm utc;
-    put_text(writer, key, unix_s && gmtime_r(&seconds, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) ? text : NULL);
+    put_text(writer, key,
+             unix_s && gmtime_r(&seconds, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) ? text
+                                                                                                           : NULL);
 }
 static void put_sessions(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
     put_date(writer, "measured_from", gathered->first_s);
@@ -527,9 +588,12 @@ static void put_sessions(vp_json_writer *writer, struct journal_index *index, co
         if (all) vp_json_begin_array(writer);
         else if (!gathered->session_count) vp_json_null(writer);
         for (; i < gathered->session_count; i++) {
-            uint32_t node = gathered->sessions[i].at >= 0 && !index_read_line(index, gathered->sessions[i].file, gathered->sessions[i].at)
-                          ? vp_json_get(&index->scratch.json, 0, "session") : VP_JSON_NONE;
-            if (node_is(&index->scratch.json, node, VP_JSON_OBJECT)) json_node(writer, &index->scratch.json, node); else vp_json_null(writer);
+            uint32_t node = gathered->sessions[i].at >= 0
+                                    && !index_read_line(index, gathered->sessions[i].file, gathered->sessions[i].at)
+                                ? vp_json_get(&index->scratch.json, 0, "session")
+                                : VP_JSON_NONE;
+            if (node_is(&index->scratch.json, node, VP_JSON_OBJECT)) json_node(writer, &index->scratch.json, node);
+            else vp_json_null(writer);
         }
         if (all) vp_json_end_array(writer);
     }
@@ -537,32 +601,43 @@ static void put_sessions(vp_json_writer *writer, struct journal_index *index, co
 /* The tool's own cost: stamps times the cost of one, and pairs of runs without and with them in random order. */
 static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
     const struct number_list *bare = &gathered->lists[LIST_BARE], *staged = &gathered->lists[LIST_STAGED];
-    double *scratch = resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN, stamps = list_mean(&gathered->lists[LIST_STAMPS]);
+    double *scratch = resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN,
+           stamps = list_mean(&gathered->lists[LIST_STAMPS]);
     vp_paired difference;
-    int paired = bare->count == staged->count && bare->count && vp_statistics_paired(bare->values, staged->values, bare->count, scratch, &difference) == VP_OK;
+    int paired = bare->count == staged->count && bare->count
+                 && vp_statistics_paired(bare->values, staged->values, bare->count, scratch, &difference) == VP_OK;
     if (gathered->session_count && gathered->sessions[gathered->session_count - 1].at >= 0
-        && !index_read_line(index, gathered->sessions[gathered->session_count - 1].file, gathered->sessions[gathered->session_count - 1].at))
-        stamp_ns = node_number(&index->scratch.json, vp_json_get(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "session"), "stamp_cost_ns"));
+        && !index_read_line(index, gathered->sessions[gathered->session_count - 1].file,
+                            gathered->sessions[gathered->session_count - 1].at))
+        stamp_ns = node_number(
+            &index->scratch.json,
+            vp_json_get(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "session"), "stamp_cost_ns"));
     vp_json_key(writer, "tool_cost");
     vp_json_begin_object(writer);
     put_double(writer, "stamps_per_request", stamps);
     put_double(writer, "stamp_cost_ns", stamp_ns);
-    put_double(writer, "stamps_share", stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6));
+    put_double(writer, "stamps_share",
+               stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6));
     put_int(writer, "bare_pairs", paired ? (int64_t)difference.count : 0);
     put_double(writer, "bare_difference_ms", paired ? difference.mean.value : (double)NAN); /* staged - bare */
     put_interval(writer, "bare_difference_ms_interval", paired, difference.mean.low, difference.mean.high);
     put_double(writer, "bare_difference_share", paired ? difference.relative_mean.value : (double)NAN);
-    put_interval(writer, "bare_difference_share_interval", paired, difference.relative_mean.low, difference.relative_mean.high);
+    put_interval(writer, "bare_difference_share_interval", paired, difference.relative_mean.low,
+                 difference.relative_mean.high);
     put_double(writer, "bare_difference_share_median", paired ? difference.relative_median.value : (double)NAN);
-    put_interval(writer, "bare_difference_share_median_interval", paired, difference.relative_median.low, difference.relative_median.high);
+    put_interval(writer, "bare_difference_share_median_interval", paired, difference.relative_median.low,
+                 difference.relative_median.high);
     vp_json_end_object(writer);
     free(scratch);
 }
-static void put_kernel_pass(vp_json_writer *writer, struct journal_index *index, const struct index_configuration *configuration) {
+static void put_kernel_pass(vp_json_writer *writer, struct journal_index *index,
+                            const struct index_configuration *configuration) {
     vp_json_key(writer, "kernel_pass"); /* of shapes whose kernels were timed one by one; device less kernels is idle */
     vp_json_begin_array(writer);
     for (size_t i = 0; i < index->shape_count; i++) {
-        if (&index->configurations[index->shapes[i].configuration] != configuration || index_read_line(index, index->shapes[i].file, index->shapes[i].at)) continue;
+        if (&index->configurations[index->shapes[i].configuration] != configuration
+            || index_read_line(index, index->shapes[i].file, index->shapes[i].at))
+            continue;
         json_node(writer, &index->scratch.json, vp_json_get(&index->scratch.json, 0, "kernels"));
     }
     vp_json_end_array(writer);
@@ -577,7 +652,8 @@ static void put_run_counts(vp_json_writer *writer, const struct gathered *gather
     for (int i = 1; i <= VP_STOP_LAST_; i++) put_int(writer, vp_stop_name(i), gathered->stops[i]);
     vp_json_end_object(writer);
 }
-static void put_setting(vp_json_writer *writer, const struct journal_index *index, const struct index_configuration *configuration) {
+static void put_setting(vp_json_writer *writer, const struct journal_index *index,
+                        const struct index_configuration *configuration) {
     const vp_tier *tier = configuration->tier ? vp_tier_find(configuration->tier) : NULL;
     put_text(writer, "tier", configuration->tier);
     vp_json_key(writer, "tier_range");
@@ -595,11 +671,16 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
 }
 /* "plan", "status" and "num_failed" stand first: the next sweep reads only the head of the file to know it. */
-static void put_result_head(vp_json_writer *writer, struct journal_index *index, const struct index_configuration *configuration, const struct gathered *gathered, vp_score_metric metric) {
+static void put_result_head(vp_json_writer *writer, struct journal_index *index,
+                            const struct index_configuration *configuration, const struct gathered *gathered,
+                            vp_score_metric metric) {
     const struct index_set *set = &index->sets[configuration->set];
     put_text(writer, "schema", "vlmprof-sweep-2");
     put_text(writer, "plan", index->plan);
-    put_text(writer, "status", gathered->missing_count ? "partial" : gathered->failed_count ? "complete with failures" : "complete");
+    put_text(writer, "status",
+             gathered->missing_count  ? "partial"
+             : gathered->failed_count ? "complete with failures"
+                                      : "complete");
     put_int(writer, "num_failed", gathered->failed_count);
     put_int(writer, "num_ok", gathered->ok_count);
     put_int(writer, "num_missing", gathered->missing_count);
@@ -617,7 +698,8 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_double(writer, "accuracy_std", list_std(&gathered->lists[LIST_ACCURACY]));
     put_text(writer, "accuracy_metric", set->metric);
     put_int(writer, "accuracy_count", (int64_t)gathered->lists[LIST_ACCURACY].count);
-    put_text(writer, "accuracy_reason", gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with");
+    put_text(writer, "accuracy_reason",
+             gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with");
     put_accuracy_spread(writer, metric, gathered);
     put_vision(writer, configuration, gathered);
     put_run_counts(writer, gathered);
@@ -625,7 +707,8 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_tool_cost(writer, index, gathered);
     put_kernel_pass(writer, index, configuration);
     vp_json_key(writer, "config");
-    if (!index_read_line(index, configuration->head_file, configuration->head_at) && node_is(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "options"), VP_JSON_OBJECT))
+    if (!index_read_line(index, configuration->head_file, configuration->head_at)
+        && node_is(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "options"), VP_JSON_OBJECT))
         json_node(writer, &index->scratch.json, vp_json_get(&index->scratch.json, 0, "options"));
     else vp_json_null(writer);
     put_aggregate(writer, "aggregate_stats", gathered);
@@ -675,12 +758,15 @@ static void summarize(struct summaries *all, char *path, const struct gathered *
     for (int k = 0; k < METRIC_STAGE; k++) summary->p50[k] = list_p50(&gathered->lists[LIST_METRICS + k]);
 }
 
-static int gather_configuration(struct journal_index *index, const struct index_configuration *configuration, struct gathered *gathered, struct measured *measured) {
+static int gather_configuration(struct journal_index *index, const struct index_configuration *configuration,
+                                struct gathered *gathered, struct measured *measured) {
     const struct index_set *set = &index->sets[configuration->set];
     int code;
     for (size_t i = 0; i < set->count; i++) {
         struct point point;
-        if ((book_entry_state(set->entries[i], configuration) & 3) == POINT_OPEN || book_entry_state(set->entries[i], configuration) < 0) continue;
+        if ((book_entry_state(set->entries[i], configuration) & 3) == POINT_OPEN
+            || book_entry_state(set->entries[i], configuration) < 0)
+            continue;
         if ((code = read_point(index, configuration, set->entries[i], measured)) != 0) return code;
         point = point_of(index, configuration, measured);
         gather_point(gathered, &point, measured, set->entries[i]->file);
@@ -688,7 +774,9 @@ static int gather_configuration(struct journal_index *index, const struct index_
     gathered->missing_count = set->sample_count - gathered->ok_count - gathered->failed_count;
     return 0;
 }
-static int put_result(vp_json_writer *writer, struct journal_index *index, const struct index_configuration *configuration, const struct gathered *gathered, struct measured *measured) {
+static int put_result(vp_json_writer *writer, struct journal_index *index,
+                      const struct index_configuration *configuration, const struct gathered *gathered,
+                      struct measured *measured) {
     const struct index_set *set = &index->sets[configuration->set];
     struct text_buffer row = {NULL, 0, 0};
     vp_json_writer one; /* a row stands on one line */
@@ -700,7 +788,9 @@ static int put_result(vp_json_writer *writer, struct journal_index *index, const
     vp_json_begin_array(writer);
     for (size_t i = 0; i < set->count && !code; i++) {
         struct point point;
-        if ((book_entry_state(set->entries[i], configuration) & 3) == POINT_OPEN || book_entry_state(set->entries[i], configuration) < 0) continue;
+        if ((book_entry_state(set->entries[i], configuration) & 3) == POINT_OPEN
+            || book_entry_state(set->entries[i], configuration) < 0)
+            continue;
         if ((code = read_point(index, configuration, set->entries[i], measured)) != 0) break;
         point = point_of(index, configuration, measured);
         row.bytes = 0;
@@ -714,7 +804,8 @@ static int put_result(vp_json_writer *writer, struct journal_index *index, const
     return code;
 }
 /* One configuration -> FOLDER/NAME.json, by way of a temporary file. */
-static int write_result(struct journal_index *index, const struct index_configuration *configuration, const char *folder, struct summaries *all) {
+static int write_result(struct journal_index *index, const struct index_configuration *configuration,
+                        const char *folder, struct summaries *all) {
     char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, configuration->file_name);
     struct out_file *file = zeroed(1, sizeof *file);
     struct gathered *gathered = zeroed(1, sizeof *gathered);
@@ -728,7 +819,8 @@ static int write_result(struct journal_index *index, const struct index_configur
     if (file->fd >= 0) {
         vp_json_writer_init_sink(&writer, out_sink, file, 1);
         code = put_result(&writer, index, configuration, gathered, &measured);
-        if (!code && vp_json_finish(&writer) != VP_OK && !file->error) code = complain(EXIT_WORK, "%s: %s", path, vp_result_text(writer.result));
+        if (!code && vp_json_finish(&writer) != VP_OK && !file->error)
+            code = complain(EXIT_WORK, "%s: %s", path, vp_result_text(writer.result));
         out_sink(file, "\n", 1);
         out_flush(file);
         if (!file->error && fsync(file->fd)) file->error = errno;
@@ -737,8 +829,10 @@ static int write_result(struct journal_index *index, const struct index_configur
     if (!code && !file->error && rename(temporary, path)) file->error = errno;
     if (!code && !file->error) file->error = sync_folder(folder);
     if (file->error)
-        code = complain(EXIT_OUTPUT, "%s cannot be written: %s; its points are in the journal: make room and run the same command again", path,
-                        strerror(file->error));
+        code = complain(
+            EXIT_OUTPUT,
+            "%s cannot be written: %s; its points are in the journal: make room and run the same command again", path,
+            strerror(file->error));
     if (code) unlink(temporary);
     if (!code) {
         summarize(all, path, gathered);
@@ -764,7 +858,9 @@ int result_check(const char *folder, const char *file_name, const char *fingerpr
         fclose(file);
         snprintf(wanted, sizeof wanted, "\"plan\": \"%s\"", fingerprint);
         if (!strstr(head, wanted) || (at = strstr(head, "\"status\": \"")) == NULL)
-            code = complain(EXIT_USAGE, "%s is there already and belongs to another plan: use another --output_dir, or delete it", path);
+            code = complain(EXIT_USAGE,
+                            "%s is there already and belongs to another plan: use another --output_dir, or delete it",
+                            path);
         else *status = copy_text(at + 11, strcspn(at + 11, "\""));
     }
     free(path);
@@ -775,7 +871,8 @@ int results_write(struct journal_index *index, const char *folder, struct summar
     int code = 0;
     for (int32_t i = 0; i < index->configuration_count && !code; i++) {
         if (!index->configurations[i].is_wanted) continue;
-        if ((code = result_check(folder, index->configurations[i].file_name, index->plan, &status)) == 0) code = write_result(index, &index->configurations[i], folder, all);
+        if ((code = result_check(folder, index->configurations[i].file_name, index->plan, &status)) == 0)
+            code = write_result(index, &index->configurations[i], folder, all);
         free(status);
     }
     return code;
@@ -789,18 +886,21 @@ void summaries_print(const struct summaries *all) {
         int bytes = (int)strlen(name ? name + 1 : all->items[i].path) - 5;
         if (bytes > width) width = bytes;
     }
-    fprintf(stderr, "%-*s %9s %9s %9s %9s %9s %9s %9s %9s\n", width, "P50 over samples, ms", "vision", "prefill", "decode", "total", "TTFT", "TPOT",
-            "tokens/s", "accuracy");
+    fprintf(stderr, "%-*s %9s %9s %9s %9s %9s %9s %9s %9s\n", width, "P50 over samples, ms", "vision", "prefill",
+            "decode", "total", "TTFT", "TPOT", "tokens/s", "accuracy");
     for (size_t i = 0; i < all->count; i++) {
-        static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN};
+        static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE,
+                                      METRIC_TOTAL,  METRIC_TTFT,    METRIC_PER_TOKEN};
         const struct summary *summary = &all->items[i];
         const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
         fprintf(stderr, "%-*.*s", width, (int)strlen(name) - 5, name);
         for (int k = 0; k < 6; k++) {
-            if (isfinite(summary->p50[columns[k]])) fprintf(stderr, " %9.3f", summary->p50[columns[k]]); else fprintf(stderr, " %9s", "-");
+            if (isfinite(summary->p50[columns[k]])) fprintf(stderr, " %9.3f", summary->p50[columns[k]]);
+            else fprintf(stderr, " %9s", "-");
         }
         if (isfinite(summary->rate)) fprintf(stderr, " %9.2f", summary->rate); else fprintf(stderr, " %9s", "-");
-        if (isfinite(summary->accuracy)) fprintf(stderr, " %9.4f\n", summary->accuracy); else fprintf(stderr, " %9s\n", "-");
+        if (isfinite(summary->accuracy)) fprintf(stderr, " %9.4f\n", summary->accuracy);
+        else fprintf(stderr, " %9s\n", "-");
     }
 }
 void summaries_put(vp_json_writer *writer, const struct summaries *all) {

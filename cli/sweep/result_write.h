@@ -6,7 +6,11 @@
 #include "vlmprof.h"
 
 /* what the table and --json tell of a configuration */
-struct summary { char *path; int64_t ok, failed, missing, accuracy_count; double p50[METRIC_STAGE], accuracy, rate, closure; };
+struct summary {
+    char *path;
+    int64_t ok, failed, missing, accuracy_count;
+    double p50[METRIC_STAGE], accuracy, rate, closure;
+};
 struct summaries { struct summary *items; size_t count; };
 
 void summaries_free(struct summaries *summaries);

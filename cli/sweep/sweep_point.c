@@ -21,18 +21,24 @@ enum { FAILURES_IN_A_ROW = 8 }; /* then something is wrong with the machine, not
 
 int sweep_message(const struct sweep *sweep, const char *what) {
     close_progress();
-    return fprintf(stderr, "vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what, sweep->done, sweep->point_count,
-                   sweep->journal.path) < 0;
+    return fprintf(stderr, "vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what,
+                   sweep->done, sweep->point_count, sweep->journal.path)
+           < 0;
 }
 
 /* ---- lines */
 int is_same_grid(const struct sweep *sweep) {
     size_t wanted = 0;
-    for (int32_t i = 0; i < sweep->index.configuration_count; i++) wanted += (size_t)sweep->index.configurations[i].is_wanted;
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++) if (sweep->plan.configurations[i].in_index < 0 || !sweep->index.configurations[sweep->plan.configurations[i].in_index].is_wanted) return 0;
+    for (int32_t i = 0; i < sweep->index.configuration_count; i++)
+        wanted += (size_t)sweep->index.configurations[i].is_wanted;
+    for (size_t i = 0; i < sweep->plan.configuration_count; i++)
+        if (sweep->plan.configurations[i].in_index < 0
+            || !sweep->index.configurations[sweep->plan.configurations[i].in_index].is_wanted)
+            return 0;
     return wanted == sweep->plan.configuration_count;
 }
-static void put_head_configuration(vp_json_writer *writer, const struct sweep *sweep, const struct configuration *configuration) {
+static void put_head_configuration(vp_json_writer *writer, const struct sweep *sweep,
+                                   const struct configuration *configuration) {
     int32_t crops = 0;
     vp_json_begin_object(writer);
     put_text(writer, "file_name", configuration->file_name);
@@ -42,7 +48,8 @@ static void put_head_configuration(vp_json_writer *writer, const struct sweep *s
     if (configuration->tier) vp_json_null(writer); else vp_json_int(writer, configuration->vision_tokens);
     vp_json_key(writer, "max_crops");
     if (configuration->tier) vp_json_int(writer, configuration->tier->max_crops);
-    else if (vp_select_crops(&sweep->model.config.geometry, configuration->vision_tokens, &crops) == VP_OK) vp_json_int(writer, crops);
+    else if (vp_select_crops(&sweep->model.config.geometry, configuration->vision_tokens, &crops) == VP_OK)
+        vp_json_int(writer, crops);
     else vp_json_null(writer);
     put_int(writer, "top_k", configuration->top_k);
     put_int(writer, "num_active_blocks", configuration->block_count);
@@ -82,7 +89,8 @@ int write_head(struct sweep *sweep) {
     vp_json_end_array(writer);
     vp_json_key(writer, "configs");
     vp_json_begin_array(writer);
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++) put_head_configuration(writer, sweep, &sweep->plan.configurations[i]);
+    for (size_t i = 0; i < sweep->plan.configuration_count; i++)
+        put_head_configuration(writer, sweep, &sweep->plan.configurations[i]);
     vp_json_end_array(writer);
     return journal_line_append(&sweep->journal);
 }
@@ -133,7 +141,9 @@ static int point_append(struct sweep *sweep, struct open_point *point) {
     struct text_buffer line;
     int code = journal_line_end(&sweep->journal);
     if (code) return code;
-    if (sweep->held.bytes && (code = journal_append(&sweep->journal, sweep->held.data, sweep->held.bytes)) != 0) return code; /* a success behind them: they stand */
+    /* a success behind them: they stand */
+    if (sweep->held.bytes && (code = journal_append(&sweep->journal, sweep->held.data, sweep->held.bytes)) != 0)
+        return code;
     sweep->held.bytes = 0;
     sweep->streak = 0;
     at = sweep->journal.end;
@@ -157,7 +167,8 @@ static void put_stages(vp_json_writer *writer, const vp_stage_times *times) {
     }
     vp_json_end_object(writer);
 }
-static int write_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, const struct pass_result *run) {
+static int write_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                     const struct pass_result *run) {
     vp_json_writer *writer = point_begin(sweep, point, sample);
     put_int(writer, "run", point->runs);
     put_int(writer, "session", sweep->session_at);
@@ -177,7 +188,8 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     if (sweep->has_telemetry) put_telemetry(writer, &sweep->telemetry); else vp_json_null(writer);
     return point_append(sweep, point);
 }
-static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point, const struct sample *sample) {
+static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
+                                const struct sample *sample) {
     vp_tile_options tiles = configuration_tiles(point->configuration);
     struct point described;
     memset(&described, 0, sizeof described);
@@ -189,7 +201,9 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     if (point->layout) {
         described.target_tokens = target_tokens_of(&tiles, point->layout);
         described.target_crops = point->layout->crops;
-        if (!point->configuration->tier) vp_select_crops(&sweep->model.config.geometry, point->configuration->vision_tokens, &described.target_crops);
+        if (!point->configuration->tier)
+            vp_select_crops(&sweep->model.config.geometry, point->configuration->vision_tokens,
+                            &described.target_crops);
     }
     vp_json_key(writer, "sizes");
     vp_json_begin_object(writer);
@@ -208,8 +222,10 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
     sweep->done += !code;
     return code;
 }
-/* hold: the line waits until a success shows that it is this point that fails; FAILURES_IN_A_ROW such lines are dropped, the points stay open. */
-static int write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason, int hold) {
+/* hold: the line waits until a success shows that it is this point that fails; FAILURES_IN_A_ROW such lines are
+ * dropped, the points stay open. */
+static int write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
+                        int hold) {
     vp_json_writer *writer = point_begin(sweep, point, sample);
     int code;
     put_text(writer, "failed", reason);
@@ -218,7 +234,8 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     put_point_layout_of(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;
     if (hold) text_add(&sweep->held, sweep->journal.line.data, sweep->journal.line.bytes);
-    else code = journal_append(&sweep->journal, sweep->journal.line.data, sweep->journal.line.bytes); /* says nothing about the failures before it */
+    /* says nothing about the failures before it */
+    else code = journal_append(&sweep->journal, sweep->journal.line.data, sweep->journal.line.bytes);
     point->is_open = 0;
     sweep->done += !code;
     sweep->failed += !code;
@@ -226,7 +243,11 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
 }
 static int check_streak(struct sweep *sweep, int exit_code, const char *reason) {
     if (++sweep->streak < FAILURES_IN_A_ROW) return 0;
-    for (const char *line = sweep->held.data; sweep->held.bytes && line && (line = strchr(line, '\n')) != NULL; line++) { sweep->done--; sweep->failed--; }
+    for (const char *line = sweep->held.data; sweep->held.bytes && line && (line = strchr(line, '\n')) != NULL;
+         line++) {
+        sweep->done--;
+        sweep->failed--;
+    }
     complain(exit_code, "%d failures in a row, the last one: %s", FAILURES_IN_A_ROW, reason);
     sweep_message(sweep, "stopped, these points are left open");
     return exit_code;
@@ -240,8 +261,8 @@ static int check_session(struct sweep *sweep) {
     if (note[0] && !sweep->was_open && !is_given(sweep->options, "quiet"))
         complain(0, gpu_of(sweep->session.engine) < 0 ? "device: cpu (no CUDA: %s)" : "device: %s", note);
     if (!file->knows_device || file->on_gpu == (gpu_of(sweep->session.engine) >= 0)) return 0;
-    return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir", sweep->journal.path, file->device,
-                    vp_engine_device(sweep->session.engine));
+    return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir",
+                    sweep->journal.path, file->device, vp_engine_device(sweep->session.engine));
 }
 /* The longest request of the configurations that are left; those with the largest one can be dropped. */
 static int engine_needs(const struct sweep *sweep, int32_t *sequence, int32_t *views) {
@@ -261,18 +282,22 @@ static int can_drop_largest(struct sweep *sweep, int32_t sequence, int32_t views
     int dropped = 0, left = 0;
     for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
         const struct configuration *configuration = &sweep->plan.configurations[i];
-        left += !configuration->dropped && !(views > 1 ? configuration->need_views == views : configuration->need_sequence == sequence);
+        left += !configuration->dropped
+                && !(views > 1 ? configuration->need_views == views : configuration->need_sequence == sequence);
     }
     for (size_t i = 0; left && i < sweep->plan.configuration_count; i++) {
         struct configuration *configuration = &sweep->plan.configurations[i];
-        if (configuration->dropped || !(views > 1 ? configuration->need_views == views : configuration->need_sequence == sequence)) continue;
+        if (configuration->dropped
+            || !(views > 1 ? configuration->need_views == views : configuration->need_sequence == sequence))
+            continue;
         configuration->dropped = copy_text(reason, strlen(reason));
         complain(0, "%s does not fit: %s", configuration->file_name, reason);
         dropped++;
     }
     return dropped;
 }
-/* Opens the engine, for as many configurations as fit into memory. 0, or the exit code that ends the sweep; *result tells of the device. */
+/* Opens the engine, for as many configurations as fit into memory. 0, or the exit code that ends the sweep; *result
+ * tells of the device. */
 static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error) {
     int32_t sequence, views;
     int code = 0;
@@ -282,7 +307,8 @@ static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error)
         vp_error none = {VP_OK, -1, "", ""};
         *error = none;
         if (!engine_needs(sweep, &sequence, &views)) return 0;
-        *result = engine_try(sweep->options, &sweep->model, sweep->device, sequence, views, &sweep->session.engine, error);
+        *result = engine_try(sweep->options, &sweep->model, sweep->device, sequence, views, &sweep->session.engine,
+                             error);
         if (*result == VP_OK) {
             sweep->warm_count = 0;
             sweep->session_at = -1;
@@ -299,7 +325,8 @@ static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error)
 }
 /* One untimed short request per shape (views, sequence in steps of 256), image encoder included. */
 static int warm_up(struct sweep *sweep, const struct pass_input *input, vp_result *result, vp_error *error) {
-    struct shape now = {input->layout ? input->layout->views : 0, sequence_of(input) / 256, input->top_k, input->block_count};
+    struct shape now = {input->layout ? input->layout->views : 0, sequence_of(input) / 256, input->top_k,
+                        input->block_count};
     struct pass_input once = *input;
     int shape_is_warm = 0, knobs_are_warm = 0; /* a GPU records a decode step for each choice of knobs */
     for (size_t i = 0; i < sweep->warm_count; i++) {
@@ -318,23 +345,32 @@ static int warm_up(struct sweep *sweep, const struct pass_input *input, vp_resul
 static void read_telemetry(struct sweep *sweep) {
     vp_telemetry before = sweep->telemetry, now;
     int64_t start = vp_clock_ns();
-    if (sweep->telemetry_ns && start - sweep->telemetry_ns < INT64_C(50000000)) return; /* reading has a cost, and clocks move slowly */
+    /* reading has a cost, and clocks move slowly */
+    if (sweep->telemetry_ns && start - sweep->telemetry_ns < INT64_C(50000000)) return;
     sweep->telemetry_ns = start;
-    if (vp_device_telemetry(gpu_of(sweep->session.engine), &now, NULL) != VP_OK) { sweep->has_telemetry = sweep->is_throttled = 0; return; }
+    if (vp_device_telemetry(gpu_of(sweep->session.engine), &now, NULL) != VP_OK) {
+        sweep->has_telemetry = sweep->is_throttled = 0;
+        return;
+    }
     sweep->is_throttled = now.has_throttle_reasons ? (now.throttle_reasons & VP_THROTTLE_SLOWED) != 0
                     : sweep->has_telemetry && now.throttle_count > before.throttle_count;
     sweep->telemetry = now;
     sweep->has_telemetry = 1;
 }
-/* One run, tried again after errors of the device; afterwards `reason` is empty, or says why it failed. 0, or the exit code that ends the sweep. */
-static int try_run(struct sweep *sweep, struct open_point *point, const struct pass_input *input, char *reason, size_t capacity, int *is_device) {
+/* One run, tried again after errors of the device; afterwards `reason` is empty, or says why it failed. 0, or the
+ * exit code that ends the sweep. */
+static int try_run(struct sweep *sweep, struct open_point *point, const struct pass_input *input, char *reason,
+                   size_t capacity, int *is_device) {
     *is_device = 0;
     for (int32_t attempt = 0;; attempt++) {
         vp_error error = {VP_OK, -1, "", ""};
         vp_result result = VP_OK;
         int code = engine_ready(sweep, &result, &error);
         if (code) return code;
-        if (point->configuration->dropped) { snprintf(reason, capacity, "%s", point->configuration->dropped); return 0; }
+        if (point->configuration->dropped) {
+            snprintf(reason, capacity, "%s", point->configuration->dropped);
+            return 0;
+        }
         if (result == VP_OK && (code = warm_up(sweep, input, &result, &error)) != 0) return code;
         if (result == VP_OK) result = request_run(&sweep->session, input, sweep->run, &error);
         reason[0] = 0;
@@ -342,7 +378,8 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
         if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
         error_line(reason, capacity, result, &error);
         if (result != VP_ERR_DEVICE && result != VP_ERR_MEMORY) return 0;
-        if (sweep->session.engine && vp_engine_broken(sweep->session.engine)) { /* the next attempt opens a new one: a new session */
+        /* the next attempt opens a new one: a new session */
+        if (sweep->session.engine && vp_engine_broken(sweep->session.engine)) {
             vp_engine_close(sweep->session.engine);
             sweep->session.engine = NULL;
         }
@@ -359,9 +396,12 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
 /* Takes up a point where its last line in the journal left it. */
 static int resume_point(struct sweep *sweep, struct open_point *point, const struct index_entry *entry) {
     const vp_json *json = &sweep->index.scratch.json;
-    int64_t state = entry && point->configuration->in_index >= 0 ? book_entry_state(entry, &sweep->index.configurations[point->configuration->in_index]) : -1;
+    int64_t state = entry && point->configuration->in_index >= 0
+                        ? book_entry_state(entry, &sweep->index.configurations[point->configuration->in_index])
+                        : -1;
     int code;
-    point->is_open = state < 0 || (state & 3) == POINT_OPEN || ((state & 3) == POINT_FAILED && is_given(sweep->options, "retry_failed"));
+    point->is_open = state < 0 || (state & 3) == POINT_OPEN
+                     || ((state & 3) == POINT_FAILED && is_given(sweep->options, "retry_failed"));
     point->runs = point->retries = 0;
     point->has_bare = 0;
     point->spent_ns = 0;
@@ -383,7 +423,8 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
 }
 /* The pair that tells what stage times cost: the point once more without and with them, in random order. */
 static int measure_bare(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
-    uint64_t toss = hash_text(hash_number(hash_number(HASH_START, number_of(sweep->options, "seed")), sample->id), point->configuration->file_name);
+    uint64_t toss = hash_text(hash_number(hash_number(HASH_START, number_of(sweep->options, "seed")), sample->id),
+                              point->configuration->file_name);
     int64_t ns[2] = {0, 0};
     int bare_first = (int)(toss >> 33 & 1), is_device, code;
     char reason[LINE_BYTES] = "";
@@ -415,8 +456,12 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     int is_device, code;
     vp_json_writer *writer;
     if (!sweep->kernel_pass) return 0;
-    for (size_t i = 0; i < point->configuration->shape_count; i++) if (point->configuration->shapes[i].views == views && point->configuration->shapes[i].sequence == sequence_of(&input) / 256) return 0;
-    point->configuration->shapes = resize(point->configuration->shapes, point->configuration->shape_count + 1, sizeof *point->configuration->shapes);
+    for (size_t i = 0; i < point->configuration->shape_count; i++)
+        if (point->configuration->shapes[i].views == views
+            && point->configuration->shapes[i].sequence == sequence_of(&input) / 256)
+            return 0;
+    point->configuration->shapes = resize(point->configuration->shapes, point->configuration->shape_count + 1,
+                                          sizeof *point->configuration->shapes);
     point->configuration->shapes[point->configuration->shape_count].views = views;
     point->configuration->shapes[point->configuration->shape_count++].sequence = sequence_of(&input) / 256;
     input.timing = VP_TIMING_KERNEL;
@@ -433,7 +478,8 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     vp_json_key(writer, "stages");
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
-        double device = stage_value(sweep->run, i, DETAIL_DEVICE), kernels = (double)sweep->run->times.kernel_ns[i] / 1e6;
+        double device = stage_value(sweep->run, i, DETAIL_DEVICE),
+               kernels = (double)sweep->run->times.kernel_ns[i] / 1e6;
         if (!isfinite(device)) continue;
         vp_json_key(writer, vp_stage_name((vp_stage)i));
         vp_json_begin_object(writer);
@@ -443,7 +489,8 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
         vp_json_key(writer, "parts"); /* kernel_ms by part of the model */
         vp_json_begin_object(writer);
         for (int part = 0; part < VP_PART_COUNT; part++)
-            if (sweep->run->times.part_ns[i][part]) put_double(writer, vp_part_name((vp_part)part), (double)sweep->run->times.part_ns[i][part] / 1e6);
+            if (sweep->run->times.part_ns[i][part])
+                put_double(writer, vp_part_name((vp_part)part), (double)sweep->run->times.part_ns[i][part] / 1e6);
         vp_json_end_object(writer);
         vp_json_end_object(writer);
     }
@@ -455,27 +502,33 @@ static int close_point(struct sweep *sweep, struct open_point *point, const stru
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
     if (!code) code = measure_kernels(sweep, point, sample);
     if (!code) {
-        const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations), point->configuration->file_name, sample->id, point->is_first};
+        const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations),
+                                               point->configuration->file_name, sample->id, point->is_first};
         code = profile_point(sweep->options, &sweep->session, &point->input, sweep->run, &profiled);
     }
     return code ? code : write_done(sweep, point, sample, stop);
 }
-static void sweep_progress(const struct sweep *sweep, const struct configuration *configuration, const struct sample *sample, int32_t run) {
+static void sweep_progress(const struct sweep *sweep, const struct configuration *configuration,
+                           const struct sample *sample, int32_t run) {
     double seconds = (double)(vp_clock_ns() - sweep->start_ns) / 1e9;
     double rate = (double)(sweep->done - sweep->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
     int64_t left = rate > 0 ? (int64_t)((double)(sweep->point_count - sweep->done) / rate) : 0;
     char eta[40] = "?";
     if (is_given(sweep->options, "quiet")) return;
-    if (rate > 0) snprintf(eta, sizeof eta, "%lld:%02lld:%02lld", (long long)(left / 3600), (long long)(left / 60 % 60), (long long)(left % 60));
-    show_progress("%zu of %zu points, %.2f points/s, ETA %s, sample %lld, run %d, %s", sweep->done, sweep->point_count, rate, eta, (long long)sample->id, run,
-                  configuration->file_name);
+    if (rate > 0)
+        snprintf(eta, sizeof eta, "%lld:%02lld:%02lld", (long long)(left / 3600), (long long)(left / 60 % 60),
+                 (long long)(left % 60));
+    show_progress("%zu of %zu points, %.2f points/s, ETA %s, sample %lld, run %d, %s", sweep->done, sweep->point_count,
+                  rate, eta, (long long)sample->id, run, configuration->file_name);
 }
 /* The next run of a point, and whether it was the last one. */
 static int measure_run(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     char reason[LINE_BYTES] = "";
     vp_stop stop = VP_STOP_NOT;
     int is_device, code;
-    if (point->runs < sweep->rule.min_runs || vp_stop_decide(&sweep->rule, point->totals, (size_t)point->runs, point->spent_ns, point->scratch, &stop) != VP_OK
+    if (point->runs < sweep->rule.min_runs
+        || vp_stop_decide(&sweep->rule, point->totals, (size_t)point->runs, point->spent_ns, point->scratch, &stop)
+               != VP_OK
         || stop == VP_STOP_NOT) {
         if ((code = try_run(sweep, point, &point->input, reason, sizeof reason, &is_device)) != 0) return code;
         if (reason[0]) {
@@ -489,49 +542,60 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
         sweep->runs_now++;
         sweep_progress(sweep, point->configuration, sample, point->runs);
         if (point->runs < sweep->rule.min_runs || interrupted) return 0;
-        if (vp_stop_decide(&sweep->rule, point->totals, (size_t)point->runs, point->spent_ns, point->scratch, &stop) != VP_OK || stop == VP_STOP_NOT) return 0;
+        if (vp_stop_decide(&sweep->rule, point->totals, (size_t)point->runs, point->spent_ns, point->scratch, &stop)
+                != VP_OK
+            || stop == VP_STOP_NOT)
+            return 0;
     }
     return close_point(sweep, point, sample, stop);
 }
 /* What can be said without the engine: 1 and a reason when the point fails. */
-static int cannot_run(const struct sweep *sweep, const struct open_point *point, const char *image_reason, char *reason, size_t capacity) {
+static int cannot_run(const struct sweep *sweep, const struct open_point *point, const char *image_reason, char *reason,
+                      size_t capacity) {
     int64_t need = positions_of(&point->input);
     if (!reason[0] && point->layout && image_reason[0]) snprintf(reason, capacity, "%s", image_reason);
     if (!reason[0] && need > sweep->model.config.max_positions)
-        snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d", (long long)need,
-                 sweep->model.config.max_positions);
+        snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d",
+                 (long long)need, sweep->model.config.max_positions);
     return reason[0] != 0;
 }
 /* A sample is loaded: its image, and a first look at every open point. */
-static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry, vp_image *image) {
+static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry,
+                        vp_image *image) {
     char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
     int tried = 0, vanished = 0, code = 0;
     for (size_t i = 0; i < count && !code; i++) {
         struct open_point *point = &sweep->open[i];
         if (!point->is_open) continue;
-        point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout, reason, sizeof reason);
+        point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout, reason,
+                                             sizeof reason);
         if (sample->reason) snprintf(reason, sizeof reason, "%s", sample->reason);
         configuration_input(&sweep->plan, point->configuration, sample, point->layout, image, &point->input);
         if (sweep->timing_off) point->input.timing = VP_TIMING_OFF;
         if (point->layout && !tried++ && sample_image(sample, image, image_reason, sizeof image_reason) == EXIT_DEVICE)
             return complain(EXIT_DEVICE, "%s", image_reason);
         if (image_reason[0] && access(sample->image_path, R_OK)) vanished = 1;
-        if (cannot_run(sweep, point, image_reason, reason, sizeof reason)) code = write_failed(sweep, point, sample, reason, vanished);
+        if (cannot_run(sweep, point, image_reason, reason, sizeof reason))
+            code = write_failed(sweep, point, sample, reason, vanished);
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, image_reason);
 }
 /* All configurations of one sample, run by run: drift of the machine hits all alike. The image is decoded once. */
-static int sweep_sample(struct sweep *sweep, struct configuration *configurations, size_t configuration_count, size_t index) {
+static int sweep_sample(struct sweep *sweep, struct configuration *configurations, size_t configuration_count,
+                        size_t index) {
     const struct dataset *dataset = configurations->set;
     size_t set = (size_t)(dataset - sweep->plan.sets), open_count = 0;
-    const struct index_entry *entry = sweep->index.set_count ? index_find(&sweep->index.sets[set], 0, dataset->samples[index].id) : NULL;
+    const struct index_entry *entry = sweep->index.set_count
+                                          ? index_find(&sweep->index.sets[set], 0, dataset->samples[index].id)
+                                          : NULL;
     vp_image image = {0, 0, NULL};
     struct sample sample;
     int code = 0;
     for (size_t i = 0; i < configuration_count && !code; i++) {
         sweep->open[i].configuration = &configurations[i];
         code = resume_point(sweep, &sweep->open[i], entry);
-        sweep->open[i].bare_is_due = sweep->bare_every && !sweep->timing_off && (index + i) % (size_t)sweep->bare_every == 0;
+        sweep->open[i].bare_is_due = sweep->bare_every && !sweep->timing_off
+                                     && (index + i) % (size_t)sweep->bare_every == 0;
         sweep->open[i].is_first = !index;
         open_count += (size_t)sweep->open[i].is_open;
     }
@@ -542,7 +606,8 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
     for (int64_t round = 0; !code && !interrupted && open_count; round++) {
         open_count = 0;
         for (size_t i = 0; i < configuration_count && !code && !interrupted; i++) {
-            if (sweep->open[i].is_open && (sweep->open[i].runs <= round)) code = measure_run(sweep, &sweep->open[i], &sample);
+            if (sweep->open[i].is_open && (sweep->open[i].runs <= round))
+                code = measure_run(sweep, &sweep->open[i], &sample);
             open_count += (size_t)sweep->open[i].is_open;
         }
     }
@@ -558,11 +623,15 @@ int sweep_loop(struct sweep *sweep) {
         size_t last = first, at = 0, stride = 1, count = 0;
         while (last < sweep->plan.configuration_count && sweep->plan.configurations[last].set == dataset) last++;
         vp_sampler_shard(dataset->count, sweep->rank.rank, sweep->rank.world_size, &at, &stride, &count);
-        for (; count && !code && !interrupted; at += stride, count--) code = sweep_sample(sweep, &sweep->plan.configurations[first], last - first, at);
+        for (; count && !code && !interrupted; at += stride, count--)
+            code = sweep_sample(sweep, &sweep->plan.configurations[first], last - first, at);
         first = last;
     }
-    if (!code && !interrupted && sweep->held.bytes) code = journal_append(&sweep->journal, sweep->held.data, sweep->held.bytes);
-    if (!code && !interrupted && !(sweep->index.files[0].is_finished && is_same_grid(sweep) && sweep->journal.end == sweep->index.files[0].end)) {
+    if (!code && !interrupted && sweep->held.bytes)
+        code = journal_append(&sweep->journal, sweep->held.data, sweep->held.bytes);
+    if (!code && !interrupted
+        && !(sweep->index.files[0].is_finished && is_same_grid(sweep)
+             && sweep->journal.end == sweep->index.files[0].end)) {
         put_bool(journal_line_begin(&sweep->journal), "finished", 1);
         code = journal_line_append(&sweep->journal);
     }

@@ -32,7 +32,8 @@
 #pragma GCC diagnostic pop
 #endif
 
-struct image_size { int64_t width, height; char *file, *error; int code; }; /* error: no size; code: the exit code it has alone */
+/* error: no size; code: the exit code it has alone */
+struct image_size { int64_t width, height; char *file, *error; int code; };
 struct family_job {
     vp_family *families; size_t family_count;
     struct image_size *sizes; size_t size_count, size_capacity;
@@ -41,10 +42,16 @@ struct family_job {
     vp_json_writer writer;
 };
 #define COUNTED(member) offsetof(vp_vision_count, member)
-static const struct column FAMILY_COLUMNS[] = { /* int64 of vp_vision_count */
-    {"resized_width", COUNTED(resized_width_px)}, {"resized_height", COUNTED(resized_height_px)}, {"rows", COUNTED(rows)}, {"cols", COUNTED(cols)},
-    {"tiles_with_global", COUNTED(views)}, {"feature_tokens", COUNTED(feature_tokens)}, {"separator_tokens", COUNTED(separator_tokens)},
-    {"marker_tokens", COUNTED(marker_tokens)}, {"total_tokens", COUNTED(total_tokens)}};
+static const struct column FAMILY_COLUMNS[] = {/* int64 of vp_vision_count */
+                                               {"resized_width", COUNTED(resized_width_px)},
+                                               {"resized_height", COUNTED(resized_height_px)},
+                                               {"rows", COUNTED(rows)},
+                                               {"cols", COUNTED(cols)},
+                                               {"tiles_with_global", COUNTED(views)},
+                                               {"feature_tokens", COUNTED(feature_tokens)},
+                                               {"separator_tokens", COUNTED(separator_tokens)},
+                                               {"marker_tokens", COUNTED(marker_tokens)},
+                                               {"total_tokens", COUNTED(total_tokens)}};
 
 enum { FAMILY_COLUMN_COUNT = sizeof FAMILY_COLUMNS / sizeof *FAMILY_COLUMNS };
 
@@ -135,7 +142,9 @@ static int unknown_family(const char *name) {
         int distance = edit_distance(name, vp_family_at(i)->name);
         if (distance < least) { least = distance; best = vp_family_at(i)->name; }
     }
-    return complain(EXIT_USAGE, "--family: \"%.60s\" is not known; the nearest is %s; vlmprof tile --list_families shows all", name, best);
+    return complain(EXIT_USAGE,
+                    "--family: \"%.60s\" is not known; the nearest is %s; vlmprof tile --list_families shows all", name,
+                    best);
 }
 static vp_family *add_family(struct family_job *job) {
     job->families = resize(job->families, job->family_count + 1, sizeof *job->families);
@@ -157,14 +166,17 @@ static int families_of_checkpoint(struct family_job *job, const char *folder) {
             found++;
             result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text[i], &bytes, &error);
             if (result == VP_OK) result = parse_json(&parsed[i], text[i], bytes, &error);
-            if (result == VP_OK && !node_is(&parsed[i].json, 0, VP_JSON_OBJECT)) result = vp_fail(&error, VP_ERR_FORMAT, -1, path, "not a JSON object");
+            if (result == VP_OK && !node_is(&parsed[i].json, 0, VP_JSON_OBJECT))
+                result = vp_fail(&error, VP_ERR_FORMAT, -1, path, "not a JSON object");
             files[i] = &parsed[i].json;
             if (result != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
         }
         free(path);
     }
-    if (!code && !found) code = complain(EXIT_INPUT, "%s: there is neither preprocessor_config.json nor config.json", folder);
-    if (!code && (result = vp_family_from_config(add_family(job), files, &error)) != VP_OK) code = complain_result(EXIT_INPUT, folder, result, &error);
+    if (!code && !found)
+        code = complain(EXIT_INPUT, "%s: there is neither preprocessor_config.json nor config.json", folder);
+    if (!code && (result = vp_family_from_config(add_family(job), files, &error)) != VP_OK)
+        code = complain_result(EXIT_INPUT, folder, result, &error);
     for (int i = 0; i < 3; i++) { free(text[i]); free(parsed[i].nodes); }
     return code;
 }
@@ -192,7 +204,8 @@ static int families_of(struct family_job *job, const struct options *options) {
     if (is_given(options, "family") + is_given(options, "checkpoint") + is_given(options, "compare") != 1)
         return complain(EXIT_USAGE, "--family, --checkpoint and --compare exclude each other");
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (is_given(options, foreign[i])) return complain(EXIT_USAGE, "--%s is for Molmo's own tiling; leave it out with a family", foreign[i]);
+        if (is_given(options, foreign[i]))
+            return complain(EXIT_USAGE, "--%s is for Molmo's own tiling; leave it out with a family", foreign[i]);
     if (is_given(options, "checkpoint")) code = families_of_checkpoint(job, text_of(options, "checkpoint"));
     for (; !code && wanted; wanted = job->compare && strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL) {
         size_t bytes = job->compare ? strcspn(wanted, ",") : strlen(wanted);
@@ -235,18 +248,21 @@ static void family_head(struct family_job *job) {
         vp_json_begin_array(&job->writer);
     } else if (job->csv) {
         printf("width,height%s", job->compare || is_constant(family) ? ",family" : "");
-        for (int i = 0; i < family->preset->column_count && !job->compare; i++) printf(",%s", family->preset->keys[i].name);
+        for (int i = 0; i < family->preset->column_count && !job->compare; i++)
+            printf(",%s", family->preset->keys[i].name);
         for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) printf(",%s", FAMILY_COLUMNS[i].name);
         printf(",error%s\n", job->has_files ? ",file" : "");
-    } else printf("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views", "features", "separators",
-                  "markers", "tokens");
+    } else
+        printf("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views",
+               "features", "separators", "markers", "tokens");
 }
 static int64_t counted(const vp_vision_count *count, int column) {
     int64_t value;
     memcpy(&value, (const char *)count + FAMILY_COLUMNS[column].offset, sizeof value);
     return value;
 }
-static void row_json(struct family_job *job, const vp_family *family, const struct image_size *size, const vp_vision_count *count, const char *error) {
+static void row_json(struct family_job *job, const vp_family *family, const struct image_size *size,
+                     const vp_vision_count *count, const char *error) {
     vp_json_writer *writer = &job->writer;
     vp_json_begin_object(writer);
     if (size->width) put_int(writer, "width", size->width); else put_null(writer, "width");
@@ -254,14 +270,17 @@ static void row_json(struct family_job *job, const vp_family *family, const stru
     put_text(writer, "family", family->preset->name);
     put_keys(writer, family, family->preset->column_count);
     for (int i = 0; i < FAMILY_COLUMN_COUNT; i++)
-        if (count && counted(count, i) >= 0) put_int(writer, FAMILY_COLUMNS[i].name, counted(count, i)); else put_null(writer, FAMILY_COLUMNS[i].name);
+        if (count && counted(count, i) >= 0) put_int(writer, FAMILY_COLUMNS[i].name, counted(count, i));
+        else put_null(writer, FAMILY_COLUMNS[i].name);
     put_text(writer, "error", error);
     if (job->has_files) put_text(writer, "file", size->file);
     vp_json_end_object(writer);
 }
-static void row_csv(const struct family_job *job, const vp_family *family, const struct image_size *size, const vp_vision_count *count, const char *error) {
+static void row_csv(const struct family_job *job, const vp_family *family, const struct image_size *size,
+                    const vp_vision_count *count, const char *error) {
     char text[64];
-    if (size->width || !size->error) printf("%lld,%lld", (long long)size->width, (long long)size->height); else putchar(',');
+    if (size->width || !size->error) printf("%lld,%lld", (long long)size->width, (long long)size->height);
+    else putchar(',');
     if (job->compare || is_constant(family)) printf(",%s", family->preset->name);
     for (int i = 0; i < family->preset->column_count && !job->compare; i++) {
         key_text(family, &family->preset->keys[i], text, sizeof text);
@@ -277,15 +296,22 @@ static void row_csv(const struct family_job *job, const vp_family *family, const
     if (size->file) print_csv_text(size->file);
     putchar('\n');
 }
-static void row_text(const vp_family *family, const struct image_size *size, const vp_vision_count *count, const char *error) {
+static void row_text(const vp_family *family, const struct image_size *size, const vp_vision_count *count,
+                     const char *error) {
     char size_text[48], resized[48] = "-", cells[48] = "-", views[24] = "-";
     snprintf(size_text, sizeof size_text, "%lldx%lld", (long long)size->width, (long long)size->height);
-    if (!count) { printf("%-13s %-22s refused: %s\n", size->width ? size_text : "-", family->preset->name, error); return; }
-    if (count->resized_width_px >= 0) snprintf(resized, sizeof resized, "%lldx%lld", (long long)count->resized_width_px, (long long)count->resized_height_px);
+    if (!count) {
+        printf("%-13s %-22s refused: %s\n", size->width ? size_text : "-", family->preset->name, error);
+        return;
+    }
+    if (count->resized_width_px >= 0)
+        snprintf(resized, sizeof resized, "%lldx%lld", (long long)count->resized_width_px,
+                 (long long)count->resized_height_px);
     if (count->rows >= 0) snprintf(cells, sizeof cells, "%lld,%lld", (long long)count->rows, (long long)count->cols);
     if (count->views >= 0) snprintf(views, sizeof views, "%lld", (long long)count->views);
-    printf("%-13s %-22s %11s %9s %6s %9lld %10lld %8lld %8lld%s%s\n", size_text, family->preset->name, resized, cells, views, (long long)count->feature_tokens,
-           (long long)count->separator_tokens, (long long)count->marker_tokens, (long long)count->total_tokens, size->file ? "  " : "", size->file ? size->file : "");
+    printf("%-13s %-22s %11s %9s %6s %9lld %10lld %8lld %8lld%s%s\n", size_text, family->preset->name, resized, cells,
+           views, (long long)count->feature_tokens, (long long)count->separator_tokens, (long long)count->marker_tokens,
+           (long long)count->total_tokens, size->file ? "  " : "", size->file ? size->file : "");
 }
 /* One image in one family. Returns 0, or the exit code it has alone when it is alone and refused. */
 static int family_row(struct family_job *job, const vp_family *family, const struct image_size *size, int alone) {
@@ -294,10 +320,15 @@ static int family_row(struct family_job *job, const vp_family *family, const str
     char line[LINE_BYTES] = "";
     vp_result result = VP_ERR_RANGE;
     if (size->error) snprintf(line, sizeof line, "%s", size->error);
-    else if (size->width < 1 || size->height < 1 || size->width > VP_FAMILY_PX_LIMIT || size->height > VP_FAMILY_PX_LIMIT)
-        snprintf(line, sizeof line, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width, (long long)size->height, VP_FAMILY_PX_LIMIT);
-    else if ((result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &count, &error)) != VP_OK) error_line(line, sizeof line, result, &error);
-    if (result != VP_OK && alone) return complain(size->code, "%s%s%s", size->file && !strstr(line, size->file) ? size->file : "", size->file ? ": " : "", line);
+    else if (size->width < 1 || size->height < 1 || size->width > VP_FAMILY_PX_LIMIT
+             || size->height > VP_FAMILY_PX_LIMIT)
+        snprintf(line, sizeof line, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width,
+                 (long long)size->height, VP_FAMILY_PX_LIMIT);
+    else if ((result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &count, &error)) != VP_OK)
+        error_line(line, sizeof line, result, &error);
+    if (result != VP_OK && alone)
+        return complain(size->code, "%s%s%s", size->file && !strstr(line, size->file) ? size->file : "",
+                        size->file ? ": " : "", line);
     job->refused_count += result != VP_OK;
     if (!job->row_count++) family_head(job);
     if (job->json) row_json(job, family, size, result == VP_OK ? &count : NULL, result == VP_OK ? NULL : line);
@@ -309,14 +340,16 @@ static int family_rows(struct family_job *job) {
     const int alone = job->size_count == 1 && job->family_count == 1;
     int code = 0;
     for (size_t i = 0; i < job->size_count && !code; i++)
-        for (size_t k = 0; k < job->family_count && !code; k++) code = family_row(job, &job->families[k], &job->sizes[i], alone);
+        for (size_t k = 0; k < job->family_count && !code; k++)
+            code = family_row(job, &job->families[k], &job->sizes[i], alone);
     if (job->json && job->row_count) {
         vp_json_end_array(&job->writer);
         vp_json_finish(&job->writer);
         putchar('\n');
     }
-    if (!code && job->refused_count) code = complain(EXIT_INPUT, "%lld of %lld rows refused; see their error", (long long)job->refused_count,
-                                                    (long long)job->row_count);
+    if (!code && job->refused_count)
+        code = complain(EXIT_INPUT, "%lld of %lld rows refused; see their error", (long long)job->refused_count,
+                        (long long)job->row_count);
     return code;
 }
 
@@ -327,12 +360,16 @@ static int family_invert(struct family_job *job, const struct options *options) 
     const int64_t tokens = number_of(options, "max_tokens");
     char images[64] = "the image";
     int code = 0;
-    if (job->size_count > 1) snprintf(images, sizeof images, "%lld %% of %zu images", (long long)number_of(options, "percentile"), job->size_count);
+    if (job->size_count > 1)
+        snprintf(images, sizeof images, "%lld %% of %zu images", (long long)number_of(options, "percentile"),
+                 job->size_count);
     for (size_t i = 0; i < job->size_count && !code; i++) {
         const struct image_size *size = &job->sizes[i];
         if (size->error) code = complain(size->code, "%s", size->error);
-        else if (size->width < 1 || size->height < 1 || size->width > VP_FAMILY_PX_LIMIT || size->height > VP_FAMILY_PX_LIMIT)
-            code = complain(EXIT_USAGE, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width, (long long)size->height, VP_FAMILY_PX_LIMIT);
+        else if (size->width < 1 || size->height < 1 || size->width > VP_FAMILY_PX_LIMIT
+                 || size->height > VP_FAMILY_PX_LIMIT)
+            code = complain(EXIT_USAGE, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width,
+                            (long long)size->height, VP_FAMILY_PX_LIMIT);
         sizes[i][0] = (int32_t)(code ? 0 : size->width);
         sizes[i][1] = (int32_t)(code ? 0 : size->height);
     }
@@ -346,7 +383,8 @@ static int family_invert(struct family_job *job, const struct options *options) 
         vp_error error = {VP_OK, -1, "", ""};
         int64_t value = 0;
         int unlimited = 0;
-        vp_result result = vp_family_largest(family, (const int32_t (*)[2])sizes, job->size_count, share, tokens, &value, &unlimited, &error);
+        vp_result result = vp_family_largest(family, (const int32_t(*)[2])sizes, job->size_count, share, tokens, &value,
+                                             &unlimited, &error);
         if (result != VP_OK && !job->compare) code = complain_result(EXIT_WORK, family->preset->name, result, &error);
         if (job->json && !code) {
             vp_json_begin_object(&job->writer);
@@ -362,11 +400,15 @@ static int family_invert(struct family_job *job, const struct options *options) 
         } else if (job->csv && !code) {
             printf("%s,%s,", family->preset->name, knob ? knob->name : "");
             if (result == VP_OK) printf("%lld", (long long)value);
-            printf(",%d,%lld,%lld,%zu\n", result == VP_OK && unlimited, (long long)tokens, (long long)number_of(options, "percentile"), job->size_count);
+            printf(",%d,%lld,%lld,%zu\n", result == VP_OK && unlimited, (long long)tokens,
+                   (long long)number_of(options, "percentile"), job->size_count);
         } else if (!code && result != VP_OK) printf("%-22s %s\n", family->preset->name, error.text);
-        else if (!code && unlimited) printf("%-22s --%s: no value gives %s more than %lld tokens\n", family->preset->name, knob->name, images,
-            (long long)tokens);
-        else if (!code) printf("%-22s --%s %lld keeps %s at %lld tokens\n", family->preset->name, knob->name, (long long)value, images, (long long)tokens);
+        else if (!code && unlimited)
+            printf("%-22s --%s: no value gives %s more than %lld tokens\n", family->preset->name, knob->name, images,
+                   (long long)tokens);
+        else if (!code)
+            printf("%-22s --%s %lld keeps %s at %lld tokens\n", family->preset->name, knob->name, (long long)value,
+                   images, (long long)tokens);
     }
     if (job->json && !code) {
         vp_json_end_array(&job->writer);
@@ -380,10 +422,13 @@ static int family_invert(struct family_job *job, const struct options *options) 
 /* ---- drawings: the canvas with its tiles at the left, the global view at the right; both at most 900 pixels high */
 struct canvas { uint8_t *rgb; int32_t width, height; };
 static void paint(struct canvas *canvas, int32_t column, int32_t row, const uint8_t rgb[3]) {
-    if (column >= 0 && row >= 0 && column < canvas->width && row < canvas->height) memcpy(canvas->rgb + ((size_t)row * (size_t)canvas->width + (size_t)column) * 3, rgb, 3);
+    if (column >= 0 && row >= 0 && column < canvas->width && row < canvas->height)
+        memcpy(canvas->rgb + ((size_t)row * (size_t)canvas->width + (size_t)column) * 3, rgb, 3);
 }
-/* the image, or a checkerboard where there is none, over a rectangle: every pixel is the mean of at most 4 x 4 samples */
-static void paint_image(struct canvas *canvas, const vp_image *image, int32_t left, int32_t top, int32_t width, int32_t height) {
+/* the image, or a checkerboard where there is none, over a rectangle: every pixel is the mean of at most 4 x 4
+ * samples */
+static void paint_image(struct canvas *canvas, const vp_image *image, int32_t left, int32_t top, int32_t width,
+                        int32_t height) {
     for (int32_t row = 0; row < height; row++) {
         for (int32_t column = 0; column < width; column++) {
             int32_t sum[3] = {0, 0, 0};
@@ -391,28 +436,46 @@ static void paint_image(struct canvas *canvas, const vp_image *image, int32_t le
             for (int k = 0; k < 16; k++) {
                 const double across = (column + (k % 4 + 0.5) / 4) / width, down = (row + (k / 4 + 0.5) / 4) / height;
                 if (image->rgb) {
-                    const uint8_t *from = image->rgb + ((size_t)(down * image->height_px) * (size_t)image->width_px + (size_t)(across * image->width_px)) * 3;
+                    const uint8_t *from = image->rgb
+                                          + ((size_t)(down * image->height_px) * (size_t)image->width_px
+                                             + (size_t)(across * image->width_px))
+                                                * 3;
                     for (int channel = 0; channel < 3; channel++) sum[channel] += from[channel];
-                } else for (int channel = 0; channel < 3; channel++) sum[channel] += (int)(across * image->width_px / 32) % 2 == (int)(down * image->height_px / 32) % 2 ? 200 : 150;
+                } else
+                    for (int channel = 0; channel < 3; channel++)
+                        sum[channel] += (int)(across * image->width_px / 32) % 2
+                                                == (int)(down * image->height_px / 32) % 2
+                                            ? 200
+                                            : 150;
             }
             for (int channel = 0; channel < 3; channel++) rgb[channel] = (uint8_t)(sum[channel] / 16);
             paint(canvas, left + column, top + row, rgb);
         }
     }
 }
-static void paint_frame(struct canvas *canvas, double left, double top, double right, double bottom, int thick, const uint8_t rgb[3]) {
+static void paint_frame(struct canvas *canvas, double left, double top, double right, double bottom, int thick,
+                        const uint8_t rgb[3]) {
     const int32_t x0 = (int32_t)left, y0 = (int32_t)top, x1 = (int32_t)right - 1, y1 = (int32_t)bottom - 1;
     for (int ring = 0; ring < thick; ring++) {
-        for (int32_t column = x0; column <= x1; column++) { paint(canvas, column, y0 + ring, rgb); paint(canvas, column, y1 - ring, rgb); }
-        for (int32_t row = y0; row <= y1; row++) { paint(canvas, x0 + ring, row, rgb); paint(canvas, x1 - ring, row, rgb); }
+        for (int32_t column = x0; column <= x1; column++) {
+            paint(canvas, column, y0 + ring, rgb);
+            paint(canvas, column, y1 - ring, rgb);
+        }
+        for (int32_t row = y0; row <= y1; row++) {
+            paint(canvas, x0 + ring, row, rgb);
+            paint(canvas, x1 - ring, row, rgb);
+        }
     }
 }
-/* Where an image lies: fitted inside with its aspect kept (in the middle or at the top left), or squashed over all of it. `scale` is drawn pixels
+/* Where an image lies: fitted inside with its aspect kept (in the middle or at the top left), or squashed over all of
+ * it. `scale` is drawn pixels
  * a canvas pixel, 0 for the global view, which most families squash. */
-static void draw_fit(const vp_family *family, const struct image_size *size, double width, double height, double scale, double spot[4]) {
+static void draw_fit(const vp_family *family, const struct image_size *size, double width, double height, double scale,
+                     double spot[4]) {
     const char *rule = family->preset->rule, *name = family->preset->name;
     const int llama = !strcmp(name, "llama4") || !strcmp(name, "mllama"), deepseek = !strcmp(name, "deepseek_vl2");
-    const int middle = !strcmp(rule, "molmo") || deepseek || (scale > 0 ? !strcmp(rule, "anyres") || !strcmp(name, "aria") : !strcmp(rule, "ocr"));
+    const int middle = !strcmp(rule, "molmo") || deepseek
+                       || (scale > 0 ? !strcmp(rule, "anyres") || !strcmp(name, "aria") : !strcmp(rule, "ocr"));
     const int corner = scale > 0 && (llama || !strcmp(rule, "padded") || !strcmp(rule, "growing"));
     double across = width / (double)size->width, down = height / (double)size->height, fit;
     if (llama && scale > 0) { /* not enlarged over a tile */
@@ -430,15 +493,18 @@ static void draw_fit(const vp_family *family, const struct image_size *size, dou
     spot[0] = middle ? (width - spot[2]) / 2 : 0;
     spot[1] = middle ? (height - spot[3]) / 2 : 0;
 }
-/* Tiles in one frame each; the overlapping crops of Molmo shifted by their stride; token grids where the whole image is one view. */
-static void draw_tiles(struct canvas *canvas, const vp_family *family, const vp_vision_count *count, double width, double height) {
+/* Tiles in one frame each; the overlapping crops of Molmo shifted by their stride; token grids where the whole image
+ * is one view. */
+static void draw_tiles(struct canvas *canvas, const vp_family *family, const vp_vision_count *count, double width,
+                       double height) {
     static const uint8_t colours[4][3] = {{230, 60, 60}, {50, 110, 230}, {40, 160, 70}, {240, 150, 20}};
     const int molmo = !strncmp(family->preset->name, "molmo", 5), second = !strcmp(family->preset->name, "molmo2");
     const double margin = molmo ? 112 : 0, stride = second ? 266 : molmo ? 224 : 0;
     int64_t rows = count->rows < 1 ? 1 : count->rows, cols = count->cols < 1 ? 1 : count->cols, merge = 1;
     int thick = 3;
     if (count->views < 0) { /* units of one token */
-        if (family->value[VP_SLOT_MERGE] > 1 && count->feature_tokens < rows * cols) merge = family->value[VP_SLOT_MERGE];
+        if (family->value[VP_SLOT_MERGE] > 1 && count->feature_tokens < rows * cols)
+            merge = family->value[VP_SLOT_MERGE];
         thick = 1;
         rows = (rows + merge - 1) / merge;
         cols = (cols + merge - 1) / merge;
@@ -448,23 +514,29 @@ static void draw_tiles(struct canvas *canvas, const vp_family *family, const vp_
         for (int64_t k = 0; k < cols; k++) {
             const double unit_x = molmo ? width / ((double)cols * stride + margin) : width / (double)cols;
             const double unit_y = molmo ? height / ((double)rows * stride + margin) : height / (double)rows;
-            const double tile_left = (double)k * (molmo ? stride * unit_x : unit_x), tile_top = (double)row * (molmo ? stride * unit_y : unit_y);
-            paint_frame(canvas, tile_left, tile_top, tile_left + (molmo ? (stride + margin) * unit_x : unit_x), tile_top + (molmo ? (stride + margin) * unit_y : unit_y), thick,
+            const double tile_left = (double)k * (molmo ? stride * unit_x : unit_x),
+                         tile_top = (double)row * (molmo ? stride * unit_y : unit_y);
+            paint_frame(canvas, tile_left, tile_top, tile_left + (molmo ? (stride + margin) * unit_x : unit_x),
+                        tile_top + (molmo ? (stride + margin) * unit_y : unit_y), thick,
                         count->views < 0 ? colours[1] : colours[(row % 2) * 2 + k % 2]);
         }
 }
 /* pixels of the canvas that is cut into tiles */
-static void draw_canvas(const vp_family *family, const struct image_size *size, const vp_vision_count *count, double *width, double *height) {
+static void draw_canvas(const vp_family *family, const struct image_size *size, const vp_vision_count *count,
+                        double *width, double *height) {
     const char *rule = family->preset->rule;
-    const int molmo = !strcmp(rule, "molmo"), slices = count->rows > 1 && (!strcmp(rule, "lfm2") || !strcmp(rule, "slices"));
+    const int molmo = !strcmp(rule, "molmo"),
+              slices = count->rows > 1 && (!strcmp(rule, "lfm2") || !strcmp(rule, "slices"));
     const double tile = molmo ? 224 : (double)family->value[VP_SLOT_TILE], margin = molmo ? 112 : 0;
     *width = (double)(count->resized_width_px > 0 ? count->resized_width_px : size->width);
     *height = (double)(count->resized_height_px > 0 ? count->resized_height_px : size->height);
-    if (!molmo && !slices && strcmp(family->preset->name, "mllama")) return; /* else the resized image is not the canvas */
+    /* else the resized image is not the canvas */
+    if (!molmo && !slices && strcmp(family->preset->name, "mllama")) return;
     *width = (double)count->cols * tile + margin;
     *height = (double)count->rows * tile + margin;
 }
-static int draw_family(const vp_family *family, const struct image_size *size, const vp_image *image, const char *path) {
+static int draw_family(const vp_family *family, const struct image_size *size, const vp_image *image,
+                       const char *path) {
     static const uint8_t green[3] = {20, 120, 60};
     vp_error error = {VP_OK, -1, "", ""};
     vp_vision_count count;
@@ -483,17 +555,23 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     canvas.height = drawn_height > side ? drawn_height : side;
     canvas.rgb = resize(NULL, (size_t)canvas.width * (size_t)canvas.height, 3);
     memset(canvas.rgb, 235, (size_t)canvas.width * (size_t)canvas.height * 3);
-    for (int32_t row = 0; row < drawn_height; row++) memset(canvas.rgb + (size_t)row * (size_t)canvas.width * 3, 0, (size_t)drawn_width * 3); /* what is padded stays black */
+    /* what is padded stays black */
+    for (int32_t row = 0; row < drawn_height; row++)
+        memset(canvas.rgb + (size_t)row * (size_t)canvas.width * 3, 0, (size_t)drawn_width * 3);
     draw_fit(family, size, drawn_width, drawn_height, scale, spot);
     paint_image(&canvas, image, (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
     draw_tiles(&canvas, family, &count, drawn_width, drawn_height);
     if (side) {
-        if (!strcmp(family->preset->rule, "padded") || !strcmp(family->preset->rule, "growing")) { /* the whole canvas, squashed */
+        /* the whole canvas, squashed */
+        if (!strcmp(family->preset->rule, "padded") || !strcmp(family->preset->rule, "growing")) {
             spot[2] *= (double)side / drawn_width;
             spot[3] *= (double)side / drawn_height;
         } else draw_fit(family, size, side, side, 0, spot);
-        for (int32_t row = 0; row < side; row++) memset(canvas.rgb + ((size_t)row * (size_t)canvas.width + (size_t)drawn_width + 24) * 3, 0, (size_t)side * 3);
-        paint_image(&canvas, image, drawn_width + 24 + (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
+        for (int32_t row = 0; row < side; row++)
+            memset(canvas.rgb + ((size_t)row * (size_t)canvas.width + (size_t)drawn_width + 24) * 3, 0,
+                   (size_t)side * 3);
+        paint_image(&canvas, image, drawn_width + 24 + (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2],
+                    (int32_t)spot[3]);
         paint_frame(&canvas, drawn_width + 24, 0, drawn_width + 24 + side, side, 3, green);
     }
     errno = 0;
@@ -506,13 +584,16 @@ static int family_draw(struct family_job *job, const struct options *options) {
     vp_image image = {0, 0, NULL};
     char reason[LINE_BYTES];
     int code = 0;
-    if (job->size_count != 1 || job->family_count != 1) return complain(EXIT_USAGE, "--draw needs one family and one image or size");
+    if (job->size_count != 1 || job->family_count != 1)
+        return complain(EXIT_USAGE, "--draw needs one family and one image or size");
     if (job->sizes->error) return complain(job->sizes->code, "%s", job->sizes->error);
-    if (job->sizes->width < 1 || job->sizes->height < 1 || job->sizes->width > VP_FAMILY_PX_LIMIT || job->sizes->height > VP_FAMILY_PX_LIMIT)
+    if (job->sizes->width < 1 || job->sizes->height < 1 || job->sizes->width > VP_FAMILY_PX_LIMIT
+        || job->sizes->height > VP_FAMILY_PX_LIMIT)
         return complain(EXIT_USAGE, "sides must be 1..%d pixels", VP_FAMILY_PX_LIMIT);
     image.width_px = (int32_t)job->sizes->width;
     image.height_px = (int32_t)job->sizes->height;
-    if (job->sizes->file && (code = load_image(job->sizes->file, &image, reason, sizeof reason)) != 0) return complain(code, "%s", reason);
+    if (job->sizes->file && (code = load_image(job->sizes->file, &image, reason, sizeof reason)) != 0)
+        return complain(code, "%s", reason);
     code = draw_family(&job->families[0], &job->sizes[0], &image, text_of(options, "draw"));
     if (image.rgb) vp_image_free(&image);
     return code;

@@ -12,19 +12,23 @@ int tile_options_of(const struct options *options, vp_tile_options *tiles) {
     *tiles = vp_tile_options_default();
     tiles->fit = strcmp(how, "adaptive") ? VP_FIT_FILL : VP_FIT_PAD;
     tiles->max_crops = (int32_t)number_of(options, "max_crops");
-    if (by_tier + by_crops + by_tokens > 1) return complain(EXIT_USAGE, "--tier, --crops and --vision_tokens exclude each other");
+    if (by_tier + by_crops + by_tokens > 1)
+        return complain(EXIT_USAGE, "--tier, --crops and --vision_tokens exclude each other");
     if (by_tier && is_given(options, "preprocess") && strcmp(how, "tier"))
         return complain(EXIT_USAGE, "--tier %s goes with --preprocess tier, not %s", tier, how);
     if (!by_tier && !strcmp(how, "tier"))
-        return complain(EXIT_USAGE, "--preprocess tier needs --tier low, medium or high (for --crops: --preprocess adaptive-fill)");
+        return complain(EXIT_USAGE,
+                        "--preprocess tier needs --tier low, medium or high (for --crops: --preprocess adaptive-fill)");
     if (is_given(options, "max_crops") && (by_crops || by_tokens))
-        return complain(EXIT_USAGE, "--max_crops is for adaptive tiling; leave it out with --crops and --vision_tokens");
+        return complain(EXIT_USAGE,
+                        "--max_crops is for adaptive tiling; leave it out with --crops and --vision_tokens");
     if (by_tier) {
         tiles->rule = VP_TILE_TIER;
         tiles->fit = VP_FIT_FILL;
         tiles->tier = vp_tier_find(tier);
         if (is_given(options, "max_crops") && tiles->max_crops != tiles->tier->max_crops)
-            return complain(EXIT_USAGE, "--max_crops %d contradicts --tier %s (at most %d crops)", tiles->max_crops, tier, tiles->tier->max_crops);
+            return complain(EXIT_USAGE, "--max_crops %d contradicts --tier %s (at most %d crops)", tiles->max_crops,
+                            tier, tiles->tier->max_crops);
         tiles->max_crops = tiles->tier->max_crops;
     } else if (by_crops || by_tokens) {
         tiles->rule = by_crops ? VP_TILE_CROPS : VP_TILE_TOKENS;
@@ -35,7 +39,8 @@ int tile_options_of(const struct options *options, vp_tile_options *tiles) {
 }
 
 int can_parse_size(const char *text, const char *separators, int64_t *width, int64_t *height) {
-    size_t first = strspn(text, "0123456789"), gap = strspn(text + first, separators), second = strspn(text + first + gap, "0123456789");
+    size_t first = strspn(text, "0123456789"), gap = strspn(text + first, separators),
+           second = strspn(text + first + gap, "0123456789");
     if (!first || !gap || !second || first > 18 || second > 18 || text[first + gap + second]) return 0;
     if (gap > 1 && memchr(text + first, 'x', gap)) return 0;
     *width = strtoll(text, NULL, 10);

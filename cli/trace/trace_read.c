@@ -16,7 +16,9 @@
 
 #define TRACE_NS_LIMIT INT64_C(4000000000000000000) /* of a time, and of all durations together: sums of two fit */
 
-const char *text_table_at(const struct text_table *table, uint32_t index) { return table->text.data + table->starts[index]; }
+const char *text_table_at(const struct text_table *table, uint32_t index) {
+    return table->text.data + table->starts[index];
+}
 static void text_table_grow(struct text_table *table) {
     size_t slots = table->slot_count ? table->slot_count * 2 : 256;
     table->slots = resize(table->slots, slots, sizeof *table->slots);
@@ -32,7 +34,8 @@ uint32_t text_table_add(struct text_table *table, const char *text) {
     size_t at;
     if ((size_t)table->count * 2 >= table->slot_count) text_table_grow(table);
     at = (size_t)hash_text(HASH_START, text) & (table->slot_count - 1);
-    for (; table->slots[at] != NO_INDEX; at = (at + 1) & (table->slot_count - 1)) if (!strcmp(text_table_at(table, table->slots[at]), text)) return table->slots[at];
+    for (; table->slots[at] != NO_INDEX; at = (at + 1) & (table->slot_count - 1))
+        if (!strcmp(text_table_at(table, table->slots[at]), text)) return table->slots[at];
     if (table->count == table->capacity) {
         table->capacity = table->capacity ? table->capacity * 2 : 256;
         table->starts = resize(table->starts, table->capacity, sizeof *table->starts);
@@ -90,7 +93,10 @@ static int input_space(struct trace_input *in) { /* the next byte that is no whi
     while ((byte = input_peek(in)) == ' ' || byte == '\n' || byte == '\r' || byte == '\t') input_take(in);
     return byte;
 }
-static int is_value_end(int byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t' || byte == ',' || byte == ':' || byte == ']' || byte == '}'; }
+static int is_value_end(int byte) {
+    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t' || byte == ',' || byte == ':' || byte == ']'
+           || byte == '}';
+}
 /* The bytes of one value: up to its closing bracket or quote; whether it is JSON is the strict reader's business. */
 static value_end input_value(struct trace_input *in) {
     struct text_buffer *value = &in->value;
@@ -128,12 +134,14 @@ static int input_bad(const struct trace_input *in, int64_t offset, const char *w
 }
 /* The file ends too early, or its reading fails. */
 static int input_ended(struct trace *trace, const struct trace_input *in, const char *where) {
-    if (ferror(in->file)) return complain(EXIT_INPUT, "%s: cannot be read beyond byte %lld: %s", in->path, (long long)in->offset, strerror(errno));
+    if (ferror(in->file))
+        return complain(EXIT_INPUT, "%s: cannot be read beyond byte %lld: %s", in->path, (long long)in->offset,
+                        strerror(errno));
     if (!in->offset) return complain(EXIT_INPUT, "%s: the file is empty", in->path);
     trace->is_cut = 1;
     if (trace->is_partial) return ENDS_EARLY;
-    return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld whole events lie before it (--partial shows them)", in->path,
-                    (long long)in->offset, where, (long long)trace->seen);
+    return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld whole events lie before it (--partial shows them)",
+                    in->path, (long long)in->offset, where, (long long)trace->seen);
 }
 /* A whole value, parsed into in->json; 0 or an exit code. */
 static int input_parse(struct trace *trace, struct trace_input *in, const char *where) {
@@ -141,8 +149,8 @@ static int input_parse(struct trace *trace, struct trace_input *in, const char *
     value_end end = input_value(in);
     if (end == VALUE_CUT) return input_ended(trace, in, where);
     if (end == VALUE_LARGE)
-        return complain(EXIT_INPUT, "%s: the value at byte %lld is longer than %d MiB: this is no trace", in->path, (long long)in->start,
-                        TRACE_VALUE_BYTES_MAX >> 20);
+        return complain(EXIT_INPUT, "%s: the value at byte %lld is longer than %d MiB: this is no trace", in->path,
+                        (long long)in->start, TRACE_VALUE_BYTES_MAX >> 20);
     if (parse_json(&in->json, in->value.data, in->value.bytes, &error) == VP_OK) return 0;
     return input_bad(in, in->start + (error.offset > 0 ? error.offset : 0), error.text);
 }
@@ -162,7 +170,8 @@ static uint32_t text_name(struct trace *trace, struct trace_input *in, uint32_t 
     const char *text = scratch_text(in, node, NULL);
     return text ? text_table_add(&trace->names, text) : NO_INDEX;
 }
-/* A number, or a string that holds one, times 10^power as a whole number, rounded half away from zero; 0: it is none, or beyond TRACE_NS_LIMIT. */
+/* A number, or a string that holds one, times 10^power as a whole number, rounded half away from zero; 0: it is
+ * none, or beyond TRACE_NS_LIMIT. */
 static int can_read_decimal(const vp_json *json, uint32_t node, int power, int64_t *out) {
     const char *digits;
     size_t bytes, at;
@@ -171,7 +180,8 @@ static int can_read_decimal(const vp_json *json, uint32_t node, int power, int64
     if (!node_is(json, node, VP_JSON_NUMBER) && !node_is(json, node, VP_JSON_STRING)) return 0;
     digits = json->text + json->nodes[node].start;
     bytes = (size_t)json->nodes[node].bytes;
-    if (vp_number_parse(digits, bytes, &value) != VP_OK || !(fabs(value) * pow(10, power) < (double)TRACE_NS_LIMIT)) return 0;
+    if (vp_number_parse(digits, bytes, &value) != VP_OK || !(fabs(value) * pow(10, power) < (double)TRACE_NS_LIMIT))
+        return 0;
     if (memchr(digits, 'e', bytes) || memchr(digits, 'E', bytes)) {
         *out = llround(value * pow(10, power));
         return 1;
@@ -195,17 +205,21 @@ static void find_members(const vp_json *json, uint32_t object, const char *const
         for (int k = 0; k < count; k++) if (vp_json_equals(json, key, keys[k])) { found[k] = key + 1; break; }
 }
 
-enum { FIELD_PHASE, FIELD_CATEGORY, FIELD_NAME, FIELD_PROCESS, FIELD_THREAD, FIELD_TIME, FIELD_DURATION, FIELD_ARGUMENTS, FIELD_COUNT };
+enum { FIELD_PHASE, FIELD_CATEGORY, FIELD_NAME, FIELD_PROCESS, FIELD_THREAD, FIELD_TIME, FIELD_DURATION,
+       FIELD_ARGUMENTS, FIELD_COUNT };
 
 static const char *const FIELD_KEYS[FIELD_COUNT] = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"};
 
-enum { ARGUMENT_EXTERNAL, ARGUMENT_EXTERNAL_OLD, ARGUMENT_CORRELATION, ARGUMENT_BYTES, ARGUMENT_SHAPES, ARGUMENT_COUNT };
+enum { ARGUMENT_EXTERNAL, ARGUMENT_EXTERNAL_OLD, ARGUMENT_CORRELATION, ARGUMENT_BYTES, ARGUMENT_SHAPES,
+       ARGUMENT_COUNT };
 
-static const char *const ARGUMENT_KEYS[ARGUMENT_COUNT] = {"External id", "external id", "correlation", "bytes", "Input Dims"};
+static const char *const ARGUMENT_KEYS[ARGUMENT_COUNT] = {"External id", "external id", "correlation", "bytes",
+                                                          "Input Dims"};
 
 enum { MEMORY_BYTES, MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_TYPE, MEMORY_DEVICE, MEMORY_COUNT };
 
-static const char *const MEMORY_KEYS[MEMORY_COUNT] = {"Bytes", "Total Allocated", "Total Reserved", "Device Type", "Device Id"};
+static const char *const MEMORY_KEYS[MEMORY_COUNT] = {"Bytes", "Total Allocated", "Total Reserved", "Device Type",
+                                                      "Device Id"};
 
 static trace_category category_of(const char *text) { /* NULL: a slice of a program that names none */
     size_t bytes = text ? strlen(text) : 0;
@@ -217,7 +231,8 @@ static trace_category category_of(const char *text) { /* NULL: a slice of a prog
     if (!strcmp(text, "gpu_memset")) return TRACE_SET;
     if (!strcmp(text, "python_function")) return TRACE_PYTHON;
     if (!strcmp(text, "thread_span")) return TRACE_SPAN;
-    if ((bytes > 8 && !strcmp(text + bytes - 8, "_runtime")) || (bytes > 7 && !strcmp(text + bytes - 7, "_driver"))) return TRACE_RUNTIME;
+    if ((bytes > 8 && !strcmp(text + bytes - 8, "_runtime")) || (bytes > 7 && !strcmp(text + bytes - 7, "_driver")))
+        return TRACE_RUNTIME;
     if (!strcmp(text, "Trace") || !strcmp(text, "cuda_sync") || !strcmp(text, "cuda_event")) return TRACE_NOTHING;
     return TRACE_OP;
 }
@@ -247,7 +262,8 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
     event.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY], NULL));
     if (event.category == TRACE_NOTHING) return;
     if (fields[FIELD_DURATION] == VP_JSON_NONE) { trace->no_duration++; return; }
-    if (!can_read_decimal(json, fields[FIELD_TIME], 3, &event.begin_ns) || !can_read_decimal(json, fields[FIELD_DURATION], 3, &event.ns) || event.ns < 0
+    if (!can_read_decimal(json, fields[FIELD_TIME], 3, &event.begin_ns)
+        || !can_read_decimal(json, fields[FIELD_DURATION], 3, &event.ns) || event.ns < 0
         || event.ns > TRACE_NS_LIMIT - trace->all_ns) {
         trace->no_time++;
         return;
@@ -259,13 +275,15 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
         event.name = text_table_add(&trace->names, "ProfilerStep*");
     }
     find_members(json, fields[FIELD_ARGUMENTS], ARGUMENT_KEYS, arguments, ARGUMENT_COUNT);
-    event.external = node_whole(json, arguments[arguments[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);
+    event.external = node_whole(
+        json, arguments[arguments[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);
     event.correlation = node_whole(json, arguments[ARGUMENT_CORRELATION], -1);
     event.bytes = node_whole(json, arguments[ARGUMENT_BYTES], 0);
     event.track = track_of(trace, json, fields[FIELD_PROCESS], fields[FIELD_THREAD]);
     event.shapes = NO_INDEX;
     if (node_is(json, arguments[ARGUMENT_SHAPES], VP_JSON_ARRAY)) {
-        char *text = copy_text(json->text + json->nodes[arguments[ARGUMENT_SHAPES]].start, (size_t)json->nodes[arguments[ARGUMENT_SHAPES]].bytes);
+        char *text = copy_text(json->text + json->nodes[arguments[ARGUMENT_SHAPES]].start,
+                               (size_t)json->nodes[arguments[ARGUMENT_SHAPES]].bytes);
         event.shapes = text_table_add(&trace->names, text);
         free(text);
     }
@@ -281,7 +299,11 @@ static void add_memory(struct trace *trace, const vp_json *json, const uint32_t 
     int64_t device;
     uint32_t arguments[MEMORY_COUNT];
     find_members(json, fields[FIELD_ARGUMENTS], MEMORY_KEYS, arguments, MEMORY_COUNT);
-    if (!can_read_decimal(json, fields[FIELD_TIME], 3, &memory.ns) || !can_read_decimal(json, arguments[MEMORY_BYTES], 0, &memory.bytes)) { trace->no_time++; return; }
+    if (!can_read_decimal(json, fields[FIELD_TIME], 3, &memory.ns)
+        || !can_read_decimal(json, arguments[MEMORY_BYTES], 0, &memory.bytes)) {
+        trace->no_time++;
+        return;
+    }
     memory.allocated = node_whole(json, arguments[MEMORY_ALLOCATED], -1);
     memory.reserved = node_whole(json, arguments[MEMORY_RESERVED], -1);
     memory.type = node_whole(json, arguments[MEMORY_TYPE], 0) != 0; /* 0: the CPU */
@@ -299,7 +321,10 @@ static void add_event(struct trace *trace, struct trace_input *in) {
     uint32_t fields[FIELD_COUNT];
     trace->seen++;
     find_members(json, 0, FIELD_KEYS, fields, FIELD_COUNT);
-    if (!node_is(json, fields[FIELD_PHASE], VP_JSON_STRING) || json->nodes[fields[FIELD_PHASE]].bytes != 1) { trace->other++; return; }
+    if (!node_is(json, fields[FIELD_PHASE], VP_JSON_STRING) || json->nodes[fields[FIELD_PHASE]].bytes != 1) {
+        trace->other++;
+        return;
+    }
     switch (json->text[json->nodes[fields[FIELD_PHASE]].start]) {
     case 'X': add_slice(trace, in, fields); break;
     case 'i': case 'I':
@@ -309,7 +334,8 @@ static void add_event(struct trace *trace, struct trace_input *in) {
     case 'M':
         trace->marks++;
         if (vp_json_equals(json, fields[FIELD_NAME], "thread_name")) {
-            uint32_t label = text_name(trace, in, vp_json_get(json, fields[FIELD_ARGUMENTS], "name")), track = track_of(trace, json, fields[FIELD_PROCESS], fields[FIELD_THREAD]);
+            uint32_t label = text_name(trace, in, vp_json_get(json, fields[FIELD_ARGUMENTS], "name")),
+                     track = track_of(trace, json, fields[FIELD_PROCESS], fields[FIELD_THREAD]);
             if (label != NO_INDEX) trace->labels[track] = label;
         }
         break;
@@ -323,12 +349,15 @@ static void add_event(struct trace *trace, struct trace_input *in) {
 /* 0, or IS_TABLE: this is no trace but a saved table of operations. */
 static int add_metadata(struct trace *trace, struct trace_input *in, const char *key) {
     const vp_json *json = &in->json.json;
-    if (!strcmp(key, "schema") && (vp_json_equals(json, 0, "vlmprof-ops-1") || vp_json_equals(json, 0, "vlmprof-profile-1"))) return IS_TABLE;
+    if (!strcmp(key, "schema")
+        && (vp_json_equals(json, 0, "vlmprof-ops-1") || vp_json_equals(json, 0, "vlmprof-profile-1")))
+        return IS_TABLE;
     if (!strcmp(key, "schemaVersion")) trace->schema = node_whole(json, 0, -1);
     else if (!strcmp(key, "traceName")) trace->trace_name = text_name(trace, in, 0);
     else if (!strcmp(key, "host_name")) trace->host_name = text_name(trace, in, 0);
     else if (!strcmp(key, "dropped_steps")) trace->is_own = 1; /* vp_trace_open wrote it */
-    else if (!strcmp(key, "emulated")) trace->is_emulated = node_is(json, 0, VP_JSON_TRUE) || node_whole(json, 0, 0) == 1;
+    else if (!strcmp(key, "emulated"))
+        trace->is_emulated = node_is(json, 0, VP_JSON_TRUE) || node_whole(json, 0, 0) == 1;
     else if (!strcmp(key, "distributedInfo")) {
         trace->rank = node_whole(json, vp_json_get(json, 0, "rank"), -1);
         trace->world_size = node_whole(json, vp_json_get(json, 0, "world_size"), -1);
@@ -388,13 +417,17 @@ static int read_members(struct trace *trace, struct trace_input *in) {
         }
     }
     input_take(in);
-    return has_events ? 0 : complain(EXIT_INPUT, "%s: there is no array traceEvents: this is no Chrome trace", in->path);
+    return has_events ? 0
+                      : complain(EXIT_INPUT, "%s: there is no array traceEvents: this is no Chrome trace", in->path);
 }
 static int read_top(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
-    if (byte == 0x1f) return complain(EXIT_INPUT, "%s: is gzip-compressed: gunzip it first, or gunzip -c FILE.gz | vlmprof trace -", in->path);
+    if (byte == 0x1f)
+        return complain(EXIT_INPUT, "%s: is gzip-compressed: gunzip it first, or gunzip -c FILE.gz | vlmprof trace -",
+                        in->path);
     if (byte < 0) return input_ended(trace, in, "at its start");
-    if (byte != '{' && byte != '[') return complain(EXIT_INPUT, "%s: is no JSON: it begins with byte 0x%02x", in->path, (unsigned)byte);
+    if (byte != '{' && byte != '[')
+        return complain(EXIT_INPUT, "%s: is no JSON: it begins with byte 0x%02x", in->path, (unsigned)byte);
     input_take(in);
     if ((code = byte == '[' ? read_events(trace, in) : read_members(trace, in)) != 0) return code;
     if (input_space(in) >= 0) return input_bad(in, in->offset, "there is text behind the end");
@@ -410,7 +443,8 @@ int trace_read(struct trace *trace, const char *path, int is_partial) {
     trace->devices = trace->trace_name = trace->host_name = NO_INDEX;
     in->file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
     if (!in->file) code = complain(EXIT_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
-    else if (is_folder(path)) code = complain(EXIT_INPUT, "%s: is a folder: name one of its *.pt.trace.json files", path);
+    else if (is_folder(path))
+        code = complain(EXIT_INPUT, "%s: is a folder: name one of its *.pt.trace.json files", path);
     else code = read_top(trace, in);
     if (code == ENDS_EARLY) code = 0;
     trace->bytes = in->offset;

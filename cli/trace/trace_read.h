@@ -10,13 +10,20 @@ enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18, ENDS_EARLY = -
 #define NO_INDEX UINT32_MAX
 
 /* every text once */
-struct text_table { struct text_buffer text; size_t *starts; uint32_t count, capacity; uint32_t *slots; size_t slot_count; };
+struct text_table {
+    struct text_buffer text;
+    size_t *starts;
+    uint32_t count, capacity;
+    uint32_t *slots;
+    size_t slot_count;
+};
 
 const char *text_table_at(const struct text_table *table, uint32_t index);
 uint32_t text_table_add(struct text_table *table, const char *text);
 void text_table_free(struct text_table *table);
 
-typedef enum trace_category { TRACE_OP, TRACE_USER, TRACE_RUNTIME, TRACE_PYTHON, TRACE_SPAN, TRACE_KERNEL, TRACE_COPY, TRACE_SET, TRACE_DEVICE_USER,
+typedef enum trace_category { TRACE_OP, TRACE_USER, TRACE_RUNTIME, TRACE_PYTHON, TRACE_SPAN, TRACE_KERNEL, TRACE_COPY,
+                              TRACE_SET, TRACE_DEVICE_USER,
                               TRACE_NOTHING } trace_category; /* SPAN: a worker's part of an operation */
 
 int is_host_category(int category);

@@ -17,7 +17,8 @@ struct host_op {
     uint32_t event, parent, key, children; /* parent: an operation, or NO_INDEX; key: what rows are told apart by */
     int64_t covered_ns, covered_end;       /* by slices within */
     int64_t own_device_ns, device_ns;      /* of its own launches; with those within */
-    int64_t bytes[2], within_bytes[2];     /* memory of the CPU and of devices: during it, and during slices directly within */
+    /* memory of the CPU and of devices: during it, and during slices directly within */
+    int64_t bytes[2], within_bytes[2];
     uint32_t alias;                        /* the operation that counts for this one, or NO_INDEX */
     int is_nested_in_own;                  /* within another of its key */
 };
@@ -37,16 +38,22 @@ static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) { 
     }
     return low < count && ids[low].id == id ? ids[low].index : NO_INDEX;
 }
-static int slice_order(const void *left_item, const void *right_item) { /* by track and begin, the longer first: the outer one before what is within */
-    const struct trace_event *left = (const struct trace_event *)left_item, *right = (const struct trace_event *)right_item;
+/* by track and begin, the longer first: the outer one before what is within */
+static int slice_order(const void *left_item, const void *right_item) {
+    const struct trace_event *left = (const struct trace_event *)left_item,
+                             *right = (const struct trace_event *)right_item;
     if (left->track != right->track) return left->track < right->track ? -1 : 1;
     if (left->begin_ns != right->begin_ns) return left->begin_ns < right->begin_ns ? -1 : 1;
     if (left->ns != right->ns) return left->ns > right->ns ? -1 : 1;
     return (left->order > right->order) - (left->order < right->order);
 }
 static int is_hidden(const char *name) { /* torch's own helpers, which its tables leave out */
-    static const char *const hidden[] = {"profiler::_record_function_enter", "profiler::_record_function_enter_new",
-                                         "profiler::_record_function_exit", "aten::is_leaf", "aten::output_nr", "aten::_version"};
+    static const char *const hidden[] = {"profiler::_record_function_enter",
+                                         "profiler::_record_function_enter_new",
+                                         "profiler::_record_function_exit",
+                                         "aten::is_leaf",
+                                         "aten::output_nr",
+                                         "aten::_version"};
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) if (!strcmp(name, hidden[i])) return 1;
     return 0;
 }
@@ -57,7 +64,10 @@ static struct id_index *index_events(const struct trace *trace, int by_correlati
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_event *event = &trace->events[i];
         int64_t id = by_correlation ? event->correlation : event->external;
-        if (id < 0 || (by_correlation ? event->category != TRACE_RUNTIME : event->category != TRACE_OP && event->category != TRACE_USER)) continue;
+        if (id < 0
+            || (by_correlation ? event->category != TRACE_RUNTIME
+                               : event->category != TRACE_OP && event->category != TRACE_USER))
+            continue;
         if (!by_correlation && is_hidden(text_table_at(&trace->names, event->name))) continue;
         ids[*count].id = id;
         ids[(*count)++].index = (uint32_t)i;
@@ -65,12 +75,14 @@ static struct id_index *index_events(const struct trace *trace, int by_correlati
     qsort(ids, *count, sizeof *ids, id_order);
     return ids;
 }
-/* A runtime call belongs to the thread of the operation that it serves, as torch has it. Then all slices into their final order. */
+/* A runtime call belongs to the thread of the operation that it serves, as torch has it. Then all slices into their
+ * final order. */
 static void order_slices(struct trace *trace) {
     size_t count;
     struct id_index *ids = index_events(trace, 0, &count);
     for (size_t i = 0; i < trace->count; i++) {
-        uint32_t owner = trace->events[i].category == TRACE_RUNTIME ? id_find(ids, count, trace->events[i].external) : NO_INDEX;
+        uint32_t owner = trace->events[i].category == TRACE_RUNTIME ? id_find(ids, count, trace->events[i].external)
+                                                                    : NO_INDEX;
         if (owner != NO_INDEX) trace->events[i].track = trace->events[owner].track;
     }
     free(ids);
@@ -81,7 +93,8 @@ static uint32_t key_of(struct trace_tables *tables, const struct trace_event *ev
     const struct trace *trace = tables->trace;
     struct text_buffer text = {NULL, 0, 0};
     uint32_t key;
-    if (!by_shapes || event->shapes == NO_INDEX) return text_table_add(&tables->keys, text_table_at(&trace->names, event->name));
+    if (!by_shapes || event->shapes == NO_INDEX)
+        return text_table_add(&tables->keys, text_table_at(&trace->names, event->name));
     text_add_string(&text, text_table_at(&trace->names, event->name));
     text_add(&text, " ", 1);
     text_add_string(&text, text_table_at(&trace->names, event->shapes));
@@ -96,7 +109,8 @@ static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, s
     *count = 0;
     for (size_t i = 0; i < trace->count; i++) {
         struct host_op *op = &ops[*count];
-        if (trace->events[i].category > TRACE_PYTHON || is_hidden(text_table_at(&trace->names, trace->events[i].name))) continue;
+        if (trace->events[i].category > TRACE_PYTHON || is_hidden(text_table_at(&trace->names, trace->events[i].name)))
+            continue;
         op->event = (uint32_t)i;
         op->parent = op->alias = NO_INDEX;
         op->key = key_of(tables, &trace->events[i], by_shapes);
@@ -105,8 +119,10 @@ static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, s
     }
     return ops;
 }
-static void cover_parent(struct host_op *op, const struct trace_event *event) { /* slices within come in the order of their begin */
-    int64_t begin = event->begin_ns > op->covered_end ? event->begin_ns : op->covered_end, end = event->begin_ns + event->ns;
+/* slices within come in the order of their begin */
+static void cover_parent(struct host_op *op, const struct trace_event *event) {
+    int64_t begin = event->begin_ns > op->covered_end ? event->begin_ns : op->covered_end,
+            end = event->begin_ns + event->ns;
     op->children++;
     if (end <= begin) return;
     op->covered_ns += end - begin;
@@ -139,7 +155,8 @@ static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t co
 static void charge_device(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace *trace = tables->trace;
     size_t external_count, correlation_count;
-    struct id_index *external = index_events(trace, 0, &external_count), *correlation = index_events(trace, 1, &correlation_count);
+    struct id_index *external = index_events(trace, 0, &external_count),
+                    *correlation = index_events(trace, 1, &correlation_count);
     uint32_t *op_of = resize(NULL, trace->count, sizeof *op_of);
     memset(op_of, 0xff, trace->count * sizeof *op_of);
     for (size_t i = 0; i < count; i++) op_of[ops[i].event] = (uint32_t)i;
@@ -150,7 +167,8 @@ static void charge_device(struct trace_tables *tables, struct host_op *ops, size
         owner = id_find(external, external_count, event->external);
         if (owner == NO_INDEX) owner = id_find(correlation, correlation_count, event->correlation);
         if (owner == NO_INDEX || (owner = op_of[owner]) == NO_INDEX) continue;
-        if (trace->events[ops[owner].event].category == TRACE_RUNTIME && ops[owner].parent != NO_INDEX) owner = ops[owner].parent;
+        if (trace->events[ops[owner].event].category == TRACE_RUNTIME && ops[owner].parent != NO_INDEX)
+            owner = ops[owner].parent;
         ops[owner].own_device_ns += event->ns;
     }
     free(external);
@@ -158,7 +176,8 @@ static void charge_device(struct trace_tables *tables, struct host_op *ops, size
     free(op_of);
 }
 static int memory_order(const void *left_item, const void *right_item) {
-    const struct trace_memory *left = (const struct trace_memory *)left_item, *right = (const struct trace_memory *)right_item;
+    const struct trace_memory *left = (const struct trace_memory *)left_item,
+                              *right = (const struct trace_memory *)right_item;
     return (left->ns > right->ns) - (left->ns < right->ns);
 }
 static size_t memory_before(const struct trace *trace, int64_t ns) { /* records earlier than that */
@@ -169,17 +188,22 @@ static size_t memory_before(const struct trace *trace, int64_t ns) { /* records 
     }
     return low;
 }
-static int64_t wrapping_add(int64_t first, int64_t second) { return (int64_t)((uint64_t)first + (uint64_t)second); } /* sums of a hostile file's bytes */
-/* Memory taken and given back during each operation, on whatever thread, as torch counts it; what no operation covers is a row "[memory]". */
-static void charge_memory(struct trace_tables *tables, struct host_op *ops, size_t count, int64_t alone[2], int64_t *alone_calls) {
+/* sums of a hostile file's bytes */
+static int64_t wrapping_add(int64_t first, int64_t second) { return (int64_t)((uint64_t)first + (uint64_t)second); }
+/* Memory taken and given back during each operation, on whatever thread, as torch counts it; what no operation
+ * covers is a row "[memory]". */
+static void charge_memory(struct trace_tables *tables, struct host_op *ops, size_t count, int64_t alone[2],
+                          int64_t *alone_calls) {
     const struct trace *trace = tables->trace;
     int64_t (*sums)[2] = (int64_t (*)[2])zeroed(trace->memory_count + 1, sizeof *sums);
     int64_t *covered = zeroed(trace->memory_count + 1, sizeof *covered);
     for (size_t i = 0; i < trace->memory_count; i++)
-        for (int k = 0; k < 2; k++) sums[i + 1][k] = wrapping_add(sums[i][k], (trace->memory[i].type != 0) == k ? trace->memory[i].bytes : 0);
+        for (int k = 0; k < 2; k++)
+            sums[i + 1][k] = wrapping_add(sums[i][k], (trace->memory[i].type != 0) == k ? trace->memory[i].bytes : 0);
     for (size_t i = 0; i < count; i++) {
         const struct trace_event *event = &trace->events[ops[i].event];
-        size_t first = memory_before(trace, event->begin_ns), last = memory_before(trace, event->begin_ns + event->ns + 1);
+        size_t first = memory_before(trace, event->begin_ns),
+               last = memory_before(trace, event->begin_ns + event->ns + 1);
         covered[first]++;
         covered[last]--;
         for (int k = 0; k < 2; k++) ops[i].bytes[k] = wrapping_add(sums[last][k], -sums[first][k]);
@@ -209,8 +233,9 @@ static void merge_repeats(struct trace_tables *tables, struct host_op *ops, size
     }
 }
 int trace_ops_failed(const struct trace_tables *tables, vp_result result) {
-    return result == VP_OK ? 0 : complain(exit_code_of(result) == EXIT_USAGE ? EXIT_INPUT : exit_code_of(result), "%s: the table of operations: %s", tables->trace->path,
-                                     vp_result_text(result));
+    return result == VP_OK ? 0
+                           : complain(exit_code_of(result) == EXIT_USAGE ? EXIT_INPUT : exit_code_of(result),
+                                      "%s: the table of operations: %s", tables->trace->path, vp_result_text(result));
 }
 static vp_result add_op(struct trace_tables *tables, const struct host_op *op) {
     const struct trace_event *event = &tables->trace->events[op->event];
@@ -248,14 +273,16 @@ static int table_ops(struct trace_tables *tables, int by_shapes) {
     }
     if (tables->keys.count >= TRACE_ROWS_MAX) {
         free(ops);
-        return complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program", trace->path, TRACE_ROWS_MAX);
+        return complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program", trace->path,
+                        TRACE_ROWS_MAX);
     }
     tables->within_ns = zeroed(trace->count, sizeof *tables->within_ns);
     for (size_t i = 0; i < count; i++) tables->within_ns[ops[i].event] = ops[i].covered_ns;
     tables->op_rows = resize(NULL, (size_t)tables->keys.count + 1, sizeof *tables->op_rows);
     result = vp_ops_init(&tables->ops, tables->op_rows, (int64_t)tables->keys.count + 1, 0, 0);
     for (size_t i = 0; i < count && result == VP_OK; i++)
-        if (ops[i].alias == NO_INDEX && trace->events[ops[i].event].category != TRACE_PYTHON) result = add_op(tables, &ops[i]);
+        if (ops[i].alias == NO_INDEX && trace->events[ops[i].event].category != TRACE_PYTHON)
+            result = add_op(tables, &ops[i]);
     if (result == VP_OK && alone_calls) {
         vp_op op = vp_op_default();
         op.name = "[memory]";
@@ -269,7 +296,9 @@ static int table_ops(struct trace_tables *tables, int by_shapes) {
 }
 
 /* ---- devices: what covers a track, kernels, launches, streams */
-static int is_cover(const struct trace_event *event) { return !is_annotation(event->category) && event->category != TRACE_PYTHON; }
+static int is_cover(const struct trace_event *event) {
+    return !is_annotation(event->category) && event->category != TRACE_PYTHON;
+}
 static void table_covers(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     size_t count = 0;
@@ -286,7 +315,8 @@ static void table_covers(struct trace_tables *tables) {
             if (end > last->end) last->end = end;
             continue;
         }
-        tables->covers[count].before = count > tables->cover_start[track] ? last->before + (last->end - last->begin) : 0;
+        tables->covers[count].before = count > tables->cover_start[track] ? last->before + (last->end - last->begin)
+                                                                          : 0;
         tables->covers[count].begin = event->begin_ns;
         tables->covers[count++].end = end;
     }
@@ -305,7 +335,8 @@ static int64_t covered_before(const struct trace_tables *tables, uint32_t track,
 }
 static struct trace_row *row_new(struct trace_rows *rows, const char *name, const char *where) {
     struct trace_row *row;
-    if (!(rows->count & (rows->count - 1))) rows->items = resize(rows->items, rows->count ? rows->count * 2 : 1, sizeof *rows->items);
+    if (!(rows->count & (rows->count - 1)))
+        rows->items = resize(rows->items, rows->count ? rows->count * 2 : 1, sizeof *rows->items);
     row = &rows->items[rows->count++];
     memset(row, 0, sizeof *row);
     row->name = name;
@@ -342,7 +373,8 @@ static void table_names(struct trace_tables *tables, struct trace_rows *rows, in
         row_add(&rows->items[*at], event);
         if (event->category == TRACE_USER) rows->items[*at].busy_ns += tables->within_ns[i];
         else if (event->category == TRACE_DEVICE_USER)
-            rows->items[*at].busy_ns += covered_before(tables, event->track, event->begin_ns + event->ns) - covered_before(tables, event->track, event->begin_ns);
+            rows->items[*at].busy_ns += covered_before(tables, event->track, event->begin_ns + event->ns)
+                                        - covered_before(tables, event->track, event->begin_ns);
     }
     free(row_of);
     if (rows->count) qsort(rows->items, rows->count, sizeof *rows->items, total_order);
@@ -371,10 +403,12 @@ static void table_launches(struct trace_tables *tables) {
     table_names(tables, &tables->calls, is_runtime_call);
 }
 
-/* A stream's queue: one more from the start of the launching call, one less when the device begins (HTA's queue length). */
+/* A stream's queue: one more from the start of the launching call, one less when the device begins (HTA's queue
+ * length). */
 struct queue_change { int64_t ns; int by; };
 static int change_order(const void *left_item, const void *right_item) {
-    const struct queue_change *left = (const struct queue_change *)left_item, *right = (const struct queue_change *)right_item;
+    const struct queue_change *left = (const struct queue_change *)left_item,
+                              *right = (const struct queue_change *)right_item;
     if (left->ns != right->ns) return left->ns < right->ns ? -1 : 1;
     return right->by - left->by;
 }
@@ -390,9 +424,11 @@ static void measure_queue(struct trace_row *row, struct queue_change *changes, s
     }
     if (changes[count - 1].ns > changes[0].ns) row->queue_mean = area / (double)(changes[count - 1].ns - changes[0].ns);
 }
-/* One track: slices first .. last, in the order of their begin. A gap is the host's where the next slice was launched after it began, the
+/* One track: slices first .. last, in the order of their begin. A gap is the host's where the next slice was launched
+ * after it began, the
  * device's own below 30 ns (both as HTA has it). */
-static void table_track(struct trace_tables *tables, size_t first, size_t last, const struct id_index *calls, size_t call_count) {
+static void table_track(struct trace_tables *tables, size_t first, size_t last, const struct id_index *calls,
+                        size_t call_count) {
     const struct trace *trace = tables->trace;
     uint32_t track = trace->events[first].track, label = trace->labels[track];
     struct queue_change *changes = resize(NULL, (last - first) * 2, sizeof *changes);
@@ -404,8 +440,10 @@ static void table_track(struct trace_tables *tables, size_t first, size_t last, 
         uint32_t call;
         if (!is_cover(event)) continue;
         if (!row) {
-            row = row_new(&tables->tracks, label == NO_INDEX ? text_table_at(&trace->tracks, track) : text_table_at(&trace->names, label),
-                        is_host_category(event->category) ? "host" : "device");
+            row = row_new(&tables->tracks,
+                          label == NO_INDEX ? text_table_at(&trace->tracks, track)
+                                            : text_table_at(&trace->names, label),
+                          is_host_category(event->category) ? "host" : "device");
             begin = end = event->begin_ns;
         }
         row_add(row, event);

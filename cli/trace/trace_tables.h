@@ -5,7 +5,8 @@
 #include "vlmprof.h"
 #include "vlmprof_ranges.h"
 
-struct cover { int64_t begin, end, before; }; /* a stretch of a track without a gap, and how much of the track is covered before it */
+/* a stretch of a track without a gap, and how much of the track is covered before it */
+struct cover { int64_t begin, end, before; };
 
 struct trace_row {
     const char *name, *where;
@@ -15,13 +16,16 @@ struct trace_row {
 };
 struct trace_rows { struct trace_row *items; size_t count; };
 enum { TRACE_DEVICES = 257 }; /* the CPU, and devices 0..255 */
-struct trace_peak { int64_t changes, allocated, reserved, left, at_ns; }; /* allocated, reserved: the most; -1: not told */
+/* allocated, reserved: the most; -1: not told */
+struct trace_peak { int64_t changes, allocated, reserved, left, at_ns; };
 
 struct trace_tables {
     const struct trace *trace;
     int64_t first_ns, last_ns, kernel_ns;
-    int64_t overlaps, launched, unlaunched; /* slices of a thread that overlap without nesting; device slices with and without their launch */
-    vp_statistics delay;                    /* us, start on the device less end of the launching call; all 0 where there is none */
+    /* slices of a thread that overlap without nesting; device slices with and without their launch */
+    int64_t overlaps, launched, unlaunched;
+    /* us, start on the device less end of the launching call; all 0 where there is none */
+    vp_statistics delay;
     struct text_table keys;
     vp_ops ops; vp_op *op_rows;
     struct cover *covers; size_t *cover_start;     /* of each track, [track_count + 1] */
