@@ -3,13 +3,14 @@
  * MANUAL
  *
  * What it is
- *   Where do the milliseconds go when a vision-language model looks at an image, and what accuracy do they buy? This header holds the core of such a
- *   measurement: tilings of images, crop selection, counts of vision tokens, samplers, clock and statistics, JSON. It is one file to copy, and it
- *   needs no GPU, no Python and no weights. Companion headers in parts/ hold the other subjects; the program `vlmprof` is made of all of them.
+ *   A vision-language model looks at an image: where do the milliseconds go, and what accuracy do they buy? This
+ *   header holds the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
+ *   samplers, a clock and statistics, JSON. It is one file to copy, and it needs no GPU, no Python and no weights.
+ *   Companion headers in parts/ hold the other subjects. The program `vlmprof` is built from all of them.
  *
  * How to include it
  *   Everywhere:               #include "vlmprof.h"
- *   In exactly one C or C++ file, before the include, and best before any system header:
+ *   In exactly one C or C++ file, before the include and, if possible, before any system header:
  *                             #define VLMPROF_IMPLEMENTATION
  *   Switches of the includer, defined before the include:
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
@@ -53,11 +54,12 @@
  *   VLMPROF_STB_IMAGE in vlmprof_image.h).
  *
  * What it does not do
- *   - the GPU code is tested on an emulated GPU only; nothing that it measures on a real one is known yet
- *   - no vision-language model but the MolmoE family, no training, no sampling but greedy, one request at a time
- *   - no network: nothing is downloaded, nothing is sent
- *   - the headers start no thread, install no signal handler, print nothing and never end the program
- *   - no PNG or JPEG decoder of its own (stb_image), no video
+ *   - The GPU code has been tested on an emulated GPU only. Nothing is known yet about what it measures on a real one.
+ *   - It runs no vision-language model but the MolmoE family; it does not train; it samples greedily only, one request
+ *     at a time.
+ *   - It uses no network: it downloads nothing and sends nothing.
+ *   - The headers start no thread, install no signal handler, print nothing and never end the program.
+ *   - It has no PNG or JPEG decoder of its own (it uses stb_image), and it reads no video.
  *
  * Table of contents: search for the tag; declarations and implementation follow the same order
  *   >>result          result codes, errors, arena
@@ -73,44 +75,50 @@
  *   pixel     one RGB value triple of the upright image (EXIF orientation applied)
  *   patch     square of 14 x 14 pixels, the unit of the vision transformer
  *   crop      square of 336 x 336 pixels = 24 x 24 patches that the vision transformer sees at once; neighbours overlap
- *   tile      the 224 x 224 pixels of a crop that are its own; a tiling is rows x columns of them
+ *   tile      the 224 x 224 pixels of a crop that belong to it alone; a tiling is rows x columns of them
  *   view      a crop or the global view (the whole image in one 336 x 336 square): views = crops + 1
  *   token     one position of the language model's sequence; a vision token is 2 x 2 patches pooled (feature token)
  *   block     one layer of the language model; an inactive block is the identity
- *   prefill   the pass over the whole prompt, which gives the first new token; a decode step gives one token more: N tokens have N - 1
+ *   prefill   the pass over the whole prompt; it gives the first new token. Each decode step gives one more: N new
+ *             tokens take N - 1 decode steps
  *   stage     a named part of a request, see VP_STAGES in vlmprof_stages.h
  *   _index    counts from 0;  _count  how many;  _bytes  bytes;  _capacity  how many would fit
- *   (the numbers are those of Molmo's geometry, vp_geometry_default; other ones come from config.json)
+ *   (The numbers are those of Molmo's geometry, vp_geometry_default; config.json can give others.)
  *
  * Units
- *   Stand last in a name: _ns, _px, _bytes, _hz. Time is int64_t nanoseconds of a monotonic clock. MB = 10^6 bytes, MiB = 2^20.
- *   Shapes are written [outer, ..., inner], arrays lie in memory in that order. Tilings are [rows, columns]; sizes in a signature are
- *   width before height, as image files have it, and [height, width] in the result files.
+ *   The unit is the last part of a name: _ns, _px, _bytes, _hz. Time is int64_t nanoseconds of a monotonic clock. MB
+ *   = 10^6 bytes, MiB = 2^20. Shapes are written [outer, ..., inner]; arrays lie in memory in that order. Tilings
+ *   are [rows, columns]. Signatures name width before height, as image files do; the result files have [height,
+ *   width].
  *
  * Errors
- *   A function that can fail returns a vp_result: VP_OK = 0, failures are negative and pinned (VP_RESULTS). Where there is something to
- *   tell it takes a vp_error, which may be NULL. Outputs are untouched on failure. A too small buffer gives VP_ERR_CAPACITY and,
- *   where the declaration says so, the count that is needed. Nothing is clamped in silence; zero is a value, never "the default":
- *   vp_..._default() fills in the defaults. Every file and every number of a caller is taken as hostile.
+ *   A function that can fail returns a vp_result: VP_OK = 0, failures are negative and never change (VP_RESULTS). If
+ *   there is more to say, it takes a vp_error, which may be NULL. Outputs are untouched on failure. If a buffer is
+ *   too small, the result is VP_ERR_CAPACITY and, where the declaration says so, the count that is needed. Nothing
+ *   is clamped silently. Zero is a value, never "the default": vp_..._default() fills in the defaults. Every file
+ *   and every number that a caller passes is treated as hostile.
  *
  * Memory
- *   This header and preprocessing (vlmprof_image.h) never allocate: the caller passes buffers. Image decoding, checkpoint, tokenizer, engine and trace
- *   own memory from malloc or mmap and have a function that gives it back; the statistics of captions give theirs back before they return.
+ *   This header and preprocessing (vlmprof_image.h) never allocate: the caller passes buffers. Image decoding,
+ *   checkpoint, tokenizer, engine and trace own memory from malloc or mmap and have a function that releases it. The
+ *   statistics of captions release their memory before they return.
  *
  * Threads
- *   No mutable global state: all functions are reentrant, one object belongs to one thread at a time. Objects that are only read
- *   (tokenizer, checkpoint, vp_json) can be shared. The engine uses OpenMP threads inside a call.
+ *   There is no mutable global state. All functions are reentrant; one object belongs to one thread at a time.
+ *   Objects that are only read (tokenizer, checkpoint, vp_json) can be shared. The engine uses OpenMP threads inside
+ *   a call.
  *
  * Numerics
- *   Tilings, token counts, resized sizes, random draws, percentiles and sums repeat the reference's operations in its own float width
- *   and order, so that results are equal, not near. That needs IEEE arithmetic: never compile with options that let the compiler
- *   reorder floating point; contraction to fused multiply-add must be off (-ffp-contract=off; -std=c11 does it in gcc, not in clang).
- *   Checks are written so that NaN fails them.
+ *   Tilings, token counts, resized sizes, random draws, percentiles and sums repeat the reference's operations in
+ *   the same float width and the same order, so that results are equal and not just close. This needs IEEE
+ *   arithmetic: never compile with options that let the compiler reorder floating point, and switch off contraction
+ *   to fused multiply-add (-ffp-contract=off; in gcc -std=c11 does it, in clang it does not). Checks are written so
+ *   that NaN fails them.
  *
  * Sources
- *   The functions name theirs. The reference for tiling, preprocessing, the model and the experiments' rules is the repository
- *   ChulanZhang/molmo_hf at commit 09bce1fc; the model is described in "Molmo and PixMo" (arXiv 2409.17146) and "OLMoE"
- *   (arXiv 2409.02060); random numbers, percentiles and sums are those of NumPy 1.26.
+ *   Each function names its source. The reference for tiling, preprocessing, the model and the experiments' rules is
+ *   the repository ChulanZhang/molmo_hf at commit 09bce1fc. The model is described in "Molmo and PixMo" (arXiv
+ *   2409.17146) and "OLMoE" (arXiv 2409.02060). Random numbers, percentiles and sums are those of NumPy 1.26.
  *
  * Last revisions
  *   0.2.0 (2026-11) one header became this one and its companions in parts/; VLMPROF_CORE, _FAMILIES and _RANGES are gone and ignored
@@ -124,7 +132,8 @@
 #define VLMPROF_VERSION_MINOR 2
 #define VLMPROF_VERSION_PATCH 0
 
-/* In strict ISO mode (-std=c11) the C library hides clock_gettime and others unless it is asked before its first header. */
+/* In strict ISO mode (-std=c11) the C library hides clock_gettime and others, unless it is asked before its first
+ * header. */
 #if defined(VLMPROF_IMPLEMENTATION) && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
 #endif
@@ -158,8 +167,8 @@ extern "C" {
 #endif
 
 /* ================================================================================================ result >>result
- * Every function that can fail returns a vp_result; where there is something to tell it fills an optional vp_error.
- * On failure outputs are untouched, unless the declaration says otherwise. */
+ * Every function that can fail returns a vp_result; if there is more to say, it also fills an optional vp_error. On
+ * failure outputs are untouched, unless the declaration says otherwise. */
 #define VP_RESULTS(X) \
     X(VP_OK, 0, "success") \
     X(VP_ERR_RANGE, -1, "a value is outside its allowed range") \
@@ -199,19 +208,20 @@ VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const 
 typedef struct vp_arena {
     unsigned char *base;
     size_t capacity_bytes;
-    size_t used_bytes; /* high-water mark is what a retry needs at least */
+    size_t used_bytes; /* high-water mark: a retry needs at least this much */
 } vp_arena;
 /* Returns `count * element_bytes` bytes aligned to 64, or NULL when they do not fit or overflow (used_bytes then unchanged). */
 VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes);
 
 /* ---- small helpers that the companion headers share; any program may use them
- * *out = a + b, or a * b. Returns 1, or 0 when that overflows (out is then untouched). */
+ * *out = a + b, or a * b. Returns 1, or 0 if that overflows (out is then untouched). */
 VP_API int vp_size_add(size_t a, size_t b, size_t *out);
 VP_API int vp_size_multiply(size_t a, size_t b, size_t *out);
-/* Copies a text into `capacity` >= 1 bytes, always with a NUL; NULL counts as "". Names may come from hostile files: control bytes become '?'
- * so that an error stays one line, and a cut never splits a UTF-8 character. */
+/* Copies a text into `capacity` >= 1 bytes, always with a NUL; NULL counts as "". Names may come from hostile files:
+ * control bytes become '?' so that an error stays on one line, and a cut never splits a UTF-8 character. */
 VP_API void vp_text_copy(char *out, size_t capacity, const char *text);
-/* A text in pieces, for error messages with numbers in them; the core needs no stdio. Start with {{0}, 0}; long texts are cut. */
+/* A text built in pieces, for error messages with numbers in them; the core needs no stdio. Start with {{0}, 0};
+ * long texts are cut. */
 typedef struct vp_message {
     char text[320];
     size_t bytes;
@@ -220,9 +230,10 @@ VP_API void vp_message_text(vp_message *message, const char *text); /* appends a
 VP_API void vp_message_int(vp_message *message, int64_t value);     /* appends a number */
 
 /* =================================================================================== geometry and tiler >>tiler
- * Image size -> tiling (rows x cols of crops) -> canvas, resized size, pads. Integers in pixels; nothing is allocated; all functions are
- * reentrant. Words: an image of `crops` crops has `views` = crops + 1 (the global view); a crop has `patches` per side for the ViT and
- * `tokens` per side after pooling. Pointers must not be NULL unless it is said. */
+ * Image size -> tiling (rows x cols of crops) -> canvas, resized size, pads. Integers in pixels. Nothing is
+ * allocated; all functions are reentrant. Words: an image of `crops` crops has `views` = crops + 1 (one is the
+ * global view); a crop has `patches` per side for the ViT and `tokens` per side after pooling. Pointers must not be
+ * NULL unless stated. */
 enum {
     VP_CROPS_LIMIT = 65536,       /* most crops of any rule: more is VP_ERR_RANGE, so that no input makes a call slow */
     VP_CROP_PX_LIMIT = 32768,     /* longest side of a crop */
@@ -251,14 +262,14 @@ VP_API int32_t vp_geometry_tokens_per_crop(const vp_geometry *geometry);   /* 14
 VP_API int32_t vp_geometry_window_px(const vp_geometry *geometry);         /* crop without its margins, the stride of the crops: 224 */
 VP_API int32_t vp_geometry_margin_px(const vp_geometry *geometry);         /* both margins together: 112 */
 
-/* a range of crop counts; the reference's third word for image size */
+/* a range of crop counts: the reference's third way to name an image size */
 typedef struct vp_tier {
     const char *name; /* low, medium, high */
     int32_t min_crops, max_crops;
     int32_t preferred_count, preferred[4]; /* tried first, in this order */
 } vp_tier;
 /* Tier presets in order low (1-3), medium (4-8), high (9-15); NULL past the end. A preset lives as long as the program.
- * rule:    low never gives 3 crops: primes above 2 are passed over */
+ * rule:    low never gives 3 crops: primes above 2 are skipped */
 VP_API const vp_tier *vp_tier_at(int32_t index);
 /* The preset of that name, or NULL. */
 VP_API const vp_tier *vp_tier_find(const char *name);
@@ -278,8 +289,8 @@ VP_API vp_result vp_tiler_adaptive(const vp_geometry *geometry, int32_t width_px
 /* The experiments' rule: the crop count of a tier, and its factorisation, nearest to the image's aspect ratio.
  * in:      tier   a preset or the caller's own: 1 <= min_crops <= max_crops <= VP_CROPS_LIMIT, preferred_count 0..4
  * returns: VP_OK; VP_ERR_RANGE (also for tier NULL)
- * rule:    preferred counts first, then the others ascending; primes above 2 passed over; rows ascending; strictly smaller
- *          |cols / rows - width / height| wins; all counts prime: 1 x min_crops
+ * rule:    preferred counts first, then the others ascending; primes above 2 are skipped; rows ascending; the
+ *          strictly smaller |cols / rows - width / height| wins; if all counts are prime: 1 x min_crops
  * source:  ChulanZhang/molmo_hf molmo/preprocessors/multimodal_preprocessor.py select_tiling
  * numeric: double */
 VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t height_px, vp_tiling *tiling);
@@ -291,7 +302,8 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
  * source:  ChulanZhang/molmo_hf experiments, crops_to_tiling
  * numeric: double */
 VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, double aspect, vp_tiling *tiling);
-/* Size of an image shrunk or grown to fit inside a canvas (VP_FIT_PAD), also where vp_layout_compute refuses it because a side becomes 0.
+/* The size of an image scaled to fit inside a canvas (VP_FIT_PAD), also if a side becomes 0 and vp_layout_compute
+ * refuses it.
  * in:      canvas 1..VP_CANVAS_PX_LIMIT, image >= 1 [px]
  * returns: VP_OK; VP_ERR_RANGE a side outside that
  * numeric: every step rounded to float32, as the reference does
@@ -344,9 +356,10 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
                                    vp_layout *layout, vp_error *error);
 
 /* ================================================================================================ select >>select
- * The experiments' arithmetic between a vision-token target, crops, tiling and resolution. All return VP_OK, or VP_ERR_RANGE for an invalid
- * geometry and for arguments or results that are not positive or over the limits above; all are exact and reentrant.
- * source: ChulanZhang/molmo_hf experiments (theoretical tokens: every crop and the global view count whole) */
+ * The experiments' arithmetic between a vision-token target, crops, tiling and resolution. All functions return
+ * VP_OK, or VP_ERR_RANGE if the geometry is invalid or an argument or result is not positive or exceeds the limits
+ * above. All are exact and reentrant.
+ * source: ChulanZhang/molmo_hf experiments (theoretical tokens: every crop and the global view count in full) */
 /* Crops of a token target: max(1, vision_tokens / tokens_per_crop - 1). */
 VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tokens, int32_t *crops);
 /* Theoretical tokens of a crop count: (crops + 1) * tokens_per_crop. */
@@ -363,21 +376,22 @@ VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_wi
  *          first_position   index of the first image token in the sequence (1 behind a BOS), >= 0
  *          capacity         entries of image_input_idx
  * out:     image_input_idx  int32 [views, tokens_per_crop], -100 = dropped (the overlap that a neighbouring crop shows)
- * returns: VP_OK; VP_ERR_CAPACITY: fewer than layout->views * tokens_per_crop entries; VP_ERR_RANGE: an invalid geometry or tiling, or positions pass
- *          INT32_MAX; VP_ERR_MISMATCH: the layout belongs to another geometry
- * rule:    crop (i, j) drops its first margin_left / pool rows if i > 0, its last margin_right / pool rows if it is not the last; columns likewise */
+ * returns: VP_OK; VP_ERR_CAPACITY: fewer than layout->views * tokens_per_crop entries; VP_ERR_RANGE: an invalid
+ *          geometry or tiling, or positions above INT32_MAX; VP_ERR_MISMATCH: the layout belongs to another geometry
+ * rule:    crop (i, j) drops its first margin_left / pool rows if i > 0 and its last margin_right / pool rows if it
+ *          is not in the last row; columns likewise */
 VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layout *layout, int32_t first_position, int32_t *image_input_idx,
                                      size_t capacity);
 typedef struct vp_special_ids { int32_t bos, eos, pad, im_start, im_end, im_patch, im_col, image; } vp_special_ids;
 /* The image tokens in sequence order.
- * in:      ids       im_start, im_end, im_patch and im_col are used, as they are
+ * in:      ids       im_start, im_end, im_patch and im_col are used, without a check
  *          capacity  entries of out
  * out:     out       int32 [layout->image_tokens]
  * returns: VP_OK; VP_ERR_CAPACITY: fewer than layout->image_tokens entries; VP_ERR_RANGE, VP_ERR_MISMATCH as above */
 VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layout *layout, const vp_special_ids *ids, int32_t *out, size_t capacity);
 
 /* =============================================================================================== sampler >>sampler
- * Random draws that are numpy's, number for number, and what the experiments draw with them.
+ * Random draws equal to numpy's, number for number, and what the experiments draw with them.
  * source: numpy.random.RandomState (legacy generator, frozen by numpy's policy); checked against numpy 1.26.4 */
 /* MT19937 seeded with one 32-bit integer. memory: 2.5 KB, the caller's. threads: one generator per thread. */
 typedef struct vp_random { uint32_t state[624]; int32_t position; } vp_random;
@@ -385,7 +399,8 @@ VP_API void vp_random_seed(vp_random *random, uint32_t seed); /* RandomState(see
 VP_API uint32_t vp_random_u32(vp_random *random);
 VP_API double vp_random_double(vp_random *random);            /* [0, 1), 53 bits: random_sample() */
 /* A number in 0..maximum, both included; randint(0, n) is vp_random_below(n - 1).
- * rule: draws under the next mask 2^k - 1 until one is <= maximum; 0 draws nothing; over 2^32 - 1 two words, high first */
+ * rule: draws under the next mask 2^k - 1 until a draw is <= maximum. For 0 it draws nothing; above 2^32 - 1 it
+ *          draws two words, the high one first */
 VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum);
 /* permutation(count): int64 [count] of 0..count-1. */
 VP_API void vp_random_permutation(vp_random *random, int64_t *values, size_t count);
@@ -394,30 +409,31 @@ VP_API void vp_random_permutation(vp_random *random, int64_t *values, size_t cou
  * returns: VP_OK; VP_ERR_RANGE: count > population
  * memory:  2.5 KB of stack */
 VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t count, int64_t *scratch);
-/* The experiments' choice of samples: all when count >= population, else the choice above, sorted.
+/* The experiments' choice of samples: all if count >= population, otherwise the choice above, sorted.
  * out:     scratch  int64 [population]; the first *kept entries are the result, ascending
  * returns: VP_OK */
 VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept);
-/* The same with a field's values (strata) in their proportions.
+/* The same choice, but each value of a field (stratum) keeps its proportion.
  * in:      stratum  uint32 [population]  number of each record's stratum, 0..strata - 1
  * out:     scratch  int64 [population + 2 * strata]; the first *kept entries are the result, ascending
  * returns: VP_OK; VP_ERR_RANGE: a stratum >= strata, or a population over 2^31 - 1
- * rule:    quota = count * members / population, cut to an integer; what is missing goes to the largest remainders, the lower stratum first;
- *          all when count >= population. One generator RandomState(seed): in order of strata, the members are shuffled as numpy does and the
- *          first `quota` are kept
+ * rule:    quota = count * members / population, truncated. The missing places go to the largest remainders, the
+ *          lower stratum first. If count >= population, all are kept. One generator RandomState(seed): stratum by
+ *          stratum, in order, the members are shuffled as numpy does it and the first `quota` are kept
  * numeric: integers only: the same records everywhere
  * memory:  2.5 KB of stack */
 VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, size_t population, uint32_t strata, size_t count, int64_t *scratch,
                                        size_t *kept);
-/* Active blocks of a configuration.
+/* Chooses the active blocks of a configuration.
  * in:      active      1..block_count
  *          scores      double [block_count], NaN where the file has none; NULL or all NaN: the first `active` blocks
  *          file_order  int32 [block_count]: place of each block in the file, for ties; NULL: index order
  * out:     blocks      int32 [active], ascending
- * returns: VP_OK; VP_ERR_RANGE: active < 1 or > block_count; VP_ERR_MISMATCH: fewer scored blocks than there are places
- * rule:    first and last are kept (active 1: the first alone), the highest scores of the others fill up
- * source:  ChulanZhang/molmo_hf experiments/core_exp/acc_lat_profiling.py; there active 1 gives two blocks, too few scores too few blocks, and
- *          active > block_count all blocks: refused here */
+ * returns: VP_OK; VP_ERR_RANGE: active < 1 or > block_count; VP_ERR_MISMATCH: fewer scored blocks than places
+ * rule:    the first and the last block are kept (active 1: only the first); the highest scores of the others fill
+ *          the rest
+ * source:  ChulanZhang/molmo_hf experiments/core_exp/acc_lat_profiling.py. There active 1 gives two blocks, too few
+ *          scores give too few blocks, and active > block_count gives all blocks; here these are errors */
 VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order, int32_t *blocks);
 
 /* Which points of the grid first knob (tiers, crops) x top_k x blocks a sweep visits. n is the length of a knob's list. */
@@ -443,64 +459,72 @@ typedef enum vp_grid_strategy {
 VP_API const char *vp_sampler_strategy_name(int32_t strategy);
 /* returns: VP_OK; VP_ERR_NOT_FOUND: no strategy is called so */
 VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *strategy);
-/* A point count for lhs: the reference's min(50, combinations / 4), but at least the longest list, so that no value is left out.
+/* A point count for lhs: the reference's min(50, combinations / 4), but at least the length of the longest list, so
+ * that no value is left out.
  * in:      counts  int32 [3]  lengths of the three lists
  * returns: 1..VP_GRID_LHS_POINTS_MAX; 0: a count < 1 */
 VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]);
-/* The points a strategy visits, as places in the three lists, no point twice.
+/* The points that a strategy visits, as places in the three lists. No point comes twice.
  * in:      counts      int32 [3]  lengths of the lists, each >= 1
  *          seed        lhs and seed_lhs only; the reference's is 42
  *          points      lhs only: 1..min(combinations, VP_GRID_LHS_POINTS_MAX)
  *          capacity    points that fit
  * out:     index       int32 [capacity, 3]  the first *needed rows; NULL only counts
  *          needed      number of points, may be NULL; on VP_OK and VP_ERR_CAPACITY
- *          duplicates  points that the reference visits again and that are left out here, may be NULL; as needed
+ *         duplicates  repeats of the reference that are left out here, may be NULL; set as `needed` is
  * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, a count < 1, points outside their range, or more bytes
  *          than size_t counts
- * rule:    first knob slowest, last one fastest; the two lhs in drawing order. lhs: a balanced design without repeats (rows walk the diagonals of
- *          the grid; values are renamed at random or, in a list longer than points, taken at equal steps), then random swaps within a knob that
- *          repeat no point
- * source:  ChulanZhang/molmo_hf, combined experiments (the current one takes any name and runs the full grid); lhs: McKay et al. 1979
+ * rule:    the first knob varies slowest, the last one fastest; the two lhs come in drawing order. lhs: a balanced
+ *          design without repeats. Rows walk the diagonals of the grid; values are renamed at random or, in a list
+ *          longer than points, taken at equal steps. Then random swaps within a knob follow, unless a swap would
+ *          repeat a point
+ * source:  ChulanZhang/molmo_hf, combined experiments (the current one accepts any name and runs the full grid);
+ *          lhs: McKay et al. 1979
  * numeric: integers only: the same points everywhere
- * memory:  3.2 KB of stack; lhs takes time with the square of points */
+ * memory:  3.2 KB of stack; the time of lhs grows with the square of points */
 VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points, int32_t *index, size_t capacity,
                                  size_t *needed, size_t *duplicates);
 
-/* Rank r of n works on indices r, r + n, r + 2n, ... below count: every index belongs to one rank, none is padded or repeated.
+/* Rank r of n works on indices r, r + n, r + 2n, ... below count: every index belongs to exactly one rank; none is
+ * padded or repeated.
  * out:     first, stride, shard_count  index i of the shard, 0 <= i < *shard_count, is *first + i * *stride
  * returns: VP_OK, also for an empty shard; VP_ERR_RANGE: ranks < 1 or rank outside 0..ranks-1 */
 VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride, size_t *shard_count);
 
-/* which of several processes this one is */
+/* which one of several processes this is */
 typedef struct vp_rank {
     const char *launcher;         /* "torchrun", "Open MPI", "PMI" (MPICH, Intel MPI, Hydra), "Slurm" or "none"; static text */
-    const char *ignored;          /* the next launcher that left its variables here as well; NULL: none */
+    const char *ignored;          /* the next launcher that also left its variables here; NULL: none */
     int32_t rank, world_size;     /* 0..world_size - 1; alone: 0 and 1 */
-    int32_t local_rank;           /* place among the processes of this machine; -1: not told */
-    int32_t local_world_size;     /* processes on this machine; -1: not told */
+    int32_t local_rank;           /* index among the processes of this machine; -1: unknown */
+    int32_t local_world_size;     /* processes on this machine; -1: unknown */
 } vp_rank;
 /* Reads what launchers put into the environment.
- * in:      lookup  returns a variable's text or NULL where it is not set (getenv); user is handed to it
+ * in:      lookup  returns the text of a variable, or NULL if it is not set (getenv); `user` is passed to it
  * out:     rank    on VP_OK
- * returns: VP_OK, also where there is no launcher; VP_ERR_NOT_FOUND: one variable of a pair is missing; VP_ERR_FORMAT: a variable is no number
- *          from 0 on; VP_ERR_RANGE: a rank at or over its count. error->where is the variable's name
- * rule:    in this order, the first whose variables are there: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; OMPI_COMM_WORLD_RANK, _SIZE,
- *          _LOCAL_RANK, _LOCAL_SIZE; PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS; SLURM_PROCID, SLURM_NTASKS (before: SLURM_NPROCS),
- *          SLURM_LOCALID. Slurm's count only inside a step of srun: SLURM_STEP_ID is a number below 0xfffffff0 (batch scripts and the shells of
- *          salloc have SLURM_NTASKS too, and step numbers from there on). A local rank that the launcher does not tell is taken from a
- *          later one with the same rank and count
+ * returns: VP_OK, also if there is no launcher; VP_ERR_NOT_FOUND: one variable of a pair is missing; VP_ERR_FORMAT:
+ *          a variable is not a number >= 0; VP_ERR_RANGE: a rank is not below its count. error->where is the
+ *          variable's name
+ * rule:    the first launcher in this order whose variables are set: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE;
+ *          OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; PMI_RANK, PMI_SIZE, MPI_LOCALRANKID,
+ *          MPI_LOCALNRANKS; SLURM_PROCID, SLURM_NTASKS (formerly SLURM_NPROCS), SLURM_LOCALID. Slurm's count is used
+ *          only inside a step of srun: there SLURM_STEP_ID is a number below 0xfffffff0. (Batch scripts and the
+ *          shells of salloc have SLURM_NTASKS too, but step numbers from there on.) If a launcher does not report a
+ *          local rank, it is taken from a later launcher with the same rank and count
  * memory:  none. threads: as lookup */
 VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user, vp_rank *rank, vp_error *error);
-/* The device of a process: its local rank modulo the devices that it sees, so that a launcher that shows each process its own device works too.
- * returns: 0..visible_count - 1; -1: visible_count < 1, or several are visible and the local rank is not told */
+/* The device of a process: its local rank modulo the number of devices that it sees. This also works with a launcher
+ * that shows each process only its own device.
+ * returns: 0..visible_count - 1; -1: visible_count < 1, or several devices are visible and the local rank is unknown */
 VP_API int32_t vp_rank_device(const vp_rank *rank, int32_t visible_count);
 
 /* ================================================================================================= timer >>timer
  * A clock, and the numbers that describe samples. Values may be of any unit; all functions but the clock are pure.
  * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
  * numeric: double, IEEE. A compiler that fuses a * b + c (gcc outside -std=c11 on a target with FMA) changes last bits: -ffp-contract=off */
-/* Nanoseconds of a monotonic clock with an arbitrary zero; only differences mean something. A macro VLMPROF_CLOCK_NS, an expression of type int64_t
- * that is defined where the implementation is compiled, replaces the system's clock. */
+/* Nanoseconds of a monotonic clock with an arbitrary zero; only differences are meaningful. Define the macro
+ * VLMPROF_CLOCK_NS, an expression of type int64_t, where the implementation is compiled to replace the system's
+ * clock. */
 VP_API int64_t vp_clock_ns(void);
 typedef struct vp_statistics {
     size_t count;
@@ -523,20 +547,23 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
  * returns: VP_OK; VP_ERR_RANGE: count 0, or a value is NaN or infinite (std may still overflow to infinity, as in numpy) */
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics);
 
-/* ---- what samples say of the quantity behind them. A confidence is a share: 0.95. Where there are too few values for an answer the result is
- * VP_ERR_UNSUPPORTED or, in a struct, NaN: never a guess. All of it supposes independent values; warm-up and drift are the caller's to remove. */
-/* Can `count` values tell this percentile?
- * returns: 1 from 3 / min(p, 1 - p) values on (P50: 6, P95: 60, P99: 300): then one lies beyond it with 95 %; else 0, as for 0, 100 and NaN */
+/* ---- what samples say about the quantity behind them. A confidence is a share: 0.95. If there are too few values
+ * for an answer, the result is VP_ERR_UNSUPPORTED or, in a struct, NaN: never a guess. All of it assumes independent
+ * values; the caller removes warm-up and drift. */
+/* Are `count` values enough for this percentile?
+ * returns: 1 from 3 / min(p, 1 - p) values on (P50: 6, P95: 60, P99: 300): with 95 % probability at least one value
+ *          then lies beyond it; otherwise 0, also for 0, 100 and NaN */
 VP_API int vp_statistics_percentile_supported(size_t count, double percentile);
-/* The least count that has an interval of this percentile (below): P50 at 0.95: 6.
- * returns: 0 for a percentile outside 0..100 or a confidence outside 0..1, ends excluded */
+/* The smallest count that has an interval of this percentile (below): P50 at 0.95: 6.
+ * returns: 0 if the percentile is not inside 0..100 or the confidence not inside 0..1; the ends are outside */
 VP_API size_t vp_statistics_percentile_needs(double percentile, double confidence);
 /* Interval of a percentile of any distribution, between two of the values.
  * in:      sorted      double [count], ascending
  *          percentile  0..100, confidence 0..1, ends excluded
- * returns: VP_OK; VP_ERR_RANGE: as above, or an end is not finite; VP_ERR_UNSUPPORTED: fewer values than vp_statistics_percentile_needs
- * rule:    B binomial (count, p): low is the largest value number l with P(B < l) <= (1 - confidence) / 2, high the smallest number h
- *          with P(B >= h) <= (1 - confidence) / 2. Covers with at least `confidence`
+ * returns: VP_OK; VP_ERR_RANGE: a percentile or confidence outside its range, or an end is not finite;
+ *          VP_ERR_UNSUPPORTED: fewer values than vp_statistics_percentile_needs
+ * rule:    B binomial (count, p): low is the largest value number l with P(B < l) <= (1 - confidence) / 2, high the
+ *          smallest number h with P(B >= h) <= (1 - confidence) / 2. The coverage is at least `confidence`
  * source:  Hahn and Meeker, Statistical Intervals (1991), 5.2 */
 VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile, double confidence, double *low,
                                                    double *high);
@@ -559,31 +586,32 @@ typedef struct vp_outliers {
     double first_score;   /* modified z score of the first value */
     int slow_first;       /* 1: first_score > threshold: caches were cold, or warm-up was too short */
 } vp_outliers;
-/* Flags outliers; the caller keeps the values.
+/* Flags outliers. It removes nothing: the caller keeps all values.
  * in:      values     double [count], in the order of measurement
  *          threshold  > 0: VP_OUTLIER_THRESHOLD
  * out:     scratch    double [count]; not `values`
  *          flags      uint8 [count], 0 or 1; may be NULL
  * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold not above 0; VP_ERR_UNSUPPORTED: fewer than
  *          VP_OUTLIER_COUNT_MIN values
- * rule:    |z| > threshold, z = 0.6745 (x - median) / mad; where mad is 0 (half of the values are equal) z = (x - median) / (1.253314 times
- *          the mean absolute deviation); where that is 0 too all values are equal and none is flagged
+ * rule:    |z| > threshold, z = 0.6745 (x - median) / mad. If mad is 0 (half of the values are equal): z = (x -
+ *          median) / (1.253314 times the mean absolute deviation). If that is 0 too, all values are equal and none
+ *          is flagged
  * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); the slow first value: sharkdp/hyperfine, its warnings */
 VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch, uint8_t *flags,
                                         vp_outliers *outliers);
 
-typedef struct vp_estimate { double value, low, high; } vp_estimate; /* an end that cannot be told is NaN */
+typedef struct vp_estimate { double value, low, high; } vp_estimate; /* an unknown end is NaN */
 typedef struct vp_paired {
     size_t count;
-    vp_estimate mean, median;                   /* of b - a, with 95 % intervals: Student's, and by order statistics */
-    vp_estimate relative_mean, relative_median; /* the same divided by the mean of a; NaN unless that is above 0 */
-    double share_greater;                       /* share of pairs with b > a */
+    vp_estimate mean, median;                   /* second - first; 95 % intervals: Student's, and by order statistics */
+    vp_estimate relative_mean, relative_median; /* the same divided by the mean of first; NaN unless that is above 0 */
+    double share_greater;                       /* share of pairs with second > first */
 } vp_paired;
 /* Differences of pairs: bare against staged runs, one configuration against another over the same samples.
- * in:      a, b     double [count], finite
- * out:     scratch  double [count]: the sorted differences
+ * in:      first, second  double [count], finite
+ * out:     scratch        double [count]: the sorted differences
  * returns: VP_OK; VP_ERR_RANGE: count 0, or a difference is not finite */
-VP_API vp_result vp_statistics_paired(const double *a, const double *b, size_t count, double *scratch, vp_paired *paired);
+VP_API vp_result vp_statistics_paired(const double *first, const double *second, size_t count, double *scratch, vp_paired *paired);
 
 #define VP_STOPS(X) \
     X(VP_STOP_NOT, 0, "not", "go on") \
@@ -604,18 +632,20 @@ typedef struct vp_stop_rule {
     double confidence;          /* of that interval: 0.95 */
     int64_t box_ns;             /* time for all runs of a point; 0: no limit */
 } vp_stop_rule;
-/* Is another run needed? Asked after each one.
+/* Is another run needed? Call it after each run.
  * in:      values      double [count]  the runs so far
  *          elapsed_ns  since the first of them began
  * out:     scratch     double [count]
  *          stop        VP_STOP_NOT or the reason to stop
  * returns: VP_OK; VP_ERR_RANGE: a rule outside its ranges, elapsed_ns < 0, or a value is not finite
- * rule:    below min_runs go on, whatever the time; then "runs", or with a half-width the first that holds of "interval", "max" and "box".
- *          The half-width is half the distance of the ends of vp_statistics_percentile_interval; below vp_statistics_percentile_needs there is
- *          none. Looking after every run makes the stated confidence a little optimistic */
+ * rule:    below min_runs: continue, whatever the time. Then "runs" or, with a half-width, the first of "interval",
+ *          "max" and "box" that holds. The half-width is half the distance between the ends of
+ *          vp_statistics_percentile_interval; below vp_statistics_percentile_needs there is none. Checking after
+ *          every run makes the stated confidence slightly optimistic */
 VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns, double *scratch, vp_stop *stop);
 
-/* The smallest differences between two configurations that are found with power 0.8 by a test at 5 %, two-sided. NaN: too few to tell any. */
+/* The smallest differences between two configurations that a two-sided test at 5 % finds with power 0.8. NaN: too
+ * few values for an answer. */
 typedef struct vp_resolution {
     double accuracy;  /* of 0/1 scores, absolute, by McNemar's test over the same questions */
     double mean, p50; /* of a latency, as a share of it, each configuration measured `count` times apart; pairs over the same samples find less */
@@ -630,11 +660,13 @@ typedef struct vp_resolution {
 VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation, vp_resolution *resolution);
 
 /* ---- distributions that tests and intervals are made of
- * The regularised incomplete beta function I_x(a, b). x and y = 1 - x are both given, because one of them may be too near to 1 to tell the other. */
+ * The regularised incomplete beta function I_x(a, b). Both x and y = 1 - x are given, because the one near 1 cannot
+ * represent the other precisely. */
 VP_API double vp_beta(double a, double b, double x, double y);
 /* P(T > t) of Student's t distribution, t >= 0 and degrees > 0, unchecked; infinite degrees: the normal distribution. */
 VP_API double vp_student_upper(double t, double degrees);
-/* The largest l in 0..count with P(B < l) <= tail, B binomial (count, chance). 0: not even the smallest value is an end. */
+/* The largest l in 0..count with P(B < l) <= tail, B binomial (count, chance). 0: not even the smallest value can be
+ * an end. */
 VP_API size_t vp_order_rank(size_t count, double chance, double tail);
 /* 1: no NaN and no infinity among the values. */
 VP_API int vp_all_finite(const double *values, size_t count);
@@ -646,17 +678,19 @@ VP_API void vp_sort_double(double *values, size_t count);
  * memory:  none but the caller's buffers (and less than 3 KiB of stack)
  * threads: reentrant; one writer per thread; a parsed vp_json is read-only and may be shared */
 
-/* Gets the text piece by piece (a piece may be one byte, and is not NUL-terminated); anything but VP_OK stops the writer with that code. */
+/* Receives the text in pieces. A piece may be a single byte and has no NUL at its end. Any result but VP_OK stops
+ * the writer with that code. */
 typedef vp_result (*vp_json_sink)(void *user, const char *text, size_t bytes);
 
-/* Writes one JSON value into a caller's buffer or a sink; commas, quotes, escapes and line breaks are the writer's business. Errors stick:
- * every call may go unchecked, vp_json_finish tells.
+/* Writes one JSON value into a caller's buffer or a sink. The writer places commas, quotes, escapes and line breaks.
+ * Errors stick: no call needs a check, vp_json_finish reports the first error.
  * returns: (in `result`, and from vp_json_finish) VP_OK; VP_ERR_STATE: a value without a key in an object, a key elsewhere, an end without its
  *          begin, a second or no top-level value, something left open; VP_ERR_FORMAT: text that is not UTF-8 or NULL, a raw value that is not
  *          JSON; VP_ERR_RANGE: NaN or infinity, more than 64 levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is full; the sink's code
  * rule:    ", " and ": " between; with an indent members and containers stand on lines of their own, scalars of an array share one;
  *          escapes are \" \\ \n \r \t \b \f and \u00xx for other control characters, all else stays UTF-8
- * memory:  a full buffer holds the beginning of the text; length_bytes goes on counting, a buffer of length_bytes + 1 would have done */
+ * memory:  a full buffer holds the beginning of the text. length_bytes keeps counting: length_bytes + 1 bytes would
+ *          have been enough */
 typedef struct vp_json_writer {
     char *buffer;
     size_t capacity, length_bytes; /* length without the NUL */
@@ -669,25 +703,26 @@ typedef struct vp_json_writer {
     int after_key;
 } vp_json_writer;
 /* in: buffer  char [capacity]  NULL only counts (VP_ERR_CAPACITY at the end, length_bytes is right) */
-VP_API void vp_json_writer_init(vp_json_writer *w, char *buffer, size_t capacity, int32_t indent);
-VP_API void vp_json_writer_init_sink(vp_json_writer *w, vp_json_sink sink, void *user, int32_t indent);
-VP_API void vp_json_begin_object(vp_json_writer *w);
-VP_API void vp_json_end_object(vp_json_writer *w);
-VP_API void vp_json_begin_array(vp_json_writer *w);
-VP_API void vp_json_end_array(vp_json_writer *w);
-VP_API void vp_json_key(vp_json_writer *w, const char *key); /* duplicates are not noticed */
-VP_API void vp_json_string(vp_json_writer *w, const char *text);
-VP_API void vp_json_string_bytes(vp_json_writer *w, const char *text, size_t bytes); /* may hold NUL bytes: written as \u0000 */
-VP_API void vp_json_int(vp_json_writer *w, int64_t value);
-VP_API void vp_json_double(vp_json_writer *w, double value); /* as vp_number_format */
-VP_API void vp_json_bool(vp_json_writer *w, int value);
-VP_API void vp_json_null(vp_json_writer *w);
+VP_API void vp_json_writer_init(vp_json_writer *writer, char *buffer, size_t capacity, int32_t indent);
+VP_API void vp_json_writer_init_sink(vp_json_writer *writer, vp_json_sink sink, void *user, int32_t indent);
+VP_API void vp_json_begin_object(vp_json_writer *writer);
+VP_API void vp_json_end_object(vp_json_writer *writer);
+VP_API void vp_json_begin_array(vp_json_writer *writer);
+VP_API void vp_json_end_array(vp_json_writer *writer);
+VP_API void vp_json_key(vp_json_writer *writer, const char *key); /* duplicates are not detected */
+VP_API void vp_json_string(vp_json_writer *writer, const char *text);
+VP_API void vp_json_string_bytes(vp_json_writer *writer, const char *text, size_t bytes); /* may hold NUL bytes: written as \u0000 */
+VP_API void vp_json_int(vp_json_writer *writer, int64_t value);
+VP_API void vp_json_double(vp_json_writer *writer, double value); /* as vp_number_format */
+VP_API void vp_json_bool(vp_json_writer *writer, int value);
+VP_API void vp_json_null(vp_json_writer *writer);
 /* One complete JSON value, checked, then copied as it is. */
-VP_API void vp_json_raw(vp_json_writer *w, const char *text, size_t bytes);
-/* Checks that everything is closed and puts a NUL behind a buffer's text (in a full one at its last byte); returns w->result. */
-VP_API vp_result vp_json_finish(vp_json_writer *w);
+VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes);
+/* Checks that everything is closed, and puts a NUL after a buffer's text (in a full buffer: in its last byte).
+ * Returns writer->result. */
+VP_API vp_result vp_json_finish(vp_json_writer *writer);
 /* Ends a document with an error of the caller's: vp_json_finish returns the first one. */
-VP_API void vp_json_fail(vp_json_writer *w, vp_result result);
+VP_API void vp_json_fail(vp_json_writer *writer, vp_result result);
 
 typedef enum vp_json_type { VP_JSON_NULL, VP_JSON_FALSE, VP_JSON_TRUE, VP_JSON_NUMBER, VP_JSON_STRING, VP_JSON_ARRAY, VP_JSON_OBJECT } vp_json_type;
 typedef struct vp_json_node {
@@ -699,7 +734,7 @@ typedef struct vp_json_node {
 } vp_json_node;
 /* Nodes in document order: 0 is the top value, a container's children follow it. Borrows text and nodes. */
 typedef struct vp_json { const char *text; const vp_json_node *nodes; uint32_t node_count; } vp_json;
-#define VP_JSON_NONE UINT32_MAX /* "no such node"; every reader function takes it, so that lookups can be chained */
+#define VP_JSON_NONE UINT32_MAX /* "no such node"; every reader function accepts it, so lookups can be chained */
 
 /* Reads one JSON text strictly: no trailing text, comments, NaN, byte order mark; strings must be UTF-8; at most 64 levels.
  * in:      text    char [bytes]       need not end with NUL
@@ -711,11 +746,12 @@ typedef struct vp_json { const char *text; const vp_json_node *nodes; uint32_t n
  * rule:    one pass, no recursion; duplicate keys are allowed here (see vp_json_has_duplicates)
  * source:  RFC 8259; UTF-8 by table 3-7 of the Unicode standard */
 VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json, size_t *needed, vp_error *error);
-/* Index of a member's value, or VP_JSON_NONE (also when `object` is none). Linear; keys are compared unescaped; of equal keys the last counts. */
+/* Index of a member's value, or VP_JSON_NONE (also if `object` is VP_JSON_NONE). Linear. Keys are compared
+ * unescaped; of equal keys the last one counts. */
 VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *key);
 /* Index of an element, or VP_JSON_NONE. Linear: to visit all, start at array + 1 and follow `end`. */
 VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index);
-/* 1 when a node is a string that, unescaped, equals the text. */
+/* 1 if a node is a string whose unescaped text equals `text`. */
 VP_API int vp_json_equals(const vp_json *json, uint32_t string, const char *text);
 /* The same for a text of `bytes` bytes, which may hold NULs. */
 VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char *text, size_t bytes);
@@ -725,7 +761,8 @@ VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char
  * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not an object)
  * rule:    keys are compared unescaped; heap sort, so n log n whatever the keys are */
 VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity, uint32_t *duplicate);
-/* Unescaped text of a string or key, with NUL behind it. \u0000 becomes a NUL byte within: *needed tells the true length.
+/* Unescaped text of a string or key, followed by a NUL. \u0000 becomes a NUL byte inside it: *needed is the true
+ * length.
  * out:     needed  bytes without the closing NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY (out NULL only counts)
  * returns: VP_OK, VP_ERR_CAPACITY (fewer than *needed + 1), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a string)
  * rule:    an escaped surrogate without its partner becomes U+FFFD */
@@ -846,20 +883,20 @@ VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes) 
 
 /* =================================================================================== geometry and tiler >>tiler */
 VP_API vp_geometry vp_geometry_default(void) {
-    vp_geometry g;
-    g.crop_px = 336;
-    g.patch_px = 14;
-    g.margin_left_patches = 4;
-    g.margin_right_patches = 4;
-    g.pool = 2;
-    g.max_crops = 12;
-    g.mean[0] = 0.48145466f;
-    g.mean[1] = 0.4578275f;
-    g.mean[2] = 0.40821073f;
-    g.std[0] = 0.26862954f;
-    g.std[1] = 0.26130258f;
-    g.std[2] = 0.27577711f;
-    return g;
+    vp_geometry geometry;
+    geometry.crop_px = 336;
+    geometry.patch_px = 14;
+    geometry.margin_left_patches = 4;
+    geometry.margin_right_patches = 4;
+    geometry.pool = 2;
+    geometry.max_crops = 12;
+    geometry.mean[0] = 0.48145466f;
+    geometry.mean[1] = 0.4578275f;
+    geometry.mean[2] = 0.40821073f;
+    geometry.std[0] = 0.26862954f;
+    geometry.std[1] = 0.26130258f;
+    geometry.std[2] = 0.27577711f;
+    return geometry;
 }
 
 /* what follows from a valid geometry; computed once per call so that nothing below divides by a caller's number unchecked */
@@ -869,26 +906,26 @@ typedef struct vp_impl_grid {
     int32_t window_tokens, left_tokens, right_tokens;  /* window + left + right = tokens */
 } vp_impl_grid;
 
-static vp_result vp_impl_grid_of(const vp_geometry *g, vp_impl_grid *grid) {
+static vp_result vp_impl_grid_of(const vp_geometry *geometry, vp_impl_grid *grid) {
     const int32_t limit = VP_CROP_PX_LIMIT; /* keeps every product below inside int32 */
     int32_t patches, window, i;
-    if (g->crop_px < 1 || g->crop_px > limit || g->patch_px < 1 || g->patch_px > g->crop_px || g->crop_px % g->patch_px) return VP_ERR_RANGE;
-    patches = g->crop_px / g->patch_px;
-    if (g->pool < 1 || g->pool > patches || patches % g->pool) return VP_ERR_RANGE;
-    if (g->margin_left_patches < 0 || g->margin_right_patches < 0) return VP_ERR_RANGE;
-    if (g->margin_left_patches >= patches || g->margin_right_patches >= patches - g->margin_left_patches) return VP_ERR_RANGE;
-    if (g->margin_left_patches % g->pool || g->margin_right_patches % g->pool) return VP_ERR_RANGE;
-    if (g->max_crops < 1 || g->max_crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
+    if (geometry->crop_px < 1 || geometry->crop_px > limit || geometry->patch_px < 1 || geometry->patch_px > geometry->crop_px || geometry->crop_px % geometry->patch_px) return VP_ERR_RANGE;
+    patches = geometry->crop_px / geometry->patch_px;
+    if (geometry->pool < 1 || geometry->pool > patches || patches % geometry->pool) return VP_ERR_RANGE;
+    if (geometry->margin_left_patches < 0 || geometry->margin_right_patches < 0) return VP_ERR_RANGE;
+    if (geometry->margin_left_patches >= patches || geometry->margin_right_patches >= patches - geometry->margin_left_patches) return VP_ERR_RANGE;
+    if (geometry->margin_left_patches % geometry->pool || geometry->margin_right_patches % geometry->pool) return VP_ERR_RANGE;
+    if (geometry->max_crops < 1 || geometry->max_crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
     for (i = 0; i < 3; i++) { /* finite, and a division by std must be possible; NaN fails every comparison */
-        if (!(g->mean[i] >= -1e6f && g->mean[i] <= 1e6f) || !(g->std[i] >= 1e-6f && g->std[i] <= 1e6f)) return VP_ERR_RANGE;
+        if (!(geometry->mean[i] >= -1e6f && geometry->mean[i] <= 1e6f) || !(geometry->std[i] >= 1e-6f && geometry->std[i] <= 1e6f)) return VP_ERR_RANGE;
     }
-    window = patches - g->margin_left_patches - g->margin_right_patches;
+    window = patches - geometry->margin_left_patches - geometry->margin_right_patches;
     grid->patches = patches;
-    grid->tokens = patches / g->pool;
-    grid->window_px = window * g->patch_px;
-    grid->margin_px = g->crop_px - grid->window_px;
-    grid->left_tokens = g->margin_left_patches / g->pool;
-    grid->right_tokens = g->margin_right_patches / g->pool;
+    grid->tokens = patches / geometry->pool;
+    grid->window_px = window * geometry->patch_px;
+    grid->margin_px = geometry->crop_px - grid->window_px;
+    grid->left_tokens = geometry->margin_left_patches / geometry->pool;
+    grid->right_tokens = geometry->margin_right_patches / geometry->pool;
     grid->window_tokens = grid->tokens - grid->left_tokens - grid->right_tokens;
     return VP_OK;
 }
@@ -942,17 +979,19 @@ VP_API const vp_tier *vp_tier_find(const char *name) {
     return NULL;
 }
 
-/* The reference lists all rows x cols <= max_crops in the order (rows * cols, rows) and takes the first tiling with the smallest scale >= 1,
- * else the first with the largest scale, where scale = min(window * rows / h, window * cols / w). Each quotient grows with its own side
- * only, so the tilings that come first for their scale form one path from 1x1: the side that limits grows by one. Walking it until the scale
- * reaches 1 or the crops run out gives the same tiling with no list, no sort and no division. Quotients are compared by cross products. */
+/* The reference lists all rows x cols <= max_crops in the order (rows * cols, rows). It takes the first tiling with
+ * the smallest scale >= 1, otherwise the first with the largest scale, where scale = min(window * rows / h, window *
+ * cols / w). Each quotient grows only with its own side, so the tilings that come first for their scale form one
+ * path from 1x1: the side that limits grows by one. Following this path until the scale reaches 1 or the crops run
+ * out gives the same tiling with no list, no sort and no division. Quotients are compared by cross products. */
 static vp_tiling vp_impl_adaptive(const vp_impl_grid *grid, int32_t width_px, int32_t height_px, int32_t max_crops) {
     const int64_t width = (int64_t)width_px - grid->margin_px, height = (int64_t)height_px - grid->margin_px, window = grid->window_px;
     int64_t rows = 1, cols = 1, row_scale = width, col_scale = height; /* rows * width and cols * height: both scales times width * height / window */
     vp_tiling best;
     best.rows = best.cols = 1;
-    /* An image smaller than the margin has only negative scales, the largest of which is that of 1x1. A side of just the margin divides by zero in
-     * the reference, an infinite scale: here its own side is satisfied at once and the other one has the smaller product. */
+    /* An image smaller than the margin has only negative scales; that of 1x1 is the largest. For a side equal to the
+     * margin the reference divides by zero, which gives an infinite scale: here that side is satisfied at once, and
+     * the other side has the smaller product. */
     if (width < 0 || height < 0) return best;
     while (window * rows < height || window * cols < width) {
         const int grow_rows = row_scale <= col_scale, grow_cols = col_scale <= row_scale;
@@ -996,7 +1035,7 @@ static void vp_impl_nearer(vp_impl_nearest *best, int32_t rows, int32_t cols) {
     }
 }
 
-/* Tries every rows x cols == crops, rows ascending, against the best so far. Primes above 2 are passed over on request. */
+/* Compares every rows x cols == crops, rows ascending, with the best so far. On request, primes above 2 are skipped. */
 static void vp_impl_factorise(vp_impl_nearest *best, int32_t crops, int skip_primes) {
     int32_t small, root = 1, divisors = 0;
     for (small = 1; small <= crops / small; small++) {
@@ -1028,7 +1067,7 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
         crops = tier->preferred[i];
         if (crops >= tier->min_crops && crops <= tier->max_crops) vp_impl_factorise(&best, crops, 1);
     }
-    /* the preferred ones come again here: as the first of equals stays, that changes nothing */
+    /* the preferred ones come again here; that changes nothing, because the first of equals stays */
     for (crops = tier->min_crops; crops <= tier->max_crops; crops++) vp_impl_factorise(&best, crops, 1);
     *tiling = best.tiling;
     return VP_OK;
@@ -1084,8 +1123,9 @@ static int vp_impl_count_tokens(const vp_impl_grid *grid, vp_tiling tiling, vp_l
     return 1;
 }
 
-/* Sizes of the image inside (or around) a canvas. Every step is rounded to float32, as the reference does: 640x480 in 336x336 gives
- * 336x251, because 480 * (336 / 640) is 251.99999 there. Canvas sides are at most VP_CANVAS_PX_LIMIT, where float32 still has halves. */
+/* Sizes of the image inside (or around) a canvas. Every step is rounded to float32, as in the reference: 640x480 in
+ * 336x336 gives 336x251, because there 480 * (336 / 640) is 251.99999. Canvas sides are at most VP_CANVAS_PX_LIMIT:
+ * up to there float32 can represent halves. */
 static void vp_impl_scale(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], float side[2]) {
     const float image_0 = (float)image_px[0], image_1 = (float)image_px[1];
     const float scale_0 = (float)canvas_px[0] / image_0, scale_1 = (float)canvas_px[1] / image_1;
@@ -1244,7 +1284,7 @@ VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling,
     return VP_OK;
 }
 
-/* (side - margin) / window rounded half to even, at least 1; in integers, where a half is exact */
+/* (side - margin) / window, rounded half to even, at least 1; computed in integers, where a half is exact */
 static int32_t vp_impl_windows(const vp_impl_grid *grid, int32_t side_px) {
     const int64_t inner = (int64_t)side_px - grid->margin_px;
     int64_t count, rest;
@@ -1264,7 +1304,8 @@ VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_wi
 }
 
 /* ================================================================================================ tokens >>tokens */
-/* A layout is the caller's memory: it must be one that vp_layout_compute makes for this geometry before its numbers steer any loop. */
+/* A layout is memory of the caller. Before its numbers control any loop it must be one that vp_layout_compute makes
+ * for this geometry. */
 static vp_result vp_impl_tokens_check(const vp_geometry *geometry, const vp_layout *layout, vp_impl_grid *grid) {
     vp_layout want;
     if (vp_impl_grid_of(geometry, grid) != VP_OK || layout->tiling.rows < 1 || layout->tiling.cols < 1) return VP_ERR_RANGE;
@@ -1274,7 +1315,7 @@ static vp_result vp_impl_tokens_check(const vp_geometry *geometry, const vp_layo
     return VP_OK;
 }
 
-/* Positions of one crop: cells of the overlap that a neighbour shows belong to nobody here. */
+/* Positions of one crop. Cells of the overlap that a neighbour shows get no position here. */
 static void vp_impl_index_crop(const vp_impl_grid *grid, vp_tiling tiling, int32_t row, int32_t col, int32_t grid_start, int32_t *out) {
     const int32_t first_y = row > 0 ? grid->left_tokens : 0, end_y = grid->tokens - (row + 1 < tiling.rows ? grid->right_tokens : 0);
     const int32_t first_x = col > 0 ? grid->left_tokens : 0, end_x = grid->tokens - (col + 1 < tiling.cols ? grid->right_tokens : 0);
@@ -1350,11 +1391,11 @@ static uint32_t vp_impl_random_twist(uint32_t high, uint32_t low, uint32_t far) 
 }
 
 static void vp_impl_random_refill(vp_random *random) {
-    uint32_t *s = random->state;
+    uint32_t *state = random->state;
     int i;
-    for (i = 0; i < 624 - 397; i++) s[i] = vp_impl_random_twist(s[i], s[i + 1], s[i + 397]);
-    for (; i < 623; i++) s[i] = vp_impl_random_twist(s[i], s[i + 1], s[i + 397 - 624]);
-    s[623] = vp_impl_random_twist(s[623], s[0], s[396]);
+    for (i = 0; i < 624 - 397; i++) state[i] = vp_impl_random_twist(state[i], state[i + 1], state[i + 397]);
+    for (; i < 623; i++) state[i] = vp_impl_random_twist(state[i], state[i + 1], state[i + 397 - 624]);
+    state[623] = vp_impl_random_twist(state[623], state[0], state[396]);
     random->position = 0;
 }
 
@@ -1410,7 +1451,7 @@ VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t coun
     return VP_OK;
 }
 
-/* heap sort: in place and without recursion, because the core has neither memory nor qsort */
+/* heap sort: in place and without recursion, because the core has neither memory allocation nor qsort */
 #define VP_IMPL_SORT(linkage, name, type)                                                   \
     linkage void name(type *values, size_t count) {                                   \
         size_t start = count / 2, end = count, parent, child;                        \
@@ -1448,7 +1489,8 @@ VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t cou
     return VP_OK;
 }
 
-/* The sorted choice from members grouped by stratum; group [strata]: each one's count, marked where it gets one more; end [strata]: where it ends. */
+/* The sorted choice from members grouped by stratum. group [strata]: the count of each stratum, marked if it gets
+ * one more; end [strata]: where each stratum ends. */
 static const int64_t vp_impl_one_more = (int64_t)1 << 62;
 static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strata, size_t count, const int64_t *group, const int64_t *end,
                                 int64_t *members) {
@@ -1497,11 +1539,11 @@ VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, s
     return VP_OK;
 }
 
-/* 1 where block a stands before block b in the order of importance; NaN stands nowhere */
-static int vp_impl_block_before(const double *scores, const int32_t *file_order, int32_t a, int32_t b) {
-    if (scores[a] != scores[b]) return scores[a] > scores[b];
-    if (file_order && file_order[a] != file_order[b]) return file_order[a] < file_order[b];
-    return a < b;
+/* 1 if block `left` comes before block `right` in the order of importance; NaN has no place in this order */
+static int vp_impl_block_before(const double *scores, const int32_t *file_order, int32_t left, int32_t right) {
+    if (scores[left] != scores[right]) return scores[left] > scores[right];
+    if (file_order && file_order[left] != file_order[right]) return file_order[left] < file_order[right];
+    return left < right;
 }
 
 VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order, int32_t *blocks) {
@@ -1514,7 +1556,7 @@ VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const do
         scored++;
         inner += block > 0 && block < last;
     }
-    if (scored == 0) { /* an empty file says as little as no file */
+    if (scored == 0) { /* an empty file is the same as no file */
         for (block = 0; block < active; block++) blocks[block] = block;
         return VP_OK;
     }
@@ -1552,9 +1594,9 @@ VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *st
 }
 
 /* product of three numbers of at most 31 bits, UINT64_MAX when it does not fit */
-static uint64_t vp_impl_grid_product(const uint64_t *n) {
-    const uint64_t pair = n[0] * n[1];
-    return n[2] > UINT64_MAX / pair ? UINT64_MAX : pair * n[2];
+static uint64_t vp_impl_grid_product(const uint64_t *counts) {
+    const uint64_t pair = counts[0] * counts[1];
+    return counts[2] > UINT64_MAX / pair ? UINT64_MAX : pair * counts[2];
 }
 
 static uint64_t vp_impl_grid_draws(uint64_t combinations) { return combinations / 4 < 50 ? combinations / 4 : 50; }
@@ -1571,13 +1613,14 @@ VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]) {
     return points < VP_GRID_LHS_POINTS_MAX ? (size_t)points : VP_GRID_LHS_POINTS_MAX;
 }
 
-/* how many places of a list a strategy looks at, or 0: all */
+/* how many places of a list a strategy visits; 0: all */
 static uint64_t vp_impl_grid_looks(vp_grid_strategy strategy, int knob) {
     if (strategy == VP_GRID_BOUNDARY && knob == 1) return 5;
     return strategy == VP_GRID_BALANCED || strategy == VP_GRID_STRATIFIED || strategy == VP_GRID_BOUNDARY ? 3 : 0;
 }
 
-/* The j-th different place looked at in a list of n. The places j*n/(looks-1), the last one n-1, cover a list of up to `looks` whole. */
+/* The j-th distinct place that is visited in a list of n. The places j*n/(looks-1), the last one n-1, cover a list
+ * of up to `looks` completely. */
 static uint64_t vp_impl_grid_place(vp_grid_strategy strategy, int knob, uint64_t n, uint64_t j) {
     const uint64_t looks = vp_impl_grid_looks(strategy, knob);
     if (strategy == VP_GRID_CUSTOM_SPARSE) return 2 * j;
@@ -1596,7 +1639,7 @@ static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *size
     }
 }
 
-/* the reference's draws into index [50, 3], first occurrences only; returns how many */
+/* the reference's draws into index [50, 3], only the first occurrence of each; returns how many */
 static size_t vp_impl_grid_drawn(const uint64_t *sizes, uint32_t seed, size_t draws, int32_t *index) {
     vp_random random;
     size_t kept = 0, draw, row;
@@ -1613,22 +1656,22 @@ static size_t vp_impl_grid_drawn(const uint64_t *sizes, uint32_t seed, size_t dr
 
 /* floor(t / least common multiple of a and b); the multiple itself may not fit 64 bits */
 static uint64_t vp_impl_grid_laps(uint64_t t, uint64_t a, uint64_t b) {
-    uint64_t x = a, y = b;
-    while (y != 0) {
-        const uint64_t rest = x % y;
-        x = y;
-        y = rest;
+    uint64_t divisor = a, remainder = b;
+    while (remainder != 0) {
+        const uint64_t rest = divisor % remainder;
+        divisor = remainder;
+        remainder = rest;
     }
-    return t / (a / x) / b;
+    return t / (a / divisor) / b;
 }
 
-static void vp_impl_grid_swap(int32_t *a, int32_t *b) {
-    const int32_t held = *a;
-    *a = *b;
-    *b = held;
+static void vp_impl_grid_swap(int32_t *left, int32_t *right) {
+    const int32_t held = *left;
+    *left = *right;
+    *right = held;
 }
 
-/* 1 when the row at `mine` equals another one; `skip` is not looked at */
+/* 1 if the row at `mine` equals another row; the row at `skip` is ignored */
 static int vp_impl_grid_repeats(const int32_t *index, size_t points, size_t mine, size_t skip) {
     const int32_t *own = index + 3 * mine;
     size_t row;
@@ -1639,9 +1682,10 @@ static int vp_impl_grid_repeats(const int32_t *index, size_t points, size_t mine
     return 0;
 }
 
-/* One column of the starting design. Row t holds value t mod n, moved on by one per lap through all the columns before it can show together with
- * this one: so any number of first rows are balanced in every knob, and all combinations come once before one comes again. In the first n rows
- * that is t itself, hence the renamed values stand there and later rows copy them. */
+/* One column of the starting design. Row t holds the value t mod n, advanced by one per lap through all combinations
+ * that the earlier columns can form with this one. So any number of first rows is balanced in every knob, and all
+ * combinations come once before one comes again. In the first n rows the value is t itself: the renamed values are
+ * stored there, and later rows copy them. */
 static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int knob, size_t points, int32_t *index) {
     const uint64_t n = sizes[knob], pair = sizes[0] * sizes[1];
     const uint64_t shift = n > points ? vp_random_below(random, n - 1) : 0;
@@ -1659,8 +1703,9 @@ static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int kn
     }
 }
 
-/* Shuffles each column, refusing what would repeat a point: balance and difference hold at every step. Where most combinations are left out the
- * first round is a whole shuffle already; the others are for crowded grids. */
+/* Shuffles each column, but refuses any swap that would repeat a point: the design stays balanced and without
+ * repeats at every step. If most combinations are left out, the first round is already a full shuffle; the other
+ * rounds are for crowded grids. */
 static void vp_impl_grid_latin(const uint64_t *sizes, uint32_t seed, size_t points, int32_t *index) {
     vp_random random;
     size_t row;
@@ -1671,10 +1716,10 @@ static void vp_impl_grid_latin(const uint64_t *sizes, uint32_t seed, size_t poin
         for (knob = 0; knob < 3; knob++) {
             for (row = points; row-- > 1;) {
                 const size_t other = (size_t)vp_random_below(&random, row);
-                int32_t *a = index + 3 * row + knob, *b = index + 3 * other + knob;
-                if (*a == *b) continue;
-                vp_impl_grid_swap(a, b);
-                if (vp_impl_grid_repeats(index, points, row, other) || vp_impl_grid_repeats(index, points, other, row)) vp_impl_grid_swap(a, b);
+                int32_t *left = index + 3 * row + knob, *right = index + 3 * other + knob;
+                if (*left == *right) continue;
+                vp_impl_grid_swap(left, right);
+                if (vp_impl_grid_repeats(index, points, row, other) || vp_impl_grid_repeats(index, points, other, row)) vp_impl_grid_swap(left, right);
             }
         }
     }
@@ -1746,9 +1791,9 @@ static int64_t vp_impl_digits(const char *text, int64_t limit) {
     return value;
 }
 
-/* A variable's number; `missing` where it is not set (name may be NULL: there is no such variable). */
-static vp_result vp_impl_environment_number(const vp_impl_environment *e, const char *name, int32_t missing, int32_t *out) {
-    const char *text = name ? e->lookup(e->user, name) : NULL;
+/* The number in a variable, or `missing` if it is not set (name NULL: there is no such variable). */
+static vp_result vp_impl_environment_number(const vp_impl_environment *environment, const char *name, int32_t missing, int32_t *out) {
+    const char *text = name ? environment->lookup(environment->user, name) : NULL;
     vp_message m = {{0}, 0};
     int64_t value;
     if (!text) {
@@ -1763,23 +1808,23 @@ static vp_result vp_impl_environment_number(const vp_impl_environment *e, const 
     vp_message_text(&m, "is \"");
     vp_message_text(&m, text);
     vp_message_text(&m, "\", no number from 0 on: start with a launcher that sets it, or unset it");
-    return vp_fail(e->error, VP_ERR_FORMAT, -1, name, m.text);
+    return vp_fail(environment->error, VP_ERR_FORMAT, -1, name, m.text);
 }
 
 /* is the process in a step of srun? */
-static int vp_impl_environment_step(const vp_impl_environment *e) {
-    const char *step = e->lookup(e->user, "SLURM_STEP_ID");
+static int vp_impl_environment_step(const vp_impl_environment *environment) {
+    const char *step = environment->lookup(environment->user, "SLURM_STEP_ID");
     return step && vp_impl_digits(step, (int64_t)0xffffffef) >= 0;
 }
 
-static int vp_impl_environment_has(const vp_impl_environment *e, int launcher) {
-    const vp_impl_launcher *l = &vp_impl_launchers[launcher];
-    if (launcher == VP_IMPL_LAUNCHER_SLURM) return vp_impl_environment_step(e);
-    return e->lookup(e->user, l->rank) || e->lookup(e->user, l->world);
+static int vp_impl_environment_has(const vp_impl_environment *environment, int launcher) {
+    const vp_impl_launcher *variables = &vp_impl_launchers[launcher];
+    if (launcher == VP_IMPL_LAUNCHER_SLURM) return vp_impl_environment_step(environment);
+    return environment->lookup(environment->user, variables->rank) || environment->lookup(environment->user, variables->world);
 }
 
-/* place < count, both told; `name` and `count_name` are their variables */
-static vp_result vp_impl_environment_order(const vp_impl_environment *e, const char *name, int32_t place, const char *count_name, int32_t count) {
+/* place < count, both known; `name` and `count_name` are the names of their variables */
+static vp_result vp_impl_environment_order(const vp_impl_environment *environment, const char *name, int32_t place, const char *count_name, int32_t count) {
     vp_message m = {{0}, 0};
     if (place < count) return VP_OK;
     vp_message_text(&m, "is ");
@@ -1789,49 +1834,49 @@ static vp_result vp_impl_environment_order(const vp_impl_environment *e, const c
     vp_message_text(&m, " is ");
     vp_message_int(&m, count);
     vp_message_text(&m, ": ranks count from 0 and stay below it");
-    return vp_fail(e->error, VP_ERR_RANGE, -1, name, m.text);
+    return vp_fail(environment->error, VP_ERR_RANGE, -1, name, m.text);
 }
 
-static vp_result vp_impl_environment_read(const vp_impl_environment *e, const vp_impl_launcher *l, vp_rank *out) {
-    const char *world = l->world_before && !e->lookup(e->user, l->world) ? l->world_before : l->world;
+static vp_result vp_impl_environment_read(const vp_impl_environment *environment, const vp_impl_launcher *launcher, vp_rank *out) {
+    const char *world = launcher->world_before && !environment->lookup(environment->user, launcher->world) ? launcher->world_before : launcher->world;
     vp_message m = {{0}, 0};
-    vp_result r;
-    if ((r = vp_impl_environment_number(e, l->rank, -1, &out->rank)) != VP_OK) return r;
-    if ((r = vp_impl_environment_number(e, world, -1, &out->world_size)) != VP_OK) return r;
+    vp_result result;
+    if ((result = vp_impl_environment_number(environment, launcher->rank, -1, &out->rank)) != VP_OK) return result;
+    if ((result = vp_impl_environment_number(environment, world, -1, &out->world_size)) != VP_OK) return result;
     if (out->rank < 0 || out->world_size < 0) {
         vp_message_text(&m, "is not set, but ");
-        vp_message_text(&m, l->name);
+        vp_message_text(&m, launcher->name);
         vp_message_text(&m, out->rank >= 0 ? " set " : out->world_size >= 0 ? " set " : " set SLURM_STEP_ID");
-        if (out->rank >= 0) vp_message_text(&m, l->rank);
+        if (out->rank >= 0) vp_message_text(&m, launcher->rank);
         else if (out->world_size >= 0) vp_message_text(&m, world);
         vp_message_text(&m, ": set both, or neither");
-        return vp_fail(e->error, VP_ERR_NOT_FOUND, -1, out->rank < 0 ? l->rank : l->world, m.text);
+        return vp_fail(environment->error, VP_ERR_NOT_FOUND, -1, out->rank < 0 ? launcher->rank : launcher->world, m.text);
     }
-    if ((r = vp_impl_environment_order(e, l->rank, out->rank, world, out->world_size)) != VP_OK) return r;
-    if ((r = vp_impl_environment_number(e, l->local, -1, &out->local_rank)) != VP_OK) return r;
-    if ((r = vp_impl_environment_number(e, l->local_world, -1, &out->local_world_size)) != VP_OK) return r;
-    if ((r = vp_impl_environment_order(e, l->local, out->local_rank, world, out->world_size)) != VP_OK) return r;
+    if ((result = vp_impl_environment_order(environment, launcher->rank, out->rank, world, out->world_size)) != VP_OK) return result;
+    if ((result = vp_impl_environment_number(environment, launcher->local, -1, &out->local_rank)) != VP_OK) return result;
+    if ((result = vp_impl_environment_number(environment, launcher->local_world, -1, &out->local_world_size)) != VP_OK) return result;
+    if ((result = vp_impl_environment_order(environment, launcher->local, out->local_rank, world, out->world_size)) != VP_OK) return result;
     if (out->local_world_size < 0) return VP_OK;
-    return vp_impl_environment_order(e, l->local, out->local_rank, l->local_world, out->local_world_size);
+    return vp_impl_environment_order(environment, launcher->local, out->local_rank, launcher->local_world, out->local_world_size);
 }
 
 VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user, vp_rank *rank, vp_error *error) {
-    vp_impl_environment e;
+    vp_impl_environment environment;
     vp_rank out = {"none", NULL, 0, 1, 0, 1}, other;
     int launcher, first;
-    vp_result r;
-    e.lookup = lookup;
-    e.user = user;
-    e.error = error;
-    for (first = 0; first < VP_IMPL_LAUNCHERS && !vp_impl_environment_has(&e, first); first++) {}
+    vp_result result;
+    environment.lookup = lookup;
+    environment.user = user;
+    environment.error = error;
+    for (first = 0; first < VP_IMPL_LAUNCHERS && !vp_impl_environment_has(&environment, first); first++) {}
     if (first < VP_IMPL_LAUNCHERS) {
-        if ((r = vp_impl_environment_read(&e, &vp_impl_launchers[first], &out)) != VP_OK) return r;
+        if ((result = vp_impl_environment_read(&environment, &vp_impl_launchers[first], &out)) != VP_OK) return result;
         out.launcher = vp_impl_launchers[first].name;
-        e.error = NULL; /* what a launcher that is not used has wrong is no error */
+        environment.error = NULL; /* errors in a launcher that is not used do not matter */
         for (launcher = first + 1; launcher < VP_IMPL_LAUNCHERS; launcher++) {
-            if (!vp_impl_environment_has(&e, launcher)) continue;
+            if (!vp_impl_environment_has(&environment, launcher)) continue;
             if (!out.ignored) out.ignored = vp_impl_launchers[launcher].name;
-            if (out.local_rank >= 0 || vp_impl_environment_read(&e, &vp_impl_launchers[launcher], &other) != VP_OK) continue;
+            if (out.local_rank >= 0 || vp_impl_environment_read(&environment, &vp_impl_launchers[launcher], &other) != VP_OK) continue;
             if (other.rank == out.rank && other.world_size == out.world_size) out.local_rank = other.local_rank;
         }
         if (out.world_size == 1) out.local_rank = 0;
@@ -1871,8 +1916,8 @@ static int64_t vp_impl_clock_ns(void) {
 #else
 #include <time.h>
 #ifndef CLOCK_MONOTONIC
-/* Strict -std=c11 hides POSIX from <time.h>. struct timespec is C11; the call and the constant are the system's, and where the constant
- * is hidden so is the declaration, so that this one cannot clash with another. */
+/* Strict -std=c11 hides POSIX from <time.h>. struct timespec is C11; the call and the constant belong to the system.
+ * If the constant is hidden, the declaration is hidden too, so the one here cannot clash with it. */
 #if defined(__linux__)
 #define VP_IMPL_CLOCK_MONOTONIC 1
 extern int clock_gettime(int clock, struct timespec *time);
@@ -1894,12 +1939,12 @@ VP_API int64_t vp_clock_ns(void) {
     return VLMPROF_CLOCK_NS;
 }
 
-/* values[i], or (values[i] - centre)^2: the two things that are summed. Own statements, so that a compiler that fuses only inside
- * an expression rounds each step. */
-static double vp_impl_term(const double *values, size_t i, int squared, double centre) {
+/* values[index], or (values[index] - centre)^2: the two things that are summed. Each step is a statement of its own,
+ * so that a compiler that fuses only inside an expression rounds each of them. */
+static double vp_impl_term(const double *values, size_t index, int squared, double centre) {
     double distance;
-    if (!squared) return values[i];
-    distance = values[i] - centre;
+    if (!squared) return values[index];
+    distance = values[index] - centre;
     distance = distance * distance;
     return distance;
 }
@@ -1930,8 +1975,8 @@ static double vp_impl_sum_block(const double *values, size_t count, int squared,
     return sum;
 }
 
-/* The recursion of numpy: a range over 128 is its left part, count / 2 rounded down to a multiple of 8, plus the rest. At most 58 levels
- * for any size_t, since a part is never above half of its range plus 8. */
+/* numpy's recursion: a range above 128 is its left part, count / 2 rounded down to a multiple of 8, plus the rest.
+ * There are at most 58 levels for any size_t, because a part is never larger than half of its range plus 8. */
 static double vp_impl_sum(const double *values, size_t count, int squared, double centre) {
     size_t left;
     double left_sum, right_sum;
@@ -2006,7 +2051,8 @@ static double vp_impl_stirling(double x) {
     return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360)))))) / x;
 }
 
-/* ln B(a, b), a and b >= 1/2. Written in ratios: a difference of three large ln Gamma would lose the digits that matter at large a or b. */
+/* ln B(a, b), a and b >= 1/2. Written with ratios: a difference of three large ln Gamma would lose the significant
+ * digits for large a or b. */
 static double vp_impl_log_beta(double a, double b) {
     double raised = 1.0, small, large, share;
     for (; a < 10.0; a += 1.0) raised *= (a + b) / a; /* B(a, b) = B(a + 1, b) (a + b) / a */
@@ -2018,8 +2064,9 @@ static double vp_impl_log_beta(double a, double b) {
         + vp_impl_stirling(a) + vp_impl_stirling(b) - vp_impl_stirling(a + b);
 }
 
-/* The continued fraction of the incomplete beta function by Lentz's rule (Numerical Recipes 6.4); needs about sqrt(max(a, b)) terms.
- * NaN when it has not settled by then: a caller's comparison fails, so that nothing is made up. */
+/* The continued fraction of the incomplete beta function by Lentz's rule (Numerical Recipes 6.4); it needs about
+ * sqrt(max(a, b)) terms. If it has not converged by then, the result is NaN: the caller's comparison fails instead
+ * of using a wrong value. */
 static double vp_impl_beta_fraction(double a, double b, double x) {
     const double tiny = 1e-300;
     double c = 1.0, d = 1.0 - (a + b) * x / (a + 1.0), h, m, factor;
@@ -2094,7 +2141,7 @@ VP_API size_t vp_statistics_percentile_needs(double percentile, double confidenc
     double count;
     if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return 0;
     count = ceil(log((1.0 - confidence) * 0.5) / log1p(-rest) - 1e-9); /* (1 - rest)^count <= (1 - confidence) / 2 */
-    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more than memory holds, as for P1e-300 */
+    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more than memory can hold, as for P1e-300 */
     return count < 1.0 ? 1 : (size_t)count;
 }
 
@@ -2156,22 +2203,22 @@ VP_API vp_result vp_statistics_outliers(const double *values, size_t count, doub
     return VP_OK;
 }
 
-static vp_estimate vp_impl_relative(vp_estimate e, double whole) {
+static vp_estimate vp_impl_relative(vp_estimate estimate, double whole) {
     const double factor = whole > 0.0 ? 1.0 / whole : (double)NAN;
-    e.value *= factor;
-    e.low *= factor;
-    e.high *= factor;
-    return e;
+    estimate.value *= factor;
+    estimate.low *= factor;
+    estimate.high *= factor;
+    return estimate;
 }
 
-VP_API vp_result vp_statistics_paired(const double *a, const double *b, size_t count, double *scratch, vp_paired *paired) {
+VP_API vp_result vp_statistics_paired(const double *first, const double *second, size_t count, double *scratch, vp_paired *paired) {
     const vp_estimate nothing = {(double)NAN, (double)NAN, (double)NAN};
-    const double whole = vp_statistics_mean(a, count);
+    const double whole = vp_statistics_mean(first, count);
     vp_paired out;
     size_t i, greater = 0;
     if (count == 0) return VP_ERR_RANGE;
     for (i = 0; i < count; i++) {
-        scratch[i] = b[i] - a[i];
+        scratch[i] = second[i] - first[i];
         greater += scratch[i] > 0.0;
     }
     if (!vp_all_finite(scratch, count)) return VP_ERR_RANGE;
@@ -2238,13 +2285,14 @@ VP_API vp_result vp_statistics_resolution(size_t count, double discordance, doub
 /* ================================================================================================== json >>json */
 /* ---- UTF-8 ---- */
 
-/* Bytes of the one well-formed UTF-8 character at p (1..4), or 0. Table 3-7 of the Unicode standard: no overlong forms, no surrogates,
- * nothing above U+10FFFF; only the second byte's range depends on the first. */
-static size_t vp_impl_json_utf8_step(const unsigned char *p, size_t left) {
+/* Bytes of the one well-formed UTF-8 character at the start of `text` (1..4), or 0. Table 3-7 of the Unicode
+ * standard: no overlong forms, no surrogates, nothing above U+10FFFF. Only the range of the second byte depends on
+ * the first. */
+static size_t vp_impl_json_utf8_step(const unsigned char *text, size_t left) {
     unsigned first, low = 0x80, high = 0xBF;
     size_t length, i;
     if (left == 0) return 0;
-    first = p[0];
+    first = text[0];
     if (first < 0x80) return 1;
     if (first < 0xC2 || first > 0xF4) return 0;
     length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -2253,34 +2301,35 @@ static size_t vp_impl_json_utf8_step(const unsigned char *p, size_t left) {
     if (first == 0xED) high = 0x9F;
     if (first == 0xF0) low = 0x90;
     if (first == 0xF4) high = 0x8F;
-    if (p[1] < low || p[1] > high) return 0;
+    if (text[1] < low || text[1] > high) return 0;
     for (i = 2; i < length; i++)
-        if ((p[i] & 0xC0) != 0x80) return 0;
+        if ((text[i] & 0xC0) != 0x80) return 0;
     return length;
 }
 
-/* Bytes at the start of p, whole words only, that are plain inside a JSON string: ASCII from 0x20 on but for '"' and '\'.
- * Eight bytes at a time: (x - 0x20..) & ~x has a high bit set when a byte is below 0x20; XOR first turns "equals c" into "is below 1". */
-static size_t vp_impl_json_plain_words(const unsigned char *p, size_t left) {
+/* Bytes at the start of `text`, whole words only, that are plain inside a JSON string: ASCII from 0x20 on, except
+ * '"' and '\'. Eight bytes at a time: (word - 0x20..) & ~word has a high bit set if a byte is below 0x20; an XOR
+ * first turns "equals c" into "is below 1". */
+static size_t vp_impl_json_plain_words(const unsigned char *text, size_t left) {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
-    size_t n = 0;
-    while (left - n >= 8) {
-        uint64_t x, quote, slash;
-        memcpy(&x, p + n, 8);
-        quote = x ^ ones * 0x22;
-        slash = x ^ ones * 0x5C;
-        if ((x | ((x - ones * 0x20) & ~x) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high) break;
-        n += 8;
+    size_t plain = 0;
+    while (left - plain >= 8) {
+        uint64_t word, quote, slash;
+        memcpy(&word, text + plain, 8);
+        quote = word ^ ones * 0x22;
+        slash = word ^ ones * 0x5C;
+        if ((word | ((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high) break;
+        plain += 8;
     }
-    return n;
+    return plain;
 }
 
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes) {
-    const unsigned char *p = (const unsigned char *)text;
+    const unsigned char *raw = (const unsigned char *)text;
     size_t at = 0, step;
     while (at < bytes) {
-        at += vp_impl_json_plain_words(p + at, bytes - at);
-        step = vp_impl_json_utf8_step(p + at, bytes - at);
+        at += vp_impl_json_plain_words(raw + at, bytes - at);
+        step = vp_impl_json_utf8_step(raw + at, bytes - at);
         if (step == 0) break;
         at += step;
     }
@@ -2303,115 +2352,116 @@ typedef struct vp_impl_json_scan {
     const char *message;
 } vp_impl_json_scan;
 
-static int vp_impl_json_wrong(vp_impl_json_scan *s, vp_result code, const char *message) {
-    s->code = code;
-    s->message = message;
+static int vp_impl_json_wrong(vp_impl_json_scan *scan, vp_result code, const char *message) {
+    scan->code = code;
+    scan->message = message;
     return 0;
 }
 
 /* Counts every node, stores those that fit. */
-static int vp_impl_json_add(vp_impl_json_scan *s, vp_json_type type, int escaped, size_t start, size_t bytes) {
-    if (s->node_count >= VP_JSON_NONE - 1) return vp_impl_json_wrong(s, VP_ERR_RANGE, "more than 4294967294 values and keys");
-    if (s->node_count < s->capacity) {
-        vp_json_node *node = &s->nodes[s->node_count];
+static int vp_impl_json_add(vp_impl_json_scan *scan, vp_json_type type, int escaped, size_t start, size_t bytes) {
+    if (scan->node_count >= VP_JSON_NONE - 1) return vp_impl_json_wrong(scan, VP_ERR_RANGE, "more than 4294967294 values and keys");
+    if (scan->node_count < scan->capacity) {
+        vp_json_node *node = &scan->nodes[scan->node_count];
         node->type = (uint8_t)type;
         node->escaped = (uint8_t)escaped;
         node->count = 0;
-        node->end = s->node_count + 1;
+        node->end = scan->node_count + 1;
         node->start = start;
         node->bytes = bytes;
     }
-    s->node_count++;
+    scan->node_count++;
     return 1;
 }
 
-static void vp_impl_json_skip_space(vp_impl_json_scan *s) {
-    while (s->at < s->bytes) {
-        unsigned c = s->text[s->at];
-        if (c != ' ' && c != '\n' && c != '\r' && c != '\t') break;
-        s->at++;
+static void vp_impl_json_skip_space(vp_impl_json_scan *scan) {
+    while (scan->at < scan->bytes) {
+        unsigned character = scan->text[scan->at];
+        if (character != ' ' && character != '\n' && character != '\r' && character != '\t') break;
+        scan->at++;
     }
 }
 
-static int vp_impl_json_hex(unsigned c) {
-    if (c >= '0' && c <= '9') return (int)(c - '0');
-    if (c >= 'a' && c <= 'f') return (int)(c - 'a' + 10);
-    if (c >= 'A' && c <= 'F') return (int)(c - 'A' + 10);
+static int vp_impl_json_hex(unsigned digit) {
+    if (digit >= '0' && digit <= '9') return (int)(digit - '0');
+    if (digit >= 'a' && digit <= 'f') return (int)(digit - 'a' + 10);
+    if (digit >= 'A' && digit <= 'F') return (int)(digit - 'A' + 10);
     return -1;
 }
 
-/* `at` stands on a backslash; moves behind the escape. */
-static int vp_impl_json_scan_escape(vp_impl_json_scan *s) {
+/* `at` is on a backslash; moves past the escape. */
+static int vp_impl_json_scan_escape(vp_impl_json_scan *scan) {
     size_t i;
-    if (s->bytes - s->at < 2) { s->at = s->bytes; return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside a string"); }
-    switch (s->text[s->at + 1]) {
-    case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't': s->at += 2; return 1;
+    if (scan->bytes - scan->at < 2) { scan->at = scan->bytes; return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string"); }
+    switch (scan->text[scan->at + 1]) {
+    case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't': scan->at += 2; return 1;
     case 'u': break;
-    default: return vp_impl_json_wrong(s, VP_ERR_FORMAT, "unknown escape; expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
+    default: return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "unknown escape; expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
     }
     for (i = 2; i < 6; i++) {
-        if (s->at + i >= s->bytes) { s->at = s->bytes; return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside a string"); }
-        if (vp_impl_json_hex(s->text[s->at + i]) < 0) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected four hexadecimal digits after \\u");
+        if (scan->at + i >= scan->bytes) { scan->at = scan->bytes; return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string"); }
+        if (vp_impl_json_hex(scan->text[scan->at + i]) < 0) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected four hexadecimal digits after \\u");
     }
-    s->at += 6;
+    scan->at += 6;
     return 1;
 }
 
-/* `at` stands on the opening quote; moves behind the closing one. */
-static int vp_impl_json_scan_string(vp_impl_json_scan *s) {
-    size_t start = ++s->at;
+/* `at` is on the opening quote; moves past the closing one. */
+static int vp_impl_json_scan_string(vp_impl_json_scan *scan) {
+    size_t start = ++scan->at;
     int escaped = 0;
     for (;;) {
-        unsigned c;
-        s->at += vp_impl_json_plain_words(s->text + s->at, s->bytes - s->at);
+        unsigned character;
+        scan->at += vp_impl_json_plain_words(scan->text + scan->at, scan->bytes - scan->at);
         /* at most a few bytes before the next special one, then back to whole words */
         do {
-            if (s->at >= s->bytes) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside a string");
-            c = s->text[s->at++];
-        } while (c >= 0x20 && c < 0x80 && c != '"' && c != '\\');
-        s->at--;
-        if (c == '"') break;
-        if (c == '\\') {
+            if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
+            character = scan->text[scan->at++];
+        } while (character >= 0x20 && character < 0x80 && character != '"' && character != '\\');
+        scan->at--;
+        if (character == '"') break;
+        if (character == '\\') {
             escaped = 1;
-            if (!vp_impl_json_scan_escape(s)) return 0;
-        } else if (c < 0x20) {
-            return vp_impl_json_wrong(s, VP_ERR_FORMAT, "control character inside a string; it must be escaped");
+            if (!vp_impl_json_scan_escape(scan)) return 0;
+        } else if (character < 0x20) {
+            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "control character inside a string; it must be escaped");
         } else {
-            size_t step = vp_impl_json_utf8_step(s->text + s->at, s->bytes - s->at);
-            if (step == 0) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "a string is not valid UTF-8");
-            s->at += step;
+            size_t step = vp_impl_json_utf8_step(scan->text + scan->at, scan->bytes - scan->at);
+            if (step == 0) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "a string is not valid UTF-8");
+            scan->at += step;
         }
     }
-    s->at++;
-    return vp_impl_json_add(s, VP_JSON_STRING, escaped, start, s->at - 1 - start);
+    scan->at++;
+    return vp_impl_json_add(scan, VP_JSON_STRING, escaped, start, scan->at - 1 - start);
 }
 
-static size_t vp_impl_json_digits(const unsigned char *p, size_t left) {
-    size_t n = 0;
-    while (n < left && p[n] >= '0' && p[n] <= '9') n++;
-    return n;
+static size_t vp_impl_json_digits(const unsigned char *text, size_t left) {
+    size_t count = 0;
+    while (count < left && text[count] >= '0' && text[count] <= '9') count++;
+    return count;
 }
 
-/* Length of the longest JSON number at p, and NULL; or what is wrong with it, and in *length where. */
-static const char *vp_impl_json_number(const unsigned char *p, size_t left, size_t *length) {
+/* Length of the longest JSON number at the start of `text`, and NULL; or what is wrong with it, and *length says
+ * where. */
+static const char *vp_impl_json_number(const unsigned char *text, size_t left, size_t *length) {
     size_t at = 0, digits;
-    if (at < left && p[at] == '-') at++;
-    digits = vp_impl_json_digits(p + at, left - at);
+    if (at < left && text[at] == '-') at++;
+    digits = vp_impl_json_digits(text + at, left - at);
     *length = at;
     if (digits == 0) return "expected a digit";
-    if (digits > 1 && p[at] == '0') return "a number must not start with 0";
+    if (digits > 1 && text[at] == '0') return "a number must not start with 0";
     at += digits;
-    if (at < left && p[at] == '.') {
+    if (at < left && text[at] == '.') {
         at++;
-        digits = vp_impl_json_digits(p + at, left - at);
+        digits = vp_impl_json_digits(text + at, left - at);
         *length = at;
         if (digits == 0) return "expected a digit after the decimal point";
         at += digits;
     }
-    if (at < left && (p[at] == 'e' || p[at] == 'E')) {
+    if (at < left && (text[at] == 'e' || text[at] == 'E')) {
         at++;
-        if (at < left && (p[at] == '+' || p[at] == '-')) at++;
-        digits = vp_impl_json_digits(p + at, left - at);
+        if (at < left && (text[at] == '+' || text[at] == '-')) at++;
+        digits = vp_impl_json_digits(text + at, left - at);
         *length = at;
         if (digits == 0) return "expected a digit in the exponent";
         at += digits;
@@ -2420,134 +2470,135 @@ static const char *vp_impl_json_number(const unsigned char *p, size_t left, size
     return NULL;
 }
 
-static int vp_impl_json_scan_number(vp_impl_json_scan *s) {
-    size_t start = s->at, length;
-    const char *message = vp_impl_json_number(s->text + start, s->bytes - start, &length);
-    s->at += length;
-    if (message) return vp_impl_json_wrong(s, VP_ERR_FORMAT, message);
-    return vp_impl_json_add(s, VP_JSON_NUMBER, 0, start, length);
+static int vp_impl_json_scan_number(vp_impl_json_scan *scan) {
+    size_t start = scan->at, length;
+    const char *message = vp_impl_json_number(scan->text + start, scan->bytes - start, &length);
+    scan->at += length;
+    if (message) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, message);
+    return vp_impl_json_add(scan, VP_JSON_NUMBER, 0, start, length);
 }
 
-static int vp_impl_json_scan_word(vp_impl_json_scan *s, const char *word, vp_json_type type) {
-    size_t length = strlen(word), start = s->at;
-    if (s->bytes - start < length || memcmp(s->text + start, word, length)) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected a value");
-    s->at += length;
-    return vp_impl_json_add(s, type, 0, start, length);
+static int vp_impl_json_scan_word(vp_impl_json_scan *scan, const char *word, vp_json_type type) {
+    size_t length = strlen(word), start = scan->at;
+    if (scan->bytes - start < length || memcmp(scan->text + start, word, length)) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value");
+    scan->at += length;
+    return vp_impl_json_add(scan, type, 0, start, length);
 }
 
-/* `at` stands on '{' or '['. */
-static int vp_impl_json_open(vp_impl_json_scan *s, vp_json_type type) {
-    if (s->depth >= VP_IMPL_JSON_DEPTH) return vp_impl_json_wrong(s, VP_ERR_RANGE, "nested deeper than 64 levels");
-    s->open[s->depth].node = s->node_count;
-    s->open[s->depth].count = 0;
-    s->open[s->depth].type = (uint8_t)type;
-    if (!vp_impl_json_add(s, type, 0, s->at, 1)) return 0;
-    s->depth++;
-    s->at++;
+/* `at` is on '{' or '['. */
+static int vp_impl_json_open(vp_impl_json_scan *scan, vp_json_type type) {
+    if (scan->depth >= VP_IMPL_JSON_DEPTH) return vp_impl_json_wrong(scan, VP_ERR_RANGE, "nested deeper than 64 levels");
+    scan->open[scan->depth].node = scan->node_count;
+    scan->open[scan->depth].count = 0;
+    scan->open[scan->depth].type = (uint8_t)type;
+    if (!vp_impl_json_add(scan, type, 0, scan->at, 1)) return 0;
+    scan->depth++;
+    scan->at++;
     return 1;
 }
 
-/* `at` stands on '}' or ']'. */
-static void vp_impl_json_close(vp_impl_json_scan *s) {
+/* `at` is on '}' or ']'. */
+static void vp_impl_json_close(vp_impl_json_scan *scan) {
     uint32_t index;
-    s->at++;
-    s->depth--;
-    index = s->open[s->depth].node;
-    if (index < s->capacity) {
-        s->nodes[index].count = s->open[s->depth].count;
-        s->nodes[index].end = s->node_count;
-        s->nodes[index].bytes = s->at - s->nodes[index].start;
+    scan->at++;
+    scan->depth--;
+    index = scan->open[scan->depth].node;
+    if (index < scan->capacity) {
+        scan->nodes[index].count = scan->open[scan->depth].count;
+        scan->nodes[index].end = scan->node_count;
+        scan->nodes[index].bytes = scan->at - scan->nodes[index].start;
     }
 }
 
 /* One value up to its end, or the opening of a container (then *opened). */
-static int vp_impl_json_scan_value(vp_impl_json_scan *s, int *opened) {
+static int vp_impl_json_scan_value(vp_impl_json_scan *scan, int *opened) {
     *opened = 0;
-    if (s->at >= s->bytes) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends where a value is expected");
-    switch (s->text[s->at]) {
-    case '{': *opened = 1; return vp_impl_json_open(s, VP_JSON_OBJECT);
-    case '[': *opened = 1; return vp_impl_json_open(s, VP_JSON_ARRAY);
-    case '"': return vp_impl_json_scan_string(s);
-    case 't': return vp_impl_json_scan_word(s, "true", VP_JSON_TRUE);
-    case 'f': return vp_impl_json_scan_word(s, "false", VP_JSON_FALSE);
-    case 'n': return vp_impl_json_scan_word(s, "null", VP_JSON_NULL);
-    case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9': return vp_impl_json_scan_number(s);
+    if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends where a value is expected");
+    switch (scan->text[scan->at]) {
+    case '{': *opened = 1; return vp_impl_json_open(scan, VP_JSON_OBJECT);
+    case '[': *opened = 1; return vp_impl_json_open(scan, VP_JSON_ARRAY);
+    case '"': return vp_impl_json_scan_string(scan);
+    case 't': return vp_impl_json_scan_word(scan, "true", VP_JSON_TRUE);
+    case 'f': return vp_impl_json_scan_word(scan, "false", VP_JSON_FALSE);
+    case 'n': return vp_impl_json_scan_word(scan, "null", VP_JSON_NULL);
+    case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9': return vp_impl_json_scan_number(scan);
     case 0xEF:
-        if (s->at == 0) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected a value; a byte order mark is not allowed");
+        if (scan->at == 0) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value; a byte order mark is not allowed");
         break;
     default: break;
     }
-    return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected a value");
+    return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value");
 }
 
 /* A key and its colon. */
-static int vp_impl_json_scan_key(vp_impl_json_scan *s, int first) {
-    if (s->at >= s->bytes) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside an object");
-    if (s->text[s->at] != '"')
-        return vp_impl_json_wrong(s, VP_ERR_FORMAT, first ? "expected a key in double quotes or '}'" : "expected a key in double quotes after ','");
-    if (!vp_impl_json_scan_string(s)) return 0;
-    vp_impl_json_skip_space(s);
-    if (s->at >= s->bytes) return vp_impl_json_wrong(s, VP_ERR_FORMAT, "the text ends inside an object");
-    if (s->text[s->at] != ':') return vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected ':' after a key");
-    s->at++;
+static int vp_impl_json_scan_key(vp_impl_json_scan *scan, int first) {
+    if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside an object");
+    if (scan->text[scan->at] != '"')
+        return vp_impl_json_wrong(scan, VP_ERR_FORMAT, first ? "expected a key in double quotes or '}'" : "expected a key in double quotes after ','");
+    if (!vp_impl_json_scan_string(scan)) return 0;
+    vp_impl_json_skip_space(scan);
+    if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside an object");
+    if (scan->text[scan->at] != ':') return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected ':' after a key");
+    scan->at++;
     return 1;
 }
 
-/* What stands behind a complete value: closing brackets, then a comma (returns 1: another member follows) or the end (returns 0). */
-static int vp_impl_json_after_value(vp_impl_json_scan *s) {
+/* What follows a complete value: closing brackets, then a comma (returns 1: another member follows) or the end
+ * (returns 0). */
+static int vp_impl_json_after_value(vp_impl_json_scan *scan) {
     for (;;) {
         int object;
-        vp_impl_json_skip_space(s);
-        if (s->depth == s->outside)
-            return s->at == s->bytes ? 0 : vp_impl_json_wrong(s, VP_ERR_FORMAT, "expected nothing after the value");
-        object = s->open[s->depth - 1].type == VP_JSON_OBJECT;
-        if (s->at >= s->bytes)
-            return vp_impl_json_wrong(s, VP_ERR_FORMAT, object ? "the text ends inside an object" : "the text ends inside an array");
-        if (s->text[s->at] == ',') { s->at++; return 1; }
-        if (s->text[s->at] != (object ? '}' : ']'))
-            return vp_impl_json_wrong(s, VP_ERR_FORMAT, object ? "expected ',' or '}' after a member" : "expected ',' or ']' after an element");
-        vp_impl_json_close(s);
+        vp_impl_json_skip_space(scan);
+        if (scan->depth == scan->outside)
+            return scan->at == scan->bytes ? 0 : vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected nothing after the value");
+        object = scan->open[scan->depth - 1].type == VP_JSON_OBJECT;
+        if (scan->at >= scan->bytes)
+            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, object ? "the text ends inside an object" : "the text ends inside an array");
+        if (scan->text[scan->at] == ',') { scan->at++; return 1; }
+        if (scan->text[scan->at] != (object ? '}' : ']'))
+            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, object ? "expected ',' or '}' after a member" : "expected ',' or ']' after an element");
+        vp_impl_json_close(scan);
     }
 }
 
 /* The whole text, without recursion; s->code says how it went. */
-static void vp_impl_json_scan_text(vp_impl_json_scan *s) {
+static void vp_impl_json_scan_text(vp_impl_json_scan *scan) {
     int opened = 0, more = 1;
-    s->depth = s->outside;
+    scan->depth = scan->outside;
     while (more) {
-        vp_impl_json_skip_space(s);
-        if (s->depth > s->outside) {
-            int object = s->open[s->depth - 1].type == VP_JSON_OBJECT;
-            if (opened && s->at < s->bytes && s->text[s->at] == (object ? '}' : ']')) {
-                vp_impl_json_close(s);
+        vp_impl_json_skip_space(scan);
+        if (scan->depth > scan->outside) {
+            int object = scan->open[scan->depth - 1].type == VP_JSON_OBJECT;
+            if (opened && scan->at < scan->bytes && scan->text[scan->at] == (object ? '}' : ']')) {
+                vp_impl_json_close(scan);
                 opened = 0;
-                more = vp_impl_json_after_value(s);
+                more = vp_impl_json_after_value(scan);
                 continue;
             }
-            s->open[s->depth - 1].count++;
-            if (object && !vp_impl_json_scan_key(s, opened)) return;
-            vp_impl_json_skip_space(s);
+            scan->open[scan->depth - 1].count++;
+            if (object && !vp_impl_json_scan_key(scan, opened)) return;
+            vp_impl_json_skip_space(scan);
         }
-        if (!vp_impl_json_scan_value(s, &opened)) return;
-        if (!opened) more = vp_impl_json_after_value(s);
+        if (!vp_impl_json_scan_value(scan, &opened)) return;
+        if (!opened) more = vp_impl_json_after_value(scan);
     }
 }
 
 VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json, size_t *needed, vp_error *error) {
-    vp_impl_json_scan s;
-    memset(&s, 0, sizeof s);
-    s.text = (const unsigned char *)text;
-    s.bytes = text ? bytes : 0;
-    s.nodes = nodes;
-    s.capacity = nodes ? capacity : 0;
-    vp_impl_json_scan_text(&s);
-    if (s.code != VP_OK) return vp_fail(error, s.code, (int64_t)s.at, "JSON", s.message);
-    if (needed) *needed = s.node_count;
-    if (s.node_count > s.capacity) return vp_fail(error, VP_ERR_CAPACITY, -1, "JSON", "the text has more values and keys than the node buffer holds");
+    vp_impl_json_scan scan;
+    memset(&scan, 0, sizeof scan);
+    scan.text = (const unsigned char *)text;
+    scan.bytes = text ? bytes : 0;
+    scan.nodes = nodes;
+    scan.capacity = nodes ? capacity : 0;
+    vp_impl_json_scan_text(&scan);
+    if (scan.code != VP_OK) return vp_fail(error, scan.code, (int64_t)scan.at, "JSON", scan.message);
+    if (needed) *needed = scan.node_count;
+    if (scan.node_count > scan.capacity) return vp_fail(error, VP_ERR_CAPACITY, -1, "JSON", "the text has more values and keys than the node buffer holds");
     if (json) {
         json->text = text;
         json->nodes = nodes;
-        json->node_count = s.node_count;
+        json->node_count = scan.node_count;
     }
     return VP_OK;
 }
@@ -2557,10 +2608,10 @@ static const vp_json_node *vp_impl_json_node_of(const vp_json *json, uint32_t in
     return &json->nodes[index];
 }
 
-static uint32_t vp_impl_json_hex4(const char *p) {
+static uint32_t vp_impl_json_hex4(const char *digits) {
     uint32_t value = 0;
     int i;
-    for (i = 0; i < 4; i++) value = value * 16 + (uint32_t)vp_impl_json_hex((unsigned char)p[i]);
+    for (i = 0; i < 4; i++) value = value * 16 + (uint32_t)vp_impl_json_hex((unsigned char)digits[i]);
     return value;
 }
 
@@ -2587,42 +2638,43 @@ VP_API size_t vp_utf8_put(char *out, uint32_t code) {
     return 4;
 }
 
-/* Takes one escape, or one byte, from *p (before end, checked by the parser) and writes its UTF-8 bytes; returns how many (1..4). */
-static size_t vp_impl_json_unescape(const char **p, const char *end, char out[4]) {
+/* Takes one escape, or one byte, from *text (before end; the parser has checked it) and writes its UTF-8 bytes;
+ * returns how many (1..4). */
+static size_t vp_impl_json_unescape(const char **text, const char *end, char out[4]) {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
-    const char *q = *p, *found;
-    uint32_t c, low;
-    if (q[0] != '\\') { out[0] = q[0]; *p = q + 1; return 1; }
-    if (q[1] != 'u') {
-        found = strchr(from, q[1]);
-        out[0] = found ? to[found - from] : q[1];
-        *p = q + 2;
+    const char *at = *text, *found;
+    uint32_t code, low;
+    if (at[0] != '\\') { out[0] = at[0]; *text = at + 1; return 1; }
+    if (at[1] != 'u') {
+        found = strchr(from, at[1]);
+        out[0] = found ? to[found - from] : at[1];
+        *text = at + 2;
         return 1;
     }
-    c = vp_impl_json_hex4(q + 2);
-    q += 6;
-    if (c >= 0xD800 && c <= 0xDFFF) {
-        low = c < 0xDC00 && end - q >= 6 && q[0] == '\\' && q[1] == 'u' ? vp_impl_json_hex4(q + 2) : 0;
+    code = vp_impl_json_hex4(at + 2);
+    at += 6;
+    if (code >= 0xD800 && code <= 0xDFFF) {
+        low = code < 0xDC00 && end - at >= 6 && at[0] == '\\' && at[1] == 'u' ? vp_impl_json_hex4(at + 2) : 0;
         if (low >= 0xDC00 && low <= 0xDFFF) {
-            c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
-            q += 6;
+            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+            at += 6;
         } else {
-            c = 0xFFFD;
+            code = 0xFFFD;
         }
     }
-    *p = q;
-    return vp_utf8_put(out, c);
+    *text = at;
+    return vp_utf8_put(out, code);
 }
 
 static int vp_impl_json_equals(const vp_json *json, const vp_json_node *node, const char *text, size_t bytes) {
-    const char *p = json->text + node->start, *end = p + node->bytes;
+    const char *from = json->text + node->start, *end = from + node->bytes;
     char piece[4];
-    size_t n, at = 0;
-    if (!node->escaped) return node->bytes == bytes && memcmp(p, text, bytes) == 0;
-    while (p < end) {
-        n = vp_impl_json_unescape(&p, end, piece);
-        if (bytes - at < n || memcmp(text + at, piece, n)) return 0;
-        at += n;
+    size_t made, at = 0;
+    if (!node->escaped) return node->bytes == bytes && memcmp(from, text, bytes) == 0;
+    while (from < end) {
+        made = vp_impl_json_unescape(&from, end, piece);
+        if (bytes - at < made || memcmp(text + at, piece, made)) return 0;
+        at += made;
     }
     return at == bytes;
 }
@@ -2647,29 +2699,30 @@ VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *ke
     return found;
 }
 
-/* Order of two keys by their unescaped bytes; equal keys by their place, so that the order is total and any sort gives the same. */
-static int vp_impl_json_key_order(const vp_json *json, uint32_t a, uint32_t b, int *same) {
-    const vp_json_node *x = &json->nodes[a], *y = &json->nodes[b];
-    const char *p = json->text + x->start, *p_end = p + x->bytes, *q = json->text + y->start, *q_end = q + y->bytes;
-    char p_piece[4], q_piece[4];
-    size_t p_left = 0, q_left = 0, p_at = 0, q_at = 0, shorter;
+/* Order of two keys by their unescaped bytes. Equal keys are ordered by their place: so the order is total and every
+ * sort gives the same result. */
+static int vp_impl_json_key_order(const vp_json *json, uint32_t left, uint32_t right, int *same) {
+    const vp_json_node *left_node = &json->nodes[left], *right_node = &json->nodes[right];
+    const char *left_text = json->text + left_node->start, *left_end = left_text + left_node->bytes, *right_text = json->text + right_node->start, *right_end = right_text + right_node->bytes;
+    char left_piece[4], right_piece[4];
+    size_t left_rest = 0, right_rest = 0, left_at = 0, right_at = 0, shorter;
     int order = 0;
-    if (!x->escaped && !y->escaped) {
-        shorter = (size_t)(x->bytes < y->bytes ? x->bytes : y->bytes);
-        order = memcmp(p, q, shorter);
-        if (order == 0) order = (x->bytes > y->bytes) - (x->bytes < y->bytes);
+    if (!left_node->escaped && !right_node->escaped) {
+        shorter = (size_t)(left_node->bytes < right_node->bytes ? left_node->bytes : right_node->bytes);
+        order = memcmp(left_text, right_text, shorter);
+        if (order == 0) order = (left_node->bytes > right_node->bytes) - (left_node->bytes < right_node->bytes);
     } else {
         while (order == 0) {
-            if (p_left == 0 && p < p_end) { p_left = vp_impl_json_unescape(&p, p_end, p_piece); p_at = 0; }
-            if (q_left == 0 && q < q_end) { q_left = vp_impl_json_unescape(&q, q_end, q_piece); q_at = 0; }
-            if (p_left == 0 || q_left == 0) { order = (p_left > 0) - (q_left > 0); break; }
-            order = (int)(unsigned char)p_piece[p_at++] - (int)(unsigned char)q_piece[q_at++];
-            p_left--;
-            q_left--;
+            if (left_rest == 0 && left_text < left_end) { left_rest = vp_impl_json_unescape(&left_text, left_end, left_piece); left_at = 0; }
+            if (right_rest == 0 && right_text < right_end) { right_rest = vp_impl_json_unescape(&right_text, right_end, right_piece); right_at = 0; }
+            if (left_rest == 0 || right_rest == 0) { order = (left_rest > 0) - (right_rest > 0); break; }
+            order = (int)(unsigned char)left_piece[left_at++] - (int)(unsigned char)right_piece[right_at++];
+            left_rest--;
+            right_rest--;
         }
     }
     *same = order == 0;
-    return order ? order : a < b ? -1 : a > b;
+    return order ? order : left < right ? -1 : left > right;
 }
 
 /* One step of heap sort: lets heap[at] sink until no child is greater. */
@@ -2717,25 +2770,25 @@ VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index) 
 
 VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, size_t capacity, size_t *needed) {
     const vp_json_node *node = vp_impl_json_node_of(json, string, VP_JSON_STRING);
-    const char *p, *end;
+    const char *from, *end;
     char piece[4];
-    size_t total = 0, n;
+    size_t total = 0, made;
     if (!node) return json && string < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    p = json->text + node->start;
-    end = p + node->bytes;
+    from = json->text + node->start;
+    end = from + node->bytes;
     if (!node->escaped) total = (size_t)node->bytes;
-    else while (p < end) total += vp_impl_json_unescape(&p, end, piece);
+    else while (from < end) total += vp_impl_json_unescape(&from, end, piece);
     if (needed) *needed = total;
     if (!out || capacity <= total) return VP_ERR_CAPACITY;
-    p = json->text + node->start;
+    from = json->text + node->start;
     if (!node->escaped) {
-        memcpy(out, p, total);
+        memcpy(out, from, total);
         out += total;
     } else {
-        while (p < end) {
-            n = vp_impl_json_unescape(&p, end, piece);
-            memcpy(out, piece, n);
-            out += n;
+        while (from < end) {
+            made = vp_impl_json_unescape(&from, end, piece);
+            memcpy(out, piece, made);
+            out += made;
         }
     }
     *out = 0;
@@ -2744,60 +2797,60 @@ VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, s
 
 /* ---- numbers ---- */
 
-/* A number's decimal value: digits times 10^exponent. `digits` counts from the first to the last digit that is not 0; those stand
- * in [first, ...) with at most one point between them. */
+/* A number's decimal value: digits times 10^exponent. `digits` counts from the first to the last digit that is not
+ * 0; they start at `first`, with at most one point between them. */
 typedef struct vp_impl_decimal { const char *first; int64_t digits, exponent; int negative; } vp_impl_decimal;
 
-/* text: one valid JSON number. Exponents saturate far beyond what any text could make up for. */
+/* text: one valid JSON number. Exponents saturate far beyond what the digits of any text could compensate. */
 static vp_impl_decimal vp_impl_decimal_of(const char *text, size_t bytes) {
     const int64_t limit = INT64_C(100000000000000000);
-    const char *p = text, *end = text + bytes;
-    vp_impl_decimal d;
+    const char *at = text, *end = text + bytes;
+    vp_impl_decimal decimal;
     int64_t seen = 0, fraction = 0, exponent = 0;
     int after_point = 0, minus = 0;
-    d.first = NULL;
-    d.digits = d.exponent = 0;
-    d.negative = *p == '-';
-    for (p += d.negative; p < end && *p != 'e' && *p != 'E'; p++) {
-        if (*p == '.') { after_point = 1; continue; }
+    decimal.first = NULL;
+    decimal.digits = decimal.exponent = 0;
+    decimal.negative = *at == '-';
+    for (at += decimal.negative; at < end && *at != 'e' && *at != 'E'; at++) {
+        if (*at == '.') { after_point = 1; continue; }
         fraction += after_point;
-        if (*p != '0' && !d.first) d.first = p;
-        if (d.first) seen++;
-        if (*p != '0') {
-            d.digits = seen;
-            d.exponent = -fraction;
+        if (*at != '0' && !decimal.first) decimal.first = at;
+        if (decimal.first) seen++;
+        if (*at != '0') {
+            decimal.digits = seen;
+            decimal.exponent = -fraction;
         } else if (!after_point) {
-            d.exponent++; /* zero of the integer part behind the last digit so far; meaningless before the first one */
+            decimal.exponent++; /* zero of the integer part behind the last digit so far; meaningless before the first one */
         }
     }
-    if (p < end) p++;
-    if (p < end && (*p == '-' || *p == '+')) minus = *p++ == '-';
-    for (; p < end; p++)
-        if (exponent < limit) exponent = exponent * 10 + (*p - '0');
-    d.exponent += minus ? -exponent : exponent;
-    return d;
+    if (at < end) at++;
+    if (at < end && (*at == '-' || *at == '+')) minus = *at++ == '-';
+    for (; at < end; at++)
+        if (exponent < limit) exponent = exponent * 10 + (*at - '0');
+    decimal.exponent += minus ? -exponent : exponent;
+    return decimal;
 }
 
 VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value) {
     const vp_json_node *node = vp_impl_json_node_of(json, number, VP_JSON_NUMBER);
-    vp_impl_decimal d;
+    vp_impl_decimal decimal;
     uint64_t magnitude = 0;
-    const char *p;
+    const char *digit;
     int64_t i;
     if (!node) return json && number < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    d = vp_impl_decimal_of(json->text + node->start, (size_t)node->bytes);
-    if (d.digits > 0) {
-        if (d.exponent < 0) return VP_ERR_FORMAT;
-        if (d.digits + d.exponent > 19) return VP_ERR_RANGE;
-        for (p = d.first, i = 0; i < d.digits; p++) {
-            if (*p == '.') continue;
-            magnitude = magnitude * 10 + (uint64_t)(*p - '0');
+    decimal = vp_impl_decimal_of(json->text + node->start, (size_t)node->bytes);
+    if (decimal.digits > 0) {
+        if (decimal.exponent < 0) return VP_ERR_FORMAT;
+        if (decimal.digits + decimal.exponent > 19) return VP_ERR_RANGE;
+        for (digit = decimal.first, i = 0; i < decimal.digits; digit++) {
+            if (*digit == '.') continue;
+            magnitude = magnitude * 10 + (uint64_t)(*digit - '0');
             i++;
         }
-        for (i = 0; i < d.exponent; i++) magnitude *= 10;
-        if (magnitude > (uint64_t)INT64_MAX + (uint64_t)d.negative) return VP_ERR_RANGE;
+        for (i = 0; i < decimal.exponent; i++) magnitude *= 10;
+        if (magnitude > (uint64_t)INT64_MAX + (uint64_t)decimal.negative) return VP_ERR_RANGE;
     }
-    *value = !d.negative ? (int64_t)magnitude : magnitude > (uint64_t)INT64_MAX ? INT64_MIN : -(int64_t)magnitude;
+    *value = !decimal.negative ? (int64_t)magnitude : magnitude > (uint64_t)INT64_MAX ? INT64_MIN : -(int64_t)magnitude;
     return VP_OK;
 }
 
@@ -2806,52 +2859,52 @@ VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *v
 enum { VP_IMPL_BIG_WORDS = 96 };
 typedef struct vp_impl_big { int32_t count; uint32_t word[VP_IMPL_BIG_WORDS]; } vp_impl_big;
 
-static void vp_impl_big_set(vp_impl_big *a, uint64_t value) {
-    a->word[0] = (uint32_t)value;
-    a->word[1] = (uint32_t)(value >> 32);
-    a->count = a->word[1] ? 2 : a->word[0] ? 1 : 0;
+static void vp_impl_big_set(vp_impl_big *number, uint64_t value) {
+    number->word[0] = (uint32_t)value;
+    number->word[1] = (uint32_t)(value >> 32);
+    number->count = number->word[1] ? 2 : number->word[0] ? 1 : 0;
 }
 
-/* a = a * factor + addend */
-static void vp_impl_big_multiply(vp_impl_big *a, uint32_t factor, uint32_t addend) {
+/* number = number * factor + addend */
+static void vp_impl_big_multiply(vp_impl_big *number, uint32_t factor, uint32_t addend) {
     uint64_t carry = addend;
     int32_t i;
-    for (i = 0; i < a->count; i++) {
-        carry += (uint64_t)a->word[i] * factor;
-        a->word[i] = (uint32_t)carry;
+    for (i = 0; i < number->count; i++) {
+        carry += (uint64_t)number->word[i] * factor;
+        number->word[i] = (uint32_t)carry;
         carry >>= 32;
     }
-    if (carry) a->word[a->count++] = (uint32_t)carry;
+    if (carry) number->word[number->count++] = (uint32_t)carry;
 }
 
-static void vp_impl_big_multiply_power5(vp_impl_big *a, int64_t power) {
-    for (; power >= 13; power -= 13) vp_impl_big_multiply(a, 1220703125u, 0);
-    for (; power > 0; power--) vp_impl_big_multiply(a, 5, 0);
+static void vp_impl_big_multiply_power5(vp_impl_big *number, int64_t power) {
+    for (; power >= 13; power -= 13) vp_impl_big_multiply(number, 1220703125u, 0);
+    for (; power > 0; power--) vp_impl_big_multiply(number, 5, 0);
 }
 
-static void vp_impl_big_shift(vp_impl_big *a, int64_t bits) {
+static void vp_impl_big_shift(vp_impl_big *number, int64_t bits) {
     int32_t words = (int32_t)(bits / 32), rest = (int32_t)(bits % 32), i;
-    if (a->count == 0) return;
-    if (rest) vp_impl_big_multiply(a, UINT32_C(1) << rest, 0);
+    if (number->count == 0) return;
+    if (rest) vp_impl_big_multiply(number, UINT32_C(1) << rest, 0);
     if (words == 0) return;
-    for (i = a->count - 1; i >= 0; i--) a->word[i + words] = a->word[i];
-    for (i = 0; i < words; i++) a->word[i] = 0;
-    a->count += words;
+    for (i = number->count - 1; i >= 0; i--) number->word[i + words] = number->word[i];
+    for (i = 0; i < words; i++) number->word[i] = 0;
+    number->count += words;
 }
 
-static int64_t vp_impl_big_bits(const vp_impl_big *a) {
-    int64_t bits = (int64_t)a->count * 32;
+static int64_t vp_impl_big_bits(const vp_impl_big *number) {
+    int64_t bits = (int64_t)number->count * 32;
     uint32_t top;
-    if (a->count == 0) return 0;
-    for (top = a->word[a->count - 1]; !(top >> 31); top <<= 1) bits--;
+    if (number->count == 0) return 0;
+    for (top = number->word[number->count - 1]; !(top >> 31); top <<= 1) bits--;
     return bits;
 }
 
-static int vp_impl_big_compare(const vp_impl_big *a, const vp_impl_big *b) {
+static int vp_impl_big_compare(const vp_impl_big *left, const vp_impl_big *right) {
     int32_t i;
-    if (a->count != b->count) return a->count < b->count ? -1 : 1;
-    for (i = a->count - 1; i >= 0; i--)
-        if (a->word[i] != b->word[i]) return a->word[i] < b->word[i] ? -1 : 1;
+    if (left->count != right->count) return left->count < right->count ? -1 : 1;
+    for (i = left->count - 1; i >= 0; i--)
+        if (left->word[i] != right->word[i]) return left->word[i] < right->word[i] ? -1 : 1;
     return 0;
 }
 
@@ -2882,31 +2935,31 @@ static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, c
     return vp_impl_big_compare(&sum, c);
 }
 
-/* The double nearest to a / b * 2^exponent, ties to even; its bits. Infinity's bits when it overflows. Schoolbook division in binary:
- * one comparison and subtraction a bit, so there is nothing to get wrong about estimates. */
-static uint64_t vp_impl_big_ratio(vp_impl_big *a, vp_impl_big *b, int64_t exponent) {
-    int64_t shift = vp_impl_big_bits(a) - vp_impl_big_bits(b), bits = 53, i;
+/* The double nearest to numerator / denominator * 2^exponent, ties to even; its bits. If it overflows, the bits of
+ * infinity. Schoolbook division in binary, one comparison and subtraction per bit: no estimate that could be wrong. */
+static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominator, int64_t exponent) {
+    int64_t shift = vp_impl_big_bits(numerator) - vp_impl_big_bits(denominator), bits = 53, i;
     uint64_t quotient = 0;
     int order;
-    if (shift > 0) vp_impl_big_shift(b, shift);
-    else vp_impl_big_shift(a, -shift);
-    if (vp_impl_big_compare(a, b) < 0) {
-        vp_impl_big_shift(a, 1);
+    if (shift > 0) vp_impl_big_shift(denominator, shift);
+    else vp_impl_big_shift(numerator, -shift);
+    if (vp_impl_big_compare(numerator, denominator) < 0) {
+        vp_impl_big_shift(numerator, 1);
         shift--;
     }
-    exponent += shift; /* now 1 <= a / b < 2 and the value is a / b * 2^exponent */
+    exponent += shift; /* now 1 <= numerator / denominator < 2; the value is numerator / denominator * 2^exponent */
     if (exponent > 1023) return UINT64_C(0x7FF) << 52;
     if (exponent < -1022) bits = 53 + 1022 + exponent; /* subnormal: fewer bits, none at half of the smallest one */
     if (bits < 0) return 0;
     for (i = 0; i < bits; i++) {
         quotient <<= 1;
-        if (vp_impl_big_compare(a, b) >= 0) {
+        if (vp_impl_big_compare(numerator, denominator) >= 0) {
             quotient |= 1;
-            vp_impl_big_subtract(a, b);
+            vp_impl_big_subtract(numerator, denominator);
         }
-        vp_impl_big_shift(a, 1);
+        vp_impl_big_shift(numerator, 1);
     }
-    order = vp_impl_big_compare(a, b);
+    order = vp_impl_big_compare(numerator, denominator);
     if (order > 0 || (order == 0 && (quotient & 1))) quotient++;
     /* the hidden bit, and a carry out of the fraction, add one to the exponent field */
     return exponent < -1022 ? quotient : ((uint64_t)(exponent + 1022) << 52) + quotient;
@@ -2916,48 +2969,48 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
     static const double power[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
                                     1e20, 1e21, 1e22 };
     const int64_t kept = 800; /* a tie between two doubles has at most 768 digits; of what follows only "not zero" matters */
-    vp_impl_decimal d;
-    vp_impl_big a, b;
+    vp_impl_decimal decimal;
+    vp_impl_big numerator, denominator;
     uint64_t bits = 0;
     uint32_t chunk = 0, scale = 1;
-    const char *p;
+    const char *digit;
     size_t length;
-    int64_t i, n;
+    int64_t i, taken;
     double result;
     if (!text || vp_impl_json_number((const unsigned char *)text, bytes, &length) || length != bytes) return VP_ERR_FORMAT;
-    d = vp_impl_decimal_of(text, bytes);
-    if (d.digits > 0 && d.digits + d.exponent > 310) return VP_ERR_RANGE;
-    if (d.digits > 0 && d.digits + d.exponent > -330) {
-        n = d.digits < kept ? d.digits : kept;
-        vp_impl_big_set(&a, 0);
-        for (p = d.first, i = 0; i < n; p++) {
-            if (*p == '.') continue;
-            chunk = chunk * 10 + (uint32_t)(*p - '0');
+    decimal = vp_impl_decimal_of(text, bytes);
+    if (decimal.digits > 0 && decimal.digits + decimal.exponent > 310) return VP_ERR_RANGE;
+    if (decimal.digits > 0 && decimal.digits + decimal.exponent > -330) {
+        taken = decimal.digits < kept ? decimal.digits : kept;
+        vp_impl_big_set(&numerator, 0);
+        for (digit = decimal.first, i = 0; i < taken; digit++) {
+            if (*digit == '.') continue;
+            chunk = chunk * 10 + (uint32_t)(*digit - '0');
             scale *= 10;
-            if (++i == n || scale == 1000000000u) {
-                vp_impl_big_multiply(&a, scale, chunk);
+            if (++i == taken || scale == 1000000000u) {
+                vp_impl_big_multiply(&numerator, scale, chunk);
                 chunk = 0;
                 scale = 1;
             }
         }
-        d.exponent += d.digits - n;
-        if (d.digits > n) {
-            vp_impl_big_multiply(&a, 10, 1);
-            d.exponent--;
+        decimal.exponent += decimal.digits - taken;
+        if (decimal.digits > taken) {
+            vp_impl_big_multiply(&numerator, 10, 1);
+            decimal.exponent--;
         }
         /* digits and power both exact doubles: one correctly rounded operation (where double arithmetic is not done in wider registers) */
-        if (d.digits <= 15 && d.exponent >= -22 && d.exponent <= 22 && sizeof(double_t) == sizeof(double)) {
-            result = (double)(a.word[0] | (a.count > 1 ? (uint64_t)a.word[1] << 32 : 0));
-            result = d.exponent < 0 ? result / power[-d.exponent] : result * power[d.exponent];
-            *value = d.negative ? -result : result;
+        if (decimal.digits <= 15 && decimal.exponent >= -22 && decimal.exponent <= 22 && sizeof(double_t) == sizeof(double)) {
+            result = (double)(numerator.word[0] | (numerator.count > 1 ? (uint64_t)numerator.word[1] << 32 : 0));
+            result = decimal.exponent < 0 ? result / power[-decimal.exponent] : result * power[decimal.exponent];
+            *value = decimal.negative ? -result : result;
             return VP_OK;
         }
-        vp_impl_big_set(&b, 1);
-        vp_impl_big_multiply_power5(d.exponent < 0 ? &b : &a, d.exponent < 0 ? -d.exponent : d.exponent);
-        bits = vp_impl_big_ratio(&a, &b, d.exponent);
+        vp_impl_big_set(&denominator, 1);
+        vp_impl_big_multiply_power5(decimal.exponent < 0 ? &denominator : &numerator, decimal.exponent < 0 ? -decimal.exponent : decimal.exponent);
+        bits = vp_impl_big_ratio(&numerator, &denominator, decimal.exponent);
         if (bits >> 52 == 0x7FF) return VP_ERR_RANGE;
     }
-    bits |= (uint64_t)d.negative << 63;
+    bits |= (uint64_t)decimal.negative << 63;
     memcpy(value, &bits, sizeof bits);
     return VP_OK;
 }
@@ -2968,9 +3021,9 @@ VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double 
     return vp_number_parse(json->text + node->start, (size_t)node->bytes, value);
 }
 
-/* The shortest digits d1 d2 ... (at most 17) for which 0.d1d2... * 10^point reads back as the positive double with these bits, of those
- * the nearest: Steele and White's dragon4 with exact integers. In units of 1 / scale: rest is what is left to print, low and high are
- * half the gaps to the two neighbours. */
+/* The shortest digits d1 d2 ... (at most 17) for which 0.d1d2... * 10^point reads back as the positive double with
+ * these bits; of several, the nearest. This is Steele and White's dragon4 with exact integers. In units of 1 /
+ * scale: rest is what is left to print, low and high are half the gaps to the two neighbours. */
 static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *point) {
     vp_impl_big rest, scale, low, high;
     uint64_t fraction;
@@ -3027,230 +3080,230 @@ static char *vp_impl_number_zeros(char *out, int32_t count) {
 }
 
 VP_API size_t vp_number_format(double value, char *out) {
-    char digits[17], *p = out;
+    char digits[17], *at = out;
     uint64_t bits;
     int32_t count = 1, point = 1, whole, power;
     memcpy(&bits, &value, sizeof bits);
     *out = 0;
     if ((bits >> 52 & 0x7FF) == 0x7FF) return 0;
-    if (bits >> 63) *p++ = '-';
+    if (bits >> 63) *at++ = '-';
     digits[0] = '0';
     if (bits << 1) count = vp_impl_number_digits(bits & ~(UINT64_C(1) << 63), digits, &point);
     if (point > -4 && point <= 16) { /* Python's repr: plain digits from 1e-4 up to below 1e16 */
         whole = count < point ? count : point > 0 ? point : 0;
-        memcpy(p, digits, (size_t)whole);
-        p = vp_impl_number_zeros(p + whole, whole ? point - whole : 1);
-        *p++ = '.';
-        p = vp_impl_number_zeros(p, point < 0 ? -point : 0);
-        memcpy(p, digits + whole, (size_t)(count - whole));
-        p = vp_impl_number_zeros(p + (count - whole), count == whole);
+        memcpy(at, digits, (size_t)whole);
+        at = vp_impl_number_zeros(at + whole, whole ? point - whole : 1);
+        *at++ = '.';
+        at = vp_impl_number_zeros(at, point < 0 ? -point : 0);
+        memcpy(at, digits + whole, (size_t)(count - whole));
+        at = vp_impl_number_zeros(at + (count - whole), count == whole);
     } else {
-        *p++ = digits[0];
-        if (count > 1) *p++ = '.';
-        memcpy(p, digits + 1, (size_t)(count - 1));
-        p += count - 1;
+        *at++ = digits[0];
+        if (count > 1) *at++ = '.';
+        memcpy(at, digits + 1, (size_t)(count - 1));
+        at += count - 1;
         power = point - 1;
-        *p++ = 'e';
-        *p++ = power < 0 ? '-' : '+';
+        *at++ = 'e';
+        *at++ = power < 0 ? '-' : '+';
         if (power < 0) power = -power;
-        if (power >= 100) *p++ = (char)('0' + power / 100);
-        *p++ = (char)('0' + power / 10 % 10);
-        *p++ = (char)('0' + power % 10);
+        if (power >= 100) *at++ = (char)('0' + power / 100);
+        *at++ = (char)('0' + power / 10 % 10);
+        *at++ = (char)('0' + power % 10);
     }
-    *p = 0;
-    return (size_t)(p - out);
+    *at = 0;
+    return (size_t)(at - out);
 }
 
 /* ---- writer ---- */
 
-VP_API void vp_json_writer_init(vp_json_writer *w, char *buffer, size_t capacity, int32_t indent) {
-    memset(w, 0, sizeof *w);
-    w->buffer = buffer;
-    w->capacity = buffer ? capacity : 0;
-    w->indent = indent;
-    if (indent < 0 || indent > 16) w->result = VP_ERR_RANGE;
+VP_API void vp_json_writer_init(vp_json_writer *writer, char *buffer, size_t capacity, int32_t indent) {
+    memset(writer, 0, sizeof *writer);
+    writer->buffer = buffer;
+    writer->capacity = buffer ? capacity : 0;
+    writer->indent = indent;
+    if (indent < 0 || indent > 16) writer->result = VP_ERR_RANGE;
 }
 
-VP_API void vp_json_writer_init_sink(vp_json_writer *w, vp_json_sink sink, void *user, int32_t indent) {
-    vp_json_writer_init(w, NULL, 0, indent);
-    w->sink = sink;
-    w->user = user;
-    if (!sink) w->result = VP_ERR_STATE;
+VP_API void vp_json_writer_init_sink(vp_json_writer *writer, vp_json_sink sink, void *user, int32_t indent) {
+    vp_json_writer_init(writer, NULL, 0, indent);
+    writer->sink = sink;
+    writer->user = user;
+    if (!sink) writer->result = VP_ERR_STATE;
 }
 
-/* A full buffer does not stop the writer: it goes on counting. Everything else does. */
-static int vp_impl_json_live(const vp_json_writer *w) {
-    return w->result == VP_OK || (w->result == VP_ERR_CAPACITY && !w->sink);
+/* A full buffer does not stop the writer: it keeps counting. Every other error stops it. */
+static int vp_impl_json_live(const vp_json_writer *writer) {
+    return writer->result == VP_OK || (writer->result == VP_ERR_CAPACITY && !writer->sink);
 }
 
-VP_API void vp_json_fail(vp_json_writer *w, vp_result result) {
-    if (vp_impl_json_live(w)) w->result = result;
+VP_API void vp_json_fail(vp_json_writer *writer, vp_result result) {
+    if (vp_impl_json_live(writer)) writer->result = result;
 }
 
-static void vp_impl_json_emit(vp_json_writer *w, const char *text, size_t bytes) {
-    if (!vp_impl_json_live(w) || bytes == 0) return;
-    if (bytes > SIZE_MAX - 1 - w->length_bytes) {
-        w->result = VP_ERR_RANGE;
+static void vp_impl_json_emit(vp_json_writer *writer, const char *text, size_t bytes) {
+    if (!vp_impl_json_live(writer) || bytes == 0) return;
+    if (bytes > SIZE_MAX - 1 - writer->length_bytes) {
+        writer->result = VP_ERR_RANGE;
         return;
     }
-    if (w->sink) {
-        w->result = w->sink(w->user, text, bytes);
-        if (w->result != VP_OK) return;
-    } else if (w->result == VP_OK) {
-        size_t room = w->capacity > w->length_bytes ? w->capacity - w->length_bytes - 1 : 0; /* one byte stays free for the NUL */
-        if (bytes > room) w->result = VP_ERR_CAPACITY;
-        if (room > 0) memcpy(w->buffer + w->length_bytes, text, bytes < room ? bytes : room);
+    if (writer->sink) {
+        writer->result = writer->sink(writer->user, text, bytes);
+        if (writer->result != VP_OK) return;
+    } else if (writer->result == VP_OK) {
+        size_t room = writer->capacity > writer->length_bytes ? writer->capacity - writer->length_bytes - 1 : 0; /* one byte stays free for the NUL */
+        if (bytes > room) writer->result = VP_ERR_CAPACITY;
+        if (room > 0) memcpy(writer->buffer + writer->length_bytes, text, bytes < room ? bytes : room);
     }
-    w->length_bytes += bytes;
+    writer->length_bytes += bytes;
 }
 
-static void vp_impl_json_new_line(vp_json_writer *w) {
+static void vp_impl_json_new_line(vp_json_writer *writer) {
     static const char spaces[] = "                                ";
-    int32_t left = w->depth * w->indent;
-    vp_impl_json_emit(w, "\n", 1);
-    for (; left > 32; left -= 32) vp_impl_json_emit(w, spaces, 32);
-    vp_impl_json_emit(w, spaces, (size_t)left);
+    int32_t left = writer->depth * writer->indent;
+    vp_impl_json_emit(writer, "\n", 1);
+    for (; left > 32; left -= 32) vp_impl_json_emit(writer, spaces, 32);
+    vp_impl_json_emit(writer, spaces, (size_t)left);
 }
 
 /* Comma and line break before a key or an element. Scalars of an array share a line until a container breaks it. */
 enum { VP_IMPL_JSON_EMPTY, VP_IMPL_JSON_ONE_LINE, VP_IMPL_JSON_BROKEN };
-static void vp_impl_json_separate(vp_json_writer *w, int wants_line) {
-    unsigned char *filled = &w->filled[w->depth - 1];
-    int line = w->indent > 0 && (wants_line || *filled == VP_IMPL_JSON_BROKEN);
-    if (*filled != VP_IMPL_JSON_EMPTY) vp_impl_json_emit(w, ", ", line ? 1 : 2);
-    if (line) vp_impl_json_new_line(w);
+static void vp_impl_json_separate(vp_json_writer *writer, int wants_line) {
+    unsigned char *filled = &writer->filled[writer->depth - 1];
+    int line = writer->indent > 0 && (wants_line || *filled == VP_IMPL_JSON_BROKEN);
+    if (*filled != VP_IMPL_JSON_EMPTY) vp_impl_json_emit(writer, ", ", line ? 1 : 2);
+    if (line) vp_impl_json_new_line(writer);
     *filled = line ? VP_IMPL_JSON_BROKEN : VP_IMPL_JSON_ONE_LINE;
 }
 
-/* Is a value allowed here? Then writes what belongs before it. */
-static int vp_impl_json_before_value(vp_json_writer *w, int wants_line) {
-    if (!vp_impl_json_live(w)) return 0;
-    if (w->depth == 0 ? w->length_bytes > 0 : w->open[w->depth - 1] == '{' && !w->after_key) {
-        w->result = VP_ERR_STATE;
+/* Checks that a value is allowed here; then writes what belongs before it. */
+static int vp_impl_json_before_value(vp_json_writer *writer, int wants_line) {
+    if (!vp_impl_json_live(writer)) return 0;
+    if (writer->depth == 0 ? writer->length_bytes > 0 : writer->open[writer->depth - 1] == '{' && !writer->after_key) {
+        writer->result = VP_ERR_STATE;
         return 0;
     }
-    if (w->depth > 0 && w->open[w->depth - 1] == '[') vp_impl_json_separate(w, wants_line);
-    w->after_key = 0;
-    return vp_impl_json_live(w);
+    if (writer->depth > 0 && writer->open[writer->depth - 1] == '[') vp_impl_json_separate(writer, wants_line);
+    writer->after_key = 0;
+    return vp_impl_json_live(writer);
 }
 
-static void vp_impl_json_begin(vp_json_writer *w, char bracket) {
-    if (w->depth >= VP_IMPL_JSON_DEPTH) {
-        vp_json_fail(w, VP_ERR_RANGE);
+static void vp_impl_json_begin(vp_json_writer *writer, char bracket) {
+    if (writer->depth >= VP_IMPL_JSON_DEPTH) {
+        vp_json_fail(writer, VP_ERR_RANGE);
         return;
     }
-    if (!vp_impl_json_before_value(w, 1)) return;
-    vp_impl_json_emit(w, &bracket, 1);
-    w->open[w->depth] = (unsigned char)bracket;
-    w->filled[w->depth] = VP_IMPL_JSON_EMPTY;
-    w->depth++;
+    if (!vp_impl_json_before_value(writer, 1)) return;
+    vp_impl_json_emit(writer, &bracket, 1);
+    writer->open[writer->depth] = (unsigned char)bracket;
+    writer->filled[writer->depth] = VP_IMPL_JSON_EMPTY;
+    writer->depth++;
 }
 
-static void vp_impl_json_end(vp_json_writer *w, char begin, char end) {
-    if (!vp_impl_json_live(w)) return;
-    if (w->depth == 0 || w->open[w->depth - 1] != (unsigned char)begin || w->after_key) {
-        w->result = VP_ERR_STATE;
+static void vp_impl_json_end(vp_json_writer *writer, char begin, char end) {
+    if (!vp_impl_json_live(writer)) return;
+    if (writer->depth == 0 || writer->open[writer->depth - 1] != (unsigned char)begin || writer->after_key) {
+        writer->result = VP_ERR_STATE;
         return;
     }
-    w->depth--;
-    if (w->filled[w->depth] == VP_IMPL_JSON_BROKEN) vp_impl_json_new_line(w);
-    vp_impl_json_emit(w, &end, 1);
+    writer->depth--;
+    if (writer->filled[writer->depth] == VP_IMPL_JSON_BROKEN) vp_impl_json_new_line(writer);
+    vp_impl_json_emit(writer, &end, 1);
 }
 
-VP_API void vp_json_begin_object(vp_json_writer *w) { vp_impl_json_begin(w, '{'); }
-VP_API void vp_json_end_object(vp_json_writer *w) { vp_impl_json_end(w, '{', '}'); }
-VP_API void vp_json_begin_array(vp_json_writer *w) { vp_impl_json_begin(w, '['); }
-VP_API void vp_json_end_array(vp_json_writer *w) { vp_impl_json_end(w, '[', ']'); }
+VP_API void vp_json_begin_object(vp_json_writer *writer) { vp_impl_json_begin(writer, '{'); }
+VP_API void vp_json_end_object(vp_json_writer *writer) { vp_impl_json_end(writer, '{', '}'); }
+VP_API void vp_json_begin_array(vp_json_writer *writer) { vp_impl_json_begin(writer, '['); }
+VP_API void vp_json_end_array(vp_json_writer *writer) { vp_impl_json_end(writer, '[', ']'); }
 
-static void vp_impl_json_quote(vp_json_writer *w, const char *text, size_t bytes) {
+static void vp_impl_json_quote(vp_json_writer *writer, const char *text, size_t bytes) {
     static const char hex[] = "0123456789abcdef", from[] = "\"\\\n\r\t\b\f", to[] = "\"\\nrtbf";
     char escape[6] = { '\\', 'u', '0', '0', '0', '0' };
     size_t run = 0, i;
-    vp_impl_json_emit(w, "\"", 1);
+    vp_impl_json_emit(writer, "\"", 1);
     for (i = 0; i < bytes; i++) {
-        unsigned char c = (unsigned char)text[i];
+        unsigned char character = (unsigned char)text[i];
         const char *found;
-        if (c >= 0x20 && c != '"' && c != '\\') continue;
-        vp_impl_json_emit(w, text + run, i - run);
+        if (character >= 0x20 && character != '"' && character != '\\') continue;
+        vp_impl_json_emit(writer, text + run, i - run);
         run = i + 1;
-        found = c ? strchr(from, c) : NULL;
-        escape[4] = hex[c >> 4];
-        escape[5] = hex[c & 15];
+        found = character ? strchr(from, character) : NULL;
+        escape[4] = hex[character >> 4];
+        escape[5] = hex[character & 15];
         escape[1] = found ? to[found - from] : 'u';
-        vp_impl_json_emit(w, escape, found ? 2 : 6);
+        vp_impl_json_emit(writer, escape, found ? 2 : 6);
     }
-    vp_impl_json_emit(w, text + run, bytes - run);
-    vp_impl_json_emit(w, "\"", 1);
+    vp_impl_json_emit(writer, text + run, bytes - run);
+    vp_impl_json_emit(writer, "\"", 1);
 }
 
-VP_API void vp_json_key(vp_json_writer *w, const char *key) {
+VP_API void vp_json_key(vp_json_writer *writer, const char *key) {
     size_t bytes = key ? strlen(key) : 0;
-    if (!vp_impl_json_live(w)) return;
-    if (w->depth == 0 || w->open[w->depth - 1] != '{' || w->after_key) {
-        w->result = VP_ERR_STATE;
+    if (!vp_impl_json_live(writer)) return;
+    if (writer->depth == 0 || writer->open[writer->depth - 1] != '{' || writer->after_key) {
+        writer->result = VP_ERR_STATE;
         return;
     }
     if (!key || vp_utf8_valid_bytes(key, bytes) != bytes) {
-        w->result = VP_ERR_FORMAT;
+        writer->result = VP_ERR_FORMAT;
         return;
     }
-    vp_impl_json_separate(w, 1);
-    vp_impl_json_quote(w, key, bytes);
-    vp_impl_json_emit(w, ": ", 2);
-    w->after_key = 1;
+    vp_impl_json_separate(writer, 1);
+    vp_impl_json_quote(writer, key, bytes);
+    vp_impl_json_emit(writer, ": ", 2);
+    writer->after_key = 1;
 }
 
-VP_API void vp_json_string_bytes(vp_json_writer *w, const char *text, size_t bytes) {
+VP_API void vp_json_string_bytes(vp_json_writer *writer, const char *text, size_t bytes) {
     if ((!text && bytes > 0) || vp_utf8_valid_bytes(text, bytes) != bytes) {
-        vp_json_fail(w, VP_ERR_FORMAT);
+        vp_json_fail(writer, VP_ERR_FORMAT);
         return;
     }
-    if (vp_impl_json_before_value(w, 0)) vp_impl_json_quote(w, text, bytes);
+    if (vp_impl_json_before_value(writer, 0)) vp_impl_json_quote(writer, text, bytes);
 }
 
-VP_API void vp_json_string(vp_json_writer *w, const char *text) {
-    if (text) vp_json_string_bytes(w, text, strlen(text));
-    else vp_json_fail(w, VP_ERR_FORMAT);
+VP_API void vp_json_string(vp_json_writer *writer, const char *text) {
+    if (text) vp_json_string_bytes(writer, text, strlen(text));
+    else vp_json_fail(writer, VP_ERR_FORMAT);
 }
 
-static void vp_impl_json_scalar(vp_json_writer *w, const char *text, size_t bytes) {
-    if (vp_impl_json_before_value(w, 0)) vp_impl_json_emit(w, text, bytes);
+static void vp_impl_json_scalar(vp_json_writer *writer, const char *text, size_t bytes) {
+    if (vp_impl_json_before_value(writer, 0)) vp_impl_json_emit(writer, text, bytes);
 }
 
-VP_API void vp_json_int(vp_json_writer *w, int64_t value) {
-    char text[20], *p = text + sizeof text;
+VP_API void vp_json_int(vp_json_writer *writer, int64_t value) {
+    char text[20], *start = text + sizeof text;
     uint64_t rest = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value;
-    do *--p = (char)('0' + rest % 10); while (rest /= 10);
-    if (value < 0) *--p = '-';
-    vp_impl_json_scalar(w, p, (size_t)(text + sizeof text - p));
+    do *--start = (char)('0' + rest % 10); while (rest /= 10);
+    if (value < 0) *--start = '-';
+    vp_impl_json_scalar(writer, start, (size_t)(text + sizeof text - start));
 }
 
-VP_API void vp_json_double(vp_json_writer *w, double value) {
+VP_API void vp_json_double(vp_json_writer *writer, double value) {
     char text[26];
     size_t bytes = vp_number_format(value, text);
-    if (bytes) vp_impl_json_scalar(w, text, bytes);
-    else vp_json_fail(w, VP_ERR_RANGE);
+    if (bytes) vp_impl_json_scalar(writer, text, bytes);
+    else vp_json_fail(writer, VP_ERR_RANGE);
 }
 
-VP_API void vp_json_bool(vp_json_writer *w, int value) { vp_impl_json_scalar(w, value ? "true" : "false", value ? 4 : 5); }
-VP_API void vp_json_null(vp_json_writer *w) { vp_impl_json_scalar(w, "null", 4); }
+VP_API void vp_json_bool(vp_json_writer *writer, int value) { vp_impl_json_scalar(writer, value ? "true" : "false", value ? 4 : 5); }
+VP_API void vp_json_null(vp_json_writer *writer) { vp_impl_json_scalar(writer, "null", 4); }
 
-VP_API void vp_json_raw(vp_json_writer *w, const char *text, size_t bytes) {
-    vp_impl_json_scan s;
-    if (!vp_impl_json_live(w)) return;
-    memset(&s, 0, sizeof s);
-    s.text = (const unsigned char *)text;
-    s.bytes = text ? bytes : 0;
-    s.outside = w->depth; /* the whole must stay readable too */
-    vp_impl_json_scan_text(&s);
-    if (s.code != VP_OK) w->result = s.code;
-    else if (vp_impl_json_before_value(w, 1)) vp_impl_json_emit(w, text, bytes);
+VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes) {
+    vp_impl_json_scan scan;
+    if (!vp_impl_json_live(writer)) return;
+    memset(&scan, 0, sizeof scan);
+    scan.text = (const unsigned char *)text;
+    scan.bytes = text ? bytes : 0;
+    scan.outside = writer->depth; /* the whole must stay readable too */
+    vp_impl_json_scan_text(&scan);
+    if (scan.code != VP_OK) writer->result = scan.code;
+    else if (vp_impl_json_before_value(writer, 1)) vp_impl_json_emit(writer, text, bytes);
 }
 
-VP_API vp_result vp_json_finish(vp_json_writer *w) {
-    if (w->depth > 0 || w->length_bytes == 0) vp_json_fail(w, VP_ERR_STATE);
-    if (w->capacity > 0) w->buffer[w->length_bytes < w->capacity ? w->length_bytes : w->capacity - 1] = 0;
-    return w->result;
+VP_API vp_result vp_json_finish(vp_json_writer *writer) {
+    if (writer->depth > 0 || writer->length_bytes == 0) vp_json_fail(writer, VP_ERR_STATE);
+    if (writer->capacity > 0) writer->buffer[writer->length_bytes < writer->capacity ? writer->length_bytes : writer->capacity - 1] = 0;
+    return writer->result;
 }
 
 #ifdef __cplusplus

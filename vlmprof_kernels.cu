@@ -4,19 +4,19 @@
  *   CPU backend              cc -x c -std=c11 -O3 -fopenmp -c vlmprof_kernels.cu        (also compiles as C++17)
  *   GPU backend              nvcc -std=c++17 -O3 -arch=sm_90 -c vlmprof_kernels.cu -o vlmprof_cuda.o
  *   the same, without a GPU  g++ -x c++ -std=c++17 -include tests/cuda_on_cpu.h -c vlmprof_kernels.cu
- * The engine (parts/engine) reaches a backend through one table of functions (parts/engine/backend.h), vk_cpu_code() or
- * vk_gpu_code(). The second is a weak symbol: link the second object beside the first and the engine finds it.
+ * The engine (parts/engine) reaches a backend through one table of functions (parts/engine/backend.h), vk_cpu_code()
+ * or vk_gpu_code(). The second is a weak symbol: if the second object is linked too, the engine finds it.
  *
- * Shared kernels are written once. The rule that makes it work: A KERNEL BODY IS RIGHT FOR ANY NUMBER OF THREADS IN A
- * BLOCK, 1 INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be
- * shared (GEMM, attention over many queries, single rows of experts) has one body per target.
+ * Shared kernels are written once. One rule makes this work: A KERNEL BODY IS RIGHT FOR ANY NUMBER OF THREADS IN A
+ * BLOCK, 1 INCLUDED. The CPU build is the case of 1 thread; there a block is one iteration of an OpenMP loop. What
+ * cannot be shared (GEMM, attention over many queries, single rows of experts) has one body per target.
  *
  * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu
  *
- * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in
- * fp32, residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below means bf16
- * or f32 by that mode. Rows of in-type buffers are padded with zeros to a multiple of VK_PAD elements, so that GEMM
- * kernels need no tail in k. */
+ * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even); products are summed
+ * in fp32; residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below
+ * means bf16 or f32, depending on the mode. Rows of in-type buffers are padded with zeros to a multiple of VK_PAD
+ * elements, so GEMM kernels need no special case for the end of k. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
 #define _DEFAULT_SOURCE 1 /* mmap's flags and syscall under -std=c11 */
 #endif
@@ -40,8 +40,8 @@ enum {
 #define VK_CUDA 1
 #endif
 
-/* NVTX, of which a tool like Nsight Systems takes ranges: a header of the CUDA Toolkit without a library. A build
- * without nvcc asks for it: -DVLMPROF_NVTX -isystem <toolkit>/include. */
+/* NVTX, through which tools like Nsight Systems receive ranges: a header of the CUDA Toolkit without a library. A
+ * build without nvcc requests it with -DVLMPROF_NVTX -isystem <toolkit>/include. */
 #if defined(__CUDACC__) && defined(__has_include)
 #if __has_include(<nvtx3/nvToolsExt.h>) && !defined(VLMPROF_NVTX)
 #define VLMPROF_NVTX 1
@@ -64,9 +64,9 @@ enum {
  * EACH_LANE_SUM        lanes along memory                    SIMD reduction
  * block_sum block_max block_scan warp_sum                    identity (scan: 0, total = v)
  * SHARED SYNC          __shared__ __syncthreads()            automatic array, nothing */
-/* the shape of the next operation as vp_launch has it, outermost first; 0 from where there is no dimension */
-static void vk_shape(vk_queue *queue, int64_t a, int64_t b, int64_t c, int64_t d) {
-    int64_t shape[4] = { a, b, c, d };
+/* the shape of the next operation, as in vp_launch, outermost dimension first; 0 where there is no dimension */
+static void vk_shape(vk_queue *queue, int64_t size0, int64_t size1, int64_t size2, int64_t size3) {
+    int64_t shape[4] = { size0, size1, size2, size3 };
     for (int i = 0; i < 4; i++) queue->next.shape[i] = (int32_t)(shape[i] < INT32_MAX ? shape[i] : INT32_MAX);
 }
 static void vk_grid(vk_queue *queue, const void *kernel, int64_t blocks, int threads, int64_t shared_bytes) {
@@ -75,8 +75,8 @@ static void vk_grid(vk_queue *queue, const void *kernel, int64_t blocks, int thr
     queue->next.threads = (uint32_t)threads;
     queue->next.shared_bytes = (uint32_t)shared_bytes;
 }
-/* the time before (end 0) and behind (1) record `index`: on the CPU taken, on a GPU an event that vk_backend.read_log
- * asks later */
+/* the time before (end 0) and after (1) record `index`: taken on the CPU; on a GPU an event that vk_backend.read_log
+ * reads later */
 #ifdef VK_CUDA
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end); /* >>cuda */
 #else
@@ -110,7 +110,7 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     launch->bytes = (uint64_t)bytes;
     if (!queue->dry) vk_stamp_launch(queue, index, 0);
 }
-/* Each operation goes between these two: counts it, and says whether it is to be sent; .. */
+/* Each operation stands between these two. This one counts it and says whether it is to be sent; .. */
 #define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, __LINE__)
 static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, int line) {
     if (!queue->error) {
@@ -122,12 +122,12 @@ static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t
     memset(&queue->next, 0, sizeof queue->next);
     return !queue->error && !queue->dry;
 }
-/* .. after it was sent */
+/* .. and this one is called after it was sent. */
 static void vk_end(vk_queue *queue) {
     if (queue->log && queue->log_count <= queue->log_capacity) vk_stamp_launch(queue, queue->log_count - 1, 1);
 }
-/* threads of a block whose loops run over n elements */
-static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <= 32 ? 32 : (n + 31) / 32 * 32; }
+/* threads of a block whose loops run over `count` elements */
+static int vk_threads_for(int count) { return count >= VK_BLOCK_MAX ? VK_BLOCK_MAX : count <= 32 ? 32 : (count + 31) / 32 * 32; }
 
 #ifdef VK_CUDA
 #ifndef CUDA_ON_CPU /* tests/cuda_on_cpu.h brings all of these names itself */
@@ -138,7 +138,7 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #include <dlfcn.h>
 #define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) \
     name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
-/* of launch records; beside a device that is emulated it runs as the device's clock does */
+/* of launch records; with an emulated device it runs as that device's clock */
 #define VK_HOST_CLOCK() vp_clock_ns()
 #define CUDA_DYNAMIC_SHARED(type, name) \
     extern __shared__ __align__(128) unsigned char vk_shared[]; \
@@ -147,12 +147,12 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #include <stdio.h>
 #include <stdlib.h>
 #define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
-/* a kernel for exactly so many threads; `resident`: so many blocks a multiprocessor bound its registers */
+/* a kernel for exactly this many threads; `resident` blocks per multiprocessor limit its registers */
 #define KERNEL_OF(threads, resident, name, ...) \
     static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) \
     LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
-/* with so many bytes of dynamic shared memory; GPU only */
+/* with this many bytes of dynamic shared memory; GPU only */
 #define LAUNCH_SHARED(name, blocks, threads, shared, flops, bytes, ...) \
     do { \
         vk_grid(queue, (const void *)name, (int64_t)(blocks), (int)(threads), (int64_t)(shared)); \
@@ -166,7 +166,7 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 /* keeps the first failure */
 static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, int line) {
     if (status != cudaSuccess)
-        cudaGetLastError(); /* it is told through the queue; the next engine's launches start clean */
+        cudaGetLastError(); /* the queue reports it; the next engine starts without an error */
     if (status != cudaSuccess && !queue->error) {
         queue->error = (int)status;
         queue->error_at = what;
@@ -187,46 +187,46 @@ static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, 
 #define LANE0 ((TID & 31) == 0)
 #define SHARED __shared__
 #define SYNC() __syncthreads()
-FN float warp_sum(float v) { for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o); return v; }
-FN float warp_max(float v) { for (int o = 16; o; o >>= 1) v = fmaxf(v, __shfl_xor_sync(~0u, v, o)); return v; }
-FN float block_reduce(float v, int is_max) {
+FN float warp_sum(float value) { for (int o = 16; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o); return value; }
+FN float warp_max(float value) { for (int o = 16; o; o >>= 1) value = fmaxf(value, __shfl_xor_sync(~0u, value, o)); return value; }
+FN float block_reduce(float value, int is_max) {
     __shared__ float part[33];
     int warp = TID >> 5, warps = (NTID + 31) >> 5;
-    v = is_max ? warp_max(v) : warp_sum(v);
+    value = is_max ? warp_max(value) : warp_sum(value);
     SYNC();
-    if (LANE0) part[warp] = v;
+    if (LANE0) part[warp] = value;
     SYNC();
     if (warp == 0) {
-        float u = TID < warps ? part[TID] : (is_max ? -INFINITY : 0.0f);
-        u = is_max ? warp_max(u) : warp_sum(u);
-        if (TID == 0) part[32] = u;
+        float whole = TID < warps ? part[TID] : (is_max ? -INFINITY : 0.0f);
+        whole = is_max ? warp_max(whole) : warp_sum(whole);
+        if (TID == 0) part[32] = whole;
     }
     SYNC();
     return part[32];
 }
-FN float block_sum(float v) { return block_reduce(v, 0); }
-FN float block_max(float v) { return block_reduce(v, 1); }
-/* exclusive scan of v over the block's threads; *total gets the block's sum */
-FN int block_scan(int v, int *total) {
-    __shared__ int s[1024];
+FN float block_sum(float value) { return block_reduce(value, 0); }
+FN float block_max(float value) { return block_reduce(value, 1); }
+/* exclusive scan of `value` over the block's threads; *total gets the block's sum */
+FN int block_scan(int value, int *total) {
+    __shared__ int sums[1024];
     SYNC();
-    s[TID] = v;
+    sums[TID] = value;
     SYNC();
     for (int o = 1; o < NTID; o <<= 1) {
-        int a = TID >= o ? s[TID - o] : 0;
+        int before = TID >= o ? sums[TID - o] : 0;
         SYNC();
-        s[TID] += a;
+        sums[TID] += before;
         SYNC();
     }
-    *total = s[NTID - 1];
-    return s[TID] - v;
+    *total = sums[NTID - 1];
+    return sums[TID] - value;
 }
 FN float vk_exp(float x) { return expf(x); }
-FN float vk_b2f(uint16_t b) { return __uint_as_float((unsigned)b << 16); }
-FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)); }
-/* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: of A
- * 4 words, of B 2, of C 4 floats a lane; an ldmatrix x4 reads four 8 x 8 matrices of bf16, row l % 8 of matrix l / 8 at
- * lane l's address. */
+FN float vk_b2f(uint16_t bits) { return __uint_as_float((unsigned)bits << 16); }
+FN uint16_t vk_f2b(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
+/* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: 4
+ * words of A, 2 of B and 4 floats of C per lane. An ldmatrix x4 reads four 8 x 8 matrices of bf16; row l % 8 of
+ * matrix l / 8 is at lane l's address. */
 #ifdef CUDA_ON_CPU
 #define VK_UNROLL
 #define VK_ROLLED
@@ -240,7 +240,7 @@ FN uint32_t vk_pack2(float low, float high) { return vk_f2b(low) | (uint32_t)vk_
 #else
 #define VK_UNROLL _Pragma("unroll")
 #define VK_ROLLED _Pragma("unroll 1")
-/* `count` ldmatrix x4, their rows step_bytes apart */
+/* `count` times ldmatrix x4; their rows are step_bytes apart */
 FN void vk_ldmatrix(uint32_t *r, const void *row, int step_bytes, int count, int transposed) {
     unsigned at = (unsigned)__cvta_generic_to_shared(row);
     VK_UNROLL for (int i = 0; i < count; i++, r += 4, at += (unsigned)step_bytes) {
@@ -259,14 +259,14 @@ FN void vk_mma(float (*c)[4], const uint32_t *a, const uint32_t *b, int count) {
             : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
 }
-/* 16 bytes of device memory on their way to shared memory; a thread's copies up to a commit are a group */
+/* 16 bytes of device memory on their way to shared memory; the copies of a thread up to a commit form a group */
 FN void vk_copy_async(void *shared_to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"((unsigned)__cvta_generic_to_shared(shared_to)),
                  "l"(from)
                  : "memory");
 }
 FN void vk_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/* until at most so many of this thread's groups, a constant, are under way */
+/* waits until at most `groups` of this thread's groups, a constant, are under way */
 #define vk_copy_wait(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
 /* within 2 ulp; results below 2^-126 are 0 */
 FN float vk_exp2(float x) {
@@ -315,8 +315,8 @@ FN uint32_t vk_pack2(float low, float high) {
         } \
         vk_end(queue); \
     } while (0)
-/* what each thread of a parallel loop does goes between these two: a span of the launch that is open, where spans are
- * wanted. A loop that one thread runs alone has none: its launch says all. */
+/* What each thread of a parallel loop does stands between these two: a span of the open launch, if spans are wanted.
+ * A loop that one thread runs alone has no span: its launch says everything. */
 static int64_t vk_span_begin(const vk_queue *queue) { return queue->spans ? vp_clock_ns() : 0; }
 static void vk_span_end(const vk_queue *queue, int64_t since) {
 #ifdef _OPENMP
@@ -355,14 +355,14 @@ static void vk_span_end(const vk_queue *queue, int64_t since) {
 #define LANE0 1
 #define SHARED
 #define SYNC() ((void)0)
-FN float warp_sum(float v) { return v; }
-FN float block_sum(float v) { return v; }
-FN float block_max(float v) { return v; }
-FN int block_scan(int v, int *total) { *total = v; return 0; }
-FN float vk_b2f(uint16_t b) { uint32_t u = (uint32_t)b << 16; float f; memcpy(&f, &u, 4); return f; }
-/* e^x within 2 ulp. No branch and no fminf (GCC keeps its NaN rules as a call), so that loops calling it become SIMD
- * code without libmvec or -ffast-math. Adding 1.5 * 2^23 rounds t to an integer and leaves it in the low bits.
- * Polynomial: Cephes expf. */
+FN float warp_sum(float value) { return value; }
+FN float block_sum(float value) { return value; }
+FN float block_max(float value) { return value; }
+FN int block_scan(int value, int *total) { *total = value; return 0; }
+FN float vk_b2f(uint16_t bits) { uint32_t word = (uint32_t)bits << 16; float value; memcpy(&value, &word, 4); return value; }
+/* e^x within 2 ulp. There is no branch and no fminf (GCC keeps its NaN rules as a call), so loops that call it
+ * become SIMD code without libmvec or -ffast-math. Adding 1.5 * 2^23 rounds t to an integer, which is then in the
+ * low bits. Polynomial: Cephes expf. */
 FN float vk_exp(float x) {
     float t, r, p, scale;
     uint32_t u;
@@ -386,137 +386,137 @@ FN float vk_exp(float x) {
 }
 #endif
 
-/* element i of an in-type array; `wide` is the same for a whole loop, so compilers take the branch out of it */
-FN float vk_get(const void *p, size_t i, int wide) {
-    return wide ? ((const float *)p)[i] : vk_b2f(((const uint16_t *)p)[i]);
+/* element `index` of an in-type array. `wide` is constant during a loop, so compilers move the branch out of it */
+FN float vk_get(const void *array, size_t index, int wide) {
+    return wide ? ((const float *)array)[index] : vk_b2f(((const uint16_t *)array)[index]);
 }
-FN void vk_put(void *p, size_t i, float v, int wide) {
-    if (wide) ((float *)p)[i] = v;
-    else ((uint16_t *)p)[i] = vk_f2b(v);
+FN void vk_put(void *array, size_t index, float value, int wide) {
+    if (wide) ((float *)array)[index] = value;
+    else ((uint16_t *)array)[index] = vk_f2b(value);
 }
-FN float vk_silu(float v) { return v / (1.0f + vk_exp(-v)); }
+FN float vk_silu(float value) { return value / (1.0f + vk_exp(-value)); }
 
 /* ================================================================================================ kernels >>kernels
- * d: width; ld: padded row length of an in-type buffer. One block a row unless stated. */
+ * d, width: width of a row; ld: padded row length of an in-type buffer. One block per row unless stated. */
 
-/* y in-type [rows, ldy] = w * x / rms(x); x f32 [rows, d] */
-KERNEL(k_rmsnorm, void *y, const float *x, const float *w, int d, int ldy, float eps, int wide) {
-    const float *xr = x + BLK * (size_t)d;
-    size_t o = BLK * (size_t)ldy;
-    float s = 0.0f, r;
-    EACH_SUM(i, d, s) s += xr[i] * xr[i];
-    r = 1.0f / sqrtf(block_sum(s) / (float)d + eps);
-    EACH(i, d) vk_put(y, o + (size_t)i, w[i] * (xr[i] * r), wide);
+/* out in-type [rows, ld_out] = weight * in / rms(in); in f32 [rows, width] */
+KERNEL(k_rmsnorm, void *out, const float *in, const float *weight, int width, int ld_out, float eps, int wide) {
+    const float *row = in + BLK * (size_t)width;
+    size_t to = BLK * (size_t)ld_out;
+    float s = 0.0f, scale;
+    EACH_SUM(i, width, s) s += row[i] * row[i];
+    scale = 1.0f / sqrtf(block_sum(s) / (float)width + eps);
+    EACH(i, width) vk_put(out, to + (size_t)i, weight[i] * (row[i] * scale), wide);
 }
 
-/* y in-type [rows, ldy] = layer norm of x f32 [rows, d] with weight and bias */
-KERNEL(k_layernorm, void *y, const float *x, const float *w, const float *b, int d, int ldy, float eps, int wide) {
-    const float *xr = x + BLK * (size_t)d;
-    size_t o = BLK * (size_t)ldy;
-    float s = 0.0f, q = 0.0f, m, r;
-    EACH_SUM(i, d, s) s += xr[i];
-    m = block_sum(s) / (float)d;
-    EACH_SUM(i, d, q) q += (xr[i] - m) * (xr[i] - m);
-    r = 1.0f / sqrtf(block_sum(q) / (float)d + eps);
-    EACH(i, d) vk_put(y, o + (size_t)i, (xr[i] - m) * r * w[i] + b[i], wide);
+/* out in-type [rows, ld_out] = layer norm of in f32 [rows, width] with weight and bias */
+KERNEL(k_layernorm, void *out, const float *in, const float *weight, const float *bias, int width, int ld_out, float eps, int wide) {
+    const float *row = in + BLK * (size_t)width;
+    size_t to = BLK * (size_t)ld_out;
+    float s = 0.0f, q = 0.0f, mean, scale;
+    EACH_SUM(i, width, s) s += row[i];
+    mean = block_sum(s) / (float)width;
+    EACH_SUM(i, width, q) q += (row[i] - mean) * (row[i] - mean);
+    scale = 1.0f / sqrtf(block_sum(q) / (float)width + eps);
+    EACH(i, width) vk_put(out, to + (size_t)i, (row[i] - mean) * scale * weight[i] + bias[i], wide);
 }
 
-/* f32 [rows, d] -> in-type [rows, ldy] */
-KERNEL(k_convert, void *y, const float *x, int d, int ldy, int wide) {
-    EACH(i, d) vk_put(y, BLK * (size_t)ldy + (size_t)i, x[BLK * (size_t)d + (size_t)i], wide);
+/* in f32 [rows, width] -> out in-type [rows, ld_out] */
+KERNEL(k_convert, void *out, const float *in, int width, int ld_out, int wide) {
+    EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, in[BLK * (size_t)width + (size_t)i], wide);
 }
 
-/* one row of ViT input: class embedding or patch row, plus its position. patches f32 [views, count - 1, d] -> x f32
- * [views, count, d] */
-KERNEL(k_vit_embed, float *x, const float *patches, const float *class_embedding, const float *positions, int count,
-       int d) {
+/* One row of ViT input: class embedding or patch row, plus its position. patches f32 [views, count - 1, width] ->
+ * out f32 [views, count, width] */
+KERNEL(k_vit_embed, float *out, const float *patches, const float *class_embedding, const float *positions, int count,
+       int width) {
     size_t view = BLK / (size_t)count, at = BLK % (size_t)count;
-    const float *s = at ? patches + (view * (size_t)(count - 1) + at - 1) * (size_t)d : class_embedding;
-    const float *p = positions + at * (size_t)d;
-    float *o = x + BLK * (size_t)d;
-    EACH(i, d) o[i] = s[i] + p[i];
+    const float *patch = at ? patches + (view * (size_t)(count - 1) + at - 1) * (size_t)width : class_embedding;
+    const float *position = positions + at * (size_t)width;
+    float *row = out + BLK * (size_t)width;
+    EACH(i, width) row[i] = patch[i] + position[i];
 }
 
-/* One pooling window of pool x pool patches, from `layers` saved hidden states, `layer_floats` apart, each f32 [views,
- * patches + 1, w] (row 0 is the class token), side by side. Adds pad_embed f32 [2, layers * w]: [0] where the patch is
- * all padding (mask 0), [1] where it is partly so or the mask is -1; mask f32 [views, patches]. keys in-type [views *
- * windows * pool * pool, ld]; query in-type [views * windows, ld] = their mean. dead int32 [views]: the view holds no
- * picture, features are 0. */
+/* One pooling window of pool x pool patches, from `layers` saved hidden states, `layer_floats` apart, each f32
+ * [views, patches + 1, width] (row 0 is the class token), side by side. Adds pad_embed f32 [2, layers * width]: [0]
+ * if the patch is all padding (mask 0), [1] if it is partly padding or the mask is -1; mask f32 [views, patches].
+ * keys in-type [views * windows * pool * pool, ld]; query in-type [views * windows, ld] = their mean. dead int32
+ * [views]: the view has no picture, its features are 0. */
 KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead,
-       const float *pad_embed, size_t layer_floats, int layers, int w, int side, int pool, int ld, int wide) {
-    int across = side / pool, n = pool * pool, view = (int)BLK / (across * across),
+       const float *pad_embed, size_t layer_floats, int layers, int width, int side, int pool, int ld, int wide) {
+    int across = side / pool, patches = pool * pool, view = (int)BLK / (across * across),
         window = (int)BLK % (across * across), wy = window / across * pool, wx = window % across * pool,
         gone = dead[view];
-    const float *states = hidden + (size_t)view * (size_t)(side * side + 1) * (size_t)w,
+    const float *states = hidden + (size_t)view * (size_t)(side * side + 1) * (size_t)width,
                 *masks = mask + (size_t)view * (size_t)(side * side);
     for (int l = 0; l < layers; l++) {
-        EACH_OUTER(i, w) {
+        EACH_OUTER(i, width) {
             float sum = 0.0f;
-            for (int j = 0; j < n; j++) {
-                int patch = (wy + j / pool) * side + wx + j % pool, c = l * w + i;
-                float v = gone ? 0.0f : states[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)w + (size_t)i],
-                      m = masks[patch];
-                v += m == 0.0f ? pad_embed[c] : 0.0f;
-                v += (m > 0.0f) & (m < 1.0f) || m == -1.0f ? pad_embed[layers * w + c] : 0.0f;
-                sum += v;
-                vk_put(keys, (BLK * (size_t)n + (size_t)j) * (size_t)ld + (size_t)c, v, wide);
+            for (int j = 0; j < patches; j++) {
+                int patch = (wy + j / pool) * side + wx + j % pool, column = l * width + i;
+                float value = gone ? 0.0f : states[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)width + (size_t)i],
+                      covered = masks[patch];
+                value += covered == 0.0f ? pad_embed[column] : 0.0f;
+                value += (covered > 0.0f) & (covered < 1.0f) || covered == -1.0f ? pad_embed[layers * width + column] : 0.0f;
+                sum += value;
+                vk_put(keys, (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)column, value, wide);
             }
-            vk_put(query, BLK * (size_t)ld + (size_t)(l * w + i), sum / (float)n, wide);
+            vk_put(query, BLK * (size_t)ld + (size_t)(l * width + i), sum / (float)patches, wide);
         }
     }
 }
 
-/* attention of one query over its window's n keys: q f32 [windows, w], kv f32 [windows * n, 2 * w] (keys then values)
- * -> y in-type [windows, ldy] */
-KERNEL(k_pool_attention, void *y, const float *q, const float *kv, int n, int heads, int head_dim, int ldy, float scale,
+/* Attention of one query over the keys of its window: q f32 [windows, width], kv f32 [windows * keys, 2 * width]
+ * (keys, then values) -> out in-type [windows, ld_out] */
+KERNEL(k_pool_attention, void *out, const float *q, const float *kv, int keys, int heads, int head_dim, int ld_out, float scale,
        int wide) {
-    SHARED float p[VK_POOL_MAX];
-    int w = heads * head_dim;
-    const float *qr = q + BLK * (size_t)w, *kr = kv + BLK * (size_t)n * 2 * (size_t)w;
-    EACH_WARP(hj, heads * n) {
-        const float *a = qr + hj / n * head_dim, *b = kr + (size_t)(hj % n) * 2 * (size_t)w + hj / n * head_dim;
+    SHARED float weights[VK_POOL_MAX];
+    int width = heads * head_dim;
+    const float *queries = q + BLK * (size_t)width, *key_rows = kv + BLK * (size_t)keys * 2 * (size_t)width;
+    EACH_WARP(hj, heads * keys) {
+        const float *query = queries + hj / keys * head_dim, *key = key_rows + (size_t)(hj % keys) * 2 * (size_t)width + hj / keys * head_dim;
         float s = 0.0f;
-        EACH_LANE_SUM(i, head_dim, s) s += a[i] * b[i];
+        EACH_LANE_SUM(i, head_dim, s) s += query[i] * key[i];
         s = warp_sum(s);
-        if (LANE0) p[hj] = s * scale;
+        if (LANE0) weights[hj] = s * scale;
     }
     SYNC();
     for (int h = TID; h < heads; h += NTID) {
-        float m = -INFINITY, s = 0.0f;
-        for (int j = 0; j < n; j++) m = p[h * n + j] > m ? p[h * n + j] : m;
-        for (int j = 0; j < n; j++) { p[h * n + j] = vk_exp(p[h * n + j] - m); s += p[h * n + j]; }
-        for (int j = 0; j < n; j++) p[h * n + j] /= s;
+        float most = -INFINITY, s = 0.0f;
+        for (int j = 0; j < keys; j++) most = weights[h * keys + j] > most ? weights[h * keys + j] : most;
+        for (int j = 0; j < keys; j++) { weights[h * keys + j] = vk_exp(weights[h * keys + j] - most); s += weights[h * keys + j]; }
+        for (int j = 0; j < keys; j++) weights[h * keys + j] /= s;
     }
     SYNC();
     for (int h = 0; h < heads; h++) {
         EACH_OUTER(i, head_dim) {
             float s = 0.0f;
-            for (int j = 0; j < n; j++)
-                s += p[h * n + j] * kr[(size_t)j * 2 * (size_t)w + (size_t)(w + h * head_dim + i)];
-            vk_put(y, BLK * (size_t)ldy + (size_t)(h * head_dim + i), s, wide);
+            for (int j = 0; j < keys; j++)
+                s += weights[h * keys + j] * key_rows[(size_t)j * 2 * (size_t)width + (size_t)(width + h * head_dim + i)];
+            vk_put(out, BLK * (size_t)ld_out + (size_t)(h * head_dim + i), s, wide);
         }
     }
 }
 
-/* y in-type [rows, ldy] = silu(gate) * up; gate and up side by side in f32 [rows, 2 * h] */
-KERNEL(k_silu_mul, void *y, const float *gate_up, int h, int ldy, int wide) {
-    const float *g = gate_up + BLK * 2 * (size_t)h, *u = g + h;
-    EACH(i, h) vk_put(y, BLK * (size_t)ldy + (size_t)i, vk_silu(g[i]) * u[i], wide);
+/* out in-type [rows, ld_out] = silu(gate) * up; gate and up side by side in f32 [rows, 2 * width] */
+KERNEL(k_silu_mul, void *out, const float *gate_up, int width, int ld_out, int wide) {
+    const float *gate = gate_up + BLK * 2 * (size_t)width, *up = gate + width;
+    EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, vk_silu(gate[i]) * up[i], wide);
 }
 
-/* x f32 [tokens, d] = embedding rows; table in-type [ids, d]. A negative id, which k_argmax gives for logits that are
- * no numbers, is a row of 0: the step after such a token may be under way before the host knows it. */
-KERNEL(k_embed, float *x, const void *table, const int32_t *ids, int d, int wide) {
+/* out f32 [tokens, width] = embedding rows; table in-type [ids, width]. k_argmax gives a negative id for logits that
+ * are not numbers: its row is 0. The step after such a token may already be under way before the host knows. */
+KERNEL(k_embed, float *out, const void *table, const int32_t *ids, int width, int wide) {
     int id = ids[BLK];
-    size_t from = (size_t)(id < 0 ? 0 : id) * (size_t)d, to = BLK * (size_t)d;
-    EACH(i, d) x[to + (size_t)i] = id < 0 ? 0.0f : vk_get(table, from + (size_t)i, wide);
+    size_t from = (size_t)(id < 0 ? 0 : id) * (size_t)width, to = BLK * (size_t)width;
+    EACH(i, width) out[to + (size_t)i] = id < 0 ? 0.0f : vk_get(table, from + (size_t)i, wide);
 }
 
-/* image features are ADDED to the embedding of their <im_patch>; index < 0: the overlap of neighbouring crops,
- * dropped */
-KERNEL(k_scatter_add, float *x, const float *features, const int32_t *index, int d) {
+/* image features are ADDED to the embedding of their <im_patch>; index < 0: part of the overlap of neighbouring
+ * crops, dropped */
+KERNEL(k_scatter_add, float *stream, const float *features, const int32_t *index, int width) {
     int at = index[BLK];
-    if (at >= 0) EACH(i, d) x[(size_t)at * (size_t)d + (size_t)i] += features[BLK * (size_t)d + (size_t)i];
+    if (at >= 0) EACH(i, width) stream[(size_t)at * (size_t)width + (size_t)i] += features[BLK * (size_t)width + (size_t)i];
 }
 
 /* QK-norm over the whole width, then RoPE (half-split pairs) of one token's q and k; v as it is. qkv f32 [tokens, 3 *
@@ -528,27 +528,27 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, const 
     const float *x = qkv + BLK * 3 * (size_t)d, *v = x + 2 * (size_t)d, *c = cs + at_position * (size_t)head_dim;
     const float *s = c + head_dim / 2;
     for (int which = 0; which < 2; which++) {
-        const float *a = x + (size_t)which * (size_t)d, *w = which ? k_weight : q_weight;
-        void *o = which ? key : q;
+        const float *from = x + (size_t)which * (size_t)d, *norm_weight = which ? k_weight : q_weight;
+        void *to = which ? key : q;
         size_t at = which ? row : BLK * (size_t)ldq;
-        float sum = 0.0f, r;
+        float sum = 0.0f, scale;
         int half = head_dim / 2;
-        EACH_SUM(i, d, sum) sum += a[i] * a[i];
-        r = 1.0f / sqrtf(block_sum(sum) / (float)d + eps);
+        EACH_SUM(i, d, sum) sum += from[i] * from[i];
+        scale = 1.0f / sqrtf(block_sum(sum) / (float)d + eps);
         for (int h = 0; h < d; h += head_dim) {
             EACH(i, half) {
-                float e = w[h + i] * (a[h + i] * r), f = w[h + half + i] * (a[h + half + i] * r);
-                vk_put(o, at + (size_t)(h + i), e * c[i] - f * s[i], wide);
-                vk_put(o, at + (size_t)(h + half + i), f * c[i] + e * s[i], wide);
+                float e = norm_weight[h + i] * (from[h + i] * scale), f = norm_weight[h + half + i] * (from[h + half + i] * scale);
+                vk_put(to, at + (size_t)(h + i), e * c[i] - f * s[i], wide);
+                vk_put(to, at + (size_t)(h + half + i), f * c[i] + e * s[i], wide);
             }
         }
     }
     EACH(i, d) vk_put(value, row + (size_t)i, v[i], wide);
 }
 
-/* one query against the *position + 1 cached keys, one block a head; scores f32 [heads, lds] is scratch. y, q in-type
- * [d]; key, value in-type [positions, d] */
-KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *value, float *scores,
+/* One query against the *position + 1 cached keys, one block per head; scores f32 [heads, lds] is scratch. out, q
+ * in-type [d]; key, value in-type [positions, d] */
+KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void *value, float *scores,
        const int32_t *position, int lds, int d, int head_dim, float scale, int wide) {
     int keys = *position + 1;
     size_t h = BLK * (size_t)head_dim;
@@ -567,8 +567,8 @@ KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *
     s = block_sum(s);
     SYNC();
 #ifdef VK_CUDA
-    /* threads in groups, a column of the head each; a group takes every so-manieth key, and the groups' sums meet in
-     * shared memory */
+    /* Threads form groups; each thread of a group has one column of the head. Each group takes every groups-th key;
+     * the groups' sums are added in shared memory. */
     for (int i0 = 0; i0 < head_dim; i0 += NTID) {
         __shared__ float part[1024];
         int width = head_dim - i0 < NTID ? head_dim - i0 : NTID, groups = NTID / width, column = TID % width,
@@ -586,12 +586,12 @@ KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *
         SYNC();
         if (TID < width) {
             for (int g = 1; g < groups; g++) a += part[g * width + column];
-            vk_put(y, h + (size_t)(i0 + column), a / s, wide);
+            vk_put(out, h + (size_t)(i0 + column), a / s, wide);
         }
     }
 #else
     {
-        enum { STRIP = 32 }; /* sums over keys in registers, a strip of the head at a time */
+        enum { STRIP = 32 }; /* sums over keys in registers, one strip of the head at a time */
         for (int i0 = 0; i0 < head_dim; i0 += STRIP) {
             float acc[STRIP];
             int n = head_dim - i0 < STRIP ? head_dim - i0 : STRIP;
@@ -601,178 +601,178 @@ KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *
                 float w = p[j];
                 EACH(i, n) acc[i] += w * vk_get(value, v + (size_t)i, wide);
             }
-            EACH(i, n) vk_put(y, h + (size_t)(i0 + i), acc[i] / s, wide);
+            EACH(i, n) vk_put(out, h + (size_t)(i0 + i), acc[i] / s, wide);
         }
     }
 #endif
 }
 
-/* router: softmax over all experts in fp32, then the k largest, not renormalised. An expert's place is the number of
- * experts that beat it, so there is no reduction and no order of arrival, and ties go to the lower index. index, weight
- * [tokens, k] */
-KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts, int k) {
-    SHARED float p[VK_EXPERTS_MAX];
-    const float *l = logits + BLK * (size_t)experts;
-    float m = -INFINITY, s = 0.0f;
-    EACH_MAX(i, experts, m) m = l[i] > m ? l[i] : m;
-    m = block_max(m);
-    EACH_SUM(i, experts, s) { p[i] = vk_exp(l[i] - m); s += p[i]; }
+/* Router: softmax over all experts in fp32, then the top_k largest, not renormalised. An expert's place is the
+ * number of experts that beat it: so there is no reduction, no order of arrival matters, and ties go to the lower
+ * index. index, weight [tokens, top_k] */
+KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts, int top_k) {
+    SHARED float shares[VK_EXPERTS_MAX];
+    const float *row = logits + BLK * (size_t)experts;
+    float most = -INFINITY, s = 0.0f;
+    EACH_MAX(i, experts, most) most = row[i] > most ? row[i] : most;
+    most = block_max(most);
+    EACH_SUM(i, experts, s) { shares[i] = vk_exp(row[i] - most); s += shares[i]; }
     s = block_sum(s);
     SYNC();
     for (int i = TID; i < experts; i += NTID) {
         int place = 0;
-        for (int j = 0; j < experts; j++) place += (l[j] > l[i]) | ((l[j] == l[i]) & (j < i));
-        if (place < k) {
-            index[BLK * (size_t)k + (size_t)place] = i;
-            weight[BLK * (size_t)k + (size_t)place] = p[i] / s;
+        for (int j = 0; j < experts; j++) place += (row[j] > row[i]) | ((row[j] == row[i]) & (j < i));
+        if (place < top_k) {
+            index[BLK * (size_t)top_k + (size_t)place] = i;
+            weight[BLK * (size_t)top_k + (size_t)place] = shares[i] / s;
         }
     }
 }
 
-/* Block e lists the (token, slot) pairs routed to expert e, in token order: count [experts]; start [experts + 1], rows
- * before expert e; list [pairs], the pairs in the order of those rows; slot_row [pairs], the row of each pair. tiles
- * (or NULL): rows of experts in tiles of at most tile_rows, int32 [pairs / tile_rows + experts, 2], expert and first
- * row. Expert e's begin at start[e] / tile_rows + e, which leaves room for all of them, and where one more than it
- * needs: that begins behind its rows. Each thread looks at pairs that follow each other. */
+/* Block e lists the (token, slot) pairs that are routed to expert e, in token order. count [experts]; start [experts
+ * + 1]: rows before expert e; list [pairs]: the pairs in the order of those rows; slot_row [pairs]: the row of each
+ * pair. tiles (or NULL): the rows of the experts in tiles of at most tile_rows, int32 [pairs / tile_rows + experts,
+ * 2], expert and first row. Expert e's tiles begin at start[e] / tile_rows + e, which leaves room for all of them.
+ * If there is one tile more than it needs, that tile begins after its rows. Each thread examines consecutive pairs. */
 KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles,
        const int32_t *index, int pairs, int tile_rows) {
-    int e = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each,
+    int expert = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each,
         to = pairs - from < each ? pairs : from + each;
     int below = 0, mine = 0, base, all, at;
-    for (int i = from; i < to; i++) { below += index[i] < e; mine += index[i] == e; }
+    for (int i = from; i < to; i++) { below += index[i] < expert; mine += index[i] == expert; }
     block_scan(below, &base);
     at = base + block_scan(mine, &all);
     for (int i = from; i < to; i++)
-        if (index[i] == e) { slot_row[i] = at; list[at++] = i; }
-    if (TID == 0) { count[e] = all; start[e] = base; start[e + 1] = base + all; }
+        if (index[i] == expert) { slot_row[i] = at; list[at++] = i; }
+    if (TID == 0) { count[expert] = all; start[expert] = base; start[expert + 1] = base + all; }
     if (tiles) {
-        int first = base / tile_rows + e, last = (base + all) / tile_rows + e;
+        int first = base / tile_rows + expert, last = (base + all) / tile_rows + expert;
         for (int i = first + TID; i <= last; i += NTID) {
-            tiles[2 * i] = e;
+            tiles[2 * i] = expert;
             tiles[2 * i + 1] = base + (i - first) * tile_rows;
         }
     }
 }
 
-/* y row b = x row of the token that list[b] = token * k + slot names; in-type rows of ld elements, copied as bytes */
-KERNEL(k_gather, void *y, const void *x, const int32_t *list, int k, int row_bytes) {
-    const uint32_t *s = (const uint32_t *)((const char *)x + (size_t)(list[BLK] / k) * (size_t)row_bytes);
-    uint32_t *o = (uint32_t *)((char *)y + BLK * (size_t)row_bytes);
+/* out row b = in row of the token that list[b] = token * top_k + slot names; in-type rows of row_bytes, copied as
+ * bytes */
+KERNEL(k_gather, void *out, const void *in, const int32_t *list, int top_k, int row_bytes) {
+    const uint32_t *from = (const uint32_t *)((const char *)in + (size_t)(list[BLK] / top_k) * (size_t)row_bytes);
+    uint32_t *to = (uint32_t *)((char *)out + BLK * (size_t)row_bytes);
     int words = row_bytes / 4;
-    EACH(i, words) o[i] = s[i];
+    EACH(i, words) to[i] = from[i];
 }
 
-/* x row t += sum over its k slots of weight * expert row: every token reads its own rows, so no atomics and one fixed
- * order */
-KERNEL(k_combine, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int k, int d) {
-    float *o = x + BLK * (size_t)d;
+/* stream row t += sum over its top_k slots of weight * expert row. Every token reads its own rows: so there are no
+ * atomics, and the order is fixed. */
+KERNEL(k_combine, float *stream, const float *expert_rows, const int32_t *slot_row, const float *weight, int top_k, int width) {
+    float *row = stream + BLK * (size_t)width;
 #ifdef VK_CUDA
-    slot_row += BLK * (size_t)k;
-    weight += BLK * (size_t)k;
-    EACH(i, d) {
-        float s = o[i];
-        for (int j = 0; j < k; j++) s += weight[j] * expert_rows[(size_t)slot_row[j] * (size_t)d + (size_t)i];
-        o[i] = s;
+    slot_row += BLK * (size_t)top_k;
+    weight += BLK * (size_t)top_k;
+    EACH(i, width) {
+        float s = row[i];
+        for (int j = 0; j < top_k; j++) s += weight[j] * expert_rows[(size_t)slot_row[j] * (size_t)width + (size_t)i];
+        row[i] = s;
     }
 #else
-    for (int j = 0; j < k; j++) {
-        const float *r = expert_rows + (size_t)slot_row[BLK * (size_t)k + (size_t)j] * (size_t)d;
-        float w = weight[BLK * (size_t)k + (size_t)j];
-        EACH(i, d) o[i] += w * r[i];
+    for (int j = 0; j < top_k; j++) {
+        const float *expert_row = expert_rows + (size_t)slot_row[BLK * (size_t)top_k + (size_t)j] * (size_t)width;
+        float share = weight[BLK * (size_t)top_k + (size_t)j];
+        EACH(i, width) row[i] += share * expert_row[i];
     }
 #endif
 }
 
-/* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives -1.
- * Indices below 2^24 are exact in a float. */
-KERNEL(k_argmax, int32_t *out, const float *x, int n) {
-    const float *xr = x + BLK * (size_t)n;
-    float m = -INFINITY, best = -INFINITY;
-    EACH_MAX(i, n, m) m = xr[i] > m ? xr[i] : m;
-    m = block_max(m);
-    EACH_MAX(i, n, best) { float c = xr[i] == m ? -(float)i : -INFINITY; best = c > best ? c : best; }
+/* Index of the largest value of a row of `count`, the lowest one on ties. NaN never wins; a row of only NaN gives
+ * -1. Indices below 2^24 are exact in a float. */
+KERNEL(k_argmax, int32_t *out, const float *values, int count) {
+    const float *row = values + BLK * (size_t)count;
+    float most = -INFINITY, best = -INFINITY;
+    EACH_MAX(i, count, most) most = row[i] > most ? row[i] : most;
+    most = block_max(most);
+    EACH_MAX(i, count, best) { float candidate = row[i] == most ? -(float)i : -INFINITY; best = candidate > best ? candidate : best; }
     best = block_max(best);
     if (TID == 0) out[BLK] = best > -INFINITY ? (int32_t)-best : -1;
 }
 
-/* the sequence grew: *position += by. One block. The position lies on the device, so that one recorded decode step
+/* The sequence grew: *position += by. One block. The position is stored on the device, so one recorded decode step
  * serves all steps. */
 KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
 }
 
-/* the sum of each block's `count` floats of x, for nothing but to read them: four streams, so that many loads are under
- * way */
-KERNEL(k_read, float *y, const float *x, int count) {
-    const float *a = x + BLK * (size_t)count;
+/* The sum of each block's `count` floats, only to read them: four streams, so that many loads are under way. */
+KERNEL(k_read, float *sums, const float *from, int count) {
+    const float *block = from + BLK * (size_t)count;
     int quarter = count / 4;
     float s = 0.0f;
-    EACH_SUM(i, quarter, s) s += (a[i] + a[i + quarter]) + (a[i + 2 * quarter] + a[i + 3 * quarter]);
+    EACH_SUM(i, quarter, s) s += (block[i] + block[i + quarter]) + (block[i + 2 * quarter] + block[i + 3 * quarter]);
     s = block_sum(s);
-    if (TID == 0) y[BLK] = s;
+    if (TID == 0) sums[BLK] = s;
 }
 
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target: vk_kernels. */
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
-static void l_rmsnorm(vk_queue *queue, void *y, const float *x, const float *w, int rows, int d, int ldy, float eps,
+static void l_rmsnorm(vk_queue *queue, void *out, const float *in, const float *weight, int rows, int width, int ld_out, float eps,
                       int wide) {
-    int64_t count = (int64_t)rows * d;
-    vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_rmsnorm, rows, vk_threads_for(d), 4 * count, count * (4 + vk_element(wide)) + 4 * d, y, x, w, d, ldy, eps,
+    int64_t count = (int64_t)rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_rmsnorm, rows, vk_threads_for(width), 4 * count, count * (4 + vk_element(wide)) + 4 * width, out, in, weight, width, ld_out, eps,
            wide);
 }
-static void l_layernorm(vk_queue *queue, void *y, const float *x, const float *w, const float *b, int rows, int d,
-                        int ldy, float eps, int wide) {
-    int64_t count = (int64_t)rows * d;
-    vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_layernorm, rows, vk_threads_for(d), 8 * count, count * (4 + vk_element(wide)) + 8 * d, y, x, w, b, d, ldy,
+static void l_layernorm(vk_queue *queue, void *out, const float *in, const float *weight, const float *bias, int rows, int width,
+                        int ld_out, float eps, int wide) {
+    int64_t count = (int64_t)rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_layernorm, rows, vk_threads_for(width), 8 * count, count * (4 + vk_element(wide)) + 8 * width, out, in, weight, bias, width, ld_out,
            eps, wide);
 }
-static void l_convert(vk_queue *queue, void *y, const float *x, int rows, int d, int ldy, int wide) {
-    vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_convert, rows, vk_threads_for(d), 0, (int64_t)rows * d * (4 + vk_element(wide)), y, x, d, ldy, wide);
+static void l_convert(vk_queue *queue, void *out, const float *in, int rows, int width, int ld_out, int wide) {
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_convert, rows, vk_threads_for(width), 0, (int64_t)rows * width * (4 + vk_element(wide)), out, in, width, ld_out, wide);
 }
-static void l_vit_embed(vk_queue *queue, float *x, const float *patches, const float *class_embedding,
-                        const float *positions, int views, int count, int d) {
-    int64_t floats = (int64_t)views * count * d, patch_floats = (int64_t)views * (count - 1) * d;
-    vk_shape(queue, (int64_t)views * count, d, 0, 0);
-    LAUNCH(k_vit_embed, views * count, vk_threads_for(d), floats, 4 * (patch_floats + d + (int64_t)count * d + floats),
-           x, patches, class_embedding, positions, count, d);
+static void l_vit_embed(vk_queue *queue, float *out, const float *patches, const float *class_embedding,
+                        const float *positions, int views, int count, int width) {
+    int64_t floats = (int64_t)views * count * width, patch_floats = (int64_t)views * (count - 1) * width;
+    vk_shape(queue, (int64_t)views * count, width, 0, 0);
+    LAUNCH(k_vit_embed, views * count, vk_threads_for(width), floats, 4 * (patch_floats + width + (int64_t)count * width + floats),
+           out, patches, class_embedding, positions, count, width);
 }
 static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask,
                            const int32_t *dead, const float *pad_embed, size_t layer_floats, int views, int layers,
-                           int w, int side, int pool, int ld, int wide) {
+                           int width, int side, int pool, int ld, int wide) {
     int windows = views * (side / pool) * (side / pool);
-    int64_t values = (int64_t)windows * pool * pool * layers * w, queries = (int64_t)windows * layers * w,
-            small = (int64_t)views * (side * side + 1) + 2 * layers * w; /* masks, dead, pad_embed */
-    vk_shape(queue, windows, (int64_t)layers * w, 0, 0);
-    LAUNCH(k_pool_windows, windows, vk_threads_for(w), 3 * values + queries,
+    int64_t values = (int64_t)windows * pool * pool * layers * width, queries = (int64_t)windows * layers * width,
+            small = (int64_t)views * (side * side + 1) + 2 * layers * width; /* masks, dead, pad_embed */
+    vk_shape(queue, windows, (int64_t)layers * width, 0, 0);
+    LAUNCH(k_pool_windows, windows, vk_threads_for(width), 3 * values + queries,
            4 * (values + small) + (values + queries) * vk_element(wide), keys, query, hidden, mask, dead, pad_embed,
-           layer_floats, layers, w, side, pool, ld, wide);
+           layer_floats, layers, width, side, pool, ld, wide);
 }
-static void l_pool_attention(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads,
-                             int head_dim, int ldy, int wide) {
+static void l_pool_attention(vk_queue *queue, void *out, const float *q, const float *kv, int windows, int keys, int heads,
+                             int head_dim, int ld_out, int wide) {
     int64_t queries = (int64_t)windows * heads * head_dim;
-    vk_shape(queue, windows, 1, n, (int64_t)heads * head_dim);
+    vk_shape(queue, windows, 1, keys, (int64_t)heads * head_dim);
     LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim),
-           queries * 4 * n + (int64_t)windows * heads * n * 5, queries * (4 + 8 * n + vk_element(wide)), y, q, kv, n,
-           heads, head_dim, ldy, 1.0f / sqrtf((float)head_dim), wide);
+           queries * 4 * keys + (int64_t)windows * heads * keys * 5, queries * (4 + 8 * keys + vk_element(wide)), out, q, kv, keys,
+           heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
 }
-static void l_silu_mul(vk_queue *queue, void *y, const float *gate_up, int rows, int h, int ldy, int wide) {
-    int64_t count = (int64_t)rows * h;
-    vk_shape(queue, rows, h, 0, 0);
-    LAUNCH(k_silu_mul, rows, vk_threads_for(h), 4 * count, count * (8 + vk_element(wide)), y, gate_up, h, ldy, wide);
+static void l_silu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
+    int64_t count = (int64_t)rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_silu_mul, rows, vk_threads_for(width), 4 * count, count * (8 + vk_element(wide)), out, gate_up, width, ld_out, wide);
 }
-static void l_embed(vk_queue *queue, float *x, const void *table, const int32_t *ids, int rows, int d, int wide) {
-    vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_embed, rows, vk_threads_for(d), 0, (int64_t)rows * (d * (4 + vk_element(wide)) + 4), x, table, ids, d,
+static void l_embed(vk_queue *queue, float *out, const void *table, const int32_t *ids, int rows, int width, int wide) {
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_embed, rows, vk_threads_for(width), 0, (int64_t)rows * (width * (4 + vk_element(wide)) + 4), out, table, ids, width,
            wide);
 }
-static void l_scatter_add(vk_queue *queue, float *x, const float *features, const int32_t *index, int rows, int d) {
-    int64_t count = (int64_t)rows * d;
-    vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_scatter_add, rows, vk_threads_for(d), count, count * 12 + 4 * rows, x, features, index, d);
+static void l_scatter_add(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows, int width) {
+    int64_t count = (int64_t)rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_scatter_add, rows, vk_threads_for(width), count, count * 12 + 4 * rows, stream, features, index, width);
 }
 static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight,
                            const float *k_weight, const float *cs, const int32_t *position, int rows, int d,
@@ -783,24 +783,24 @@ static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, con
            count * (12 + 3 * vk_element(wide)) + 4 * (2 * d + (int64_t)rows * head_dim + 1), q, key, value, qkv,
            q_weight, k_weight, cs, position, d, head_dim, ldq, eps, wide);
 }
-static void l_attention_decode(vk_queue *queue, void *y, const void *q, const void *key, const void *value,
+static void l_attention_decode(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
                                float *scores, const int32_t *position, int keys, int lds, int d, int head_dim,
                                int wide) {
     int64_t heads = d / head_dim;
     vk_shape(queue, 1, 1, keys, d);
     LAUNCH(k_attention_decode, heads, 1024, (int64_t)keys * (4 * d + 5 * heads),
-           ((int64_t)keys + 1) * 2 * d * vk_element(wide) + 4, y, q, key, value, scores, position, lds, d, head_dim,
+           ((int64_t)keys + 1) * 2 * d * vk_element(wide) + 4, out, q, key, value, scores, position, lds, d, head_dim,
            1.0f / sqrtf((float)head_dim), wide);
 }
 /* the comparisons of the ranking count as FLOPs */
 static void l_router(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts,
-                     int k) {
+                     int top_k) {
     int64_t count = (int64_t)rows * experts;
     vk_shape(queue, rows, experts, 0, 0);
-    LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * k * 8, index,
-           weight, logits, experts, k);
+    LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * top_k * 8, index,
+           weight, logits, experts, top_k);
 }
-/* three comparisons of each pair with each expert; tiles: as if there were all that may be */
+/* three comparisons of each pair with each expert; tiles count as if all possible ones existed */
 static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row,
                         int32_t *tiles, const int32_t *index, int experts, int pairs, int tile_rows) {
     int64_t tile_count = tiles ? pairs / tile_rows + experts : 0;
@@ -809,30 +809,30 @@ static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t
            (int64_t)pairs * 12 + experts * 8 + 4 + tile_count * 8, count, start, list, slot_row, tiles, index, pairs,
            tile_rows);
 }
-static void l_gather(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes) {
+static void l_gather(vk_queue *queue, void *out, const void *in, const int32_t *list, int rows, int top_k, int row_bytes) {
     vk_shape(queue, rows, row_bytes, 0, 0);
-    LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0, ((int64_t)rows / k + rows) * row_bytes + (int64_t)rows * 4,
-           y, x, list, k, row_bytes);
+    LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0, ((int64_t)rows / top_k + rows) * row_bytes + (int64_t)rows * 4,
+           out, in, list, top_k, row_bytes);
 }
-static void l_combine(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight,
-                      int rows, int k, int d) {
-    int64_t count = (int64_t)rows * d;
-    vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_combine, rows, vk_threads_for(d), count * k * 2, count * (8 + 4 * k) + (int64_t)rows * k * 8, x,
-           expert_rows, slot_row, weight, k, d);
+static void l_combine(vk_queue *queue, float *stream, const float *expert_rows, const int32_t *slot_row, const float *weight,
+                      int rows, int top_k, int width) {
+    int64_t count = (int64_t)rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_combine, rows, vk_threads_for(width), count * top_k * 2, count * (8 + 4 * top_k) + (int64_t)rows * top_k * 8, stream,
+           expert_rows, slot_row, weight, top_k, width);
 }
-static void l_argmax(vk_queue *queue, int32_t *out, const float *x, int rows, int n) {
-    vk_shape(queue, rows, n, 0, 0);
-    LAUNCH(k_argmax, rows, n > VK_BLOCK_MAX ? 1024 : vk_threads_for(n), 2 * (int64_t)rows * n,
-           ((int64_t)n + 1) * rows * 4, out, x, n);
+static void l_argmax(vk_queue *queue, int32_t *out, const float *values, int rows, int count) {
+    vk_shape(queue, rows, count, 0, 0);
+    LAUNCH(k_argmax, rows, count > VK_BLOCK_MAX ? 1024 : vk_threads_for(count), 2 * (int64_t)rows * count,
+           ((int64_t)count + 1) * rows * 4, out, values, count);
 }
 static void l_advance(vk_queue *queue, int32_t *position, int by) {
     vk_shape(queue, 1, 1, 0, 0);
     LAUNCH(k_advance, 1, 32, 1, 8, position, by);
 }
-static void l_read(vk_queue *queue, float *y, const float *x, int blocks, int count) {
+static void l_read(vk_queue *queue, float *sums, const float *from, int blocks, int count) {
     vk_shape(queue, blocks, count, 0, 0);
-    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), y, x, count);
+    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), sums, from, count);
 }
 
 #define VK_KERNEL_TABLE { \
@@ -850,7 +850,7 @@ static void l_read(vk_queue *queue, float *y, const float *x, int blocks, int co
     own##_attention, own##_mark, own##_wait, own##_between, own##_token, own##_reserve_log, own##_read_log, \
     own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back, vk_range_hooks
 
-/* ranges of the host for a tool that is attached; each object that was built with NVTX has them */
+/* ranges of the host for an attached tool; each object that was built with NVTX has them */
 #ifdef VLMPROF_NVTX
 static void vk_nvtx_push(void *user, const char *name) {
     (void)user;
@@ -866,25 +866,25 @@ static const vp_range_hooks *vk_range_hooks(void) { return &vk_nvtx_hooks; }
 static const vp_range_hooks *vk_range_hooks(void) { return NULL; }
 #endif
 
-static void vk_no_telemetry(vp_telemetry *t) {
-    t->sm_clock_mhz = t->sm_clock_max_mhz = t->memory_clock_mhz = t->memory_clock_max_mhz = (double)NAN;
-    t->power_w = t->power_limit_w = t->temperature_c = t->utilisation_percent = t->throttle_count = (double)NAN;
-    t->throttle_reasons = 0;
-    t->has_throttle_reasons = 0;
+static void vk_no_telemetry(vp_telemetry *telemetry) {
+    telemetry->sm_clock_mhz = telemetry->sm_clock_max_mhz = telemetry->memory_clock_mhz = telemetry->memory_clock_max_mhz = (double)NAN;
+    telemetry->power_w = telemetry->power_limit_w = telemetry->temperature_c = telemetry->utilisation_percent = telemetry->throttle_count = (double)NAN;
+    telemetry->throttle_reasons = 0;
+    telemetry->has_throttle_reasons = 0;
 }
 
 #ifdef VK_CUDA
 /* ==================================================================================================== tiles >>tiles
- * What a GPU does with many rows in bf16 on tensor cores, by mma.sync, beside cuBLAS: attention and the experts of
- * routed tokens. Blocks have a fixed number of threads. Sums run in an order that no schedule changes, and nothing is
- * added by atomics: the same input gives the same bits. */
+ * What a GPU does with many rows in bf16 on tensor cores (mma.sync), in addition to cuBLAS: attention, and the
+ * experts of routed tokens. Blocks have a fixed number of threads. No schedule changes the order of a sum, and
+ * nothing is added by atomics: the same input gives the same bits. */
 
 /* ---- attention */
-/* Attention whose scores never leave the chip, bf16, head width WIDTH: a block is VK_ATTEND_ROWS queries of one head of
- * one sequence, 32 a warp. Keys and values pass through shared memory in tiles, the next one on its way while one is
- * used; the softmax goes along (its maximum so far, sums and results scaled to that). Rows and keys behind the last
- * token are copies of the last one: their scores are masked, their results dropped. Tiles that causal attention masks
- * as a whole are not read. `scale` is for exp2. */
+/* Attention whose scores never leave the chip, bf16, head width WIDTH. A block is VK_ATTEND_ROWS queries of one head
+ * of one sequence, 32 per warp. Keys and values pass through shared memory in tiles; the next tile is on its way
+ * while one is used. The softmax is updated along the way (its maximum so far; sums and results are scaled to that).
+ * Rows and keys after the last token are copies of the last one: their scores are masked, their results dropped.
+ * Tiles that causal attention masks completely are not read. `scale` is for exp2. */
 enum { VK_ATTEND_THREADS = 128, VK_ATTEND_ROWS = 128 };
 typedef struct vk_attend { /* the operands of a block's head */
     uint16_t *y;
@@ -892,9 +892,9 @@ typedef struct vk_attend { /* the operands of a block's head */
     int tokens, ldy, ldq, ldk, causal;
     float scale;
 } vk_attend;
-/* keys of a tile: as many as registers hold scores of */
+/* keys of a tile: as many as there are registers for scores */
 #define VK_ATTEND_KEYS(width) ((width) > 64 ? 32 : 64)
-/* bytes of shared memory: queries | two stages of keys, values. Rows are 16 bytes longer than they hold: no two of an
+/* Bytes of shared memory: queries | two stages of keys, values. Rows are padded by 16 bytes, so no two rows of an
  * ldmatrix share a bank. */
 #define VK_ATTEND_BYTES(width) ((VK_ATTEND_ROWS + 4 * VK_ATTEND_KEYS(width)) * ((width) + 8) * 2)
 template <int WIDTH>
@@ -904,9 +904,9 @@ FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows,
         vk_copy_async(to + row * (WIDTH + 8) + column, from + (size_t)at * (size_t)ld + (size_t)column);
     }
 }
-/* one row of a warp's tile of scores: maximum and sum so far and the results move on, scores become weights. This
- * lane's part of the row is s[n][half], s[n][half + 1], keys n * 8 + lane % 4 * 2 and the next; `limit`: keys from
- * there on are masked. */
+/* One row of a warp's tile of scores: the maximum, the sum and the results so far are updated, and scores become
+ * weights. This lane's part of the row is s[n][half], s[n][half + 1], that is keys n * 8 + lane % 4 * 2 and the
+ * next. Keys from `limit` on are masked. */
 template <int WIDTH>
 FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int limit, float scale) {
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
@@ -945,7 +945,7 @@ FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_
         }
     }
 }
-/* weights, which lie as the fragments of C do, are those of A, too */
+/* The weights lie as the fragments of C do; they can be used directly as fragments of A. */
 template <int WIDTH>
 FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
@@ -994,7 +994,7 @@ template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
         int from = t * KEYS;
         float s[2][KEYS / 8][4];
         vk_copy_wait(0);
-        SYNC(); /* this tile is here for all, and nobody reads the one before any more */
+        SYNC(); /* this tile is complete for all threads, and none still reads the tile before */
         if (t + 1 < tiles) {
             vk_attend_fetch<WIDTH>(next, at->k, from + KEYS, KEYS, at->tokens, at->ldk);
             vk_attend_fetch<WIDTH>(next + TILE, at->v, from + KEYS, KEYS, at->tokens, at->ldk);
@@ -1014,8 +1014,8 @@ template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
     VK_UNROLL for (int r = 0; r < 4; r++) vk_attend_store<WIDTH>(
         at, o[r >> 1], sum[r >> 1][r & 1], warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), (r & 1) * 2);
 }
-/* Which head and which queries: blocks of one head follow each other and share its keys; with a causal mask all heads'
- * last queries, which see the most keys, come first. */
+/* Which head and which queries: blocks of one head are consecutive and share its keys. With a causal mask the last
+ * queries of all heads come first, because they see the most keys. */
 template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int heads) {
     size_t pairs = (size_t)gridDim.x / (size_t)row_blocks, pair = at.causal ? BLK % pairs : BLK / (size_t)row_blocks;
     int block = at.causal ? row_blocks - 1 - (int)(BLK / pairs) : (int)(BLK % (size_t)row_blocks);
@@ -1030,8 +1030,8 @@ template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int hea
     uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int tokens, \
     int ldy, int ldq, int ldk, int causal, float scale
 #define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale }
-/* launched for q, k and v whose rows begin at multiples of 16 bytes, as all in-type buffers' do, and y's at multiples
- * of 4 */
+/* launched if the rows of q, k and v begin at multiples of 16 bytes, as in all in-type buffers, and those of y at
+ * multiples of 4 */
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     vk_attend_any<64>(at, row_blocks, heads);
@@ -1040,11 +1040,12 @@ KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     vk_attend_any<128>(at, row_blocks, heads);
 }
-/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its weights,
- * 64 x 32 a warp. Slices of both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES stages. Vectors of
- * 16 bytes lie at their number ^ (row & 7) within a row of 128 bytes: no two of an ldmatrix share a bank. What lies
- * behind the last row, column or k is not fetched: it meets results that are dropped, or no product at all. Fragments
- * of rows that are all behind the last are left out: few rows cost little. */
+/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its
+ * weights, 64 x 32 per warp. Slices of both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES
+ * stages. Within a row of 128 bytes, vectors of 16 bytes lie at their number ^ (row & 7): so no two of an ldmatrix
+ * share a bank. What lies after the last row, column or k is not fetched: it would only meet results that are
+ * dropped, or no product at all. Fragments whose rows are all after the last row are left out: a few rows cost
+ * little. */
 enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
        VK_GROUP_BYTES = VK_GROUP_STAGES * (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH * 2 };
 /* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
@@ -1057,75 +1058,75 @@ typedef struct vk_group {
 FN uint16_t *vk_group_at(uint16_t *slice, int row, int vector) {
     return slice + row * VK_GROUP_DEPTH + (vector ^ (row & 7)) * 8;
 }
-/* gated: the first half of a tile's columns are gates, the second the ups of the same columns, n rows of weights
- * further */
-FN void vk_group_fetch(const vk_group *g, uint16_t *slice, const int source[4], int from) {
+/* gated: the first half of a tile's columns are gates; the second half are the ups of the same columns, n rows of
+ * weights later */
+FN void vk_group_fetch(const vk_group *group, uint16_t *slice, const int source[4], int from) {
     int vector = TID & 7, row = TID >> 3;
     uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
-    if (from + vector * 8 >= g->k_padded) return;
+    if (from + vector * 8 >= group->k_padded) return;
     VK_UNROLL for (int j = 0; j < 4; j++) {
-        int r = row + 32 * j, c = g->gated && j > 1 ? g->column + r - VK_GROUP_COLUMNS / 2 : g->column + r;
-        if (r < g->rows)
+        int r = row + 32 * j, c = group->gated && j > 1 ? group->column + r - VK_GROUP_COLUMNS / 2 : group->column + r;
+        if (r < group->rows)
             vk_copy_async(vk_group_at(slice, r, vector),
-                          g->x + (size_t)source[j] * (size_t)g->ldx + (size_t)(from + vector * 8));
-        if (c < g->n)
+                          group->x + (size_t)source[j] * (size_t)group->ldx + (size_t)(from + vector * 8));
+        if (c < group->n)
             vk_copy_async(vk_group_at(weights, r, vector),
-                          g->weights + (size_t)(g->gated && j > 1 ? g->n + c : c) * (size_t)g->k_padded
+                          group->weights + (size_t)(group->gated && j > 1 ? group->n + c : c) * (size_t)group->k_padded
                               + (size_t)(from + vector * 8));
     }
 }
-/* acc += a slice's products; `live`: rows of this warp that are there */
-FN void vk_group_multiply(const vk_group *g, float (*acc)[4][4], uint16_t *slice, int from, int live) {
-    int lane = TID & 31, warp = TID >> 5, column = (warp >> 1) * (g->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
+/* acc += a slice's products; `live`: how many rows of this warp exist */
+FN void vk_group_multiply(const vk_group *group, float (*acc)[4][4], uint16_t *slice, int from, int live) {
+    int lane = TID & 31, warp = TID >> 5, column = (warp >> 1) * (group->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
     uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
     VK_UNROLL for (int c = 0; c < VK_GROUP_DEPTH / 16; c++) {
         uint32_t a[4][4], b[8];
-        if (from + c * 16 >= g->k_padded) break;
+        if (from + c * 16 >= group->k_padded) break;
         vk_ldmatrix(b, vk_group_at(weights, column, c * 2 + (lane >> 3 & 1)),
-                    (g->gated ? VK_GROUP_COLUMNS / 2 : 16) * VK_GROUP_DEPTH * 2, 2, 0);
+                    (group->gated ? VK_GROUP_COLUMNS / 2 : 16) * VK_GROUP_DEPTH * 2, 2, 0);
         vk_ldmatrix(a[0], vk_group_at(slice, (warp & 1) * 64 + (lane & 15), c * 2 + (lane >> 4)),
                     16 * VK_GROUP_DEPTH * 2, 4, 0);
         VK_UNROLL for (int i = 0; i < 4; i++)
             if (i * 16 < live) vk_mma(acc[i], a[i], b, 4);
     }
 }
-FN void vk_group_sums(const vk_group *g, float (*acc)[4][4]) {
+FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
     enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
-    int steps = (g->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, live = g->rows - (TID >> 5 & 1) * 64, source[4];
+    int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, live = group->rows - (TID >> 5 & 1) * 64, source[4];
     VK_UNROLL for (int j = 0; j < 4; j++) {
         int r = (TID >> 3) + 32 * j;
-        source[j] = r >= g->rows ? 0 : g->list ? g->list[r] / g->top_k : r;
+        source[j] = r >= group->rows ? 0 : group->list ? group->list[r] / group->top_k : r;
     }
     VK_UNROLL for (int i = 0; i < 4; i++)
         VK_UNROLL for (int n = 0; n < 4; n++) acc[i][n][0] = acc[i][n][1] = acc[i][n][2] = acc[i][n][3] = 0.0f;
     for (int s = 0; s < VK_GROUP_STAGES - 1; s++) {
-        vk_group_fetch(g, slices + s * SLICE, source, s * VK_GROUP_DEPTH);
+        vk_group_fetch(group, slices + s * SLICE, source, s * VK_GROUP_DEPTH);
         vk_copy_commit();
     }
     VK_ROLLED for (int s = 0; s < steps; s++) {
         int ahead = s + VK_GROUP_STAGES - 1;
         vk_copy_wait(VK_GROUP_STAGES - 2);
-        SYNC(); /* this slice is here for all, and nobody reads the one before any more */
-        vk_group_fetch(g, slices + ahead % VK_GROUP_STAGES * SLICE, source, ahead * VK_GROUP_DEPTH);
+        SYNC(); /* this slice is complete for all threads, and none still reads the slice before */
+        vk_group_fetch(group, slices + ahead % VK_GROUP_STAGES * SLICE, source, ahead * VK_GROUP_DEPTH);
         vk_copy_commit();
-        vk_group_multiply(g, acc, slices + s % VK_GROUP_STAGES * SLICE, s * VK_GROUP_DEPTH, live);
+        vk_group_multiply(group, acc, slices + s % VK_GROUP_STAGES * SLICE, s * VK_GROUP_DEPTH, live);
     }
 }
 /* block b's tile; 0: there is none. x: of the whole product */
-FN int vk_group_tile(vk_group *g, int *first, const int32_t *tiles, const int32_t *start, const int32_t *list,
+FN int vk_group_tile(vk_group *group, int *first, const int32_t *tiles, const int32_t *start, const int32_t *list,
                      const uint16_t *x, const char *weights, size_t stride_bytes, int column_tiles, int n, int k_padded,
                      int ldx, int top_k) {
     const int32_t *tile = tiles + 2 * (BLK / (size_t)column_tiles);
     int expert = tile[0], rows = start[expert + 1] - tile[1];
     *first = tile[1];
-    g->rows = rows < VK_GROUP_ROWS ? rows : VK_GROUP_ROWS;
-    g->x = list ? x : x + (size_t)tile[1] * (size_t)ldx;
-    g->weights = (const uint16_t *)(const void *)(weights + (size_t)expert * stride_bytes);
-    g->list = list ? list + tile[1] : NULL;
-    g->n = n; g->k_padded = k_padded; g->ldx = ldx; g->top_k = top_k;
-    g->gated = list != NULL;
-    g->column = (int)(BLK % (size_t)column_tiles) * (g->gated ? VK_GROUP_COLUMNS / 2 : VK_GROUP_COLUMNS);
+    group->rows = rows < VK_GROUP_ROWS ? rows : VK_GROUP_ROWS;
+    group->x = list ? x : x + (size_t)tile[1] * (size_t)ldx;
+    group->weights = (const uint16_t *)(const void *)(weights + (size_t)expert * stride_bytes);
+    group->list = list ? list + tile[1] : NULL;
+    group->n = n; group->k_padded = k_padded; group->ldx = ldx; group->top_k = top_k;
+    group->gated = list != NULL;
+    group->column = (int)(BLK % (size_t)column_tiles) * (group->gated ? VK_GROUP_COLUMNS / 2 : VK_GROUP_COLUMNS);
     return rows > 0;
 }
 /* hidden bf16 [pairs, ldy] = silu(gate) * up of the token that list[row] = token * top_k + slot names; weights: n rows
@@ -1133,18 +1134,18 @@ FN int vk_group_tile(vk_group *g, int *first, const int32_t *tiles, const int32_
 KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16_t *x, const char *weights,
           size_t stride_bytes, const int32_t *tiles, const int32_t *start, const int32_t *list, int column_tiles, int n,
           int k_padded, int ldx, int ldy, int top_k) {
-    vk_group g;
+    vk_group group;
     float acc[4][4][4];
     int first, lane = TID & 31, warp = TID >> 5;
-    if (!vk_group_tile(&g, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx, top_k))
+    if (!vk_group_tile(&group, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx, top_k))
         return;
-    g.gated = 1; /* a constant for the compiler */
-    vk_group_sums(&g, acc);
+    group.gated = 1; /* a constant for the compiler */
+    vk_group_sums(&group, acc);
     VK_UNROLL for (int i = 0; i < 8; i++) {
         int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
-        if (row >= g.rows) continue;
+        if (row >= group.rows) continue;
         VK_UNROLL for (int c = 0; c < 2; c++) {
-            int column = g.column + (warp >> 1) * 16 + c * 8 + (lane & 3) * 2;
+            int column = group.column + (warp >> 1) * 16 + c * 8 + (lane & 3) * 2;
             const float *gate = acc[i / 2][c] + i % 2 * 2, *up = acc[i / 2][c + 2] + i % 2 * 2;
             uint16_t *to = hidden + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
             uint32_t two = vk_pack2(vk_silu(gate[0]) * up[0], vk_silu(gate[1]) * up[1]);
@@ -1157,20 +1158,20 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16
 KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden, const char *weights,
           size_t stride_bytes, const int32_t *tiles, const int32_t *start, int column_tiles, int n, int k_padded,
           int ldx, int ldy) {
-    vk_group g;
+    vk_group group;
     float acc[4][4][4];
     int first, lane = TID & 31, warp = TID >> 5;
-    if (!vk_group_tile(&g, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded, ldx,
+    if (!vk_group_tile(&group, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded, ldx,
                        1))
         return;
-    g.gated = 0;
-    g.list = NULL;
-    vk_group_sums(&g, acc);
+    group.gated = 0;
+    group.list = NULL;
+    vk_group_sums(&group, acc);
     VK_UNROLL for (int i = 0; i < 8; i++) {
         int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
-        if (row >= g.rows) continue;
+        if (row >= group.rows) continue;
         VK_UNROLL for (int c = 0; c < 4; c++) {
-            int column = g.column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
+            int column = group.column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
             float *to = y + (size_t)(first + row) * (size_t)ldy + (size_t)column, *sum = acc[i / 2][c] + i % 2 * 2;
             if (column + 1 < n && !(ldy & 1)) *(float2 *)(void *)to = make_float2(sum[0], sum[1]);
             else {
@@ -1182,8 +1183,8 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden,
 }
 
 /* ====================================================================================================== cuda >>cuda
- * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only `wait`, `fetch` and a `stage` whose buffer is
- * still in flight wait. */
+ * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only these wait: `wait`, `fetch`, and `stage`
+ * if its buffer is still in flight. */
 enum {
     VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
     VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
@@ -1215,8 +1216,8 @@ typedef struct vk_cublas {
                                    long long int, const void *, void *, cudaDataType, int, long long int, int,
                                    cublasComputeType_t, cublasGemmAlgo_t);
 } vk_cublas;
-/* cublasLt's functions, which add a bias to a product: found through libcublas, which needs that library itself, and
- * called with its handle, which the manual allows in place of one of their own ("cublasLtHandle_t") */
+/* cublasLt's functions, which add a bias to a product. They are found through libcublas, which needs that library
+ * itself, and called with its handle; the manual allows this instead of a handle of their own ("cublasLtHandle_t"). */
 #define VK_LT_FUNCTIONS(X) \
     X(product_create, cublasLtMatmulDescCreate) X(product_set, cublasLtMatmulDescSetAttribute) \
     X(product_destroy, cublasLtMatmulDescDestroy) \
@@ -1227,7 +1228,7 @@ typedef struct vk_cublas {
 #define VK_LT_FIELD(field, name) decltype(&name) field;
 typedef struct vk_lt { VK_LT_FUNCTIONS(VK_LT_FIELD) int present; } vk_lt;
 #undef VK_LT_FIELD
-/* y [m, n] = x W^T + bias: what an algorithm depends on. All operands and the bias start at multiples of `alignment`
+/* y [m, n] = x W^T + bias: what an algorithm depends on. All operands and the bias begin at multiples of `alignment`
  * bytes. */
 typedef struct vk_lt_shape { int m, n, k, ldx, ldy, in, out, alignment; } vk_lt_shape;
 typedef struct vk_lt_plan {
@@ -1237,7 +1238,7 @@ typedef struct vk_lt_plan {
     cublasLtMatmulAlgo_t algorithm;
     int usable; /* 0: this shape takes two launches */
 } vk_lt_plan;
-/* a launch that is timed on its own: before and behind it, its kernel, and the mark that it follows */
+/* a launch that is timed on its own: the events before and after it, its kernel, and the mark that it follows */
 typedef struct vk_timer { cudaEvent_t event[2]; const void *kernel; int mark; } vk_timer;
 typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
@@ -1272,9 +1273,9 @@ static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
 
 /* ---- kernels that the CPU does not need: its GEMM and attention tiles do this on the way */
 
-/* What products leave to do. y in-type [rows, ldy], first n columns: QuickGELU in place, `vectors` times 8 bf16 at once
- * and then one by one. One block a row. */
-FN float vk_quickgelu(float v) { return v / (1.0f + vk_exp(-1.702f * v)); }
+/* Work that products leave over. y in-type [rows, ldy], the first n columns: QuickGELU in place, `vectors` times 8
+ * bf16 at once, then one by one. One block per row. */
+FN float vk_quickgelu(float value) { return value / (1.0f + vk_exp(-1.702f * value)); }
 FN uint32_t vk_quickgelu_pair(uint32_t two) {
     return vk_f2b(vk_quickgelu(vk_b2f((uint16_t)two)))
            | (uint32_t)vk_f2b(vk_quickgelu(vk_b2f((uint16_t)(two >> 16)))) << 16;
@@ -1293,14 +1294,14 @@ KERNEL(k_quickgelu, void *y, int n, int ldy, int vectors, int wide) {
     for (int i = 8 * vectors + TID; i < n; i += NTID)
         vk_put(y, row + (size_t)i, vk_quickgelu(vk_get(y, row + (size_t)i, wide)), wide);
 }
-/* the bias f32 [n] in each row of y [rows, ldy], in-type, or with `add` on top of what is there; a product that adds to
- * y follows */
+/* writes the bias f32 [n] into each row of y [rows, ldy], in-type, or adds it if `add`; a product that adds to y
+ * follows */
 KERNEL(k_bias_rows, void *y, const float *bias, int n, int ldy, int add, int wide) {
     size_t row = BLK * (size_t)ldy;
     EACH(i, n) vk_put(y, row + (size_t)i, add ? vk_get(y, row + (size_t)i, wide) + bias[i] : bias[i], wide);
 }
-/* attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys, 0 from
- * there to `keys`. causal: row r of each head's `rows` sees live + r keys. A warp a row. */
+/* Attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys; 0
+ * from there to `keys`. causal: row r of each head's `rows` sees live + r keys. One warp per row. */
 KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal,
        float scale, int wide) {
     size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), o = row * (size_t)ld;
@@ -1327,7 +1328,7 @@ static vp_result vk_cuda_count(int32_t *count, vp_error *error) {
     char text[160];
     cudaError_t status = cudaGetDeviceCount(&found);
     if (status == cudaSuccess && found > 0) { *count = found; return VP_OK; }
-    cudaGetLastError(); /* it is told here; the next call starts clean */
+    cudaGetLastError(); /* reported here; the next call starts without an error */
     if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
     if (status == cudaErrorInsufficientDriver && driver == 0)
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA driver on this machine");
@@ -1378,8 +1379,8 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
     return VP_OK;
 }
 
-/* ---- telemetry. The library stays loaded and NVML counts who started it, so nothing is kept here and any thread may
- * ask. */
+/* ---- telemetry. The library stays loaded, and NVML counts its users: so nothing is stored here, and any thread may
+ * call. */
 typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
 typedef struct vk_nvml {
     int (*start)(void);
@@ -1433,7 +1434,7 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
 static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *error) {
     vk_nvml nvml;
     vk_nvml_shares shares;
-    vp_telemetry t;
+    vp_telemetry telemetry;
     void *device = NULL;
     unsigned value;
     unsigned long long bits;
@@ -1453,17 +1454,17 @@ static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *e
                  nvml.text ? nvml.text(status) : "", status);
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
     }
-    vk_no_telemetry(&t);
-    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_SM, &value) == 0) t.sm_clock_mhz = value;
-    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_MEMORY, &value) == 0) t.memory_clock_mhz = value;
-    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_SM, &value) == 0) t.sm_clock_max_mhz = value;
-    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_MEMORY, &value) == 0) t.memory_clock_max_mhz = value;
-    if (nvml.power && nvml.power(device, &value) == 0) t.power_w = value * 1e-3;
-    if (nvml.power_limit && nvml.power_limit(device, &value) == 0) t.power_limit_w = value * 1e-3;
-    if (nvml.temperature && nvml.temperature(device, VK_NVML_SENSOR_GPU, &value) == 0) t.temperature_c = value;
-    if (nvml.shares && nvml.shares(device, &shares) == 0) t.utilisation_percent = shares.gpu;
-    if (nvml.reasons && nvml.reasons(device, &bits) == 0) { t.throttle_reasons = bits; t.has_throttle_reasons = 1; }
-    *out = t;
+    vk_no_telemetry(&telemetry);
+    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_SM, &value) == 0) telemetry.sm_clock_mhz = value;
+    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_MEMORY, &value) == 0) telemetry.memory_clock_mhz = value;
+    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_SM, &value) == 0) telemetry.sm_clock_max_mhz = value;
+    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_MEMORY, &value) == 0) telemetry.memory_clock_max_mhz = value;
+    if (nvml.power && nvml.power(device, &value) == 0) telemetry.power_w = value * 1e-3;
+    if (nvml.power_limit && nvml.power_limit(device, &value) == 0) telemetry.power_limit_w = value * 1e-3;
+    if (nvml.temperature && nvml.temperature(device, VK_NVML_SENSOR_GPU, &value) == 0) telemetry.temperature_c = value;
+    if (nvml.shares && nvml.shares(device, &shares) == 0) telemetry.utilisation_percent = shares.gpu;
+    if (nvml.reasons && nvml.reasons(device, &bits) == 0) { telemetry.throttle_reasons = bits; telemetry.has_throttle_reasons = 1; }
+    *out = telemetry;
     return VP_OK;
 }
 
@@ -1474,7 +1475,7 @@ static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *
     queue->error_at = what;
     queue->line = line;
 }
-/* told once; one after the other */
+/* each text is noted once; notes are appended */
 static void vk_note(vk_queue *queue, const char *text) {
     size_t used = strlen(queue->note);
     if (!strstr(queue->note, text))
@@ -1486,7 +1487,7 @@ static int vk_cublas_symbol(vk_cublas *blas, void *function, const char *name) {
     memcpy(function, &found, sizeof found);
     return found != NULL;
 }
-/* 1: started, 0: no such library, -1: it cannot start, and another one would not either */
+/* 1: started, 0: no such library, -1: it cannot start, and neither could another one */
 static int vk_cublas_start(vk_cuda *cuda, const char *name, char *why, size_t capacity) {
     vk_cublas *blas = &cuda->blas;
     cublasStatus_t status;
@@ -1523,8 +1524,8 @@ static void vk_lt_open(vk_cuda *cuda) {
     snprintf(text, sizeof text, "products with a bias take two launches: cuBLAS lacks %s", lacks);
     vk_note(&cuda->queue, text);
 }
-/* the library of the toolkit that this was compiled with, then its neighbours; a library that does not start stays
- * open, as in vk_cuda_close */
+/* the library of the toolkit that compiled this, then its neighbours; a library that does not start stays open, as
+ * in vk_cuda_close */
 static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
     static const char *const others[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so",
                                           "/usr/local/cuda/lib64/libcublas.so" };
@@ -1579,10 +1580,10 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->tokens) cudaFreeHost(cuda->tokens);
     if (cuda->memory) cudaFree(cuda->memory);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
-    /* all engines of a process share a device's context: who closes the last one may make room for a new context */
+    /* all engines of a process share a device's context: closing the last engine may make room for a new context */
     if (__atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST) == 0 && broken) cudaDeviceReset();
     cudaGetLastError();
-    /* the library stays open: cuBLAS registers code with the CUDA runtime, which unloading would leave behind */
+    /* the library stays open: cuBLAS registers code with the CUDA runtime, and unloading would leave it behind */
     free(cuda->mark);
     free(cuda->arrived);
     free(cuda->timer);
@@ -1634,7 +1635,7 @@ static void vk_cuda_describe(vk_queue *queue, char *text, size_t capacity) {
     snprintf(text, capacity, "cuda:%d: %.90s, %.1f GB, compute capability %d.%d", vk_cuda_of(queue)->device,
              properties.name, (double)properties.totalGlobalMem / 1e9, properties.major, properties.minor);
 }
-/* the ways that this engine goes: single rows, and all others */
+/* the ways that this engine uses: for single rows, and for all others */
 static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const char *vision = cuda->vision_tiles ? " vision" : "", *prefill = cuda->prefill_tiles ? " prefill" : "",
@@ -1752,30 +1753,30 @@ static void vk_cuda_copy(vk_queue *queue, void *to, const void *from, size_t byt
 /* ---- products. cuBLAS thinks in columns: a row-major [m, n] is its column-major [n, m]. */
 /* ends what the caller's vk_begin began */
 static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type, const void *x, int ldx, int m,
-                            const vk_linear *w, float beta) {
+                            const vk_linear *linear, float beta) {
     const float one = 1.0f;
-    cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF;
+    cudaDataType in = linear->wide ? CUDA_R_32F : CUDA_R_16BF;
     vk_cublas *blas = &vk_cuda_of(queue)->blas;
     vk_cublas_check(queue,
-                    blas->gemm(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, w->n, m, w->k_padded, &one, w->weights, in,
-                               w->k_padded, x, in, ldx, &beta, y, type, ldy, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                    blas->gemm(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, linear->n, m, linear->k_padded, &one, linear->weights, in,
+                               linear->k_padded, x, in, ldx, &beta, y, type, ldy, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                     "cublasGemmEx", __LINE__);
     vk_end(queue);
 }
 /* How a product with a bias is done in one launch. Types are those of cublasLtMatmul's table: a bias has the type of
- * the result (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results want it in bf16. The workspace is the
- * one that cuBLAS has: one stream, so that no two products are under way at once. Partial sums stay fp32: of products
- * that are split along k only those that reduce in compute type. */
+ * the result (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results need it in bf16. The workspace is
+ * cuBLAS's own: there is one stream, so no two products are under way at once. Partial sums stay fp32: if products
+ * are split along k, only algorithms that reduce in compute type are used. */
 static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const char **what) {
     const vk_lt *lt = &cuda->lt;
-    const vk_lt_shape *s = &plan->shape;
+    const vk_lt_shape *shape = &plan->shape;
     /* a search takes no more of it than how it is aligned; products bring their own */
-    const void *bias = (const void *)(size_t)s->alignment;
+    const void *bias = (const void *)(size_t)shape->alignment;
     const cublasOperation_t transposed = CUBLAS_OP_T;
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     const uint64_t workspace = VK_WORKSPACE_BYTES;
-    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = (uint32_t)s->alignment;
-    cudaDataType in = (cudaDataType)s->in, out = (cudaDataType)s->out;
+    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = (uint32_t)shape->alignment;
+    cudaDataType in = (cudaDataType)shape->in, out = (cudaDataType)shape->out;
     cublasLtMatmulPreference_t wish = NULL;
     cublasLtMatmulHeuristicResult_t found;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
@@ -1787,9 +1788,9 @@ static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const char **w
     VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed);
     VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
-    VK_LT_TRY(layout_create, &plan->w, in, (uint64_t)s->k, (uint64_t)s->n, s->k);
-    VK_LT_TRY(layout_create, &plan->x, in, (uint64_t)s->k, (uint64_t)s->m, s->ldx);
-    VK_LT_TRY(layout_create, &plan->y, out, (uint64_t)s->n, (uint64_t)s->m, s->ldy);
+    VK_LT_TRY(layout_create, &plan->w, in, (uint64_t)shape->k, (uint64_t)shape->n, shape->k);
+    VK_LT_TRY(layout_create, &plan->x, in, (uint64_t)shape->k, (uint64_t)shape->m, shape->ldx);
+    VK_LT_TRY(layout_create, &plan->y, out, (uint64_t)shape->n, (uint64_t)shape->m, shape->ldy);
     VK_LT_TRY(preference_create, &wish);
     VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
     VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
@@ -1805,8 +1806,8 @@ static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const char **w
     plan->algorithm = found.algo;
     return status;
 }
-/* The plan of this shape, made when it comes by first: time of the host, in requests that warm up. NULL: two launches,
- * which is told. */
+/* The plan for this shape, made at its first use: this takes host time, in warm-up requests. NULL: two launches, and
+ * a note says so. */
 static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const void *bias) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_lt_plan *plan;
@@ -1831,7 +1832,7 @@ static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const v
     return NULL;
 }
 /* ends what the caller's vk_begin began */
-static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, const void *x, const vk_linear *w,
+static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, const void *x, const vk_linear *linear,
                           const void *bias, float beta) {
     const float one = 1.0f;
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -1839,44 +1840,45 @@ static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, cons
                     "cublasLtMatmulDescSetAttribute", __LINE__);
     if (queue->error) return;
     vk_cublas_check(queue,
-                    cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, w->weights, plan->w, x,
+                    cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, linear->weights, plan->w, x,
                                       plan->x, &beta, y, plan->y, y, plan->y, &plan->algorithm, cuda->workspace,
                                       VK_WORKSPACE_BYTES, cuda->stream),
                     "cublasLtMatmul", __LINE__);
     vk_end(queue);
 }
-/* One launch, or with a bias that cublasLt does not add two: the bias first, and a product that adds to it. Both add it
- * to fp32 sums, rounded to bf16 for bf16 results. QuickGELU, which no library has, is one more. */
-static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w,
+/* One launch; or, with a bias that cublasLt does not add, two: first the bias, then a product that adds to it. Both
+ * ways add the bias to fp32 sums, which are rounded to bf16 for bf16 results. QuickGELU, which no library has, is
+ * one launch more. */
+static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                            vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int out_wide = cuda->wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, add = epilogue == VK_ADD_F32;
-    cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF, out = out_wide ? CUDA_R_32F : CUDA_R_16BF;
-    const void *bias = !w->bias || out_wide ? (const void *)w->bias : w->bias_bf16;
-    int64_t results = (int64_t)m * w->n, products = 2 * results * w->k,
-            operands = ((int64_t)w->n + m) * w->k * (w->wide ? 4 : 2), element = out_wide ? 4 : 2,
+    cudaDataType in = linear->wide ? CUDA_R_32F : CUDA_R_16BF, out = out_wide ? CUDA_R_32F : CUDA_R_16BF;
+    const void *bias = !linear->bias || out_wide ? (const void *)linear->bias : linear->bias_bf16;
+    int64_t results = (int64_t)m * linear->n, products = 2 * results * linear->k,
+            operands = ((int64_t)linear->n + m) * linear->k * (linear->wide ? 4 : 2), element = out_wide ? 4 : 2,
             touched = results * element * (add ? 2 : 1);
-    size_t starts = (size_t)y | (size_t)x | (size_t)w->weights | (size_t)bias | 64; /* the arena's */
-    vk_lt_shape shape = { m, w->n, w->k_padded, ldx, ldy, (int)in, (int)out, (int)(starts & (~starts + 1)) };
-    vk_lt_plan *plan = w->bias && !queue->error ? vk_lt_find(queue, &shape, bias) : NULL;
+    size_t starts = (size_t)y | (size_t)x | (size_t)linear->weights | (size_t)bias | 64; /* the arena's */
+    vk_lt_shape shape = { m, linear->n, linear->k_padded, ldx, ldy, (int)in, (int)out, (int)(starts & (~starts + 1)) };
+    vk_lt_plan *plan = linear->bias && !queue->error ? vk_lt_find(queue, &shape, bias) : NULL;
     if (plan) {
-        vk_shape(queue, m, w->n, w->k, 0);
-        if (vk_begin(queue, "gemm_bias", products + results * (add ? 2 : 1), operands + touched + element * w->n))
-            vk_lt_product(queue, plan, y, x, w, bias, add ? 1.0f : 0.0f);
+        vk_shape(queue, m, linear->n, linear->k, 0);
+        if (vk_begin(queue, "gemm_bias", products + results * (add ? 2 : 1), operands + touched + element * linear->n))
+            vk_lt_product(queue, plan, y, x, linear, bias, add ? 1.0f : 0.0f);
     } else {
-        int onto = add || w->bias; /* the product adds to what y holds */
-        vk_shape(queue, m, w->n, 0, 0);
-        if (w->bias)
-            LAUNCH(k_bias_rows, m, vk_threads_for(w->n), add ? results : 0, touched + 4 * w->n, y, w->bias, w->n, ldy,
+        int onto = add || linear->bias; /* the product adds to what y holds */
+        vk_shape(queue, m, linear->n, 0, 0);
+        if (linear->bias)
+            LAUNCH(k_bias_rows, m, vk_threads_for(linear->n), add ? results : 0, touched + 4 * linear->n, y, linear->bias, linear->n, ldy,
                    add, out_wide);
-        vk_shape(queue, m, w->n, w->k, 0);
+        vk_shape(queue, m, linear->n, linear->k, 0);
         if (vk_begin(queue, "gemm", products + (onto ? results : 0), operands + results * element * (onto ? 2 : 1)))
-            vk_cuda_product(queue, y, ldy, out, x, ldx, m, w, onto ? 1.0f : 0.0f);
+            vk_cuda_product(queue, y, ldy, out, x, ldx, m, linear, onto ? 1.0f : 0.0f);
     }
     if (epilogue == VK_QUICKGELU) {
-        int vectors = !out_wide && (size_t)y % 16 == 0 && ldy % 8 == 0 ? w->n / 8 : 0;
-        vk_shape(queue, m, w->n, 0, 0);
-        LAUNCH(k_quickgelu, m, vk_threads_for(vectors ? vectors : w->n), 4 * results, 2 * results * element, y, w->n,
+        int vectors = !out_wide && (size_t)y % 16 == 0 && ldy % 8 == 0 ? linear->n / 8 : 0;
+        vk_shape(queue, m, linear->n, 0, 0);
+        LAUNCH(k_quickgelu, m, vk_threads_for(vectors ? vectors : linear->n), 4 * results, 2 * results * element, y, linear->n,
                ldy, vectors, out_wide);
     }
 }
@@ -1885,20 +1887,20 @@ static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count,
         if (jobs[i].m > 0)
             vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
 }
-/* FLOPs are those of all pairs; which experts they hit only the device knows: weights are counted as if all were, or
- * one for each pair */
+/* FLOPs are those of all pairs. Only the device knows which experts they use: weights are counted as if all experts
+ * were used, or one per pair if that is fewer. */
 static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
     const vk_linear *up = job->gate_up, *down = job->down;
     int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts,
-            tiles = pairs / VK_GROUP_ROWS + job->experts, h = up->n / 2;
-    int columns = (int)((h + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)),
+            tiles = pairs / VK_GROUP_ROWS + job->experts, expert_dim = up->n / 2;
+    int columns = (int)((expert_dim + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)),
         columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
     vk_shape(queue, pairs, up->n, up->k, hit);
     LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES,
-                  pairs * (2 * (int64_t)up->n * up->k + 4 * h),
-                  2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * h) + 4 * pairs,
+                  pairs * (2 * (int64_t)up->n * up->k + 4 * expert_dim),
+                  2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * expert_dim) + 4 * pairs,
                   (uint16_t *)job->hidden, (const uint16_t *)job->x, (const char *)up->weights, job->gate_up_stride,
-                  job->tiles, job->start, job->list, columns, (int)h, up->k_padded, job->ldx, down->k_padded,
+                  job->tiles, job->start, job->list, columns, (int)expert_dim, up->k_padded, job->ldx, down->k_padded,
                   job->top_k);
     vk_shape(queue, pairs, down->n, down->k, hit);
     LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES,
@@ -1907,7 +1909,7 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
                   (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride, job->tiles, job->start,
                   columns_down, down->n, down->k_padded, down->k_padded, down->n);
 }
-/* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
+/* queries in chunks: scores = q k^T, softmax, y = weights v; each step for all heads at once */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_cublas *blas = &cuda->blas;
@@ -1984,7 +1986,7 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     else if (token) VK_TRY(cudaEventRecord(cuda->arrived[slot], cuda->stream));
     queue->stamps += timed;
     cuda->last_mark = slot;
-    if (slot == 0 && queue->log) { /* read when the device has passed it, so that no launch appears after its kernel */
+    if (slot == 0 && queue->log) { /* read after the device has passed it, so that no launch appears after its kernel */
         VK_TRY(cudaEventSynchronize(cuda->mark[0]));
         cuda->host_zero_ns = VK_HOST_CLOCK();
     }
@@ -2047,7 +2049,7 @@ static int vk_cuda_reserve_log(vk_queue *queue, int64_t count) {
         }
     return 1;
 }
-/* registers and shared memory of a kernel; what the driver does not tell stays 0 */
+/* registers and shared memory of a kernel; 0 if the driver does not report them */
 static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     struct cudaFuncAttributes attributes;
     vk_kernel_facts facts = { kernel, 0, 0 };
@@ -2061,8 +2063,9 @@ static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     if (at < VK_FACTS) cuda->facts[at] = facts;
     return facts;
 }
-/* The host's clock and the device's drift apart by some us a second. Where launches would appear after their kernels,
- * they and all behind them move back, those between two marks together: by what the drift is at least. */
+/* The host's clock and the device's drift apart by some us per second. If launches would appear after their kernels,
+ * they and all later ones move back by the smallest drift that explains it; launches between two marks move
+ * together. */
 static void vk_cuda_align_host(vk_queue *queue) {
     const vk_timer *timer = vk_cuda_of(queue)->timer;
     int64_t drift = 0;
@@ -2074,9 +2077,9 @@ static void vk_cuda_align_host(vk_queue *queue) {
         for (int64_t i = first; i < end; i++) queue->log[i].host_begin_ns -= drift;
     }
 }
-/* Events tell float milliseconds: the time of a launch is taken from the mark before it, of its stage or its decode
- * step, so that resolution does not fade with the length of a request and a stage's launches never leave it by
- * rounding. */
+/* Events report float milliseconds. The time of a launch is measured from the mark before it, of its stage or its
+ * decode step: so resolution does not fade during a long request, and rounding never moves launches out of their
+ * stage. */
 static void vk_cuda_read_log(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int64_t at_mark = 0;
@@ -2095,8 +2098,8 @@ static void vk_cuda_read_log(vk_queue *queue) {
     }
     vk_cuda_align_host(queue);
 }
-/* What a failed call left behind is waited for. Errors that a device does not recover from come back from every call,
- * this one too. */
+/* Waits for what a failed call left behind. Errors that a device does not recover from are returned by every call,
+ * also by this one. */
 static void vk_cuda_recover(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) {
@@ -2126,7 +2129,7 @@ static void vk_cuda_give_back(vk_queue *queue, void *memory, size_t bytes) {
     VK_TRY(cudaFree(memory));
 }
 
-/* ---- recorded steps. Recording is a help, not a need: where it fails, steps are sent kernel by kernel from then
+/* ---- recorded steps. Recording helps but is not necessary: if it fails, steps are sent kernel by kernel from then
  * on. */
 static void vk_cuda_give_up_recording(vk_queue *queue, cudaError_t status, const char *what) {
     char text[160];
@@ -2143,7 +2146,7 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
     for (int i = 0; i < VK_RECORDINGS && !cuda->no_recordings; i++)
         if (cuda->recordings[i].steps && cuda->recordings[i].key == key) {
             status = cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream);
-            /* how much of it was sent is unknown: this request fails, the next one does without */
+            /* how much of it was sent is unknown: this request fails, the next one does not use it */
             if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaGraphLaunch");
             vk_cuda_check(queue, status, "cudaGraphLaunch", __LINE__);
             return 1;
@@ -2167,13 +2170,13 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     /* also after a failure: the stream must not stay capturing */
     cudaError_t ended = cudaStreamEndCapture(cuda->stream, &graph), status = ended;
     if (queue->error) {
-        /* nothing that was recorded has run, so only the recording failed; a device that is lost says so at the next
-         * call */
+        /* nothing that was recorded has run, so only the recording failed; if the device is lost, the next call
+         * reports it */
         status = queue->error < VK_CUBLAS_ERROR ? (cudaError_t)queue->error : cudaErrorStreamCaptureInvalidated;
         queue->error = 0;
     } else if (ended != cudaSuccess) what = "cudaStreamEndCapture";
     else { what = "cudaGraphInstantiate"; status = cudaGraphInstantiate(&steps, graph, 0); }
-    /* here, not in the first replay, which a warm-up of two tokens does not reach */
+    /* here, not at the first replay, which a warm-up of two tokens does not reach */
     if (steps && status == cudaSuccess) { what = "cudaGraphUpload"; status = cudaGraphUpload(steps, cuda->stream); }
     if (steps && status != cudaSuccess) cudaGraphExecDestroy(steps);
     if (graph) cudaGraphDestroy(graph);
@@ -2188,23 +2191,24 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  * One token through the language model: 6 kernels a block, 3 around them, recorded as one graph. Nothing in them
  * depends on what the host knows.
  *
- * A step reads 2.4 GB of weights and cache once and computes next to nothing, so what counts is that memory never
- * waits. Little's law for an H200: 4.3 TB/s times some 0.8 us from asking to having is 3.4 MB under way, 26 kB on each
- * of its 132 multiprocessors. Hence
- *  - a warp sums a row of weights, and each lane asks for VK_FLIGHT vectors of 16 bytes before it uses the first: 4 kB
- * a warp, 32 kB a block of 8 warps. With at most 128 registers a thread two such blocks fit a multiprocessor: twice
- *    what is needed, so that one may compute or end;
- *  - the first weights are asked for before the block turns to x: norms, merging and barriers then hide behind their
- *    arrival;
- *  - what is small (norms, the merge of attention, the choice of experts, silu) is done again by every block that needs
- *    it, on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own,
- *    some 1.5 us between neighbours in a graph.
- * Grids are what an H200 holds at once, two or three blocks on each multiprocessor, where there are rows enough; blocks
- * walk the rows in the grid's stride. One warp sums a row in an order that does not depend on the grid, and nothing is
- * added by atomics: the same input gives the same bits.
+ * A step reads 2.4 GB of weights and cache once and computes next to nothing. So what counts is that memory never
+ * waits. Little's law for an H200: 4.3 TB/s times about 0.8 us of latency is 3.4 MB in flight, 26 kB on each of its
+ * 132 multiprocessors. Hence:
+ *  - A warp sums a row of weights. Each lane requests VK_FLIGHT vectors of 16 bytes before it uses the first: 4 kB per
+ *    warp, 32 kB per block of 8 warps. With at most 128 registers per thread, two such blocks fit on a multiprocessor:
+ *    twice what is needed, so one of them may compute or end.
+ *  - The first weights are requested before the block turns to x: norms, merging and barriers are then hidden behind
+ *    their arrival.
+ *  - Small work (norms, the merge of attention, the choice of experts, silu) is repeated by every block that needs it,
+ *    on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own, which
+ *    takes about 1.5 us between neighbours in a graph.
+ * Grids are what an H200 holds at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
+ * walk the rows in strides of the grid. One warp sums a row in an order that does not depend on the grid, and
+ * nothing is added by atomics: the same input gives the same bits.
  *
- * bf16 and fp32 take the same kernels; fp32 reads twice the bytes. Heads that are not whole vectors of 16 bytes, or
- * more of them than a warp has lanes, take the shared kernels k_qk_norm_rope and k_attention_decode instead. */
+ * bf16 and fp32 use the same kernels; fp32 reads twice the bytes. If the rows of a head are not whole vectors of 16
+ * bytes, or have more vectors than a warp has lanes, the shared kernels k_qk_norm_rope and k_attention_decode are
+ * used instead. */
 enum {
     VK_FLIGHT = 8,
     VK_FLIGHT_MOST =
@@ -2221,7 +2225,7 @@ enum {
 #define VK_UNROLLED _Pragma("unroll")
 #define VK_UNROLLED_BY_2 _Pragma("unroll 2")
 #define VK_UNROLLED_BY_8 _Pragma("unroll 8")
-/* a hint: what will be read soon */
+/* a hint: this will be read soon */
 #define VK_AHEAD_OF(p) asm volatile("prefetch.global.L1 [%0];" ::"l"(p))
 #else
 #define VK_AHEAD_OF(p) ((void)(p))
@@ -2230,60 +2234,60 @@ enum {
 #define VK_UNROLLED_BY_8
 #endif
 
-/* vectors first + lane, + 32, .. of a row of `count`: weights are read once, what all blocks read stays in the
- * caches */
-FN void vk_fetch(const int n, uint4 *v, const uint4 *row, int first, int count) {
-    VK_UNROLLED for (int j = 0; j < n; j++) {
+/* Vectors first + lane, + 32, .. of a row of `count`. Weights are read once; what all blocks read stays in the
+ * caches. */
+FN void vk_fetch(const int flight, uint4 *out, const uint4 *row, int first, int count) {
+    VK_UNROLLED for (int j = 0; j < flight; j++) {
         int i = first + (TID & 31) + 32 * j;
-        v[j] = i < count ? __ldcs(row + i) : make_uint4(0, 0, 0, 0);
+        out[j] = i < count ? __ldcs(row + i) : make_uint4(0, 0, 0, 0);
     }
 }
-FN void vk_fetch_again(const int n, uint4 *v, const uint4 *row, int first, int count) {
-    VK_UNROLLED for (int j = 0; j < n; j++) {
+FN void vk_fetch_again(const int flight, uint4 *out, const uint4 *row, int first, int count) {
+    VK_UNROLLED for (int j = 0; j < flight; j++) {
         int i = first + (TID & 31) + 32 * j;
-        v[j] = i < count ? row[i] : make_uint4(0, 0, 0, 0);
+        out[j] = i < count ? row[i] : make_uint4(0, 0, 0, 0);
     }
 }
-FN float vk_low(unsigned u) { return __uint_as_float(u << 16); }
-FN float vk_high(unsigned u) { return __uint_as_float(u & 0xffff0000u); }
-FN void vk_unpack(float out[8], uint4 v, int wide) {
-    out[0] = wide ? __uint_as_float(v.x) : vk_low(v.x);
-    out[1] = wide ? __uint_as_float(v.y) : vk_high(v.x);
-    out[2] = wide ? __uint_as_float(v.z) : vk_low(v.y);
-    out[3] = wide ? __uint_as_float(v.w) : vk_high(v.y);
-    out[4] = wide ? 0.0f : vk_low(v.z);
-    out[5] = wide ? 0.0f : vk_high(v.z);
-    out[6] = wide ? 0.0f : vk_low(v.w);
-    out[7] = wide ? 0.0f : vk_high(v.w);
+FN float vk_low(unsigned pair) { return __uint_as_float(pair << 16); }
+FN float vk_high(unsigned pair) { return __uint_as_float(pair & 0xffff0000u); }
+FN void vk_unpack(float out[8], uint4 packed, int wide) {
+    out[0] = wide ? __uint_as_float(packed.x) : vk_low(packed.x);
+    out[1] = wide ? __uint_as_float(packed.y) : vk_high(packed.x);
+    out[2] = wide ? __uint_as_float(packed.z) : vk_low(packed.y);
+    out[3] = wide ? __uint_as_float(packed.w) : vk_high(packed.y);
+    out[4] = wide ? 0.0f : vk_low(packed.z);
+    out[5] = wide ? 0.0f : vk_high(packed.z);
+    out[6] = wide ? 0.0f : vk_low(packed.w);
+    out[7] = wide ? 0.0f : vk_high(packed.w);
 }
-FN float vk_dot_narrow(float s, uint4 a, uint4 b) {
-    float t = vk_low(a.x) * vk_low(b.x) + vk_low(a.y) * vk_low(b.y) + vk_low(a.z) * vk_low(b.z)
-              + vk_low(a.w) * vk_low(b.w);
-    float u = vk_high(a.x) * vk_high(b.x) + vk_high(a.y) * vk_high(b.y) + vk_high(a.z) * vk_high(b.z)
-              + vk_high(a.w) * vk_high(b.w);
-    return s + (t + u);
+FN float vk_dot_narrow(float sum, uint4 left, uint4 right) {
+    float low = vk_low(left.x) * vk_low(right.x) + vk_low(left.y) * vk_low(right.y) + vk_low(left.z) * vk_low(right.z)
+              + vk_low(left.w) * vk_low(right.w);
+    float high = vk_high(left.x) * vk_high(right.x) + vk_high(left.y) * vk_high(right.y) + vk_high(left.z) * vk_high(right.z)
+              + vk_high(left.w) * vk_high(right.w);
+    return sum + (low + high);
 }
-FN float vk_dot_wide(float s, uint4 a, uint4 b) {
-    return s + ((__uint_as_float(a.x) * __uint_as_float(b.x) + __uint_as_float(a.y) * __uint_as_float(b.y)) +
-                (__uint_as_float(a.z) * __uint_as_float(b.z) + __uint_as_float(a.w) * __uint_as_float(b.w)));
+FN float vk_dot_wide(float sum, uint4 left, uint4 right) {
+    return sum + ((__uint_as_float(left.x) * __uint_as_float(right.x) + __uint_as_float(left.y) * __uint_as_float(right.y)) +
+                (__uint_as_float(left.z) * __uint_as_float(right.z) + __uint_as_float(left.w) * __uint_as_float(right.w)));
 }
-/* s + the products of what vk_fetch brought with the same vectors of x */
-FN float vk_products(const int n, float s, const uint4 *v, const uint4 *x, int first, int count, int wide) {
+/* sum + the products of what vk_fetch brought with the same vectors of the input */
+FN float vk_products(const int flight, float sum, const uint4 *fetched, const uint4 *input, int first, int count, int wide) {
     if (wide) {
-        VK_UNROLLED for (int j = 0; j < n; j++) {
+        VK_UNROLLED for (int j = 0; j < flight; j++) {
             int i = first + (TID & 31) + 32 * j;
-            if (i < count) s = vk_dot_wide(s, v[j], x[i]);
+            if (i < count) sum = vk_dot_wide(sum, fetched[j], input[i]);
         }
     } else {
-        VK_UNROLLED for (int j = 0; j < n; j++) {
+        VK_UNROLLED for (int j = 0; j < flight; j++) {
             int i = first + (TID & 31) + 32 * j;
-            if (i < count) s = vk_dot_narrow(s, v[j], x[i]);
+            if (i < count) sum = vk_dot_narrow(sum, fetched[j], input[i]);
         }
     }
-    return s;
+    return sum;
 }
 
-/* where a linear's x comes from (known when a kernel is compiled), and what of it lies in shared memory */
+/* where a linear's x comes from (known at compile time of a kernel), and which part of it is in shared memory */
 typedef enum vk_origin { VK_NORM_OF_X, VK_MERGED, VK_PLAIN } vk_origin;
 typedef struct vk_input {
     vk_origin origin;
@@ -2293,52 +2297,52 @@ typedef struct vk_input {
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
     int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
 } vk_input;
-FN vk_input vk_input_norm(const float *x, const float *norm, int d, float eps, int wide) {
-    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, 0.0f, d, 0, wide, -1 };
+FN vk_input vk_input_norm(const float *x, const float *norm, int width, float eps, int wide) {
+    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, 0.0f, width, 0, wide, -1 };
     return in;
 }
-/* 4 columns of all that the splits found: sum of weight * value over sum of weights, each split's against its own
+/* 4 columns of what all splits found: sum of weight * value over sum of weights, each split relative to its own
  * largest score */
-FN void vk_merge_columns(float out[4], const float *partial, int column, int d, int head_dim) {
-    int heads = d / head_dim, h = column / head_dim;
-    const float2 *tops = (const float2 *)(const void *)(partial + (size_t)VK_SPLITS * (size_t)d) + h;
+FN void vk_merge_columns(float out[4], const float *partial, int column, int width, int head_dim) {
+    int heads = width / head_dim, head = column / head_dim;
+    const float2 *tops = (const float2 *)(const void *)(partial + (size_t)VK_SPLITS * (size_t)width) + head;
     float2 top[VK_SPLITS];
     float4 sum[VK_SPLITS];
     float most = -INFINITY, weights = 0.0f;
     VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) {
         top[s] = tops[s * heads];
-        sum[s] = *(const float4 *)(const void *)(partial + (size_t)s * (size_t)d + (size_t)column);
+        sum[s] = *(const float4 *)(const void *)(partial + (size_t)s * (size_t)width + (size_t)column);
     }
     VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) most = top[s].x > most ? top[s].x : most;
     out[0] = out[1] = out[2] = out[3] = 0.0f;
     VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) {
-        float w = vk_exp(top[s].x - most); /* 0 for a split that found nothing; the last one always found something */
-        weights += w * top[s].y;
-        out[0] += w * sum[s].x; out[1] += w * sum[s].y; out[2] += w * sum[s].z; out[3] += w * sum[s].w;
+        float weight = vk_exp(top[s].x - most); /* 0 for a split that found nothing; the last one always found something */
+        weights += weight * top[s].y;
+        out[0] += weight * sum[s].x; out[1] += weight * sum[s].y; out[2] += weight * sum[s].z; out[3] += weight * sum[s].w;
     }
     for (int c = 0; c < 4; c++) out[c] /= weights;
 }
-/* 4 columns of a row of d, zeros behind it; 16 bytes are read also where fewer belong to the row: no allocation of the
- * arena ends there */
-FN float4 vk_columns(const float *row, int column, int d) {
-    float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    if (column < d) v = *(const float4 *)(const void *)(row + column);
-    if (column + 1 >= d) v.y = 0.0f;
-    if (column + 2 >= d) v.z = 0.0f;
-    if (column + 3 >= d) v.w = 0.0f;
-    return v;
+/* 4 columns of a row of `width`, zeros after it. 16 bytes are read even if fewer belong to the row: no allocation of
+ * the arena ends there. */
+FN float4 vk_columns(const float *row, int column, int width) {
+    float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (column < width) four = *(const float4 *)(const void *)(row + column);
+    if (column + 1 >= width) four.y = 0.0f;
+    if (column + 2 >= width) four.z = 0.0f;
+    if (column + 3 >= width) four.w = 0.0f;
+    return four;
 }
 /* a thread's part of the sum of squares of a row */
-FN float vk_squares(const float *row, int d) {
-    float s = 0.0f;
-    VK_UNROLLED_BY_2 for (int i = 4 * TID; i < d; i += 4 * NTID) {
-        float4 v = vk_columns(row, i, d);
-        s += v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w);
+FN float vk_squares(const float *row, int width) {
+    float sum = 0.0f;
+    VK_UNROLLED_BY_2 for (int i = 4 * TID; i < width; i += 4 * NTID) {
+        float4 four = vk_columns(row, i, width);
+        sum += four.x * four.x + four.y * four.y + (four.z * four.z + four.w * four.w);
     }
-    return s;
+    return sum;
 }
-/* vectors first .. first + count of x into shared memory, in-type, zeros behind column d; all threads of the block come
- * here together */
+/* vectors first .. first + count of x into shared memory, in-type, zeros after the last column; all threads of the
+ * block call this together */
 FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
     int a_vector = in->wide ? 4 : 8, from = first * a_vector, columns = count * a_vector;
     if (in->origin == VK_NORM_OF_X && in->scale == 0.0f) {
@@ -2357,56 +2361,56 @@ FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
         for (int c = 0; c < 4; c++) vk_put(strip, (size_t)(i + c), v[c], in->wide);
     }
 }
-/* the sum of a warp's row with x, `flight` vectors a lane at a time; all warps of the block come here together, those
- * without a row too (live 0) */
+/* The sum of a warp's row with x, `flight` vectors per lane at a time. All warps of the block call this together,
+ * also those without a row (live 0). */
 FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, int vectors, int live) {
-    float s = 0.0f;
+    float sum = 0.0f;
     for (int first = 0; first < vectors; first += VK_STRIP) {
         int count = vectors - first < VK_STRIP ? vectors - first : VK_STRIP, mine = live ? count : 0;
         const uint4 *x = in->origin == VK_PLAIN ? in->plain + first : strip;
-        uint4 v[VK_FLIGHT_MOST];
-        vk_fetch(flight, v, row + first, 0, mine);
+        uint4 fetched[VK_FLIGHT_MOST];
+        vk_fetch(flight, fetched, row + first, 0, mine);
         if (in->origin != VK_PLAIN && in->held != first) {
             SYNC(); /* nobody reads the strip before */
             vk_stage(strip, in, first, count);
             SYNC();
             in->held = first;
         }
-        s = vk_products(flight, s, v, x, 0, mine, in->wide);
+        sum = vk_products(flight, sum, fetched, x, 0, mine, in->wide);
         for (int i = 32 * flight; i < mine; i += 32 * flight) {
-            vk_fetch(flight, v, row + first, i, mine);
-            s = vk_products(flight, s, v, x, i, mine, in->wide);
+            vk_fetch(flight, fetched, row + first, i, mine);
+            sum = vk_products(flight, sum, fetched, x, i, mine, in->wide);
         }
     }
-    return warp_sum(s);
+    return warp_sum(sum);
 }
-/* The rows of a linear, a warp each: y f32 [n] = x W^T, or += with `add`. NTID / 32 rows a block at a time. */
+/* The rows of a linear, one per warp: y f32 [n] = x W^T, or += with `add`. A block does NTID / 32 rows at a time. */
 FN void vk_rows(const int flight, uint4 *strip, vk_input *in, float *y, const uint4 *weights, int n, int vectors,
                 int add) {
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
-        size_t r = first + (size_t)(TID >> 5);
-        int live = r < (size_t)n;
-        float s = vk_row(flight, strip, in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
-        if (LANE0 && live) y[r] = add ? y[r] + s : s;
+        size_t row = first + (size_t)(TID >> 5);
+        int live = row < (size_t)n;
+        float sum = vk_row(flight, strip, in, weights + (live ? row : 0) * (size_t)vectors, vectors, live);
+        if (LANE0 && live) y[row] = add ? y[row] + sum : sum;
     }
 }
 /* qkv f32 [n] = W (norm(x)) */
-KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int d,
+KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int width,
        float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = vk_input_norm(x, norm, d, eps, wide);
+    vk_input in = vk_input_norm(x, norm, width, eps, wide);
     vk_rows(VK_FLIGHT, strip, &in, qkv, weights, n, vectors, 0);
 }
 
-FN float vk_rounded(float v, int wide) { return wide ? v : vk_b2f(vk_f2b(v)); }
+FN float vk_rounded(float value, int wide) { return wide ? value : vk_b2f(vk_f2b(value)); }
 /* over the `group` lanes that share a key */
-FN float vk_group_sum(float v, int group) {
-    for (int o = group >> 1; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
-    return v;
+FN float vk_group_sum(float value, int group) {
+    for (int o = group >> 1; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o);
+    return value;
 }
-/* QK-norm over the whole width, RoPE of a head's q; the last split also those of its k, which with v goes to the cache.
- * f32 [head_dim] each, rounded as the cache rounds. */
+/* QK-norm over the whole width, RoPE of a head's q. The last split also does those of its k, and writes k and v to
+ * the cache. f32 [head_dim] each, rounded as the cache rounds. */
 FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, const float *qkv, const float *q_weight,
                          const float *k_weight, const float *cs, int position, int head, int d, int head_dim, int last,
                          float eps, int wide) {
@@ -2431,26 +2435,26 @@ FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, c
         vk_put(value, row + (size_t)i, v[i], wide);
     }
 }
-/* what some keys gave: sum of exp(score - top), the same times the values */
+/* what some keys gave: the sum of exp(score - top), and the same sum times the values */
 typedef struct vk_found { float top, weights, sum[8]; } vk_found;
-/* what scores are taken from; where nothing was found, exp(top - base) must be 0 */
+/* what is subtracted from scores; if nothing was found, exp(top - base) must be 0 */
 FN float vk_base(float top) { return top == -INFINITY ? 0.0f : top; }
-/* both together, by exchange with the lane that holds the same columns `bits` away */
-FN void vk_found_meet(vk_found *f, int bits) {
-    float other = __shfl_xor_sync(~0u, f->top, bits), most = other > f->top ? other : f->top;
-    float scale = vk_exp(f->top - vk_base(most)); /* nothing found adds nothing; NaN stays in the sums */
-    f->top = most;
-    f->weights *= scale;
-    f->weights += __shfl_xor_sync(~0u, f->weights, bits);
+/* merges two of them, by exchange with the lane `bits` away, which holds the same columns */
+FN void vk_found_meet(vk_found *found, int bits) {
+    float other = __shfl_xor_sync(~0u, found->top, bits), most = other > found->top ? other : found->top;
+    float scale = vk_exp(found->top - vk_base(most)); /* nothing found adds nothing; NaN stays in the sums */
+    found->top = most;
+    found->weights *= scale;
+    found->weights += __shfl_xor_sync(~0u, found->weights, bits);
     VK_UNROLLED for (int c = 0; c < 8; c++) {
-        f->sum[c] *= scale;
-        f->sum[c] += __shfl_xor_sync(~0u, f->sum[c], bits);
+        found->sum[c] *= scale;
+        found->sum[c] += __shfl_xor_sync(~0u, found->sum[c], bits);
     }
 }
-/* One query against the cache, keys dealt out to VK_SPLITS blocks a head: block b does head b % heads. Groups of lanes
- * that a head's row fills take a key each, VK_ATTENTION_FLIGHT at a time. partial f32: [VK_SPLITS, d] sums of exp(score
- * - top) * value, then [VK_SPLITS, heads] of top and sum of exp. The first keys are asked for before q is ready. group:
- * a power of two, at least the vectors of a head. */
+/* One query against the cache. The keys are dealt out to VK_SPLITS blocks per head; block b does head b % heads.
+ * Lanes form groups, each as large as a head's row needs; each group takes one key, VK_ATTENTION_FLIGHT at a time.
+ * partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and sum of exp. The
+ * first keys are requested before q is ready. group: a power of two, at least the number of vectors of a head. */
 static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
 k_decode_attention(float *partial, void *key, void *value, const float *qkv, const float *q_weight,
                    const float *k_weight, const float *cs, const int32_t *position, int d, int head_dim, int group,
@@ -2467,7 +2471,7 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
           *tops = sums + (NTID >> 5) * head_dim;
     uint4 keys[VK_ATTENTION_FLIGHT], values[VK_ATTENTION_FLIGHT];
     float mine[8], most = -INFINITY, weights = 0.0f;
-    vk_found f;
+    vk_found found;
     int live = column < head_dim;
 #define VK_FETCH_KEYS(tile) \
     VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) { \
@@ -2478,21 +2482,21 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
     VK_FETCH_KEYS(from)
     vk_decode_rotate(q, k, v, key, value, qkv, q_weight, k_weight, cs, cached, head, d, head_dim, last, eps, wide);
     SYNC();
-    f.top = -INFINITY;
-    f.weights = 0.0f;
-    VK_UNROLLED for (int c = 0; c < 8; c++) { mine[c] = live && c < columns ? q[column + c] : 0.0f; f.sum[c] = 0.0f; }
+    found.top = -INFINITY;
+    found.weights = 0.0f;
+    VK_UNROLLED for (int c = 0; c < 8; c++) { mine[c] = live && c < columns ? q[column + c] : 0.0f; found.sum[c] = 0.0f; }
     if (last) { /* the token's own key */
         float s = 0.0f;
         VK_UNROLLED for (int c = 0; c < 8; c++) s += live && c < columns ? mine[c] * k[column + c] : 0.0f;
         s = vk_group_sum(s, group) * scale;
         if (team == 0) {
-            f.top = s;
-            f.weights = 1.0f;
-            VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] = live && c < columns ? v[column + c] : 0.0f;
+            found.top = s;
+            found.weights = 1.0f;
+            VK_UNROLLED for (int c = 0; c < 8; c++) found.sum[c] = live && c < columns ? v[column + c] : 0.0f;
         }
     }
     for (int tile = from; tile < to; tile += VK_ATTENTION_FLIGHT * teams) {
-        float score[VK_ATTENTION_FLIGHT], top = f.top, fade, base;
+        float score[VK_ATTENTION_FLIGHT], top = found.top, fade, base;
         VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) {
             float x[8], s = 0.0f;
             vk_unpack(x, keys[u], wide);
@@ -2501,25 +2505,25 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
             if (tile + u * teams + team < to && score[u] > top) top = score[u];
         }
         base = vk_base(top);
-        fade = vk_exp(f.top - base);
-        f.weights *= fade;
-        VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] *= fade;
+        fade = vk_exp(found.top - base);
+        found.weights *= fade;
+        VK_UNROLLED for (int c = 0; c < 8; c++) found.sum[c] *= fade;
         VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) {
             float x[8], w = tile + u * teams + team < to ? vk_exp(score[u] - base) : 0.0f;
             vk_unpack(x, values[u], wide);
-            f.weights += w;
-            VK_UNROLLED for (int c = 0; c < 8; c++) f.sum[c] += w * x[c];
+            found.weights += w;
+            VK_UNROLLED for (int c = 0; c < 8; c++) found.sum[c] += w * x[c];
         }
-        f.top = top;
+        found.top = top;
         VK_FETCH_KEYS(tile + VK_ATTENTION_FLIGHT * teams)
     }
 #undef VK_FETCH_KEYS
     /* the teams of a warp, then the warps */
-    for (int bits = group; bits < 32; bits <<= 1) vk_found_meet(&f, bits);
+    for (int bits = group; bits < 32; bits <<= 1) vk_found_meet(&found, bits);
     if ((TID & 31) < group && live) {
         for (int c = 0; c < 8; c++)
-            if (c < columns) sums[warp * head_dim + column + c] = f.sum[c];
-        if (LANE0) { tops[2 * warp] = f.top; tops[2 * warp + 1] = f.weights; }
+            if (c < columns) sums[warp * head_dim + column + c] = found.sum[c];
+        if (LANE0) { tops[2 * warp] = found.top; tops[2 * warp + 1] = found.weights; }
     }
     SYNC();
     for (int w = 0; w < NTID >> 5; w++) most = tops[2 * w] > most ? tops[2 * w] : most;
@@ -2537,9 +2541,9 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
 }
 /* x f32 [n] += W (attention merged) */
 static __global__ void __launch_bounds__(VK_OUT_THREADS)
-k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int d, int head_dim, int wide) {
+k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int width, int head_dim, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, d, head_dim, wide, -1 };
+    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1 };
     vk_rows(VK_FLIGHT, strip, &in, x, weights, n, vectors, 1);
 }
 /* x f32 [n] += W attended, in-type: behind the shared attention */
@@ -2549,14 +2553,14 @@ KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights
 }
 /* The router's logits, in fp32 throughout; the first block also leaves norm(x) in-type for the experts. */
 KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float *norm, const uint4 *weights,
-       int experts, int vectors, int d, float eps, int wide) {
+       int experts, int vectors, int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = vk_input_norm(x, norm, d, eps, 1);
+    vk_input in = vk_input_norm(x, norm, width, eps, 1);
     vk_rows(VK_FLIGHT_MOST, strip, &in, logits, weights, experts, vectors, 0);
-    if (BLK == 0) EACH(i, d) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
+    if (BLK == 0) EACH(i, width) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
 }
-/* the experts of ranks 0 .. top_k - 1 into shared memory; places as in k_router. The first block writes them down, with
- * their weights. */
+/* Puts the experts of ranks 0 .. top_k - 1 into shared memory; places as in k_router. The first block also writes
+ * them to memory, with their weights. */
 FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const float *logits, int experts, int top_k) {
     float most = -INFINITY, sum = 0.0f;
     if (BLK == 0) {
@@ -2565,7 +2569,7 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
         EACH_SUM(i, experts, sum) sum += vk_exp(logits[i] - most);
         sum = block_sum(sum);
     }
-    for (int i = TID; i < top_k; i += NTID) chosen[i] = 0; /* logits that are no numbers leave places open */
+    for (int i = TID; i < top_k; i += NTID) chosen[i] = 0; /* logits that are not numbers leave places empty */
     SYNC();
     for (int i = TID; i < experts; i += NTID) {
         float mine = logits[i];
@@ -2578,47 +2582,47 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
     }
     SYNC();
 }
-/* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts; a warp sums a row of gate and its row of up.
- * index and weight [top_k] are what was chosen. */
+/* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts. A warp sums one row of gate and the same
+ * row of up. index and weight [top_k] are the choice. */
 KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
-       const char *weights, size_t stride_bytes, int experts, int top_k, int h, int vectors, int ldh, int wide) {
+       const char *weights, size_t stride_bytes, int experts, int top_k, int expert_dim, int vectors, int ldh, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
     int32_t *chosen = (int32_t *)(void *)shared;
-    int warps = NTID >> 5, blocks = (h + warps - 1) / warps;
+    int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
     vk_choose_experts(chosen, index, weight, logits, experts, top_k);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
-        int slot = item / blocks, r = item % blocks * warps + (TID >> 5);
+        int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
         const uint4 *gate = (const uint4 *)(const void *)(weights + (size_t)chosen[slot] * stride_bytes)
-                            + (size_t)r * (size_t)vectors,
-                    *up = gate + (size_t)h * (size_t)vectors;
-        float g = 0.0f, u = 0.0f;
-        if (r >= h) continue;
+                            + (size_t)row * (size_t)vectors,
+                    *up = gate + (size_t)expert_dim * (size_t)vectors;
+        float gate_sum = 0.0f, up_sum = 0.0f;
+        if (row >= expert_dim) continue;
         for (int i = 0; i < vectors; i += 32 * VK_FLIGHT) {
             uint4 a[VK_FLIGHT], b[VK_FLIGHT];
             vk_fetch(VK_FLIGHT, a, gate, i, vectors);
             vk_fetch(VK_FLIGHT, b, up, i, vectors);
-            g = vk_products(VK_FLIGHT, g, a, normed, i, vectors, wide);
-            u = vk_products(VK_FLIGHT, u, b, normed, i, vectors, wide);
+            gate_sum = vk_products(VK_FLIGHT, gate_sum, a, normed, i, vectors, wide);
+            up_sum = vk_products(VK_FLIGHT, up_sum, b, normed, i, vectors, wide);
         }
-        g = warp_sum(g);
-        u = warp_sum(u);
-        if (LANE0) vk_put(hidden, (size_t)slot * (size_t)ldh + (size_t)r, vk_silu(g) * u, wide);
+        gate_sum = warp_sum(gate_sum);
+        up_sum = warp_sum(up_sum);
+        if (LANE0) vk_put(hidden, (size_t)slot * (size_t)ldh + (size_t)row, vk_silu(gate_sum) * up_sum, wide);
     }
 }
-/* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots; a warp does a row of
- * all of them, two at a time */
+/* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots. A warp does one
+ * row for all of them, two slots at a time. */
 KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
        size_t stride_bytes, int top_k, int n, int vectors, int wide) {
     enum { HALF = VK_FLIGHT / 2 }; /* of each slot: their rows are short */
-    int r = (int)BLK * (NTID >> 5) + (TID >> 5);
+    int row = (int)BLK * (NTID >> 5) + (TID >> 5);
     float sum = 0.0f;
-    if (r >= n) return;
+    if (row >= n) return;
     for (int slot = 0; slot < top_k; slot += 2) {
         int two = slot + 1 < top_k;
         const uint4 *w = (const uint4 *)(const void *)(weights + (size_t)index[slot] * stride_bytes)
-                         + (size_t)r * (size_t)vectors,
+                         + (size_t)row * (size_t)vectors,
                     *w2 = (const uint4 *)(const void *)(weights + (size_t)index[slot + two] * stride_bytes)
-                          + (size_t)r * (size_t)vectors,
+                          + (size_t)row * (size_t)vectors,
                     *v = hidden + (size_t)slot * (size_t)vectors, *v2 = v + vectors;
         float s = 0.0f, s2 = 0.0f;
         for (int i = 0; i < vectors; i += 32 * HALF) {
@@ -2636,13 +2640,13 @@ KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const
         if (two) sum += weight[slot + 1] * s2;
     }
     sum = warp_sum(sum);
-    if (LANE0) x[r] += sum;
+    if (LANE0) x[row] += sum;
 }
 
-/* a row that may be the largest: NaN never is one, of equal ones the lower; index -1: none */
+/* a row that may have the largest value. NaN never has it; of equal values the lower row has it; index -1: none */
 typedef struct vk_candidate { float value; int32_t index; } vk_candidate;
-FN vk_candidate vk_better(vk_candidate a, vk_candidate b) {
-    return b.index >= 0 && (a.index < 0 || b.value > a.value || (b.value == a.value && b.index < a.index)) ? b : a;
+FN vk_candidate vk_better(vk_candidate best, vk_candidate other) {
+    return other.index >= 0 && (best.index < 0 || other.value > best.value || (other.value == best.value && other.index < best.index)) ? other : best;
 }
 FN vk_candidate vk_best_of_block(vk_candidate best) {
     __shared__ vk_candidate of_warp[32];
@@ -2657,23 +2661,23 @@ FN vk_candidate vk_best_of_block(vk_candidate best) {
 }
 /* logits f32 [n] = W (norm(x)), and the best row of each block */
 KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights,
-       int n, int vectors, int d, float eps, int wide) {
+       int n, int vectors, int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = vk_input_norm(x, norm, d, eps, wide);
+    vk_input in = vk_input_norm(x, norm, width, eps, wide);
     vk_candidate best = { 0.0f, -1 };
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
-        size_t r = first + (size_t)(TID >> 5);
-        int live = r < (size_t)n;
-        float s = vk_row(VK_FLIGHT, strip, &in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
-        vk_candidate row = { s, live && s == s ? (int32_t)r : -1 };
-        if (LANE0 && live) logits[r] = s;
+        size_t index = first + (size_t)(TID >> 5);
+        int live = index < (size_t)n;
+        float sum = vk_row(VK_FLIGHT, strip, &in, weights + (live ? index : 0) * (size_t)vectors, vectors, live);
+        vk_candidate row = { sum, live && sum == sum ? (int32_t)index : -1 };
+        if (LANE0 && live) logits[index] = sum;
         best = vk_better(best, row);
     }
     best = vk_best_of_block(best);
     if (TID == 0) candidates[BLK] = best;
 }
-/* the token, and the sequence is one longer. One block. */
+/* Picks the token; the sequence is one longer. One block. */
 KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *candidates, int count) {
     vk_candidate best = { 0.0f, -1 };
     for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
@@ -2681,25 +2685,25 @@ KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *can
     if (TID == 0) { *token = best.index; *position += 1; }
 }
 
-/* ---- launchers. FLOPs and bytes as everywhere: what the arithmetic needs, every operand once, however often blocks
- * read it again. */
+/* ---- launchers. FLOPs and bytes are counted as everywhere: what the arithmetic needs, and every operand once,
+ * however often blocks read it again. */
 static int vk_decode_grid(int64_t rows, int threads, int64_t most) {
     int64_t blocks = (rows + threads / 32 - 1) / (threads / 32);
     return (int)(blocks < most ? blocks : most);
 }
-static int vk_vectors(const vk_linear *w) { return w->k_padded * (w->wide ? 4 : 2) / 16; }
-static size_t vk_strip_bytes(const vk_linear *w) {
-    return (size_t)(vk_vectors(w) < VK_STRIP ? vk_vectors(w) : VK_STRIP) * 16;
+static int vk_vectors(const vk_linear *linear) { return linear->k_padded * (linear->wide ? 4 : 2) / 16; }
+static size_t vk_strip_bytes(const vk_linear *linear) {
+    return (size_t)(vk_vectors(linear) < VK_STRIP ? vk_vectors(linear) : VK_STRIP) * 16;
 }
-static int64_t vk_weight_bytes(const vk_linear *w) { return (int64_t)w->n * w->k * vk_element(w->wide); }
+static int64_t vk_weight_bytes(const vk_linear *linear) { return (int64_t)linear->n * linear->k * vk_element(linear->wide); }
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
-    const vk_linear *w = job->att_proj;
+    const vk_linear *linear = job->att_proj;
     int64_t d = job->d;
-    vk_shape(queue, 1, w->n, w->k, 0);
-    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(w->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
-                  vk_strip_bytes(w), 4 * d + 2 * (int64_t)w->n * w->k, vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n,
-                  job->qkv, job->x, job->attn_norm, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps,
-                  w->wide);
+    vk_shape(queue, 1, linear->n, linear->k, 0);
+    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
+                  vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k, vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n,
+                  job->qkv, job->x, job->attn_norm, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), job->d, job->eps,
+                  linear->wide);
 }
 /* heads whose rows are whole vectors, no more than a warp has lanes */
 static int vk_heads_fit(const vk_decode_job *job) {
@@ -2719,7 +2723,7 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
     }
     while (group * 16 < hd * (int)el) group *= 2;
     vk_shape(queue, 1, 1, keys, d);
-    /* as k_qk_norm_rope and k_attention_decode, but q stays where it is; what is found goes out for each split */
+    /* as k_qk_norm_rope and k_attention_decode, except that q is not written; what each split finds is written */
     LAUNCH_SHARED(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
                   ((3 + warps) * hd + 2 * warps) * (int)sizeof(float), 14 * d + keys * (4 * d + 5 * heads),
                   4 * (3 * d + 2 * d + hd + 1) + 2 * keys * d * el + 4 * VK_SPLITS * (d + 2 * heads), job->scratch,
@@ -2727,63 +2731,63 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
                   1.0f / sqrtf((float)hd), job->eps, wide);
 }
 static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
-    const vk_linear *w = job->attn_out;
+    const vk_linear *linear = job->attn_out;
     int64_t d = job->d, heads = d / job->head_dim, found = VK_SPLITS * (d + 2 * heads);
-    vk_shape(queue, 1, w->n, w->k, 0);
+    vk_shape(queue, 1, linear->n, linear->k, 0);
     if (!vk_heads_fit(job)) {
-        LAUNCH(k_decode_out_plain, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
-               (2 * (int64_t)w->k + 1) * w->n, vk_weight_bytes(w) + d * vk_element(w->wide) + 8 * (int64_t)w->n, job->x,
-               (const uint4 *)job->attended, (const uint4 *)w->weights, w->n, vk_vectors(w), w->wide);
+        LAUNCH(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+               (2 * (int64_t)linear->k + 1) * linear->n, vk_weight_bytes(linear) + d * vk_element(linear->wide) + 8 * (int64_t)linear->n, job->x,
+               (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), linear->wide);
         return;
     }
     /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a
      * division at the end */
-    LAUNCH_SHARED(k_decode_out, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
-                  vk_strip_bytes(w), (2 * (int64_t)w->k + 1) * w->n + VK_SPLITS * (4 * heads + 2 * d) + d,
-                  vk_weight_bytes(w) + 4 * found + 8 * (int64_t)w->n, job->x, job->scratch, (const uint4 *)w->weights,
-                  w->n, vk_vectors(w), job->d, job->head_dim, w->wide);
+    LAUNCH_SHARED(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+                  vk_strip_bytes(linear), (2 * (int64_t)linear->k + 1) * linear->n + VK_SPLITS * (4 * heads + 2 * d) + d,
+                  vk_weight_bytes(linear) + 4 * found + 8 * (int64_t)linear->n, job->x, job->scratch, (const uint4 *)linear->weights,
+                  linear->n, vk_vectors(linear), job->d, job->head_dim, linear->wide);
 }
 static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
-    const vk_linear *w = job->router;
+    const vk_linear *linear = job->router;
     int64_t d = job->d;
-    vk_shape(queue, 1, w->n, w->k, 0);
-    LAUNCH_SHARED(k_decode_router, vk_decode_grid(w->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
-                  vk_strip_bytes(w), 4 * d + 2 * (int64_t)w->n * w->k,
-                  vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + d * vk_element(job->gate_up->wide), job->logits,
-                  job->normed, job->x, job->ff_norm, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps,
+    vk_shape(queue, 1, linear->n, linear->k, 0);
+    LAUNCH_SHARED(k_decode_router, vk_decode_grid(linear->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
+                  vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
+                  vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide), job->logits,
+                  job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), job->d, job->eps,
                   job->gate_up->wide);
 }
 static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
-    const vk_linear *w = job->gate_up;
-    int64_t experts = job->router->n, k = job->top_k, h = job->expert_dim;
-    vk_shape(queue, k, w->n, w->k, k);
-    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(k * h, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
-                  k * (int)sizeof(int32_t), experts * (4 + experts) + k * (2 * (int64_t)w->n * w->k + 4 * h),
-                  4 * experts + k * vk_weight_bytes(w) + (w->k + k * h) * vk_element(w->wide) + 8 * k, job->hidden,
-                  job->index, job->weight, job->logits, (const uint4 *)job->normed, (const char *)w->weights,
-                  job->gate_up_stride, (int)experts, job->top_k, job->expert_dim, vk_vectors(w), job->down->k_padded,
-                  w->wide);
+    const vk_linear *linear = job->gate_up;
+    int64_t experts = job->router->n, top_k = job->top_k, expert_dim = job->expert_dim;
+    vk_shape(queue, top_k, linear->n, linear->k, top_k);
+    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
+                  top_k * (int)sizeof(int32_t), experts * (4 + experts) + top_k * (2 * (int64_t)linear->n * linear->k + 4 * expert_dim),
+                  4 * experts + top_k * vk_weight_bytes(linear) + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k, job->hidden,
+                  job->index, job->weight, job->logits, (const uint4 *)job->normed, (const char *)linear->weights,
+                  job->gate_up_stride, (int)experts, job->top_k, job->expert_dim, vk_vectors(linear), job->down->k_padded,
+                  linear->wide);
 }
 static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
-    const vk_linear *w = job->down;
-    int64_t k = job->top_k;
+    const vk_linear *linear = job->down;
+    int64_t top_k = job->top_k;
     int warps = VK_DECODE_THREADS / 32;
-    vk_shape(queue, k, w->n, w->k, k);
-    LAUNCH(k_decode_down, (w->n + warps - 1) / warps, VK_DECODE_THREADS, k * w->n * (2 * (int64_t)w->k + 2),
-           k * (vk_weight_bytes(w) + w->k * vk_element(w->wide)) + 8 * k + 8 * (int64_t)w->n, job->x,
-           (const uint4 *)job->hidden, job->index, job->weight, (const char *)w->weights, job->down_stride, job->top_k,
-           w->n, vk_vectors(w), w->wide);
+    vk_shape(queue, top_k, linear->n, linear->k, top_k);
+    LAUNCH(k_decode_down, (linear->n + warps - 1) / warps, VK_DECODE_THREADS, top_k * linear->n * (2 * (int64_t)linear->k + 2),
+           top_k * (vk_weight_bytes(linear) + linear->k * vk_element(linear->wide)) + 8 * top_k + 8 * (int64_t)linear->n, job->x,
+           (const uint4 *)job->hidden, job->index, job->weight, (const char *)linear->weights, job->down_stride, job->top_k,
+           linear->n, vk_vectors(linear), linear->wide);
 }
-/* one comparison a row to find the best of a block, and one a block */
+/* one comparison per row to find the best of a block, and one per block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
-    const vk_linear *w = job->head;
-    int grid = vk_decode_grid(w->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
-    int64_t d = w->k;
-    vk_shape(queue, 1, w->n, w->k, 0);
-    LAUNCH_SHARED(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(w), 4 * d + (2 * d + 1) * w->n,
-                  vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + 8 * grid, job->logits,
-                  (vk_candidate *)(void *)job->scratch, job->x, job->norm, (const uint4 *)w->weights, w->n,
-                  vk_vectors(w), (int)d, job->eps, w->wide);
+    const vk_linear *linear = job->head;
+    int grid = vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
+    int64_t d = linear->k;
+    vk_shape(queue, 1, linear->n, linear->k, 0);
+    LAUNCH_SHARED(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(linear), 4 * d + (2 * d + 1) * linear->n,
+                  vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + 8 * grid, job->logits,
+                  (vk_candidate *)(void *)job->scratch, job->x, job->norm, (const uint4 *)linear->weights, linear->n,
+                  vk_vectors(linear), (int)d, job->eps, linear->wide);
 }
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
     int count = vk_decode_grid(job->head->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
@@ -2809,13 +2813,13 @@ extern "C" {
 #endif
 
 /* =================================================================================================== gemm >>gemm
- * y[m, n] = x[m, k] W[n, k]^T on the CPU. Weights are packed once at load into panels of 32 rows of W:
+ * y[m, n] = x[m, k] W[n, k]^T on the CPU. Weights are packed once, at load, into panels of 32 rows of W:
  *   bf16  [n / 32][k / 2][32][2]   pairs along k, as AMX and AVX-512 BF16 read them; AVX2 and plain C split a pair by
  *                                  shift and mask
  *   f32   [n / 32][k][32]
- * with n and k padded by zeros to multiples of 32. One tile function does y f32 [rows <= 32, 32] = x [rows, k] * panel;
- * the driver walks panels and rows and applies the epilogue while the tile lies in the first-level cache. A kernel may
- * bring a function of its own for a panel and all rows of a task, epilogue included. */
+ * with n and k padded by zeros to multiples of 32. A tile function computes y f32 [rows <= 32, 32] = x [rows, k] *
+ * panel. The driver walks panels and rows and applies the epilogue while the tile is in the first-level cache. A
+ * kernel may have a function of its own for a panel and all rows of a task, epilogue included. */
 #ifdef __GNUC__
 #define VK_INLINE static inline __attribute__((always_inline))
 #else
@@ -2823,7 +2827,8 @@ extern "C" {
 #endif
 typedef void (*vk_tile)(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows);
 
-/* where the sums of one panel go: y in-type or f32, and `stream`: past the caches, because y is larger than they are */
+/* Where the sums of one panel go: y in-type or f32. `stream`: write past the caches, because y is larger than they
+ * are. */
 typedef struct vk_sink {
     char *y;
     const float *bias; /* of these columns, or NULL */
@@ -2834,36 +2839,35 @@ typedef struct vk_sink {
 typedef void (*vk_panel)(const vk_sink *sink, float *t, const void *x, size_t ldx, const void *panel, size_t k,
                          int rows);
 
-/* one row of sums -> y; always inlined, so that it is compiled for the processor of its caller and for a constant
- * `cols` */
-VK_INLINE void vk_finish_cols(const vk_sink *s, const float *t, char *y, int cols) {
-    float v[VK_PAD];
-    if (s->bias) EACH(c, cols) v[c] = t[c] + s->bias[c];
-    else EACH(c, cols) v[c] = t[c];
-    if (s->epilogue == VK_QUICKGELU) EACH(c, cols) v[c] = v[c] / (1.0f + vk_exp(-1.702f * v[c]));
-    if (s->epilogue == VK_ADD_F32) EACH(c, cols) ((float *)y)[c] += v[c];
-    else if (s->epilogue == VK_STORE_F32) EACH(c, cols) ((float *)y)[c] = v[c];
-    else EACH(c, cols) vk_put(y, (size_t)c, v[c], s->wide);
+/* one row of sums -> y; always inlined, so that it is compiled for the caller's processor and for a constant `cols` */
+VK_INLINE void vk_finish_cols(const vk_sink *sink, const float *sums, char *y, int cols) {
+    float values[VK_PAD];
+    if (sink->bias) EACH(c, cols) values[c] = sums[c] + sink->bias[c];
+    else EACH(c, cols) values[c] = sums[c];
+    if (sink->epilogue == VK_QUICKGELU) EACH(c, cols) values[c] = values[c] / (1.0f + vk_exp(-1.702f * values[c]));
+    if (sink->epilogue == VK_ADD_F32) EACH(c, cols) ((float *)y)[c] += values[c];
+    else if (sink->epilogue == VK_STORE_F32) EACH(c, cols) ((float *)y)[c] = values[c];
+    else EACH(c, cols) vk_put(y, (size_t)c, values[c], sink->wide);
 }
-VK_INLINE void vk_finish_row(const vk_sink *s, const float *t, int row) {
-    char *y = s->y + (size_t)row * s->row_bytes;
-    if (s->cols == VK_PAD) vk_finish_cols(s, t, y, VK_PAD);
-    else vk_finish_cols(s, t, y, s->cols);
+VK_INLINE void vk_finish_row(const vk_sink *sink, const float *sums, int row) {
+    char *y = sink->y + (size_t)row * sink->row_bytes;
+    if (sink->cols == VK_PAD) vk_finish_cols(sink, sums, y, VK_PAD);
+    else vk_finish_cols(sink, sums, y, sink->cols);
 }
-static VK_CLONES void vk_finish_rows(const vk_sink *s, const float *t, int first, int rows) {
-    for (int r = 0; r < rows; r++) vk_finish_row(s, t + r * VK_PAD, first + r);
+static VK_CLONES void vk_finish_rows(const vk_sink *sink, const float *sums, int first, int rows) {
+    for (int r = 0; r < rows; r++) vk_finish_row(sink, sums + r * VK_PAD, first + r);
 }
 
 /* plain C, for any processor */
 static VK_CLONES void vk_tile_plain(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     for (int r = 0; r < rows; r++) {
         const uint16_t *xr = (const uint16_t *)x + (size_t)r * ldx;
-        const uint32_t *p = (const uint32_t *)panel;
+        const uint32_t *pairs = (const uint32_t *)panel;
         float acc[VK_PAD] = { 0.0f };
-        for (size_t i = 0; i < k; i += 2, p += VK_PAD) {
+        for (size_t i = 0; i < k; i += 2, pairs += VK_PAD) {
             float a = vk_b2f(xr[i]), b = vk_b2f(xr[i + 1]);
             EACH(c, VK_PAD) {
-                uint32_t lo = p[c] << 16, hi = p[c] & 0xffff0000u;
+                uint32_t lo = pairs[c] << 16, hi = pairs[c] & 0xffff0000u;
                 float l, h;
                 memcpy(&l, &lo, 4);
                 memcpy(&h, &hi, 4);
@@ -2875,9 +2879,9 @@ static VK_CLONES void vk_tile_plain(float *y, const void *x, size_t ldx, const v
 }
 static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     for (int r = 0; r < rows; r++) {
-        const float *xr = (const float *)x + (size_t)r * ldx, *p = (const float *)panel;
+        const float *xr = (const float *)x + (size_t)r * ldx, *weights = (const float *)panel;
         float acc[VK_PAD] = { 0.0f };
-        for (size_t i = 0; i < k; i++, p += VK_PAD) EACH(c, VK_PAD) acc[c] += xr[i] * p[c];
+        for (size_t i = 0; i < k; i++, weights += VK_PAD) EACH(c, VK_PAD) acc[c] += xr[i] * weights[c];
         memcpy(y + r * VK_PAD, acc, sizeof acc);
     }
 }
@@ -2889,16 +2893,16 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
 /* every processor with AMX has these */
 #define VK_TAMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma")))
 #define VK_UNROLL _Pragma("GCC unroll 16")
-/* one row waits for weights from memory; asking 1 kB ahead (2 lines a step) brings 10-20 % over what the processor
- * guesses by itself */
+/* A single row waits for weights from memory. Prefetching 1 kB ahead (2 lines per step) is 10-20 % faster than the
+ * processor's own prefetching. */
 #define VK_AHEAD(R, p) \
     if ((R) == 1) { \
         _mm_prefetch((const char *)(p) + 1024, _MM_HINT_T0); \
         _mm_prefetch((const char *)(p) + 1088, _MM_HINT_T0); \
     }
 
-/* calls F(R) with the constant R nearest below `rows` until no row is left; at most 12 rows fill 24 of 32 vector
- * registers */
+/* Calls F(R) for the next R rows, R a constant, until no row is left. R is at most 12: 12 rows fill 24 of 32 vector
+ * registers. */
 #define VK_ROWS_12(F, row) \
     for (int left = rows; left > 0;) { \
         int now = left >= 24 || left <= 12 ? (left < 12 ? left : 12) : (left + 1) / 2; \
@@ -2920,23 +2924,23 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
         y += now * VK_PAD; \
     }
 
-VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int R, float *y, const uint16_t *x, size_t ldx, const uint16_t *p,
+VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int count, float *y, const uint16_t *x, size_t ldx, const uint16_t *panel,
                                               size_t k) {
-    __m512 c[12][2];
-    VK_UNROLL for (int i = 0; i < R; i++) c[i][0] = c[i][1] = _mm512_setzero_ps();
-    for (size_t j = 0; j < k; j += 2, p += 2 * VK_PAD) {
-        __m512bh b0 = (__m512bh)_mm512_loadu_si512(p), b1 = (__m512bh)_mm512_loadu_si512(p + VK_PAD);
-        VK_AHEAD(R, p);
-        VK_UNROLL for (int i = 0; i < R; i++) {
+    __m512 sums[12][2];
+    VK_UNROLL for (int i = 0; i < count; i++) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
+    for (size_t j = 0; j < k; j += 2, panel += 2 * VK_PAD) {
+        __m512bh b0 = (__m512bh)_mm512_loadu_si512(panel), b1 = (__m512bh)_mm512_loadu_si512(panel + VK_PAD);
+        VK_AHEAD(count, panel);
+        VK_UNROLL for (int i = 0; i < count; i++) {
             int32_t pair;
             memcpy(&pair, x + (size_t)i * ldx + j, 4);
-            c[i][0] = _mm512_dpbf16_ps(c[i][0], (__m512bh)_mm512_set1_epi32(pair), b0);
-            c[i][1] = _mm512_dpbf16_ps(c[i][1], (__m512bh)_mm512_set1_epi32(pair), b1);
+            sums[i][0] = _mm512_dpbf16_ps(sums[i][0], (__m512bh)_mm512_set1_epi32(pair), b0);
+            sums[i][1] = _mm512_dpbf16_ps(sums[i][1], (__m512bh)_mm512_set1_epi32(pair), b1);
         }
     }
-    VK_UNROLL for (int i = 0; i < R; i++) {
-        _mm512_storeu_ps(y + i * VK_PAD, c[i][0]);
-        _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]);
+    VK_UNROLL for (int i = 0; i < count; i++) {
+        _mm512_storeu_ps(y + i * VK_PAD, sums[i][0]);
+        _mm512_storeu_ps(y + i * VK_PAD + 16, sums[i][1]);
     }
 }
 VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
@@ -2946,8 +2950,8 @@ VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, 
 #undef VK_DO
 }
 
-/* fp32 FMA on bf16 pairs: inputs are widened first, a strip of k at a time that stays in the first-level cache, because
- * a broadcast from memory is free and a broadcast from a register is not. Sums go on from y after the first strip. */
+/* fp32 FMA on bf16 pairs. Inputs are widened first, one strip of k at a time that stays in the first-level cache: a
+ * broadcast from memory is free, one from a register is not. After the first strip, sums continue from y. */
 enum { VK_STRIP = 256 };
 typedef void (*vk_strip)(float *y, const float *x, const uint16_t *p, int k, int rows, int go_on);
 static VK_CLONES void vk_tile_strips(vk_strip strip, float *y, const void *x, size_t ldx, const void *panel, size_t k,
@@ -2962,55 +2966,55 @@ static VK_CLONES void vk_tile_strips(vk_strip strip, float *y, const void *x, si
         strip(y, wide, (const uint16_t *)panel + from * VK_PAD, length, rows, from > 0);
     }
 }
-VK_T512 VK_INLINE void vk_rows_avx512(const int R, float *y, const float *x, const uint16_t *p, int k, int go_on) {
+VK_T512 VK_INLINE void vk_rows_avx512(const int count, float *y, const float *x, const uint16_t *panel, int k, int go_on) {
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
-    __m512 c[12][2];
-    VK_UNROLL for (int i = 0; i < R; i++) {
-        c[i][0] = go_on ? _mm512_loadu_ps(y + i * VK_PAD) : _mm512_setzero_ps();
-        c[i][1] = go_on ? _mm512_loadu_ps(y + i * VK_PAD + 16) : _mm512_setzero_ps();
+    __m512 sums[12][2];
+    VK_UNROLL for (int i = 0; i < count; i++) {
+        sums[i][0] = go_on ? _mm512_loadu_ps(y + i * VK_PAD) : _mm512_setzero_ps();
+        sums[i][1] = go_on ? _mm512_loadu_ps(y + i * VK_PAD + 16) : _mm512_setzero_ps();
     }
-    for (int j = 0; j < k; j += 2, p += 2 * VK_PAD) {
-        __m512i u0 = _mm512_loadu_si512(p), u1 = _mm512_loadu_si512(p + VK_PAD);
+    for (int j = 0; j < k; j += 2, panel += 2 * VK_PAD) {
+        __m512i u0 = _mm512_loadu_si512(panel), u1 = _mm512_loadu_si512(panel + VK_PAD);
         __m512 l0 = _mm512_castsi512_ps(_mm512_slli_epi32(u0, 16)),
                h0 = _mm512_castsi512_ps(_mm512_and_si512(u0, high));
         __m512 l1 = _mm512_castsi512_ps(_mm512_slli_epi32(u1, 16)),
                h1 = _mm512_castsi512_ps(_mm512_and_si512(u1, high));
-        VK_AHEAD(R, p);
-        VK_UNROLL for (int i = 0; i < R; i++) {
+        VK_AHEAD(count, panel);
+        VK_UNROLL for (int i = 0; i < count; i++) {
             __m512 a = _mm512_set1_ps(x[i * VK_STRIP + j]), b = _mm512_set1_ps(x[i * VK_STRIP + j + 1]);
-            c[i][0] = _mm512_fmadd_ps(b, h0, _mm512_fmadd_ps(a, l0, c[i][0]));
-            c[i][1] = _mm512_fmadd_ps(b, h1, _mm512_fmadd_ps(a, l1, c[i][1]));
+            sums[i][0] = _mm512_fmadd_ps(b, h0, _mm512_fmadd_ps(a, l0, sums[i][0]));
+            sums[i][1] = _mm512_fmadd_ps(b, h1, _mm512_fmadd_ps(a, l1, sums[i][1]));
         }
     }
-    VK_UNROLL for (int i = 0; i < R; i++) {
-        _mm512_storeu_ps(y + i * VK_PAD, c[i][0]);
-        _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]);
+    VK_UNROLL for (int i = 0; i < count; i++) {
+        _mm512_storeu_ps(y + i * VK_PAD, sums[i][0]);
+        _mm512_storeu_ps(y + i * VK_PAD + 16, sums[i][1]);
     }
 }
-VK_T512 static void vk_strip_avx512(float *y, const float *x, const uint16_t *p, int k, int rows, int go_on) {
+VK_T512 static void vk_strip_avx512(float *y, const float *x, const uint16_t *panel, int k, int rows, int go_on) {
     const float *xr = x;
-#define VK_DO(R) vk_rows_avx512(R, y, xr, p, k, go_on)
+#define VK_DO(R) vk_rows_avx512(R, y, xr, panel, k, go_on)
     VK_ROWS_12(VK_DO, VK_STRIP)
 #undef VK_DO
 }
 static void vk_tile_avx512(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     vk_tile_strips(vk_strip_avx512, y, x, ldx, panel, k, rows);
 }
-VK_T512 VK_INLINE void vk_rows_avx512_wide(const int R, float *y, const float *x, size_t ldx, const float *p,
+VK_T512 VK_INLINE void vk_rows_avx512_wide(const int count, float *y, const float *x, size_t ldx, const float *panel,
                                            size_t k) {
-    __m512 c[12][2];
-    VK_UNROLL for (int i = 0; i < R; i++) c[i][0] = c[i][1] = _mm512_setzero_ps();
-    for (size_t j = 0; j < k; j++, p += VK_PAD) {
-        __m512 b0 = _mm512_loadu_ps(p), b1 = _mm512_loadu_ps(p + 16);
-        VK_UNROLL for (int i = 0; i < R; i++) {
+    __m512 sums[12][2];
+    VK_UNROLL for (int i = 0; i < count; i++) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
+    for (size_t j = 0; j < k; j++, panel += VK_PAD) {
+        __m512 b0 = _mm512_loadu_ps(panel), b1 = _mm512_loadu_ps(panel + 16);
+        VK_UNROLL for (int i = 0; i < count; i++) {
             __m512 a = _mm512_set1_ps(x[(size_t)i * ldx + j]);
-            c[i][0] = _mm512_fmadd_ps(a, b0, c[i][0]);
-            c[i][1] = _mm512_fmadd_ps(a, b1, c[i][1]);
+            sums[i][0] = _mm512_fmadd_ps(a, b0, sums[i][0]);
+            sums[i][1] = _mm512_fmadd_ps(a, b1, sums[i][1]);
         }
     }
-    VK_UNROLL for (int i = 0; i < R; i++) {
-        _mm512_storeu_ps(y + i * VK_PAD, c[i][0]);
-        _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]);
+    VK_UNROLL for (int i = 0; i < count; i++) {
+        _mm512_storeu_ps(y + i * VK_PAD, sums[i][0]);
+        _mm512_storeu_ps(y + i * VK_PAD + 16, sums[i][1]);
     }
 }
 VK_T512 static void vk_tile_avx512_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
@@ -3020,62 +3024,62 @@ VK_T512 static void vk_tile_avx512_wide(float *y, const void *x, size_t ldx, con
 #undef VK_DO
 }
 
-/* AVX2: 16 columns a time, 4 rows: 8 sums, 4 weights, 2 inputs of 16 registers */
-VK_TAVX2 VK_INLINE void vk_rows_avx2(const int R, float *y, const float *x, const uint16_t *panel, int k, int go_on) {
+/* AVX2: 16 columns at a time, 4 rows: 8 sums, 4 weights and 2 inputs in 16 registers */
+VK_TAVX2 VK_INLINE void vk_rows_avx2(const int count, float *y, const float *x, const uint16_t *panel, int k, int go_on) {
     const __m256i high = _mm256_set1_epi32((int)0xffff0000u);
     for (int half = 0; half < VK_PAD; half += 16) {
-        const uint16_t *p = panel + 2 * half;
-        float *o = y + half;
-        __m256 c[4][2];
-        VK_UNROLL for (int i = 0; i < R; i++) {
-            c[i][0] = go_on ? _mm256_loadu_ps(o + i * VK_PAD) : _mm256_setzero_ps();
-            c[i][1] = go_on ? _mm256_loadu_ps(o + i * VK_PAD + 8) : _mm256_setzero_ps();
+        const uint16_t *half_panel = panel + 2 * half;
+        float *to = y + half;
+        __m256 sums[4][2];
+        VK_UNROLL for (int i = 0; i < count; i++) {
+            sums[i][0] = go_on ? _mm256_loadu_ps(to + i * VK_PAD) : _mm256_setzero_ps();
+            sums[i][1] = go_on ? _mm256_loadu_ps(to + i * VK_PAD + 8) : _mm256_setzero_ps();
         }
-        for (int j = 0; j < k; j += 2, p += 2 * VK_PAD) {
-            __m256i u0 = _mm256_loadu_si256((const __m256i *)(const void *)p),
-                    u1 = _mm256_loadu_si256((const __m256i *)(const void *)(p + 16));
+        for (int j = 0; j < k; j += 2, half_panel += 2 * VK_PAD) {
+            __m256i u0 = _mm256_loadu_si256((const __m256i *)(const void *)half_panel),
+                    u1 = _mm256_loadu_si256((const __m256i *)(const void *)(half_panel + 16));
             __m256 l0 = _mm256_castsi256_ps(_mm256_slli_epi32(u0, 16)),
                    h0 = _mm256_castsi256_ps(_mm256_and_si256(u0, high));
             __m256 l1 = _mm256_castsi256_ps(_mm256_slli_epi32(u1, 16)),
                    h1 = _mm256_castsi256_ps(_mm256_and_si256(u1, high));
-            VK_UNROLL for (int i = 0; i < R; i++) {
+            VK_UNROLL for (int i = 0; i < count; i++) {
                 __m256 a = _mm256_set1_ps(x[i * VK_STRIP + j]), b = _mm256_set1_ps(x[i * VK_STRIP + j + 1]);
-                c[i][0] = _mm256_fmadd_ps(b, h0, _mm256_fmadd_ps(a, l0, c[i][0]));
-                c[i][1] = _mm256_fmadd_ps(b, h1, _mm256_fmadd_ps(a, l1, c[i][1]));
+                sums[i][0] = _mm256_fmadd_ps(b, h0, _mm256_fmadd_ps(a, l0, sums[i][0]));
+                sums[i][1] = _mm256_fmadd_ps(b, h1, _mm256_fmadd_ps(a, l1, sums[i][1]));
             }
         }
-        VK_UNROLL for (int i = 0; i < R; i++) {
-            _mm256_storeu_ps(o + i * VK_PAD, c[i][0]);
-            _mm256_storeu_ps(o + i * VK_PAD + 8, c[i][1]);
+        VK_UNROLL for (int i = 0; i < count; i++) {
+            _mm256_storeu_ps(to + i * VK_PAD, sums[i][0]);
+            _mm256_storeu_ps(to + i * VK_PAD + 8, sums[i][1]);
         }
     }
 }
-VK_TAVX2 static void vk_strip_avx2(float *y, const float *x, const uint16_t *p, int k, int rows, int go_on) {
+VK_TAVX2 static void vk_strip_avx2(float *y, const float *x, const uint16_t *panel, int k, int rows, int go_on) {
     const float *xr = x;
-#define VK_DO(R) vk_rows_avx2(R, y, xr, p, k, go_on)
+#define VK_DO(R) vk_rows_avx2(R, y, xr, panel, k, go_on)
     VK_ROWS_4(VK_DO, VK_STRIP)
 #undef VK_DO
 }
 static void vk_tile_avx2(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     vk_tile_strips(vk_strip_avx2, y, x, ldx, panel, k, rows);
 }
-VK_TAVX2 VK_INLINE void vk_rows_avx2_wide(const int R, float *y, const float *x, size_t ldx, const float *panel,
+VK_TAVX2 VK_INLINE void vk_rows_avx2_wide(const int count, float *y, const float *x, size_t ldx, const float *panel,
                                           size_t k) {
     for (int half = 0; half < VK_PAD; half += 16) {
-        const float *p = panel + half;
-        __m256 c[4][2];
-        VK_UNROLL for (int i = 0; i < R; i++) c[i][0] = c[i][1] = _mm256_setzero_ps();
-        for (size_t j = 0; j < k; j++, p += VK_PAD) {
-            __m256 b0 = _mm256_loadu_ps(p), b1 = _mm256_loadu_ps(p + 8);
-            VK_UNROLL for (int i = 0; i < R; i++) {
+        const float *half_panel = panel + half;
+        __m256 sums[4][2];
+        VK_UNROLL for (int i = 0; i < count; i++) sums[i][0] = sums[i][1] = _mm256_setzero_ps();
+        for (size_t j = 0; j < k; j++, half_panel += VK_PAD) {
+            __m256 b0 = _mm256_loadu_ps(half_panel), b1 = _mm256_loadu_ps(half_panel + 8);
+            VK_UNROLL for (int i = 0; i < count; i++) {
                 __m256 a = _mm256_set1_ps(x[(size_t)i * ldx + j]);
-                c[i][0] = _mm256_fmadd_ps(a, b0, c[i][0]);
-                c[i][1] = _mm256_fmadd_ps(a, b1, c[i][1]);
+                sums[i][0] = _mm256_fmadd_ps(a, b0, sums[i][0]);
+                sums[i][1] = _mm256_fmadd_ps(a, b1, sums[i][1]);
             }
         }
-        VK_UNROLL for (int i = 0; i < R; i++) {
-            _mm256_storeu_ps(y + i * VK_PAD + half, c[i][0]);
-            _mm256_storeu_ps(y + i * VK_PAD + half + 8, c[i][1]);
+        VK_UNROLL for (int i = 0; i < count; i++) {
+            _mm256_storeu_ps(y + i * VK_PAD + half, sums[i][0]);
+            _mm256_storeu_ps(y + i * VK_PAD + half + 8, sums[i][1]);
         }
     }
 }
@@ -3094,10 +3098,10 @@ static int vk_has_avx512bf16(void) { return vk_has_avx512() && __builtin_cpu_sup
 
 #if defined(__linux__)
 #define VK_AMX 1
-/* v / (1 + e^(-1.702 v)) as vk_exp has it, with a reciprocal of 14 bits and one Newton step (28 bits) in place of the
+/* v / (1 + e^(-1.702 v)) as in vk_exp, but with a reciprocal of 14 bits and one Newton step (28 bits) instead of the
  * division */
-VK_TAMX VK_INLINE __m512 vk_quickgelu_avx512(__m512 v) {
-    __m512 x = _mm512_max_ps(_mm512_min_ps(_mm512_mul_ps(v, _mm512_set1_ps(-1.702f)), _mm512_set1_ps(88.0f)),
+VK_TAMX VK_INLINE __m512 vk_quickgelu_avx512(__m512 values) {
+    __m512 x = _mm512_max_ps(_mm512_min_ps(_mm512_mul_ps(values, _mm512_set1_ps(-1.702f)), _mm512_set1_ps(88.0f)),
                              _mm512_set1_ps(-87.0f));
     __m512 t = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8),
            p = _mm512_set1_ps(1.9875691500e-4f), q;
@@ -3110,29 +3114,29 @@ VK_TAMX VK_INLINE __m512 vk_quickgelu_avx512(__m512 v) {
     p = _mm512_fmadd_ps(_mm512_mul_ps(p, r), r, _mm512_add_ps(r, _mm512_set1_ps(1.0f)));
     p = _mm512_add_ps(_mm512_scalef_ps(p, t), _mm512_set1_ps(1.0f));
     q = _mm512_rcp14_ps(p);
-    return _mm512_mul_ps(v, _mm512_fmadd_ps(q, _mm512_fnmadd_ps(p, q, _mm512_set1_ps(1.0f)), q));
+    return _mm512_mul_ps(values, _mm512_fmadd_ps(q, _mm512_fnmadd_ps(p, q, _mm512_set1_ps(1.0f)), q));
 }
-/* one row of sums -> y; short enough to run beside the tile unit */
-VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *s, const float *t, int row) {
-    __m512i *y = (__m512i *)(void *)(s->y + (size_t)row * s->row_bytes);
-    __m512 a = _mm512_loadu_ps(t), b = _mm512_loadu_ps(t + 16);
+/* one row of sums -> y; short enough to run in parallel with the tile unit */
+VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums, int row) {
+    __m512i *y = (__m512i *)(void *)(sink->y + (size_t)row * sink->row_bytes);
+    __m512 first = _mm512_loadu_ps(sums), second = _mm512_loadu_ps(sums + 16);
     __m512i low, high;
-    int f32 = s->epilogue == VK_STORE_F32;
-    if (s->cols < VK_PAD || s->epilogue == VK_ADD_F32) { vk_finish_row(s, t, row); return; }
-    if (s->bias) {
-        a = _mm512_add_ps(a, _mm512_loadu_ps(s->bias));
-        b = _mm512_add_ps(b, _mm512_loadu_ps(s->bias + 16));
+    int f32 = sink->epilogue == VK_STORE_F32;
+    if (sink->cols < VK_PAD || sink->epilogue == VK_ADD_F32) { vk_finish_row(sink, sums, row); return; }
+    if (sink->bias) {
+        first = _mm512_add_ps(first, _mm512_loadu_ps(sink->bias));
+        second = _mm512_add_ps(second, _mm512_loadu_ps(sink->bias + 16));
     }
-    if (s->epilogue == VK_QUICKGELU) { a = vk_quickgelu_avx512(a); b = vk_quickgelu_avx512(b); }
-    low = f32 ? _mm512_castps_si512(a) : (__m512i)_mm512_cvtne2ps_pbh(b, a);
-    high = _mm512_castps_si512(b);
-    if (s->stream) _mm512_stream_si512(y, low);
+    if (sink->epilogue == VK_QUICKGELU) { first = vk_quickgelu_avx512(first); second = vk_quickgelu_avx512(second); }
+    low = f32 ? _mm512_castps_si512(first) : (__m512i)_mm512_cvtne2ps_pbh(second, first);
+    high = _mm512_castps_si512(second);
+    if (sink->stream) _mm512_stream_si512(y, low);
     else _mm512_storeu_si512(y, low);
-    if (f32 && s->stream) _mm512_stream_si512(y + 1, high);
+    if (f32 && sink->stream) _mm512_stream_si512(y + 1, high);
     else if (f32) _mm512_storeu_si512(y + 1, high);
 }
-/* What else is done in the shadow of the tile products: `lines` lines of weights a step are fetched ahead into the
- * second-level cache, and rows [row, end) of sums are finished, two a step. */
+/* What else is done while the tile products run: `lines` lines of weights per step are prefetched into the
+ * second-level cache, and rows [row, end) of sums are finished, two per step. */
 typedef struct vk_shadow {
     const char *ahead;
     int lines;
@@ -3141,21 +3145,21 @@ typedef struct vk_shadow {
     int row, end;
 } vk_shadow;
 
-/* 2 x 2 tiles of 16 x 16 sums a step of k = 32; go_on: adds to y. Rows beyond `rows` are read and thrown away: GEMM
- * inputs have VK_ROWS_MAX spare rows. x passes by the first-level cache when `shadow` is given: there it would drive
- * out the weights, which are used again. */
-VK_TAMX VK_INLINE void vk_amx_steps(const int two, float *y, const uint16_t *x, size_t ldx, const uint16_t *p, size_t k,
+/* 2 x 2 tiles of 16 x 16 sums, in steps of k = 32; go_on: adds to y. Rows beyond `rows` are read and ignored: GEMM
+ * inputs have VK_ROWS_MAX spare rows. If `shadow` is given, x bypasses the first-level cache: there it would
+ * displace the weights, which are used again. */
+VK_TAMX VK_INLINE void vk_amx_steps(const int two, float *y, const uint16_t *x, size_t ldx, const uint16_t *panel, size_t k,
                                     int go_on, vk_shadow *shadow) {
     const long row_bytes = (long)ldx * 2;
     if (go_on) { _tile_loadd(0, y, 4 * VK_PAD); _tile_loadd(1, y + 16, 4 * VK_PAD); }
     else { _tile_zero(0); _tile_zero(1); }
     if (two && go_on) { _tile_loadd(2, y + 16 * VK_PAD, 4 * VK_PAD); _tile_loadd(3, y + 16 * VK_PAD + 16, 4 * VK_PAD); }
     else if (two) { _tile_zero(2); _tile_zero(3); }
-    for (size_t j = 0; j < k; j += 32, p += 32 * VK_PAD) {
+    for (size_t j = 0; j < k; j += 32, panel += 32 * VK_PAD) {
         if (shadow) _tile_stream_loadd(4, x + j, row_bytes);
         else _tile_loadd(4, x + j, row_bytes);
-        _tile_loadd(6, p, 4 * VK_PAD);
-        _tile_loadd(7, p + VK_PAD, 4 * VK_PAD);
+        _tile_loadd(6, panel, 4 * VK_PAD);
+        _tile_loadd(7, panel + VK_PAD, 4 * VK_PAD);
         if (two && shadow) _tile_stream_loadd(5, x + 16 * ldx + j, row_bytes);
         else if (two) _tile_loadd(5, x + 16 * ldx + j, row_bytes);
         _tile_dpbf16ps(0, 4, 6);
@@ -3171,32 +3175,32 @@ VK_TAMX VK_INLINE void vk_amx_steps(const int two, float *y, const uint16_t *x, 
     if (two) { _tile_stored(2, y + 16 * VK_PAD, 4 * VK_PAD); _tile_stored(3, y + 16 * VK_PAD + 16, 4 * VK_PAD); }
 }
 VK_TAMX static void vk_tile_amx(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    if (rows == 1) vk_tile_avx512bf16(y, x, ldx, panel, k, rows); /* bound by memory, which vector loads read faster */
+    if (rows == 1) vk_tile_avx512bf16(y, x, ldx, panel, k, rows); /* memory-bound; vector loads read it faster */
     else if (rows > 16) vk_amx_steps(1, y, (const uint16_t *)x, ldx, (const uint16_t *)panel, k, 0, NULL);
     else vk_amx_steps(0, y, (const uint16_t *)x, ldx, (const uint16_t *)panel, k, 0, NULL);
 }
-/* One panel by all rows of a task, sums in t f32 [rows, 32] (aligned to 64 bytes; rows rounded up to 32). k goes in
- * blocks whose weights, 32 kB, stay in the first-level cache while the rows pass; the next block is fetched meanwhile,
- * and in the last block each tile's rows are finished while the next tile's products are under way. */
+/* One panel times all rows of a task, sums in f32 [rows, 32] (aligned to 64 bytes; rows rounded up to 32). k is
+ * divided into blocks whose weights, 32 kB, stay in the first-level cache while the rows pass; the next block is
+ * fetched meanwhile. In the last block each tile's rows are finished while the next tile's products run. */
 enum { VK_AMX_BLOCK = 512 };
-VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *t, const void *x, size_t ldx, const void *panel, size_t k,
+VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *sums, const void *x, size_t ldx, const void *panel, size_t k,
                                  int rows) {
     size_t blocks = (k + VK_AMX_BLOCK - 1) / VK_AMX_BLOCK, block = ((k / VK_PAD + blocks - 1) / blocks) * VK_PAD;
     int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX;
     vk_shadow shadow;
-    shadow.lines = (VK_PAD + tiles - 1) / tiles; shadow.sink = sink; shadow.sums = t; shadow.row = 0;
+    shadow.lines = (VK_PAD + tiles - 1) / tiles; shadow.sink = sink; shadow.sums = sums; shadow.row = 0;
     for (size_t from = 0; from < k; from += block) {
         size_t length = k - from < block ? k - from : block;
-        const uint16_t *xr = (const uint16_t *)x + from, *p = (const uint16_t *)panel + from * VK_PAD;
-        shadow.ahead = (const char *)(p + length * VK_PAD);
+        const uint16_t *xr = (const uint16_t *)x + from, *weights = (const uint16_t *)panel + from * VK_PAD;
+        shadow.ahead = (const char *)(weights + length * VK_PAD);
         for (int r = 0; r < rows; r += VK_ROWS_MAX, xr += VK_ROWS_MAX * ldx) {
             shadow.end = from + length < k ? 0 : r;
-            if (rows - r > 16) vk_amx_steps(1, t + r * VK_PAD, xr, ldx, p, length, from > 0, &shadow);
-            else vk_amx_steps(0, t + r * VK_PAD, xr, ldx, p, length, from > 0, &shadow);
+            if (rows - r > 16) vk_amx_steps(1, sums + r * VK_PAD, xr, ldx, weights, length, from > 0, &shadow);
+            else vk_amx_steps(0, sums + r * VK_PAD, xr, ldx, weights, length, from > 0, &shadow);
         }
     }
-    for (; shadow.row < rows; shadow.row++) vk_finish_row_amx(sink, t + shadow.row * VK_PAD, shadow.row);
-    _mm_sfence(); /* streaming stores are ordered by nothing else */
+    for (; shadow.row < rows; shadow.row++) vk_finish_row_amx(sink, sums + shadow.row * VK_PAD, shadow.row);
+    _mm_sfence(); /* nothing else orders streaming stores */
 }
 VK_TAMX static void vk_amx_begin(void) {
     /* static: GCC 12's intrinsic does not say that it reads the whole struct, and stores to a local one are dropped */
@@ -3208,7 +3212,7 @@ VK_TAMX static void vk_amx_begin(void) {
     _tile_loadconfig(&config);
 }
 VK_TAMX static void vk_amx_end(void) { _tile_release(); }
-/* CPUID says that the processor has AMX; the kernel must also grant the tile state to this process */
+/* CPUID says whether the processor has AMX; the kernel must also grant the tile state to this process */
 static int vk_has_amx(void) {
     unsigned a = 7, b, c = 0, d;
     const long arch_req_xcomp_perm = 0x1023, xtiledata = 18;
@@ -3221,8 +3225,8 @@ static int vk_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builti
 #endif /* VK_X86 */
 static int vk_has_c(void) { return 1; }
 
-/* a GEMM kernel: its tile for bf16 and for f32 weights (NULL: cannot), its own panel function for bf16 (NULL: tile by
- * tile), and what a thread does before and after using it */
+/* A GEMM kernel: its tile for bf16 and for f32 weights (NULL: it has none), its own panel function for bf16 (NULL:
+ * tile by tile), and what a thread does before and after using it. */
 typedef struct vk_gemm_kernel {
     const char *name;
     int (*present)(void);
@@ -3243,7 +3247,7 @@ static const vk_gemm_kernel vk_gemm_kernels[] = {
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
 
-/* which kernel serves how many rows: one row (decode), few (experts), many (ViT, prefill) */
+/* which kernel is used for how many rows: one row (decode), few (experts), many (ViT, prefill) */
 enum { VK_SHAPES = 3 };
 static int vk_shape_of(int rows) { return rows == 1 ? 0 : rows < 16 ? 1 : 2; }
 static const int vk_shape_rows[VK_SHAPES] = { 1, 8, 32 };
@@ -3263,13 +3267,13 @@ typedef struct vk_cpu {
     int32_t *tokens;
 } vk_cpu;
 
-/* Tasks of 4 panels x at most 512 rows, fewer where their x would not stay in a second-level cache of 2 MB, or where
- * there would be too few tasks for the threads. Consecutive tasks share rows, which stay in that cache while panels
- * come from memory, each once a task. */
+/* Tasks are 4 panels x at most 512 rows; fewer if their x would not stay in a second-level cache of 2 MB, or if
+ * there would be too few tasks for the threads. Consecutive tasks share rows. These stay in that cache while panels
+ * come from memory, each once per task. */
 enum { VK_TASK_PANELS = 4, VK_TASK_ROWS = 512, VK_TASK_ROWS_MIN = 128, VK_TASK_BYTES = 5 << 18, VK_TASKS_A_THREAD = 4 };
 /* more sums than these, 1 or 2 MB, go past the caches: before they are read, weights have driven them out */
 enum { VK_STREAM_SUMS = 1 << 19 };
-static int vk_divide_up(int a, int b) { return (a + b - 1) / b; }
+static int vk_divide_up(int count, int each) { return (count + each - 1) / each; }
 static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, VK_TASK_PANELS * VK_PAD); }
 static int vk_task_rows(const vk_gemm_job *job, int threads) {
     int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : 2)), blocks;
@@ -3282,33 +3286,33 @@ static int vk_task_rows(const vk_gemm_job *job, int threads) {
     return vk_divide_up(vk_divide_up(job->m, blocks), VK_ROWS_MAX) * VK_ROWS_MAX;
 }
 static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream) {
-    const vk_linear *w = job->w;
-    const vk_gemm_kernel *kernel = cpu->gemm[w->wide][vk_shape_of(job->m)];
-    vk_tile tile = w->wide ? kernel->tile_wide : kernel->tile;
-    size_t element = w->wide ? 4 : 2, panel_bytes = (size_t)w->k_padded * VK_PAD * element,
+    const vk_linear *linear = job->w;
+    const vk_gemm_kernel *kernel = cpu->gemm[linear->wide][vk_shape_of(job->m)];
+    vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
+    size_t element = linear->wide ? 4 : 2, panel_bytes = (size_t)linear->k_padded * VK_PAD * element,
            x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
     int rows = job->m - r0 < task_rows ? job->m - r0 : task_rows, c0 = (int)(task % columns) * VK_TASK_PANELS * VK_PAD;
-    int c1 = w->n - c0 < VK_TASK_PANELS * VK_PAD ? w->n : c0 + VK_TASK_PANELS * VK_PAD;
+    int c1 = linear->n - c0 < VK_TASK_PANELS * VK_PAD ? linear->n : c0 + VK_TASK_PANELS * VK_PAD;
     const char *x = (const char *)job->x + (size_t)r0 * x_bytes;
-    float room[VK_TASK_ROWS * VK_PAD + 16], *t = room + (64 - (uintptr_t)room % 64) % 64 / sizeof(float);
+    float room[VK_TASK_ROWS * VK_PAD + 16], *sums = room + (64 - (uintptr_t)room % 64) % 64 / sizeof(float);
     vk_sink sink;
     sink.row_bytes = (size_t)job->ldy * out; sink.wide = cpu->wide; sink.epilogue = epilogue;
     for (int c = c0; c < c1; c += VK_PAD) {
-        const char *panel = (const char *)w->weights + (size_t)(c / VK_PAD) * panel_bytes;
+        const char *panel = (const char *)linear->weights + (size_t)(c / VK_PAD) * panel_bytes;
         sink.y = (char *)job->y + (size_t)r0 * sink.row_bytes + (size_t)c * out;
-        sink.bias = w->bias ? w->bias + c : NULL;
+        sink.bias = linear->bias ? linear->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
-        if (kernel->panel && !w->wide && job->m > 1) {
-            kernel->panel(&sink, t, x, (size_t)job->ldx, panel, (size_t)w->k_padded, rows);
+        if (kernel->panel && !linear->wide && job->m > 1) {
+            kernel->panel(&sink, sums, x, (size_t)job->ldx, panel, (size_t)linear->k_padded, rows);
             continue;
         }
         for (int r = 0; r < rows; r += VK_ROWS_MAX) {
             int now = rows - r < VK_ROWS_MAX ? rows - r : VK_ROWS_MAX;
-            tile(t, x + (size_t)r * x_bytes, (size_t)job->ldx, panel, (size_t)w->k_padded, now);
-            vk_finish_rows(&sink, t, r, now);
+            tile(sums, x + (size_t)r * x_bytes, (size_t)job->ldx, panel, (size_t)linear->k_padded, now);
+            vk_finish_rows(&sink, sums, r, now);
         }
     }
 }
@@ -3328,7 +3332,7 @@ static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
     }
     first_task[count] = total;
     stream = !cpu->wide && epilogue != VK_ADD_F32 && sums > VK_STREAM_SUMS;
-    (void)products; /* without OpenMP there is nobody to wake */
+    (void)products; /* without OpenMP there are no other threads */
     VK_PRAGMA(omp parallel num_threads(cpu->queue.threads) if (total > 1 && products > VK_PARALLEL_PRODUCTS))
     {
         int j = 0;
@@ -3344,31 +3348,31 @@ static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
         vk_span_end(&cpu->queue, since);
     }
 }
-static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w,
+static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                           vk_epilogue epilogue) {
     vk_gemm_job job;
     int64_t first_task[2];
-    job.y = y; job.x = x; job.w = w; job.m = m; job.ldy = ldy; job.ldx = ldx;
+    job.y = y; job.x = x; job.w = linear; job.m = m; job.ldy = ldy; job.ldx = ldx;
     vk_gemm_run(cpu, &job, 1, first_task, epilogue);
 }
 
 /* ============================================================================================= attention >>attention
- * Softmax(q k^T * scale) v over many queries on the CPU, with the tiles of the GEMM: K of a head is packed like weights
- * [keys, head_dim], V like weights [head_dim, keys]; a task is 32 queries of one head. */
+ * Softmax(q k^T * scale) v over many queries on the CPU, with the tiles of the GEMM. K of a head is packed like
+ * weights [keys, head_dim], V like weights [head_dim, keys]; a task is 32 queries of one head. */
 static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
     return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
 }
 
 /* W rows (n of them, k long, `at(row, column)` of a strided in-type matrix) -> one panel of 32 rows */
-static VK_CLONES void vk_pack_panel(void *panel, const void *w, size_t row_stride, size_t column_stride, int n, int k,
+static VK_CLONES void vk_pack_panel(void *panel, const void *matrix, size_t row_stride, size_t column_stride, int n, int k,
                                     int k_padded, int wide) {
     for (int j = 0; j < k_padded; j++)
         for (int c = 0; c < VK_PAD; c++) {
             int inside = c < n && j < k;
             size_t from = (size_t)c * row_stride + (size_t)j * column_stride;
-            if (wide) ((float *)panel)[j * VK_PAD + c] = inside ? ((const float *)w)[from] : 0.0f;
+            if (wide) ((float *)panel)[j * VK_PAD + c] = inside ? ((const float *)matrix)[from] : 0.0f;
             else
-                ((uint16_t *)panel)[(j / 2 * VK_PAD + c) * 2 + (j & 1)] = inside ? ((const uint16_t *)w)[from]
+                ((uint16_t *)panel)[(j / 2 * VK_PAD + c) * 2 + (j & 1)] = inside ? ((const uint16_t *)matrix)[from]
                                                                                  : (uint16_t)0;
         }
 }
@@ -3388,10 +3392,10 @@ static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, in
 }
 /* scores f32 [keys] of one query -> unnormalised in-type weights, zero from `live` on; returns their sum */
 static VK_CLONES float vk_softmax_row(void *weights, float *scores, int live, int keys, float scale, int wide) {
-    float m = -INFINITY, s = 0.0f;
+    float most = -INFINITY, s = 0.0f;
     int dead = keys - live;
-    EACH_MAX(i, live, m) m = scores[i] > m ? scores[i] : m;
-    EACH_SUM(i, live, s) { scores[i] = vk_exp((scores[i] - m) * scale); s += scores[i]; }
+    EACH_MAX(i, live, most) most = scores[i] > most ? scores[i] : most;
+    EACH_SUM(i, live, s) { scores[i] = vk_exp((scores[i] - most) * scale); s += scores[i]; }
     EACH(i, dead) scores[live + i] = 0.0f;
     EACH(i, keys) vk_put(weights, (size_t)i, scores[i], wide);
     return s;
@@ -3402,17 +3406,17 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
            width = vk_round_up((size_t)job->head_dim, VK_PAD);
     const char *kp = (const char *)cpu->k_panels + (size_t)head * keys * width * element,
                *vp = (const char *)cpu->v_panels + (size_t)head * keys * width * element;
-    float *scores = cpu->scores + (size_t)thread * VK_ROWS_MAX * keys, t[VK_ROWS_MAX * VK_PAD], inverse[VK_ROWS_MAX],
+    float *scores = cpu->scores + (size_t)thread * VK_ROWS_MAX * keys, sums[VK_ROWS_MAX * VK_PAD], inverse[VK_ROWS_MAX],
           scale = 1.0f / sqrtf((float)job->head_dim);
     char *weights = (char *)cpu->weights + (size_t)thread * VK_ROWS_MAX * keys * element;
     int rows = job->tokens - row < VK_ROWS_MAX ? job->tokens - row : VK_ROWS_MAX,
         seen = job->causal ? row + rows : job->tokens;
     int seen_padded = (int)vk_round_up((size_t)seen, VK_PAD);
     for (int j = 0; j < seen; j += VK_PAD) {
-        tile(t,
+        tile(sums,
              (const char *)job->q + ((size_t)row * (size_t)job->ldq + (size_t)head * (size_t)job->head_dim) * element,
              (size_t)job->ldq, kp + (size_t)j * width * element, width, rows);
-        for (int r = 0; r < rows; r++) memcpy(scores + (size_t)r * keys + j, t + r * VK_PAD, sizeof(float) * VK_PAD);
+        for (int r = 0; r < rows; r++) memcpy(scores + (size_t)r * keys + j, sums + r * VK_PAD, sizeof(float) * VK_PAD);
     }
     for (int r = 0; r < rows; r++)
         inverse[r] = 1.0f
@@ -3420,10 +3424,10 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
                                       job->causal ? row + r + 1 : seen, seen_padded, scale, cpu->wide);
     for (int c = 0; c < job->head_dim; c += VK_PAD) {
         int cols = job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD;
-        tile(t, weights, keys, vp + (size_t)c * keys * element, (size_t)seen_padded, rows);
+        tile(sums, weights, keys, vp + (size_t)c * keys * element, (size_t)seen_padded, rows);
         for (int r = 0; r < rows; r++) {
-            size_t o = (size_t)(row + r) * (size_t)job->ldy + (size_t)(head * job->head_dim + c);
-            EACH(i, cols) vk_put(job->y, o + (size_t)i, t[r * VK_PAD + i] * inverse[r], cpu->wide);
+            size_t to = (size_t)(row + r) * (size_t)job->ldy + (size_t)(head * job->head_dim + c);
+            EACH(i, cols) vk_put(job->y, to + (size_t)i, sums[r * VK_PAD + i] * inverse[r], cpu->wide);
         }
     }
 }
@@ -3448,17 +3452,17 @@ static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
     }
 }
 
-/* the kernel that is fastest here, measured per shape class on a panel that fits the cache; flags alone mislead: one
- * processor's AVX-512 BF16 unit is its fastest, another's is slower than its fp32 FMA */
+/* The kernel that is fastest here, measured per shape class on a panel that fits in the cache. CPU flags alone
+ * mislead: on one processor the AVX-512 BF16 unit is the fastest, on another it is slower than fp32 FMA. */
 static int64_t vk_time_kernel(const vk_gemm_kernel *kernel, int wide, int rows, const void *x, const void *panel,
                               int k) {
-    float t[VK_ROWS_MAX * VK_PAD];
+    float sums[VK_ROWS_MAX * VK_PAD];
     int64_t best = INT64_MAX;
     vk_tile tile = wide ? kernel->tile_wide : kernel->tile;
     if (kernel->begin) kernel->begin();
     for (int repeat = 0; repeat < 5; repeat++) {
         int64_t start = vp_clock_ns(), took;
-        for (int i = 0; i < 4; i++) tile(t, x, (size_t)k, panel, (size_t)k, rows);
+        for (int i = 0; i < 4; i++) tile(sums, x, (size_t)k, panel, (size_t)k, rows);
         took = vp_clock_ns() - start;
         if (took < best) best = took;
     }
@@ -3481,20 +3485,20 @@ static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int row
     }
     return fastest;
 }
-/* `name` forces the kernel of the mode's arithmetic; f32 layers of bf16 mode are always chosen by measurement */
+/* `name` forces the kernel for the mode's arithmetic; for f32 layers in bf16 mode the measurement always decides */
 static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) {
     enum { K = 1024 };
     size_t rows_bytes = sizeof(float) * K * (VK_ROWS_MAX + VK_ROWS_MAX), panel_bytes = sizeof(float) * K * VK_PAD;
-    char *x = (char *)calloc(1, rows_bytes + panel_bytes);
-    if (!x) return vp_fail(error, VP_ERR_MEMORY, -1, "gemm choice", "no memory for the measurement");
+    char *inputs = (char *)calloc(1, rows_bytes + panel_bytes);
+    if (!inputs) return vp_fail(error, VP_ERR_MEMORY, -1, "gemm choice", "no memory for the measurement");
     for (int wide = cpu->wide; wide < 2; wide++)
         for (int s = 0; s < VK_SHAPES; s++) {
-            const vk_gemm_kernel *kernel = vk_gemm_fastest(wide == cpu->wide ? name : NULL, wide, vk_shape_rows[s], x,
-                                                           x + rows_bytes, K);
+            const vk_gemm_kernel *kernel = vk_gemm_fastest(wide == cpu->wide ? name : NULL, wide, vk_shape_rows[s], inputs,
+                                                           inputs + rows_bytes, K);
             cpu->gemm[wide][s] = kernel;
             if (kernel && kernel->begin) { cpu->begin = kernel->begin; cpu->end = kernel->end; }
         }
-    free(x);
+    free(inputs);
     if (!cpu->gemm[cpu->wide][0])
         return vp_fail(error, VP_ERR_RANGE, -1, name,
                        "this processor has no GEMM kernel of that name for this arithmetic");
@@ -3502,30 +3506,30 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
 }
 
 /* ======================================================================================================== cpu >>cpu
- * The CPU behind the backend table: everything has happened when a call returns. */
+ * The CPU behind the backend table: when a call returns, everything is done. */
 static vk_cpu *vk_cpu_of(vk_queue *queue) { return (vk_cpu *)queue; }
 
-/* zeroed pages; large ones where the system has them, because a decode step walks gigabytes of weights */
+/* zeroed pages; large ones if the system has them, because a decode step reads gigabytes of weights */
 #if defined(__linux__)
 static uint64_t vk_free_bytes(void) {
     char line[128];
     unsigned long long kilobytes = 0;
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && fgets(line, sizeof line, f))
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof line, file))
         if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1) break;
-    if (f) fclose(f);
+    if (file) fclose(file);
     return kilobytes * 1024u;
 }
 static void *vk_reserve(size_t bytes) {
     uint64_t available = vk_free_bytes();
-    void *p;
-    if (available && bytes > available) return NULL; /* the kernel would promise it and then kill the process */
-    p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    madvise(p, bytes, MADV_HUGEPAGE);
-    return p;
+    void *memory;
+    if (available && bytes > available) return NULL; /* the kernel would promise it and later kill the process */
+    memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return NULL;
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
 }
-static void vk_release(void *p, size_t bytes) { if (p) munmap(p, bytes); }
+static void vk_release(void *memory, size_t bytes) { if (memory) munmap(memory, bytes); }
 #else
 static uint64_t vk_free_bytes(void) { return 0; }
 static void *vk_reserve(size_t bytes) { return calloc(1, bytes); }
@@ -3552,15 +3556,15 @@ static vp_result vk_cpu_open(const vk_setup *setup, vk_queue **queue, vp_error *
 }
 static void vk_cpu_describe(vk_queue *queue, char *text, size_t capacity) {
     char model[96] = "unknown processor", line[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    while (f && fgets(line, sizeof line, f)) {
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(line, sizeof line, file)) {
         char *colon = strchr(line, ':');
         if (strncmp(line, "model name", 10) || !colon) continue;
         snprintf(model, sizeof model, "%.90s", colon + 2);
         model[strcspn(model, "\n")] = 0;
         break;
     }
-    if (f) fclose(f);
+    if (file) fclose(file);
     snprintf(text, capacity, "cpu: %s, %d thread%s", model, queue->threads, queue->threads == 1 ? "" : "s");
 }
 static const char *vk_cpu_gemm(vk_queue *queue, int wide, int rows) {
@@ -3578,7 +3582,8 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     cpu->memory_bytes = bytes;
     return cpu->memory;
 }
-/* scratch: panels of K | panels of V | a thread's scores and weights | tasks before each job of a grouped product */
+/* scratch: panels of K | panels of V | scores and weights of each thread | tasks before each job of a grouped
+ * product */
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
     size_t keys = vk_round_up(vk_max((size_t)extent->vit.tokens, (size_t)extent->llm.tokens), VK_PAD);
@@ -3615,25 +3620,25 @@ static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t byte
     memcpy(to, from, bytes);
     vk_end(queue);
 }
-static int64_t vk_linear_bytes(const vk_linear *w, int m, vk_epilogue epilogue, int wide) {
-    int64_t in = w->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
-    return (int64_t)w->n * w->k * in + (int64_t)m * w->k * in + (int64_t)m * w->n * out
-           + (w->bias ? 4 * (int64_t)w->n : 0);
+static int64_t vk_linear_bytes(const vk_linear *linear, int m, vk_epilogue epilogue, int wide) {
+    int64_t in = linear->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
+    return (int64_t)linear->n * linear->k * in + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
+           + (linear->bias ? 4 * (int64_t)linear->n : 0);
 }
-static int64_t vk_linear_flops(const vk_linear *w, int m, vk_epilogue epilogue) {
-    int64_t results = (int64_t)m * w->n;
+static int64_t vk_linear_flops(const vk_linear *linear, int m, vk_epilogue epilogue) {
+    int64_t results = (int64_t)m * linear->n;
     return results
-           * (2 * (int64_t)w->k + (w->bias ? 1 : 0)
+           * (2 * (int64_t)linear->k + (linear->bias ? 1 : 0)
               + (epilogue == VK_QUICKGELU ? 4
                  : epilogue == VK_ADD_F32 ? 1
                                           : 0));
 }
-static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w,
+static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                           vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
-    vk_shape(queue, m, w->n, w->k, 0);
-    if (!vk_begin(queue, "gemm", vk_linear_flops(w, m, epilogue), vk_linear_bytes(w, m, epilogue, cpu->wide))) return;
-    vk_linear_run(cpu, y, ldy, x, ldx, m, w, epilogue);
+    vk_shape(queue, m, linear->n, linear->k, 0);
+    if (!vk_begin(queue, "gemm", vk_linear_flops(linear, m, epilogue), vk_linear_bytes(linear, m, epilogue, cpu->wide))) return;
+    vk_linear_run(cpu, y, ldy, x, ldx, m, linear, epilogue);
     vk_end(queue);
 }
 static void vk_cpu_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
@@ -3711,19 +3716,19 @@ static void *vk_cpu_borrow(vk_queue *queue, size_t bytes) {
 }
 static void vk_cpu_give_back(vk_queue *queue, void *memory, size_t bytes) { (void)queue; vk_release(memory, bytes); }
 
-/* ---- telemetry. Files lie under `root`: "", but in tests. A number that cannot be read is not known; cores may be
- * switched off. */
+/* ---- telemetry. Files are under `root`, which is "" except in tests. A number that cannot be read is unknown;
+ * cores may be off. */
 static int vk_read_number(const char *path, double *out) {
     char text[64], *end = text;
-    FILE *f = fopen(path, "r");
+    FILE *file = fopen(path, "r");
     long long value = 0;
-    if (!f) return 0;
-    if (fgets(text, sizeof text, f)) value = strtoll(text, &end, 10);
-    fclose(f);
+    if (!file) return 0;
+    if (fgets(text, sizeof text, file)) value = strtoll(text, &end, 10);
+    fclose(file);
     *out = (double)value;
     return end != text && (*end == '\n' || *end == 0);
 }
-static void vk_cpu_cores(const char *root, vp_telemetry *t) {
+static void vk_cpu_cores(const char *root, vp_telemetry *telemetry) {
     double sum = 0.0, most = 0.0, throttled = 0.0, value;
     int clocks = 0, counters = 0;
     for (int core = 0; core < 8192; core++) {
@@ -3737,54 +3742,54 @@ static void vk_cpu_cores(const char *root, vp_telemetry *t) {
         snprintf(path, sizeof path, "%s/thermal_throttle/core_throttle_count", folder);
         if (vk_read_number(path, &value) && value >= 0.0) { throttled += value; counters++; }
     }
-    if (clocks) t->sm_clock_mhz = sum / clocks * 1e-3; /* files say kHz */
-    if (most > 0.0) t->sm_clock_max_mhz = most * 1e-3;
-    if (counters) t->throttle_count = throttled;
+    if (clocks) telemetry->sm_clock_mhz = sum / clocks * 1e-3; /* files say kHz */
+    if (most > 0.0) telemetry->sm_clock_max_mhz = most * 1e-3;
+    if (counters) telemetry->throttle_count = throttled;
 }
-/* virtual machines have no cpufreq; "cpu MHz : 2100.000" is the whole part of it */
-static void vk_cpu_clock_of_cpuinfo(const char *root, vp_telemetry *t) {
+/* virtual machines have no cpufreq; only the integer part of "cpu MHz : 2100.000" is used */
+static void vk_cpu_clock_of_cpuinfo(const char *root, vp_telemetry *telemetry) {
     char path[400], line[512];
     long long sum = 0, mhz;
     int count = 0;
-    FILE *f;
+    FILE *file;
     snprintf(path, sizeof path, "%.300s/proc/cpuinfo", root);
-    f = fopen(path, "r");
-    while (f && fgets(line, sizeof line, f)) {
+    file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) {
         const char *colon = strchr(line, ':');
         if (strncmp(line, "cpu MHz", 7) || !colon) continue;
         mhz = strtoll(colon + 1, NULL, 10);
         if (mhz > 0 && mhz < 100000) { sum += mhz; count++; }
     }
-    if (f) fclose(f);
-    if (count) t->sm_clock_mhz = (double)sum / count;
+    if (file) fclose(file);
+    if (count) telemetry->sm_clock_mhz = (double)sum / count;
 }
-/* the hottest of the zones that are the processor's */
-static void vk_cpu_temperature(const char *root, vp_telemetry *t) {
+/* the hottest of the processor's zones */
+static void vk_cpu_temperature(const char *root, vp_telemetry *telemetry) {
     for (int zone = 0; zone < 256; zone++) {
         char path[400], type[64] = "";
         double value;
-        FILE *f;
+        FILE *file;
         snprintf(path, sizeof path, "%.300s/sys/class/thermal/thermal_zone%d/type", root, zone);
-        f = fopen(path, "r");
-        if (!f) break;
-        if (!fgets(type, sizeof type, f)) type[0] = 0;
-        fclose(f);
+        file = fopen(path, "r");
+        if (!file) break;
+        if (!fgets(type, sizeof type, file)) type[0] = 0;
+        fclose(file);
         if (strncmp(type, "x86_pkg_temp", 12) && strncmp(type, "cpu", 3) && strncmp(type, "soc", 3)) continue;
         snprintf(path, sizeof path, "%.300s/sys/class/thermal/thermal_zone%d/temp", root, zone);
         if (!vk_read_number(path, &value) || !(value > -100e3 && value < 300e3)) continue; /* thousandths of a degree */
-        if (isnan(t->temperature_c) || value * 1e-3 > t->temperature_c) t->temperature_c = value * 1e-3;
+        if (isnan(telemetry->temperature_c) || value * 1e-3 > telemetry->temperature_c) telemetry->temperature_c = value * 1e-3;
     }
 }
 static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error *error) {
-    vp_telemetry t;
-    vk_no_telemetry(&t);
-    vk_cpu_cores(root, &t);
-    if (isnan(t.sm_clock_mhz)) vk_cpu_clock_of_cpuinfo(root, &t);
-    vk_cpu_temperature(root, &t);
-    if (isnan(t.sm_clock_mhz) && isnan(t.sm_clock_max_mhz) && isnan(t.temperature_c) && isnan(t.throttle_count))
+    vp_telemetry telemetry;
+    vk_no_telemetry(&telemetry);
+    vk_cpu_cores(root, &telemetry);
+    if (isnan(telemetry.sm_clock_mhz)) vk_cpu_clock_of_cpuinfo(root, &telemetry);
+    vk_cpu_temperature(root, &telemetry);
+    if (isnan(telemetry.sm_clock_mhz) && isnan(telemetry.sm_clock_max_mhz) && isnan(telemetry.temperature_c) && isnan(telemetry.throttle_count))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry",
                        "neither /sys nor /proc/cpuinfo tells a clock, a temperature or a throttle count");
-    *out = t;
+    *out = telemetry;
     return VP_OK;
 }
 

@@ -1,11 +1,12 @@
 /* vlmprof_analysis.h - v0.2.0 - Pareto fronts, coupling of knobs, regression, latency model, tests and verdicts - MIT licence
  *
- * From measured rows to answers: which configuration, what couples the knobs, what a request will cost, whether a change made it slower.
- * Latency may be in any unit; lower is better, of accuracy more is better. Configurations, samples and rows are counted from 0; index lists are
- * uint32_t, and a count over 2^32 - 1 is VP_ERR_RANGE. Values must be finite. Intervals are two-sided at `level` (0.95).
- * `scratch` is any memory of at least vp_..._scratch_bytes(...) bytes (SIZE_MAX when that overflows), else VP_ERR_CAPACITY.
+ * From measured rows to answers: which configuration to choose, how the knobs are coupled, what a request will cost,
+ * whether a change made it slower. Latency may be in any unit; lower is better. For accuracy, higher is better.
+ * Configurations, samples and rows count from 0; index lists are uint32_t, and a count above 2^32 - 1 is
+ * VP_ERR_RANGE. Values must be finite. Intervals are two-sided at `level` (0.95). `scratch` is any memory of at
+ * least vp_..._scratch_bytes(...) bytes (SIZE_MAX if that overflows), otherwise VP_ERR_CAPACITY.
  * numeric: double, additions in a fixed order: the same input gives the same bits
- * memory:  none but the caller's and the stack said beside a function, else under 4 KB
+ * memory:  only the caller's, and the stack that a function's comment states; otherwise under 4 KB of stack
  * threads: reentrant
  *
  * Needs vlmprof.h, and includes what is missing.
@@ -21,7 +22,8 @@
 extern "C" {
 #endif
 
-/* ---- distributions; NaN in, or a parameter out of range, gives NaN. The binomial's relative error is below 1e-12 + 3e-16 * count */
+/* ---- distributions. NaN as input, or a parameter out of range, gives NaN. The binomial's relative error is below
+ * 1e-12 + 3e-16 * count */
 VP_API double vp_normal_tail(double z);                          /* P(Z > z); relative error below 1e-13 where it does not underflow */
 VP_API double vp_normal_quantile(double probability);            /* z with P(Z <= z) = probability, 0 < probability < 1 (Wichura, AS 241) */
 VP_API double vp_student_tail(double t, double degrees);         /* P(T > t) of Student's t; relative 1e-11 for degrees to 10^6, 1e-7 to 10^9 */
@@ -34,8 +36,9 @@ VP_API double vp_binomial_half(uint64_t successes, uint64_t count); /* P(X <= su
  * returns: VP_OK; VP_ERR_MISMATCH too few values for this level; VP_ERR_RANGE count 0 or over 2^53, level outside 0..1
  * rule:    the largest low_rank with P(X <= low_rank - 1) <= (1 - level) / 2, X binomial(count, 1/2); high_rank = count + 1 - low_rank */
 VP_API vp_result vp_median_interval(uint64_t count, double level, uint64_t *low_rank, uint64_t *high_rank, double *coverage);
-/* McNemar's exact test of paired right/wrong answers: two-sided p = min(1, 2 P(X <= min)), X binomial(sum, 1/2); 1 for 0 and 0.
- * in:      the two counts of samples that only one side has right, together under 2^53; otherwise NaN */
+/* McNemar's exact test of paired right/wrong answers: two-sided p = min(1, 2 P(X <= min)), X binomial(sum, 1/2); 1
+ * for 0 and 0.
+ * in:      the two counts of samples that only one side answered correctly. Their sum is below 2^53; otherwise NaN */
 VP_API double vp_mcnemar(uint64_t only_first_correct, uint64_t only_second_correct);
 
 /* mean of differences with Student's interval */
@@ -71,14 +74,15 @@ VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *
                                  vp_rank_test *test);
 
 typedef enum vp_adjustment { VP_ADJUST_NONE, VP_ADJUST_HOLM, VP_ADJUST_BENJAMINI_HOCHBERG } vp_adjustment;
-/* Adjusts p values for their number: Holm bounds the chance of any false finding, Benjamini-Hochberg the share of false ones among the findings.
+/* Adjusts p values for their number. Holm bounds the probability of any false finding, Benjamini-Hochberg the share
+ * of false ones among the findings.
  * in:      p         double [count], 0..1
  *          order     uint32 [count], scratch
  * out:     adjusted  double [count], on success only; may be p
  * returns: VP_OK; VP_ERR_RANGE a p outside 0..1 or an unknown method */
 VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, uint32_t *order, double *adjusted);
 
-/* Has it become slower? Paired by sample, with a margin inside which a difference does not matter. */
+/* Did it become slower? Paired by sample, with a margin inside which a difference does not matter. */
 typedef enum vp_verdict { VP_VERDICT_UNSURE, VP_VERDICT_SAME, VP_VERDICT_FASTER, VP_VERDICT_SLOWER } vp_verdict;
 typedef enum vp_scale {
     VP_SCALE_ABSOLUTE, /* margin and results in the unit of the values */
@@ -94,19 +98,20 @@ typedef struct vp_comparison {
 } vp_comparison;
 /* VP_VERDICT_FASTER etc. in words; NULL outside the list */
 VP_API const char *vp_verdict_name(vp_verdict verdict);
-/* Compares paired values; the verdict is that of this comparison alone (see vp_compare_adjust).
+/* Compares paired values. The verdict considers this comparison alone (see vp_compare_adjust).
  * in:      margin  > 0, on the scale;  alpha  0..0.5: the interval is at 1 - alpha
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 pairs, values that are not finite or not fit for the scale, margin or alpha out of range
- * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else UNSURE. A difference that is certain
- *          but proven to be inside the margin is SAME
- * numeric: RELATIVE takes the first side's mean as known: with a spread of samples far above that of the differences, prefer LOG */
+ * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else UNSURE. A
+ *          difference that is significant but proven to be inside the margin is SAME
+ * numeric: RELATIVE treats the first side's mean as known. If the samples spread far more than the differences,
+ *          prefer LOG */
 VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale, double margin, double alpha,
                                    vp_comparison *comparison);
 /* Verdicts of several comparisons together: both kinds of p values are adjusted and replaced, then the rule above decides again.
  * in:      order  uint32 [count], values  double [count]: scratch
  * returns: VP_OK; VP_ERR_RANGE (comparisons untouched) */
 VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_adjustment method, double alpha, uint32_t *order, double *values);
-/* Samples that a comparison needs.
+/* The number of samples that a comparison needs.
  * in:      deviation  standard deviation of the differences on the scale;  margin > 0;  effect: smallest difference to be found, > margin
  *          power      chance of SAME when nothing changed, and of FASTER or SLOWER when `effect` is there: 0.5..1
  * out:     count      the larger of the two needs, at least 2
@@ -121,7 +126,7 @@ typedef enum vp_pareto_rule {
     VP_PARETO_WEAK,  /* no other point is better in both; for comparison */
     VP_PARETO_SWEEP  /* a second rule of the experiments' plot scripts; keeps dominated points; for comparison */
 } vp_pareto_rule;
-/* Points that no other point dominates: as good in both and better in one.
+/* Points that no other point dominates. A point dominates if it is at least as good in both and better in one.
  * in:      latency, accuracy  double [count], finite; count 0 is an empty front
  * out:     front              uint32 [count], the first *front_count sorted by latency, then index
  * returns: VP_OK; VP_ERR_RANGE a value is not finite, an unknown rule
@@ -130,19 +135,21 @@ typedef enum vp_pareto_rule {
  * numeric: comparisons only; O(n log n) */
 VP_API vp_result vp_pareto_front(const double *latency, const double *accuracy, size_t count, vp_pareto_rule rule, uint32_t *front,
                                  size_t *front_count);
-/* The front (FIRST) of the points whose knob is held: keys[i] == key. Indices are those of all points. */
+/* The front (FIRST) of the points with one knob fixed: keys[i] == key. Indices are those of all points. */
 VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accuracy, const int32_t *keys, int32_t key, size_t count,
                                        uint32_t *front, size_t *front_count);
 typedef struct vp_epsilon { double latency, accuracy; int relative; } vp_epsilon; /* relative: shares of the dominated point's values, below 1 */
-/* The fewest points of the front that epsilon-dominate every point: latency <= its + epsilon and accuracy >= its - epsilon. Steps of the front
- * that are smaller than what matters (or than what was measured) go.
+/* The fewest points of the front that epsilon-dominate every point: latency <= its + epsilon and accuracy >= its -
+ * epsilon. Steps of the front that are smaller than what matters (or than what was measured) disappear.
  * in:      front  as vp_pareto_front gives it (FIRST or ALL), front_count indices below count
  * out:     kept   uint32 [front_count], may be front; the first *kept_count, sorted as the front
- * returns: VP_OK; VP_ERR_RANGE an epsilon negative, not finite, or relative and >= 1; an index or order that is no front's */
+ * returns: VP_OK; VP_ERR_RANGE an epsilon that is negative, not finite, or relative and >= 1; an index or order that
+ *          no front has */
 VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy, size_t count, const uint32_t *front, size_t front_count,
                                    vp_epsilon epsilon, uint32_t *kept, size_t *kept_count);
-/* The area that a front dominates, up to a reference point (a latency and an accuracy that are worse than all that matter; points beyond it count
- * nothing): fronts with a knob held compare by it. Same `front` as above; NaN for what is no front. */
+/* The area that a front dominates, up to a reference point. That point is a latency and an accuracy worse than all
+ * that matter; points beyond it add nothing. Use it to compare fronts with a knob fixed. Same `front` as above; NaN
+ * if it is not a front. */
 VP_API double vp_pareto_area(const double *latency, const double *accuracy, size_t count, const uint32_t *front, size_t front_count,
                              double latency_limit, double accuracy_limit);
 /* The most accurate point within a budget; of equal ones the fastest, then the first.
@@ -166,14 +173,14 @@ typedef struct vp_bootstrap_point {
     double best;              /* ... in which vp_pareto_best names it */
 } vp_bootstrap_point;
 VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_count, size_t resamples);
-/* How sure a front is: the samples are drawn again with replacement, the same ones for all configurations.
+/* How certain a front is: the samples are drawn again with replacement, the same draws for all configurations.
  * in:      latency, accuracy  double [config_count, sample_count]; each sample measured by every configuration
  * out:     points             [config_count], on success only
  * returns: VP_OK; VP_ERR_RANGE a count of 0, a value that is not finite, an option out of range; VP_ERR_CAPACITY
  * rule:    resample = sample_count draws vp_random_below(sample_count - 1) of one generator of that seed: numpy's RandomState(seed).randint(0, n, n)
  *          call after call; percentiles are numpy's, as vp_statistics_percentile
- * numeric: equal bit by bit to sorting every resample; the samples are sorted once and counted through. 336 configurations x 1,000 samples x 1,000
- *          resamples: about a second */
+ * numeric: bit for bit equal to sorting every resample, but the samples are sorted once and counted through. 336
+ *          configurations x 1,000 samples x 1,000 resamples take about a second */
 VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, size_t config_count, size_t sample_count,
                               const vp_bootstrap_options *options, void *scratch, size_t scratch_bytes, vp_bootstrap_point *points);
 
@@ -194,7 +201,7 @@ typedef struct vp_effect {
 /* Rows of vp_effects; 0 for knobs out of range. order 1: main effects, 2: and interactions of two knobs. */
 VP_API size_t vp_effect_count(const vp_knobs *knobs, int32_t order);
 VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order);
-/* What each knob does to the mean of a value, and where two knobs together do something else than the sum of both.
+/* What each knob does to the mean of a value, and where two knobs together do something other than the sum of both.
  * in:      values   double [config_count, sample_count], each sample measured by every configuration; the grid may have holes
  * out:     effects  [vp_effect_count]: the mean; then per knob all levels as MAIN (mean of that level - grand mean) and from level 1 as STEP (level -
  *                   the level below); then, order 2, per pair of knobs all pairs of levels as PAIR (what is left over mean and mains)
@@ -202,8 +209,8 @@ VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order);
  *                   pairs, last what no term explains; they add up to 1 on a full grid
  *          error    may be NULL
  * returns: VP_OK; VP_ERR_RANGE; VP_ERR_CAPACITY; VP_ERR_MISMATCH these configurations cannot tell the terms apart (use order 1)
- * rule:    least squares with effects that add up to 0 over a knob's levels, for each sample; estimate and Student's interval over the samples, so
- *          what a sample does to all configurations alike cancels out
+ * rule:    least squares with effects that add up to 0 over a knob's levels, for each sample; the estimate and
+ *          Student's interval are over the samples, so an influence of a sample on all configurations cancels out
  * memory:  none on the heap; the factor of the design lies in scratch */
 VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t sample_count, int32_t order, double level, void *scratch,
                             size_t scratch_bytes, vp_effect *effects, double *shares, vp_error *error);
@@ -231,7 +238,7 @@ typedef struct vp_linear_options {
     int drop_dependent;               /* 1: a column that the columns before it explain is left out; 0: it is an error */
 } vp_linear_options;
 VP_API vp_linear_options vp_linear_options_default(void); /* no weights, no signs, dependent columns are an error */
-/* A linear model and what its intervals need; plain data, can be stored. */
+/* A linear model and what its intervals need. Plain data: it can be stored. */
 typedef struct vp_linear {
     uint64_t rows;
     int32_t columns, used_columns;
@@ -248,10 +255,11 @@ typedef struct vp_linear {
  *          y     double [rows]
  * out:     fit   on success only;  error  may be NULL, names the column
  * returns: VP_OK; VP_ERR_RANGE a count or value out of range, or an overflow; VP_ERR_MISMATCH fewer rows than columns, or dependent columns
- * rule:    Householder QR over blocks of rows, columns scaled to length 1; dependent: less than 1e-11 of a column is not in the span of those before
- *          it. Signs: Lawson and Hanson's active set on the triangle; coefficients held at 0 are exactly 0
+ * rule:    Householder QR over blocks of rows, columns scaled to length 1. A column is dependent if less than 1e-11
+ *          of it lies outside the span of those before it. Signs: Lawson and Hanson's active set on the triangle;
+ *          coefficients held at 0 are exactly 0
  * source:  Golub and Van Loan, Matrix Computations, 5.2 and 5.3; Lawson and Hanson, Solving Least Squares Problems, ch. 23
- * numeric: errors and intervals of a fit with signs take the active set as known
+ * numeric: errors and intervals of a fit with signs treat the active set as known
  * memory:  40 KB of stack, whatever the rows */
 VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows, size_t columns, const vp_linear_options *options, vp_linear *fit,
                                 vp_error *error);
@@ -270,7 +278,7 @@ typedef struct vp_linear_errors {
     double mape;                   /* mean of |r| / |y|, a fraction; NaN when a y is 0 */
     double p95_absolute, max_absolute;
 } vp_linear_errors;
-/* How far predictions are off.
+/* How far predictions are from the measurements.
  * in:      scratch  double [count]
  * returns: VP_OK; VP_ERR_RANGE count 0 or a value that is not finite */
 VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count, double *scratch, vp_linear_errors *errors);
@@ -336,7 +344,8 @@ typedef struct vp_latency_model {
  *          measured  double [rows, VP_LATENCY_STAGE_COUNT]; NaN: not measured; rows whose stage did not run are left out
  *          error     may be NULL
  * returns: VP_OK; VP_ERR_RANGE a request, or a value that is infinite (or <= 0 for PHYSICAL); VP_ERR_MISMATCH no stage could be fitted
- * rule:    columns that these rows cannot tell from those before are dropped (a sweep with one top_k says nothing about top_k) */
+ * rule:    columns that these rows cannot distinguish from earlier ones are dropped (a sweep with one top_k says
+ *          nothing about top_k) */
 VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests, const double *measured, size_t rows,
                                 vp_latency_model *model, vp_error *error);
 typedef struct vp_latency_prediction { double stage[VP_LATENCY_STAGE_COUNT], total; } vp_latency_prediction; /* NaN for a stage that is not fitted */
@@ -359,8 +368,10 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
 
 /* ---- recalibration to a new device, guardrails */
 /* The line through points, by least squares.
- * returns: VP_OK, also when it is ill-conditioned: look; VP_ERR_MISMATCH fewer than 2 points or all predictions equal; VP_ERR_RANGE
- * numeric: differences to the first point are taken before anything is multiplied: right to 1e-6 where x differs in its sixth digit only */
+ * returns: VP_OK, also if it is ill-conditioned: check that member; VP_ERR_MISMATCH fewer than 2 points, or all
+ *          predictions equal; VP_ERR_RANGE
+ * numeric: differences to the first point are taken before anything is multiplied: correct to 1e-6 even if x differs
+ *          only in its sixth digit */
 VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, size_t count, vp_affine *affine);
 VP_API double vp_affine_apply(const vp_affine *affine, double predicted);
 /* Recalibrates every stage that has measurements; the model keeps its fits, earlier recalibrations are replaced.
@@ -377,7 +388,7 @@ typedef struct vp_affine_curve {
     double mean, low, high; /* MAPE of the points left out: mean, P5 and P95 over the draws */
 } vp_affine_curve;
 VP_API size_t vp_affine_curve_scratch_bytes(size_t count, size_t draws);
-/* Learning curve: what `points` measurements, drawn at random, do for all others.
+/* Learning curve: how well a line through `points` randomly drawn measurements predicts all others.
  * in:      points  2..count - 1;  draws  1..100000;  measured  none 0
  * returns: VP_OK; VP_ERR_MISMATCH no draw gave a line; VP_ERR_CAPACITY; VP_ERR_RANGE */
 VP_API vp_result vp_affine_learning(const double *predicted, const double *measured, size_t count, size_t points, size_t draws, uint32_t seed,
@@ -389,7 +400,7 @@ typedef struct vp_guardrail {
     double false_accept_rate; /* of those over budget: accepted */
     double false_reject_rate; /* of those within budget: not accepted. Rates are NaN where there is nothing to divide by */
 } vp_guardrail;
-/* What happens when only requests predicted to hold a budget are let through.
+/* What happens if only requests that are predicted to stay within a budget are accepted.
  * in:      safety     a request is accepted when predicted * safety <= budget; > 0, 1: as predicted
  *          tolerance  of violations, >= 1: the experiments' 1.1
  * returns: VP_OK; VP_ERR_RANGE count 0, values that are not finite
@@ -413,11 +424,11 @@ extern "C" {
 #endif
 
 /* ---- what all parts share */
-/* order of indices: by key, then by `second` from large to small (NULL: not), then by index */
-static int vp_impl_index_before(const double *key, const double *second, uint32_t a, uint32_t b) {
-    if (key[a] < key[b] || key[a] > key[b]) return key[a] < key[b];
-    if (second && (second[a] < second[b] || second[a] > second[b])) return second[a] > second[b];
-    return a < b;
+/* order of indices: by key, then by `second` in descending order (unless NULL), then by index */
+static int vp_impl_index_before(const double *key, const double *second, uint32_t left, uint32_t right) {
+    if (key[left] < key[right] || key[left] > key[right]) return key[left] < key[right];
+    if (second && (second[left] < second[right] || second[left] > second[right])) return second[left] > second[right];
+    return left < right;
 }
 
 /* heap sort, as vp_sort_double */
@@ -442,19 +453,19 @@ static void vp_impl_sort_index(const double *key, const double *second, uint32_t
     }
 }
 
-static int vp_impl_share(double x) { /* strictly between 0 and 1; NaN is not */
-    return x > 0.0 && x < 1.0;
+static int vp_impl_share(double value) { /* strictly between 0 and 1; NaN is not */
+    return value > 0.0 && value < 1.0;
 }
 
-static int vp_impl_number(double x) {
-    return x - x == 0.0;
+static int vp_impl_number(double value) {
+    return value - value == 0.0;
 }
 
 static int vp_impl_counts_fit(size_t count) {
     return (uint64_t)count <= UINT32_MAX;
 }
 
-/* bytes of `count` elements in an arena, added to *bytes; SIZE_MAX once it overflows */
+/* adds the bytes of `count` elements in an arena to *bytes; SIZE_MAX after an overflow */
 static void vp_impl_arena_need(size_t *bytes, size_t count, size_t element_bytes) {
     size_t size;
     if (*bytes == SIZE_MAX) return;
@@ -601,15 +612,16 @@ static double vp_impl_ranks(const double *values, const uint32_t *order, size_t 
 
 VP_API size_t vp_wilcoxon_scratch_bytes(size_t count) {
     size_t bytes = 64;
-    const size_t n = count < VP_EXACT_WILCOXON_LIMIT ? count : (size_t)VP_EXACT_WILCOXON_LIMIT;
+    const size_t most = count < VP_EXACT_WILCOXON_LIMIT ? count : (size_t)VP_EXACT_WILCOXON_LIMIT;
     vp_impl_arena_need(&bytes, count, sizeof(double));
     vp_impl_arena_need(&bytes, count, sizeof(double));
     vp_impl_arena_need(&bytes, count, sizeof(uint32_t));
-    vp_impl_arena_need(&bytes, n * (n + 1) / 4 + 1, sizeof(double));
+    vp_impl_arena_need(&bytes, most * (most + 1) / 4 + 1, sizeof(double));
     return bytes;
 }
 
-/* P(W <= statistic) of the signed-rank sum: each rank is in or out with 1/2. Only additions of positive numbers: no digit is lost. */
+/* P(W <= statistic) of the signed-rank sum: each rank is in or out with probability 1/2. Only positive numbers are
+ * added, so no digits are lost. */
 static double vp_impl_wilcoxon_below(size_t count, size_t statistic, double *chance) {
     double sum = 0.0;
     size_t i, rank;
@@ -675,8 +687,9 @@ VP_API size_t vp_mann_whitney_scratch_bytes(size_t count_x, size_t count_y) {
     return bytes;
 }
 
-/* P(U <= statistic). Of m + n ranked values the largest is of x with m / (m + n), and beats all n of y: P(m, n, u) = m / (m + n) P(m - 1, n, u - n) +
- * n / (m + n) P(m, n - 1, u). `chance`: [short + 1, statistic + 1], rows m, made for n = 0, 1, ... long. Only additions of positive numbers. */
+/* P(U <= statistic). Of m + n ranked values the largest is from x with probability m / (m + n), and then beats all n
+ * of y: P(m, n, u) = m / (m + n) P(m - 1, n, u - n) + n / (m + n) P(m, n - 1, u). `chance`: [short + 1, statistic +
+ * 1], rows m, made for n = 0, 1, ... long. Only positive numbers are added. */
 static double vp_impl_mann_whitney_below(size_t shorter, size_t longer, size_t statistic, double *chance) {
     const size_t width = statistic + 1;
     double sum = 0.0;
@@ -747,14 +760,14 @@ VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, 
     for (i = 0; i < count; i++) order[i] = (uint32_t)i;
     vp_impl_sort_index(p, NULL, order, count);
     if (method == VP_ADJUST_NONE && adjusted != p) for (i = 0; i < count; i++) adjusted[i] = p[i];
-    if (method == VP_ADJUST_HOLM) { /* from the smallest: no adjusted value is below the one before it */
+    if (method == VP_ADJUST_HOLM) { /* from the smallest: no adjusted value is below its predecessor */
         for (i = 0; i < count; i++) {
             value = p[order[i]] * (double)(count - i);
             if (value > held) held = value;
             adjusted[order[i]] = held > 1.0 ? 1.0 : held;
         }
     }
-    if (method == VP_ADJUST_BENJAMINI_HOCHBERG) { /* from the largest: none is above the one behind it */
+    if (method == VP_ADJUST_BENJAMINI_HOCHBERG) { /* from the largest: none is above its successor */
         held = 1.0;
         for (i = 0; i < count; i++) {
             k = count - 1 - i;
@@ -776,10 +789,10 @@ VP_API const char *vp_verdict_name(vp_verdict verdict) {
     }
 }
 
-static vp_verdict vp_impl_verdict(const vp_comparison *c, double alpha) {
-    if (c->p_equivalence <= alpha) return VP_VERDICT_SAME;
-    if (!(c->p_difference <= alpha)) return VP_VERDICT_UNSURE;
-    return c->estimate < 0.0 ? VP_VERDICT_FASTER : VP_VERDICT_SLOWER;
+static vp_verdict vp_impl_verdict(const vp_comparison *comparison, double alpha) {
+    if (comparison->p_equivalence <= alpha) return VP_VERDICT_SAME;
+    if (!(comparison->p_difference <= alpha)) return VP_VERDICT_UNSURE;
+    return comparison->estimate < 0.0 ? VP_VERDICT_FASTER : VP_VERDICT_SLOWER;
 }
 
 /* One pair's difference before the scale's factor; 0: the pair does not fit the scale. */
@@ -790,7 +803,7 @@ static int vp_impl_compare_step(double first, double second, vp_scale scale, dou
     return vp_impl_number(*step) && vp_impl_number(first);
 }
 
-/* mean and squared deviations of the steps, both passes; 0: a value that does not fit */
+/* mean and squared deviations of the steps, computed in two passes; 0: a value does not fit the scale */
 static int vp_impl_compare_moments(const double *first, const double *second, size_t count, vp_scale scale, double *mean, double *squares) {
     double sum = 0.0, base = 0.0, rest = 0.0, step;
     size_t i;
@@ -830,7 +843,7 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
     if (scale != VP_SCALE_ABSOLUTE && scale != VP_SCALE_RELATIVE && scale != VP_SCALE_LOG) return VP_ERR_RANGE;
     if (!vp_impl_compare_moments(first, second, count, scale, &mean, &squares)) return VP_ERR_RANGE;
     if (vp_impl_mean_interval(count, mean, squares, vp_impl_quantile(count, 1.0 - alpha), &interval) != VP_OK) return VP_ERR_RANGE;
-    /* a share of -margin is the logarithm of 1 / (1 + margin): as far from 0 as that of +margin */
+    /* a share of -margin is the logarithm of 1 / (1 + margin), which is as far from 0 as that of +margin */
     below = logarithmic ? log1p(margin) : margin;
     above = below;
     made.count = count;
@@ -866,7 +879,8 @@ VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_
     return VP_OK;
 }
 
-/* the least n >= 2 with deviation * (t(first) + t(second)) <= distance * sqrt(n); 0: over 10^9. t falls with n, so that one n parts no from yes. */
+/* the smallest n >= 2 with deviation * (t(first) + t(second)) <= distance * sqrt(n); 0: above 10^9. t falls with n,
+ * so a single n separates no from yes. */
 static size_t vp_impl_plan(double deviation, double distance, double first, double second) {
     size_t low = 1, high = 1000000001;
     while (high - low > 1) {
@@ -897,19 +911,19 @@ static size_t vp_impl_front(const double *latency, const double *accuracy, vp_pa
     size_t i, kept = 0;
     vp_impl_sort_index(latency, strict ? accuracy : NULL, index, count);
     for (i = 0; i < count; i++) {
-        const uint32_t p = index[i];
+        const uint32_t point = index[i];
         int keep;
-        if (i > 0 && latency[p] > latency[index[i - 1]]) faster = best; /* index[i - 1] is still itself: kept <= i - 1 only moves earlier ones */
+        if (i > 0 && latency[point] > latency[index[i - 1]]) faster = best; /* index[i - 1] is still itself: kept <= i - 1 only moves earlier ones */
         if (strict) {
-            const int again = kept > 0 && !(latency[p] > latency[index[kept - 1]]) && !(accuracy[p] < accuracy[index[kept - 1]]);
-            keep = accuracy[p] > best || (rule == VP_PARETO_ALL && again);
+            const int again = kept > 0 && !(latency[point] > latency[index[kept - 1]]) && !(accuracy[point] < accuracy[index[kept - 1]]);
+            keep = accuracy[point] > best || (rule == VP_PARETO_ALL && again);
         } else if (rule == VP_PARETO_WEAK) {
-            keep = accuracy[p] >= faster;
+            keep = accuracy[point] >= faster;
         } else {
-            keep = accuracy[p] >= best - 1e-9;
+            keep = accuracy[point] >= best - 1e-9;
         }
-        if (accuracy[p] > best) best = accuracy[p];
-        if (keep) index[kept++] = p;
+        if (accuracy[point] > best) best = accuracy[point];
+        if (keep) index[kept++] = point;
     }
     return kept;
 }
@@ -937,15 +951,15 @@ VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accu
     return VP_OK;
 }
 
-/* a front as vp_pareto_front gives it: both axes rise, equal points at most stand side by side */
+/* a front as vp_pareto_front gives it: both axes rise; only equal points may stand side by side */
 static int vp_impl_is_front(const double *latency, const double *accuracy, size_t count, const uint32_t *front, size_t front_count) {
     size_t i;
     if (!vp_impl_counts_fit(count) || front_count > count || (front_count && (!latency || !accuracy || !front))) return 0;
     for (i = 0; i < front_count; i++) {
         if (front[i] >= count || !vp_impl_number(latency[front[i]]) || !vp_impl_number(accuracy[front[i]])) return 0;
         if (i > 0) {
-            const double l = latency[front[i]] - latency[front[i - 1]], a = accuracy[front[i]] - accuracy[front[i - 1]];
-            if (!((l > 0.0 && a > 0.0) || (l >= 0.0 && l <= 0.0 && a >= 0.0 && a <= 0.0))) return 0;
+            const double latency_step = latency[front[i]] - latency[front[i - 1]], accuracy_step = accuracy[front[i]] - accuracy[front[i - 1]];
+            if (!((latency_step > 0.0 && accuracy_step > 0.0) || (latency_step >= 0.0 && latency_step <= 0.0 && accuracy_step >= 0.0 && accuracy_step <= 0.0))) return 0;
         }
     }
     return 1;
@@ -953,24 +967,25 @@ static int vp_impl_is_front(const double *latency, const double *accuracy, size_
 
 VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy, size_t count, const uint32_t *front, size_t front_count,
                                    vp_epsilon epsilon, uint32_t *kept, size_t *kept_count) {
-    size_t i = 0, j, n = 0;
+    size_t i = 0, j, used = 0;
     if (!vp_impl_is_front(latency, accuracy, count, front, front_count) || (front_count && !kept) || !kept_count) return VP_ERR_RANGE;
     if (!(epsilon.latency >= 0.0 && epsilon.latency < HUGE_VAL) || !(epsilon.accuracy >= 0.0 && epsilon.accuracy < HUGE_VAL)) return VP_ERR_RANGE;
     if (epsilon.relative && (epsilon.latency >= 1.0 || epsilon.accuracy >= 1.0)) return VP_ERR_RANGE;
-    /* the fastest point that is not covered yet needs a point that is at most epsilon slower: the slowest of these covers most of what follows */
+    /* the fastest uncovered point needs one at most epsilon slower: the slowest such point covers most of what
+     * follows */
     while (i < front_count) {
-        const double l = latency[front[i]], reach = l + (epsilon.relative ? epsilon.latency * fabs(l) : epsilon.latency);
+        const double start = latency[front[i]], reach = start + (epsilon.relative ? epsilon.latency * fabs(start) : epsilon.latency);
         uint32_t chosen;
         for (j = i; j + 1 < front_count && latency[front[j + 1]] <= reach; j++) {}
         while (j > i && !(latency[front[j]] > latency[front[j - 1]])) j--; /* of equal points the first */
         chosen = front[j];
         for (i = j + 1; i < front_count; i++) {
-            const double a = accuracy[front[i]];
-            if (!(accuracy[chosen] >= a - (epsilon.relative ? epsilon.accuracy * fabs(a) : epsilon.accuracy))) break;
+            const double wanted = accuracy[front[i]];
+            if (!(accuracy[chosen] >= wanted - (epsilon.relative ? epsilon.accuracy * fabs(wanted) : epsilon.accuracy))) break;
         }
-        kept[n++] = chosen; /* kept may be front: n <= j */
+        kept[used++] = chosen; /* kept may be front: used <= j */
     }
-    *kept_count = n;
+    *kept_count = used;
     return VP_OK;
 }
 
@@ -1008,14 +1023,14 @@ VP_API vp_result vp_pareto_best(const double *latency, const double *accuracy, s
 
 /* ---- bootstrap of a front */
 VP_API vp_bootstrap_options vp_bootstrap_options_default(void) {
-    vp_bootstrap_options o;
-    o.resamples = 1000;
-    o.seed = 42;
-    o.percentile = 50.0;
-    o.level = 0.95;
-    o.budget = HUGE_VAL;
-    o.min_accuracy = -HUGE_VAL;
-    return o;
+    vp_bootstrap_options options;
+    options.resamples = 1000;
+    options.seed = 42;
+    options.percentile = 50.0;
+    options.level = 0.95;
+    options.budget = HUGE_VAL;
+    options.min_accuracy = -HUGE_VAL;
+    return options;
 }
 
 typedef struct vp_impl_bootstrap {
@@ -1031,19 +1046,19 @@ typedef struct vp_impl_bootstrap {
     uint32_t *member, *within, *best;       /* [configs] counts */
 } vp_impl_bootstrap;
 
-static int vp_impl_bootstrap_take(vp_impl_bootstrap *b, vp_arena *arena) {
-    b->order = (uint32_t *)vp_arena_take(arena, b->configs * b->samples, sizeof(uint32_t)); /* the caller's matrices are larger: no overflow */
-    b->times = (uint32_t *)vp_arena_take(arena, b->samples, sizeof(uint32_t));
-    b->axis_latency = (double *)vp_arena_take(arena, b->configs, sizeof(double));
-    b->axis_accuracy = (double *)vp_arena_take(arena, b->configs, sizeof(double));
-    b->all_latency = (double *)vp_arena_take(arena, b->configs, b->resamples * sizeof(double));
-    b->all_accuracy = (double *)vp_arena_take(arena, b->configs, b->resamples * sizeof(double));
-    b->front = (uint32_t *)vp_arena_take(arena, b->configs, 4 * sizeof(uint32_t));
-    if (!b->order || !b->times || !b->axis_latency || !b->axis_accuracy || !b->all_latency || !b->all_accuracy || !b->front) return 0;
-    b->member = b->front + b->configs;
-    b->within = b->member + b->configs;
-    b->best = b->within + b->configs;
-    memset(b->member, 0, 3 * b->configs * sizeof(uint32_t));
+static int vp_impl_bootstrap_take(vp_impl_bootstrap *bootstrap, vp_arena *arena) {
+    bootstrap->order = (uint32_t *)vp_arena_take(arena, bootstrap->configs * bootstrap->samples, sizeof(uint32_t)); /* the caller's matrices are larger: no overflow */
+    bootstrap->times = (uint32_t *)vp_arena_take(arena, bootstrap->samples, sizeof(uint32_t));
+    bootstrap->axis_latency = (double *)vp_arena_take(arena, bootstrap->configs, sizeof(double));
+    bootstrap->axis_accuracy = (double *)vp_arena_take(arena, bootstrap->configs, sizeof(double));
+    bootstrap->all_latency = (double *)vp_arena_take(arena, bootstrap->configs, bootstrap->resamples * sizeof(double));
+    bootstrap->all_accuracy = (double *)vp_arena_take(arena, bootstrap->configs, bootstrap->resamples * sizeof(double));
+    bootstrap->front = (uint32_t *)vp_arena_take(arena, bootstrap->configs, 4 * sizeof(uint32_t));
+    if (!bootstrap->order || !bootstrap->times || !bootstrap->axis_latency || !bootstrap->axis_accuracy || !bootstrap->all_latency || !bootstrap->all_accuracy || !bootstrap->front) return 0;
+    bootstrap->member = bootstrap->front + bootstrap->configs;
+    bootstrap->within = bootstrap->member + bootstrap->configs;
+    bootstrap->best = bootstrap->within + bootstrap->configs;
+    memset(bootstrap->member, 0, 3 * bootstrap->configs * sizeof(uint32_t));
     return 1;
 }
 
@@ -1060,8 +1075,8 @@ VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_coun
     return bytes;
 }
 
-/* The percentile of a row in which value j stands times[j] times, as vp_statistics_percentile of the sorted copies: counts through the sorted row
- * from its nearer end until the two neighbours of the place are found. */
+/* The percentile of a row in which value j stands times[j] times, as vp_statistics_percentile of the sorted copies.
+ * Counts through the sorted row from its nearer end until the two neighbours of the place are found. */
 static double vp_impl_percentile_times(const double *row, const uint32_t *order, const uint32_t *times, size_t count, double percentile) {
     const double place = (double)(count - 1) * (percentile / 100.0);
     size_t low = (size_t)place, high, seen = 0, j;
@@ -1093,7 +1108,7 @@ static double vp_impl_percentile_times(const double *row, const uint32_t *order,
 static double vp_impl_mean_times(const double *row, const uint32_t *times, size_t count) {
     double part[4] = {0.0, 0.0, 0.0, 0.0};
     size_t i;
-    for (i = 0; i + 4 <= count; i += 4) { /* four sums, so that one addition need not wait for the one before it */
+    for (i = 0; i + 4 <= count; i += 4) { /* four sums, so that additions do not have to wait for each other */
         part[0] += row[i] * (double)times[i];
         part[1] += row[i + 1] * (double)times[i + 1];
         part[2] += row[i + 2] * (double)times[i + 2];
@@ -1103,85 +1118,86 @@ static double vp_impl_mean_times(const double *row, const uint32_t *times, size_
     return ((part[0] + part[1]) + (part[2] + part[3])) / (double)count;
 }
 
-static void vp_impl_bootstrap_axes(const vp_impl_bootstrap *b) {
-    size_t c;
-    for (c = 0; c < b->configs; c++) {
-        const double *row = b->latency + c * b->samples;
-        b->axis_latency[c] = b->percentile < 0.0 ? vp_impl_mean_times(row, b->times, b->samples)
-                                                 : vp_impl_percentile_times(row, b->order + c * b->samples, b->times, b->samples, b->percentile);
-        b->axis_accuracy[c] = vp_impl_mean_times(b->accuracy + c * b->samples, b->times, b->samples);
+static void vp_impl_bootstrap_axes(const vp_impl_bootstrap *bootstrap) {
+    size_t config;
+    for (config = 0; config < bootstrap->configs; config++) {
+        const double *row = bootstrap->latency + config * bootstrap->samples;
+        bootstrap->axis_latency[config] = bootstrap->percentile < 0.0 ? vp_impl_mean_times(row, bootstrap->times, bootstrap->samples)
+                                                 : vp_impl_percentile_times(row, bootstrap->order + config * bootstrap->samples, bootstrap->times, bootstrap->samples, bootstrap->percentile);
+        bootstrap->axis_accuracy[config] = vp_impl_mean_times(bootstrap->accuracy + config * bootstrap->samples, bootstrap->times, bootstrap->samples);
     }
 }
 
-static void vp_impl_bootstrap_draw(vp_impl_bootstrap *b, size_t round, double budget, double min_accuracy) {
-    size_t i, n;
-    memset(b->times, 0, b->samples * sizeof *b->times);
-    for (i = 0; i < b->samples; i++) b->times[vp_random_below(&b->random, (uint64_t)b->samples - 1)]++;
-    vp_impl_bootstrap_axes(b);
-    for (i = 0; i < b->configs; i++) {
-        b->front[i] = (uint32_t)i;
-        b->all_latency[i * b->resamples + round] = b->axis_latency[i];
-        b->all_accuracy[i * b->resamples + round] = b->axis_accuracy[i];
-        if (b->axis_latency[i] <= budget && b->axis_accuracy[i] >= min_accuracy) b->within[i]++;
+static void vp_impl_bootstrap_draw(vp_impl_bootstrap *bootstrap, size_t round, double budget, double min_accuracy) {
+    size_t i, found;
+    memset(bootstrap->times, 0, bootstrap->samples * sizeof *bootstrap->times);
+    for (i = 0; i < bootstrap->samples; i++) bootstrap->times[vp_random_below(&bootstrap->random, (uint64_t)bootstrap->samples - 1)]++;
+    vp_impl_bootstrap_axes(bootstrap);
+    for (i = 0; i < bootstrap->configs; i++) {
+        bootstrap->front[i] = (uint32_t)i;
+        bootstrap->all_latency[i * bootstrap->resamples + round] = bootstrap->axis_latency[i];
+        bootstrap->all_accuracy[i * bootstrap->resamples + round] = bootstrap->axis_accuracy[i];
+        if (bootstrap->axis_latency[i] <= budget && bootstrap->axis_accuracy[i] >= min_accuracy) bootstrap->within[i]++;
     }
-    n = vp_impl_best(b->axis_latency, b->axis_accuracy, b->configs, budget, min_accuracy);
-    if (n < b->configs) b->best[n]++;
-    n = vp_impl_front(b->axis_latency, b->axis_accuracy, VP_PARETO_ALL, b->front, b->configs);
-    for (i = 0; i < n; i++) b->member[b->front[i]]++;
+    found = vp_impl_best(bootstrap->axis_latency, bootstrap->axis_accuracy, bootstrap->configs, budget, min_accuracy);
+    if (found < bootstrap->configs) bootstrap->best[found]++;
+    found = vp_impl_front(bootstrap->axis_latency, bootstrap->axis_accuracy, VP_PARETO_ALL, bootstrap->front, bootstrap->configs);
+    for (i = 0; i < found; i++) bootstrap->member[bootstrap->front[i]]++;
 }
 
-static vp_result vp_impl_bootstrap_check(const vp_impl_bootstrap *b, const vp_bootstrap_options *o) {
+static vp_result vp_impl_bootstrap_check(const vp_impl_bootstrap *bootstrap, const vp_bootstrap_options *options) {
     size_t points;
-    if (!b->latency || !b->accuracy || !b->configs || !b->samples || !vp_impl_counts_fit(b->configs) || !vp_impl_counts_fit(b->samples))
+    if (!bootstrap->latency || !bootstrap->accuracy || !bootstrap->configs || !bootstrap->samples || !vp_impl_counts_fit(bootstrap->configs) || !vp_impl_counts_fit(bootstrap->samples))
         return VP_ERR_RANGE;
-    if (!vp_size_multiply(b->configs, b->samples, &points) || points > SIZE_MAX / sizeof(double)) return VP_ERR_RANGE;
-    if (o->resamples < 1 || o->resamples > 1000000 || !(o->percentile <= 100.0) || !vp_impl_share(o->level)) return VP_ERR_RANGE;
-    if (!(o->budget <= HUGE_VAL) || !(o->min_accuracy <= HUGE_VAL)) return VP_ERR_RANGE;
-    return vp_all_finite(b->latency, points) && vp_all_finite(b->accuracy, points) ? VP_OK : VP_ERR_RANGE;
+    if (!vp_size_multiply(bootstrap->configs, bootstrap->samples, &points) || points > SIZE_MAX / sizeof(double)) return VP_ERR_RANGE;
+    if (options->resamples < 1 || options->resamples > 1000000 || !(options->percentile <= 100.0) || !vp_impl_share(options->level)) return VP_ERR_RANGE;
+    if (!(options->budget <= HUGE_VAL) || !(options->min_accuracy <= HUGE_VAL)) return VP_ERR_RANGE;
+    return vp_all_finite(bootstrap->latency, points) && vp_all_finite(bootstrap->accuracy, points) ? VP_OK : VP_ERR_RANGE;
 }
 
 VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, size_t config_count, size_t sample_count,
                               const vp_bootstrap_options *options, void *scratch, size_t scratch_bytes, vp_bootstrap_point *points) {
     vp_arena arena = vp_impl_arena_of(scratch, scratch_bytes);
-    vp_impl_bootstrap b;
-    size_t c, i;
+    vp_impl_bootstrap bootstrap;
+    size_t config, i;
     if (!options || !points) return VP_ERR_RANGE;
-    b.latency = latency;
-    b.accuracy = accuracy;
-    b.configs = config_count;
-    b.samples = sample_count;
-    b.resamples = options->resamples;
-    b.percentile = options->percentile;
-    if (vp_impl_bootstrap_check(&b, options) != VP_OK) return VP_ERR_RANGE;
-    if (!vp_impl_bootstrap_take(&b, &arena)) return VP_ERR_CAPACITY;
-    vp_random_seed(&b.random, options->seed);
-    for (c = 0; c < config_count && options->percentile >= 0.0; c++) {
-        for (i = 0; i < sample_count; i++) b.order[c * sample_count + i] = (uint32_t)i;
-        vp_impl_sort_index(latency + c * sample_count, NULL, b.order + c * sample_count, sample_count);
+    bootstrap.latency = latency;
+    bootstrap.accuracy = accuracy;
+    bootstrap.configs = config_count;
+    bootstrap.samples = sample_count;
+    bootstrap.resamples = options->resamples;
+    bootstrap.percentile = options->percentile;
+    if (vp_impl_bootstrap_check(&bootstrap, options) != VP_OK) return VP_ERR_RANGE;
+    if (!vp_impl_bootstrap_take(&bootstrap, &arena)) return VP_ERR_CAPACITY;
+    vp_random_seed(&bootstrap.random, options->seed);
+    for (config = 0; config < config_count && options->percentile >= 0.0; config++) {
+        for (i = 0; i < sample_count; i++) bootstrap.order[config * sample_count + i] = (uint32_t)i;
+        vp_impl_sort_index(latency + config * sample_count, NULL, bootstrap.order + config * sample_count, sample_count);
     }
-    for (i = 0; i < b.resamples; i++) vp_impl_bootstrap_draw(&b, i, options->budget, options->min_accuracy);
-    for (i = 0; i < sample_count; i++) b.times[i] = 1; /* the samples as they are */
-    vp_impl_bootstrap_axes(&b);
-    for (c = 0; c < config_count; c++) {
-        double *l = b.all_latency + c * b.resamples, *a = b.all_accuracy + c * b.resamples;
+    for (i = 0; i < bootstrap.resamples; i++) vp_impl_bootstrap_draw(&bootstrap, i, options->budget, options->min_accuracy);
+    for (i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the samples as they are */
+    vp_impl_bootstrap_axes(&bootstrap);
+    for (config = 0; config < config_count; config++) {
+        double *latencies = bootstrap.all_latency + config * bootstrap.resamples, *accuracies = bootstrap.all_accuracy + config * bootstrap.resamples;
         const double below = 50.0 * (1.0 - options->level);
-        vp_sort_double(l, b.resamples);
-        vp_sort_double(a, b.resamples);
-        points[c].latency = b.axis_latency[c];
-        points[c].accuracy = b.axis_accuracy[c];
-        points[c].latency_low = vp_statistics_percentile(l, b.resamples, below);
-        points[c].latency_high = vp_statistics_percentile(l, b.resamples, 100.0 - below);
-        points[c].accuracy_low = vp_statistics_percentile(a, b.resamples, below);
-        points[c].accuracy_high = vp_statistics_percentile(a, b.resamples, 100.0 - below);
-        points[c].membership = (double)b.member[c] / (double)b.resamples;
-        points[c].within_budget = (double)b.within[c] / (double)b.resamples;
-        points[c].best = (double)b.best[c] / (double)b.resamples;
+        vp_sort_double(latencies, bootstrap.resamples);
+        vp_sort_double(accuracies, bootstrap.resamples);
+        points[config].latency = bootstrap.axis_latency[config];
+        points[config].accuracy = bootstrap.axis_accuracy[config];
+        points[config].latency_low = vp_statistics_percentile(latencies, bootstrap.resamples, below);
+        points[config].latency_high = vp_statistics_percentile(latencies, bootstrap.resamples, 100.0 - below);
+        points[config].accuracy_low = vp_statistics_percentile(accuracies, bootstrap.resamples, below);
+        points[config].accuracy_high = vp_statistics_percentile(accuracies, bootstrap.resamples, 100.0 - below);
+        points[config].membership = (double)bootstrap.member[config] / (double)bootstrap.resamples;
+        points[config].within_budget = (double)bootstrap.within[config] / (double)bootstrap.resamples;
+        points[config].best = (double)bootstrap.best[config] / (double)bootstrap.resamples;
     }
     return VP_OK;
 }
 
 /* ---- Householder's reflections, the base of all fits */
-/* Makes the reflection that leaves nothing of v below `row`: v[row] becomes the length, its vector stays below.
+/* Makes the reflection that leaves nothing of v below `row`: v[row] becomes the length, and the vector of the
+ * reflection is stored below it.
  * returns: its factor for vp_impl_reflect; 0: there was nothing below */
 static double vp_impl_reflection(double *v, size_t rows, size_t row) {
     double largest = 0.0, sum = 0.0, length, factor;
@@ -1207,19 +1223,19 @@ static void vp_impl_reflect(const double *v, double factor, size_t rows, size_t 
 }
 
 /* ---- coupling of the knobs */
-static int vp_impl_knobs_good(const vp_knobs *k, int32_t order) {
+static int vp_impl_knobs_good(const vp_knobs *knobs, int32_t order) {
     int32_t i;
-    if (!k || !k->levels || k->knob_count < 1 || k->knob_count > VP_KNOB_LIMIT || (order != 1 && order != 2) || !k->config_count) return 0;
-    for (i = 0; i < k->knob_count; i++) if (k->level_counts[i] < 1 || k->level_counts[i] > VP_KNOB_LEVEL_LIMIT) return 0;
-    return k->config_count <= SIZE_MAX / VP_KNOB_LIMIT && vp_impl_counts_fit(k->config_count);
+    if (!knobs || !knobs->levels || knobs->knob_count < 1 || knobs->knob_count > VP_KNOB_LIMIT || (order != 1 && order != 2) || !knobs->config_count) return 0;
+    for (i = 0; i < knobs->knob_count; i++) if (knobs->level_counts[i] < 1 || knobs->level_counts[i] > VP_KNOB_LEVEL_LIMIT) return 0;
+    return knobs->config_count <= SIZE_MAX / VP_KNOB_LIMIT && vp_impl_counts_fit(knobs->config_count);
 }
 
-static size_t vp_impl_effect_columns(const vp_knobs *k, int32_t order) {
+static size_t vp_impl_effect_columns(const vp_knobs *knobs, int32_t order) {
     size_t columns = 1;
     int32_t a, b;
-    for (a = 0; a < k->knob_count; a++) {
-        columns += (size_t)(k->level_counts[a] - 1);
-        for (b = a + 1; order == 2 && b < k->knob_count; b++) columns += (size_t)(k->level_counts[a] - 1) * (size_t)(k->level_counts[b] - 1);
+    for (a = 0; a < knobs->knob_count; a++) {
+        columns += (size_t)(knobs->level_counts[a] - 1);
+        for (b = a + 1; order == 2 && b < knobs->knob_count; b++) columns += (size_t)(knobs->level_counts[a] - 1) * (size_t)(knobs->level_counts[b] - 1);
     }
     return columns; /* at most 8 * 256 + 28 * 2^16 */
 }
@@ -1246,8 +1262,8 @@ typedef struct vp_impl_effects {
     double *mean, *squares, *value; /* [count] */
 } vp_impl_effects;
 
-static int vp_impl_effects_take(vp_impl_effects *e, vp_arena *arena, size_t *need) {
-    const size_t rows = e->rows, want[7] = {e->columns, e->columns, rows, rows, e->count, e->count, e->count};
+static int vp_impl_effects_take(vp_impl_effects *work, vp_arena *arena, size_t *need) {
+    const size_t rows = work->rows, want[7] = {work->columns, work->columns, rows, rows, work->count, work->count, work->count};
     double *got[7];
     size_t i;
     for (i = 0; i < 7; i++) {
@@ -1256,79 +1272,80 @@ static int vp_impl_effects_take(vp_impl_effects *e, vp_arena *arena, size_t *nee
         got[i] = arena ? (double *)vp_arena_take(arena, want[i], each) : NULL;
         if (arena && !got[i]) return 0;
     }
-    e->design = got[0];
-    e->factor = got[1];
-    e->vector = got[2];
-    e->means = got[3];
-    e->mean = got[4];
-    e->squares = got[5];
-    e->value = got[6];
+    work->design = got[0];
+    work->factor = got[1];
+    work->vector = got[2];
+    work->means = got[3];
+    work->mean = got[4];
+    work->squares = got[5];
+    work->value = got[6];
     return 1;
 }
 
 VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order) {
-    vp_impl_effects e;
+    vp_impl_effects work;
     size_t bytes = 64;
     if (!vp_impl_knobs_good(knobs, order) || vp_impl_effect_columns(knobs, order) > VP_EFFECT_COLUMNS_LIMIT) return SIZE_MAX;
-    e.rows = knobs->config_count;
-    e.columns = vp_impl_effect_columns(knobs, order);
-    e.count = vp_effect_count(knobs, order);
-    vp_impl_effects_take(&e, NULL, &bytes);
+    work.rows = knobs->config_count;
+    work.columns = vp_impl_effect_columns(knobs, order);
+    work.count = vp_effect_count(knobs, order);
+    vp_impl_effects_take(&work, NULL, &bytes);
     return bytes;
 }
 
-/* the code of a level in a knob's column: effects add up to 0, so that the last level is minus all others */
+/* the code of a level in a knob's column: effects add up to 0, so the last level is minus the sum of all others */
 static double vp_impl_code(int32_t level, int32_t level_count, int32_t column) {
     return level == level_count - 1 ? -1.0 : level == column ? 1.0 : 0.0;
 }
 
-static void vp_impl_design_row(const vp_impl_effects *e, size_t row) {
-    const vp_knobs *k = e->knobs;
-    const int32_t *level = k->levels + row * (size_t)k->knob_count;
-    size_t c = 0;
+static void vp_impl_design_row(const vp_impl_effects *work, size_t row) {
+    const vp_knobs *knobs = work->knobs;
+    const int32_t *level = knobs->levels + row * (size_t)knobs->knob_count;
+    size_t column = 0;
     int32_t a, b, i, j;
-    e->design[c++ * e->rows + row] = 1.0;
-    for (a = 0; a < k->knob_count; a++) {
-        for (i = 0; i + 1 < k->level_counts[a]; i++) e->design[c++ * e->rows + row] = vp_impl_code(level[a], k->level_counts[a], i);
+    work->design[column++ * work->rows + row] = 1.0;
+    for (a = 0; a < knobs->knob_count; a++) {
+        for (i = 0; i + 1 < knobs->level_counts[a]; i++) work->design[column++ * work->rows + row] = vp_impl_code(level[a], knobs->level_counts[a], i);
     }
-    for (a = 0; a < k->knob_count && e->order == 2; a++) {
-        for (b = a + 1; b < k->knob_count; b++) {
-            for (i = 0; i + 1 < k->level_counts[a]; i++) {
-                for (j = 0; j + 1 < k->level_counts[b]; j++) {
-                    e->design[c++ * e->rows + row] = vp_impl_code(level[a], k->level_counts[a], i) * vp_impl_code(level[b], k->level_counts[b], j);
+    for (a = 0; a < knobs->knob_count && work->order == 2; a++) {
+        for (b = a + 1; b < knobs->knob_count; b++) {
+            for (i = 0; i + 1 < knobs->level_counts[a]; i++) {
+                for (j = 0; j + 1 < knobs->level_counts[b]; j++) {
+                    work->design[column++ * work->rows + row] = vp_impl_code(level[a], knobs->level_counts[a], i) * vp_impl_code(level[b], knobs->level_counts[b], j);
                 }
             }
         }
     }
 }
 
-/* Factor of the design; 0: its columns depend on each other. Its numbers are small integers: what is left of a dependent column is rounding. */
-static int vp_impl_design_factor(const vp_impl_effects *e) {
+/* Factors the design; 0: its columns depend on each other. Its numbers are small integers, so what remains of a
+ * dependent column is rounding error. */
+static int vp_impl_design_factor(const vp_impl_effects *work) {
     size_t r, c, i;
-    if (e->rows < e->columns) return 0;
-    for (r = 0; r < e->rows; r++) vp_impl_design_row(e, r);
-    for (c = 0; c < e->columns; c++) {
-        double *column = e->design + c * e->rows, whole = 0.0;
-        for (r = 0; r < e->rows; r++) whole += column[r] * column[r];
-        e->factor[c] = vp_impl_reflection(column, e->rows, c);
+    if (work->rows < work->columns) return 0;
+    for (r = 0; r < work->rows; r++) vp_impl_design_row(work, r);
+    for (c = 0; c < work->columns; c++) {
+        double *column = work->design + c * work->rows, whole = 0.0;
+        for (r = 0; r < work->rows; r++) whole += column[r] * column[r];
+        work->factor[c] = vp_impl_reflection(column, work->rows, c);
         if (!(fabs(column[c]) > 1e-9 * sqrt(whole))) return 0;
-        for (i = c + 1; i < e->columns; i++) vp_impl_reflect(column, e->factor[c], e->rows, c, e->design + i * e->rows);
+        for (i = c + 1; i < work->columns; i++) vp_impl_reflect(column, work->factor[c], work->rows, c, work->design + i * work->rows);
     }
     return 1;
 }
 
-/* coefficients of the values in e->vector, into its first places */
-static void vp_impl_design_solve(const vp_impl_effects *e) {
-    double *y = e->vector;
+/* coefficients of the values in work->vector, stored in its first places */
+static void vp_impl_design_solve(const vp_impl_effects *work) {
+    double *y = work->vector;
     size_t c, r;
-    for (c = 0; c < e->columns; c++) vp_impl_reflect(e->design + c * e->rows, e->factor[c], e->rows, c, y);
-    for (c = e->columns; c-- > 0;) {
-        y[c] /= e->design[c * e->rows + c];
-        for (r = 0; r < c; r++) y[r] -= e->design[c * e->rows + r] * y[c];
+    for (c = 0; c < work->columns; c++) vp_impl_reflect(work->design + c * work->rows, work->factor[c], work->rows, c, y);
+    for (c = work->columns; c-- > 0;) {
+        y[c] /= work->design[c * work->rows + c];
+        for (r = 0; r < c; r++) y[r] -= work->design[c * work->rows + r] * y[c];
     }
 }
 
-/* the effect of a pair of levels: where a level is the last one, minus the sum over the others */
+/* the effect of a pair of levels: if a level is the last one, minus the sum over the others */
 static double vp_impl_pair_effect(const double *coefficient, int32_t levels_a, int32_t levels_b, int32_t level_a, int32_t level_b) {
     double sum = 0.0;
     int32_t i, j;
@@ -1341,44 +1358,44 @@ static double vp_impl_pair_effect(const double *coefficient, int32_t levels_a, i
 }
 
 /* All effects of one sample from its coefficients, in the order of the rows; labels go to `effects` where it is not NULL. */
-static void vp_impl_effects_expand(const vp_impl_effects *e, double *value, vp_effect *effects) {
-    const vp_knobs *k = e->knobs;
-    const double *coefficient = e->vector;
+static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, vp_effect *effects) {
+    const vp_knobs *knobs = work->knobs;
+    const double *coefficient = work->vector;
     vp_effect label;
-    size_t n = 0;
+    size_t at = 0;
     int32_t a, b, i, j, step;
     memset(&label, 0, sizeof label);
     label.kind = VP_EFFECT_MEAN;
     label.knob_a = label.level_a = label.knob_b = label.level_b = -1;
-    if (effects) effects[n] = label;
-    value[n++] = *coefficient++;
-    for (a = 0; a < k->knob_count; coefficient += k->level_counts[a++] - 1) {
-        const size_t first = n;
+    if (effects) effects[at] = label;
+    value[at++] = *coefficient++;
+    for (a = 0; a < knobs->knob_count; coefficient += knobs->level_counts[a++] - 1) {
+        const size_t first = at;
         for (step = 0; step < 2; step++) {
-            for (i = step; i < k->level_counts[a]; i++) {
+            for (i = step; i < knobs->level_counts[a]; i++) {
                 label.kind = step ? VP_EFFECT_STEP : VP_EFFECT_MAIN;
                 label.knob_a = a;
                 label.level_a = i;
-                if (effects) effects[n] = label;
-                /* a main effect is a pair with a knob of two levels of which the first is meant */
-                value[n] = step ? value[first + (size_t)i] - value[first + (size_t)i - 1]
-                                : vp_impl_pair_effect(coefficient, k->level_counts[a], 2, i, 0);
-                n++;
+                if (effects) effects[at] = label;
+                /* a main effect is a pair with a knob of two levels whose first level is meant */
+                value[at] = step ? value[first + (size_t)i] - value[first + (size_t)i - 1]
+                                : vp_impl_pair_effect(coefficient, knobs->level_counts[a], 2, i, 0);
+                at++;
             }
         }
     }
     label.kind = VP_EFFECT_PAIR;
-    for (a = 0; a < k->knob_count && e->order == 2; a++) {
-        for (b = a + 1; b < k->knob_count; b++) {
-            const int32_t count_a = k->level_counts[a], count_b = k->level_counts[b];
+    for (a = 0; a < knobs->knob_count && work->order == 2; a++) {
+        for (b = a + 1; b < knobs->knob_count; b++) {
+            const int32_t count_a = knobs->level_counts[a], count_b = knobs->level_counts[b];
             for (i = 0; i < count_a; i++) {
                 for (j = 0; j < count_b; j++) {
                     label.knob_a = a;
                     label.level_a = i;
                     label.knob_b = b;
                     label.level_b = j;
-                    if (effects) effects[n] = label;
-                    value[n++] = vp_impl_pair_effect(coefficient, count_a, count_b, i, j);
+                    if (effects) effects[at] = label;
+                    value[at++] = vp_impl_pair_effect(coefficient, count_a, count_b, i, j);
                 }
             }
             coefficient += (count_a - 1) * (count_b - 1);
@@ -1386,30 +1403,30 @@ static void vp_impl_effects_expand(const vp_impl_effects *e, double *value, vp_e
     }
 }
 
-/* shares of the variance between configurations, from the estimates in e->mean and the means in e->means */
-static void vp_impl_effects_shares(const vp_impl_effects *e, double *shares) {
-    const vp_knobs *k = e->knobs;
+/* shares of the variance between configurations, from the estimates in work->mean and the means in work->means */
+static void vp_impl_effects_shares(const vp_impl_effects *work, double *shares) {
+    const vp_knobs *knobs = work->knobs;
     double average = 0.0, total = 0.0;
-    size_t c, n, term, terms = (size_t)k->knob_count + (e->order == 2 ? (size_t)(k->knob_count * (k->knob_count - 1) / 2) : 0);
+    size_t c, at, term, terms = (size_t)knobs->knob_count + (work->order == 2 ? (size_t)(knobs->knob_count * (knobs->knob_count - 1) / 2) : 0);
     int32_t a, b;
-    for (c = 0; c < e->rows; c++) average += e->means[c];
-    average /= (double)e->rows;
+    for (c = 0; c < work->rows; c++) average += work->means[c];
+    average /= (double)work->rows;
     for (term = 0; term <= terms; term++) shares[term] = 0.0;
-    for (c = 0; c < e->rows; c++) {
-        const int32_t *level = k->levels + c * (size_t)k->knob_count;
-        double rest = e->means[c] - e->mean[0], part;
-        total += (e->means[c] - average) * (e->means[c] - average);
-        for (a = 0, n = 1, term = 0; a < k->knob_count; n += 2 * (size_t)k->level_counts[a++] - 1, term++) {
-            part = e->mean[n + (size_t)level[a]];
+    for (c = 0; c < work->rows; c++) {
+        const int32_t *level = knobs->levels + c * (size_t)knobs->knob_count;
+        double rest = work->means[c] - work->mean[0], part;
+        total += (work->means[c] - average) * (work->means[c] - average);
+        for (a = 0, at = 1, term = 0; a < knobs->knob_count; at += 2 * (size_t)knobs->level_counts[a++] - 1, term++) {
+            part = work->mean[at + (size_t)level[a]];
             shares[term] += part * part;
             rest -= part;
         }
-        for (a = 0; a < k->knob_count && e->order == 2; a++) {
-            for (b = a + 1; b < k->knob_count; b++, term++) {
-                part = e->mean[n + (size_t)level[a] * (size_t)k->level_counts[b] + (size_t)level[b]];
+        for (a = 0; a < knobs->knob_count && work->order == 2; a++) {
+            for (b = a + 1; b < knobs->knob_count; b++, term++) {
+                part = work->mean[at + (size_t)level[a] * (size_t)knobs->level_counts[b] + (size_t)level[b]];
                 shares[term] += part * part;
                 rest -= part;
-                n += (size_t)k->level_counts[a] * (size_t)k->level_counts[b];
+                at += (size_t)knobs->level_counts[a] * (size_t)knobs->level_counts[b];
             }
         }
         shares[terms] += rest * rest;
@@ -1417,16 +1434,16 @@ static void vp_impl_effects_shares(const vp_impl_effects *e, double *shares) {
     for (term = 0; term <= terms; term++) shares[term] = total > 0.0 ? shares[term] / total : 0.0;
 }
 
-static vp_result vp_impl_effects_check(const vp_knobs *k, const double *values, size_t samples, int32_t order, vp_error *error) {
+static vp_result vp_impl_effects_check(const vp_knobs *knobs, const double *values, size_t samples, int32_t order, vp_error *error) {
     size_t i, points;
-    if (!vp_impl_knobs_good(k, order)) return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "counts out of range; order is 1 or 2");
-    for (i = 0; i < k->config_count * (size_t)k->knob_count; i++) {
-        if (k->levels[i] < 0 || k->levels[i] >= k->level_counts[i % (size_t)k->knob_count])
+    if (!vp_impl_knobs_good(knobs, order)) return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "counts out of range; order is 1 or 2");
+    for (i = 0; i < knobs->config_count * (size_t)knobs->knob_count; i++) {
+        if (knobs->levels[i] < 0 || knobs->levels[i] >= knobs->level_counts[i % (size_t)knobs->knob_count])
             return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "knobs", "a level is outside 0..level_count - 1");
     }
-    if (vp_impl_effect_columns(k, order) > VP_EFFECT_COLUMNS_LIMIT)
+    if (vp_impl_effect_columns(knobs, order) > VP_EFFECT_COLUMNS_LIMIT)
         return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "over 1024 coefficients; use order 1 or fewer levels");
-    if (samples < 2 || !values || !vp_impl_counts_fit(samples) || !vp_size_multiply(k->config_count, samples, &points)
+    if (samples < 2 || !values || !vp_impl_counts_fit(samples) || !vp_size_multiply(knobs->config_count, samples, &points)
         || points > SIZE_MAX / sizeof(double) || !vp_all_finite(values, points))
         return vp_fail(error, VP_ERR_RANGE, -1, "values", "needs 2 or more samples, all finite");
     return VP_OK;
@@ -1435,69 +1452,69 @@ static vp_result vp_impl_effects_check(const vp_knobs *k, const double *values, 
 VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t sample_count, int32_t order, double level, void *scratch,
                             size_t scratch_bytes, vp_effect *effects, double *shares, vp_error *error) {
     vp_arena arena = vp_impl_arena_of(scratch, scratch_bytes);
-    vp_impl_effects e;
+    vp_impl_effects work;
     vp_mean_interval interval;
     double quantile, step;
-    size_t s, i;
+    size_t sample, i;
     if (!effects || !vp_impl_share(level)) return vp_fail(error, VP_ERR_RANGE, -1, "effects", "no place for them, or a level outside 0..1");
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
-    e.knobs = knobs;
-    e.order = order;
-    e.rows = knobs->config_count;
-    e.columns = vp_impl_effect_columns(knobs, order);
-    e.count = vp_effect_count(knobs, order);
-    if (!vp_impl_effects_take(&e, &arena, NULL)) return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
-    if (!vp_impl_design_factor(&e)) {
+    work.knobs = knobs;
+    work.order = order;
+    work.rows = knobs->config_count;
+    work.columns = vp_impl_effect_columns(knobs, order);
+    work.count = vp_effect_count(knobs, order);
+    if (!vp_impl_effects_take(&work, &arena, NULL)) return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
+    if (!vp_impl_design_factor(&work)) {
         return vp_fail(error, VP_ERR_MISMATCH, -1, "effects", order == 2 ? "these configurations cannot tell the interactions apart; use order 1"
                                                                          : "these configurations cannot tell the knobs' effects apart");
     }
-    memset(e.mean, 0, e.count * sizeof(double));
-    memset(e.squares, 0, e.count * sizeof(double));
-    memset(e.means, 0, e.rows * sizeof(double));
-    for (s = 0; s < sample_count; s++) { /* Welford's running mean and squares */
-        for (i = 0; i < e.rows; i++) {
-            e.vector[i] = values[i * sample_count + s];
-            e.means[i] += e.vector[i];
+    memset(work.mean, 0, work.count * sizeof(double));
+    memset(work.squares, 0, work.count * sizeof(double));
+    memset(work.means, 0, work.rows * sizeof(double));
+    for (sample = 0; sample < sample_count; sample++) { /* Welford's running mean and squares */
+        for (i = 0; i < work.rows; i++) {
+            work.vector[i] = values[i * sample_count + sample];
+            work.means[i] += work.vector[i];
         }
-        vp_impl_design_solve(&e);
-        vp_impl_effects_expand(&e, e.value, NULL);
-        for (i = 0; i < e.count; i++) {
-            step = e.value[i] - e.mean[i];
-            e.mean[i] += step / (double)(s + 1);
-            e.squares[i] += step * (e.value[i] - e.mean[i]);
+        vp_impl_design_solve(&work);
+        vp_impl_effects_expand(&work, work.value, NULL);
+        for (i = 0; i < work.count; i++) {
+            step = work.value[i] - work.mean[i];
+            work.mean[i] += step / (double)(sample + 1);
+            work.squares[i] += step * (work.value[i] - work.mean[i]);
         }
     }
-    for (i = 0; i < e.rows; i++) e.means[i] /= (double)sample_count;
+    for (i = 0; i < work.rows; i++) work.means[i] /= (double)sample_count;
     quantile = vp_impl_quantile(sample_count, level);
-    for (i = 0; i < e.count; i++) {
-        if (vp_impl_mean_interval(sample_count, e.mean[i], e.squares[i], quantile, &interval) != VP_OK)
+    for (i = 0; i < work.count; i++) {
+        if (vp_impl_mean_interval(sample_count, work.mean[i], work.squares[i], quantile, &interval) != VP_OK)
             return vp_fail(error, VP_ERR_RANGE, -1, "values", "too large to add up");
     }
-    vp_impl_effects_expand(&e, e.value, effects);
-    for (i = 0; i < e.count; i++) {
-        vp_impl_mean_interval(sample_count, e.mean[i], e.squares[i], quantile, &interval);
-        effects[i].estimate = e.mean[i];
+    vp_impl_effects_expand(&work, work.value, effects);
+    for (i = 0; i < work.count; i++) {
+        vp_impl_mean_interval(sample_count, work.mean[i], work.squares[i], quantile, &interval);
+        effects[i].estimate = work.mean[i];
         effects[i].low = interval.low;
         effects[i].high = interval.high;
         effects[i].p = interval.p;
     }
-    if (shares) vp_impl_effects_shares(&e, shares);
+    if (shares) vp_impl_effects_shares(&work, shares);
     return VP_OK;
 }
 
 VP_API vp_result vp_knob_next(const vp_knobs *knobs, size_t config, int32_t knob, size_t *next) {
     const int32_t *own, *other;
-    size_t c, found;
+    size_t candidate, found;
     int32_t i;
     if (!vp_impl_knobs_good(knobs, 1) || config >= knobs->config_count || knob < 0 || knob >= knobs->knob_count || !next) return VP_ERR_RANGE;
     own = knobs->levels + config * (size_t)knobs->knob_count;
     found = knobs->config_count;
-    for (c = 0; c < knobs->config_count; c++) {
-        other = knobs->levels + c * (size_t)knobs->knob_count;
+    for (candidate = 0; candidate < knobs->config_count; candidate++) {
+        other = knobs->levels + candidate * (size_t)knobs->knob_count;
         if (other[knob] <= own[knob]) continue;
         for (i = 0; i < knobs->knob_count && (i == knob || other[i] == own[i]); i++) {}
         if (i == knobs->knob_count && (found == knobs->config_count || other[knob] < knobs->levels[found * (size_t)knobs->knob_count + (size_t)knob]))
-            found = c;
+            found = candidate;
     }
     if (found == knobs->config_count) return VP_ERR_NOT_FOUND;
     *next = found;
@@ -1534,8 +1551,9 @@ VP_API vp_result vp_gain_compute(const double *first_latency, const double *firs
 }
 
 /* ---- regression
- * All fits go through a triangle: the R of the QR factorisation of the rows [sqrt(weight) x, sqrt(weight) y], made block by block, so that the
- * memory does not grow with the rows; triangles of groups of rows add up the same way, which makes leaving one group out cheap. */
+ * All fits go through a triangle: the R of the QR factorisation of the rows [sqrt(weight) x, sqrt(weight) y]. It is
+ * made block by block, so the memory does not grow with the rows. Triangles of groups of rows add up in the same
+ * way, which makes leaving out one group cheap. */
 enum {
     VP_IMPL_LINEAR_WIDTH = VP_LINEAR_COLUMNS_LIMIT + 1,
     VP_IMPL_LINEAR_BLOCK = 32,
@@ -1544,103 +1562,104 @@ enum {
 typedef struct vp_impl_gather {
     size_t width, held; /* columns and y; rows below the triangle */
     uint64_t rows;
-    double a[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_STRIDE]; /* column-major: the triangle's rows first */
+    double cells[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_STRIDE]; /* column-major: the triangle's rows first */
 } vp_impl_gather;
 
-static void vp_impl_gather_open(vp_impl_gather *g, size_t columns) {
-    g->width = columns + 1;
-    g->held = 0;
-    g->rows = 0;
-    memset(g->a, 0, sizeof g->a);
+static void vp_impl_gather_open(vp_impl_gather *gather, size_t columns) {
+    gather->width = columns + 1;
+    gather->held = 0;
+    gather->rows = 0;
+    memset(gather->cells, 0, sizeof gather->cells);
 }
 
-static void vp_impl_gather_close(vp_impl_gather *g) {
-    const size_t rows = g->width + g->held;
+static void vp_impl_gather_close(vp_impl_gather *gather) {
+    const size_t rows = gather->width + gather->held;
     size_t i, j;
-    for (j = 0; g->held && j < g->width; j++) {
-        double *v = g->a + j * VP_IMPL_LINEAR_STRIDE;
+    for (j = 0; gather->held && j < gather->width; j++) {
+        double *v = gather->cells + j * VP_IMPL_LINEAR_STRIDE;
         const double factor = vp_impl_reflection(v, rows, j);
-        for (i = j + 1; i < g->width; i++) vp_impl_reflect(v, factor, rows, j, g->a + i * VP_IMPL_LINEAR_STRIDE);
+        for (i = j + 1; i < gather->width; i++) vp_impl_reflect(v, factor, rows, j, gather->cells + i * VP_IMPL_LINEAR_STRIDE);
         for (i = j + 1; i < rows; i++) v[i] = 0.0;
     }
-    g->held = 0;
+    gather->held = 0;
 }
 
-static void vp_impl_gather_row(vp_impl_gather *g, const double *x, double y, double weight) {
+static void vp_impl_gather_row(vp_impl_gather *gather, const double *x, double y, double weight) {
     const double root = sqrt(weight);
-    const size_t row = g->width + g->held;
+    const size_t row = gather->width + gather->held;
     size_t j;
-    for (j = 0; j + 1 < g->width; j++) g->a[j * VP_IMPL_LINEAR_STRIDE + row] = root * x[j];
-    g->a[j * VP_IMPL_LINEAR_STRIDE + row] = root * y;
-    g->rows++;
-    if (++g->held == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(g);
+    for (j = 0; j + 1 < gather->width; j++) gather->cells[j * VP_IMPL_LINEAR_STRIDE + row] = root * x[j];
+    gather->cells[j * VP_IMPL_LINEAR_STRIDE + row] = root * y;
+    gather->rows++;
+    if (++gather->held == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
 }
 
 /* a triangle [width, width], column-major, as further rows */
-static void vp_impl_gather_triangle(vp_impl_gather *g, const double *triangle) {
+static void vp_impl_gather_triangle(vp_impl_gather *gather, const double *triangle) {
     size_t i, j;
-    for (i = 0; i < g->width; i++) {
-        for (j = 0; j < g->width; j++) g->a[j * VP_IMPL_LINEAR_STRIDE + g->width + g->held] = triangle[j * g->width + i];
-        if (++g->held == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(g);
+    for (i = 0; i < gather->width; i++) {
+        for (j = 0; j < gather->width; j++) gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->held] = triangle[j * gather->width + i];
+        if (++gather->held == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
     }
 }
 
-static void vp_impl_gather_copy(vp_impl_gather *g, double *triangle) {
+static void vp_impl_gather_copy(vp_impl_gather *gather, double *triangle) {
     size_t i, j;
-    vp_impl_gather_close(g);
-    for (j = 0; j < g->width; j++) for (i = 0; i < g->width; i++) triangle[j * g->width + i] = g->a[j * VP_IMPL_LINEAR_STRIDE + i];
+    vp_impl_gather_close(gather);
+    for (j = 0; j < gather->width; j++) for (i = 0; i < gather->width; i++) triangle[j * gather->width + i] = gather->cells[j * VP_IMPL_LINEAR_STRIDE + i];
 }
 
-static double vp_impl_length(const double *v, size_t count) {
+static double vp_impl_length(const double *values, size_t count) {
     double largest = 0.0, sum = 0.0;
     size_t i;
-    for (i = 0; i < count; i++) if (fabs(v[i]) > largest) largest = fabs(v[i]);
-    for (i = 0; largest > 0.0 && i < count; i++) sum += (v[i] / largest) * (v[i] / largest);
+    for (i = 0; i < count; i++) if (fabs(values[i]) > largest) largest = fabs(values[i]);
+    for (i = 0; largest > 0.0 && i < count; i++) sum += (values[i] / largest) * (values[i] / largest);
     return largest * sqrt(sum);
 }
 
 /* a least-squares problem of some columns of a triangle, each scaled to length 1 */
 typedef struct vp_impl_subset {
     size_t count, column[VP_LINEAR_COLUMNS_LIMIT];      /* which, ascending */
-    double r[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH]; /* column-major, stride VP_IMPL_LINEAR_WIDTH; y behind the last column */
+    double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH]; /* column-major, stride VP_IMPL_LINEAR_WIDTH; y behind the last column */
     double factor[VP_IMPL_LINEAR_WIDTH];
-    double x[VP_LINEAR_COLUMNS_LIMIT];                  /* of the scaled columns */
+    double solution[VP_LINEAR_COLUMNS_LIMIT];                  /* of the scaled columns */
     double rest;                                     /* length of the residual */
 } vp_impl_subset;
 
-/* less of a column than this outside the span of those before it is rounding */
+/* if less than this part of a column lies outside the span of those before it, it is rounding error */
 #define VP_IMPL_LINEAR_DEPENDENT 1e-11
 
-/* Solves for the columns with use[j]; one that depends on those before it is taken out of `use` (drop) or ends it.
- * returns: the dependent column when it ended, else width */
-static size_t vp_impl_subset_solve(const double *triangle, size_t width, const double *length, unsigned char *use, int drop, vp_impl_subset *s) {
-    size_t i, j, n = 0;
+/* Solves for the columns with use[j]. A column that depends on those before it is removed from `use` (drop), or ends
+ * the solution.
+ * returns: the dependent column if it ended, otherwise width */
+static size_t vp_impl_subset_solve(const double *triangle, size_t width, const double *length, unsigned char *use, int drop, vp_impl_subset *subset) {
+    size_t i, j, used = 0;
     for (j = 0; j < width; j++) {
-        double *column = s->r + n * VP_IMPL_LINEAR_WIDTH;
+        double *column = subset->triangle + used * VP_IMPL_LINEAR_WIDTH;
         const double scale = j + 1 < width && length[j] > 0.0 ? length[j] : 1.0;
         if (j + 1 < width && !use[j]) continue;
         for (i = 0; i < width; i++) column[i] = triangle[j * width + i] / scale;
-        for (i = 0; i < n; i++) vp_impl_reflect(s->r + i * VP_IMPL_LINEAR_WIDTH, s->factor[i], width, i, column);
+        for (i = 0; i < used; i++) vp_impl_reflect(subset->triangle + i * VP_IMPL_LINEAR_WIDTH, subset->factor[i], width, i, column);
         if (j + 1 == width) break;
-        if (!(vp_impl_length(column + n, width - n) > VP_IMPL_LINEAR_DEPENDENT)) {
+        if (!(vp_impl_length(column + used, width - used) > VP_IMPL_LINEAR_DEPENDENT)) {
             if (!drop) return j;
             use[j] = 0;
             continue;
         }
-        s->factor[n] = vp_impl_reflection(column, width, n);
-        s->column[n++] = j;
+        subset->factor[used] = vp_impl_reflection(column, width, used);
+        subset->column[used++] = j;
     }
-    s->count = n;
-    s->rest = vp_impl_length(s->r + n * VP_IMPL_LINEAR_WIDTH + n, width - n);
-    for (i = n; i-- > 0;) {
-        s->x[i] = s->r[n * VP_IMPL_LINEAR_WIDTH + i];
-        for (j = i + 1; j < n; j++) s->x[i] -= s->r[j * VP_IMPL_LINEAR_WIDTH + i] * s->x[j];
-        s->x[i] /= s->r[i * VP_IMPL_LINEAR_WIDTH + i];
+    subset->count = used;
+    subset->rest = vp_impl_length(subset->triangle + used * VP_IMPL_LINEAR_WIDTH + used, width - used);
+    for (i = used; i-- > 0;) {
+        subset->solution[i] = subset->triangle[used * VP_IMPL_LINEAR_WIDTH + i];
+        for (j = i + 1; j < used; j++) subset->solution[i] -= subset->triangle[j * VP_IMPL_LINEAR_WIDTH + i] * subset->solution[j];
+        subset->solution[i] /= subset->triangle[i * VP_IMPL_LINEAR_WIDTH + i];
     }
     return width;
 }
 
-/* how much the residual of the solution x (all columns, scaled) falls when column j grows: column_j'(y - A x) */
+/* how fast the residual of the solution x (all columns, scaled) falls when the column grows: column'(y - A x) */
 static double vp_impl_gradient(const double *triangle, size_t width, const double *length, const double *x, size_t column) {
     double sum = 0.0;
     size_t i, j;
@@ -1652,32 +1671,34 @@ static double vp_impl_gradient(const double *triangle, size_t width, const doubl
     return sum;
 }
 
-/* From x towards the solution in s as far as no signed coefficient becomes negative; those that reach 0 leave `use`. 1: s itself is allowed. */
-static int vp_impl_signed_step(const vp_impl_subset *s, const unsigned char *nonnegative, unsigned char *use, double *x) {
+/* Moves from x towards the solution in subset as far as no signed coefficient becomes negative; coefficients that
+ * reach 0 leave `use`. 1: the solution itself is allowed. */
+static int vp_impl_signed_step(const vp_impl_subset *subset, const unsigned char *nonnegative, unsigned char *use, double *x) {
     double part = 1.0;
-    size_t i, first = s->count;
-    for (i = 0; i < s->count; i++) {
-        const double from = x[s->column[i]];
-        if (!nonnegative[s->column[i]] || s->x[i] > 0.0) continue;
-        if (first == s->count || from / (from - s->x[i]) < part) {
-            part = from > 0.0 ? from / (from - s->x[i]) : 0.0;
+    size_t i, first = subset->count;
+    for (i = 0; i < subset->count; i++) {
+        const double from = x[subset->column[i]];
+        if (!nonnegative[subset->column[i]] || subset->solution[i] > 0.0) continue;
+        if (first == subset->count || from / (from - subset->solution[i]) < part) {
+            part = from > 0.0 ? from / (from - subset->solution[i]) : 0.0;
             first = i;
         }
     }
-    for (i = 0; i < s->count; i++) {
-        const size_t j = s->column[i];
-        x[j] = first == s->count ? s->x[i] : x[j] + part * (s->x[i] - x[j]);
-        if (first < s->count && nonnegative[j] && (i == first || !(x[j] > 0.0))) {
+    for (i = 0; i < subset->count; i++) {
+        const size_t j = subset->column[i];
+        x[j] = first == subset->count ? subset->solution[i] : x[j] + part * (subset->solution[i] - x[j]);
+        if (first < subset->count && nonnegative[j] && (i == first || !(x[j] > 0.0))) {
             x[j] = 0.0;
             use[j] = 0;
         }
     }
-    return first == s->count;
+    return first == subset->count;
 }
 
-/* Lawson and Hanson's active set. `use`: in, the columns that may be used; out, those that are. 0: it did not settle. */
+/* Lawson and Hanson's active set. `use`: on entry, the columns that may be used; on return, those that are. 0: it
+ * did not converge. */
 static int vp_impl_signed_solve(const double *triangle, size_t width, const double *length, const unsigned char *nonnegative, unsigned char *use,
-                                vp_impl_subset *s) {
+                                vp_impl_subset *subset) {
     unsigned char may[VP_LINEAR_COLUMNS_LIMIT], barred[VP_LINEAR_COLUMNS_LIMIT];
     double x[VP_LINEAR_COLUMNS_LIMIT], least;
     size_t j, best, round;
@@ -1688,9 +1709,9 @@ static int vp_impl_signed_solve(const double *triangle, size_t width, const doub
     for (j = 0; j + 1 < width; j++) use[j] = (unsigned char)(may[j] && !nonnegative[j]);
     for (round = 0; round < 64 * width; round++) {
         double most = least;
-        if (vp_impl_subset_solve(triangle, width, length, use, 0, s) != width) return 0;
-        while (!vp_impl_signed_step(s, nonnegative, use, x)) {
-            if (vp_impl_subset_solve(triangle, width, length, use, 0, s) != width) return 0;
+        if (vp_impl_subset_solve(triangle, width, length, use, 0, subset) != width) return 0;
+        while (!vp_impl_signed_step(subset, nonnegative, use, x)) {
+            if (vp_impl_subset_solve(triangle, width, length, use, 0, subset) != width) return 0;
         }
         for (j = 0, best = width; j + 1 < width; j++) {
             const double gradient = may[j] && !use[j] && !barred[j] ? vp_impl_gradient(triangle, width, length, x, j) : 0.0;
@@ -1701,10 +1722,10 @@ static int vp_impl_signed_solve(const double *triangle, size_t width, const doub
         }
         if (best == width) return 1;
         use[best] = 1;
-        if (vp_impl_subset_solve(triangle, width, length, use, 0, s) != width) return 0;
-        for (j = 0; s->column[j] != best; j++) {}
-        if (s->x[j] > 0.0) memset(barred, 0, sizeof barred);
-        else { /* its gradient was rounding after all: without this it would come and go for ever */
+        if (vp_impl_subset_solve(triangle, width, length, use, 0, subset) != width) return 0;
+        for (j = 0; subset->column[j] != best; j++) {}
+        if (subset->solution[j] > 0.0) memset(barred, 0, sizeof barred);
+        else { /* its gradient was only rounding error: without this it would be added and removed forever */
             use[best] = 0;
             barred[best] = 1;
         }
@@ -1712,12 +1733,13 @@ static int vp_impl_signed_solve(const double *triangle, size_t width, const doub
     return 0;
 }
 
-/* ratio of the largest to the smallest singular value of the subset's R, by one-sided Jacobi rotations of its columns */
-static double vp_impl_condition(const vp_impl_subset *s) {
+/* ratio of the largest to the smallest singular value of the subset's R, by one-sided Jacobi rotations of its
+ * columns */
+static double vp_impl_condition(const vp_impl_subset *subset) {
     double a[VP_LINEAR_COLUMNS_LIMIT * VP_LINEAR_COLUMNS_LIMIT], largest = 0.0, smallest = HUGE_VAL;
-    const size_t n = s->count;
+    const size_t n = subset->count;
     size_t i, j, k, sweep, turned = 1;
-    for (j = 0; j < n; j++) for (i = 0; i < n; i++) a[j * n + i] = i <= j ? s->r[j * VP_IMPL_LINEAR_WIDTH + i] : 0.0;
+    for (j = 0; j < n; j++) for (i = 0; i < n; i++) a[j * n + i] = i <= j ? subset->triangle[j * VP_IMPL_LINEAR_WIDTH + i] : 0.0;
     for (sweep = 0; turned && sweep < 60; sweep++) {
         turned = 0;
         for (i = 0; i + 1 < n; i++) {
@@ -1749,40 +1771,40 @@ static double vp_impl_condition(const vp_impl_subset *s) {
     return n ? largest / smallest : 1.0;
 }
 
-/* the fit that a solved subset means, in the units of the columns */
-static void vp_impl_linear_fill(const vp_impl_subset *s, const double *length, const unsigned char *state, size_t columns, uint64_t rows,
+/* the fit of a solved subset, in the units of the columns */
+static void vp_impl_linear_fill(const vp_impl_subset *subset, const double *length, const unsigned char *state, size_t columns, uint64_t rows,
                                 vp_linear *fit) {
     size_t i, j, k;
     memset(fit, 0, sizeof *fit);
     fit->rows = rows;
     fit->columns = (int32_t)columns;
-    fit->used_columns = (int32_t)s->count;
-    fit->condition = vp_impl_condition(s);
-    fit->degrees = (double)rows - (double)s->count;
-    fit->sigma = fit->degrees > 0.0 ? s->rest / sqrt(fit->degrees) : (double)NAN;
+    fit->used_columns = (int32_t)subset->count;
+    fit->condition = vp_impl_condition(subset);
+    fit->degrees = (double)rows - (double)subset->count;
+    fit->sigma = fit->degrees > 0.0 ? subset->rest / sqrt(fit->degrees) : (double)NAN;
     memcpy(fit->state, state, columns);
-    for (k = 0; k < s->count; k++) { /* column k of R^-1 by back substitution; its rows scaled are the root's */
+    for (k = 0; k < subset->count; k++) { /* column k of R^-1 by back substitution; its rows scaled are the root's */
         double inverse[VP_LINEAR_COLUMNS_LIMIT];
         for (i = k + 1; i-- > 0;) {
             inverse[i] = i == k ? 1.0 : 0.0;
-            for (j = i + 1; j <= k; j++) inverse[i] -= s->r[j * VP_IMPL_LINEAR_WIDTH + i] * inverse[j];
-            inverse[i] /= s->r[i * VP_IMPL_LINEAR_WIDTH + i];
-            fit->root[s->column[i] * columns + k] = inverse[i] / length[s->column[i]];
+            for (j = i + 1; j <= k; j++) inverse[i] -= subset->triangle[j * VP_IMPL_LINEAR_WIDTH + i] * inverse[j];
+            inverse[i] /= subset->triangle[i * VP_IMPL_LINEAR_WIDTH + i];
+            fit->root[subset->column[i] * columns + k] = inverse[i] / length[subset->column[i]];
         }
     }
-    for (k = 0; k < s->count; k++) {
-        fit->coefficient[s->column[k]] = s->x[k] / length[s->column[k]];
-        fit->error[s->column[k]] = fit->sigma * vp_impl_length(fit->root + s->column[k] * columns, columns);
+    for (k = 0; k < subset->count; k++) {
+        fit->coefficient[subset->column[k]] = subset->solution[k] / length[subset->column[k]];
+        fit->error[subset->column[k]] = fit->sigma * vp_impl_length(fit->root + subset->column[k] * columns, columns);
     }
 }
 
-/* A triangle to a fit. */
+/* Solves a triangle and fills the fit. */
 static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint64_t rows, const unsigned char *nonnegative, int drop, vp_linear *fit,
                                    vp_error *error) {
     unsigned char use[VP_LINEAR_COLUMNS_LIMIT], state[VP_LINEAR_COLUMNS_LIMIT], sign[VP_LINEAR_COLUMNS_LIMIT];
     double length[VP_IMPL_LINEAR_WIDTH];
     vp_message m = {{0}, 0};
-    vp_impl_subset s;
+    vp_impl_subset subset;
     size_t j, dependent;
     int signs = 0;
     memset(use, 0, sizeof use);
@@ -1796,7 +1818,7 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
         sign[j] = (unsigned char)(nonnegative && nonnegative[j]);
         signs |= sign[j];
     }
-    dependent = vp_impl_subset_solve(triangle, width, length, use, drop, &s);
+    dependent = vp_impl_subset_solve(triangle, width, length, use, drop, &subset);
     if (dependent != width) {
         vp_message_text(&m, "column ");
         vp_message_int(&m, (int64_t)dependent);
@@ -1805,30 +1827,30 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
         return vp_fail(error, VP_ERR_MISMATCH, -1, "fit", m.text);
     }
     for (j = 0; j + 1 < width; j++) state[j] = (unsigned char)(use[j] ? VP_LINEAR_USED : VP_LINEAR_DROPPED);
-    if (signs && !vp_impl_signed_solve(triangle, width, length, sign, use, &s))
+    if (signs && !vp_impl_signed_solve(triangle, width, length, sign, use, &subset))
         return vp_fail(error, VP_ERR_MISMATCH, -1, "fit", "the columns are too nearly dependent to find their signs");
     for (j = 0; j + 1 < width; j++) if (state[j] == VP_LINEAR_USED && !use[j]) state[j] = VP_LINEAR_AT_ZERO;
-    vp_impl_linear_fill(&s, length, state, width - 1, rows, fit);
+    vp_impl_linear_fill(&subset, length, state, width - 1, rows, fit);
     return VP_OK;
 }
 
 VP_API vp_linear_options vp_linear_options_default(void) {
-    vp_linear_options o;
-    o.weights = NULL;
-    o.nonnegative = NULL;
-    o.drop_dependent = 0;
-    return o;
+    vp_linear_options options;
+    options.weights = NULL;
+    options.nonnegative = NULL;
+    options.drop_dependent = 0;
+    return options;
 }
 
-static vp_result vp_impl_linear_check(const double *x, const double *y, size_t rows, size_t columns, const vp_linear_options *o, vp_error *error) {
+static vp_result vp_impl_linear_check(const double *x, const double *y, size_t rows, size_t columns, const vp_linear_options *options, vp_error *error) {
     size_t i, points;
-    if (!x || !y || !o || !rows || columns < 1 || columns > VP_LINEAR_COLUMNS_LIMIT)
+    if (!x || !y || !options || !rows || columns < 1 || columns > VP_LINEAR_COLUMNS_LIMIT)
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, and 1 to 24 columns");
     if (!vp_size_multiply(rows, columns, &points) || points > SIZE_MAX / sizeof(double) || !vp_all_finite(x, points)
         || !vp_all_finite(y, rows))
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "a value is not finite");
-    for (i = 0; o->weights && i < rows; i++) {
-        if (!(o->weights[i] > 0.0 && o->weights[i] < HUGE_VAL)) return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a weight is not above 0");
+    for (i = 0; options->weights && i < rows; i++) {
+        if (!(options->weights[i] > 0.0 && options->weights[i] < HUGE_VAL)) return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a weight is not above 0");
     }
     return VP_OK;
 }
@@ -1836,13 +1858,13 @@ static vp_result vp_impl_linear_check(const double *x, const double *y, size_t r
 VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows, size_t columns, const vp_linear_options *options, vp_linear *fit,
                                 vp_error *error) {
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
-    vp_impl_gather g;
+    vp_impl_gather gather;
     size_t i;
     if (!fit) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "no place for the result");
     if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
-    vp_impl_gather_open(&g, columns);
-    for (i = 0; i < rows; i++) vp_impl_gather_row(&g, x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
-    vp_impl_gather_copy(&g, triangle);
+    vp_impl_gather_open(&gather, columns);
+    for (i = 0; i < rows; i++) vp_impl_gather_row(&gather, x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
+    vp_impl_gather_copy(&gather, triangle);
     return vp_impl_linear_solve(triangle, columns + 1, (uint64_t)rows, options->nonnegative, options->drop_dependent, fit, error);
 }
 
@@ -1929,99 +1951,102 @@ VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_cou
     return bytes;
 }
 
-/* what leaving out works on: a triangle, a triangle of all groups behind it, coefficients and a row count for each group */
+/* working memory of leave-one-out: a triangle, a triangle of all later groups, coefficients and a row count for each
+ * group */
 typedef struct vp_impl_leave_out {
     double *own, *behind, *coefficient; /* [groups, width, width] twice, [groups, columns] */
     uint64_t *rows;                     /* [groups] */
     size_t width, groups;
 } vp_impl_leave_out;
 
-static int vp_impl_leave_out_take(vp_impl_leave_out *l, size_t columns, size_t groups, void *scratch, size_t scratch_bytes) {
+static int vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns, size_t groups, void *scratch, size_t scratch_bytes) {
     vp_arena arena = vp_impl_arena_of(scratch, scratch_bytes);
     const size_t square = (columns + 1) * (columns + 1) * sizeof(double);
-    l->width = columns + 1;
-    l->groups = groups;
-    l->own = (double *)vp_arena_take(&arena, groups, square);
-    l->behind = (double *)vp_arena_take(&arena, groups, square);
-    l->coefficient = (double *)vp_arena_take(&arena, groups, columns * sizeof(double));
-    l->rows = (uint64_t *)vp_arena_take(&arena, groups, sizeof(uint64_t));
-    if (!l->own || !l->behind || !l->coefficient || !l->rows) return 0;
-    memset(l->own, 0, groups * square);
-    memset(l->rows, 0, groups * sizeof(uint64_t));
+    folds->width = columns + 1;
+    folds->groups = groups;
+    folds->own = (double *)vp_arena_take(&arena, groups, square);
+    folds->behind = (double *)vp_arena_take(&arena, groups, square);
+    folds->coefficient = (double *)vp_arena_take(&arena, groups, columns * sizeof(double));
+    folds->rows = (uint64_t *)vp_arena_take(&arena, groups, sizeof(uint64_t));
+    if (!folds->own || !folds->behind || !folds->coefficient || !folds->rows) return 0;
+    memset(folds->own, 0, groups * square);
+    memset(folds->rows, 0, groups * sizeof(uint64_t));
     return 1;
 }
 
-/* one more row of a group: a rotation of it into the group's triangle, element by element, so that rows may come in any order of groups */
-static void vp_impl_leave_out_row(vp_impl_leave_out *l, size_t group, const double *x, double y, double weight) {
-    double *t = l->own + group * l->width * l->width, row[VP_IMPL_LINEAR_WIDTH];
+/* adds one row to a group by rotating it into the group's triangle, element by element: so the rows may come in any
+ * order of groups */
+static void vp_impl_leave_out_row(vp_impl_leave_out *folds, size_t group, const double *x, double y, double weight) {
+    double *triangle = folds->own + group * folds->width * folds->width, row[VP_IMPL_LINEAR_WIDTH];
     const double root = sqrt(weight);
     size_t i, j;
-    for (j = 0; j + 1 < l->width; j++) row[j] = root * x[j];
+    for (j = 0; j + 1 < folds->width; j++) row[j] = root * x[j];
     row[j] = root * y;
-    l->rows[group]++;
-    for (i = 0; i < l->width; i++) {
+    folds->rows[group]++;
+    for (i = 0; i < folds->width; i++) {
         double c, s, length;
         if (!(row[i] < 0.0 || row[i] > 0.0)) continue;
-        length = hypot(t[i * l->width + i], row[i]);
-        c = t[i * l->width + i] / length;
+        length = hypot(triangle[i * folds->width + i], row[i]);
+        c = triangle[i * folds->width + i] / length;
         s = row[i] / length;
-        for (j = i; j < l->width; j++) {
-            const double above = t[j * l->width + i];
-            t[j * l->width + i] = c * above + s * row[j];
+        for (j = i; j < folds->width; j++) {
+            const double above = triangle[j * folds->width + i];
+            triangle[j * folds->width + i] = c * above + s * row[j];
             row[j] = c * row[j] - s * above;
         }
     }
 }
 
-/* A fit for each group that has rows, of all the other groups: what lies before it was added up on the way, what lies behind it beforehand. */
-static vp_result vp_impl_leave_out_solve(vp_impl_leave_out *l, const unsigned char *nonnegative, int drop, vp_error *error) {
-    const size_t square = l->width * l->width, columns = l->width - 1;
+/* One fit for each group that has rows, from all other groups: the groups before it are added up on the way, those
+ * after it were added up beforehand. */
+static vp_result vp_impl_leave_out_solve(vp_impl_leave_out *folds, const unsigned char *nonnegative, int drop, vp_error *error) {
+    const size_t square = folds->width * folds->width, columns = folds->width - 1;
     double before[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH], others[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
-    vp_impl_gather g;
+    vp_impl_gather gather;
     vp_linear fit;
     uint64_t all = 0;
     size_t k;
-    for (k = l->groups; k-- > 0;) {
-        all += l->rows[k];
-        if (k + 1 == l->groups) {
-            memset(l->behind + k * square, 0, square * sizeof(double));
+    for (k = folds->groups; k-- > 0;) {
+        all += folds->rows[k];
+        if (k + 1 == folds->groups) {
+            memset(folds->behind + k * square, 0, square * sizeof(double));
             continue;
         }
-        vp_impl_gather_open(&g, columns);
-        vp_impl_gather_triangle(&g, l->behind + (k + 1) * square);
-        vp_impl_gather_triangle(&g, l->own + (k + 1) * square);
-        vp_impl_gather_copy(&g, l->behind + k * square);
+        vp_impl_gather_open(&gather, columns);
+        vp_impl_gather_triangle(&gather, folds->behind + (k + 1) * square);
+        vp_impl_gather_triangle(&gather, folds->own + (k + 1) * square);
+        vp_impl_gather_copy(&gather, folds->behind + k * square);
     }
     memset(before, 0, sizeof before);
-    for (k = 0; k < l->groups; k++) {
+    for (k = 0; k < folds->groups; k++) {
         vp_result result;
-        if (!l->rows[k]) continue;
-        vp_impl_gather_open(&g, columns);
-        vp_impl_gather_triangle(&g, before);
-        vp_impl_gather_triangle(&g, l->behind + k * square);
-        vp_impl_gather_copy(&g, others);
-        result = vp_impl_linear_solve(others, l->width, all - l->rows[k], nonnegative, drop, &fit, error);
+        if (!folds->rows[k]) continue;
+        vp_impl_gather_open(&gather, columns);
+        vp_impl_gather_triangle(&gather, before);
+        vp_impl_gather_triangle(&gather, folds->behind + k * square);
+        vp_impl_gather_copy(&gather, others);
+        result = vp_impl_linear_solve(others, folds->width, all - folds->rows[k], nonnegative, drop, &fit, error);
         if (result != VP_OK) return result;
-        memcpy(l->coefficient + k * columns, fit.coefficient, columns * sizeof(double));
-        vp_impl_gather_open(&g, columns);
-        vp_impl_gather_triangle(&g, before);
-        vp_impl_gather_triangle(&g, l->own + k * square);
-        vp_impl_gather_copy(&g, before);
+        memcpy(folds->coefficient + k * columns, fit.coefficient, columns * sizeof(double));
+        vp_impl_gather_open(&gather, columns);
+        vp_impl_gather_triangle(&gather, before);
+        vp_impl_gather_triangle(&gather, folds->own + k * square);
+        vp_impl_gather_copy(&gather, before);
     }
     return VP_OK;
 }
 
-static double vp_impl_leave_out_value(const vp_impl_leave_out *l, size_t group, const double *x) {
-    const double *coefficient = l->coefficient + group * (l->width - 1);
+static double vp_impl_leave_out_value(const vp_impl_leave_out *folds, size_t group, const double *x) {
+    const double *coefficient = folds->coefficient + group * (folds->width - 1);
     double sum = 0.0;
     size_t j;
-    for (j = 0; j + 1 < l->width; j++) sum += coefficient[j] * x[j];
+    for (j = 0; j + 1 < folds->width; j++) sum += coefficient[j] * x[j];
     return sum;
 }
 
 VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows, size_t columns, size_t group_count,
                                   const vp_linear_options *options, void *scratch, size_t scratch_bytes, double *predicted, vp_error *error) {
-    vp_impl_leave_out l;
+    vp_impl_leave_out folds;
     vp_result result;
     size_t i;
     if (!groups || !predicted) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "no groups, or no place for the result");
@@ -2029,11 +2054,11 @@ VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uin
     for (i = 0; i < rows; i++) {
         if (groups[i] >= group_count) return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
     }
-    if (!vp_impl_leave_out_take(&l, columns, group_count, scratch, scratch_bytes))
+    if (!vp_impl_leave_out_take(&folds, columns, group_count, scratch, scratch_bytes))
         return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
-    for (i = 0; i < rows; i++) vp_impl_leave_out_row(&l, groups[i], x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
-    result = vp_impl_leave_out_solve(&l, options->nonnegative, options->drop_dependent, error);
-    for (i = 0; result == VP_OK && i < rows; i++) predicted[i] = vp_impl_leave_out_value(&l, groups[i], x + i * columns);
+    for (i = 0; i < rows; i++) vp_impl_leave_out_row(&folds, groups[i], x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
+    result = vp_impl_leave_out_solve(&folds, options->nonnegative, options->drop_dependent, error);
+    for (i = 0; result == VP_OK && i < rows; i++) predicted[i] = vp_impl_leave_out_value(&folds, groups[i], x + i * columns);
     return result;
 }
 
@@ -2062,23 +2087,23 @@ VP_API const char *vp_latency_column_name(vp_latency_features features, vp_laten
     return features == VP_LATENCY_MEAN && column == 0 ? "1" : NULL;
 }
 
-static int vp_impl_latency_good(const vp_latency_request *r) {
-    return r->views >= 0 && r->vision_tokens >= 0 && r->text_tokens >= 0 && r->sequence >= 1 && r->output_tokens >= 1 && r->tier_index >= 0
-        && r->top_k >= 1 && r->top_k <= r->expert_count && r->active_blocks >= 1;
+static int vp_impl_latency_good(const vp_latency_request *request) {
+    return request->views >= 0 && request->vision_tokens >= 0 && request->text_tokens >= 0 && request->sequence >= 1 && request->output_tokens >= 1 && request->tier_index >= 0
+        && request->top_k >= 1 && request->top_k <= request->expert_count && request->active_blocks >= 1;
 }
 
-static int vp_impl_latency_runs(vp_latency_stage stage, const vp_latency_request *r) {
-    return stage == VP_LATENCY_VISION ? r->views > 0 : stage != VP_LATENCY_DECODE || r->output_tokens > 1;
+static int vp_impl_latency_runs(vp_latency_stage stage, const vp_latency_request *request) {
+    return stage == VP_LATENCY_VISION ? request->views > 0 : stage != VP_LATENCY_DECODE || request->output_tokens > 1;
 }
 
-static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency_request *r, double *x) {
-    const double n = (double)r->sequence, blocks = (double)r->active_blocks, k = (double)r->top_k, steps = (double)r->output_tokens - 1.0;
+static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency_request *request, double *x) {
+    const double n = (double)request->sequence, blocks = (double)request->active_blocks, k = (double)request->top_k, steps = (double)request->output_tokens - 1.0;
     switch (stage) {
     case VP_LATENCY_VISION:
     case VP_LATENCY_OTHER:
         x[0] = 1.0;
-        x[1] = (double)r->views;
-        x[2] = stage == VP_LATENCY_VISION ? (double)r->vision_tokens : n;
+        x[1] = (double)request->views;
+        x[2] = stage == VP_LATENCY_VISION ? (double)request->vision_tokens : n;
         return 3;
     case VP_LATENCY_PREFILL:
         x[0] = 1.0;
@@ -2088,7 +2113,7 @@ static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency
         x[4] = blocks * n * k;
         x[5] = blocks * n * n;
         /* E (1 - (1 - k / E)^n), written for many experts and few tokens too */
-        x[6] = blocks * (double)r->expert_count * (r->top_k < r->expert_count ? -expm1(n * log1p(-k / (double)r->expert_count)) : 1.0);
+        x[6] = blocks * (double)request->expert_count * (request->top_k < request->expert_count ? -expm1(n * log1p(-k / (double)request->expert_count)) : 1.0);
         return 7;
     default:
         x[0] = steps;
@@ -2099,20 +2124,20 @@ static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency
     }
 }
 
-/* the row of a request that was checked */
-static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *r, double *x) {
-    const int runs = vp_impl_latency_runs(stage, r);
+/* the row of a request that was already checked */
+static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request, double *x) {
+    const int runs = vp_impl_latency_runs(stage, request);
     int32_t count = 1, i;
     x[0] = 1.0;
     if (features == VP_LATENCY_PHYSICAL) {
-        count = vp_impl_latency_physical(stage, r, x);
+        count = vp_impl_latency_physical(stage, request, x);
     } else if (features == VP_LATENCY_SEED) {
-        x[1] = (double)r->vision_tokens;
-        x[2] = (double)r->text_tokens;
-        x[3] = (double)r->tier_index;
-        x[4] = (double)r->top_k;
-        x[5] = (double)r->active_blocks;
-        x[6] = (double)r->output_tokens;
+        x[1] = (double)request->vision_tokens;
+        x[2] = (double)request->text_tokens;
+        x[3] = (double)request->tier_index;
+        x[4] = (double)request->top_k;
+        x[5] = (double)request->active_blocks;
+        x[6] = (double)request->output_tokens;
         count = 7;
     }
     for (i = 0; !runs && i < count; i++) x[i] = 0.0;
@@ -2131,7 +2156,8 @@ VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage s
     return VP_OK;
 }
 
-/* Is row i of a stage one to learn from? 1 and its weight; 0: no; -1: the row is wrong, and the error says why. */
+/* Can the fit learn from row i of a stage? 1 and its weight: yes; 0: no; -1: the row is wrong, and the error says
+ * why. */
 static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request, double measured, size_t row,
                                double *weight, vp_error *error) {
     if (!vp_impl_latency_good(request)) {
@@ -2152,27 +2178,27 @@ static const unsigned char *vp_impl_latency_signs(vp_latency_features features) 
     return features == VP_LATENCY_PHYSICAL ? all : NULL;
 }
 
-/* one stage; `stride` doubles from a measured value to the next row's */
+/* one stage; `stride` is the distance in doubles between the measured values of two rows */
 static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *requests,
                                            const double *measured, size_t stride, size_t rows, vp_linear *fit, unsigned char *fitted,
                                            vp_error *error) {
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH], x[VP_LATENCY_COLUMNS_LIMIT], weight = 1.0;
-    vp_impl_gather g;
+    vp_impl_gather gather;
     vp_latency_request any;
     size_t i;
     memset(&any, 0, sizeof any);
-    vp_impl_gather_open(&g, (size_t)vp_impl_latency_row(features, stage, &any, x));
+    vp_impl_gather_open(&gather, (size_t)vp_impl_latency_row(features, stage, &any, x));
     for (i = 0; i < rows; i++) {
         const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i * stride], i, &weight, error);
         if (use < 0) return VP_ERR_RANGE;
         if (!use) continue;
         vp_impl_latency_row(features, stage, &requests[i], x);
-        vp_impl_gather_row(&g, x, measured[i * stride], weight);
+        vp_impl_gather_row(&gather, x, measured[i * stride], weight);
     }
-    *fitted = g.rows > 0;
-    if (!g.rows) return VP_OK;
-    vp_impl_gather_copy(&g, triangle);
-    return vp_impl_linear_solve(triangle, g.width, g.rows, vp_impl_latency_signs(features), 1, fit, error);
+    *fitted = gather.rows > 0;
+    if (!gather.rows) return VP_OK;
+    vp_impl_gather_copy(&gather, triangle);
+    return vp_impl_linear_solve(triangle, gather.width, gather.rows, vp_impl_latency_signs(features), 1, fit, error);
 }
 
 VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests, const double *measured, size_t rows,
@@ -2196,11 +2222,11 @@ VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_r
     return VP_OK;
 }
 
-static int vp_impl_latency_model_good(const vp_latency_model *m) {
+static int vp_impl_latency_model_good(const vp_latency_model *model) {
     int32_t s;
-    if (!m || !vp_impl_latency_kind(m->features)) return 0;
+    if (!model || !vp_impl_latency_kind(model->features)) return 0;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        if (m->fitted[s] && (m->fit[s].columns < 1 || m->fit[s].columns > VP_LATENCY_COLUMNS_LIMIT)) return 0;
+        if (model->fitted[s] && (model->fit[s].columns < 1 || model->fit[s].columns > VP_LATENCY_COLUMNS_LIMIT)) return 0;
     }
     return 1;
 }
@@ -2246,7 +2272,7 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
     made.mean_high = line->slope * made.mean_high + line->offset;
     made.low = line->slope * made.low + line->offset;
     made.high = line->slope * made.high + line->offset;
-    if (line->slope < 0.0) { /* a falling line turns them round */
+    if (line->slope < 0.0) { /* a falling line swaps the ends */
         held = made.low;
         made.low = made.high;
         made.high = held;
@@ -2267,7 +2293,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
                                       size_t scratch_bytes, double *predicted, vp_error *error) {
     double x[VP_LATENCY_COLUMNS_LIMIT], weight = 1.0;
     vp_latency_request any;
-    vp_impl_leave_out l;
+    vp_impl_leave_out folds;
     vp_result result;
     size_t i, columns;
     int pass;
@@ -2279,17 +2305,17 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
     for (i = 0; i < rows; i++) {
         if (groups[i] >= group_count) return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
     }
-    if (!vp_impl_leave_out_take(&l, columns, group_count, scratch, scratch_bytes))
+    if (!vp_impl_leave_out_take(&folds, columns, group_count, scratch, scratch_bytes))
         return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
     for (pass = 0; pass < 2; pass++) { /* 0: learn, 1: predict */
         for (i = 0; i < rows; i++) {
             const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i], i, &weight, error);
             if (use < 0) return VP_ERR_RANGE;
             if (use) vp_impl_latency_row(features, stage, &requests[i], x);
-            if (pass) predicted[i] = use ? vp_impl_leave_out_value(&l, groups[i], x) : (double)NAN;
-            else if (use) vp_impl_leave_out_row(&l, groups[i], x, measured[i], weight);
+            if (pass) predicted[i] = use ? vp_impl_leave_out_value(&folds, groups[i], x) : (double)NAN;
+            else if (use) vp_impl_leave_out_row(&folds, groups[i], x, measured[i], weight);
         }
-        result = pass ? VP_OK : vp_impl_leave_out_solve(&l, vp_impl_latency_signs(features), 1, error);
+        result = pass ? VP_OK : vp_impl_leave_out_solve(&folds, vp_impl_latency_signs(features), 1, error);
         if (result != VP_OK) return result;
     }
     return VP_OK;
@@ -2336,24 +2362,24 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
     vp_affine line[VP_LATENCY_STAGE_COUNT];
     double weight = 1.0, x[VP_LATENCY_COLUMNS_LIMIT] = {0.0};
     vp_result result;
-    size_t i, n;
+    size_t i, used;
     int32_t s;
     if (!vp_impl_latency_model_good(model) || !requests || !measured || !rows || !scratch)
         return vp_fail(error, VP_ERR_RANGE, -1, "recalibration", "needs a model and rows");
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         const vp_latency_stage stage = (vp_latency_stage)s;
         line[s] = model->affine[s];
-        for (i = 0, n = 0; model->fitted[s] && i < rows; i++) {
+        for (i = 0, used = 0; model->fitted[s] && i < rows; i++) {
             const double value = measured[i * VP_LATENCY_STAGE_COUNT + (size_t)s];
             const int use = vp_impl_latency_use(model->features, stage, &requests[i], value, i, &weight, error);
             if (use < 0) return VP_ERR_RANGE;
             if (!use) continue;
             vp_impl_latency_row(model->features, stage, &requests[i], x);
-            scratch[n] = vp_linear_value(&model->fit[s], x);
-            scratch[rows + n++] = value;
+            scratch[used] = vp_linear_value(&model->fit[s], x);
+            scratch[rows + used++] = value;
         }
-        if (!n) continue;
-        result = vp_affine_fit(scratch, scratch + rows, n, &line[s]);
+        if (!used) continue;
+        result = vp_affine_fit(scratch, scratch + rows, used, &line[s]);
         if (result != VP_OK) {
             return vp_fail(error, result, -1, vp_latency_stage_name(stage),
                            "these measurements give no line: measure two or more requests of different sizes");
@@ -2376,7 +2402,7 @@ VP_API size_t vp_affine_curve_scratch_bytes(size_t count, size_t draws) {
     return bytes;
 }
 
-/* the first `points` places of order become a random choice; the others follow */
+/* makes the first `points` places of order a random choice; the others follow */
 static void vp_impl_draw_first(vp_random *random, uint32_t *order, size_t count, size_t points) {
     size_t i;
     for (i = 0; i < points; i++) {
@@ -2395,7 +2421,7 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
     vp_random random;
     uint32_t *order;
     vp_affine line;
-    size_t i, d;
+    size_t i, draw;
     if (!predicted || !measured || !curve || count < 3 || points < 2 || points >= count || draws < 1 || draws > 100000) return VP_ERR_RANGE;
     if (!vp_impl_counts_fit(count) || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count)) return VP_ERR_RANGE;
     for (i = 0; i < count; i++) if (!(measured[i] < 0.0 || measured[i] > 0.0)) return VP_ERR_RANGE;
@@ -2411,7 +2437,7 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
         made.before += fabs((predicted[i] - measured[i]) / measured[i]) / (double)count;
     }
     vp_random_seed(&random, seed);
-    for (d = 0; d < draws; d++) {
+    for (draw = 0; draw < draws; draw++) {
         vp_impl_draw_first(&random, order, count, points);
         for (i = 0; i < points; i++) {
             x[i] = predicted[order[i]];

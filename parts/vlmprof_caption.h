@@ -1,7 +1,8 @@
 /* vlmprof_caption.h - v0.2.0 - CIDEr-D, BLEU and ROUGE-L of captions - MIT licence
  *
- * Corpus scores of captions as pycocoevalcap 1.2 gives them, and a built-in tokenizer in place of its Java program. vp_caption_corpus takes
- * memory from malloc and gives it back before it returns; vp_caption_tokenise allocates nothing.
+ * Corpus scores of captions, as pycocoevalcap 1.2 gives them, with a built-in tokenizer in place of its Java
+ * program. vp_caption_corpus takes memory from malloc and releases it before it returns; vp_caption_tokenise
+ * allocates nothing.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -26,7 +27,7 @@ typedef struct vp_caption_image {
     const vp_caption_text *references; /* [reference_count], at least 1 */
     size_t reference_count;
 } vp_caption_image;
-/* the texts as they are (words between white space), or through vp_caption_tokenise first */
+/* the texts as they are (words between white space), or passed through vp_caption_tokenise first */
 typedef enum vp_caption_input { VP_CAPTION_TOKENISED, VP_CAPTION_RAW } vp_caption_input;
 typedef struct vp_caption_scores {
     double bleu[4];  /* BLEU-1 .. BLEU-4, 0..1 */
@@ -34,17 +35,19 @@ typedef struct vp_caption_scores {
     double rouge_l;  /* 0..1 */
 } vp_caption_scores;
 
-/* A caption as words: lower case, split as the Penn treebank does, without punctuation, one space between two words. Wherever a number that
- * depends on it is printed it is named "built-in tokenizer": it follows the rules below, not every rule of the program it stands for.
- * in:      text      [bytes] any bytes; what is no UTF-8 vanishes, white space of any kind is a gap
+/* A caption as words: lower case, split as the Penn treebank does, without punctuation, one space between words.
+ * Wherever a number that depends on it is printed, it is named "built-in tokenizer": it follows the rules below, not
+ * every rule of the program that it replaces.
+ * in:      text      [bytes] any bytes; bytes that are not UTF-8 are dropped; any white space separates words
  * out:     out       [capacity] with NUL; on success only, and not inside text
  *          needed    bytes without the NUL, at most 6 times those of the text; also written with VP_ERR_CAPACITY; may be NULL
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text with bytes
- * rule:    of the tokens that could begin at a place the longest; don't, dog's, they'll, cannot, gonna ... are cut in two; ( ) [ ] { } become
- *          -lrb- -rrb- -lsb- -rsb- -lcb- -rcb- and stay; the quotes and . ? ! , : ; - -- ... vanish, several of ? ! together stay; a blank inside
- *          a token ("2 1/2", a telephone number, a tag) becomes U+00A0
+ * rule:    of the tokens that could begin at a place, the longest. don't, dog's, they'll, cannot, gonna ... are cut
+ *          in two; ( ) [ ] { } become -lrb- -rrb- -lsb- -rsb- -lcb- -rcb- and stay; the quotes and . ? ! , : ; - --
+ *          ... are dropped, several of ? ! together stay; a blank inside a token ("2 1/2", a telephone number, a
+ *          tag) becomes U+00A0
  * source:  behaviour of Stanford CoreNLP 3.4.1's PTBTokenizer -preserveLines -lowerCase and of pycocoevalcap 1.2, tokenizer/ptbtokenizer.py
- * numeric: time grows with the bytes, whatever they are
+ * numeric: the time is linear in the bytes, whatever they are
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, size_t capacity, size_t *needed);
@@ -64,9 +67,11 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
  *          references, times 10. ROUGE-L: largest precision and largest recall over the references, beta 1.2, words between single spaces.
  *          Corpus: means over the images.
  * source:  pycocoevalcap 1.2: bleu/bleu_scorer.py, cider/cider_scorer.py, rouge/rouge.py
- * numeric: double; as the reference within 1e-10. n-grams are compared, not only hashed: none is taken for another
- * memory:  at most 32 bytes a word, 64 a text and 100 a different word or n-gram of 2 to 4 words, released at the end. Time grows with the
- *          words, for ROUGE-L also with words of candidate * words of reference / 64
+ * numeric: double; within 1e-10 of the reference. n-grams are compared and not only hashed: none is mistaken for
+ *          another
+ * memory:  at most 32 bytes per word, 64 per text and 100 per different word or n-gram of 2 to 4 words, released at
+ *          the end. The time grows with the words, for ROUGE-L also with words of candidate * words of reference /
+ *          64
  * threads: reentrant */
 VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input, vp_caption_scores *each,
                                    vp_caption_scores *corpus, vp_error *error);
@@ -87,198 +92,202 @@ extern "C" {
 #endif
 
 /* ---------------------------------------------------------------------------------------------- built-in tokenizer
- * Every place of a text is offered to all rules. A rule says where its token stops and how far it reaches, what it only looked ahead at
- * included; the furthest reach wins, the first offer when two reach equally far. So does the reference's lexer; each rule was held against what
- * that program prints (tests/test_caption.c has a text or more for each). */
+ * Every place of a text is offered to all rules. A rule says where its token stops and how far it reaches, including
+ * what it only looked ahead at. The furthest reach wins; of equal reaches, the first offer. The reference's lexer
+ * works like this. Each rule was compared with what that program prints (tests/test_caption.c has at least one text
+ * for each). */
 typedef enum vp_impl_caption_kind {
     VP_IMPL_CAPTION_DROP,  /* punctuation that is no token */
     VP_IMPL_CAPTION_TEXT,  /* a token as it stands */
-    VP_IMPL_CAPTION_SAID,  /* a token that is said otherwise */
-    VP_IMPL_CAPTION_QUOTES /* a token whose typographic quotes are said in ASCII */
+    VP_IMPL_CAPTION_SAID,  /* a token that is written differently */
+    VP_IMPL_CAPTION_QUOTES /* a token whose typographic quotes are written in ASCII */
 } vp_impl_caption_kind;
 typedef struct vp_impl_caption_lexer {
-    const char *p, *end, *stop, *reach, *said; /* the best offer at p */
+    const char *at, *end, *stop, *reach, *said; /* the best offer at p */
     vp_impl_caption_kind kind;
-    /* what is searched in vain is not searched again before these places: > of a tag, @, a hyphen, the end of a file's name */
+    /* what was searched in vain is not searched again before these places: > of a tag, @, a hyphen, the end of a
+     * file name */
     const char *no_close, *no_at, *no_hyphen, *no_file;
 } vp_impl_caption_lexer;
 
-static void vp_impl_caption_offer(vp_impl_caption_lexer *l, const char *stop, const char *reach, vp_impl_caption_kind kind, const char *said) {
-    if (stop <= l->p || reach <= l->reach) return;
-    l->stop = stop;
-    l->reach = reach;
-    l->kind = kind;
-    l->said = said;
+static void vp_impl_caption_offer(vp_impl_caption_lexer *lexer, const char *stop, const char *reach, vp_impl_caption_kind kind, const char *said) {
+    if (stop <= lexer->at || reach <= lexer->reach) return;
+    lexer->stop = stop;
+    lexer->reach = reach;
+    lexer->kind = kind;
+    lexer->said = said;
 }
-static void vp_impl_caption_token(vp_impl_caption_lexer *l, const char *stop) { vp_impl_caption_offer(l, stop, stop, VP_IMPL_CAPTION_TEXT, NULL); }
+static void vp_impl_caption_token(vp_impl_caption_lexer *lexer, const char *stop) { vp_impl_caption_offer(lexer, stop, stop, VP_IMPL_CAPTION_TEXT, NULL); }
 
-static int vp_impl_caption_upper(int c) { return c >= 'A' && c <= 'Z'; }
-static int vp_impl_caption_ascii_letter(int c) { return (c >= 'a' && c <= 'z') || vp_impl_caption_upper(c); }
-static int vp_impl_caption_ascii_digit(int c) { return c >= '0' && c <= '9'; }
-static int vp_impl_caption_ascii_alnum(int c) { return vp_impl_caption_ascii_letter(c) || vp_impl_caption_ascii_digit(c); }
-/* c is one of the characters of a list; NUL never is */
-static int vp_impl_caption_in(int c, const char *list) { return c && strchr(list, c) != NULL; }
-/* the byte at p; 0 behind the end and for all that is not ASCII */
-static int vp_impl_caption_at(const vp_impl_caption_lexer *l, const char *p) { return p < l->end && (unsigned char)*p < 0x80 ? *p : 0; }
+static int vp_impl_caption_upper(int ascii) { return ascii >= 'A' && ascii <= 'Z'; }
+static int vp_impl_caption_ascii_letter(int ascii) { return (ascii >= 'a' && ascii <= 'z') || vp_impl_caption_upper(ascii); }
+static int vp_impl_caption_ascii_digit(int ascii) { return ascii >= '0' && ascii <= '9'; }
+static int vp_impl_caption_ascii_alnum(int ascii) { return vp_impl_caption_ascii_letter(ascii) || vp_impl_caption_ascii_digit(ascii); }
+/* `ascii` is one of the characters of a list; NUL never is */
+static int vp_impl_caption_in(int ascii, const char *list) { return ascii && strchr(list, ascii) != NULL; }
+/* the byte at `at`; 0 past the end and for everything that is not ASCII */
+static int vp_impl_caption_at(const vp_impl_caption_lexer *lexer, const char *at) { return at < lexer->end && (unsigned char)*at < 0x80 ? *at : 0; }
 
-/* the byte `count` places behind p <= end, as above */
-static int vp_impl_caption_ahead(const vp_impl_caption_lexer *l, const char *p, size_t count) {
-    return (size_t)(l->end - p) > count ? vp_impl_caption_at(l, p + count) : 0;
+/* the byte `count` places after `at` <= end, as above */
+static int vp_impl_caption_ahead(const vp_impl_caption_lexer *lexer, const char *at, size_t count) {
+    return (size_t)(lexer->end - at) > count ? vp_impl_caption_at(lexer, at + count) : 0;
 }
 
-/* Where a lower-case ASCII text ends that stands at p in either case, or NULL. */
-static const char *vp_impl_caption_says(const vp_impl_caption_lexer *l, const char *p, const char *text) {
-    for (; *text; text++, p++) {
-        int c = vp_impl_caption_at(l, p);
-        if ((vp_impl_caption_upper(c) ? c + 32 : c) != *text) return NULL;
+/* If the lower-case ASCII text stands at `at`, in either case, returns its end; otherwise NULL. */
+static const char *vp_impl_caption_says(const vp_impl_caption_lexer *lexer, const char *at, const char *text) {
+    for (; *text; text++, at++) {
+        int ascii = vp_impl_caption_at(lexer, at);
+        if ((vp_impl_caption_upper(ascii) ? ascii + 32 : ascii) != *text) return NULL;
     }
-    return p;
+    return at;
 }
 
-/* letters behind ASCII, with the marks that go with them, as the reference has them */
-static int vp_impl_caption_unicode_letter(uint32_t c) {
-    if (c > 0xFFFF) return 0; /* Java has two halves there, which the reference takes for nothing */
-    if (c == 0xAD || c == 0x670 || (c >= 0x2C2 && c <= 0x36F) || (c >= 0x483 && c <= 0x487) || (c >= 0x64B && c <= 0x65E)) return 1;
-    if (c >= 0x591 && c <= 0x5C7) return c != 0x5BE && c != 0x5C0 && c != 0x5C3 && c != 0x5C6;
-    if (c >= 0xE31 && c <= 0xE4E) return c != 0xE3F;
-    if (c >= 0x900 && c < 0xE00) return c != 0x964 && c != 0x965 && !vp_unicode_is_digit(c);
-    if ((c >= 0x3041 && c <= 0x3094) || (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0xAC00 && c <= 0xD7A3)) return 1; /* quickly */
-    return vp_unicode_class(c) == VP_UNICODE_LETTER;
+/* letters beyond ASCII, with the marks that belong to them, as the reference has them */
+static int vp_impl_caption_unicode_letter(uint32_t code) {
+    if (code > 0xFFFF) return 0; /* in Java these are two halves, which the reference drops */
+    if (code == 0xAD || code == 0x670 || (code >= 0x2C2 && code <= 0x36F) || (code >= 0x483 && code <= 0x487) || (code >= 0x64B && code <= 0x65E)) return 1;
+    if (code >= 0x591 && code <= 0x5C7) return code != 0x5BE && code != 0x5C0 && code != 0x5C3 && code != 0x5C6;
+    if (code >= 0xE31 && code <= 0xE4E) return code != 0xE3F;
+    if (code >= 0x900 && code < 0xE00) return code != 0x964 && code != 0x965 && !vp_unicode_is_digit(code);
+    if ((code >= 0x3041 && code <= 0x3094) || (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0xAC00 && code <= 0xD7A3)) return 1; /* quickly */
+    return vp_unicode_class(code) == VP_UNICODE_LETTER;
 }
 
-/* bytes of the letter at p, or 0; the same for a letter or digit */
-static size_t vp_impl_caption_letter(const vp_impl_caption_lexer *l, const char *p) {
+/* bytes of the letter at `at`, or 0; below, the same for a letter or digit */
+static size_t vp_impl_caption_letter(const vp_impl_caption_lexer *lexer, const char *at) {
     size_t bytes = 0;
-    if (p >= l->end) return 0;
-    if ((unsigned char)*p < 0x80) return (size_t)vp_impl_caption_ascii_letter(*p);
-    return vp_impl_caption_unicode_letter(vp_unicode_get(p, l->end, &bytes)) ? bytes : 0;
+    if (at >= lexer->end) return 0;
+    if ((unsigned char)*at < 0x80) return (size_t)vp_impl_caption_ascii_letter(*at);
+    return vp_impl_caption_unicode_letter(vp_unicode_get(at, lexer->end, &bytes)) ? bytes : 0;
 }
-static size_t vp_impl_caption_alnum(const vp_impl_caption_lexer *l, const char *p) {
+static size_t vp_impl_caption_alnum(const vp_impl_caption_lexer *lexer, const char *at) {
     size_t bytes = 0;
-    if (p >= l->end) return 0;
-    if ((unsigned char)*p < 0x80) return (size_t)vp_impl_caption_ascii_alnum(*p);
-    return vp_unicode_is_digit(vp_unicode_get(p, l->end, &bytes)) ? bytes : vp_impl_caption_letter(l, p);
+    if (at >= lexer->end) return 0;
+    if ((unsigned char)*at < 0x80) return (size_t)vp_impl_caption_ascii_alnum(*at);
+    return vp_unicode_is_digit(vp_unicode_get(at, lexer->end, &bytes)) ? bytes : vp_impl_caption_letter(lexer, at);
 }
-static const char *vp_impl_caption_letters(const vp_impl_caption_lexer *l, const char *p) {
+static const char *vp_impl_caption_letters(const vp_impl_caption_lexer *lexer, const char *at) {
     size_t bytes;
-    while ((bytes = vp_impl_caption_letter(l, p)) > 0) p += bytes;
-    return p;
+    while ((bytes = vp_impl_caption_letter(lexer, at)) > 0) at += bytes;
+    return at;
 }
-static const char *vp_impl_caption_alnums(const vp_impl_caption_lexer *l, const char *p) {
+static const char *vp_impl_caption_alnums(const vp_impl_caption_lexer *lexer, const char *at) {
     size_t bytes;
-    while ((bytes = vp_impl_caption_alnum(l, p)) > 0) p += bytes;
-    return p;
+    while ((bytes = vp_impl_caption_alnum(lexer, at)) > 0) at += bytes;
+    return at;
 }
-static const char *vp_impl_caption_ascii_alnums(const vp_impl_caption_lexer *l, const char *p) {
-    while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(l, p))) p++;
-    return p;
+static const char *vp_impl_caption_ascii_alnums(const vp_impl_caption_lexer *lexer, const char *at) {
+    while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, at))) at++;
+    return at;
 }
-static const char *vp_impl_caption_digits(const vp_impl_caption_lexer *l, const char *p) {
-    while (vp_impl_caption_ascii_digit(vp_impl_caption_at(l, p))) p++;
-    return p;
+static const char *vp_impl_caption_digits(const vp_impl_caption_lexer *lexer, const char *at) {
+    while (vp_impl_caption_ascii_digit(vp_impl_caption_at(lexer, at))) at++;
+    return at;
 }
-/* behind an apostrophe at p (' or U+2019), or NULL */
-static const char *vp_impl_caption_apostrophe(const vp_impl_caption_lexer *l, const char *p) {
-    if (vp_impl_caption_at(l, p) == '\'') return p + 1;
-    return l->end - p >= 3 && memcmp(p, "\xE2\x80\x99", 3) == 0 ? p + 3 : NULL;
+/* the place after an apostrophe (' or U+2019) at `at`, or NULL */
+static const char *vp_impl_caption_apostrophe(const vp_impl_caption_lexer *lexer, const char *at) {
+    if (vp_impl_caption_at(lexer, at) == '\'') return at + 1;
+    return lexer->end - at >= 3 && memcmp(at, "\xE2\x80\x99", 3) == 0 ? at + 3 : NULL;
 }
 
-/* Letters, digits behind the first, and . ! ? between a letter and what stands before: "a.b.c", "hello.world". */
-static const char *vp_impl_caption_word(const vp_impl_caption_lexer *l, const char *p) {
-    if (!vp_impl_caption_letter(l, p)) return p;
+/* Letters, and after the first also digits; between two of them, . ! ? may stand before a letter: "a.b.c",
+ * "hello.world". */
+static const char *vp_impl_caption_word(const vp_impl_caption_lexer *lexer, const char *at) {
+    if (!vp_impl_caption_letter(lexer, at)) return at;
     for (;;) {
-        p = vp_impl_caption_alnums(l, p);
-        if (!vp_impl_caption_in(vp_impl_caption_at(l, p), ".!?") || !vp_impl_caption_letter(l, p + 1)) return p;
-        p++;
+        at = vp_impl_caption_alnums(lexer, at);
+        if (!vp_impl_caption_in(vp_impl_caption_at(lexer, at), ".!?") || !vp_impl_caption_letter(lexer, at + 1)) return at;
+        at++;
     }
 }
 
-/* behind 's 'm 'd 're 've 'll at p, or NULL */
-static const char *vp_impl_caption_clitic(const vp_impl_caption_lexer *l, const char *p) {
-    const char *q = vp_impl_caption_apostrophe(l, p), *found;
-    if (!q) return NULL;
-    if ((found = vp_impl_caption_says(l, q, "re")) || (found = vp_impl_caption_says(l, q, "ve"))) return found;
-    if ((found = vp_impl_caption_says(l, q, "ll"))) return found;
-    return vp_impl_caption_in(vp_impl_caption_at(l, q), "msdMSD") ? q + 1 : NULL;
+/* the place after 's 'm 'd 're 've 'll at `at`, or NULL */
+static const char *vp_impl_caption_clitic(const vp_impl_caption_lexer *lexer, const char *at) {
+    const char *after = vp_impl_caption_apostrophe(lexer, at), *found;
+    if (!after) return NULL;
+    if ((found = vp_impl_caption_says(lexer, after, "re")) || (found = vp_impl_caption_says(lexer, after, "ve"))) return found;
+    if ((found = vp_impl_caption_says(lexer, after, "ll"))) return found;
+    return vp_impl_caption_in(vp_impl_caption_at(lexer, after), "msdMSD") ? after + 1 : NULL;
 }
 
-/* Longest match of a short pattern of items {class, least, most}: 9 digit, s blank or hyphen, ~ slash or hyphen, b blank, others
- * themselves. NULL: none. The items are few and short, so the depth and the tries are too. */
-static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *l, const char *p, const char *items) {
-    const char *best = NULL, *q = p, *found;
+/* The longest match of a short pattern of items {class, least, most}: 9 digit, s blank or hyphen, ~ slash or hyphen,
+ * b blank, other characters stand for themselves. NULL: no match. The items are few and short, which bounds depth
+ * and attempts. */
+static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, const char *at, const char *items) {
+    const char *best = NULL, *next = at, *found;
     int count, least, most;
-    if (!*items) return p;
+    if (!*items) return at;
     least = items[1] - '0';
     most = items[2] - '0';
     for (count = 0; count <= most; count++) {
-        int c;
-        if (count >= least && (found = vp_impl_caption_pattern(l, q, items + 3)) && (!best || found > best)) best = found;
-        c = vp_impl_caption_at(l, q);
-        if (!(*items == '9' ? vp_impl_caption_ascii_digit(c) : *items == 's' ? vp_impl_caption_in(c, " -") : *items == 'b' ? c == ' '
-              : *items == '~' ? vp_impl_caption_in(c, "-/") : c == *items)) break;
-        q++;
+        int ascii;
+        if (count >= least && (found = vp_impl_caption_pattern(lexer, next, items + 3)) && (!best || found > best)) best = found;
+        ascii = vp_impl_caption_at(lexer, next);
+        if (!(*items == '9' ? vp_impl_caption_ascii_digit(ascii) : *items == 's' ? vp_impl_caption_in(ascii, " -") : *items == 'b' ? ascii == ' '
+              : *items == '~' ? vp_impl_caption_in(ascii, "-/") : ascii == *items)) break;
+        next++;
     }
     return best;
 }
 
 /* ---- words with an apostrophe, and words that are cut in two */
-static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *l, const char *word) {
+static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, const char *word) {
     static const char *const cut[] = {"cannot", "gonna", "gotta", "lemme", "gimme", "wanna"};
     static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l", "nat'l", "e'er", "o'o", "c'est", "cap'n", "ol'", "somethin'", "dunkin'",
                                         "cont'd", "nor'easter"};
-    const char *p = l->p, *q, *after, *found;
+    const char *start = lexer->at, *letters_end, *after, *found;
     size_t i;
-    int c = vp_impl_caption_at(l, p);
+    int ascii = vp_impl_caption_at(lexer, start);
     for (i = 0; i < sizeof cut / sizeof *cut; i++)
-        if ((found = vp_impl_caption_says(l, p, cut[i]))) vp_impl_caption_offer(l, p + 3, found, VP_IMPL_CAPTION_TEXT, NULL);
+        if ((found = vp_impl_caption_says(lexer, start, cut[i]))) vp_impl_caption_offer(lexer, start + 3, found, VP_IMPL_CAPTION_TEXT, NULL);
     for (i = 0; i < sizeof whole / sizeof *whole; i++)
-        if ((found = vp_impl_caption_says(l, p, whole[i]))) vp_impl_caption_token(l, found);
-    if ((found = vp_impl_caption_clitic(l, word))) vp_impl_caption_offer(l, word, found, VP_IMPL_CAPTION_TEXT, NULL);
-    after = vp_impl_caption_apostrophe(l, word);
-    if (l->end - word > 3 && memcmp(word, "\xE2\x80\x98", 3) == 0 && vp_impl_caption_in(vp_impl_caption_at(l, word + 3), "tT")) after = word + 3;
+        if ((found = vp_impl_caption_says(lexer, start, whole[i]))) vp_impl_caption_token(lexer, found);
+    if ((found = vp_impl_caption_clitic(lexer, word))) vp_impl_caption_offer(lexer, word, found, VP_IMPL_CAPTION_TEXT, NULL);
+    after = vp_impl_caption_apostrophe(lexer, word);
+    if (lexer->end - word > 3 && memcmp(word, "\xE2\x80\x98", 3) == 0 && vp_impl_caption_in(vp_impl_caption_at(lexer, word + 3), "tT")) after = word + 3;
     if (!after) return;
-    q = vp_impl_caption_letters(l, p);
-    if (q != word) return; /* only words of letters */
-    if (vp_impl_caption_in(vp_impl_caption_at(l, word - 1), "nN") && vp_impl_caption_in(vp_impl_caption_at(l, after), "tT")) {
-        if (word - 1 > p) vp_impl_caption_offer(l, word - 1, after + 1, VP_IMPL_CAPTION_TEXT, NULL);
+    letters_end = vp_impl_caption_letters(lexer, start);
+    if (letters_end != word) return; /* only words of letters */
+    if (vp_impl_caption_in(vp_impl_caption_at(lexer, word - 1), "nN") && vp_impl_caption_in(vp_impl_caption_at(lexer, after), "tT")) {
+        if (word - 1 > start) vp_impl_caption_offer(lexer, word - 1, after + 1, VP_IMPL_CAPTION_TEXT, NULL);
         else {
-            const char *stop = vp_impl_caption_letters(l, after); /* n't */
-            vp_impl_caption_offer(l, stop, stop, VP_IMPL_CAPTION_QUOTES, NULL);
+            const char *stop = vp_impl_caption_letters(lexer, after); /* n't */
+            vp_impl_caption_offer(lexer, stop, stop, VP_IMPL_CAPTION_QUOTES, NULL);
         }
     }
-    if (word == p + 1 && vp_impl_caption_in(c, "yY") && vp_impl_caption_letter(l, after))
-        vp_impl_caption_offer(l, after, after + 1, VP_IMPL_CAPTION_TEXT, NULL);
-    if (word == p + 1 && vp_impl_caption_in(c, "lLdDjJ")) vp_impl_caption_token(l, after);
-    c = vp_impl_caption_at(l, after);
-    if (word > p + 1 && vp_impl_caption_in(vp_impl_caption_at(l, word - 1), "aeiouyAEIOUY")
-        && (vp_impl_caption_in(c, "aeiou") || vp_impl_caption_upper(c)))
-        vp_impl_caption_token(l, vp_impl_caption_letters(l, after));
+    if (word == start + 1 && vp_impl_caption_in(ascii, "yY") && vp_impl_caption_letter(lexer, after))
+        vp_impl_caption_offer(lexer, after, after + 1, VP_IMPL_CAPTION_TEXT, NULL);
+    if (word == start + 1 && vp_impl_caption_in(ascii, "lLdDjJ")) vp_impl_caption_token(lexer, after);
+    ascii = vp_impl_caption_at(lexer, after);
+    if (word > start + 1 && vp_impl_caption_in(vp_impl_caption_at(lexer, word - 1), "aeiouyAEIOUY")
+        && (vp_impl_caption_in(ascii, "aeiou") || vp_impl_caption_upper(ascii)))
+        vp_impl_caption_token(lexer, vp_impl_caption_letters(lexer, after));
 }
 
 /* At an apostrophe: 's alone, 'em, 'n', 'til, '90s, '05. */
-static void vp_impl_caption_rule_apostrophe(vp_impl_caption_lexer *l) {
+static void vp_impl_caption_rule_apostrophe(vp_impl_caption_lexer *lexer) {
     static const char *const whole[] = {"em", "til", "till", "cause", "n"};
-    const char *after = vp_impl_caption_apostrophe(l, l->p), *found;
+    const char *after = vp_impl_caption_apostrophe(lexer, lexer->at), *found;
     size_t i;
     if (!after) return;
-    found = vp_impl_caption_clitic(l, l->p);
-    if (found && *l->p != '\'') vp_impl_caption_offer(l, found, found, VP_IMPL_CAPTION_QUOTES, NULL);
-    else if (found && !vp_impl_caption_ascii_letter(vp_impl_caption_at(l, found)))
-        vp_impl_caption_offer(l, found, found + (found < l->end), VP_IMPL_CAPTION_QUOTES, NULL);
+    found = vp_impl_caption_clitic(lexer, lexer->at);
+    if (found && *lexer->at != '\'') vp_impl_caption_offer(lexer, found, found, VP_IMPL_CAPTION_QUOTES, NULL);
+    else if (found && !vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, found)))
+        vp_impl_caption_offer(lexer, found, found + (found < lexer->end), VP_IMPL_CAPTION_QUOTES, NULL);
     for (i = 0; i < sizeof whole / sizeof *whole; i++)
-        if ((found = vp_impl_caption_says(l, after, whole[i]))) {
-            if (whole[i][0] == 'n' && vp_impl_caption_apostrophe(l, found)) found = vp_impl_caption_apostrophe(l, found);
-            vp_impl_caption_token(l, found);
+        if ((found = vp_impl_caption_says(lexer, after, whole[i]))) {
+            if (whole[i][0] == 'n' && vp_impl_caption_apostrophe(lexer, found)) found = vp_impl_caption_apostrophe(lexer, found);
+            vp_impl_caption_token(lexer, found);
         }
-    if ((found = vp_impl_caption_pattern(l, after, "922"))) {
-        if (*after > '1' && after[1] == '0' && vp_impl_caption_at(l, found) == 's') vp_impl_caption_token(l, found + 1);
-        if (found == l->end || vp_impl_caption_at(l, found) == ' ') vp_impl_caption_token(l, found);
+    if ((found = vp_impl_caption_pattern(lexer, after, "922"))) {
+        if (*after > '1' && after[1] == '0' && vp_impl_caption_at(lexer, found) == 's') vp_impl_caption_token(lexer, found + 1);
+        if (found == lexer->end || vp_impl_caption_at(lexer, found) == ' ') vp_impl_caption_token(lexer, found);
     }
-    if (after == l->p + 1 && (vp_impl_caption_says(l, after, "tis") || vp_impl_caption_says(l, after, "twas")))
-        vp_impl_caption_offer(l, after + 1, after + 3, VP_IMPL_CAPTION_TEXT, NULL);
+    if (after == lexer->at + 1 && (vp_impl_caption_says(lexer, after, "tis") || vp_impl_caption_says(lexer, after, "twas")))
+        vp_impl_caption_offer(lexer, after + 1, after + 3, VP_IMPL_CAPTION_TEXT, NULL);
 }
 
-/* " text " in lower case, to look up in lists; key has bytes + 3 */
+/* " text " in lower case, to look it up in lists; key has room for bytes + 3 */
 static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
     size_t i;
     key[0] = key[bytes + 1] = ' ';
@@ -287,7 +296,7 @@ static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
 }
 
 /* ---- abbreviations that keep their period: always, or only before a number; "u.s.", and a letter alone unless a sentence begins behind it */
-static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *l) {
+static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
     static const char always[] =
         " adj adm adv al ala alex apr ariz assn assoc asst atty attys aug ave bancorp bhd bldg blvd brig bros calif capt cf cie cmdr co col "
         "colo comdr conn corp cos cpl ct dak dec dept det dr drs elec ens esq est etc ext feb fla fri ft ga gen gov govs hon inc ind insp "
@@ -300,305 +309,306 @@ static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *l) {
     static const char starters[] =
         " a about according additionally after an as at but earlier he here however if in it last many more now once one other our she since "
         "so some such that the their then there these they this we what when while yet you ";
-    const char *p = l->p, *q = p, *after;
+    const char *start = lexer->at, *stop = start, *after;
     char key[12];
     size_t bytes;
-    int c;
-    while (vp_impl_caption_ascii_letter(vp_impl_caption_at(l, q)) && vp_impl_caption_ahead(l, q, 1) == '.'
-           && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(l, q, 2))) q += 2;
-    if (q > p && vp_impl_caption_ascii_letter(vp_impl_caption_at(l, q)) && vp_impl_caption_ahead(l, q, 1) == '.') vp_impl_caption_token(l, q + 2);
-    for (bytes = 0, q = p; bytes < 9; bytes++, q++) { /* the letters before the last period */
-        c = vp_impl_caption_at(l, q);
-        if (c == '.' && !vp_impl_caption_ascii_letter(vp_impl_caption_ahead(l, q, 1))) break;
-        if (!vp_impl_caption_ascii_letter(c) && c != '.' && c != '\'') return;
+    int ascii;
+    while (vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop)) && vp_impl_caption_ahead(lexer, stop, 1) == '.'
+           && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 2))) stop += 2;
+    if (stop > start && vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop)) && vp_impl_caption_ahead(lexer, stop, 1) == '.') vp_impl_caption_token(lexer, stop + 2);
+    for (bytes = 0, stop = start; bytes < 9; bytes++, stop++) { /* the letters before the last period */
+        ascii = vp_impl_caption_at(lexer, stop);
+        if (ascii == '.' && !vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 1))) break;
+        if (!vp_impl_caption_ascii_letter(ascii) && ascii != '.' && ascii != '\'') return;
     }
-    if (!bytes || vp_impl_caption_at(l, q) != '.') return;
-    vp_impl_caption_key(key, p, bytes);
-    q++;
-    for (after = q; vp_impl_caption_at(l, after) == ' '; after++) {}
+    if (!bytes || vp_impl_caption_at(lexer, stop) != '.') return;
+    vp_impl_caption_key(key, start, bytes);
+    stop++;
+    for (after = stop; vp_impl_caption_at(lexer, after) == ' '; after++) {}
     if (bytes == 1) {
         char next[12];
-        size_t length = (size_t)(vp_impl_caption_ascii_alnums(l, after) - after);
-        c = vp_impl_caption_at(l, after + length);
-        if (after > q && vp_impl_caption_upper(vp_impl_caption_at(l, after)) && length < sizeof next - 2) {
+        size_t length = (size_t)(vp_impl_caption_ascii_alnums(lexer, after) - after);
+        ascii = vp_impl_caption_at(lexer, after + length);
+        if (after > stop && vp_impl_caption_upper(vp_impl_caption_at(lexer, after)) && length < sizeof next - 2) {
             vp_impl_caption_key(next, after, length);
-            if ((c == ' ' || after + length == l->end) && strstr(starters, next)) return;
-            if (c == '.' && strstr(" mr ms ", next)) return;
+            if ((ascii == ' ' || after + length == lexer->end) && strstr(starters, next)) return;
+            if (ascii == '.' && strstr(" mr ms ", next)) return;
         }
-        vp_impl_caption_token(l, q);
+        vp_impl_caption_token(lexer, stop);
     }
-    if (strstr(always, key) || (vp_impl_caption_upper(*p) && strstr(capital, key))) vp_impl_caption_token(l, q);
-    if (vp_impl_caption_at(l, q) == ' ') q++;
-    if (strstr(before_number, key) && vp_impl_caption_ascii_digit(vp_impl_caption_at(l, q)))
-        vp_impl_caption_offer(l, l->p + bytes + 1, q + 1, VP_IMPL_CAPTION_TEXT, NULL);
+    if (strstr(always, key) || (vp_impl_caption_upper(*start) && strstr(capital, key))) vp_impl_caption_token(lexer, stop);
+    if (vp_impl_caption_at(lexer, stop) == ' ') stop++;
+    if (strstr(before_number, key) && vp_impl_caption_ascii_digit(vp_impl_caption_at(lexer, stop)))
+        vp_impl_caption_offer(lexer, lexer->at + bytes + 1, stop + 1, VP_IMPL_CAPTION_TEXT, NULL);
 }
 
 /* ---- numbers, dates, fractions, telephone numbers, words with hyphens and slashes */
-static void vp_impl_caption_rule_numbers(vp_impl_caption_lexer *l) {
+static void vp_impl_caption_rule_numbers(vp_impl_caption_lexer *lexer) {
     static const char *const patterns[] = {"912~11912~11924", "914s11914/11914", "914/11914", "(11923)11b01934s01935", "+02924s11924s11934s01935",
                                            "+02924s11934s01935", "+02924.11924.11934.11935", "924.11934.11935"};
-    const char *p = l->p, *q, *found;
+    const char *at = lexer->at, *stop, *found;
     size_t i;
-    int c = vp_impl_caption_at(l, p);
-    if (!vp_impl_caption_in(c, "+-.,:(") && !vp_impl_caption_ascii_digit(c)) return;
+    int ascii = vp_impl_caption_at(lexer, at);
+    if (!vp_impl_caption_in(ascii, "+-.,:(") && !vp_impl_caption_ascii_digit(ascii)) return;
     for (i = 0; i < sizeof patterns / sizeof *patterns; i++)
-        if ((found = vp_impl_caption_pattern(l, p, patterns[i]))) vp_impl_caption_token(l, found);
-    p += vp_impl_caption_in(c, "+-");
-    q = vp_impl_caption_digits(l, p);
-    while (vp_impl_caption_in(vp_impl_caption_at(l, q), ".,:") && vp_impl_caption_ascii_digit(vp_impl_caption_ahead(l, q, 1)))
-        q = vp_impl_caption_digits(l, q + 1);
-    if (q > p) vp_impl_caption_token(l, q);
+        if ((found = vp_impl_caption_pattern(lexer, at, patterns[i]))) vp_impl_caption_token(lexer, found);
+    at += vp_impl_caption_in(ascii, "+-");
+    stop = vp_impl_caption_digits(lexer, at);
+    while (vp_impl_caption_in(vp_impl_caption_at(lexer, stop), ".,:") && vp_impl_caption_ascii_digit(vp_impl_caption_ahead(lexer, stop, 1)))
+        stop = vp_impl_caption_digits(lexer, stop + 1);
+    if (stop > at) vp_impl_caption_token(lexer, stop);
 }
 
-static void vp_impl_caption_rule_hyphens(vp_impl_caption_lexer *l) {
-    const char *p = l->p, *q, *r;
-    if (!vp_impl_caption_ascii_alnum(vp_impl_caption_at(l, p)) || p < l->no_hyphen) return;
-    q = p;
-    while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(l, q)) || vp_impl_caption_in(vp_impl_caption_at(l, q), ".,")) q++;
-    if (vp_impl_caption_at(l, q) != '-' || !vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(l, q, 1))) {
-        l->no_hyphen = q;
+static void vp_impl_caption_rule_hyphens(vp_impl_caption_lexer *lexer) {
+    const char *start = lexer->at, *stop, *part;
+    if (!vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, start)) || start < lexer->no_hyphen) return;
+    stop = start;
+    while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, stop)) || vp_impl_caption_in(vp_impl_caption_at(lexer, stop), ".,")) stop++;
+    if (vp_impl_caption_at(lexer, stop) != '-' || !vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(lexer, stop, 1))) {
+        lexer->no_hyphen = stop;
         return;
     }
-    while (vp_impl_caption_at(l, q) == '-' && vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(l, q, 1))) {
-        r = q + 1;
-        q = vp_impl_caption_ascii_alnums(l, r);
-        while (vp_impl_caption_ascii_letter(vp_impl_caption_at(l, r)) && vp_impl_caption_ahead(l, r, 1) == '.'
-               && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(l, r, 2))) r += 2;
-        if (r + 2 > q && vp_impl_caption_ascii_letter(vp_impl_caption_at(l, r)) && vp_impl_caption_ahead(l, r, 1) == '.' && r[-1] == '.') q = r + 2;
+    while (vp_impl_caption_at(lexer, stop) == '-' && vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(lexer, stop, 1))) {
+        part = stop + 1;
+        stop = vp_impl_caption_ascii_alnums(lexer, part);
+        while (vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, part)) && vp_impl_caption_ahead(lexer, part, 1) == '.'
+               && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, part, 2))) part += 2;
+        if (part + 2 > stop && vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, part)) && vp_impl_caption_ahead(lexer, part, 1) == '.' && part[-1] == '.') stop = part + 2;
     }
-    vp_impl_caption_token(l, q);
+    vp_impl_caption_token(lexer, stop);
 }
 
-/* one part of a/b/c: letters and digits, then up to two hyphens with letters; NULL when there is none */
-static const char *vp_impl_caption_slash_part(const vp_impl_caption_lexer *l, const char *p) {
-    const char *q = vp_impl_caption_ascii_alnums(l, p);
+/* one part of a/b/c: letters and digits, then up to two hyphens with letters; NULL if there is none */
+static const char *vp_impl_caption_slash_part(const vp_impl_caption_lexer *lexer, const char *at) {
+    const char *stop = vp_impl_caption_ascii_alnums(lexer, at);
     int i;
-    if (q == p) return NULL;
-    for (i = 0; i < 2 && vp_impl_caption_at(l, q) == '-' && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(l, q, 1)); i++)
-        for (q++; vp_impl_caption_ascii_letter(vp_impl_caption_at(l, q)); q++) {}
-    return q;
+    if (stop == at) return NULL;
+    for (i = 0; i < 2 && vp_impl_caption_at(lexer, stop) == '-' && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 1)); i++)
+        for (stop++; vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop)); stop++) {}
+    return stop;
 }
 
-static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *l) {
-    const char *p = l->p, *q = vp_impl_caption_slash_part(l, p), *r;
+static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *lexer) {
+    const char *start = lexer->at, *stop = vp_impl_caption_slash_part(lexer, start), *next;
     size_t bytes;
-    int i, c;
-    for (i = 0; q && i < 2; i++) { /* up to two slashes */
-        r = q + (vp_impl_caption_at(l, q) == '\\');
-        if (vp_impl_caption_ascii_digit(q[-1]) && l->end - r > 3 && memcmp(r, "\xE2\x81\x84", 3) == 0 && vp_impl_caption_ascii_digit(r[3])) r += 2;
-        else if (vp_impl_caption_at(l, r) != '/') break;
-        if (!(q = vp_impl_caption_slash_part(l, r + 1))) break;
-        vp_impl_caption_token(l, q);
+    int i, ascii;
+    for (i = 0; stop && i < 2; i++) { /* up to two slashes */
+        next = stop + (vp_impl_caption_at(lexer, stop) == '\\');
+        if (vp_impl_caption_ascii_digit(stop[-1]) && lexer->end - next > 3 && memcmp(next, "\xE2\x81\x84", 3) == 0 && vp_impl_caption_ascii_digit(next[3])) next += 2;
+        else if (vp_impl_caption_at(lexer, next) != '/') break;
+        if (!(stop = vp_impl_caption_slash_part(lexer, next + 1))) break;
+        vp_impl_caption_token(lexer, stop);
     }
-    for (q = p; vp_impl_caption_upper(vp_impl_caption_at(l, q)); q++) {}
-    while (q > p) { /* AT&T, A+B */
-        r = vp_impl_caption_says(l, q, "&amp;");
-        if (!r && vp_impl_caption_in(vp_impl_caption_at(l, q), "&+")) r = q + 1;
-        if (!r || !vp_impl_caption_upper(vp_impl_caption_at(l, r))) break;
-        for (q = r; vp_impl_caption_upper(vp_impl_caption_at(l, q)); q++) {}
-        vp_impl_caption_token(l, q);
+    for (stop = start; vp_impl_caption_upper(vp_impl_caption_at(lexer, stop)); stop++) {}
+    while (stop > start) { /* AT&T, A+B */
+        next = vp_impl_caption_says(lexer, stop, "&amp;");
+        if (!next && vp_impl_caption_in(vp_impl_caption_at(lexer, stop), "&+")) next = stop + 1;
+        if (!next || !vp_impl_caption_upper(vp_impl_caption_at(lexer, next))) break;
+        for (stop = next; vp_impl_caption_upper(vp_impl_caption_at(lexer, stop)); stop++) {}
+        vp_impl_caption_token(lexer, stop);
     }
-    q = p;
-    c = vp_impl_caption_at(l, p);
-    if (vp_impl_caption_in(c, "dlno") || (vp_impl_caption_upper(c) && c != 'I' && c != 'Y')) { /* o'clock, d'you, O'Neill */
-        int digits = vp_impl_caption_in(c, "dloDLO");
-        r = vp_impl_caption_apostrophe(l, p + 1);
-        bytes = !r ? 0 : digits ? vp_impl_caption_alnum(l, r) : vp_impl_caption_letter(l, r);
-        if (bytes && (digits ? vp_impl_caption_alnum(l, r + bytes) : vp_impl_caption_letter(l, r + bytes))) q = r;
+    stop = start;
+    ascii = vp_impl_caption_at(lexer, start);
+    if (vp_impl_caption_in(ascii, "dlno") || (vp_impl_caption_upper(ascii) && ascii != 'I' && ascii != 'Y')) { /* o'clock, d'you, O'Neill */
+        int digits = vp_impl_caption_in(ascii, "dloDLO");
+        next = vp_impl_caption_apostrophe(lexer, start + 1);
+        bytes = !next ? 0 : digits ? vp_impl_caption_alnum(lexer, next) : vp_impl_caption_letter(lexer, next);
+        if (bytes && (digits ? vp_impl_caption_alnum(lexer, next + bytes) : vp_impl_caption_letter(lexer, next + bytes))) stop = next;
     }
-    q = vp_impl_caption_alnums(l, q);
-    while (q > p) { /* a_b, and hyphens with letters of any kind */
-        bytes = vp_impl_caption_in(vp_impl_caption_at(l, q), "-_") ? 1 : 0;
-        if (l->end - q >= 3 && (memcmp(q, "\xE2\x80\x90", 3) == 0 || memcmp(q, "\xE2\x80\x91", 3) == 0)) bytes = 3;
-        if (!bytes || !vp_impl_caption_alnum(l, q + bytes)) break;
-        q = vp_impl_caption_alnums(l, q + bytes);
+    stop = vp_impl_caption_alnums(lexer, stop);
+    while (stop > start) { /* a_b, and hyphens with letters of any kind */
+        bytes = vp_impl_caption_in(vp_impl_caption_at(lexer, stop), "-_") ? 1 : 0;
+        if (lexer->end - stop >= 3 && (memcmp(stop, "\xE2\x80\x90", 3) == 0 || memcmp(stop, "\xE2\x80\x91", 3) == 0)) bytes = 3;
+        if (!bytes || !vp_impl_caption_alnum(lexer, stop + bytes)) break;
+        stop = vp_impl_caption_alnums(lexer, stop + bytes);
     }
-    vp_impl_caption_token(l, q);
-    if (q > p && vp_impl_caption_at(l, q) == '.' && vp_impl_caption_in(vp_impl_caption_ahead(l, q, 1), ",;:"))
-        vp_impl_caption_offer(l, q + 1, q + 2, VP_IMPL_CAPTION_TEXT, NULL); /* a period before a comma ends no sentence */
+    vp_impl_caption_token(lexer, stop);
+    if (stop > start && vp_impl_caption_at(lexer, stop) == '.' && vp_impl_caption_in(vp_impl_caption_ahead(lexer, stop, 1), ",;:"))
+        vp_impl_caption_offer(lexer, stop + 1, stop + 2, VP_IMPL_CAPTION_TEXT, NULL); /* a period before a comma ends no sentence */
 }
 
 /* ---- addresses, file names, @names, #tags, tags in < > */
-static int vp_impl_caption_address(int c) { return c > ' ' && !vp_impl_caption_in(c, "\"<>|()"); }
+static int vp_impl_caption_address(int ascii) { return ascii > ' ' && !vp_impl_caption_in(ascii, "\"<>|()"); }
 
-/* behind the ASCII or other characters of an address that begins at p */
-static const char *vp_impl_caption_address_run(const vp_impl_caption_lexer *l, const char *p) {
+/* the place after the ASCII or other characters of an address that begins at `at` */
+static const char *vp_impl_caption_address_run(const vp_impl_caption_lexer *lexer, const char *at) {
     size_t bytes = 1;
-    for (; p < l->end; p += bytes) {
-        uint32_t c = vp_unicode_get(p, l->end, &bytes);
-        if (c < 0x80 ? !vp_impl_caption_address((int)c) : vp_unicode_is_space(c)) break;
+    for (; at < lexer->end; at += bytes) {
+        uint32_t code = vp_unicode_get(at, lexer->end, &bytes);
+        if (code < 0x80 ? !vp_impl_caption_address((int)code) : vp_unicode_is_space(code)) break;
     }
-    return p;
+    return at;
 }
 
-/* www.a.com/b, a.com/b: from behind the ending; the path has at least two characters */
-static const char *vp_impl_caption_path(const vp_impl_caption_lexer *l, const char *p) {
-    const char *q;
-    if (vp_impl_caption_at(l, p) != '/') return p;
-    q = vp_impl_caption_address_run(l, p + 1);
-    while (q > p + 1 && vp_impl_caption_in(q[-1], ".!?(){},-")) q--;
-    return q > p + 2 ? q : p;
+/* www.a.com/b, a.com/b: starts after the ending (.com ...); the path has at least two characters */
+static const char *vp_impl_caption_path(const vp_impl_caption_lexer *lexer, const char *at) {
+    const char *stop;
+    if (vp_impl_caption_at(lexer, at) != '/') return at;
+    stop = vp_impl_caption_address_run(lexer, at + 1);
+    while (stop > at + 1 && vp_impl_caption_in(stop[-1], ".!?(){},-")) stop--;
+    return stop > at + 2 ? stop : at;
 }
 
-static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *l) {
+static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
     static const char *const endings[] = {"com", "net", "org", "edu"};
-    const char *p = l->p + (*l->p == '<'), *q, *r, *at = NULL, *found; /* <me@x.org> too */
+    const char *start = lexer->at + (*lexer->at == '<'), *stop, *next, *at_sign = NULL, *found; /* <me@x.org> too */
     size_t i;
-    if ((q = vp_impl_caption_says(l, p, "http://")) || (q = vp_impl_caption_says(l, p, "https://"))) {
-        for (r = vp_impl_caption_address_run(l, q); r > q && vp_impl_caption_in(r[-1], ".!?(){},-");) r--;
-        if (r > q + 1 && p == l->p) vp_impl_caption_token(l, r);
+    if ((stop = vp_impl_caption_says(lexer, start, "http://")) || (stop = vp_impl_caption_says(lexer, start, "https://"))) {
+        for (next = vp_impl_caption_address_run(lexer, stop); next > stop && vp_impl_caption_in(next[-1], ".!?(){},-");) next--;
+        if (next > stop + 1 && start == lexer->at) vp_impl_caption_token(lexer, next);
     }
-    q = vp_impl_caption_letters(l, p);
-    for (r = q; p == l->p && vp_impl_caption_at(l, r) == '.' && vp_impl_caption_letter(l, r + 1);) {
-        r = vp_impl_caption_letters(l, r + 1);
+    stop = vp_impl_caption_letters(lexer, start);
+    for (next = stop; start == lexer->at && vp_impl_caption_at(lexer, next) == '.' && vp_impl_caption_letter(lexer, next + 1);) {
+        next = vp_impl_caption_letters(lexer, next + 1);
         for (i = 0; i < sizeof endings / sizeof *endings; i++)
-            if (r - p > 4 && r[-4] == '.' && (found = vp_impl_caption_says(l, r - 3, endings[i])) && found == r)
-                vp_impl_caption_token(l, vp_impl_caption_path(l, r));
+            if (next - start > 4 && next[-4] == '.' && (found = vp_impl_caption_says(lexer, next - 3, endings[i])) && found == next)
+                vp_impl_caption_token(lexer, vp_impl_caption_path(lexer, next));
     }
-    if (!vp_impl_caption_ascii_alnum(vp_impl_caption_at(l, p)) || p < l->no_at) return;
-    q = vp_impl_caption_address_run(l, p);
-    for (r = p; r < q && *r != '{' && *r != '}';) r++;
-    q = r;
-    for (r = p; r + 1 < q; r++)
-        if (*r == '@' && r[1] != '.') at = r;
-    if (!at) {
-        l->no_at = q;
+    if (!vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, start)) || start < lexer->no_at) return;
+    stop = vp_impl_caption_address_run(lexer, start);
+    for (next = start; next < stop && *next != '{' && *next != '}';) next++;
+    stop = next;
+    for (next = start; next + 1 < stop; next++)
+        if (*next == '@' && next[1] != '.') at_sign = next;
+    if (!at_sign) {
+        lexer->no_at = stop;
         return;
     }
-    for (r = at + 1; r < q && !(*r == '.' && (r + 1 == q || r[1] == '.')); r++) {}
-    if (p == l->p) vp_impl_caption_token(l, r);
-    else if (vp_impl_caption_at(l, r) == '>') vp_impl_caption_token(l, r + 1);
+    for (next = at_sign + 1; next < stop && !(*next == '.' && (next + 1 == stop || next[1] == '.')); next++) {}
+    if (start == lexer->at) vp_impl_caption_token(lexer, next);
+    else if (vp_impl_caption_at(lexer, next) == '>') vp_impl_caption_token(lexer, next + 1);
 }
 
-/* letters and digits with periods between, the last of them a known ending; behind it the text ends or . ? ! , or white space follows */
-static void vp_impl_caption_rule_files(vp_impl_caption_lexer *l) {
+/* letters and digits with periods between them; the last part is a known ending. After it the text ends, or . ? ! ,
+ * or white space follows */
+static void vp_impl_caption_rule_files(vp_impl_caption_lexer *lexer) {
     static const char endings[] =
         " bat bmp c class cgi cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 mp4 pdf php pl png ppt ps py sql tar txt wav "
         "x xml zip wma wmv avi flv 3gp mpg ";
-    const char *q = vp_impl_caption_alnums(l, l->p), *start, *best = NULL;
+    const char *stop = vp_impl_caption_alnums(lexer, lexer->at), *start, *best = NULL;
     char key[8];
     size_t bytes;
-    if (q == l->p || l->p < l->no_file) return;
-    while (vp_impl_caption_at(l, q) == '.' && vp_impl_caption_alnum(l, q + 1)) {
-        int c;
-        start = q + 1;
-        q = vp_impl_caption_alnums(l, start);
-        bytes = (size_t)(q - start);
+    if (stop == lexer->at || lexer->at < lexer->no_file) return;
+    while (vp_impl_caption_at(lexer, stop) == '.' && vp_impl_caption_alnum(lexer, stop + 1)) {
+        int ascii;
+        start = stop + 1;
+        stop = vp_impl_caption_alnums(lexer, start);
+        bytes = (size_t)(stop - start);
         if (bytes > 5) continue;
         vp_impl_caption_key(key, start, bytes);
-        c = vp_impl_caption_at(l, q);
-        if (strstr(endings, key) && (q >= l->end || vp_impl_caption_in(c, " \t\n\r.?!,"))) best = q;
+        ascii = vp_impl_caption_at(lexer, stop);
+        if (strstr(endings, key) && (stop >= lexer->end || vp_impl_caption_in(ascii, " \t\n\r.?!,"))) best = stop;
     }
-    if (best) vp_impl_caption_offer(l, best, best + (best < l->end), VP_IMPL_CAPTION_TEXT, NULL);
-    else l->no_file = q;
+    if (best) vp_impl_caption_offer(lexer, best, best + (best < lexer->end), VP_IMPL_CAPTION_TEXT, NULL);
+    else lexer->no_file = stop;
 }
 
-static const char *vp_impl_caption_blanks(const vp_impl_caption_lexer *l, const char *p) {
-    while (vp_impl_caption_at(l, p) == ' ') p++;
-    return p;
+static const char *vp_impl_caption_blanks(const vp_impl_caption_lexer *lexer, const char *at) {
+    while (vp_impl_caption_at(lexer, at) == ' ') at++;
+    return at;
 }
-static const char *vp_impl_caption_tag_name(const vp_impl_caption_lexer *l, const char *p) {
-    if (vp_impl_caption_ascii_letter(vp_impl_caption_at(l, p)))
-        while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(l, p)) || vp_impl_caption_in(vp_impl_caption_at(l, p), ":.-_")) p++;
-    return p;
+static const char *vp_impl_caption_tag_name(const vp_impl_caption_lexer *lexer, const char *at) {
+    if (vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, at)))
+        while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, at)) || vp_impl_caption_in(vp_impl_caption_at(lexer, at), ":.-_")) at++;
+    return at;
 }
 
-static void vp_impl_caption_rule_tags(vp_impl_caption_lexer *l) {
-    const char *p = l->p + 1, *q;
-    int c = vp_impl_caption_at(l, p), quote;
-    if (vp_impl_caption_in(c, "!?")) {
-        c = vp_impl_caption_ahead(l, p, 1);
-        if ((!vp_impl_caption_ascii_letter(c) && c != '-') || p < l->no_close) return;
-        for (q = p; q < l->end && *q != '>' && *q != '\n' && *q != '\r'; q++) {}
-        if (vp_impl_caption_at(l, q) == '>') vp_impl_caption_token(l, q + 1);
-        else l->no_close = q;
+static void vp_impl_caption_rule_tags(vp_impl_caption_lexer *lexer) {
+    const char *at = lexer->at + 1, *stop;
+    int ascii = vp_impl_caption_at(lexer, at), quote;
+    if (vp_impl_caption_in(ascii, "!?")) {
+        ascii = vp_impl_caption_ahead(lexer, at, 1);
+        if ((!vp_impl_caption_ascii_letter(ascii) && ascii != '-') || at < lexer->no_close) return;
+        for (stop = at; stop < lexer->end && *stop != '>' && *stop != '\n' && *stop != '\r'; stop++) {}
+        if (vp_impl_caption_at(lexer, stop) == '>') vp_impl_caption_token(lexer, stop + 1);
+        else lexer->no_close = stop;
         return;
     }
-    p += c == '/';
-    q = vp_impl_caption_tag_name(l, p);
-    if (q == p) return;
+    at += ascii == '/';
+    stop = vp_impl_caption_tag_name(lexer, at);
+    if (stop == at) return;
     for (;;) { /* names, some with ='value' or ="value" */
-        p = vp_impl_caption_blanks(l, q);
-        if (p == q || !vp_impl_caption_ascii_letter(vp_impl_caption_at(l, p))) break;
-        q = vp_impl_caption_tag_name(l, p);
-        p = vp_impl_caption_blanks(l, q);
-        if (vp_impl_caption_at(l, p) != '=') continue;
-        p = vp_impl_caption_blanks(l, p + 1);
-        quote = vp_impl_caption_at(l, p);
+        at = vp_impl_caption_blanks(lexer, stop);
+        if (at == stop || !vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, at))) break;
+        stop = vp_impl_caption_tag_name(lexer, at);
+        at = vp_impl_caption_blanks(lexer, stop);
+        if (vp_impl_caption_at(lexer, at) != '=') continue;
+        at = vp_impl_caption_blanks(lexer, at + 1);
+        quote = vp_impl_caption_at(lexer, at);
         if (!vp_impl_caption_in(quote, "'\"")) return;
-        for (p++; p < l->end && *p != quote && *p != '\n' && *p != '\r'; p++) {}
-        if (vp_impl_caption_at(l, p) != quote) return;
-        q = p + 1;
+        for (at++; at < lexer->end && *at != quote && *at != '\n' && *at != '\r'; at++) {}
+        if (vp_impl_caption_at(lexer, at) != quote) return;
+        stop = at + 1;
     }
-    p += vp_impl_caption_at(l, p) == '/';
-    p = vp_impl_caption_blanks(l, p);
-    if (vp_impl_caption_at(l, p) == '>') vp_impl_caption_token(l, p + 1);
+    at += vp_impl_caption_at(lexer, at) == '/';
+    at = vp_impl_caption_blanks(lexer, at);
+    if (vp_impl_caption_at(lexer, at) == '>') vp_impl_caption_token(lexer, at + 1);
 }
 
 /* ---- smileys: :) ;-P <:( and ^_^ */
-static void vp_impl_caption_rule_smileys(vp_impl_caption_lexer *l) {
-    const char *p = l->p;
-    int paren = vp_impl_caption_at(l, p) == '(', c;
-    const char *q = p + paren;
-    if (vp_impl_caption_in(vp_impl_caption_at(l, q), "-^x=~<>'")) {
-        q++;
-        if (vp_impl_caption_at(l, q) == '_' || (paren && vp_impl_caption_at(l, q) == '.')) q++;
-        else if (!paren) q = l->end;
-        if (vp_impl_caption_in(vp_impl_caption_at(l, q), "-^x=~<>'") && (!paren || vp_impl_caption_ahead(l, q, 1) == ')'))
-            vp_impl_caption_token(l, q + 1 + paren);
+static void vp_impl_caption_rule_smileys(vp_impl_caption_lexer *lexer) {
+    const char *at = lexer->at;
+    int paren = vp_impl_caption_at(lexer, at) == '(', ascii;
+    const char *face = at + paren;
+    if (vp_impl_caption_in(vp_impl_caption_at(lexer, face), "-^x=~<>'")) {
+        face++;
+        if (vp_impl_caption_at(lexer, face) == '_' || (paren && vp_impl_caption_at(lexer, face) == '.')) face++;
+        else if (!paren) face = lexer->end;
+        if (vp_impl_caption_in(vp_impl_caption_at(lexer, face), "-^x=~<>'") && (!paren || vp_impl_caption_ahead(lexer, face, 1) == ')'))
+            vp_impl_caption_token(lexer, face + 1 + paren);
     }
-    p += vp_impl_caption_in(vp_impl_caption_at(l, p), "<>");
-    if (!vp_impl_caption_in(vp_impl_caption_at(l, p), ":;=")) return;
-    p += vp_impl_caption_in(vp_impl_caption_ahead(l, p, 1), "-o*'") && vp_impl_caption_in(vp_impl_caption_ahead(l, p, 2), "()DPdpO\\{@|[]") ? 2 : 1;
-    c = vp_impl_caption_at(l, p);
-    if (vp_impl_caption_in(c, "()DPdpO\\{@|[]") && !vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(l, p, 1)))
-        vp_impl_caption_offer(l, p + 1, p + 1 + (p + 1 < l->end), VP_IMPL_CAPTION_TEXT, NULL);
+    at += vp_impl_caption_in(vp_impl_caption_at(lexer, at), "<>");
+    if (!vp_impl_caption_in(vp_impl_caption_at(lexer, at), ":;=")) return;
+    at += vp_impl_caption_in(vp_impl_caption_ahead(lexer, at, 1), "-o*'") && vp_impl_caption_in(vp_impl_caption_ahead(lexer, at, 2), "()DPdpO\\{@|[]") ? 2 : 1;
+    ascii = vp_impl_caption_at(lexer, at);
+    if (vp_impl_caption_in(ascii, "()DPdpO\\{@|[]") && !vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(lexer, at, 1)))
+        vp_impl_caption_offer(lexer, at + 1, at + 1 + (at + 1 < lexer->end), VP_IMPL_CAPTION_TEXT, NULL);
 }
 
-/* ---- everything of one character, and runs of one */
-static void vp_impl_caption_rule_ascii(vp_impl_caption_lexer *l, int c) {
+/* ---- single characters, and runs of one character */
+static void vp_impl_caption_rule_ascii(vp_impl_caption_lexer *lexer, int ascii) {
     static const struct { const char *from, *to; } said[] = {
         {"(", "-lrb-"}, {")", "-rrb-"}, {"[", "-lsb-"}, {"]", "-rsb-"}, {"{", "-lcb-"}, {"}", "-rcb-"}, {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}};
     static const char *const dropped[] = {"&quot;", "&apos;", "&nbsp;", "&mdash;", "&ndash;"};
     static const char *const whole[] = {"c++", "c#", "pro-", "anti-", "c.d.s", "s&p-500", "s&ls"};
-    const char *p = l->p, *q = p, *found;
+    const char *start = lexer->at, *stop = start, *found;
     size_t i, count, dots;
     for (i = 0; i < sizeof said / sizeof *said; i++)
-        if ((found = vp_impl_caption_says(l, p, said[i].from))) vp_impl_caption_offer(l, found, found, VP_IMPL_CAPTION_SAID, said[i].to);
+        if ((found = vp_impl_caption_says(lexer, start, said[i].from))) vp_impl_caption_offer(lexer, found, found, VP_IMPL_CAPTION_SAID, said[i].to);
     for (i = 0; i < sizeof dropped / sizeof *dropped; i++)
-        if ((found = vp_impl_caption_says(l, p, dropped[i]))) vp_impl_caption_offer(l, found, found, VP_IMPL_CAPTION_DROP, NULL);
+        if ((found = vp_impl_caption_says(lexer, start, dropped[i]))) vp_impl_caption_offer(lexer, found, found, VP_IMPL_CAPTION_DROP, NULL);
     for (i = 0; i < sizeof whole / sizeof *whole; i++)
-        if ((found = vp_impl_caption_says(l, p, whole[i]))) vp_impl_caption_token(l, found);
-    if ((c == '<' || c == '>') && vp_impl_caption_ahead(l, p, 1) == c) vp_impl_caption_token(l, p + 2);
-    if (c == 'F' && vp_impl_caption_ahead(l, p, 1) == '#') vp_impl_caption_token(l, p + 2);
-    if (c == '&' && vp_impl_caption_ahead(l, p, 1) == '#') {
-        q = vp_impl_caption_digits(l, p + 2);
-        if (q > p + 2 && vp_impl_caption_at(l, q) == ';') vp_impl_caption_token(l, q + 1);
+        if ((found = vp_impl_caption_says(lexer, start, whole[i]))) vp_impl_caption_token(lexer, found);
+    if ((ascii == '<' || ascii == '>') && vp_impl_caption_ahead(lexer, start, 1) == ascii) vp_impl_caption_token(lexer, start + 2);
+    if (ascii == 'F' && vp_impl_caption_ahead(lexer, start, 1) == '#') vp_impl_caption_token(lexer, start + 2);
+    if (ascii == '&' && vp_impl_caption_ahead(lexer, start, 1) == '#') {
+        stop = vp_impl_caption_digits(lexer, start + 2);
+        if (stop > start + 2 && vp_impl_caption_at(lexer, stop) == ';') vp_impl_caption_token(lexer, stop + 1);
     }
-    for (q = p; vp_impl_caption_upper(vp_impl_caption_at(l, q)); q++) {}
-    if (vp_impl_caption_at(l, q) == '$') vp_impl_caption_token(l, q + 1); /* US$ */
-    if (c == '@' && (vp_impl_caption_ascii_letter(vp_impl_caption_ahead(l, p, 1)) || vp_impl_caption_ahead(l, p, 1) == '_')) {
-        for (q = p + 1; vp_impl_caption_ascii_alnum(vp_impl_caption_at(l, q)) || vp_impl_caption_at(l, q) == '_'; q++) {}
-        vp_impl_caption_token(l, q);
+    for (stop = start; vp_impl_caption_upper(vp_impl_caption_at(lexer, stop)); stop++) {}
+    if (vp_impl_caption_at(lexer, stop) == '$') vp_impl_caption_token(lexer, stop + 1); /* US$ */
+    if (ascii == '@' && (vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, start, 1)) || vp_impl_caption_ahead(lexer, start, 1) == '_')) {
+        for (stop = start + 1; vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, stop)) || vp_impl_caption_at(lexer, stop) == '_'; stop++) {}
+        vp_impl_caption_token(lexer, stop);
     }
-    if (c == '#') vp_impl_caption_token(l, vp_impl_caption_letters(l, p + 1));
-    for (count = 0; count < 3 && vp_impl_caption_ahead(l, p, 2 * count) == '\\' && vp_impl_caption_ahead(l, p, 2 * count + 1) == '*';) count++;
-    vp_impl_caption_token(l, p + 2 * count);
-    for (count = 1; vp_impl_caption_in(c, "-@#_*") && vp_impl_caption_at(l, p + count) == c;) count++;
-    if (c == '-') vp_impl_caption_offer(l, p + count, p + count, count < 5 ? VP_IMPL_CAPTION_DROP : VP_IMPL_CAPTION_TEXT, NULL);
-    for (dots = 0; dots < 5 && vp_impl_caption_ahead(l, p, dots) == '.';) dots++;
-    if (dots >= 3) vp_impl_caption_offer(l, p + dots, p + dots, VP_IMPL_CAPTION_DROP, NULL);
-    if (vp_impl_caption_in(c, "@#_*")) vp_impl_caption_token(l, p + count);
-    for (count = 0; vp_impl_caption_in(vp_impl_caption_at(l, p + count), "?!");) count++;
-    if (count > 1) vp_impl_caption_token(l, p + count);
-    if (c == '\'' && vp_impl_caption_ahead(l, p, 1) == c) vp_impl_caption_offer(l, p + 2, p + 2, VP_IMPL_CAPTION_DROP, NULL);
-    if (vp_impl_caption_in(c, "'`\".?!,:;")) vp_impl_caption_offer(l, p + 1, p + 1, VP_IMPL_CAPTION_DROP, NULL);
-    else if (c > ' ' && c != 127) vp_impl_caption_token(l, p + 1);
+    if (ascii == '#') vp_impl_caption_token(lexer, vp_impl_caption_letters(lexer, start + 1));
+    for (count = 0; count < 3 && vp_impl_caption_ahead(lexer, start, 2 * count) == '\\' && vp_impl_caption_ahead(lexer, start, 2 * count + 1) == '*';) count++;
+    vp_impl_caption_token(lexer, start + 2 * count);
+    for (count = 1; vp_impl_caption_in(ascii, "-@#_*") && vp_impl_caption_at(lexer, start + count) == ascii;) count++;
+    if (ascii == '-') vp_impl_caption_offer(lexer, start + count, start + count, count < 5 ? VP_IMPL_CAPTION_DROP : VP_IMPL_CAPTION_TEXT, NULL);
+    for (dots = 0; dots < 5 && vp_impl_caption_ahead(lexer, start, dots) == '.';) dots++;
+    if (dots >= 3) vp_impl_caption_offer(lexer, start + dots, start + dots, VP_IMPL_CAPTION_DROP, NULL);
+    if (vp_impl_caption_in(ascii, "@#_*")) vp_impl_caption_token(lexer, start + count);
+    for (count = 0; vp_impl_caption_in(vp_impl_caption_at(lexer, start + count), "?!");) count++;
+    if (count > 1) vp_impl_caption_token(lexer, start + count);
+    if (ascii == '\'' && vp_impl_caption_ahead(lexer, start, 1) == ascii) vp_impl_caption_offer(lexer, start + 2, start + 2, VP_IMPL_CAPTION_DROP, NULL);
+    if (vp_impl_caption_in(ascii, "'`\".?!,:;")) vp_impl_caption_offer(lexer, start + 1, start + 1, VP_IMPL_CAPTION_DROP, NULL);
+    else if (ascii > ' ' && ascii != 127) vp_impl_caption_token(lexer, start + 1);
 }
 
-/* what a typographic quote is said as, or NULL */
-static const char *vp_impl_caption_quote(uint32_t c) {
-    switch (c) {
+/* how a typographic quote is written, or NULL */
+static const char *vp_impl_caption_quote(uint32_t code) {
+    switch (code) {
         case '`': case 0x91: case 0x2018: case 0x201B: case 0x2039: return "`";
         case 0x92: case 0x2019: case 0x203A: return "'";
         case 0x93: case 0x201C: case 0xAB: return "``";
@@ -610,19 +620,20 @@ static const char *vp_impl_caption_quote(uint32_t c) {
     }
 }
 
-static void vp_impl_caption_rule_quotes(vp_impl_caption_lexer *l, uint32_t c, size_t bytes) {
-    const char *p = l->p + bytes, *one = vp_impl_caption_quote(c), *two;
+static void vp_impl_caption_rule_quotes(vp_impl_caption_lexer *lexer, uint32_t code, size_t bytes) {
+    const char *after = lexer->at + bytes, *one = vp_impl_caption_quote(code), *two;
     size_t more = 1;
     if (!one) return;
-    vp_impl_caption_offer(l, p, p, *one == '`' || *one == '\'' ? VP_IMPL_CAPTION_DROP : VP_IMPL_CAPTION_SAID, one);
-    two = p < l->end ? vp_impl_caption_quote(vp_unicode_get(p, l->end, &more)) : NULL;
+    vp_impl_caption_offer(lexer, after, after, *one == '`' || *one == '\'' ? VP_IMPL_CAPTION_DROP : VP_IMPL_CAPTION_SAID, one);
+    two = after < lexer->end ? vp_impl_caption_quote(vp_unicode_get(after, lexer->end, &more)) : NULL;
     if (!two) return;
-    if (one[1] == 0 && strcmp(one, two) == 0) vp_impl_caption_offer(l, p + more, p + more, VP_IMPL_CAPTION_DROP, NULL); /* `` and '' */
-    else vp_impl_caption_offer(l, p + more, p + more, VP_IMPL_CAPTION_QUOTES, NULL);
+    if (one[1] == 0 && strcmp(one, two) == 0) vp_impl_caption_offer(lexer, after + more, after + more, VP_IMPL_CAPTION_DROP, NULL); /* `` and '' */
+    else vp_impl_caption_offer(lexer, after + more, after + more, VP_IMPL_CAPTION_QUOTES, NULL);
 }
 
-/* the other characters behind ASCII that are no letters: some are said otherwise, symbols are tokens, the rest is nothing */
-static void vp_impl_caption_rule_symbols(vp_impl_caption_lexer *l, uint32_t c, size_t bytes) {
+/* the other characters beyond ASCII that are not letters: some are written differently, symbols are tokens, the rest
+ * is dropped */
+static void vp_impl_caption_rule_symbols(vp_impl_caption_lexer *lexer, uint32_t code, size_t bytes) {
     static const struct { uint32_t code; const char *to; } said[] = {
         {0x80, "$"}, {0xA2, "cents"}, {0xA3, "#"}, {0xA4, "$"}, {0xBC, "1/4"}, {0xBD, "1/2"}, {0xBE, "3/4"}, {0x20A0, "$"}, {0x20AC, "$"},
         {0x2153, "1/3"}, {0x2154, "2/3"}};
@@ -634,131 +645,132 @@ static void vp_impl_caption_rule_symbols(vp_impl_caption_lexer *l, uint32_t c, s
         {0x203E, 0x2042}, {0x2044, 0x2044}, {0x2070, 0x2070}, {0x2074, 0x207E}, {0x2080, 0x208E}, {0x20A4, 0x20A4}, {0x2100, 0x214F},
         {0x2155, 0x215E}, {0x2190, 0x2BFF}, {0x3001, 0x3002}, {0x3012, 0x3012}, {0x30FB, 0x30FB}, {0xFF01, 0xFF0F}, {0xFF1A, 0xFF20},
         {0xFF3B, 0xFF40}, {0xFF5B, 0xFF65}, {0xFFE0, 0xFFE1}, {0xFFE5, 0xFFE6}};
-    const char *next = l->p + bytes;
+    const char *next = lexer->at + bytes;
     size_t i;
     for (i = 0; i < sizeof said / sizeof *said; i++)
-        if (said[i].code == c) vp_impl_caption_offer(l, next, next, VP_IMPL_CAPTION_SAID, said[i].to);
+        if (said[i].code == code) vp_impl_caption_offer(lexer, next, next, VP_IMPL_CAPTION_SAID, said[i].to);
     for (i = 0; i < sizeof symbols / sizeof *symbols; i++)
-        if (c >= symbols[i][0] && c <= symbols[i][1]) vp_impl_caption_token(l, next);
-    vp_impl_caption_offer(l, next, next, VP_IMPL_CAPTION_DROP, NULL);
+        if (code >= symbols[i][0] && code <= symbols[i][1]) vp_impl_caption_token(lexer, next);
+    vp_impl_caption_offer(lexer, next, next, VP_IMPL_CAPTION_DROP, NULL);
 }
 
 /* the token at p, which is not white space */
-static void vp_impl_caption_match(vp_impl_caption_lexer *l) {
-    const char *word = vp_impl_caption_word(l, l->p);
+static void vp_impl_caption_match(vp_impl_caption_lexer *lexer) {
+    const char *word = vp_impl_caption_word(lexer, lexer->at);
     size_t bytes = 1;
-    uint32_t code = vp_unicode_get(l->p, l->end, &bytes);
-    l->stop = l->reach = l->p;
+    uint32_t code = vp_unicode_get(lexer->at, lexer->end, &bytes);
+    lexer->stop = lexer->reach = lexer->at;
     if (code == '<') {
-        vp_impl_caption_rule_tags(l);
-        vp_impl_caption_rule_addresses(l);
+        vp_impl_caption_rule_tags(lexer);
+        vp_impl_caption_rule_addresses(lexer);
     }
-    if (word > l->p) {
-        vp_impl_caption_rule_contractions(l, word);
-        vp_impl_caption_token(l, word);
-        vp_impl_caption_rule_abbreviations(l);
+    if (word > lexer->at) {
+        vp_impl_caption_rule_contractions(lexer, word);
+        vp_impl_caption_token(lexer, word);
+        vp_impl_caption_rule_abbreviations(lexer);
     }
-    vp_impl_caption_rule_apostrophe(l);
-    if (vp_impl_caption_alnum(l, l->p)) {
-        vp_impl_caption_rule_addresses(l);
-        vp_impl_caption_rule_files(l);
-        vp_impl_caption_rule_hyphens(l);
-        vp_impl_caption_rule_compounds(l);
+    vp_impl_caption_rule_apostrophe(lexer);
+    if (vp_impl_caption_alnum(lexer, lexer->at)) {
+        vp_impl_caption_rule_addresses(lexer);
+        vp_impl_caption_rule_files(lexer);
+        vp_impl_caption_rule_hyphens(lexer);
+        vp_impl_caption_rule_compounds(lexer);
     }
     if (code < 0x80) {
-        vp_impl_caption_rule_numbers(l);
-        vp_impl_caption_rule_smileys(l);
-        vp_impl_caption_rule_ascii(l, (int)code);
+        vp_impl_caption_rule_numbers(lexer);
+        vp_impl_caption_rule_smileys(lexer);
+        vp_impl_caption_rule_ascii(lexer, (int)code);
     }
-    if (code == '\'' && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(l, l->p, 1)) && l->end - l->p > 2 && l->p[2] != ' ')
-        vp_impl_caption_offer(l, l->p + 1, l->p + 3, VP_IMPL_CAPTION_DROP, NULL); /* a quote that opens */
-    vp_impl_caption_rule_quotes(l, code, bytes);
-    if (code >= 0x80) vp_impl_caption_rule_symbols(l, code, bytes);
-    else vp_impl_caption_offer(l, l->p + 1, l->p + 1, VP_IMPL_CAPTION_DROP, NULL);
+    if (code == '\'' && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, lexer->at, 1)) && lexer->end - lexer->at > 2 && lexer->at[2] != ' ')
+        vp_impl_caption_offer(lexer, lexer->at + 1, lexer->at + 3, VP_IMPL_CAPTION_DROP, NULL); /* a quote that opens */
+    vp_impl_caption_rule_quotes(lexer, code, bytes);
+    if (code >= 0x80) vp_impl_caption_rule_symbols(lexer, code, bytes);
+    else vp_impl_caption_offer(lexer, lexer->at + 1, lexer->at + 1, VP_IMPL_CAPTION_DROP, NULL);
 }
 
 /* ---- tokens to text */
 /* Texts are produced twice, first only counted, so that a too small buffer stays untouched. */
 typedef struct vp_impl_caption_text { char *out; size_t bytes; } vp_impl_caption_text; /* out NULL: count */
 
-static void vp_impl_caption_add(vp_impl_caption_text *o, const char *text, size_t bytes) {
-    if (o->out && bytes) memcpy(o->out + o->bytes, text, bytes);
-    o->bytes += bytes;
+static void vp_impl_caption_add(vp_impl_caption_text *out, const char *text, size_t bytes) {
+    if (out->out && bytes) memcpy(out->out + out->bytes, text, bytes);
+    out->bytes += bytes;
 }
 
-static void vp_impl_caption_add_code(vp_impl_caption_text *o, uint32_t code) {
+static void vp_impl_caption_add_code(vp_impl_caption_text *out, uint32_t code) {
     char buffer[4];
-    vp_impl_caption_add(o, buffer, vp_unicode_put(buffer, code));
+    vp_impl_caption_add(out, buffer, vp_unicode_put(buffer, code));
 }
 
-static void vp_impl_caption_say(vp_impl_caption_text *o, const char *text) { vp_impl_caption_add(o, text, strlen(text)); }
+static void vp_impl_caption_say(vp_impl_caption_text *out, const char *text) { vp_impl_caption_add(out, text, strlen(text)); }
 
-static void vp_impl_caption_emit(const vp_impl_caption_lexer *l, vp_impl_caption_text *o) {
-    const char *p = l->p;
-    const size_t before = o->bytes;
+static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_caption_text *out) {
+    const char *at = lexer->at;
+    const size_t before = out->bytes;
     size_t bytes;
     int tag;
-    if (l->kind == VP_IMPL_CAPTION_DROP) return;
-    tag = *p == '<' && l->stop[-1] == '>';
-    if (o->bytes) vp_impl_caption_add(o, " ", 1);
-    if (l->kind == VP_IMPL_CAPTION_SAID) {
-        vp_impl_caption_say(o, l->said);
+    if (lexer->kind == VP_IMPL_CAPTION_DROP) return;
+    tag = *at == '<' && lexer->stop[-1] == '>';
+    if (out->bytes) vp_impl_caption_add(out, " ", 1);
+    if (lexer->kind == VP_IMPL_CAPTION_SAID) {
+        vp_impl_caption_say(out, lexer->said);
         return;
     }
-    for (; p < l->stop; p += bytes) {
-        uint32_t c = vp_unicode_get(p, l->stop, &bytes);
-        const char *quote = l->kind == VP_IMPL_CAPTION_QUOTES ? vp_impl_caption_quote(c) : NULL;
-        if (quote) vp_impl_caption_say(o, quote);
-        else if (c == '&' && l->stop - p >= 5 && memcmp(p, "&amp;", 5) == 0) {
-            vp_impl_caption_say(o, "&");
+    for (; at < lexer->stop; at += bytes) {
+        uint32_t code = vp_unicode_get(at, lexer->stop, &bytes);
+        const char *quote = lexer->kind == VP_IMPL_CAPTION_QUOTES ? vp_impl_caption_quote(code) : NULL;
+        if (quote) vp_impl_caption_say(out, quote);
+        else if (code == '&' && lexer->stop - at >= 5 && memcmp(at, "&amp;", 5) == 0) {
+            vp_impl_caption_say(out, "&");
             bytes = 5;
         }
-        else if (c == '(' && !tag) vp_impl_caption_say(o, "-lrb-");
-        else if (c == ')' && !tag) vp_impl_caption_say(o, "-rrb-");
-        else if (vp_unicode_is_space(c)) vp_impl_caption_say(o, "\xC2\xA0"); /* a blank inside a token does not part it */
-        else if (c == 0x130) vp_impl_caption_say(o, "i\xCC\x87");
-        else if (c == 0x3A3) vp_impl_caption_add_code(o, vp_unicode_lower_sigma(l->p, p, l->stop, NULL, NULL));
-        else if (c > 32 && c != 127 && c != 0xAD && c < 0x110000) /* no soft hyphens, no stray bytes */
-            vp_impl_caption_add_code(o, vp_unicode_lower(c));
+        else if (code == '(' && !tag) vp_impl_caption_say(out, "-lrb-");
+        else if (code == ')' && !tag) vp_impl_caption_say(out, "-rrb-");
+        else if (vp_unicode_is_space(code)) vp_impl_caption_say(out, "\xC2\xA0"); /* a blank inside a token does not part it */
+        else if (code == 0x130) vp_impl_caption_say(out, "i\xCC\x87");
+        else if (code == 0x3A3) vp_impl_caption_add_code(out, vp_unicode_lower_sigma(lexer->at, at, lexer->stop, NULL, NULL));
+        else if (code > 32 && code != 127 && code != 0xAD && code < 0x110000) /* no soft hyphens, no stray bytes */
+            vp_impl_caption_add_code(out, vp_unicode_lower(code));
     }
-    if (o->bytes == before + (before > 0)) o->bytes = before; /* nothing but soft hyphens and stray bytes is no word */
+    if (out->bytes == before + (before > 0)) out->bytes = before; /* soft hyphens and stray bytes alone are not a word */
 }
 
-static void vp_impl_caption_tokens(const char *text, size_t bytes, vp_impl_caption_text *o) {
-    vp_impl_caption_lexer l;
+static void vp_impl_caption_tokens(const char *text, size_t bytes, vp_impl_caption_text *out) {
+    vp_impl_caption_lexer lexer;
     size_t length = 1;
-    memset(&l, 0, sizeof l);
-    l.end = text + bytes;
-    l.no_close = l.no_at = l.no_hyphen = l.no_file = text;
-    for (l.p = text; l.p < l.end; l.p = l.stop) {
-        if (vp_unicode_is_space(vp_unicode_get(l.p, l.end, &length))) {
-            l.stop = l.p + length;
+    memset(&lexer, 0, sizeof lexer);
+    lexer.end = text + bytes;
+    lexer.no_close = lexer.no_at = lexer.no_hyphen = lexer.no_file = text;
+    for (lexer.at = text; lexer.at < lexer.end; lexer.at = lexer.stop) {
+        if (vp_unicode_is_space(vp_unicode_get(lexer.at, lexer.end, &length))) {
+            lexer.stop = lexer.at + length;
             continue;
         }
-        vp_impl_caption_match(&l);
-        vp_impl_caption_emit(&l, o);
+        vp_impl_caption_match(&lexer);
+        vp_impl_caption_emit(&lexer, out);
     }
 }
 
 VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, size_t capacity, size_t *needed) {
-    vp_impl_caption_text o;
+    vp_impl_caption_text text_out;
     if ((!text && bytes) || (!out && capacity)) return VP_ERR_RANGE;
     if (!text) text = "";
-    o.out = NULL;
-    o.bytes = 0;
-    vp_impl_caption_tokens(text, bytes, &o);
-    if (needed) *needed = o.bytes;
-    if (o.bytes >= capacity) return VP_ERR_CAPACITY;
-    o.out = out;
-    o.bytes = 0;
-    vp_impl_caption_tokens(text, bytes, &o);
-    out[o.bytes] = 0;
+    text_out.out = NULL;
+    text_out.bytes = 0;
+    vp_impl_caption_tokens(text, bytes, &text_out);
+    if (needed) *needed = text_out.bytes;
+    if (text_out.bytes >= capacity) return VP_ERR_CAPACITY;
+    text_out.out = out;
+    text_out.bytes = 0;
+    vp_impl_caption_tokens(text, bytes, &text_out);
+    out[text_out.bytes] = 0;
     return VP_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------- corpus scores
- * Words get numbers 0, 1, 2 ... in the order in which they are met; an n-gram of 2 to 4 words gets the next free number, found by the number of
- * the n-gram without its last word and the number of that word. So two n-grams have the same number only when they are the same words. */
+ * Words get the numbers 0, 1, 2 ... in the order of their first occurrence. An n-gram of 2 to 4 words gets the next
+ * free number. It is found by the number of the n-gram without its last word and the number of that word. So two
+ * n-grams have the same number only if they are the same words. */
 enum { VP_IMPL_CAPTION_N = 4 };
 #define VP_IMPL_CAPTION_WORDS_MAX ((size_t)1 << 29)
 
@@ -782,7 +794,7 @@ typedef struct vp_impl_caption_book {
     size_t line_words_max;
 } vp_impl_caption_book;
 
-/* room for `more` elements behind the last; 0 without memory, the list is then as it was */
+/* room for `more` elements after the last; 0 if there is no memory, the list is then unchanged */
 static int vp_impl_caption_reserve(vp_impl_caption_list *list, size_t more, size_t element_bytes) {
     size_t needed, bytes, capacity = list->capacity < 64 ? 64 : list->capacity;
     void *data;
@@ -795,10 +807,10 @@ static int vp_impl_caption_reserve(vp_impl_caption_list *list, size_t more, size
     return 1;
 }
 
-static uint64_t vp_impl_caption_mix(uint64_t a, uint64_t b) {
-    a = (a ^ b) * UINT64_C(0x9E3779B97F4A7C15);
-    a = (a ^ a >> 32) * UINT64_C(0xD6E8FEB86659FD93);
-    return a ^ a >> 29;
+static uint64_t vp_impl_caption_mix(uint64_t first, uint64_t second) {
+    first = (first ^ second) * UINT64_C(0x9E3779B97F4A7C15);
+    first = (first ^ first >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    return first ^ first >> 29;
 }
 
 static uint64_t vp_impl_caption_hash(const char *text, size_t bytes) {
@@ -812,239 +824,241 @@ static uint64_t vp_impl_caption_hash(const char *text, size_t bytes) {
     return vp_impl_caption_mix(hash, part);
 }
 
-/* twice the size; a table is a power of two and at most half full */
-static int vp_impl_caption_grow_words(vp_impl_caption_book *b) {
-    const vp_impl_caption_entry *words = (const vp_impl_caption_entry *)b->words.data;
-    size_t size = b->word_table_size ? b->word_table_size * 2 : 1024, i, at;
+/* doubles the size; the size of a table is a power of two, and a table is at most half full */
+static int vp_impl_caption_grow_words(vp_impl_caption_book *book) {
+    const vp_impl_caption_entry *words = (const vp_impl_caption_entry *)book->words.data;
+    size_t size = book->word_table_size ? book->word_table_size * 2 : 1024, i, at;
     uint32_t *table;
-    if (size < b->word_table_size || !(table = (uint32_t *)calloc(size, sizeof *table))) return 0;
-    for (i = 0; i < b->words.count; i++) {
+    if (size < book->word_table_size || !(table = (uint32_t *)calloc(size, sizeof *table))) return 0;
+    for (i = 0; i < book->words.count; i++) {
         for (at = (size_t)words[i].hash & (size - 1); table[at]; at = (at + 1) & (size - 1)) {}
         table[at] = (uint32_t)i + 1;
     }
-    free(b->word_table);
-    b->word_table = table;
-    b->word_table_size = size;
+    free(book->word_table);
+    book->word_table = table;
+    book->word_table_size = size;
     return 1;
 }
 
-/* Puts the number of a word behind the others; 0 without memory. */
-static int vp_impl_caption_add_word(vp_impl_caption_book *b, const char *text, size_t bytes) {
+/* Appends the number of a word; 0 if there is no memory. */
+static int vp_impl_caption_add_word(vp_impl_caption_book *book, const char *text, size_t bytes) {
     uint64_t hash = vp_impl_caption_hash(text, bytes);
     vp_impl_caption_entry *word;
     size_t at;
-    if (b->words.count * 2 >= b->word_table_size && !vp_impl_caption_grow_words(b)) return 0;
-    if (!vp_impl_caption_reserve(&b->numbers, 1, sizeof(uint32_t))) return 0;
-    for (at = (size_t)hash & (b->word_table_size - 1); b->word_table[at]; at = (at + 1) & (b->word_table_size - 1)) {
-        word = (vp_impl_caption_entry *)b->words.data + (b->word_table[at] - 1);
-        if (word->hash == hash && word->bytes == bytes && (!bytes || memcmp((char *)b->letters.data + word->start, text, bytes) == 0)) break;
+    if (book->words.count * 2 >= book->word_table_size && !vp_impl_caption_grow_words(book)) return 0;
+    if (!vp_impl_caption_reserve(&book->numbers, 1, sizeof(uint32_t))) return 0;
+    for (at = (size_t)hash & (book->word_table_size - 1); book->word_table[at]; at = (at + 1) & (book->word_table_size - 1)) {
+        word = (vp_impl_caption_entry *)book->words.data + (book->word_table[at] - 1);
+        if (word->hash == hash && word->bytes == bytes && (!bytes || memcmp((char *)book->letters.data + word->start, text, bytes) == 0)) break;
     }
-    if (!b->word_table[at]) {
-        if (!vp_impl_caption_reserve(&b->words, 1, sizeof *word) || !vp_impl_caption_reserve(&b->letters, bytes, 1)) return 0;
-        word = (vp_impl_caption_entry *)b->words.data + b->words.count++;
-        word->start = b->letters.count;
+    if (!book->word_table[at]) {
+        if (!vp_impl_caption_reserve(&book->words, 1, sizeof *word) || !vp_impl_caption_reserve(&book->letters, bytes, 1)) return 0;
+        word = (vp_impl_caption_entry *)book->words.data + book->words.count++;
+        word->start = book->letters.count;
         word->bytes = bytes;
         word->hash = hash;
-        if (bytes) memcpy((char *)b->letters.data + word->start, text, bytes);
-        b->letters.count += bytes;
-        b->word_table[at] = (uint32_t)b->words.count;
+        if (bytes) memcpy((char *)book->letters.data + word->start, text, bytes);
+        book->letters.count += bytes;
+        book->word_table[at] = (uint32_t)book->words.count;
     }
-    ((uint32_t *)b->numbers.data)[b->numbers.count++] = b->word_table[at] - 1;
+    ((uint32_t *)book->numbers.data)[book->numbers.count++] = book->word_table[at] - 1;
     return 1;
 }
 
-static vp_result vp_impl_caption_full(const vp_impl_caption_book *b) {
-    return b->numbers.count >= VP_IMPL_CAPTION_WORDS_MAX ? VP_ERR_RANGE : VP_OK;
+static vp_result vp_impl_caption_full(const vp_impl_caption_book *book) {
+    return book->numbers.count >= VP_IMPL_CAPTION_WORDS_MAX ? VP_ERR_RANGE : VP_OK;
 }
 
-/* Splits a tokenised text twice; the second time only when single spaces would cut it otherwise. */
-static vp_result vp_impl_caption_split(vp_impl_caption_book *b, const char *text, size_t bytes) {
-    const char *p = text, *end = text + bytes, *start = text;
+/* Splits a tokenised text twice; the second time only if a split at single spaces would give other words. */
+static vp_result vp_impl_caption_split(vp_impl_caption_book *book, const char *text, size_t bytes) {
+    const char *at = text, *end = text + bytes, *start = text;
     vp_impl_caption_line line;
     size_t length = 1;
     int plain = 1;
     memset(&line, 0, sizeof line);
-    line.first = line.rouge_first = b->numbers.count;
-    for (;; p += length) {
-        uint32_t c = p < end ? vp_unicode_get(p, end, &length) : ' ';
-        if (!vp_unicode_is_space(c)) continue;
-        if (vp_impl_caption_full(b) != VP_OK) return VP_ERR_RANGE;
-        if (p > start && !vp_impl_caption_add_word(b, start, (size_t)(p - start))) return VP_ERR_MEMORY;
-        if (p == start || c != ' ') plain = 0;
-        if (p >= end) break;
-        start = p + length;
+    line.first = line.rouge_first = book->numbers.count;
+    for (;; at += length) {
+        uint32_t code = at < end ? vp_unicode_get(at, end, &length) : ' ';
+        if (!vp_unicode_is_space(code)) continue;
+        if (vp_impl_caption_full(book) != VP_OK) return VP_ERR_RANGE;
+        if (at > start && !vp_impl_caption_add_word(book, start, (size_t)(at - start))) return VP_ERR_MEMORY;
+        if (at == start || code != ' ') plain = 0;
+        if (at >= end) break;
+        start = at + length;
     }
-    line.count = line.rouge_count = b->numbers.count - line.first;
+    line.count = line.rouge_count = book->numbers.count - line.first;
     if (!plain) {
-        line.rouge_first = b->numbers.count;
-        for (p = start = text;; p++) {
-            if (p < end && *p != ' ') continue;
-            if (vp_impl_caption_full(b) != VP_OK) return VP_ERR_RANGE;
-            if (!vp_impl_caption_add_word(b, start, (size_t)(p - start))) return VP_ERR_MEMORY;
-            if (p >= end) break;
-            start = p + 1;
+        line.rouge_first = book->numbers.count;
+        for (at = start = text;; at++) {
+            if (at < end && *at != ' ') continue;
+            if (vp_impl_caption_full(book) != VP_OK) return VP_ERR_RANGE;
+            if (!vp_impl_caption_add_word(book, start, (size_t)(at - start))) return VP_ERR_MEMORY;
+            if (at >= end) break;
+            start = at + 1;
         }
-        line.rouge_count = b->numbers.count - line.rouge_first;
+        line.rouge_count = book->numbers.count - line.rouge_first;
     }
-    if (line.count > b->line_words_max) b->line_words_max = line.count;
-    if (line.rouge_count > b->line_words_max) b->line_words_max = line.rouge_count;
-    if (!vp_impl_caption_reserve(&b->lines, 1, sizeof line)) return VP_ERR_MEMORY;
-    ((vp_impl_caption_line *)b->lines.data)[b->lines.count++] = line;
+    if (line.count > book->line_words_max) book->line_words_max = line.count;
+    if (line.rouge_count > book->line_words_max) book->line_words_max = line.rouge_count;
+    if (!vp_impl_caption_reserve(&book->lines, 1, sizeof line)) return VP_ERR_MEMORY;
+    ((vp_impl_caption_line *)book->lines.data)[book->lines.count++] = line;
     return VP_OK;
 }
 
-static vp_result vp_impl_caption_read(vp_impl_caption_book *b, const vp_caption_text *t, vp_caption_input input) {
+static vp_result vp_impl_caption_read(vp_impl_caption_book *book, const vp_caption_text *caption, vp_caption_input input) {
     size_t needed = 0;
     vp_result result;
-    if (!t->text && t->bytes) return VP_ERR_RANGE;
-    if (input == VP_CAPTION_TOKENISED) return vp_impl_caption_split(b, t->text ? t->text : "", t->bytes);
+    if (!caption->text && caption->bytes) return VP_ERR_RANGE;
+    if (input == VP_CAPTION_TOKENISED) return vp_impl_caption_split(book, caption->text ? caption->text : "", caption->bytes);
     for (;;) {
-        result = vp_caption_tokenise(t->text, t->bytes, (char *)b->scratch.data, b->scratch.capacity, &needed);
+        result = vp_caption_tokenise(caption->text, caption->bytes, (char *)book->scratch.data, book->scratch.capacity, &needed);
         if (result != VP_ERR_CAPACITY) break;
-        if (needed == SIZE_MAX || !vp_impl_caption_reserve(&b->scratch, needed + 1, 1)) return VP_ERR_MEMORY;
+        if (needed == SIZE_MAX || !vp_impl_caption_reserve(&book->scratch, needed + 1, 1)) return VP_ERR_MEMORY;
     }
-    return result == VP_OK ? vp_impl_caption_split(b, (const char *)b->scratch.data, needed) : result;
+    return result == VP_OK ? vp_impl_caption_split(book, (const char *)book->scratch.data, needed) : result;
 }
 
-static int vp_impl_caption_grow_grams(vp_impl_caption_book *b) {
-    size_t size = b->gram_table_size ? b->gram_table_size * 2 : 1024, i, at;
+static int vp_impl_caption_grow_grams(vp_impl_caption_book *book) {
+    size_t size = book->gram_table_size ? book->gram_table_size * 2 : 1024, i, at;
     vp_impl_caption_gram *table;
-    if (size < b->gram_table_size || !(table = (vp_impl_caption_gram *)calloc(size, sizeof *table))) return 0;
-    for (i = 0; i < b->gram_table_size; i++) {
-        const vp_impl_caption_gram *g = &b->gram_table[i];
-        if (!g->id) continue;
-        at = (size_t)vp_impl_caption_mix(g->prefix, g->word) & (size - 1);
+    if (size < book->gram_table_size || !(table = (vp_impl_caption_gram *)calloc(size, sizeof *table))) return 0;
+    for (i = 0; i < book->gram_table_size; i++) {
+        const vp_impl_caption_gram *gram = &book->gram_table[i];
+        if (!gram->id) continue;
+        at = (size_t)vp_impl_caption_mix(gram->prefix, gram->word) & (size - 1);
         while (table[at].id) at = (at + 1) & (size - 1);
-        table[at] = *g;
+        table[at] = *gram;
     }
-    free(b->gram_table);
-    b->gram_table = table;
-    b->gram_table_size = size;
+    free(book->gram_table);
+    book->gram_table = table;
+    book->gram_table_size = size;
     return 1;
 }
 
 /* the number of an n-gram; 0 without memory */
-static uint32_t vp_impl_caption_gram_number(vp_impl_caption_book *b, uint32_t prefix, uint32_t word) {
-    vp_impl_caption_gram *g;
+static uint32_t vp_impl_caption_gram_number(vp_impl_caption_book *book, uint32_t prefix, uint32_t word) {
+    vp_impl_caption_gram *gram;
     size_t at;
-    if (b->gram_count * 2 >= b->gram_table_size && !vp_impl_caption_grow_grams(b)) return 0;
-    at = (size_t)vp_impl_caption_mix(prefix, word) & (b->gram_table_size - 1);
-    for (;; at = (at + 1) & (b->gram_table_size - 1)) {
-        g = &b->gram_table[at];
-        if (!g->id) break;
-        if (g->prefix == prefix && g->word == word) return g->id;
+    if (book->gram_count * 2 >= book->gram_table_size && !vp_impl_caption_grow_grams(book)) return 0;
+    at = (size_t)vp_impl_caption_mix(prefix, word) & (book->gram_table_size - 1);
+    for (;; at = (at + 1) & (book->gram_table_size - 1)) {
+        gram = &book->gram_table[at];
+        if (!gram->id) break;
+        if (gram->prefix == prefix && gram->word == word) return gram->id;
     }
-    g->prefix = prefix;
-    g->word = word;
-    g->id = (uint32_t)(b->words.count + b->gram_count++);
-    return g->id;
+    gram->prefix = prefix;
+    gram->word = word;
+    gram->id = (uint32_t)(book->words.count + book->gram_count++);
+    return gram->id;
 }
 
-static vp_result vp_impl_caption_number_grams(vp_impl_caption_book *b) {
-    const vp_impl_caption_line *lines = (const vp_impl_caption_line *)b->lines.data;
+static vp_result vp_impl_caption_number_grams(vp_impl_caption_book *book) {
+    const vp_impl_caption_line *lines = (const vp_impl_caption_line *)book->lines.data;
     size_t line, i, n;
-    b->grams[0] = (uint32_t *)b->numbers.data;
+    book->grams[0] = (uint32_t *)book->numbers.data;
     for (n = 1; n < VP_IMPL_CAPTION_N; n++)
-        if (!(b->grams[n] = (uint32_t *)malloc((b->numbers.count + 1) * sizeof(uint32_t)))) return VP_ERR_MEMORY;
-    for (line = 0; line < b->lines.count; line++)
+        if (!(book->grams[n] = (uint32_t *)malloc((book->numbers.count + 1) * sizeof(uint32_t)))) return VP_ERR_MEMORY;
+    for (line = 0; line < book->lines.count; line++)
         for (n = 1; n < VP_IMPL_CAPTION_N; n++)
             for (i = 0; i + n < lines[line].count; i++) {
                 size_t at = lines[line].first + i;
-                b->grams[n][at] = vp_impl_caption_gram_number(b, b->grams[n - 1][at], b->grams[0][at + n]);
-                if (!b->grams[n][at]) return VP_ERR_MEMORY;
+                book->grams[n][at] = vp_impl_caption_gram_number(book, book->grams[n - 1][at], book->grams[0][at + n]);
+                if (!book->grams[n][at]) return VP_ERR_MEMORY;
             }
     return VP_OK;
 }
 
-/* Everything that the scoring needs; nothing can fail behind it. */
-static vp_result vp_impl_caption_prepare(vp_impl_caption_book *b, size_t image_count) {
-    size_t numbers = b->words.count + b->gram_count + 1, longest = b->line_words_max + 1, i, bytes;
+/* Allocates everything that the scoring needs; nothing after it can fail. */
+static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t image_count) {
+    size_t numbers = book->words.count + book->gram_count + 1, longest = book->line_words_max + 1, i, bytes;
     if (!vp_size_multiply(image_count, sizeof(double), &bytes) || !vp_size_add(bytes, sizeof(double), &bytes)) return VP_ERR_MEMORY;
-    b->document_count = (uint32_t *)calloc(numbers, sizeof(uint32_t));
-    b->in_candidate = (uint32_t *)calloc(numbers, sizeof(uint32_t));
-    b->in_reference = (uint32_t *)calloc(numbers, sizeof(uint32_t));
-    b->in_both = (uint32_t *)calloc(numbers, sizeof(uint32_t));
-    b->candidate_list = (uint32_t *)calloc(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
-    b->reference_list = (uint32_t *)calloc(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
-    b->places = (uint64_t *)calloc(b->words.count + 1, sizeof(uint64_t));
-    b->carry = (unsigned char *)calloc(longest, 1);
-    b->log_of = (double *)malloc(bytes);
-    if (!b->document_count || !b->in_candidate || !b->in_reference || !b->in_both || !b->candidate_list || !b->reference_list || !b->places
-        || !b->carry || !b->log_of) return VP_ERR_MEMORY;
-    for (i = 0; i <= image_count; i++) b->log_of[i] = i ? log((double)i) : 0.0; /* an n-gram of no reference counts as one of a single image */
+    book->document_count = (uint32_t *)calloc(numbers, sizeof(uint32_t));
+    book->in_candidate = (uint32_t *)calloc(numbers, sizeof(uint32_t));
+    book->in_reference = (uint32_t *)calloc(numbers, sizeof(uint32_t));
+    book->in_both = (uint32_t *)calloc(numbers, sizeof(uint32_t));
+    book->candidate_list = (uint32_t *)calloc(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
+    book->reference_list = (uint32_t *)calloc(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
+    book->places = (uint64_t *)calloc(book->words.count + 1, sizeof(uint64_t));
+    book->carry = (unsigned char *)calloc(longest, 1);
+    book->log_of = (double *)malloc(bytes);
+    if (!book->document_count || !book->in_candidate || !book->in_reference || !book->in_both || !book->candidate_list || !book->reference_list || !book->places
+        || !book->carry || !book->log_of) return VP_ERR_MEMORY;
+    for (i = 0; i <= image_count; i++) book->log_of[i] = i ? log((double)i) : 0.0; /* an n-gram of no reference counts as one of a single image */
     return VP_OK;
 }
 
-static void vp_impl_caption_release(vp_impl_caption_book *b) {
+static void vp_impl_caption_release(vp_impl_caption_book *book) {
     size_t n;
-    free(b->letters.data);
-    free(b->words.data);
-    free(b->numbers.data);
-    free(b->lines.data);
-    free(b->scratch.data);
-    free(b->word_table);
-    free(b->gram_table);
-    for (n = 1; n < VP_IMPL_CAPTION_N; n++) free(b->grams[n]);
-    free(b->document_count);
-    free(b->in_candidate);
-    free(b->in_reference);
-    free(b->in_both);
-    free(b->candidate_list);
-    free(b->reference_list);
-    free(b->log_of);
-    free(b->places);
-    free(b->carry);
+    free(book->letters.data);
+    free(book->words.data);
+    free(book->numbers.data);
+    free(book->lines.data);
+    free(book->scratch.data);
+    free(book->word_table);
+    free(book->gram_table);
+    for (n = 1; n < VP_IMPL_CAPTION_N; n++) free(book->grams[n]);
+    free(book->document_count);
+    free(book->in_candidate);
+    free(book->in_reference);
+    free(book->in_both);
+    free(book->candidate_list);
+    free(book->reference_list);
+    free(book->log_of);
+    free(book->places);
+    free(book->carry);
 }
 
-/* images whose references have an n-gram; in_candidate holds the last such image meanwhile */
-static void vp_impl_caption_count_documents(vp_impl_caption_book *b, const vp_caption_image *images, size_t image_count) {
-    const vp_impl_caption_line *line = (const vp_impl_caption_line *)b->lines.data;
+/* how many images have an n-gram in their references; meanwhile in_candidate holds the last such image */
+static void vp_impl_caption_count_documents(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count) {
+    const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
     size_t image, reference, n, i;
     for (image = 0; image < image_count; image++) {
         line++; /* the candidate */
         for (reference = 0; reference < images[image].reference_count; reference++, line++)
             for (n = 0; n < VP_IMPL_CAPTION_N; n++)
                 for (i = 0; i + n < line->count; i++) {
-                    uint32_t number = b->grams[n][line->first + i];
-                    if (b->in_candidate[number] == image + 1) continue;
-                    b->in_candidate[number] = (uint32_t)(image + 1);
-                    b->document_count[number]++;
+                    uint32_t number = book->grams[n][line->first + i];
+                    if (book->in_candidate[number] == image + 1) continue;
+                    book->in_candidate[number] = (uint32_t)(image + 1);
+                    book->document_count[number]++;
                 }
     }
-    memset(b->in_candidate, 0, (b->words.count + b->gram_count + 1) * sizeof(uint32_t));
+    memset(book->in_candidate, 0, (book->words.count + book->gram_count + 1) * sizeof(uint32_t));
 }
 
-/* Counts a text's n-grams: list has the different ones in the order of the text, first[n] .. first[n + 1] those of n + 1 words. */
-static void vp_impl_caption_count(const vp_impl_caption_book *b, const vp_impl_caption_line *line, uint32_t *counts, uint32_t *list,
+/* Counts a text's n-grams. list gets the different ones in the order of the text; first[n] .. first[n + 1] are those
+ * of n + 1 words. */
+static void vp_impl_caption_count(const vp_impl_caption_book *book, const vp_impl_caption_line *line, uint32_t *counts, uint32_t *list,
                                   size_t first[VP_IMPL_CAPTION_N + 1]) {
     size_t n, i, found = 0;
     for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
         first[n] = found;
         for (i = 0; i + n < line->count; i++) {
-            uint32_t number = b->grams[n][line->first + i];
+            uint32_t number = book->grams[n][line->first + i];
             if (!counts[number]++) list[found++] = number;
         }
     }
     first[n] = found;
 }
 
-/* length of the longest common subsequence: 64 words of the candidate at a time, a bit for each (Hyyro 2004, "Bit-parallel LCS-length") */
-static size_t vp_impl_caption_common(const vp_impl_caption_book *b, const vp_impl_caption_line *candidate, const vp_impl_caption_line *reference) {
-    const uint32_t *c = b->grams[0] + candidate->rouge_first, *r = b->grams[0] + reference->rouge_first;
+/* length of the longest common subsequence, 64 words of the candidate at a time, one bit each (Hyyro 2004,
+ * "Bit-parallel LCS-length") */
+static size_t vp_impl_caption_common(const vp_impl_caption_book *book, const vp_impl_caption_line *candidate, const vp_impl_caption_line *reference) {
+    const uint32_t *candidate_words = book->grams[0] + candidate->rouge_first, *reference_words = book->grams[0] + reference->rouge_first;
     size_t start, i, common = 0;
-    memset(b->carry, 0, reference->rouge_count);
+    memset(book->carry, 0, reference->rouge_count);
     for (start = 0; start < candidate->rouge_count; start += 64) {
         size_t width = candidate->rouge_count - start < 64 ? candidate->rouge_count - start : 64;
         uint64_t open = ~(uint64_t)0;
-        for (i = 0; i < width; i++) b->places[c[start + i]] |= (uint64_t)1 << i;
+        for (i = 0; i < width; i++) book->places[candidate_words[start + i]] |= (uint64_t)1 << i;
         for (i = 0; i < reference->rouge_count; i++) {
-            uint64_t here = open & b->places[r[i]], sum = open + here, more = sum + b->carry[i];
-            b->carry[i] = (unsigned char)(sum < open || more < sum);
+            uint64_t here = open & book->places[reference_words[i]], sum = open + here, more = sum + book->carry[i];
+            book->carry[i] = (unsigned char)(sum < open || more < sum);
             open = more | (open ^ here);
         }
         for (i = 0; i < width; i++) {
             common += (size_t)(~open >> i & 1);
-            b->places[c[start + i]] = 0;
+            book->places[candidate_words[start + i]] = 0;
         }
     }
     return common;
@@ -1063,23 +1077,23 @@ static void vp_impl_caption_bleu_score(const vp_impl_caption_bleu *counts, doubl
     }
 }
 
-/* CIDEr-D of one reference, summed over n. What the reference shares with the candidate goes into in_both, for BLEU. */
-static double vp_impl_caption_similarity(vp_impl_caption_book *b, const vp_impl_caption_line *candidate, const vp_impl_caption_line *reference,
+/* CIDEr-D of one reference, summed over n. The n-grams shared with the candidate are recorded in in_both, for BLEU. */
+static double vp_impl_caption_similarity(vp_impl_caption_book *book, const vp_impl_caption_line *candidate, const vp_impl_caption_line *reference,
                                          const double norms[VP_IMPL_CAPTION_N], double log_images) {
     size_t first[VP_IMPL_CAPTION_N + 1], n, i;
     const double bigrams = (double)(candidate->count ? candidate->count - 1 : 0), other = (double)(reference->count ? reference->count - 1 : 0);
     const double penalty = exp(-((bigrams - other) * (bigrams - other)) / 72.0);
     double sum = 0.0;
-    vp_impl_caption_count(b, reference, b->in_reference, b->reference_list, first);
+    vp_impl_caption_count(book, reference, book->in_reference, book->reference_list, first);
     for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
         double product = 0.0, norm = 0.0;
         for (i = first[n]; i < first[n + 1]; i++) {
-            const uint32_t number = b->reference_list[i], r = b->in_reference[number], c = b->in_candidate[number];
-            const double weight = log_images - b->log_of[b->document_count[number]], mine = c * weight, theirs = r * weight;
+            const uint32_t number = book->reference_list[i], reference_times = book->in_reference[number], candidate_times = book->in_candidate[number];
+            const double weight = log_images - book->log_of[book->document_count[number]], mine = candidate_times * weight, theirs = reference_times * weight;
             product += (mine < theirs ? mine : theirs) * theirs;
             norm += theirs * theirs;
-            if ((c < r ? c : r) > b->in_both[number]) b->in_both[number] = c < r ? c : r;
-            b->in_reference[number] = 0;
+            if ((candidate_times < reference_times ? candidate_times : reference_times) > book->in_both[number]) book->in_both[number] = candidate_times < reference_times ? candidate_times : reference_times;
+            book->in_reference[number] = 0;
         }
         norm = sqrt(norm);
         if (norms[n] != 0.0 && norm != 0.0) product /= norms[n] * norm;
@@ -1089,15 +1103,15 @@ static double vp_impl_caption_similarity(vp_impl_caption_book *b, const vp_impl_
 }
 
 /* One image: `candidate` is its line, the references' lines follow. */
-static void vp_impl_caption_image(vp_impl_caption_book *b, const vp_impl_caption_line *candidate, size_t reference_count, double log_images,
+static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_caption_line *candidate, size_t reference_count, double log_images,
                                   vp_impl_caption_bleu *counts, vp_caption_scores *scores) {
     size_t first[VP_IMPL_CAPTION_N + 1], n, i, reference, closest = 0, distance = SIZE_MAX;
     double norms[VP_IMPL_CAPTION_N] = {0.0, 0.0, 0.0, 0.0}, similarity = 0.0, precision = 0.0, recall = 0.0;
-    vp_impl_caption_count(b, candidate, b->in_candidate, b->candidate_list, first);
+    vp_impl_caption_count(book, candidate, book->in_candidate, book->candidate_list, first);
     for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
         for (i = first[n]; i < first[n + 1]; i++) {
-            const uint32_t number = b->candidate_list[i];
-            const double weight = b->in_candidate[number] * (log_images - b->log_of[b->document_count[number]]);
+            const uint32_t number = book->candidate_list[i];
+            const double weight = book->in_candidate[number] * (log_images - book->log_of[book->document_count[number]]);
             norms[n] += weight * weight;
         }
         norms[n] = sqrt(norms[n]);
@@ -1105,8 +1119,8 @@ static void vp_impl_caption_image(vp_impl_caption_book *b, const vp_impl_caption
     for (reference = 1; reference <= reference_count; reference++) {
         const vp_impl_caption_line *line = candidate + reference;
         const size_t apart = line->count < candidate->count ? candidate->count - line->count : line->count - candidate->count;
-        const double common = (double)vp_impl_caption_common(b, candidate, line);
-        similarity += vp_impl_caption_similarity(b, candidate, line, norms, log_images);
+        const double common = (double)vp_impl_caption_common(book, candidate, line);
+        similarity += vp_impl_caption_similarity(book, candidate, line, norms, log_images);
         if (apart < distance || (apart == distance && line->count < closest)) {
             distance = apart;
             closest = line->count;
@@ -1120,8 +1134,8 @@ static void vp_impl_caption_image(vp_impl_caption_book *b, const vp_impl_caption
     for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
         counts->guesses[n] = candidate->count > n ? candidate->count - n : 0;
         for (i = first[n]; i < first[n + 1]; i++) {
-            counts->correct[n] += b->in_both[b->candidate_list[i]];
-            b->in_both[b->candidate_list[i]] = b->in_candidate[b->candidate_list[i]] = 0;
+            counts->correct[n] += book->in_both[book->candidate_list[i]];
+            book->in_both[book->candidate_list[i]] = book->in_candidate[book->candidate_list[i]] = 0;
         }
     }
     vp_impl_caption_bleu_score(counts, scores->bleu);
@@ -1129,17 +1143,17 @@ static void vp_impl_caption_image(vp_impl_caption_book *b, const vp_impl_caption
     scores->rouge_l = precision != 0.0 && recall != 0.0 ? (1.0 + 1.2 * 1.2) * precision * recall / (recall + 1.2 * 1.2 * precision) : 0.0;
 }
 
-static void vp_impl_caption_score(vp_impl_caption_book *b, const vp_caption_image *images, size_t image_count, vp_caption_scores *each,
+static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count, vp_caption_scores *each,
                                   vp_caption_scores *corpus) {
-    const vp_impl_caption_line *line = (const vp_impl_caption_line *)b->lines.data;
+    const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
     vp_impl_caption_bleu sums, counts;
     vp_caption_scores mean, scores;
     size_t image, n;
     memset(&sums, 0, sizeof sums);
     memset(&mean, 0, sizeof mean);
-    vp_impl_caption_count_documents(b, images, image_count);
+    vp_impl_caption_count_documents(book, images, image_count);
     for (image = 0; image < image_count; image++) {
-        vp_impl_caption_image(b, line, images[image].reference_count, b->log_of[image_count], &counts, &scores);
+        vp_impl_caption_image(book, line, images[image].reference_count, book->log_of[image_count], &counts, &scores);
         line += images[image].reference_count + 1;
         if (each) each[image] = scores;
         for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
@@ -1157,15 +1171,15 @@ static void vp_impl_caption_score(vp_impl_caption_book *b, const vp_caption_imag
     if (corpus) *corpus = mean;
 }
 
-static vp_result vp_impl_caption_read_all(vp_impl_caption_book *b, const vp_caption_image *images, size_t image_count, vp_caption_input input,
+static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count, vp_caption_input input,
                                           size_t *image) {
     vp_result result;
     size_t i;
     for (*image = 0; *image < image_count; ++*image) {
         const vp_caption_image *one = &images[*image];
         if (!one->references || !one->reference_count) return VP_ERR_RANGE;
-        result = vp_impl_caption_read(b, &one->candidate, input);
-        for (i = 0; i < one->reference_count && result == VP_OK; i++) result = vp_impl_caption_read(b, &one->references[i], input);
+        result = vp_impl_caption_read(book, &one->candidate, input);
+        for (i = 0; i < one->reference_count && result == VP_OK; i++) result = vp_impl_caption_read(book, &one->references[i], input);
         if (result != VP_OK) return result;
     }
     return VP_OK;

@@ -24,8 +24,8 @@ extern "C" {
 #endif
 
 enum { VP_VIT_LAYERS_MAX = 4 };
-/* The shape of a MolmoE model, from config.json (names of the fields there in brackets). Counts and widths are positive,
- * but for additional_vocab_size, which may be 0. */
+/* The shape of a MolmoE model, from config.json (the names of its fields are in brackets). Counts and widths are
+ * positive; only additional_vocab_size may be 0. */
 typedef struct vp_model_config {
     int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
     int32_t expert_count, expert_dim, top_k;                   /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
@@ -42,15 +42,16 @@ typedef struct vp_model_config {
     vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
 } vp_model_config;
 
-/* Reads the shape of a model; everything that the engine does not implement is refused by its name.
+/* Reads the shape of a model. Whatever the engine does not implement is refused, by name.
  * in:      config_json        bytes [config_bytes]        text of config.json
  *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from config.json and CLIP's mean and std
  * out:     config             on success only
  * returns: VP_OK; VP_ERR_FORMAT bad JSON or a value of the wrong type; VP_ERR_NOT_FOUND a field is missing; VP_ERR_RANGE a value is out of range;
  *          VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two fields contradict each other; VP_ERR_MEMORY. error->where is the field.
- * rule:    an absent field has the default of the reference's ModelConfig, so that one whose default is not implemented is refused as well.
+ * rule:    an absent field has the default of the reference's ModelConfig. If that default is not implemented, the
+ *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py
- * memory:  temporary: about 40 bytes a JSON value
+ * memory:  temporary: about 40 bytes per JSON value
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json, size_t preprocessor_bytes,
                                        vp_model_config *config, vp_error *error);
@@ -62,8 +63,9 @@ VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *confi
 VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids);
 
 typedef enum vp_dtype { VP_DTYPE_F32, VP_DTYPE_BF16, VP_DTYPE_F16 } vp_dtype;
-/* Conversions of one value. To f32 is exact (NaN becomes quiet); to bf16 rounds to nearest, ties to even: subnormals are kept, too large
- * values become infinity, NaN stays a quiet NaN of the same sign.
+/* Conversions of one value. Conversion to f32 is exact (NaN becomes quiet). Conversion to bf16 rounds to nearest,
+ * ties to even: subnormals are kept, values that are too large become infinity, NaN stays a quiet NaN of the same
+ * sign.
  * memory:  none
  * threads: reentrant */
 VP_API float vp_bf16_to_f32(uint16_t value);
@@ -92,8 +94,9 @@ typedef struct vp_tensor {
 } vp_tensor;
 typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
 
-/* Opens a model folder: model.safetensors, else model.safetensors.index.json and the shards it names, else model.packed. Every header is
- * checked strictly before anything is read; with a config, names and shapes are compared and one error lists what is missing, extra or misshapen.
+/* Opens a model folder: model.safetensors; otherwise model.safetensors.index.json and the shards it names; otherwise
+ * model.packed. Every header is checked strictly before any data is read. With a config, names and shapes are
+ * compared, and one error lists what is missing, extra or misshapen.
  * in:      directory   path of the folder
  *          config      NULL: any set of tensors is accepted
  * out:     checkpoint  on success only; close it with vp_checkpoint_close
@@ -103,8 +106,8 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
  *          not F32, BF16 or F16; VP_ERR_MEMORY
  * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or rest; each key once
  * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
- * memory:  about 120 bytes a tensor; the files are mapped read-only and must not shrink while open
- * threads: one opener; a checkpoint may then be read from many threads */
+ * memory:  about 120 bytes per tensor; the files are mapped read-only and must not shrink while they are open
+ * threads: one thread opens; many threads may then read one checkpoint */
 VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error);
 /* One tensor by its name.
  * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
@@ -113,14 +116,15 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
 VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
-/* Who reads a tensor says so before (needed 1: the system fetches it ahead) and after (needed 0: its pages leave this process's memory, and
- * would come back from the file), so that a checkpoint larger than the memory can be read tensor by tensor. Advice only: data never change.
+/* Call it before reading a tensor (needed 1: the system fetches it ahead) and after (needed 0: its pages leave this
+ * process's memory and would be read from the file again). So a checkpoint larger than the memory can be read tensor
+ * by tensor. This is only advice: the data never change.
  * memory:  none
  * threads: reentrant */
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed);
 
-/* A packed file, which vp_engine_convert writes and vp_engine_open uses where it lies: a header, then the bf16 weights of the CPU engine byte
- * for byte as they stand in its memory. */
+/* A packed file. vp_engine_convert writes it, and vp_engine_open uses it in place: a header, then the bf16 weights
+ * of the CPU engine, byte for byte as they stand in its memory. */
 #define VP_PACKED_FILE "model.packed"
 enum { VP_PACKED_VERSION = 1, VP_PACKED_HEADER_BYTES = 4096 };
 typedef struct vp_packed {
@@ -129,10 +133,11 @@ typedef struct vp_packed {
     uint32_t panel_columns;       /* of the kernels the weights were packed for */
     const unsigned char *weights; /* in the mapping; not part of the header */
 } vp_packed;
-/* Of all tensors' names and shapes, and of the number of vision blocks that run: packed weights fit configs of the same hash. */
+/* A hash of all tensors' names and shapes and of the number of vision blocks that run. Packed weights fit every
+ * config with the same hash. */
 VP_API uint64_t vp_model_hash(const vp_model_config *config);
-/* The header for packed weights: magic "VLMPACK", byte order, version, own length, the fields above, zeros, and in its last 8 bytes the FNV-1a
- * hash of what stands before. */
+/* The header for packed weights: magic "VLMPACK", byte order, version, its own length, the fields above, zeros, and
+ * in the last 8 bytes the FNV-1a hash of everything before them. */
 VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]);
 /* out:     packed  on success only; packed->weights lives until vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND the folder held safetensors */
@@ -230,81 +235,81 @@ typedef struct vp_impl_fields {
     vp_error *error;
 } vp_impl_fields;
 
-static void vp_impl_fields_fail(vp_impl_fields *f, vp_result code, const char *field, const char *text) {
-    char where[sizeof f->error->where];
-    vp_impl_print(where, sizeof where, "%s%s", f->prefix, field);
-    if (f->result == VP_OK) f->result = vp_fail(f->error, code, -1, where, text);
+static void vp_impl_fields_fail(vp_impl_fields *fields, vp_result code, const char *field, const char *text) {
+    char where[sizeof fields->error->where];
+    vp_impl_print(where, sizeof where, "%s%s", fields->prefix, field);
+    if (fields->result == VP_OK) fields->result = vp_fail(fields->error, code, -1, where, text);
 }
 
-/* node of a field, or VP_JSON_NONE when it is absent; null counts as absent where `null_is_absent` */
-static uint32_t vp_impl_fields_get(const vp_impl_fields *f, const char *field, int null_is_absent) {
-    uint32_t node = vp_json_get(f->json, f->object, field);
-    if (node != VP_JSON_NONE && null_is_absent && f->json->nodes[node].type == VP_JSON_NULL) return VP_JSON_NONE;
+/* node of a field, or VP_JSON_NONE if it is absent; with `null_is_absent`, null counts as absent */
+static uint32_t vp_impl_fields_get(const vp_impl_fields *fields, const char *field, int null_is_absent) {
+    uint32_t node = vp_json_get(fields->json, fields->object, field);
+    if (node != VP_JSON_NONE && null_is_absent && fields->json->nodes[node].type == VP_JSON_NULL) return VP_JSON_NONE;
     return node;
 }
 
 /* An integer in minimum..maximum. fallback < 0: the field is required. */
-static int32_t vp_impl_fields_int(vp_impl_fields *f, const char *field, int32_t minimum, int32_t maximum, int32_t fallback) {
+static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum, int32_t fallback) {
     char text[128];
     uint32_t node;
     int64_t value = 0;
-    if (f->result != VP_OK) return 0;
-    node = vp_impl_fields_get(f, field, fallback >= 0);
+    if (fields->result != VP_OK) return 0;
+    node = vp_impl_fields_get(fields, field, fallback >= 0);
     if (node == VP_JSON_NONE) {
-        if (fallback < 0) vp_impl_fields_fail(f, VP_ERR_NOT_FOUND, field, "this field is missing");
+        if (fallback < 0) vp_impl_fields_fail(fields, VP_ERR_NOT_FOUND, field, "this field is missing");
         return fallback;
     }
-    if (f->json->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(f->json, node, &value) == VP_ERR_FORMAT) {
-        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be an integer");
+    if (fields->json->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(fields->json, node, &value) == VP_ERR_FORMAT) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be an integer");
         return 0;
     }
-    if (vp_json_to_int(f->json, node, &value) != VP_OK || value < minimum || value > maximum) {
+    if (vp_json_to_int(fields->json, node, &value) != VP_OK || value < minimum || value > maximum) {
         vp_impl_print(text, sizeof text, "this field must be in %d..%d", (int)minimum, (int)maximum);
-        vp_impl_fields_fail(f, VP_ERR_RANGE, field, text);
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, field, text);
         return 0;
     }
     return (int32_t)value;
 }
 
-/* A number with minimum < value < maximum; the fallback holds for absent and null. */
-static double vp_impl_fields_double(vp_impl_fields *f, const char *field, double minimum, double maximum, double fallback) {
+/* A number with minimum < value < maximum; for an absent field and for null, the fallback. */
+static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, double minimum, double maximum, double fallback) {
     char text[128];
     uint32_t node;
     double value = 0;
-    if (f->result != VP_OK) return 0;
-    node = vp_impl_fields_get(f, field, 1);
+    if (fields->result != VP_OK) return 0;
+    node = vp_impl_fields_get(fields, field, 1);
     if (node == VP_JSON_NONE) return fallback;
-    if (f->json->nodes[node].type != VP_JSON_NUMBER) {
-        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a number");
-    } else if (vp_json_to_double(f->json, node, &value) != VP_OK || !(value > minimum && value < maximum)) {
+    if (fields->json->nodes[node].type != VP_JSON_NUMBER) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a number");
+    } else if (vp_json_to_double(fields->json, node, &value) != VP_OK || !(value > minimum && value < maximum)) {
         vp_impl_print(text, sizeof text, "this field must be between %g and %g", minimum, maximum);
-        vp_impl_fields_fail(f, VP_ERR_RANGE, field, text);
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, field, text);
     }
     return value;
 }
 
 /* An array of integers; its length is 1..capacity. An absent one leaves `out` and returns 0. */
-static int32_t vp_impl_fields_ints(vp_impl_fields *f, const char *field, int32_t minimum, int32_t maximum, int32_t capacity, int32_t *out) {
+static int32_t vp_impl_fields_ints(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum, int32_t capacity, int32_t *out) {
     char text[128];
     uint32_t node, i, count;
     int64_t value = 0;
-    if (f->result != VP_OK) return 0;
-    node = vp_impl_fields_get(f, field, 0);
+    if (fields->result != VP_OK) return 0;
+    node = vp_impl_fields_get(fields, field, 0);
     if (node == VP_JSON_NONE) return 0;
-    count = f->json->nodes[node].count;
+    count = fields->json->nodes[node].count;
     vp_impl_print(text, sizeof text, "this field must be a list of 1 to %d integers in %d..%d", (int)capacity, (int)minimum, (int)maximum);
-    if (f->json->nodes[node].type != VP_JSON_ARRAY || count < 1 || count > (uint32_t)capacity) {
-        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, text);
+    if (fields->json->nodes[node].type != VP_JSON_ARRAY || count < 1 || count > (uint32_t)capacity) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, text);
         return 0;
     }
     for (i = 0; i < count; i++) {
-        uint32_t item = vp_json_at(f->json, node, i);
-        if (f->json->nodes[item].type != VP_JSON_NUMBER || vp_json_to_int(f->json, item, &value) != VP_OK) {
-            vp_impl_fields_fail(f, VP_ERR_FORMAT, field, text);
+        uint32_t item = vp_json_at(fields->json, node, i);
+        if (fields->json->nodes[item].type != VP_JSON_NUMBER || vp_json_to_int(fields->json, item, &value) != VP_OK) {
+            vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, text);
             return 0;
         }
         if (value < minimum || value > maximum) {
-            vp_impl_fields_fail(f, VP_ERR_RANGE, field, text);
+            vp_impl_fields_fail(fields, VP_ERR_RANGE, field, text);
             return 0;
         }
         out[i] = (int32_t)value;
@@ -313,64 +318,64 @@ static int32_t vp_impl_fields_ints(vp_impl_fields *f, const char *field, int32_t
 }
 
 /* Three finite numbers, or nothing when the field is absent. */
-static void vp_impl_fields_rgb(vp_impl_fields *f, const char *field, float out[3]) {
+static void vp_impl_fields_rgb(vp_impl_fields *fields, const char *field, float out[3]) {
     uint32_t node, i;
     double value[3] = {0, 0, 0};
-    if (f->result != VP_OK) return;
-    node = vp_impl_fields_get(f, field, 0);
+    if (fields->result != VP_OK) return;
+    node = vp_impl_fields_get(fields, field, 0);
     if (node == VP_JSON_NONE) return;
-    if (f->json->nodes[node].type != VP_JSON_ARRAY || f->json->nodes[node].count != 3) {
-        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
+    if (fields->json->nodes[node].type != VP_JSON_ARRAY || fields->json->nodes[node].count != 3) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
         return;
     }
     for (i = 0; i < 3; i++) {
-        uint32_t item = vp_json_at(f->json, node, i);
-        if (f->json->nodes[item].type != VP_JSON_NUMBER) {
-            vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
+        uint32_t item = vp_json_at(fields->json, node, i);
+        if (fields->json->nodes[item].type != VP_JSON_NUMBER) {
+            vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
             return;
         }
-        if (vp_json_to_double(f->json, item, &value[i]) != VP_OK || !(value[i] > -1e6 && value[i] < 1e6)) {
-            vp_impl_fields_fail(f, VP_ERR_RANGE, field, "each number must be between -1e6 and 1e6");
+        if (vp_json_to_double(fields->json, item, &value[i]) != VP_OK || !(value[i] > -1e6 && value[i] < 1e6)) {
+            vp_impl_fields_fail(fields, VP_ERR_RANGE, field, "each number must be between -1e6 and 1e6");
             return;
         }
     }
     for (i = 0; i < 3; i++) out[i] = (float)value[i];
 }
 
-/* A setting of which the engine implements only some values. `wanted` and `absent` are written as JSON writes them, strings without quotes;
- * `absent` is the reference's default. */
+/* A setting of which the engine implements only some values. `wanted` and `absent` are written as in JSON, strings
+ * without quotes; `absent` is the reference's default. */
 typedef struct vp_impl_setting { const char *field, *wanted, *other_wanted, *absent; } vp_impl_setting;
 
 static int vp_impl_setting_is(const vp_json *json, uint32_t node, const char *wanted) {
-    const vp_json_node *n = &json->nodes[node];
+    const vp_json_node *found = &json->nodes[node];
     int64_t value = 0;
     size_t bytes = strlen(wanted);
-    if (n->type == VP_JSON_STRING) return wanted[0] >= 'a' && strcmp(wanted, "null") && strcmp(wanted, "true") && strcmp(wanted, "false")
+    if (found->type == VP_JSON_STRING) return wanted[0] >= 'a' && strcmp(wanted, "null") && strcmp(wanted, "true") && strcmp(wanted, "false")
                                           && vp_json_equals(json, node, wanted);
-    if (n->type == VP_JSON_NUMBER) return bytes == 1 && vp_json_to_int(json, node, &value) == VP_OK && value == wanted[0] - '0';
-    return n->bytes == bytes && memcmp(json->text + n->start, wanted, bytes) == 0;
+    if (found->type == VP_JSON_NUMBER) return bytes == 1 && vp_json_to_int(json, node, &value) == VP_OK && value == wanted[0] - '0';
+    return found->bytes == bytes && memcmp(json->text + found->start, wanted, bytes) == 0;
 }
 
-static void vp_impl_fields_settings(vp_impl_fields *f, const vp_impl_setting *settings, size_t count) {
-    char text[sizeof f->error->text], got[64];
+static void vp_impl_fields_settings(vp_impl_fields *fields, const vp_impl_setting *settings, size_t count) {
+    char text[sizeof fields->error->text], got[64];
     size_t i;
-    for (i = 0; i < count && f->result == VP_OK; i++) {
-        const vp_impl_setting *s = &settings[i];
-        uint32_t node = vp_impl_fields_get(f, s->field, 0);
+    for (i = 0; i < count && fields->result == VP_OK; i++) {
+        const vp_impl_setting *setting = &settings[i];
+        uint32_t node = vp_impl_fields_get(fields, setting->field, 0);
         if (node != VP_JSON_NONE) {
-            const vp_json_node *n = &f->json->nodes[node];
-            if (vp_impl_setting_is(f->json, node, s->wanted) || vp_impl_setting_is(f->json, node, s->other_wanted)) continue;
-            vp_impl_print(got, sizeof got, "%.*s", (int)(n->bytes < 40 ? n->bytes : 40), f->json->text + n->start);
-            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof runs models where it is %s", got, s->wanted);
+            const vp_json_node *found = &fields->json->nodes[node];
+            if (vp_impl_setting_is(fields->json, node, setting->wanted) || vp_impl_setting_is(fields->json, node, setting->other_wanted)) continue;
+            vp_impl_print(got, sizeof got, "%.*s", (int)(found->bytes < 40 ? found->bytes : 40), fields->json->text + found->start);
+            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof runs models where it is %s", got, setting->wanted);
         } else {
-            if (!strcmp(s->absent, s->wanted) || !strcmp(s->absent, s->other_wanted)) continue;
-            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof runs models where it is %s", s->absent, s->wanted);
+            if (!strcmp(setting->absent, setting->wanted) || !strcmp(setting->absent, setting->other_wanted)) continue;
+            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof runs models where it is %s", setting->absent, setting->wanted);
         }
-        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, s->field, text);
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, setting->field, text);
     }
 }
 
-static void vp_impl_config_settings(vp_impl_fields *f) {
+static void vp_impl_config_settings(vp_impl_fields *fields) {
     static const vp_impl_setting settings[] = {
         {"model_type", "molmo", "molmo", "molmo"},
         {"block_type", "moe", "moe", "sequential"},
@@ -411,168 +416,168 @@ static void vp_impl_config_settings(vp_impl_fields *f) {
         {"use_col_tokens", "true", "true", "true"},
         {"weight_tying", "false", "false", "true"},
     };
-    vp_impl_fields_settings(f, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
 }
 
-static void vp_impl_config_language(vp_impl_fields *f, vp_model_config *c) {
+static void vp_impl_config_language(vp_impl_fields *fields, vp_model_config *config) {
     int32_t hidden = 0, ratio;
-    c->d_model = vp_impl_fields_int(f, "d_model", 2, 65536, -1);
-    c->head_count = vp_impl_fields_int(f, "n_heads", 1, 4096, -1);
-    c->block_count = vp_impl_fields_int(f, "n_layers", 1, 1024, -1);
-    c->expert_count = vp_impl_fields_int(f, "moe_num_experts", 1, 1024, -1);
-    c->top_k = vp_impl_fields_int(f, "moe_top_k", 1, 1024, -1);
-    c->vocab_size = vp_impl_fields_int(f, "vocab_size", 1, 1 << 24, -1);
-    c->embedding_size = vp_impl_fields_int(f, "embedding_size", 1, 1 << 24, c->vocab_size > 0 ? c->vocab_size : 0);
-    c->additional_vocab_size = vp_impl_fields_int(f, "additional_vocab_size", 0, 1 << 24, 0);
-    c->max_sequence_length = vp_impl_fields_int(f, "max_sequence_length", 1, 1 << 24, 1024);
-    c->max_positions = vp_impl_fields_int(f, "max_position_embeddings", 1, 1 << 24, c->max_sequence_length);
-    c->rope_theta = vp_impl_fields_double(f, "rope_theta", 0, 1e30, 10000.0);
-    c->norm_eps = (float)vp_impl_fields_double(f, "layer_norm_eps", 0, 1, 1e-5);
-    ratio = vp_impl_fields_int(f, "mlp_ratio", 1, 65536, 4);
-    hidden = vp_impl_fields_int(f, "mlp_hidden_size", 2, 1 << 20, 0);
-    if (f->result != VP_OK) return;
+    config->d_model = vp_impl_fields_int(fields, "d_model", 2, 65536, -1);
+    config->head_count = vp_impl_fields_int(fields, "n_heads", 1, 4096, -1);
+    config->block_count = vp_impl_fields_int(fields, "n_layers", 1, 1024, -1);
+    config->expert_count = vp_impl_fields_int(fields, "moe_num_experts", 1, 1024, -1);
+    config->top_k = vp_impl_fields_int(fields, "moe_top_k", 1, 1024, -1);
+    config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, -1);
+    config->embedding_size = vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24, config->vocab_size > 0 ? config->vocab_size : 0);
+    config->additional_vocab_size = vp_impl_fields_int(fields, "additional_vocab_size", 0, 1 << 24, 0);
+    config->max_sequence_length = vp_impl_fields_int(fields, "max_sequence_length", 1, 1 << 24, 1024);
+    config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24, config->max_sequence_length);
+    config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, 10000.0);
+    config->norm_eps = (float)vp_impl_fields_double(fields, "layer_norm_eps", 0, 1, 1e-5);
+    ratio = vp_impl_fields_int(fields, "mlp_ratio", 1, 65536, 4);
+    hidden = vp_impl_fields_int(fields, "mlp_hidden_size", 2, 1 << 20, 0);
+    if (fields->result != VP_OK) return;
     if (hidden == 0) {
-        if ((int64_t)ratio * c->d_model > 1 << 20) {
-            vp_impl_fields_fail(f, VP_ERR_RANGE, "mlp_ratio", "mlp_ratio * d_model is above 1048576");
+        if ((int64_t)ratio * config->d_model > 1 << 20) {
+            vp_impl_fields_fail(fields, VP_ERR_RANGE, "mlp_ratio", "mlp_ratio * d_model is above 1048576");
             return;
         }
-        hidden = ratio * c->d_model;
+        hidden = ratio * config->d_model;
     }
-    c->expert_dim = c->projector_dim = hidden / 2; /* the reference's floor division */
-    c->head_dim = c->d_model / c->head_count;
-    if (c->d_model % c->head_count) vp_impl_fields_fail(f, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
-    else if (c->head_dim % 2) vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs");
-    else if (vp_impl_fields_int(f, "head_dim", 1, 65536, c->head_dim) != c->head_dim)
-        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "head_dim", "only d_model / n_heads is implemented");
-    else if (vp_impl_fields_int(f, "n_kv_heads", 1, 4096, c->head_count) != c->head_count)
-        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "n_kv_heads", "grouped-query attention is not implemented; n_kv_heads must be null or n_heads");
-    else if (c->top_k > c->expert_count) vp_impl_fields_fail(f, VP_ERR_RANGE, "moe_top_k", "moe_top_k is above moe_num_experts");
-    else if (c->embedding_size < c->vocab_size) vp_impl_fields_fail(f, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
-    else if (vp_impl_fields_get(f, "additional_vocab_size", 1) == VP_JSON_NONE)
-        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "additional_vocab_size", "models without additional embedding rows are not implemented");
-    else if (!(c->norm_eps > 0)) vp_impl_fields_fail(f, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+    config->expert_dim = config->projector_dim = hidden / 2; /* the reference's floor division */
+    config->head_dim = config->d_model / config->head_count;
+    if (config->d_model % config->head_count) vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
+    else if (config->head_dim % 2) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs");
+    else if (vp_impl_fields_int(fields, "head_dim", 1, 65536, config->head_dim) != config->head_dim)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "only d_model / n_heads is implemented");
+    else if (vp_impl_fields_int(fields, "n_kv_heads", 1, 4096, config->head_count) != config->head_count)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_kv_heads", "grouped-query attention is not implemented; n_kv_heads must be null or n_heads");
+    else if (config->top_k > config->expert_count) vp_impl_fields_fail(fields, VP_ERR_RANGE, "moe_top_k", "moe_top_k is above moe_num_experts");
+    else if (config->embedding_size < config->vocab_size) vp_impl_fields_fail(fields, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
+    else if (vp_impl_fields_get(fields, "additional_vocab_size", 1) == VP_JSON_NONE)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "additional_vocab_size", "models without additional embedding rows are not implemented");
+    else if (!(config->norm_eps > 0)) vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
 }
 
 /* the ViT; `vit_layers` stands in the outer object */
-static void vp_impl_config_vision(vp_impl_fields *f, vp_impl_fields *v, vp_model_config *c) {
+static void vp_impl_config_vision(vp_impl_fields *fields, vp_impl_fields *vision, vp_model_config *config) {
     static const vp_impl_setting settings[] = {
         {"image_model_type", "openai", "openai", "openai"},
         {"image_mlp_activations", "quick_gelu", "quick_gelu", "gelu"},
         {"resize_mode", "default", "default", "default"},
     };
     int32_t i;
-    vp_impl_fields_settings(v, settings, sizeof settings / sizeof settings[0]);
-    c->vit_width = vp_impl_fields_int(v, "image_emb_dim", 1, 65536, 1024);
-    c->vit_head_count = vp_impl_fields_int(v, "image_num_heads", 1, 4096, 16);
-    c->vit_head_dim = vp_impl_fields_int(v, "image_head_dim", 1, 4096, 64);
-    c->vit_mlp_dim = vp_impl_fields_int(v, "image_mlp_dim", 1, 1 << 20, 4096);
-    c->vit_block_count = vp_impl_fields_int(v, "image_num_layers", 1, 1024, 24);
-    c->vit_positions = vp_impl_fields_int(v, "image_num_pos", 2, 1 << 20, 577);
-    c->vit_norm_eps = (float)vp_impl_fields_double(v, "image_norm_eps", 0, 1, 1e-5);
-    if (v->result != VP_OK) return;
-    if (c->vit_head_count * c->vit_head_dim != c->vit_width)
-        vp_impl_fields_fail(v, VP_ERR_UNSUPPORTED, "image_head_dim", "only image_emb_dim / image_num_heads is implemented");
-    else if (vp_impl_fields_int(v, "image_num_key_value_heads", 1, 4096, c->vit_head_count) != c->vit_head_count)
-        vp_impl_fields_fail(v, VP_ERR_UNSUPPORTED, "image_num_key_value_heads", "grouped-query attention is not implemented");
-    else if (!(c->vit_norm_eps > 0)) vp_impl_fields_fail(v, VP_ERR_RANGE, "image_norm_eps", "the value vanishes in float32");
-    if (v->result != VP_OK) return;
-    c->vit_layers[0] = -1;
-    c->vit_layer_count = 1;
-    i = vp_impl_fields_ints(f, "vit_layers", -c->vit_block_count, c->vit_block_count - 1, VP_VIT_LAYERS_MAX, c->vit_layers);
-    if (i > 0) c->vit_layer_count = i;
-    c->vit_blocks_needed = 0;
-    for (i = 0; i < c->vit_layer_count; i++) {
-        int32_t block = c->vit_layers[i] < 0 ? c->vit_layers[i] + c->vit_block_count : c->vit_layers[i];
-        if (block + 1 > c->vit_blocks_needed) c->vit_blocks_needed = block + 1;
+    vp_impl_fields_settings(vision, settings, sizeof settings / sizeof settings[0]);
+    config->vit_width = vp_impl_fields_int(vision, "image_emb_dim", 1, 65536, 1024);
+    config->vit_head_count = vp_impl_fields_int(vision, "image_num_heads", 1, 4096, 16);
+    config->vit_head_dim = vp_impl_fields_int(vision, "image_head_dim", 1, 4096, 64);
+    config->vit_mlp_dim = vp_impl_fields_int(vision, "image_mlp_dim", 1, 1 << 20, 4096);
+    config->vit_block_count = vp_impl_fields_int(vision, "image_num_layers", 1, 1024, 24);
+    config->vit_positions = vp_impl_fields_int(vision, "image_num_pos", 2, 1 << 20, 577);
+    config->vit_norm_eps = (float)vp_impl_fields_double(vision, "image_norm_eps", 0, 1, 1e-5);
+    if (vision->result != VP_OK) return;
+    if (config->vit_head_count * config->vit_head_dim != config->vit_width)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_head_dim", "only image_emb_dim / image_num_heads is implemented");
+    else if (vp_impl_fields_int(vision, "image_num_key_value_heads", 1, 4096, config->vit_head_count) != config->vit_head_count)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_num_key_value_heads", "grouped-query attention is not implemented");
+    else if (!(config->vit_norm_eps > 0)) vp_impl_fields_fail(vision, VP_ERR_RANGE, "image_norm_eps", "the value vanishes in float32");
+    if (vision->result != VP_OK) return;
+    config->vit_layers[0] = -1;
+    config->vit_layer_count = 1;
+    i = vp_impl_fields_ints(fields, "vit_layers", -config->vit_block_count, config->vit_block_count - 1, VP_VIT_LAYERS_MAX, config->vit_layers);
+    if (i > 0) config->vit_layer_count = i;
+    config->vit_blocks_needed = 0;
+    for (i = 0; i < config->vit_layer_count; i++) {
+        int32_t block = config->vit_layers[i] < 0 ? config->vit_layers[i] + config->vit_block_count : config->vit_layers[i];
+        if (block + 1 > config->vit_blocks_needed) config->vit_blocks_needed = block + 1;
     }
 }
 
 /* a square size given as [side, side]; 0 when absent */
-static int32_t vp_impl_fields_side(vp_impl_fields *f, const char *field) {
-    int32_t side[2] = {0, 0}, count = vp_impl_fields_ints(f, field, 1, 65536, 2, side);
-    if (f->result == VP_OK && count == 1) vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a list of 2 integers");
-    if (f->result == VP_OK && count == 2 && side[0] != side[1])
-        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, field, "only square crops are implemented");
+static int32_t vp_impl_fields_side(vp_impl_fields *fields, const char *field) {
+    int32_t side[2] = {0, 0}, count = vp_impl_fields_ints(fields, field, 1, 65536, 2, side);
+    if (fields->result == VP_OK && count == 1) vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 2 integers");
+    if (fields->result == VP_OK && count == 2 && side[0] != side[1])
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, field, "only square crops are implemented");
     return side[0];
 }
 
-static void vp_impl_fields_margins(vp_impl_fields *f, vp_geometry *g) {
-    int32_t margins[2] = {4, 4}, count = vp_impl_fields_ints(f, "overlap_margins", 0, 65536, 2, margins);
-    if (f->result == VP_OK && count == 1) vp_impl_fields_fail(f, VP_ERR_FORMAT, "overlap_margins", "this field must be a list of 2 integers");
+static void vp_impl_fields_margins(vp_impl_fields *fields, vp_geometry *geometry) {
+    int32_t margins[2] = {4, 4}, count = vp_impl_fields_ints(fields, "overlap_margins", 0, 65536, 2, margins);
+    if (fields->result == VP_OK && count == 1) vp_impl_fields_fail(fields, VP_ERR_FORMAT, "overlap_margins", "this field must be a list of 2 integers");
     if (count != 2) return;
-    g->margin_left_patches = margins[0];
-    g->margin_right_patches = margins[1];
+    geometry->margin_left_patches = margins[0];
+    geometry->margin_right_patches = margins[1];
 }
 
 /* config.json's idea of the geometry */
-static void vp_impl_config_geometry(vp_impl_fields *f, vp_impl_fields *v, vp_geometry *g) {
-    int32_t side = vp_impl_fields_side(v, "image_default_input_size");
-    *g = vp_geometry_default();
-    if (side) g->crop_px = side;
-    g->patch_px = vp_impl_fields_int(v, "image_patch_size", 1, 1024, 14);
-    if (v->result == VP_OK && vp_impl_fields_int(v, "image_pos_patch_size", 1, 1024, g->patch_px) != g->patch_px && v->result == VP_OK)
-        vp_impl_fields_fail(v, VP_ERR_UNSUPPORTED, "image_pos_patch_size", "differs from image_patch_size; interpolation is not implemented");
-    vp_impl_fields_margins(f, g);
-    g->max_crops = vp_impl_fields_int(f, "max_crops", 1, 4096, g->max_crops);
+static void vp_impl_config_geometry(vp_impl_fields *fields, vp_impl_fields *vision, vp_geometry *geometry) {
+    int32_t side = vp_impl_fields_side(vision, "image_default_input_size");
+    *geometry = vp_geometry_default();
+    if (side) geometry->crop_px = side;
+    geometry->patch_px = vp_impl_fields_int(vision, "image_patch_size", 1, 1024, 14);
+    if (vision->result == VP_OK && vp_impl_fields_int(vision, "image_pos_patch_size", 1, 1024, geometry->patch_px) != geometry->patch_px && vision->result == VP_OK)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_pos_patch_size", "differs from image_patch_size; interpolation is not implemented");
+    vp_impl_fields_margins(fields, geometry);
+    geometry->max_crops = vp_impl_fields_int(fields, "max_crops", 1, 4096, geometry->max_crops);
 }
 
-/* preprocessor_config.json overrides it, but may not contradict the ViT */
-static void vp_impl_config_preprocessor(vp_impl_fields *p, vp_geometry *g) {
+/* preprocessor_config.json overrides it but must not contradict the ViT */
+static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geometry) {
     static const vp_impl_setting settings[] = {
         {"do_normalize", "true", "true", "true"},
         {"image_padding_mask", "true", "true", "true"},
     };
     int32_t side, tokens;
-    vp_impl_fields_settings(p, settings, sizeof settings / sizeof settings[0]);
-    side = vp_impl_fields_side(p, "base_image_input_size");
-    if (p->result == VP_OK && side && side != g->crop_px)
-        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "base_image_input_size", "differs from vision_backbone.image_default_input_size in config.json");
-    if (vp_impl_fields_int(p, "image_patch_size", 1, 1024, g->patch_px) != g->patch_px)
-        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "image_patch_size", "differs from vision_backbone.image_patch_size in config.json");
-    vp_impl_fields_margins(p, g);
-    g->max_crops = vp_impl_fields_int(p, "max_crops", 1, 4096, g->max_crops);
-    vp_impl_fields_rgb(p, "image_mean", g->mean);
-    vp_impl_fields_rgb(p, "image_std", g->std);
-    if (p->result != VP_OK) return;
-    tokens = g->crop_px / g->patch_px / g->pool;
-    if (vp_impl_fields_int(p, "image_token_length_h", 1, 65536, tokens) != tokens)
-        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "image_token_length_h", "is not crop side / patch side / 2");
-    if (vp_impl_fields_int(p, "image_token_length_w", 1, 65536, tokens) != tokens)
-        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "image_token_length_w", "is not crop side / patch side / 2");
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    side = vp_impl_fields_side(fields, "base_image_input_size");
+    if (fields->result == VP_OK && side && side != geometry->crop_px)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "base_image_input_size", "differs from vision_backbone.image_default_input_size in config.json");
+    if (vp_impl_fields_int(fields, "image_patch_size", 1, 1024, geometry->patch_px) != geometry->patch_px)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_patch_size", "differs from vision_backbone.image_patch_size in config.json");
+    vp_impl_fields_margins(fields, geometry);
+    geometry->max_crops = vp_impl_fields_int(fields, "max_crops", 1, 4096, geometry->max_crops);
+    vp_impl_fields_rgb(fields, "image_mean", geometry->mean);
+    vp_impl_fields_rgb(fields, "image_std", geometry->std);
+    if (fields->result != VP_OK) return;
+    tokens = geometry->crop_px / geometry->patch_px / geometry->pool;
+    if (vp_impl_fields_int(fields, "image_token_length_h", 1, 65536, tokens) != tokens)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_h", "is not crop side / patch side / 2");
+    if (vp_impl_fields_int(fields, "image_token_length_w", 1, 65536, tokens) != tokens)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_w", "is not crop side / patch side / 2");
 }
 
-static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *c, vp_error *error) {
-    vp_impl_fields f, v;
+static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *config, vp_error *error) {
+    vp_impl_fields fields, vision;
     int64_t side;
-    f.json = json; f.object = 0; f.prefix = ""; f.result = VP_OK; f.error = error;
-    v = f;
-    v.prefix = "vision_backbone.";
+    fields.json = json; fields.object = 0; fields.prefix = ""; fields.result = VP_OK; fields.error = error;
+    vision = fields;
+    vision.prefix = "vision_backbone.";
     if (json->nodes[0].type != VP_JSON_OBJECT) return vp_fail(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
-    vp_impl_config_settings(&f);
-    vp_impl_config_language(&f, c);
-    if (f.result != VP_OK) return f.result;
-    v.object = vp_impl_fields_get(&f, "vision_backbone", 1);
-    if (v.object == VP_JSON_NONE)
+    vp_impl_config_settings(&fields);
+    vp_impl_config_language(&fields, config);
+    if (fields.result != VP_OK) return fields.result;
+    vision.object = vp_impl_fields_get(&fields, "vision_backbone", 1);
+    if (vision.object == VP_JSON_NONE)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_backbone", "models without a vision backbone are not implemented");
-    if (json->nodes[v.object].type != VP_JSON_OBJECT)
+    if (json->nodes[vision.object].type != VP_JSON_OBJECT)
         return vp_fail(error, VP_ERR_FORMAT, -1, "vision_backbone", "this field must be an object");
-    vp_impl_config_vision(&f, &v, c);
-    if (v.result != VP_OK || f.result != VP_OK) return v.result != VP_OK ? v.result : f.result;
-    vp_impl_config_geometry(&f, &v, &c->geometry);
-    if (v.result != VP_OK || f.result != VP_OK) return v.result != VP_OK ? v.result : f.result;
+    vp_impl_config_vision(&fields, &vision, config);
+    if (vision.result != VP_OK || fields.result != VP_OK) return vision.result != VP_OK ? vision.result : fields.result;
+    vp_impl_config_geometry(&fields, &vision, &config->geometry);
+    if (vision.result != VP_OK || fields.result != VP_OK) return vision.result != VP_OK ? vision.result : fields.result;
     if (preprocessor) {
-        vp_impl_fields p = f;
+        vp_impl_fields processor_fields = fields;
         if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
             return vp_fail(error, VP_ERR_FORMAT, 0, "preprocessor_config.json", "the text is not a JSON object");
-        p.json = preprocessor;
-        p.prefix = "preprocessor_config.json: ";
-        vp_impl_config_preprocessor(&p, &c->geometry);
-        if (p.result != VP_OK) return p.result;
+        processor_fields.json = preprocessor;
+        processor_fields.prefix = "preprocessor_config.json: ";
+        vp_impl_config_preprocessor(&processor_fields, &config->geometry);
+        if (processor_fields.result != VP_OK) return processor_fields.result;
     }
-    if (vp_geometry_check(&c->geometry) != VP_OK)
+    if (vp_geometry_check(&config->geometry) != VP_OK)
         return vp_fail(error, VP_ERR_RANGE, -1, "geometry", "crop side, patch side, overlap_margins, max_crops, mean and std do not fit together");
-    side = c->geometry.crop_px / c->geometry.patch_px;
-    if (c->vit_positions != side * side + 1)
+    side = config->geometry.crop_px / config->geometry.patch_px;
+    if (config->vit_positions != side * side + 1)
         return vp_fail(error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos", "is not 1 + (image size / patch size)^2");
     return VP_OK;
 }
@@ -580,51 +585,51 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json, size_t preprocessor_bytes,
                                        vp_model_config *config, vp_error *error) {
     vp_json json, preprocessor;
-    vp_model_config c;
+    vp_model_config made;
     vp_result result;
     if (!config_json || !config) return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
     memset(&json, 0, sizeof json);
     memset(&preprocessor, 0, sizeof preprocessor);
-    memset(&c, 0, sizeof c);
+    memset(&made, 0, sizeof made);
     result = vp_impl_json_load(config_json, config_bytes, "config.json", &json, error);
     if (result == VP_OK && preprocessor_json)
         result = vp_impl_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor, error);
-    if (result == VP_OK) result = vp_impl_config_read(&json, preprocessor_json ? &preprocessor : NULL, &c, error);
+    if (result == VP_OK) result = vp_impl_config_read(&json, preprocessor_json ? &preprocessor : NULL, &made, error);
     free((void *)json.nodes);
     free((void *)preprocessor.nodes);
-    if (result == VP_OK) *config = c;
+    if (result == VP_OK) *config = made;
     return result;
 }
 
 /* ----------------------------------------------------------------------------------------------------- presets */
 static vp_model_config vp_impl_preset_molmoe_1b(void) {
-    vp_model_config c;
-    memset(&c, 0, sizeof c);
-    c.d_model = 2048; c.head_count = 16; c.head_dim = 128; c.block_count = 16;
-    c.expert_count = 64; c.expert_dim = 1024; c.top_k = 8;
-    c.vocab_size = 50280; c.embedding_size = 50304; c.additional_vocab_size = 128;
-    c.max_sequence_length = c.max_positions = 4096;
-    c.rope_theta = 10000.0;
-    c.norm_eps = 1e-5f;
-    c.vit_width = 1024; c.vit_head_count = 16; c.vit_head_dim = 64; c.vit_mlp_dim = 4096; c.vit_block_count = 23; c.vit_positions = 577;
-    c.vit_norm_eps = 1e-5f;
-    c.vit_layers[0] = -2; c.vit_layers[1] = -9; c.vit_layer_count = 2;
-    c.vit_blocks_needed = 22;
-    c.projector_dim = 1024;
-    c.geometry = vp_geometry_default();
-    return c;
+    vp_model_config config;
+    memset(&config, 0, sizeof config);
+    config.d_model = 2048; config.head_count = 16; config.head_dim = 128; config.block_count = 16;
+    config.expert_count = 64; config.expert_dim = 1024; config.top_k = 8;
+    config.vocab_size = 50280; config.embedding_size = 50304; config.additional_vocab_size = 128;
+    config.max_sequence_length = config.max_positions = 4096;
+    config.rope_theta = 10000.0;
+    config.norm_eps = 1e-5f;
+    config.vit_width = 1024; config.vit_head_count = 16; config.vit_head_dim = 64; config.vit_mlp_dim = 4096; config.vit_block_count = 23; config.vit_positions = 577;
+    config.vit_norm_eps = 1e-5f;
+    config.vit_layers[0] = -2; config.vit_layers[1] = -9; config.vit_layer_count = 2;
+    config.vit_blocks_needed = 22;
+    config.projector_dim = 1024;
+    config.geometry = vp_geometry_default();
+    return config;
 }
 
 static vp_model_config vp_impl_preset_tiny(void) {
-    vp_model_config c = vp_impl_preset_molmoe_1b();
-    c.d_model = 128; c.head_count = 4; c.head_dim = 32; c.block_count = 4;
-    c.expert_count = 8; c.expert_dim = 64; c.top_k = 2;
-    c.vocab_size = 259; c.embedding_size = 320; c.additional_vocab_size = 16;
-    c.vit_width = 64; c.vit_head_count = 4; c.vit_head_dim = 16; c.vit_mlp_dim = 256; c.vit_block_count = 5;
-    c.vit_layers[1] = -4;
-    c.vit_blocks_needed = 4;
-    c.projector_dim = 64;
-    return c;
+    vp_model_config config = vp_impl_preset_molmoe_1b();
+    config.d_model = 128; config.head_count = 4; config.head_dim = 32; config.block_count = 4;
+    config.expert_count = 8; config.expert_dim = 64; config.top_k = 2;
+    config.vocab_size = 259; config.embedding_size = 320; config.additional_vocab_size = 16;
+    config.vit_width = 64; config.vit_head_count = 4; config.vit_head_dim = 16; config.vit_mlp_dim = 256; config.vit_block_count = 5;
+    config.vit_layers[1] = -4;
+    config.vit_blocks_needed = 4;
+    config.projector_dim = 64;
+    return config;
 }
 
 VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
@@ -671,32 +676,32 @@ static vp_result vp_impl_spec_set(vp_tensor_spec *spec, const char *prefix, cons
     return VP_OK;
 }
 
-static vp_result vp_impl_spec_block(const vp_model_config *c, int64_t block, int64_t index, vp_tensor_spec *spec) {
+static vp_result vp_impl_spec_block(const vp_model_config *config, int64_t block, int64_t index, vp_tensor_spec *spec) {
     char prefix[64];
-    int64_t d = c->d_model, dim = c->expert_dim, expert = (index - VP_IMPL_BLOCK_TENSORS) / VP_IMPL_EXPERT_TENSORS;
+    int64_t d_model = config->d_model, dim = config->expert_dim, expert = (index - VP_IMPL_BLOCK_TENSORS) / VP_IMPL_EXPERT_TENSORS;
     vp_impl_print(prefix, sizeof prefix, "transformer.blocks.%d.", (int)block);
     switch (index) {
-        case 0: return vp_impl_spec_set(spec, prefix, "attn.q_norm.weight", d, 0);
-        case 1: return vp_impl_spec_set(spec, prefix, "attn.k_norm.weight", d, 0);
-        case 2: return vp_impl_spec_set(spec, prefix, "attn.att_proj.weight", 3 * d, d);
-        case 3: return vp_impl_spec_set(spec, prefix, "attn.attn_out.weight", d, d);
-        case 4: return vp_impl_spec_set(spec, prefix, "attn.attn_norm.weight", d, 0);
-        case 5: return vp_impl_spec_set(spec, prefix, "mlp.gate.weight", c->expert_count, d);
-        case 6: return vp_impl_spec_set(spec, prefix, "mlp.ff_norm.weight", d, 0);
+        case 0: return vp_impl_spec_set(spec, prefix, "attn.q_norm.weight", d_model, 0);
+        case 1: return vp_impl_spec_set(spec, prefix, "attn.k_norm.weight", d_model, 0);
+        case 2: return vp_impl_spec_set(spec, prefix, "attn.att_proj.weight", 3 * d_model, d_model);
+        case 3: return vp_impl_spec_set(spec, prefix, "attn.attn_out.weight", d_model, d_model);
+        case 4: return vp_impl_spec_set(spec, prefix, "attn.attn_norm.weight", d_model, 0);
+        case 5: return vp_impl_spec_set(spec, prefix, "mlp.gate.weight", config->expert_count, d_model);
+        case 6: return vp_impl_spec_set(spec, prefix, "mlp.ff_norm.weight", d_model, 0);
         default: break;
     }
     vp_impl_print(prefix, sizeof prefix, "transformer.blocks.%d.mlp.experts.%d.", (int)block, (int)expert);
     switch ((index - VP_IMPL_BLOCK_TENSORS) % VP_IMPL_EXPERT_TENSORS) {
-        case 0: return vp_impl_spec_set(spec, prefix, "gate_proj.weight", dim, d);
-        case 1: return vp_impl_spec_set(spec, prefix, "up_proj.weight", dim, d);
-        default: return vp_impl_spec_set(spec, prefix, "down_proj.weight", d, dim);
+        case 0: return vp_impl_spec_set(spec, prefix, "gate_proj.weight", dim, d_model);
+        case 1: return vp_impl_spec_set(spec, prefix, "up_proj.weight", dim, d_model);
+        default: return vp_impl_spec_set(spec, prefix, "down_proj.weight", d_model, dim);
     }
 }
 
-static vp_result vp_impl_spec_vision(const vp_model_config *c, int64_t index, vp_tensor_spec *spec) {
+static vp_result vp_impl_spec_vision(const vp_model_config *config, int64_t index, vp_tensor_spec *spec) {
     const char *prefix = "vision_backbone.";
-    int64_t w = c->vit_width, inner = (int64_t)c->vit_head_count * c->vit_head_dim, in = (int64_t)c->vit_layer_count * w;
-    int64_t patch = (int64_t)c->geometry.patch_px * c->geometry.patch_px * 3;
+    int64_t width = config->vit_width, inner = (int64_t)config->vit_head_count * config->vit_head_dim, in = (int64_t)config->vit_layer_count * width;
+    int64_t patch = (int64_t)config->geometry.patch_px * config->geometry.patch_px * 3;
     switch (index) {
         case 0: return vp_impl_spec_set(spec, prefix, "pad_embed", 2, in);
         case 1: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wq.weight", inner, in);
@@ -705,29 +710,29 @@ static vp_result vp_impl_spec_vision(const vp_model_config *c, int64_t index, vp
         case 4: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wk.bias", inner, 0);
         case 5: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wv.weight", inner, in);
         case 6: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wv.bias", inner, 0);
-        case 7: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.weight", w, inner);
-        case 8: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.bias", w, 0);
-        case 9: return vp_impl_spec_set(spec, prefix, "image_projector.w1.weight", c->projector_dim, w);
-        case 10: return vp_impl_spec_set(spec, prefix, "image_projector.w2.weight", c->d_model, c->projector_dim);
-        case 11: return vp_impl_spec_set(spec, prefix, "image_projector.w3.weight", c->projector_dim, w);
-        case 12: return vp_impl_spec_set(spec, prefix, "image_vit.class_embedding", w, 0);
-        case 13: return vp_impl_spec_set(spec, prefix, "image_vit.positional_embedding", c->vit_positions, w);
-        case 14: return vp_impl_spec_set(spec, prefix, "image_vit.patch_embedding.weight", w, patch);
-        case 15: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.weight", w, 0);
-        default: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.bias", w, 0);
+        case 7: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.weight", width, inner);
+        case 8: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.bias", width, 0);
+        case 9: return vp_impl_spec_set(spec, prefix, "image_projector.w1.weight", config->projector_dim, width);
+        case 10: return vp_impl_spec_set(spec, prefix, "image_projector.w2.weight", config->d_model, config->projector_dim);
+        case 11: return vp_impl_spec_set(spec, prefix, "image_projector.w3.weight", config->projector_dim, width);
+        case 12: return vp_impl_spec_set(spec, prefix, "image_vit.class_embedding", width, 0);
+        case 13: return vp_impl_spec_set(spec, prefix, "image_vit.positional_embedding", config->vit_positions, width);
+        case 14: return vp_impl_spec_set(spec, prefix, "image_vit.patch_embedding.weight", width, patch);
+        case 15: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.weight", width, 0);
+        default: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.bias", width, 0);
     }
 }
 
-static vp_result vp_impl_spec_vit_block(const vp_model_config *c, int64_t block, int64_t index, vp_tensor_spec *spec) {
+static vp_result vp_impl_spec_vit_block(const vp_model_config *config, int64_t block, int64_t index, vp_tensor_spec *spec) {
     static const char *const names[VP_IMPL_VIT_BLOCK_TENSORS] = {
         "attention.wq.weight", "attention.wq.bias", "attention.wk.weight", "attention.wk.bias", "attention.wv.weight", "attention.wv.bias",
         "attention.wo.weight", "attention.wo.bias", "feed_forward.w1.weight", "feed_forward.w1.bias", "feed_forward.w2.weight",
         "feed_forward.w2.bias", "attention_norm.weight", "attention_norm.bias", "ffn_norm.weight", "ffn_norm.bias"};
     char prefix[80];
-    int64_t w = c->vit_width, inner = (int64_t)c->vit_head_count * c->vit_head_dim, rows = w, columns = 0;
+    int64_t width = config->vit_width, inner = (int64_t)config->vit_head_count * config->vit_head_dim, rows = width, columns = 0;
     if (index < 6) rows = inner;
-    if (index == 8 || index == 9) rows = c->vit_mlp_dim;
-    if (index < 12 && index % 2 == 0) columns = index == 6 ? inner : index == 10 ? c->vit_mlp_dim : w;
+    if (index == 8 || index == 9) rows = config->vit_mlp_dim;
+    if (index < 12 && index % 2 == 0) columns = index == 6 ? inner : index == 10 ? config->vit_mlp_dim : width;
     vp_impl_print(prefix, sizeof prefix, "vision_backbone.image_vit.transformer.resblocks.%d.", (int)block);
     return vp_impl_spec_set(spec, prefix, names[index], rows, columns);
 }
@@ -798,17 +803,17 @@ typedef struct vp_impl_header {
     vp_error *error;
 } vp_impl_header;
 
-static vp_result vp_impl_header_fail(const vp_impl_header *h, const char *name, const char *text) {
-    return vp_failf(h->error, VP_ERR_FORMAT, -1, h->where, "%.100s: %s", name, text);
+static vp_result vp_impl_header_fail(const vp_impl_header *header, const char *name, const char *text) {
+    return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where, "%.100s: %s", name, text);
 }
 
 /* digits only: safetensors has no fractions, exponents or signs */
 static int vp_impl_json_u64(const vp_json *json, uint32_t node, uint64_t *out) {
-    const vp_json_node *n = &json->nodes[node];
+    const vp_json_node *found = &json->nodes[node];
     uint64_t value = 0, i;
-    if (n->type != VP_JSON_NUMBER || n->bytes < 1 || n->bytes > 20) return 0;
-    for (i = 0; i < n->bytes; i++) {
-        unsigned digit = (unsigned)(unsigned char)json->text[n->start + i] - '0';
+    if (found->type != VP_JSON_NUMBER || found->bytes < 1 || found->bytes > 20) return 0;
+    for (i = 0; i < found->bytes; i++) {
+        unsigned digit = (unsigned)(unsigned char)json->text[found->start + i] - '0';
         if (digit > 9 || value > (UINT64_MAX - digit) / 10) return 0;
         value = value * 10 + digit;
     }
@@ -816,81 +821,81 @@ static int vp_impl_json_u64(const vp_json *json, uint32_t node, uint64_t *out) {
     return 1;
 }
 
-static vp_result vp_impl_header_shape(const vp_impl_header *h, uint32_t node, vp_impl_entry *e, uint64_t *elements) {
-    uint32_t i, item = node + 1, count = h->json->nodes[node].count;
+static vp_result vp_impl_header_shape(const vp_impl_header *header, uint32_t node, vp_impl_entry *entry, uint64_t *elements) {
+    uint32_t i, item = node + 1, count = header->json->nodes[node].count;
     uint64_t side = 0;
-    if (h->json->nodes[node].type != VP_JSON_ARRAY) return vp_impl_header_fail(h, e->name, "shape is not a list");
+    if (header->json->nodes[node].type != VP_JSON_ARRAY) return vp_impl_header_fail(header, entry->name, "shape is not a list");
     *elements = 1;
     for (i = 0; i < count; i++, item++) { /* numbers have no children, so the next element is the next node */
-        if (!vp_impl_json_u64(h->json, item, &side) || side > (uint64_t)INT64_MAX)
-            return vp_impl_header_fail(h, e->name, "shape must hold integers from 0");
-        if (i < 4) e->shape[i] = (int64_t)side;
-        if (side && *elements > UINT64_MAX / side) return vp_impl_header_fail(h, e->name, "the number of elements overflows");
+        if (!vp_impl_json_u64(header->json, item, &side) || side > (uint64_t)INT64_MAX)
+            return vp_impl_header_fail(header, entry->name, "shape must hold integers from 0");
+        if (i < 4) entry->shape[i] = (int64_t)side;
+        if (side && *elements > UINT64_MAX / side) return vp_impl_header_fail(header, entry->name, "the number of elements overflows");
         *elements *= side;
     }
-    e->dimensions = count;
+    entry->dimensions = count;
     return VP_OK;
 }
 
-static vp_result vp_impl_header_offsets(const vp_impl_header *h, uint32_t node, vp_impl_entry *e) {
-    if (h->json->nodes[node].type != VP_JSON_ARRAY || h->json->nodes[node].count != 2 || !vp_impl_json_u64(h->json, node + 1, &e->begin)
-        || !vp_impl_json_u64(h->json, node + 2, &e->end))
-        return vp_impl_header_fail(h, e->name, "data_offsets must be two integers from 0");
-    if (e->begin > e->end) return vp_impl_header_fail(h, e->name, "data_offsets end before they begin");
+static vp_result vp_impl_header_offsets(const vp_impl_header *header, uint32_t node, vp_impl_entry *entry) {
+    if (header->json->nodes[node].type != VP_JSON_ARRAY || header->json->nodes[node].count != 2 || !vp_impl_json_u64(header->json, node + 1, &entry->begin)
+        || !vp_impl_json_u64(header->json, node + 2, &entry->end))
+        return vp_impl_header_fail(header, entry->name, "data_offsets must be two integers from 0");
+    if (entry->begin > entry->end) return vp_impl_header_fail(header, entry->name, "data_offsets end before they begin");
     return VP_OK;
 }
 
-static vp_result vp_impl_header_type(const vp_impl_header *h, uint32_t node, vp_impl_entry *e) {
+static vp_result vp_impl_header_type(const vp_impl_header *header, uint32_t node, vp_impl_entry *entry) {
     uint32_t i;
     for (i = 0; i < VP_IMPL_FILE_TYPE_COUNT; i++) {
-        if (vp_json_equals(h->json, node, vp_impl_file_types[i].name)) {
-            e->type = (uint16_t)i;
+        if (vp_json_equals(header->json, node, vp_impl_file_types[i].name)) {
+            entry->type = (uint16_t)i;
             return VP_OK;
         }
     }
-    return vp_impl_header_fail(h, e->name, "unknown dtype");
+    return vp_impl_header_fail(header, entry->name, "unknown dtype");
 }
 
-/* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}; other members are left alone, as the reference does */
-static vp_result vp_impl_header_tensor(const vp_impl_header *h, uint32_t object, vp_impl_entry *e) {
+/* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}; other members are ignored, as in the reference */
+static vp_result vp_impl_header_tensor(const vp_impl_header *header, uint32_t object, vp_impl_entry *entry) {
     static const char *const fields[3] = {"dtype", "shape", "data_offsets"};
-    uint32_t nodes[3] = {VP_JSON_NONE, VP_JSON_NONE, VP_JSON_NONE}, i, k, key = object + 1, count = h->json->nodes[object].count, bits;
+    uint32_t nodes[3] = {VP_JSON_NONE, VP_JSON_NONE, VP_JSON_NONE}, i, k, key = object + 1, count = header->json->nodes[object].count, bits;
     uint64_t elements = 0, bytes;
     vp_result result;
-    if (h->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(h, e->name, "the entry is not an object");
-    for (i = 0; i < count; i++, key = h->json->nodes[key + 1].end) {
+    if (header->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(header, entry->name, "the entry is not an object");
+    for (i = 0; i < count; i++, key = header->json->nodes[key + 1].end) {
         for (k = 0; k < 3; k++) {
-            if (!vp_json_equals(h->json, key, fields[k])) continue;
-            if (nodes[k] != VP_JSON_NONE) return vp_impl_header_fail(h, e->name, "dtype, shape or data_offsets stands twice");
+            if (!vp_json_equals(header->json, key, fields[k])) continue;
+            if (nodes[k] != VP_JSON_NONE) return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets stands twice");
             nodes[k] = key + 1;
         }
     }
     for (k = 0; k < 3; k++)
-        if (nodes[k] == VP_JSON_NONE) return vp_impl_header_fail(h, e->name, "dtype, shape or data_offsets is missing");
-    result = vp_impl_header_type(h, nodes[0], e);
-    if (result == VP_OK) result = vp_impl_header_shape(h, nodes[1], e, &elements);
-    if (result == VP_OK) result = vp_impl_header_offsets(h, nodes[2], e);
+        if (nodes[k] == VP_JSON_NONE) return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets is missing");
+    result = vp_impl_header_type(header, nodes[0], entry);
+    if (result == VP_OK) result = vp_impl_header_shape(header, nodes[1], entry, &elements);
+    if (result == VP_OK) result = vp_impl_header_offsets(header, nodes[2], entry);
     if (result != VP_OK) return result;
-    bits = vp_impl_file_types[e->type].bits;
-    if (elements > UINT64_MAX / bits) return vp_impl_header_fail(h, e->name, "the size overflows");
-    if (elements * bits % 8) return vp_impl_header_fail(h, e->name, "the elements do not fill whole bytes");
+    bits = vp_impl_file_types[entry->type].bits;
+    if (elements > UINT64_MAX / bits) return vp_impl_header_fail(header, entry->name, "the size overflows");
+    if (elements * bits % 8) return vp_impl_header_fail(header, entry->name, "the elements do not fill whole bytes");
     bytes = elements * bits / 8;
-    if (bytes != e->end - e->begin) return vp_impl_header_fail(h, e->name, "data_offsets do not span what dtype and shape need");
+    if (bytes != entry->end - entry->begin) return vp_impl_header_fail(header, entry->name, "data_offsets do not span what dtype and shape need");
     return VP_OK;
 }
 
-static int vp_impl_text_order(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int vp_impl_text_order(const void *left, const void *right) { return strcmp(*(const char *const *)left, *(const char *const *)right); }
 
-static int vp_impl_entry_order(const void *a, const void *b) {
-    const vp_impl_entry *x = (const vp_impl_entry *)a, *y = (const vp_impl_entry *)b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : (x->shard > y->shard) - (x->shard < y->shard);
+static int vp_impl_entry_order(const void *left, const void *right) {
+    const vp_impl_entry *one = (const vp_impl_entry *)left, *other = (const vp_impl_entry *)right;
+    int order = strcmp(one->name, other->name);
+    return order ? order : (one->shard > other->shard) - (one->shard < other->shard);
 }
 
-static int vp_impl_offset_order(const void *a, const void *b) {
-    const vp_impl_entry *x = (const vp_impl_entry *)a, *y = (const vp_impl_entry *)b;
-    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
-    return (x->end > y->end) - (x->end < y->end);
+static int vp_impl_offset_order(const void *left, const void *right) {
+    const vp_impl_entry *one = (const vp_impl_entry *)left, *other = (const vp_impl_entry *)right;
+    if (one->begin != other->begin) return one->begin < other->begin ? -1 : 1;
+    return (one->end > other->end) - (one->end < other->end);
 }
 
 /* Unescaped copy of a string node at *end of a block that is large enough (unescaping never makes a text longer); NULL when it holds a NUL. */
@@ -902,7 +907,7 @@ static const char *vp_impl_json_keep(const vp_json *json, uint32_t node, char **
     return text;
 }
 
-/* bytes that vp_impl_json_keep needs for all keys of an object, and with `values` for its string values too */
+/* bytes that vp_impl_json_keep needs for all keys of an object and, with `values`, also for its string values */
 static size_t vp_impl_json_keep_bytes(const vp_json *json, uint32_t object, int values) {
     uint32_t i, key = object + 1;
     size_t bytes = 1;
@@ -911,90 +916,92 @@ static size_t vp_impl_json_keep_bytes(const vp_json *json, uint32_t object, int 
     return bytes;
 }
 
-/* the header's one key that is no tensor; written so, because the compiler owns such names */
+/* the only key of the header that is not a tensor; written like this, because such names are reserved for the
+ * compiler */
 #define VP_IMPL_METADATA "__" "metadata" "__"
 
 /* the metadata: strings to strings, each key once */
-static vp_result vp_impl_header_metadata(const vp_impl_header *h, uint32_t object) {
+static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t object) {
     uint32_t i, key = object + 1, count;
     const char **keys;
     char *names, *end;
     vp_result result = VP_OK;
-    if (h->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(h, VP_IMPL_METADATA, "this is not an object");
-    count = h->json->nodes[object].count;
-    names = end = (char *)malloc(vp_impl_json_keep_bytes(h->json, object, 0));
+    if (header->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(header, VP_IMPL_METADATA, "this is not an object");
+    count = header->json->nodes[object].count;
+    names = end = (char *)malloc(vp_impl_json_keep_bytes(header->json, object, 0));
     keys = (const char **)malloc(((size_t)count + 1) * sizeof *keys);
-    if (!names || !keys) result = vp_fail(h->error, VP_ERR_MEMORY, -1, h->where, "not enough memory for the header");
-    for (i = 0; i < count && result == VP_OK; i++, key = h->json->nodes[key + 1].end) {
-        if (h->json->nodes[key + 1].type != VP_JSON_STRING) result = vp_impl_header_fail(h, VP_IMPL_METADATA, "only strings are allowed as values");
-        else if (!(keys[i] = vp_impl_json_keep(h->json, key, &end))) result = vp_impl_header_fail(h, VP_IMPL_METADATA, "a key holds a NUL character");
+    if (!names || !keys) result = vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
+    for (i = 0; i < count && result == VP_OK; i++, key = header->json->nodes[key + 1].end) {
+        if (header->json->nodes[key + 1].type != VP_JSON_STRING) result = vp_impl_header_fail(header, VP_IMPL_METADATA, "only strings are allowed as values");
+        else if (!(keys[i] = vp_impl_json_keep(header->json, key, &end))) result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key holds a NUL character");
     }
     if (result == VP_OK && count > 1) {
         qsort(keys, count, sizeof *keys, vp_impl_text_order);
         for (i = 1; i < count && result == VP_OK; i++)
-            if (!strcmp(keys[i - 1], keys[i])) result = vp_impl_header_fail(h, VP_IMPL_METADATA, "a key stands twice");
+            if (!strcmp(keys[i - 1], keys[i])) result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key stands twice");
     }
     free(names);
     free((void *)keys);
     return result;
 }
 
-/* The entries of one file: no name twice, and the data tile the buffer from its first byte to its last. */
-static vp_result vp_impl_header_check(const vp_impl_header *h, vp_impl_entry *entries, size_t count, uint64_t buffer_bytes) {
+/* The entries of one file: no name comes twice, and the data fill the buffer from its first to its last byte,
+ * without gaps. */
+static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entry *entries, size_t count, uint64_t buffer_bytes) {
     uint64_t end = 0;
     size_t i;
     if (count) qsort(entries, count, sizeof *entries, vp_impl_entry_order);
     for (i = 1; i < count; i++)
-        if (!strcmp(entries[i - 1].name, entries[i].name)) return vp_impl_header_fail(h, entries[i].name, "this key stands twice");
+        if (!strcmp(entries[i - 1].name, entries[i].name)) return vp_impl_header_fail(header, entries[i].name, "this key stands twice");
     if (count) qsort(entries, count, sizeof *entries, vp_impl_offset_order);
     for (i = 0; i < count; i++) {
-        if (entries[i].begin < end) return vp_impl_header_fail(h, entries[i].name, "its data overlap those of another tensor");
-        if (entries[i].begin > end) return vp_impl_header_fail(h, entries[i].name, "there is a hole before its data");
+        if (entries[i].begin < end) return vp_impl_header_fail(header, entries[i].name, "its data overlap those of another tensor");
+        if (entries[i].begin > end) return vp_impl_header_fail(header, entries[i].name, "there is a hole before its data");
         end = entries[i].end;
     }
     if (end > buffer_bytes)
-        return vp_failf(h->error, VP_ERR_FORMAT, -1, h->where, "the file is truncated: tensors need %llu bytes of data, it has %llu",
+        return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where, "the file is truncated: tensors need %llu bytes of data, it has %llu",
                              (unsigned long long)end, (unsigned long long)buffer_bytes);
     if (end < buffer_bytes)
-        return vp_failf(h->error, VP_ERR_FORMAT, -1, h->where, "%llu bytes follow the last tensor", (unsigned long long)(buffer_bytes - end));
+        return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where, "%llu bytes follow the last tensor", (unsigned long long)(buffer_bytes - end));
     for (i = 0; i < count; i++) {
-        entries[i].begin += h->data_start;
-        entries[i].end += h->data_start;
+        entries[i].begin += header->data_start;
+        entries[i].end += header->data_start;
     }
     return VP_OK;
 }
 
-static vp_result vp_impl_header_read(const vp_impl_header *h, vp_checkpoint *cp, int32_t shard, uint64_t buffer_bytes) {
-    uint32_t i, key = 1, count = h->json->nodes[0].count;
+static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint *cp, int32_t shard, uint64_t buffer_bytes) {
+    uint32_t i, key = 1, count = header->json->nodes[0].count;
     size_t first = cp->entry_count, needed = first + count + 1, bytes; /* one more: never NULL, even without a tensor */
     int metadata_seen = 0;
     char *end;
-    if (h->json->nodes[0].type != VP_JSON_OBJECT) return vp_fail(h->error, VP_ERR_FORMAT, 8, h->where, "the header is not a JSON object");
-    end = cp->shards[shard].names = (char *)malloc(vp_impl_json_keep_bytes(h->json, 0, 0));
+    if (header->json->nodes[0].type != VP_JSON_OBJECT) return vp_fail(header->error, VP_ERR_FORMAT, 8, header->where, "the header is not a JSON object");
+    end = cp->shards[shard].names = (char *)malloc(vp_impl_json_keep_bytes(header->json, 0, 0));
     if (needed > cp->entry_capacity) {
         vp_impl_entry *grown = vp_size_multiply(needed, sizeof *grown, &bytes) ? (vp_impl_entry *)realloc(cp->entries, bytes) : NULL;
-        if (!grown) return vp_fail(h->error, VP_ERR_MEMORY, -1, h->where, "not enough memory for the header");
+        if (!grown) return vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
         cp->entries = grown;
         cp->entry_capacity = needed;
     }
-    if (!end) return vp_fail(h->error, VP_ERR_MEMORY, -1, h->where, "not enough memory for the header");
-    for (i = 0; i < count; i++, key = h->json->nodes[key + 1].end) {
-        vp_impl_entry *e = &cp->entries[cp->entry_count];
+    if (!end) return vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
+    for (i = 0; i < count; i++, key = header->json->nodes[key + 1].end) {
+        vp_impl_entry *entry = &cp->entries[cp->entry_count];
         vp_result result;
-        memset(e, 0, sizeof *e);
-        e->shard = shard;
-        e->name = vp_impl_json_keep(h->json, key, &end);
-        if (!e->name) return vp_impl_header_fail(h, "a tensor name", "holds a NUL character");
-        if (!strcmp(e->name, VP_IMPL_METADATA)) {
-            result = metadata_seen ? vp_impl_header_fail(h, e->name, "this key stands twice") : vp_impl_header_metadata(h, key + 1);
+        memset(entry, 0, sizeof *entry);
+        entry->shard = shard;
+        entry->name = vp_impl_json_keep(header->json, key, &end);
+        if (!entry->name) return vp_impl_header_fail(header, "a tensor name", "holds a NUL character");
+        if (!strcmp(entry->name, VP_IMPL_METADATA)) {
+            result = metadata_seen ? vp_impl_header_fail(header, entry->name, "this key stands twice") : vp_impl_header_metadata(header, key + 1);
             metadata_seen = 1;
         } else {
-            result = vp_impl_header_tensor(h, key + 1, e);
+            result = vp_impl_header_tensor(header, key + 1, entry);
             cp->entry_count++;
         }
         if (result != VP_OK) return result;
     }
-    return vp_impl_header_check(h, cp->entries + first, cp->entry_count - first, buffer_bytes);
+    return vp_impl_header_check(header, cp->entries + first, cp->entry_count - first, buffer_bytes);
 }
 
 static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
@@ -1020,7 +1027,7 @@ static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
 
 static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *error) {
     vp_impl_shard *shard = &cp->shards[index];
-    vp_impl_header h;
+    vp_impl_header header;
     vp_json json;
     uint64_t header_bytes = 0;
     int i;
@@ -1035,27 +1042,27 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
     memset(&json, 0, sizeof json);
     result = vp_impl_json_load((const char *)shard->map + 8, (size_t)header_bytes, shard->path, &json, error);
     if (result != VP_OK) return result;
-    h.json = &json;
-    h.where = shard->path;
-    h.data_start = 8 + header_bytes;
-    h.error = error;
-    result = vp_impl_header_read(&h, cp, index, shard->map_bytes - h.data_start);
+    header.json = &json;
+    header.where = shard->path;
+    header.data_start = 8 + header_bytes;
+    header.error = error;
+    result = vp_impl_header_read(&header, cp, index, shard->map_bytes - header.data_start);
     free((void *)json.nodes);
     return result;
 }
 
 /* ------------------------------------------------------------------------------------------------ whole folders */
 static char *vp_impl_path_join(const char *directory, const char *file) {
-    size_t a = strlen(directory), b = strlen(file);
-    char *path = (char *)malloc(a + b + 2);
+    size_t directory_bytes = strlen(directory), file_bytes = strlen(file);
+    char *path = (char *)malloc(directory_bytes + file_bytes + 2);
     if (!path) return NULL;
-    memcpy(path, directory, a);
-    if (a && directory[a - 1] != '/') path[a++] = '/';
-    memcpy(path + a, file, b + 1);
+    memcpy(path, directory, directory_bytes);
+    if (directory_bytes && directory[directory_bytes - 1] != '/') path[directory_bytes++] = '/';
+    memcpy(path + directory_bytes, file, file_bytes + 1);
     return path;
 }
 
-/* 1 there (or not to be looked at: opening it will tell), 0 not, -1 no memory */
+/* 1: it exists (or cannot be examined: opening it will report why), 0: it does not, -1: no memory */
 static int vp_impl_path_exists(const char *directory, const char *file) {
     struct stat info;
     char *path = vp_impl_path_join(directory, file);
@@ -1079,7 +1086,7 @@ static vp_result vp_impl_checkpoint_add(vp_checkpoint *cp, const char *directory
     return vp_impl_shard_read(cp, cp->shard_count - 1, error);
 }
 
-/* A list of faults in few words: per kind a count and the first names. */
+/* A short list of faults: per kind a count and the first names. */
 enum {
     VP_IMPL_FAULT_MISSING, VP_IMPL_FAULT_EXTRA, VP_IMPL_FAULT_SHAPE, VP_IMPL_FAULT_TYPE, VP_IMPL_FAULT_SHARD, VP_IMPL_FAULT_TWICE,
     VP_IMPL_FAULT_KINDS
@@ -1117,17 +1124,17 @@ static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char 
 /* model.safetensors.index.json: one row a tensor */
 typedef struct vp_impl_place { const char *name, *file; } vp_impl_place;
 
-static int vp_impl_place_order(const void *a, const void *b) {
-    return strcmp(((const vp_impl_place *)a)->name, ((const vp_impl_place *)b)->name);
+static int vp_impl_place_order(const void *left, const void *right) {
+    return strcmp(((const vp_impl_place *)left)->name, ((const vp_impl_place *)right)->name);
 }
 
-static int vp_impl_place_file_order(const void *a, const void *b) {
-    return strcmp(((const vp_impl_place *)a)->file, ((const vp_impl_place *)b)->file);
+static int vp_impl_place_file_order(const void *left, const void *right) {
+    return strcmp(((const vp_impl_place *)left)->file, ((const vp_impl_place *)right)->file);
 }
 
 static int vp_impl_ends_with(const char *text, const char *end) {
-    size_t a = strlen(text), b = strlen(end);
-    return a >= b && !strcmp(text + a - b, end);
+    size_t text_bytes = strlen(text), end_bytes = strlen(end);
+    return text_bytes >= end_bytes && !strcmp(text + text_bytes - end_bytes, end);
 }
 
 /* texts: large enough for all names; places: one a member */
@@ -1157,24 +1164,24 @@ static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const ch
 static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_place *places, size_t count, const char *where, vp_error *error) {
     vp_impl_faults faults;
     char detail[120];
-    size_t i = 0, k = 0;
+    size_t i = 0, place = 0;
     memset(&faults, 0, sizeof faults);
-    while (i < cp->entry_count || k < count) {
-        const vp_impl_entry *e = &cp->entries[i];
-        int order = i >= cp->entry_count ? 1 : k >= count ? -1 : strcmp(e->name, places[k].name), right = 0, copies = 0;
+    while (i < cp->entry_count || place < count) {
+        const vp_impl_entry *entry = &cp->entries[i];
+        int order = i >= cp->entry_count ? 1 : place >= count ? -1 : strcmp(entry->name, places[place].name), right = 0, copies = 0;
         if (order < 0) {
-            vp_impl_print(detail, sizeof detail, " (in %.80s, not in the index)", cp->shards[e->shard].file);
-            vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, e->name, detail);
+            vp_impl_print(detail, sizeof detail, " (in %.80s, not in the index)", cp->shards[entry->shard].file);
+            vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, entry->name, detail);
             i++;
         } else if (order > 0) {
-            vp_impl_print(detail, sizeof detail, " (not in %.80s)", places[k].file);
-            vp_impl_faults_add(&faults, VP_IMPL_FAULT_MISSING, places[k++].name, detail);
+            vp_impl_print(detail, sizeof detail, " (not in %.80s)", places[place].file);
+            vp_impl_faults_add(&faults, VP_IMPL_FAULT_MISSING, places[place++].name, detail);
         } else {
-            for (; i < cp->entry_count && !strcmp(cp->entries[i].name, e->name); i++, copies++)
-                right |= !strcmp(cp->shards[cp->entries[i].shard].file, places[k].file);
-            if (!right) vp_impl_faults_add(&faults, VP_IMPL_FAULT_SHARD, e->name, "");
-            if (copies > 1) vp_impl_faults_add(&faults, VP_IMPL_FAULT_TWICE, e->name, "");
-            k++;
+            for (; i < cp->entry_count && !strcmp(cp->entries[i].name, entry->name); i++, copies++)
+                right |= !strcmp(cp->shards[cp->entries[i].shard].file, places[place].file);
+            if (!right) vp_impl_faults_add(&faults, VP_IMPL_FAULT_SHARD, entry->name, "");
+            if (copies > 1) vp_impl_faults_add(&faults, VP_IMPL_FAULT_TWICE, entry->name, "");
+            place++;
         }
     }
     return vp_impl_faults_report(&faults, where, error);
@@ -1249,28 +1256,29 @@ static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape,
     vp_impl_print(out + used, capacity - used, dimensions > 4 ? ", ...]" : "]");
 }
 
-/* one tensor of the config against the file's; the entry is then known */
-static void vp_impl_checkpoint_compare_one(vp_impl_entry *e, const vp_tensor_spec *spec, vp_impl_faults *faults) {
+/* compares one tensor of the config with the file's; the entry is then marked as used */
+static void vp_impl_checkpoint_compare_one(vp_impl_entry *entry, const vp_tensor_spec *spec, vp_impl_faults *faults) {
     char detail[256], got[96], wanted[96];
     vp_impl_shape_text(wanted, sizeof wanted, spec->shape, (uint32_t)spec->dimensions);
-    if (!e) {
+    if (!entry) {
         vp_impl_print(detail, sizeof detail, " %s", wanted);
         vp_impl_faults_add(faults, VP_IMPL_FAULT_MISSING, spec->name, detail);
         return;
     }
-    e->used = 1;
-    if (e->dimensions != (uint32_t)spec->dimensions || e->shape[0] != spec->shape[0] || (spec->dimensions > 1 && e->shape[1] != spec->shape[1])) {
-        vp_impl_shape_text(got, sizeof got, e->shape, e->dimensions);
+    entry->used = 1;
+    if (entry->dimensions != (uint32_t)spec->dimensions || entry->shape[0] != spec->shape[0] || (spec->dimensions > 1 && entry->shape[1] != spec->shape[1])) {
+        vp_impl_shape_text(got, sizeof got, entry->shape, entry->dimensions);
         vp_impl_print(detail, sizeof detail, " is %s, wanted %s", got, wanted);
         vp_impl_faults_add(faults, VP_IMPL_FAULT_SHAPE, spec->name, detail);
     }
-    if (e->type > VP_DTYPE_F16) {
-        vp_impl_print(detail, sizeof detail, " is %s, not F32, BF16 or F16", vp_impl_file_types[e->type].name);
+    if (entry->type > VP_DTYPE_F16) {
+        vp_impl_print(detail, sizeof detail, " is %s, not F32, BF16 or F16", vp_impl_file_types[entry->type].name);
         vp_impl_faults_add(faults, VP_IMPL_FAULT_TYPE, spec->name, detail);
     }
 }
 
-/* names as OLMo's own training code writes them: another layout under other names, of which nothing can be taken as it is */
+/* names as OLMo's own training code writes them: another layout under other names, none of which can be used as it
+ * is */
 static int vp_impl_is_olmo(const vp_checkpoint *cp) {
     size_t i;
     for (i = 0; i < cp->entry_count; i++) {
@@ -1297,17 +1305,17 @@ static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_co
         vp_impl_checkpoint_compare_one(vp_impl_checkpoint_entry(cp, spec.name), &spec, &faults);
     }
     for (k = 0; k < cp->entry_count; k++) {
-        const vp_impl_entry *e = &cp->entries[k];
-        if (e->used) continue;
-        vp_impl_shape_text(shape, sizeof shape, e->shape, e->dimensions);
+        const vp_impl_entry *entry = &cp->entries[k];
+        if (entry->used) continue;
+        vp_impl_shape_text(shape, sizeof shape, entry->shape, entry->dimensions);
         vp_impl_print(detail, sizeof detail, " %s", shape);
-        vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, e->name, detail);
+        vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, entry->name, detail);
     }
     if (faults.count[VP_IMPL_FAULT_MISSING] && vp_impl_is_olmo(cp)) return vp_impl_fail_olmo(where, error);
     return vp_impl_faults_report(&faults, where, error);
 }
 
-/* no weights that can be read are there: say why */
+/* no readable weights exist: reports why */
 static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error) {
     if (vp_impl_path_exists(directory, "pytorch_model.bin") > 0 || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, directory,
@@ -1321,14 +1329,14 @@ static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error)
 
 /* ---------------------------------------------------------------------------------------------- packed weights */
 static uint64_t vp_impl_fnv(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
-    const unsigned char *p = (const unsigned char *)data;
+    const unsigned char *raw = (const unsigned char *)data;
     size_t i;
-    for (i = 0; i < bytes; i++) hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+    for (i = 0; i < bytes; i++) hash = (hash ^ raw[i]) * UINT64_C(1099511628211);
     return hash;
 }
 #define VP_IMPL_FNV_START UINT64_C(14695981039346656037)
 
-/* numbers byte by byte: the hash must not depend on this machine's order, because the header says which one it is */
+/* numbers byte by byte: the hash must not depend on this machine's byte order, because the header names that order */
 static uint64_t vp_impl_fnv_number(uint64_t hash, int64_t value) {
     unsigned char bytes[8];
     int i;
@@ -1363,7 +1371,7 @@ VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PA
     memcpy(header + VP_IMPL_PACKED_SUM_AT, &sum, 8);
 }
 
-/* the header of a mapped file; what it says must be all that stands there */
+/* checks the header of a mapped file: the file must hold exactly what its header declares */
 static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed, vp_error *error) {
     unsigned char wanted[VP_PACKED_HEADER_BYTES];
     uint32_t words[4];
@@ -1416,7 +1424,7 @@ VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed
 }
 
 /* ---------------------------------------------------------------------------------------------------- the whole */
-/* the files that are there decide how a folder is read */
+/* the files that exist decide how a folder is read */
 static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *directory, const vp_model_config *config, vp_error *error) {
     static const char single[] = "model.safetensors", index[] = "model.safetensors.index.json";
     int there = vp_impl_path_exists(directory, single), indexed = vp_impl_path_exists(directory, index),
@@ -1462,26 +1470,26 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
 }
 
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor) {
-    const vp_impl_entry *e;
+    const vp_impl_entry *entry;
     uint32_t i;
     if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
-    e = vp_impl_checkpoint_entry(checkpoint, name);
-    if (!e) return VP_ERR_NOT_FOUND;
-    if (e->type > VP_DTYPE_F16 || e->dimensions > 4) return VP_ERR_UNSUPPORTED;
+    entry = vp_impl_checkpoint_entry(checkpoint, name);
+    if (!entry) return VP_ERR_NOT_FOUND;
+    if (entry->type > VP_DTYPE_F16 || entry->dimensions > 4) return VP_ERR_UNSUPPORTED;
     memset(tensor, 0, sizeof *tensor);
-    tensor->dtype = (vp_dtype)e->type;
-    tensor->dimensions = (int32_t)e->dimensions;
-    for (i = 0; i < e->dimensions; i++) tensor->shape[i] = e->shape[i];
-    tensor->data = checkpoint->shards[e->shard].map + e->begin;
-    tensor->bytes = e->end - e->begin;
-    tensor->shard = e->shard;
+    tensor->dtype = (vp_dtype)entry->type;
+    tensor->dimensions = (int32_t)entry->dimensions;
+    for (i = 0; i < entry->dimensions; i++) tensor->shape[i] = entry->shape[i];
+    tensor->data = checkpoint->shards[entry->shard].map + entry->begin;
+    tensor->bytes = entry->end - entry->begin;
+    tensor->shard = entry->shard;
     return VP_OK;
 }
 
 VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint) { return checkpoint ? checkpoint->shard_count : 0; }
 
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed) {
-    /* a fault maps the pages around it, too: what leaves is wider than the tensor by as much */
+    /* a page fault also maps pages around the address, so the range to release is wider than the tensor */
     enum { AROUND = 65536 };
     const vp_impl_shard *shard;
     size_t page = (size_t)sysconf(_SC_PAGESIZE), begin, end;
@@ -1494,7 +1502,7 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
         end = shard->map_bytes - end > AROUND ? end + AROUND : shard->map_bytes;
     }
     begin -= begin % page;
-#ifdef MADV_DONTNEED /* hidden where the includer asked for strict POSIX, whose own advice does nothing */
+#ifdef MADV_DONTNEED /* hidden if the includer asked for strict POSIX; POSIX's own advice has no effect */
     madvise(shard->map + begin, end - begin, needed ? MADV_WILLNEED : MADV_DONTNEED);
 #else
     (void)page; (void)end;

@@ -1,8 +1,9 @@
 /* vlmprof_families.h - v0.2.0 - token counts of other model families from an image's size - MIT licence
  *
- * How many tokens an image costs in other model families, from its width and height and the limits of the model's configuration alone. A preset is
- * one family: its name, the rule it shares with others, the keys that its configuration sets with the values of the published checkpoints, and how
- * certain the rule is. A family is a preset with its keys set. All functions are reentrant; nothing is allocated.
+ * How many tokens an image costs in other model families. Needed are only its width and height and the limits in the
+ * model's configuration. A preset describes one family: its name, the rule it shares with others, the keys of its
+ * configuration with the values of the published checkpoints, and how certain the rule is. A family is a preset with
+ * its keys set. All functions are reentrant; nothing is allocated.
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -18,34 +19,34 @@ extern "C" {
 #endif
 
 enum {
-    VP_FAMILY_PX_LIMIT = 16777216, /* longest side of an image: a product of two of them times what the rules multiply is exact in a double */
-    VP_FAMILY_TILES_LIMIT = 256,   /* most tiles of a tiling rule */
+    VP_FAMILY_PX_LIMIT = 16777216, /* longest side of an image: its square times rules' factors is exact in a double */
+    VP_FAMILY_TILES_LIMIT = 256,   /* largest tile count of a tiling rule */
     VP_FAMILY_GRIDS_LIMIT = 1466,  /* grids of at most 256 tiles: the sum of the numbers of divisors */
     VP_FAMILY_KEYS_LIMIT = 8
 };
-/* how it is known that the numbers are right */
+/* how we know that the numbers are right */
 typedef enum vp_certainty {
     VP_CERTAINTY_EXECUTED,  /* the official code was run on the golden sizes, and every column is equal */
     VP_CERTAINTY_NUMBERS,   /* rule read in official code, equal to numbers that its tests or users state */
-    VP_CERTAINTY_READ,      /* rule read in official code, not executed */
+    VP_CERTAINTY_READ,      /* rule read in official code, but not executed */
     VP_CERTAINTY_DOCUMENTED /* the vendor's documentation, or inferred from published measurements: no code is published */
 } vp_certainty;
 /* The word for a mark ("executed", ...); never NULL. */
 VP_API const char *vp_certainty_text(vp_certainty certainty);
 
-/* what a key of a configuration means to a rule; its place in vp_family.value */
+/* what a key of a configuration means to a rule; also its index in vp_family.value */
 typedef enum vp_slot {
     VP_SLOT_MIN,   /* least pixels, patches, tokens or tiles */
     VP_SLOT_MAX,   /* most of them */
     VP_SLOT_SIDE,  /* longest side: pixels, or patches for Kimi */
     VP_SLOT_TILE,  /* side of a tile [px] */
     VP_SLOT_PATCH, /* side of a patch [px] */
-    VP_SLOT_MERGE, /* patches a side that become one token */
+    VP_SLOT_MERGE, /* patches per side that become one token */
     VP_SLOT_TOKENS, /* tokens of a view, or of its side */
     VP_SLOT_SPLIT, /* a switch, or the index of a word */
     VP_SLOT_MIN_TOKENS,
     VP_SLOT_MAX_TOKENS,
-    VP_SLOT_RATIO, /* the only number that need not be whole */
+    VP_SLOT_RATIO, /* the only one that need not be an integer */
     VP_SLOT_COUNT
 } vp_slot;
 typedef struct vp_family_key {
@@ -59,7 +60,7 @@ typedef struct vp_family_preset {
     int32_t rule_index, variant, markers;
     vp_certainty certainty;
     const char *words;          /* values of VP_SLOT_SPLIT, separated by spaces; NULL: 0 or 1 */
-    int32_t column_count;       /* the first keys: those that the golden data of the family vary, and columns of vlmprof tile */
+    int32_t column_count;       /* how many of the first keys the golden data vary; they are columns of vlmprof tile */
     vp_family_key keys[VP_FAMILY_KEYS_LIMIT];
 } vp_family_preset;
 /* Presets in the order of the list; NULL past the end. A preset lives as long as the program. */
@@ -67,7 +68,8 @@ VP_API const vp_family_preset *vp_family_at(int32_t index);
 /* The preset of that name, alias or model_type (case and - _ . do not matter), or NULL. */
 VP_API const vp_family_preset *vp_family_find(const char *name);
 
-/* A preset with its keys set, and what follows from them. Members are read only: vp_family_default and vp_family_set fill them. */
+/* A preset with its keys set, and what follows from them. Treat the members as read-only: vp_family_default and
+ * vp_family_set fill them. */
 typedef struct vp_family {
     const vp_family_preset *preset;
     int64_t value[VP_SLOT_COUNT];
@@ -82,21 +84,26 @@ typedef struct vp_family {
 /* The family of a preset with the values of its published checkpoints.
  * memory:  about 19 kB in the caller's struct */
 VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family);
-/* Sets a key, by the configuration's name and a number, a word, true or false.
- * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (the text names the nearest); VP_ERR_RANGE: not a number or word that the key can have. The family
- *          is untouched then */
+/* Sets a key by the configuration's name. The text is a number, a word, true or false.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (the text names the nearest); VP_ERR_RANGE: a number or word that
+ *          the key cannot have. On failure the family is untouched */
 VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *text, vp_error *error);
 VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double number, vp_error *error);
-/* Sets the canvases that a canvas rule (LLaVA, Aria, DeepSeek-VL2) chooses from, in tiles, in the order and with the sides as the configuration has
- * them: height before width, but width before height for llava_next_original and deepseek_vl2.
- * returns: VP_OK; VP_ERR_UNSUPPORTED: the rule has no such list; VP_ERR_RANGE: count outside 1..VP_FAMILY_GRIDS_LIMIT or a side outside 1..16 */
+/* Sets the canvases that a canvas rule (LLaVA, Aria, DeepSeek-VL2) chooses from. They are given in tiles, in the
+ * order of the configuration and with its order of the sides: height before width, but width before height for
+ * llava_next_original and deepseek_vl2.
+ * returns: VP_OK; VP_ERR_UNSUPPORTED: the rule has no such list; VP_ERR_RANGE: count outside
+ *          1..VP_FAMILY_GRIDS_LIMIT or a side outside 1..16 */
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error);
 
-/* Picks the family and its keys from the files of a checkpoint, each of which may be absent.
- * in:      files  preprocessor_config.json, processor_config.json, config.json, in this order; NULL: not there. Their top node is an object
- * returns: VP_OK; VP_ERR_NOT_FOUND: none of model_type and image_processor_type names a preset; VP_ERR_UNSUPPORTED: a switch that the rule
- *          does not follow is not at its usual place, or a size whose tokens are not known; VP_ERR_RANGE: a value that the key cannot have
- * rule:    model_type decides, unless it is llava's, then the image processor; of a key the first file that has it */
+/* Chooses the family and its keys from the files of a checkpoint. Each file may be absent.
+ * in:      files  preprocessor_config.json, processor_config.json, config.json, in this order; NULL: absent. The top
+ *          node of each is an object
+ * returns: VP_OK; VP_ERR_NOT_FOUND: neither model_type nor image_processor_type names a preset; VP_ERR_UNSUPPORTED:
+ *          a switch that the rule does not model is not at its usual value, or a size whose tokens are not known;
+ *          VP_ERR_RANGE: a value that the key cannot have
+ * rule:    model_type decides, unless it is llava's; then the image processor decides. Of a key the first file that
+ *          has it counts */
 struct vp_json;
 VP_API vp_result vp_family_from_config(vp_family *family, const struct vp_json *const files[3], vp_error *error);
 
@@ -120,14 +127,17 @@ typedef struct vp_vision_count {
 VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count, vp_error *error);
 /* The key that limits a family's tokens (max_pixels, max_crops, longest_edge ...), or NULL. */
 VP_API const vp_family_key *vp_family_knob(const vp_family *family);
-/* The largest value of the knob that keeps images under a number of tokens.
+/* Finds the largest value of the knob that keeps images within a number of tokens.
  * in:      sizes_px    [size_count][2] width, height
- *          max_tokens  total tokens that the share of the images must not pass
- *          share       of the images, 0 < share <= 1: 1 all, 0.95 the 95th percentile (the smallest number of images that is at least that share)
- * out:     value       on success; unlimited is 1 when no value of the knob passes max_tokens, and value is the largest one tried
- * returns: VP_OK; VP_ERR_NOT_FOUND: the family has no such knob, or no value of it is small enough; VP_ERR_RANGE: an argument out of range
- * rule:    a size that the family refuses at a value counts as over; knobs of up to 65536 values are tried from the top, others by bisection, where
- *          the tokens grow with the knob */
+ *          max_tokens  the limit of total tokens for that share of the images
+ *          share       of the images, 0 < share <= 1. 1: all of them; 0.95: the 95th percentile, that is the smallest
+ *                      number of images that is at least this share
+ * out:     value, on success; unlimited is 1 if no value of the knob exceeds max_tokens: value is then the largest
+ *          tried
+ * returns: VP_OK; VP_ERR_NOT_FOUND: the family has no such knob, or no value of it is small enough; VP_ERR_RANGE: an
+ *          argument is out of range
+ * rule:    a size that the family refuses at some value counts as over the limit. Knobs with up to 65536 values are
+ *          tried from the top down, others by bisection, because there the tokens grow with the knob */
 VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count, double share, int64_t max_tokens,
                                    int64_t *value, int *unlimited, vp_error *error);
 
@@ -308,86 +318,87 @@ static const vp_family_preset vp_impl_presets[] = {
     {"gemini_2", "gemini-2.0 gemini-2.5", "gemini", VP_IMPL_GEMINI, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 258}}},
 };
 
-/* Whole numbers out of quotients that are not negative and below 2^51. */
-static int64_t vp_impl_ceiling(double x) {
-    const int64_t whole = (int64_t)x;
-    return whole + ((double)whole < x);
+/* Integers from quotients that are not negative and below 2^51. */
+static int64_t vp_impl_ceiling(double value) {
+    const int64_t whole = (int64_t)value;
+    return whole + ((double)whole < value);
 }
-static int64_t vp_impl_half_even(double x) { /* adding 2^52 leaves no bits for the fraction: the addition rounds it away, halves to even */
-    return (int64_t)(x + 4503599627370496.0 - 4503599627370496.0);
+static int64_t vp_impl_half_even(double value) { /* adding 2^52 leaves no bits for the fraction: the addition rounds it away, halves to even */
+    return (int64_t)(value + 4503599627370496.0 - 4503599627370496.0);
 }
-static int64_t vp_impl_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t vp_impl_most(int64_t a, int64_t b) { return a > b ? a : b; }
-/* fmod(x, y) of a whole x < 2^24 and y > 1, exact but without the library's long division: y is split into two halves whose products with the
- * quotient have no more than 53 bits. */
-static double vp_impl_remainder(double x, double y) {
-    double high, rest, quotient = (double)(int64_t)(x / y);
+static int64_t vp_impl_least(int64_t one, int64_t other) { return one < other ? one : other; }
+static int64_t vp_impl_most(int64_t one, int64_t other) { return one > other ? one : other; }
+/* fmod(dividend, divisor) of an integer dividend < 2^24 and a divisor > 1. It is exact but avoids the library's long
+ * division: the divisor is split into two halves whose products with the quotient have at most 53 bits. */
+static double vp_impl_remainder(double dividend, double divisor) {
+    double high, rest, quotient = (double)(int64_t)(dividend / divisor);
     uint64_t bits;
-    memcpy(&bits, &y, sizeof bits);
+    memcpy(&bits, &divisor, sizeof bits);
     bits &= ~UINT64_C(0x7ffffff);
     memcpy(&high, &bits, sizeof high);
-    rest = x - quotient * high - quotient * (y - high);
-    if (rest < 0.0) rest += y;
-    return rest >= y ? rest - y : rest;
+    rest = dividend - quotient * high - quotient * (divisor - high);
+    if (rest < 0.0) rest += divisor;
+    return rest >= divisor ? rest - divisor : rest;
 }
-/* CPython's x // y of floats: not floor(x / y), which can be one more where the quotient is nearly whole. */
-static int64_t vp_impl_floor_division(double x, double y) {
-    const double quotient = (x - vp_impl_remainder(x, y)) / y, whole = (double)(int64_t)quotient;
+/* CPython's dividend // divisor of floats. This is not floor(dividend / divisor), which can be one more if the
+ * quotient is nearly an integer. */
+static int64_t vp_impl_floor_division(double dividend, double divisor) {
+    const double quotient = (dividend - vp_impl_remainder(dividend, divisor)) / divisor, whole = (double)(int64_t)quotient;
     return (int64_t)(quotient - whole > 0.5 ? whole + 1.0 : whole);
 }
 
-/* A rule takes the family and the size and fills the count, which starts as -1, and zero in the token counts; it returns NULL, or why the
- * family's own code refuses the size. */
+/* A rule takes the family and the size and fills the count. The count starts as -1, its token counts as zero. The
+ * rule returns NULL, or why the family's own code refuses the size. */
 typedef const char *(*vp_impl_rule)(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c);
 static const char vp_impl_no_pixel[] = "a side of the resized image is less than a pixel";
 
-static void vp_impl_resized(vp_vision_count *c, int64_t width, int64_t height) {
-    c->resized_width_px = width;
-    c->resized_height_px = height;
+static void vp_impl_resized(vp_vision_count *count, int64_t width, int64_t height) {
+    count->resized_width_px = width;
+    count->resized_height_px = height;
 }
-static void vp_impl_cells(vp_vision_count *c, int64_t rows, int64_t cols) {
-    c->rows = rows;
-    c->cols = cols;
+static void vp_impl_cells(vp_vision_count *count, int64_t rows, int64_t cols) {
+    count->rows = rows;
+    count->cols = cols;
 }
 
 /* ---- whole images, resized to multiples of a unit */
 static const char *vp_impl_smart_resize(int64_t *width, int64_t *height, int64_t unit, int64_t least, int64_t most, int how) {
-    const double f = (double)unit, frames = how & VP_IMPL_FRAMES_2 ? 2.0 : 1.0;
-    double w = (double)*width, h = (double)*height, pixels, beta;
+    const double factor = (double)unit, frames = how & VP_IMPL_FRAMES_2 ? 2.0 : 1.0;
+    double wide = (double)*width, tall = (double)*height, pixels, beta;
     int64_t rounded_w, rounded_h;
-    if ((how & VP_IMPL_ENLARGE) && (h < f || w < f)) {
-        const double scale = f / h > f / w ? f / h : f / w;
-        h = (double)(int64_t)(h * scale);
-        w = (double)(int64_t)(w * scale);
+    if ((how & VP_IMPL_ENLARGE) && (tall < factor || wide < factor)) {
+        const double scale = factor / tall > factor / wide ? factor / tall : factor / wide;
+        tall = (double)(int64_t)(tall * scale);
+        wide = (double)(int64_t)(wide * scale);
     }
-    if ((how & VP_IMPL_WIDEN) && h < f) {
-        w = (double)vp_impl_half_even(w * f / h);
-        h = f;
+    if ((how & VP_IMPL_WIDEN) && tall < factor) {
+        wide = (double)vp_impl_half_even(wide * factor / tall);
+        tall = factor;
     }
-    if ((how & VP_IMPL_WIDEN) && w < f) {
-        h = (double)vp_impl_half_even(h * f / w);
-        w = f;
+    if ((how & VP_IMPL_WIDEN) && wide < factor) {
+        tall = (double)vp_impl_half_even(tall * factor / wide);
+        wide = factor;
     }
-    if ((how & VP_IMPL_RATIO_200) && (w > h ? w / h : h / w) > 200.0) return "the sides differ by more than a factor of 200";
-    rounded_w = vp_impl_half_even(w / f) * unit;
-    rounded_h = vp_impl_half_even(h / f) * unit;
+    if ((how & VP_IMPL_RATIO_200) && (wide > tall ? wide / tall : tall / wide) > 200.0) return "the sides differ by more than a factor of 200";
+    rounded_w = vp_impl_half_even(wide / factor) * unit;
+    rounded_h = vp_impl_half_even(tall / factor) * unit;
     if (how & VP_IMPL_CLAMP_FIRST) {
         rounded_w = vp_impl_most(rounded_w, unit);
         rounded_h = vp_impl_most(rounded_h, unit);
     }
     pixels = frames * (double)rounded_h * (double)rounded_w;
     if (pixels > (double)most) {
-        beta = sqrt(frames * h * w / (double)most);
-        rounded_h = (int64_t)(h / beta / f) * unit;
-        rounded_w = (int64_t)(w / beta / f) * unit;
+        beta = sqrt(frames * tall * wide / (double)most);
+        rounded_h = (int64_t)(tall / beta / factor) * unit;
+        rounded_w = (int64_t)(wide / beta / factor) * unit;
         if (how & VP_IMPL_CLAMP_FLOOR) {
             rounded_w = vp_impl_most(rounded_w, unit);
             rounded_h = vp_impl_most(rounded_h, unit);
         }
     } else if (pixels < (double)least) {
-        beta = sqrt((double)least / (frames * h * w));
-        rounded_h = vp_impl_ceiling(h * beta / f) * unit;
-        rounded_w = vp_impl_ceiling(w * beta / f) * unit;
+        beta = sqrt((double)least / (frames * tall * wide));
+        rounded_h = vp_impl_ceiling(tall * beta / factor) * unit;
+        rounded_w = vp_impl_ceiling(wide * beta / factor) * unit;
     }
     if (rounded_w < 1 || rounded_h < 1) return vp_impl_no_pixel;
     *width = rounded_w;
@@ -395,29 +406,29 @@ static const char *vp_impl_smart_resize(int64_t *width, int64_t *height, int64_t
     return NULL;
 }
 /* size, grid of patches and one feature for merge x merge of them */
-static void vp_impl_patches(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t patch = f->value[VP_SLOT_PATCH], merge = f->value[VP_SLOT_MERGE];
-    vp_impl_resized(c, width, height);
-    vp_impl_cells(c, height / patch, width / patch);
-    c->feature_tokens = c->rows / merge * (c->cols / merge);
-    c->marker_tokens = f->preset->markers;
+static void vp_impl_patches(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t patch = family->value[VP_SLOT_PATCH], merge = family->value[VP_SLOT_MERGE];
+    vp_impl_resized(count, width, height);
+    vp_impl_cells(count, height / patch, width / patch);
+    count->feature_tokens = count->rows / merge * (count->cols / merge);
+    count->marker_tokens = family->preset->markers;
 }
-static const char *vp_impl_count_smart(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t *v = f->value, unit = v[VP_SLOT_PATCH] * v[VP_SLOT_MERGE];
+static const char *vp_impl_count_smart(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t *value = family->value, unit = value[VP_SLOT_PATCH] * value[VP_SLOT_MERGE];
     const char *refused;
-    if ((f->preset->variant & VP_IMPL_AUTO_LIMITS) && v[VP_SLOT_MIN] > v[VP_SLOT_MAX]) return "max_pixels must not be below min_pixels";
-    refused = vp_impl_smart_resize(&width, &height, unit, v[VP_SLOT_MIN], v[VP_SLOT_MAX], f->preset->variant);
+    if ((family->preset->variant & VP_IMPL_AUTO_LIMITS) && value[VP_SLOT_MIN] > value[VP_SLOT_MAX]) return "max_pixels must not be below min_pixels";
+    refused = vp_impl_smart_resize(&width, &height, unit, value[VP_SLOT_MIN], value[VP_SLOT_MAX], family->preset->variant);
     if (refused) return refused;
-    vp_impl_patches(f, width, height, c);
-    if (f->preset->variant & VP_IMPL_ROW_ENDS) c->separator_tokens = c->rows / v[VP_SLOT_MERGE];
+    vp_impl_patches(family, width, height, count);
+    if (family->preset->variant & VP_IMPL_ROW_ENDS) count->separator_tokens = count->rows / value[VP_SLOT_MERGE];
     return NULL;
 }
-/* Kimi: shrunk, then padded to the unit, so that the limit may be passed. */
-static const char *vp_impl_count_navit(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t *v = f->value, patch = v[VP_SLOT_PATCH], unit = patch * v[VP_SLOT_MERGE];
-    const double most = (double)v[VP_SLOT_MAX], side = (double)(v[VP_SLOT_SIDE] * patch);
+/* Kimi: shrunk first and padded to the unit afterwards, so the result may exceed the limit. */
+static const char *vp_impl_count_navit(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t *value = family->value, patch = value[VP_SLOT_PATCH], unit = patch * value[VP_SLOT_MERGE];
+    const double most = (double)value[VP_SLOT_MAX], side = (double)(value[VP_SLOT_SIDE] * patch);
     double patches, scale = 1.0;
-    if (f->preset->variant) { /* the first generation refuses long sides instead of scaling them */
+    if (family->preset->variant) { /* the first generation refuses long sides instead of scaling them */
         patches = (double)(width / patch) * (double)(height / patch);
         if (patches > most) {
             scale = sqrt(most / patches);
@@ -427,7 +438,7 @@ static const char *vp_impl_count_navit(const vp_family *f, int64_t width, int64_
         width = (width + unit - 1) / unit * unit;
         height = (height + unit - 1) / unit * unit;
         if (width < 1 || height < 1) return vp_impl_no_pixel;
-        if (vp_impl_most(width, height) / patch >= v[VP_SLOT_SIDE]) return "a side has too many patches";
+        if (vp_impl_most(width, height) / patch >= value[VP_SLOT_SIDE]) return "a side has too many patches";
     } else {
         patches = (double)vp_impl_most(1, height / patch) * (double)vp_impl_most(1, width / patch);
         if (sqrt(most / patches) < scale) scale = sqrt(most / patches);
@@ -438,12 +449,13 @@ static const char *vp_impl_count_navit(const vp_family *f, int64_t width, int64_
         height = (height + unit - 1) / unit * unit;
         width = (width + unit - 1) / unit * unit;
     }
-    vp_impl_patches(f, width, height, c);
+    vp_impl_patches(family, width, height, count);
     return NULL;
 }
-/* GLM-5: sides up to multiples of the unit; over the budget, the largest height whose own multiples fit, by bisection. */
-static const char *vp_impl_count_budget(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t unit = f->value[VP_SLOT_PATCH] * f->value[VP_SLOT_MERGE], least = f->value[VP_SLOT_MIN], most = f->value[VP_SLOT_MAX];
+/* GLM-5: sides are rounded up to multiples of the unit. Over the budget: the largest height whose own multiples fit,
+ * by bisection. */
+static const char *vp_impl_count_budget(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE], least = family->value[VP_SLOT_MIN], most = family->value[VP_SLOT_MAX];
     int64_t rows = (height + unit - 1) / unit, cols = (width + unit - 1) / unit, low = 1, high = height;
     if (rows * cols < least) {
         const double scale = sqrt((double)(least * 2 * unit * unit) / (2.0 * (double)height * (double)width));
@@ -465,10 +477,10 @@ static const char *vp_impl_count_budget(const vp_family *f, int64_t width, int64
             }
         }
     }
-    vp_impl_patches(f, cols * unit, rows * unit, c);
+    vp_impl_patches(family, cols * unit, rows * unit, count);
     return NULL;
 }
-/* CPython's sets walk a table by hash, and where two grids are equally good the order of that walk decides. */
+/* CPython's sets are walked in the order of a hash table. If two grids are equally good, this order decides. */
 static uint64_t vp_impl_pair_hash(uint64_t first, uint64_t second) { /* of a tuple of two small whole numbers */
     const uint64_t one = UINT64_C(11400714785074694791), two = UINT64_C(14029467366897019727), five = UINT64_C(2870177450012600261);
     uint64_t hash = five + first * two;
@@ -488,11 +500,11 @@ static void vp_impl_set_insert(int16_t *table, uint64_t mask, uint64_t hash, int
         place = (place * 5 + 1 + perturb) & mask;
     }
 }
-/* Muse Glimmer: the grid below or above the ideal one with the nearest aspect ratio. Squares tie between two of them, and then the order in which
- * CPython walks a set of pairs decides. */
-static const char *vp_impl_count_muse(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t unit = f->value[VP_SLOT_PATCH] * f->value[VP_SLOT_MERGE];
-    const double most = (double)f->value[VP_SLOT_MAX], aspect = (double)height / (double)width;
+/* Muse Glimmer: the grid below or above the ideal one with the nearest aspect ratio. For squares two of them tie;
+ * then the order decides in which CPython walks a set of pairs. */
+static const char *vp_impl_count_muse(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
+    const double most = (double)family->value[VP_SLOT_MAX], aspect = (double)height / (double)width;
     double ideal_rows = (double)height / (double)unit, ideal_cols = (double)width / (double)unit, best = INFINITY;
     int64_t rows[2], cols[2], best_rows = 0, best_cols = 0;
     int16_t set[8] = {-1, -1, -1, -1, -1, -1, -1, -1}, i;
@@ -510,21 +522,21 @@ static const char *vp_impl_count_muse(const vp_family *f, int64_t width, int64_t
         vp_impl_set_insert(set, 7, vp_impl_pair_hash((uint64_t)rows[i >> 1], (uint64_t)cols[i & 1]), i);
     }
     for (i = 0; i < 8; i++) {
-        const int64_t r = set[i] < 0 ? 0 : rows[set[i] >> 1], k = set[i] < 0 ? 0 : cols[set[i] & 1];
+        const int64_t grid_rows = set[i] < 0 ? 0 : rows[set[i] >> 1], grid_cols = set[i] < 0 ? 0 : cols[set[i] & 1];
         double distance;
-        if (r < 1 || k < 1 || (double)(r * k) > most) continue;
-        distance = fabs((double)r / (double)k - aspect);
+        if (grid_rows < 1 || grid_cols < 1 || (double)(grid_rows * grid_cols) > most) continue;
+        distance = fabs((double)grid_rows / (double)grid_cols - aspect);
         if (distance < best) {
             best = distance;
-            best_rows = r;
-            best_cols = k;
+            best_rows = grid_rows;
+            best_cols = grid_cols;
         }
     }
     if (!best_rows) {
         best_rows = vp_impl_most(1, vp_impl_half_even(ideal_rows));
         best_cols = vp_impl_most(1, vp_impl_half_even(ideal_cols));
     }
-    vp_impl_patches(f, best_cols * unit, best_rows * unit, c);
+    vp_impl_patches(family, best_cols * unit, best_rows * unit, count);
     return NULL;
 }
 /* a side of Nemotron's grid as a multiple of merge: up where the limit allows it */
@@ -533,10 +545,10 @@ static int64_t vp_impl_even_side(int64_t side, int64_t other, int64_t merge, int
     if (!rest) return side;
     return (side + merge - rest) * other <= most ? side + merge - rest : vp_impl_most(merge, side - rest);
 }
-static const char *vp_impl_count_nemotron(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t *v = f->value, patch = v[VP_SLOT_PATCH], merge = v[VP_SLOT_MERGE], least = v[VP_SLOT_MIN];
-    const int64_t length = vp_impl_most((v[VP_SLOT_SIDE] - 4) * merge * merge, least);
-    const int64_t most = vp_impl_most(vp_impl_least(length, v[VP_SLOT_MAX]), least);
+static const char *vp_impl_count_nemotron(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t *value = family->value, patch = value[VP_SLOT_PATCH], merge = value[VP_SLOT_MERGE], least = value[VP_SLOT_MIN];
+    const int64_t length = vp_impl_most((value[VP_SLOT_SIDE] - 4) * merge * merge, least);
+    const int64_t most = vp_impl_most(vp_impl_least(length, value[VP_SLOT_MAX]), least);
     int64_t rows = vp_impl_half_even((double)height / (double)patch + 0.5), cols = vp_impl_half_even((double)width / (double)patch + 0.5);
     double factor;
     if (rows * cols < 1) return vp_impl_no_pixel;
@@ -553,14 +565,14 @@ static const char *vp_impl_count_nemotron(const vp_family *f, int64_t width, int
     }
     rows = vp_impl_even_side(rows, cols, merge, most);
     cols = vp_impl_even_side(cols, rows, merge, most);
-    vp_impl_patches(f, cols * patch, rows * patch, c);
+    vp_impl_patches(family, cols * patch, rows * patch, count);
     return NULL;
 }
-/* Gemma 4: as many pixels as the budget gives, up or down. */
-static const char *vp_impl_count_pooled(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t merge = f->value[VP_SLOT_MERGE], patch = f->value[VP_SLOT_PATCH], unit = merge * patch, soft = f->value[VP_SLOT_MAX];
-    const double w = (double)width, h = (double)height, pixels = (double)(soft * unit * unit), factor = sqrt(pixels / (h * w));
-    int64_t rows = (int64_t)(factor * h / (double)unit), cols = (int64_t)(factor * w / (double)unit);
+/* Gemma 4: the image is scaled up or down to as many pixels as the budget allows. */
+static const char *vp_impl_count_pooled(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t merge = family->value[VP_SLOT_MERGE], patch = family->value[VP_SLOT_PATCH], unit = merge * patch, soft = family->value[VP_SLOT_MAX];
+    const double wide = (double)width, tall = (double)height, pixels = (double)(soft * unit * unit), factor = sqrt(pixels / (tall * wide));
+    int64_t rows = (int64_t)(factor * tall / (double)unit), cols = (int64_t)(factor * wide / (double)unit);
     if (!rows && !cols) return vp_impl_no_pixel;
     if (!rows) {
         rows = 1;
@@ -570,18 +582,18 @@ static const char *vp_impl_count_pooled(const vp_family *f, int64_t width, int64
         rows = vp_impl_least(height / width, soft);
     }
     if (rows * cols > soft) return "the resized image passes the budget";
-    vp_impl_resized(c, cols * unit, rows * unit);
-    vp_impl_cells(c, rows, cols);
-    c->feature_tokens = rows * cols;
-    c->marker_tokens = f->preset->markers;
+    vp_impl_resized(count, cols * unit, rows * unit);
+    vp_impl_cells(count, rows, cols);
+    count->feature_tokens = rows * cols;
+    count->marker_tokens = family->preset->markers;
     return NULL;
 }
-/* Pixtral: inside a square, then up to multiples of the unit. */
-static const char *vp_impl_count_longest(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t unit = f->value[VP_SLOT_PATCH] * f->value[VP_SLOT_MERGE];
-    const double side = (double)f->value[VP_SLOT_SIDE], tall = (double)height / side, wide = (double)width / side;
+/* Pixtral: the image fits into a square, then its sides are rounded up to multiples of the unit. */
+static const char *vp_impl_count_longest(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
+    const double side = (double)family->value[VP_SLOT_SIDE], tall = (double)height / side, wide = (double)width / side;
     const double ratio = tall > wide ? tall : wide;
-    if (ratio > 1.0 && f->preset->variant) {
+    if (ratio > 1.0 && family->preset->variant) {
         width = vp_impl_most(1, vp_impl_half_even((double)width / ratio));
         height = vp_impl_most(1, vp_impl_half_even((double)height / ratio));
     } else if (ratio > 1.0) {
@@ -589,20 +601,20 @@ static const char *vp_impl_count_longest(const vp_family *f, int64_t width, int6
         height = (int64_t)((double)height / ratio);
     }
     if (width < 1 || height < 1) return vp_impl_no_pixel;
-    vp_impl_cells(c, (height - 1) / unit + 1, (width - 1) / unit + 1);
-    vp_impl_resized(c, c->cols * unit, c->rows * unit);
-    c->feature_tokens = c->rows * c->cols;
-    c->separator_tokens = c->rows - 1;
-    c->marker_tokens = 1;
+    vp_impl_cells(count, (height - 1) / unit + 1, (width - 1) / unit + 1);
+    vp_impl_resized(count, count->cols * unit, count->rows * unit);
+    count->feature_tokens = count->rows * count->cols;
+    count->separator_tokens = count->rows - 1;
+    count->marker_tokens = 1;
     return NULL;
 }
-/* Step 3.7: one squashed view, and windows of 504 pixels or of the short side. */
+/* Step 3.7: one squashed view, and windows of 504 pixels or of the length of the short side. */
 static int64_t vp_impl_window_side(int64_t side, int64_t window) {
     if (side < window) return side;
     return window * (side / window + ((double)(side % window) > 0.2 * (double)window));
 }
-static const char *vp_impl_count_window(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t patch = f->value[VP_SLOT_TILE], limit = f->value[VP_SLOT_SIDE], size = f->value[VP_SLOT_MAX];
+static const char *vp_impl_count_window(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t patch = family->value[VP_SLOT_TILE], limit = family->value[VP_SLOT_SIDE], size = family->value[VP_SLOT_MAX];
     int64_t small = vp_impl_least(width, height), large = vp_impl_most(width, height), window = patch, rows = 0, cols = 0;
     double ratio = (double)large / (double)small;
     if (small < 32 && ratio > 4.0) width = height = large;
@@ -621,116 +633,117 @@ static const char *vp_impl_count_window(const vp_family *f, int64_t width, int64
         rows = vp_impl_most(1, vp_impl_window_side(height, window) / window);
         cols = vp_impl_most(1, vp_impl_window_side(width, window) / window);
     }
-    vp_impl_resized(c, width, height);
-    vp_impl_cells(c, rows, cols);
-    c->views = rows * cols + 1;
-    c->feature_tokens = (size / 56) * (size / 56) + rows * cols * (patch / 56) * (patch / 56);
-    c->separator_tokens = rows ? rows - 1 : 0;
-    c->marker_tokens = 2 * c->views;
+    vp_impl_resized(count, width, height);
+    vp_impl_cells(count, rows, cols);
+    count->views = rows * cols + 1;
+    count->feature_tokens = (size / 56) * (size / 56) + rows * cols * (patch / 56) * (patch / 56);
+    count->separator_tokens = rows ? rows - 1 : 0;
+    count->marker_tokens = 2 * count->views;
     return NULL;
 }
-static const char *vp_impl_count_pan(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t crop = f->value[VP_SLOT_TILE], small = vp_impl_least(width, height), large = vp_impl_most(width, height);
+static const char *vp_impl_count_pan(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t crop = family->value[VP_SLOT_TILE], small = vp_impl_least(width, height), large = vp_impl_most(width, height);
     const double ratio = (double)large / (double)small;
     int64_t crops = 0;
-    if (f->value[VP_SLOT_SPLIT] && !(ratio < f->ratio)) {
-        crops = vp_impl_least(f->value[VP_SLOT_MAX], vp_impl_most(2, vp_impl_least(large / crop, (int64_t)(ratio + 0.5))));
+    if (family->value[VP_SLOT_SPLIT] && !(ratio < family->ratio)) {
+        crops = vp_impl_least(family->value[VP_SLOT_MAX], vp_impl_most(2, vp_impl_least(large / crop, (int64_t)(ratio + 0.5))));
         if (vp_impl_least((large + crops - 1) / crops, small) < crop) crops = 0;
     }
-    vp_impl_cells(c, width >= height && crops ? 1 : crops, width >= height ? crops : crops > 0);
-    c->views = crops + 1;
-    c->feature_tokens = f->value[VP_SLOT_TOKENS] * c->views;
-    c->marker_tokens = 2 * c->views;
+    vp_impl_cells(count, width >= height && crops ? 1 : crops, width >= height ? crops : crops > 0);
+    count->views = crops + 1;
+    count->feature_tokens = family->value[VP_SLOT_TOKENS] * count->views;
+    count->marker_tokens = 2 * count->views;
     return NULL;
 }
-static const char *vp_impl_count_constant(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+static const char *vp_impl_count_constant(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     (void)width;
     (void)height;
-    c->views = 1;
-    c->feature_tokens = f->value[VP_SLOT_TOKENS];
-    c->marker_tokens = f->preset->markers;
+    count->views = 1;
+    count->feature_tokens = family->value[VP_SLOT_TOKENS];
+    count->marker_tokens = family->preset->markers;
     return NULL;
 }
 
 /* ---- tiles: the grid with the nearest aspect ratio */
-/* InternVL's search over the grids in order of their tiles: of equal distances a later one wins when the image has more than half its pixels. */
-static void vp_impl_closest(const vp_family *f, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
-    const double tile = (double)f->value[VP_SLOT_TILE], aspect = (double)width / (double)height, area = (double)width * (double)height;
+/* InternVL's search over the grids in order of their tiles. Of equal distances the later one wins if the image has
+ * more than half of its pixels. */
+static void vp_impl_closest(const vp_family *family, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
+    const double tile = (double)family->value[VP_SLOT_TILE], aspect = (double)width / (double)height, area = (double)width * (double)height;
     const double half = 0.5 * tile * tile;
     double best = INFINITY;
     int32_t i, found = -1;
-    for (i = 0; i < f->grid_count; i++) {
-        const double distance = fabs(aspect - f->grid_ratio[i]);
+    for (i = 0; i < family->grid_count; i++) {
+        const double distance = fabs(aspect - family->grid_ratio[i]);
         if (distance > best) continue;
-        if (distance < best || area > half * (double)(f->grid_cols[i] * f->grid_rows[i])) {
+        if (distance < best || area > half * (double)(family->grid_cols[i] * family->grid_rows[i])) {
             best = distance;
             found = i;
         }
     }
-    *rows = found < 0 ? 1 : f->grid_rows[found];
-    *cols = found < 0 ? 1 : f->grid_cols[found];
+    *rows = found < 0 ? 1 : family->grid_rows[found];
+    *cols = found < 0 ? 1 : family->grid_cols[found];
 }
-static const char *vp_impl_count_closest(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t tile = f->value[VP_SLOT_TILE];
-    vp_impl_closest(f, width, height, &c->rows, &c->cols);
-    vp_impl_resized(c, c->cols * tile, c->rows * tile);
-    c->views = c->rows * c->cols + (c->rows * c->cols > 1);
-    c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
-    c->marker_tokens = f->preset->markers;
-    if (f->preset->variant == VP_IMPL_TAGS) c->separator_tokens = c->views;
-    if (f->preset->variant == VP_IMPL_DOCLING) {
-        c->separator_tokens = c->rows * (2 * c->cols + 1);
-        if (c->views == 1) c->marker_tokens = 0;
+static const char *vp_impl_count_closest(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t tile = family->value[VP_SLOT_TILE];
+    vp_impl_closest(family, width, height, &count->rows, &count->cols);
+    vp_impl_resized(count, count->cols * tile, count->rows * tile);
+    count->views = count->rows * count->cols + (count->rows * count->cols > 1);
+    count->feature_tokens = count->views * family->value[VP_SLOT_TOKENS];
+    count->marker_tokens = family->preset->markers;
+    if (family->preset->variant == VP_IMPL_TAGS) count->separator_tokens = count->views;
+    if (family->preset->variant == VP_IMPL_DOCLING) {
+        count->separator_tokens = count->rows * (2 * count->cols + 1);
+        if (count->views == 1) count->marker_tokens = 0;
     }
     return NULL;
 }
-static const char *vp_impl_count_ocr(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t *v = f->value, tile = v[VP_SLOT_TILE], side = v[VP_SLOT_SIDE], unit = v[VP_SLOT_PATCH], ratio = v[VP_SLOT_MERGE];
-    const int exact = f->preset->variant; /* one rounds the quotient by the patch down first */
+static const char *vp_impl_count_ocr(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t *value = family->value, tile = value[VP_SLOT_TILE], side = value[VP_SLOT_SIDE], unit = value[VP_SLOT_PATCH], ratio = value[VP_SLOT_MERGE];
+    const int exact = family->preset->variant; /* one rounds the quotient by the patch down first */
     const int64_t whole = exact ? (side + unit * ratio - 1) / (unit * ratio) : (side / unit + ratio - 1) / ratio;
     const int64_t part = exact ? (tile + unit * ratio - 1) / (unit * ratio) : (tile / unit + ratio - 1) / ratio;
     const int64_t small = vp_impl_least(width, height), large = vp_impl_most(width, height);
     if (vp_impl_half_even((double)small * ((double)side / (double)large)) < 1) return vp_impl_no_pixel;
-    vp_impl_cells(c, 1, 1);
-    c->views = 1;
-    c->feature_tokens = whole * whole;
-    c->separator_tokens = f->preset->variant ? 1 : whole + 1;
+    vp_impl_cells(count, 1, 1);
+    count->views = 1;
+    count->feature_tokens = whole * whole;
+    count->separator_tokens = family->preset->variant ? 1 : whole + 1;
     if (large <= tile) return NULL;
-    vp_impl_closest(f, width, height, &c->rows, &c->cols);
-    vp_impl_resized(c, c->cols * tile, c->rows * tile);
-    c->views += c->rows * c->cols;
-    c->feature_tokens += c->rows * c->cols * part * part;
-    if (!f->preset->variant) c->separator_tokens += c->rows * part;
+    vp_impl_closest(family, width, height, &count->rows, &count->cols);
+    vp_impl_resized(count, count->cols * tile, count->rows * tile);
+    count->views += count->rows * count->cols;
+    count->feature_tokens += count->rows * count->cols * part * part;
+    if (!family->preset->variant) count->separator_tokens += count->rows * part;
     return NULL;
 }
-static const char *vp_impl_count_lfm2(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t *v = f->value, patch = v[VP_SLOT_PATCH], merge = v[VP_SLOT_MERGE], unit = patch * merge, side = v[VP_SLOT_TILE] / patch;
+static const char *vp_impl_count_lfm2(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t *value = family->value, patch = value[VP_SLOT_PATCH], merge = value[VP_SLOT_MERGE], unit = patch * merge, side = value[VP_SLOT_TILE] / patch;
     const int64_t per_tile = (side + merge - 1) / merge * ((side + merge - 1) / merge);
-    const int64_t w = vp_impl_most(patch, vp_impl_half_even((double)width / (double)unit) * unit);
-    const int64_t h = vp_impl_most(patch, vp_impl_half_even((double)height / (double)unit) * unit);
-    const int split = v[VP_SLOT_SPLIT] && !(v[VP_SLOT_MIN] == 1 && v[VP_SLOT_MAX] == 1);
+    const int64_t rounded_width = vp_impl_most(patch, vp_impl_half_even((double)width / (double)unit) * unit);
+    const int64_t rounded_height = vp_impl_most(patch, vp_impl_half_even((double)height / (double)unit) * unit);
+    const int split = value[VP_SLOT_SPLIT] && !(value[VP_SLOT_MIN] == 1 && value[VP_SLOT_MAX] == 1);
     int64_t view_w = width, view_h = height;
-    if (v[VP_SLOT_SPLIT] && v[VP_SLOT_MIN] > v[VP_SLOT_MAX]) return "max_tiles must not be below min_tiles";
-    vp_impl_smart_resize(&view_w, &view_h, unit, v[VP_SLOT_MIN_TOKENS] * unit * unit, v[VP_SLOT_MAX_TOKENS] * unit * unit,
+    if (value[VP_SLOT_SPLIT] && value[VP_SLOT_MIN] > value[VP_SLOT_MAX]) return "max_tiles must not be below min_tiles";
+    vp_impl_smart_resize(&view_w, &view_h, unit, value[VP_SLOT_MIN_TOKENS] * unit * unit, value[VP_SLOT_MAX_TOKENS] * unit * unit,
                          VP_IMPL_CLAMP_FIRST | VP_IMPL_CLAMP_FLOOR);
-    vp_impl_cells(c, 1, 1);
-    if (split && (double)w * (double)h > (double)(v[VP_SLOT_MAX_TOKENS] * unit * unit) * 2.0) vp_impl_closest(f, width, height, &c->rows, &c->cols);
-    vp_impl_resized(c, view_w, view_h);
-    c->views = 1;
-    c->feature_tokens = view_w / unit * (view_h / unit);
-    c->marker_tokens = f->preset->markers;
-    if (c->rows * c->cols > 1) {
-        c->views += c->rows * c->cols;
-        c->feature_tokens += c->rows * c->cols * per_tile;
-        c->separator_tokens = c->views;
+    vp_impl_cells(count, 1, 1);
+    if (split && (double)rounded_width * (double)rounded_height > (double)(value[VP_SLOT_MAX_TOKENS] * unit * unit) * 2.0) vp_impl_closest(family, width, height, &count->rows, &count->cols);
+    vp_impl_resized(count, view_w, view_h);
+    count->views = 1;
+    count->feature_tokens = view_w / unit * (view_h / unit);
+    count->marker_tokens = family->preset->markers;
+    if (count->rows * count->cols > 1) {
+        count->views += count->rows * count->cols;
+        count->feature_tokens += count->rows * count->cols * per_tile;
+        count->separator_tokens = count->views;
     }
     return NULL;
 }
-static const char *vp_impl_count_phi4(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t tile = f->value[VP_SLOT_TILE], patch = f->value[VP_SLOT_PATCH], side = tile / patch;
+static const char *vp_impl_count_phi4(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t tile = family->value[VP_SLOT_TILE], patch = family->value[VP_SLOT_PATCH], side = tile / patch;
     int64_t rows = (height + tile - 1) / tile, cols = (width + tile - 1) / tile, new_width, new_height, valid_cols, valid_rows;
     double wide, tall;
-    if (rows * cols > f->value[VP_SLOT_MAX]) vp_impl_closest(f, width, height, &rows, &cols);
+    if (rows * cols > family->value[VP_SLOT_MAX]) vp_impl_closest(family, width, height, &rows, &cols);
     new_width = tile * cols;
     new_height = tile * rows;
     wide = (double)new_width / (double)width;
@@ -740,138 +753,140 @@ static const char *vp_impl_count_phi4(const vp_family *f, int64_t width, int64_t
     if (new_height < 10 || new_width < 10) return "the resized image has a side below 10 pixels"; /* a tile is more */
     valid_cols = side * cols - (tile * cols - new_width) / patch;
     valid_rows = side * rows - (tile * rows - new_height) / patch;
-    vp_impl_resized(c, tile * cols, tile * rows);
-    vp_impl_cells(c, rows, cols);
-    c->views = rows * cols + 1;
-    c->feature_tokens = 256 + (valid_rows + 1) / 2 * ((valid_cols + 1) / 2);
-    c->separator_tokens = 16 + (valid_rows + 1) / 2 + 1;
+    vp_impl_resized(count, tile * cols, tile * rows);
+    vp_impl_cells(count, rows, cols);
+    count->views = rows * cols + 1;
+    count->feature_tokens = 256 + (valid_rows + 1) / 2 * ((valid_cols + 1) / 2);
+    count->separator_tokens = 16 + (valid_rows + 1) / 2 + 1;
     return NULL;
 }
-/* Phi-3.5: scaled up until the crops are used; a row of tiles costs newlines. */
-static const char *vp_impl_count_phi3(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+/* Phi-3.5: scaled up until the crops are used up; a row of tiles costs newlines. */
+static const char *vp_impl_count_phi3(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int tall = width < height;
     const double ratio = (double)vp_impl_most(width, height) / (double)vp_impl_least(width, height);
     int64_t scale = 1, other;
-    while (scale * vp_impl_ceiling((double)scale / ratio) <= f->value[VP_SLOT_MAX]) scale++;
+    while (scale * vp_impl_ceiling((double)scale / ratio) <= family->value[VP_SLOT_MAX]) scale++;
     scale--;
     other = ((int64_t)((double)(scale * 336) / ratio) + 335) / 336;
     if (other < 1) return vp_impl_no_pixel;
-    vp_impl_cells(c, tall ? scale : other, tall ? other : scale);
-    vp_impl_resized(c, c->cols * 336, c->rows * 336);
-    c->views = c->rows * c->cols + 1;
-    c->feature_tokens = c->views * 144;
-    c->separator_tokens = 1 + (c->rows + 1) * 12;
+    vp_impl_cells(count, tall ? scale : other, tall ? other : scale);
+    vp_impl_resized(count, count->cols * 336, count->rows * 336);
+    count->views = count->rows * count->cols + 1;
+    count->feature_tokens = count->views * 144;
+    count->separator_tokens = 1 + (count->rows + 1) * 12;
     return NULL;
 }
 
 /* ---- tiles: the canvas that the image fits */
-/* Among grids of at most `most` tiles: the smallest scale >= 1, else the largest; the first of the fewest tiles. As in vp_impl_adaptive the tilings
- * that come first for their scale form one path; here quotients are compared as the original rounds them, in float32 or double. */
+/* Among grids of at most `most` tiles: the smallest scale >= 1, otherwise the largest; the first of the fewest
+ * tiles. As in vp_impl_adaptive, the tilings that come first for their scale form one path. Here quotients are
+ * compared as the original rounds them, in float32 or double. */
 static void vp_impl_fit_tiles(double width, double height, int64_t tile, int64_t most, int narrow, int64_t *rows, int64_t *cols) {
-    int64_t r = 1, k = 1;
+    int64_t row_count = 1, col_count = 1;
     if (width < 0.0 || height < 0.0) { /* only Molmo's sizes less the margin: every scale is negative, that of 1x1 the largest */
         *rows = *cols = 1;
         return;
     }
     for (;;) {
-        const double tall = height > 0.0 ? (narrow ? (double)((float)(tile * r) / (float)height) : (double)(tile * r) / height) : INFINITY;
-        const double wide = width > 0.0 ? (narrow ? (double)((float)(tile * k) / (float)width) : (double)(tile * k) / width) : INFINITY;
-        *rows = r;
-        *cols = k;
+        const double tall = height > 0.0 ? (narrow ? (double)((float)(tile * row_count) / (float)height) : (double)(tile * row_count) / height) : INFINITY;
+        const double wide = width > 0.0 ? (narrow ? (double)((float)(tile * col_count) / (float)width) : (double)(tile * col_count) / width) : INFINITY;
+        *rows = row_count;
+        *cols = col_count;
         if (tall >= 1.0 && wide >= 1.0) return;
-        r += tall <= wide;
-        k += wide <= tall;
-        if (r * k > most) return;
+        row_count += tall <= wide;
+        col_count += wide <= tall;
+        if (row_count * col_count > most) return;
     }
 }
 /* Llama 3.2: size of the image inside its canvas */
-static void vp_impl_inside(int64_t width, int64_t height, int64_t tile, vp_vision_count *c) {
-    const int64_t target_w = vp_impl_least(vp_impl_most(width, tile), c->cols * tile);
-    const int64_t target_h = vp_impl_least(vp_impl_most(height, tile), c->rows * tile);
+static void vp_impl_inside(int64_t width, int64_t height, int64_t tile, vp_vision_count *count) {
+    const int64_t target_w = vp_impl_least(vp_impl_most(width, tile), count->cols * tile);
+    const int64_t target_h = vp_impl_least(vp_impl_most(height, tile), count->rows * tile);
     const double tall = (double)target_h / (double)height, wide = (double)target_w / (double)width;
-    if (wide < tall) vp_impl_resized(c, target_w, vp_impl_least(vp_impl_most(1, (int64_t)((double)height * wide)), target_h));
-    else vp_impl_resized(c, vp_impl_least(vp_impl_most(1, (int64_t)((double)width * tall)), target_w), target_h);
+    if (wide < tall) vp_impl_resized(count, target_w, vp_impl_least(vp_impl_most(1, (int64_t)((double)height * wide)), target_h));
+    else vp_impl_resized(count, vp_impl_least(vp_impl_most(1, (int64_t)((double)width * tall)), target_w), target_h);
 }
-static const char *vp_impl_count_fit(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t *v = f->value, tile = v[VP_SLOT_TILE], side = v[VP_SLOT_PATCH] ? tile / v[VP_SLOT_PATCH] : 0;
-    const int variant = f->preset->variant, narrow = variant == VP_IMPL_LLAMA4 || variant == VP_IMPL_MOLMO2;
+static const char *vp_impl_count_fit(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t *value = family->value, tile = value[VP_SLOT_TILE], side = value[VP_SLOT_PATCH] ? tile / value[VP_SLOT_PATCH] : 0;
+    const int variant = family->preset->variant, narrow = variant == VP_IMPL_LLAMA4 || variant == VP_IMPL_MOLMO2;
     const int64_t margin = variant == VP_IMPL_MOLMO2 ? 112 : 0, window = variant == VP_IMPL_MOLMO2 ? 266 : tile;
     int64_t tiles;
-    vp_impl_fit_tiles((double)(width - margin), (double)(height - margin), window, v[VP_SLOT_MAX], narrow, &c->rows, &c->cols);
-    tiles = c->rows * c->cols;
-    vp_impl_resized(c, c->cols * window + margin, c->rows * window + margin);
-    c->views = tiles + (tiles > 1);
-    c->marker_tokens = f->preset->markers;
+    vp_impl_fit_tiles((double)(width - margin), (double)(height - margin), window, value[VP_SLOT_MAX], narrow, &count->rows, &count->cols);
+    tiles = count->rows * count->cols;
+    vp_impl_resized(count, count->cols * window + margin, count->rows * window + margin);
+    count->views = tiles + (tiles > 1);
+    count->marker_tokens = family->preset->markers;
     if (variant == VP_IMPL_COHERE) {
-        c->feature_tokens = c->views * v[VP_SLOT_TOKENS];
-        c->separator_tokens = c->views;
+        count->feature_tokens = count->views * value[VP_SLOT_TOKENS];
+        count->separator_tokens = count->views;
     } else if (variant == VP_IMPL_LLAMA4) {
-        c->feature_tokens = c->views * (side * side / (v[VP_SLOT_MERGE] * v[VP_SLOT_MERGE]));
-        c->separator_tokens = tiles > 1 ? tiles : 0;
+        count->feature_tokens = count->views * (side * side / (value[VP_SLOT_MERGE] * value[VP_SLOT_MERGE]));
+        count->separator_tokens = tiles > 1 ? tiles : 0;
     } else if (variant == VP_IMPL_MLLAMA) { /* the language model attends to them, but its sequence has one token */
-        vp_impl_inside(width, height, tile, c);
-        c->views = tiles;
-        c->feature_tokens = tiles * (side * side + 1);
-        c->total_tokens = 1;
+        vp_impl_inside(width, height, tile, count);
+        count->views = tiles;
+        count->feature_tokens = tiles * (side * side + 1);
+        count->total_tokens = 1;
     } else {
-        const int64_t token_rows = (19 * c->rows + 9) / 2, token_cols = (19 * c->cols + 9) / 2;
-        c->views = tiles + 1;
-        c->feature_tokens = 196 + token_rows * token_cols;
-        c->separator_tokens = token_rows + (v[VP_SLOT_SPLIT] ? 14 : 0);
+        const int64_t token_rows = (19 * count->rows + 9) / 2, token_cols = (19 * count->cols + 9) / 2;
+        count->views = tiles + 1;
+        count->feature_tokens = 196 + token_rows * token_cols;
+        count->separator_tokens = token_rows + (value[VP_SLOT_SPLIT] ? 14 : 0);
     }
     return NULL;
 }
-static const char *vp_impl_count_molmo(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+static const char *vp_impl_count_molmo(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const vp_geometry geometry = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
     vp_layout layout;
     memset(&layout, 0, sizeof layout); /* gcc 12 at -O3 does not see that VP_OK means it was written */
-    options.max_crops = (int32_t)f->value[VP_SLOT_MAX];
+    options.max_crops = (int32_t)family->value[VP_SLOT_MAX];
     if (vp_layout_compute(&geometry, &options, (int32_t)width, (int32_t)height, &layout, NULL) != VP_OK) return vp_impl_no_pixel;
-    vp_impl_resized(c, layout.resized_width_px, layout.resized_height_px);
-    vp_impl_cells(c, layout.tiling.rows, layout.tiling.cols);
-    c->views = layout.views;
-    c->feature_tokens = layout.feature_tokens;
-    c->separator_tokens = layout.col_tokens;
-    c->marker_tokens = layout.marker_tokens;
+    vp_impl_resized(count, layout.resized_width_px, layout.resized_height_px);
+    vp_impl_cells(count, layout.tiling.rows, layout.tiling.cols);
+    count->views = layout.views;
+    count->feature_tokens = layout.feature_tokens;
+    count->separator_tokens = layout.col_tokens;
+    count->marker_tokens = layout.marker_tokens;
     return NULL;
 }
 
-/* transformers' and LLaVA's select_best_resolution: the most pixels of the image kept, then the fewest wasted; the first of equals. The grids are
- * sorted by area, which equals share, else in the configuration's order; the large ones are looked at first: most others fall out unrounded. */
-static void vp_impl_best_canvas(const vp_family *f, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
-    const double w = (double)width, h = (double)height, tile = (double)f->value[VP_SLOT_TILE], area = w * h;
+/* select_best_resolution of transformers and LLaVA: the most pixels of the image kept, then the fewest wasted; the
+ * first of equals. The grids are sorted by area; grids of equal area are in the configuration's order. Large grids
+ * are examined first: most others are then ruled out before any rounding. */
+static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
+    const double image_width = (double)width, image_height = (double)height, tile = (double)family->value[VP_SLOT_TILE], area = image_width * image_height;
     double wide[17], tall[17], best = 0.0, least_waste = INFINITY;
     int32_t i;
-    for (i = 1; i <= f->grid_side; i++) {
-        wide[i] = (double)i * tile / w;
-        tall[i] = (double)i * tile / h;
+    for (i = 1; i <= family->grid_side; i++) {
+        wide[i] = (double)i * tile / image_width;
+        tall[i] = (double)i * tile / image_height;
     }
     *rows = *cols = 1;
-    for (i = f->grid_count - 1; i >= 0; i--) {
-        const int32_t r = f->grid_rows[i], k = f->grid_cols[i];
-        const double scale = wide[k] < tall[r] ? wide[k] : tall[r], across = w * scale, down = h * scale;
+    for (i = family->grid_count - 1; i >= 0; i--) {
+        const int32_t grid_rows = family->grid_rows[i], grid_cols = family->grid_cols[i];
+        const double scale = wide[grid_cols] < tall[grid_rows] ? wide[grid_cols] : tall[grid_rows], across = image_width * scale, down = image_height * scale;
         double kept, waste;
         if (across * down < best) continue; /* truncated sides give no more */
         kept = (double)(int64_t)across * (double)(int64_t)down;
         if (kept > area) kept = area;
-        waste = (double)(r * k) * tile * tile - kept;
+        waste = (double)(grid_rows * grid_cols) * tile * tile - kept;
         if (kept > best || (kept == best && waste <= least_waste)) { /* of equals the first of the list stays */
             best = kept;
             least_waste = waste;
-            *rows = r;
-            *cols = k;
+            *rows = grid_rows;
+            *cols = grid_cols;
         }
     }
 }
-/* LLaVA-NeXT, OneVision: a base view, and the canvas's patches less the padding, each row with its end. */
-static const char *vp_impl_count_anyres(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t tile = f->value[VP_SLOT_TILE], side = f->value[VP_SLOT_TOKENS];
-    const int original = f->preset->variant == VP_IMPL_WIDTH_FIRST;
+/* LLaVA-NeXT, OneVision: a base view, and the canvas's patches without the padding; each row has an end token. */
+static const char *vp_impl_count_anyres(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t tile = family->value[VP_SLOT_TILE], side = family->value[VP_SLOT_TOKENS];
+    const int original = family->preset->variant == VP_IMPL_WIDTH_FIRST;
     int64_t rows, cols, kept;
-    vp_impl_best_canvas(f, width, height, &c->rows, &c->cols);
-    rows = c->rows * side;
-    cols = c->cols * side;
+    vp_impl_best_canvas(family, width, height, &count->rows, &count->cols);
+    rows = count->rows * side;
+    cols = count->cols * side;
     if ((double)width / (double)height > (double)cols / (double)rows) { /* transformers' int(round(x, 7)) is the exact floor up to 2^24 pixels */
         kept = original ? (int64_t)((double)height * ((double)cols / (double)width)) : height * cols / width;
         rows -= (rows - kept) / 2 * 2;
@@ -879,43 +894,44 @@ static const char *vp_impl_count_anyres(const vp_family *f, int64_t width, int64
         kept = original ? (int64_t)((double)width * ((double)rows / (double)height)) : width * rows / height;
         cols -= (cols - kept) / 2 * 2;
     }
-    if (f->preset->variant == VP_IMPL_ONEVISION) {
-        const double ratio = sqrt((double)(rows * cols) / (double)(f->value[VP_SLOT_MAX] * side * side));
+    if (family->preset->variant == VP_IMPL_ONEVISION) {
+        const double ratio = sqrt((double)(rows * cols) / (double)(family->value[VP_SLOT_MAX] * side * side));
         if (ratio > 1.1) {
             rows = vp_impl_floor_division((double)rows, ratio);
             cols = vp_impl_floor_division((double)cols, ratio);
         }
     }
-    vp_impl_resized(c, c->cols * tile, c->rows * tile);
-    c->views = c->rows * c->cols + 1;
-    c->feature_tokens = side * side + rows * cols;
-    c->separator_tokens = rows;
+    vp_impl_resized(count, count->cols * tile, count->rows * tile);
+    count->views = count->rows * count->cols + 1;
+    count->feature_tokens = side * side + rows * cols;
+    count->separator_tokens = rows;
     return NULL;
 }
-static const char *vp_impl_count_canvas(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t *v = f->value, tile = v[VP_SLOT_TILE], side = v[VP_SLOT_SIDE];
+static const char *vp_impl_count_canvas(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t *value = family->value, tile = value[VP_SLOT_TILE], side = value[VP_SLOT_SIDE];
     int64_t rows = 1, cols = 1, local;
-    if (v[VP_SLOT_SPLIT]) vp_impl_best_canvas(f, width, height, &rows, &cols);
-    if (f->preset->variant == VP_IMPL_ARIA) {
-        c->views = 1;
-        if (v[VP_SLOT_SPLIT]) {
-            vp_impl_resized(c, cols * tile, rows * tile);
-            c->views = (cols * tile + side - 1) / side * ((rows * tile + side - 1) / side);
+    if (value[VP_SLOT_SPLIT]) vp_impl_best_canvas(family, width, height, &rows, &cols);
+    if (family->preset->variant == VP_IMPL_ARIA) {
+        count->views = 1;
+        if (value[VP_SLOT_SPLIT]) {
+            vp_impl_resized(count, cols * tile, rows * tile);
+            count->views = (cols * tile + side - 1) / side * ((rows * tile + side - 1) / side);
         }
-        c->feature_tokens = c->views * (side == 980 ? 256 : 128);
+        count->feature_tokens = count->views * (side == 980 ? 256 : 128);
         return NULL;
     }
-    local = (tile / v[VP_SLOT_PATCH] + v[VP_SLOT_MERGE] - 1) / v[VP_SLOT_MERGE];
-    vp_impl_resized(c, cols * tile, rows * tile);
-    vp_impl_cells(c, rows, cols);
-    c->views = rows * cols + 1;
-    c->feature_tokens = local * local + rows * cols * local * local;
-    c->separator_tokens = local + rows * local + 1;
+    local = (tile / value[VP_SLOT_PATCH] + value[VP_SLOT_MERGE] - 1) / value[VP_SLOT_MERGE];
+    vp_impl_resized(count, cols * tile, rows * tile);
+    vp_impl_cells(count, rows, cols);
+    count->views = rows * cols + 1;
+    count->feature_tokens = local * local + rows * cols * local * local;
+    count->separator_tokens = local + rows * local + 1;
     return NULL;
 }
-/* Idefics3: the longest side to a length, up as well; then both sides up to tiles. Rounding may make the other side the longer one. */
-static const char *vp_impl_count_split(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t tile = f->value[VP_SLOT_TILE], side = f->value[VP_SLOT_SIDE];
+/* Idefics3: the longest side is scaled to a fixed length, also upwards; then both sides are rounded up to tiles.
+ * Rounding may make the other side the longer one. */
+static const char *vp_impl_count_split(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t tile = family->value[VP_SLOT_TILE], side = family->value[VP_SLOT_SIDE];
     double aspect = (double)width / (double)height;
     if (width >= height) {
         width = side;
@@ -936,37 +952,37 @@ static const char *vp_impl_count_split(const vp_family *f, int64_t width, int64_
     }
     aspect = (double)width / (double)height;
     if (width >= height) {
-        c->cols = (width + tile - 1) / tile;
-        c->rows = ((int64_t)((double)(c->cols * tile) / aspect) + tile - 1) / tile;
+        count->cols = (width + tile - 1) / tile;
+        count->rows = ((int64_t)((double)(count->cols * tile) / aspect) + tile - 1) / tile;
     } else {
-        c->rows = (height + tile - 1) / tile;
-        c->cols = ((int64_t)((double)(c->rows * tile) * aspect) + tile - 1) / tile;
+        count->rows = (height + tile - 1) / tile;
+        count->cols = ((int64_t)((double)(count->rows * tile) * aspect) + tile - 1) / tile;
     }
-    if (c->rows < 1 || c->cols < 1) return vp_impl_no_pixel;
-    vp_impl_resized(c, c->cols * tile, c->rows * tile);
-    c->views = 1;
-    c->marker_tokens = f->preset->markers;
-    if (c->rows > 1 || c->cols > 1) {
-        c->views += c->rows * c->cols;
-        c->separator_tokens = c->rows * (2 * c->cols + 1);
+    if (count->rows < 1 || count->cols < 1) return vp_impl_no_pixel;
+    vp_impl_resized(count, count->cols * tile, count->rows * tile);
+    count->views = 1;
+    count->marker_tokens = family->preset->markers;
+    if (count->rows > 1 || count->cols > 1) {
+        count->views += count->rows * count->cols;
+        count->separator_tokens = count->rows * (2 * count->cols + 1);
     } else {
-        vp_impl_cells(c, 0, 0);
+        vp_impl_cells(count, 0, 0);
     }
-    c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
+    count->feature_tokens = count->views * family->value[VP_SLOT_TOKENS];
     return NULL;
 }
-/* Ovis2: pixels of a part of the image that its tile keeps */
+/* Ovis2: how many pixels of a part of the image its tile keeps */
 static double vp_impl_kept(int64_t width, int64_t height, int64_t tile) {
     const double large = (double)vp_impl_most(width, height), small = (double)vp_impl_least(width, height), side = (double)tile;
     return large > side ? small / large * side * side : large * small;
 }
-/* The fewest tiles that keep more than nine tenths of the image, or else the grid that keeps most of it. */
-static const char *vp_impl_count_cover(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t tile = f->value[VP_SLOT_TILE];
+/* The fewest tiles that keep more than nine tenths of the image; if none does, the grid that keeps most of it. */
+static const char *vp_impl_count_cover(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t tile = family->value[VP_SLOT_TILE];
     double best = -1.0, enough = -1.0;
     int32_t i, found = 0, tiles = 0;
-    for (i = 0; i < f->grid_count; i++) {
-        const int32_t rows = f->grid_cols[i], cols = f->grid_rows[i]; /* the original sorts by area, then rows */
+    for (i = 0; i < family->grid_count; i++) {
+        const int32_t rows = family->grid_cols[i], cols = family->grid_rows[i]; /* the original sorts by area, then rows */
         const int64_t row = height / rows, col = width / cols, last_row = height - row * (rows - 1), last_col = width - col * (cols - 1);
         const double inner = vp_impl_kept(col, row, tile), right = vp_impl_kept(last_col, row, tile);
         const double below = vp_impl_kept(col, last_row, tile), corner = vp_impl_kept(last_col, last_row, tile);
@@ -988,16 +1004,16 @@ static const char *vp_impl_count_cover(const vp_family *f, int64_t width, int64_
             found = i;
         }
     }
-    if (f->preset->variant) { /* transformers takes rows for columns */
-        vp_impl_cells(c, f->grid_rows[found], f->grid_cols[found]);
-        vp_impl_resized(c, c->cols * tile, c->rows * tile);
+    if (family->preset->variant) { /* transformers takes rows for columns */
+        vp_impl_cells(count, family->grid_rows[found], family->grid_cols[found]);
+        vp_impl_resized(count, count->cols * tile, count->rows * tile);
     } else {
-        vp_impl_cells(c, f->grid_cols[found], f->grid_rows[found]);
+        vp_impl_cells(count, family->grid_cols[found], family->grid_rows[found]);
     }
-    c->views = c->rows * c->cols + (c->rows * c->cols > 1);
-    c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
-    c->separator_tokens = c->rows * c->cols - 1;
-    c->marker_tokens = f->preset->markers;
+    count->views = count->rows * count->cols + (count->rows * count->cols > 1);
+    count->feature_tokens = count->views * family->value[VP_SLOT_TOKENS];
+    count->separator_tokens = count->rows * count->cols - 1;
+    count->marker_tokens = family->preset->markers;
     return NULL;
 }
 
@@ -1014,77 +1030,79 @@ static void vp_impl_slice_size(double width, double height, double scale, int sc
     size[0] = vp_impl_slice_side(width, unit);
     size[1] = vp_impl_slice_side(height, unit);
 }
-/* The grid of about as many slices as the image has areas of scale x scale, nearest to its aspect ratio by the logarithm. Version 2.6 goes through
- * columns ascending and keeps the first of equals; 4.6 through rows, and takes more rows among equals. */
-static void vp_impl_slice_grid(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const double scale = (double)f->value[VP_SLOT_TILE], aspect = log((double)width / (double)height);
-    const int64_t most = f->value[VP_SLOT_MAX];
+/* The grid of about as many slices as the image has areas of scale x scale, nearest to its aspect ratio by the
+ * logarithm. Version 2.6 walks the columns ascending and keeps the first of equals; 4.6 walks the rows and prefers
+ * more rows among equals. */
+static void vp_impl_slice_grid(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const double scale = (double)family->value[VP_SLOT_TILE], aspect = log((double)width / (double)height);
+    const int64_t most = family->value[VP_SLOT_MAX];
     const double areas = (double)(width * height) / (scale * scale);
     const int64_t slices = areas > (double)most ? most : vp_impl_ceiling(areas);
     double best = INFINITY;
     int64_t n;
-    vp_impl_cells(c, 0, 0);
+    vp_impl_cells(count, 0, 0);
     if (slices <= 1) return;
-    vp_impl_cells(c, 1, 1);
+    vp_impl_cells(count, 1, 1);
     for (n = slices - 1; n <= slices + 1; n++) {
-        int32_t i, first, count;
+        int32_t i, first, grid_count;
         if (n == 1 || n > most) continue;
-        first = f->grid_first[n];
-        count = f->grid_first[n + 1] - first;
-        for (i = 0; i < count; i++) {
-            const int32_t at = f->preset->variant ? first + count - 1 - i : first + i;
-            const double distance = fabs(aspect - f->grid_ratio[at]);
-            if (distance < best || (f->preset->variant && distance == best && f->grid_rows[at] > c->rows)) {
+        first = family->grid_first[n];
+        grid_count = family->grid_first[n + 1] - first;
+        for (i = 0; i < grid_count; i++) {
+            const int32_t at = family->preset->variant ? first + grid_count - 1 - i : first + i;
+            const double distance = fabs(aspect - family->grid_ratio[at]);
+            if (distance < best || (family->preset->variant && distance == best && family->grid_rows[at] > count->rows)) {
                 best = distance;
-                vp_impl_cells(c, f->grid_rows[at], f->grid_cols[at]);
+                vp_impl_cells(count, family->grid_rows[at], family->grid_cols[at]);
             }
         }
     }
 }
-static const char *vp_impl_count_slice(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const double scale = (double)f->value[VP_SLOT_TILE];
-    const int64_t patch = f->value[VP_SLOT_PATCH], merge = !f->preset->variant ? 1 : f->value[VP_SLOT_SPLIT] ? 2 : 4, unit = patch * merge;
+static const char *vp_impl_count_slice(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const double scale = (double)family->value[VP_SLOT_TILE];
+    const int64_t patch = family->value[VP_SLOT_PATCH], merge = !family->preset->variant ? 1 : family->value[VP_SLOT_SPLIT] ? 2 : 4, unit = patch * merge;
     int64_t size[2], part[2], slices;
-    vp_impl_slice_grid(f, width, height, c);
-    slices = c->rows * c->cols;
+    vp_impl_slice_grid(family, width, height, count);
+    slices = count->rows * count->cols;
     vp_impl_slice_size((double)width, (double)height, scale, !slices, unit, size);
-    vp_impl_resized(c, size[0], size[1]);
-    c->views = slices + 1;
-    c->separator_tokens = slices ? c->rows - 1 : 0;
-    c->marker_tokens = 2 * c->views + f->preset->markers;
-    if (!f->preset->variant) {
-        c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
+    vp_impl_resized(count, size[0], size[1]);
+    count->views = slices + 1;
+    count->separator_tokens = slices ? count->rows - 1 : 0;
+    count->marker_tokens = 2 * count->views + family->preset->markers;
+    if (!family->preset->variant) {
+        count->feature_tokens = count->views * family->value[VP_SLOT_TOKENS];
         return NULL;
     }
-    c->feature_tokens = size[0] / unit * (size[1] / unit);
+    count->feature_tokens = size[0] / unit * (size[1] / unit);
     if (slices) {
-        const double across = (double)vp_impl_slice_side((double)width, c->cols) / (double)c->cols;
-        const double down = (double)vp_impl_slice_side((double)height, c->rows) / (double)c->rows;
+        const double across = (double)vp_impl_slice_side((double)width, count->cols) / (double)count->cols;
+        const double down = (double)vp_impl_slice_side((double)height, count->rows) / (double)count->rows;
         vp_impl_slice_size(across, down, scale, 1, unit, part);
-        c->feature_tokens += slices * (part[0] / unit) * (part[1] / unit);
+        count->feature_tokens += slices * (part[0] / unit) * (part[1] / unit);
     }
     return NULL;
 }
-/* Perception-LM: the canvas that holds the whole image at the largest size, or else the largest of the nearest aspect ratio below it. */
-static const char *vp_impl_count_perception(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t tile = f->value[VP_SLOT_TILE], side = tile / f->value[VP_SLOT_PATCH] / f->value[VP_SLOT_MERGE];
+/* Perception-LM: the canvas that holds the whole image at the largest size; otherwise, among smaller aspect ratios,
+ * the largest canvas of the nearest one. */
+static const char *vp_impl_count_perception(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t tile = family->value[VP_SLOT_TILE], side = tile / family->value[VP_SLOT_PATCH] / family->value[VP_SLOT_MERGE];
     const int64_t least_cols = (width + tile - 1) / tile, least_rows = (height + tile - 1) / tile;
-    const double w = (double)width, h = (double)height, aspect = w / h;
+    const double image_width = (double)width, image_height = (double)height, aspect = image_width / image_height;
     double best = -1.0, nearest = INFINITY;
     int32_t i, found = -1;
-    for (i = 0; i < f->grid_count; i++) {
-        const double across = (double)(f->grid_cols[i] * tile), down = (double)(f->grid_rows[i] * tile);
+    for (i = 0; i < family->grid_count; i++) {
+        const double across = (double)(family->grid_cols[i] * tile), down = (double)(family->grid_rows[i] * tile);
         double scale, grown;
-        if (f->grid_cols[i] < least_cols || f->grid_rows[i] < least_rows) continue;
-        scale = across / w < down / h ? across / w : down / h;
-        grown = aspect > 1.0 ? (double)(int64_t)(scale * w / aspect) : aspect < 1.0 ? (double)(int64_t)(scale * h * aspect) : scale * h;
+        if (family->grid_cols[i] < least_cols || family->grid_rows[i] < least_rows) continue;
+        scale = across / image_width < down / image_height ? across / image_width : down / image_height;
+        grown = aspect > 1.0 ? (double)(int64_t)(scale * image_width / aspect) : aspect < 1.0 ? (double)(int64_t)(scale * image_height * aspect) : scale * image_height;
         if (grown >= best) {
             best = grown;
             found = i;
         }
     }
-    for (i = 0; i < f->grid_count && best < 0.0; i++) {
-        const double ratio = f->grid_ratio[i];
+    for (i = 0; i < family->grid_count && best < 0.0; i++) {
+        const double ratio = family->grid_ratio[i];
         double distance;
         if (aspect >= 1.0 ? ratio > aspect : ratio <= aspect) continue;
         distance = aspect >= 1.0 ? fabs(ratio - aspect) : fabs(1.0 / ratio - 1.0 / aspect);
@@ -1093,16 +1111,16 @@ static const char *vp_impl_count_perception(const vp_family *f, int64_t width, i
             found = i;
         }
     }
-    vp_impl_cells(c, f->grid_rows[found], f->grid_cols[found]);
-    vp_impl_resized(c, c->cols * tile, c->rows * tile);
-    c->views = c->rows * c->cols + 1;
-    c->feature_tokens = c->views * side * side;
+    vp_impl_cells(count, family->grid_rows[found], family->grid_cols[found]);
+    vp_impl_resized(count, count->cols * tile, count->rows * tile);
+    count->views = count->rows * count->cols + 1;
+    count->feature_tokens = count->views * side * side;
     return NULL;
 }
 
 /* ---- hosted services, as their documentation says */
-static const char *vp_impl_count_claude(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t side = f->value[VP_SLOT_SIDE], most = f->value[VP_SLOT_MAX];
+static const char *vp_impl_count_claude(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t side = family->value[VP_SLOT_SIDE], most = family->value[VP_SLOT_MAX];
     const int64_t large = vp_impl_most(width, height), small = vp_impl_least(width, height);
     int64_t low = 0, high = large, other = small;
     while (low < high) { /* the largest long side that fits: mostly the image's own */
@@ -1117,13 +1135,14 @@ static const char *vp_impl_count_claude(const vp_family *f, int64_t width, int64
         }
     }
     if (!low) return "no size meets the limits";
-    vp_impl_resized(c, width >= height ? low : other, width >= height ? other : low);
-    vp_impl_cells(c, (c->resized_height_px + 27) / 28, (c->resized_width_px + 27) / 28);
-    c->feature_tokens = c->rows * c->cols;
+    vp_impl_resized(count, width >= height ? low : other, width >= height ? other : low);
+    vp_impl_cells(count, (count->resized_height_px + 27) / 28, (count->resized_width_px + 27) / 28);
+    count->feature_tokens = count->rows * count->cols;
     return NULL;
 }
-/* Shrunk into 2048 x 2048, then until the short side is 768; whether smaller images are enlarged is not documented: they are not. */
-static const char *vp_impl_count_openai_tiles(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+/* Shrunk into 2048 x 2048, then until the short side is 768. Whether smaller images are enlarged is not documented;
+ * here they are not. */
+static const char *vp_impl_count_openai_tiles(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t large = vp_impl_most(width, height), small = vp_impl_least(width, height);
     int64_t up = 1, down = 1; /* the scale is up / down */
     if (large > 2048) {
@@ -1134,15 +1153,15 @@ static const char *vp_impl_count_openai_tiles(const vp_family *f, int64_t width,
         up = 768;
         down = small;
     }
-    vp_impl_resized(c, vp_impl_most(1, width * up / down), vp_impl_most(1, height * up / down));
-    vp_impl_cells(c, (height * up + 512 * down - 1) / (512 * down), (width * up + 512 * down - 1) / (512 * down));
-    c->views = c->rows * c->cols;
-    c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
-    c->marker_tokens = f->value[VP_SLOT_MIN];
+    vp_impl_resized(count, vp_impl_most(1, width * up / down), vp_impl_most(1, height * up / down));
+    vp_impl_cells(count, (height * up + 512 * down - 1) / (512 * down), (width * up + 512 * down - 1) / (512 * down));
+    count->views = count->rows * count->cols;
+    count->feature_tokens = count->views * family->value[VP_SLOT_TOKENS];
+    count->marker_tokens = family->value[VP_SLOT_MIN];
     return NULL;
 }
-static const char *vp_impl_count_openai_patches(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
-    const int64_t most = f->value[VP_SLOT_MAX], side = f->value[VP_SLOT_SIDE];
+static const char *vp_impl_count_openai_patches(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+    const int64_t most = family->value[VP_SLOT_MAX], side = family->value[VP_SLOT_SIDE];
     const int64_t patches = (width + 31) / 32 * ((height + 31) / 32);
     if (patches > most || vp_impl_most(width, height) > side) {
         double scale = sqrt(1024.0 * (double)most / ((double)width * (double)height)), across, down;
@@ -1157,14 +1176,14 @@ static const char *vp_impl_count_openai_patches(const vp_family *f, int64_t widt
         height = (int64_t)((double)height * scale);
         if (vp_impl_most(width, height) > side) return "the documentation does not say what becomes of so long an image";
     }
-    vp_impl_resized(c, width, height);
-    vp_impl_cells(c, (height + 31) / 32, (width + 31) / 32);
-    c->feature_tokens = vp_impl_ceiling((double)(c->rows * c->cols) * f->ratio);
+    vp_impl_resized(count, width, height);
+    vp_impl_cells(count, (height + 31) / 32, (width + 31) / 32);
+    count->feature_tokens = vp_impl_ceiling((double)(count->rows * count->cols) * family->ratio);
     return NULL;
 }
-static const char *vp_impl_count_gemini(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+static const char *vp_impl_count_gemini(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     if (vp_impl_most(width, height) > 384) return "how an image over 384 pixels is cut into tiles is not published";
-    return vp_impl_count_constant(f, width, height, c);
+    return vp_impl_count_constant(family, width, height, count);
 }
 static const vp_impl_rule vp_impl_rules[] = {
     vp_impl_count_smart, vp_impl_count_navit, vp_impl_count_budget, vp_impl_count_muse, vp_impl_count_nemotron, vp_impl_count_pooled,
@@ -1182,17 +1201,18 @@ VP_API const vp_family_preset *vp_family_at(int32_t index) {
     const int32_t count = (int32_t)(sizeof vp_impl_presets / sizeof vp_impl_presets[0]);
     return index >= 0 && index < count ? &vp_impl_presets[index] : NULL;
 }
-static const char *vp_impl_name_skip(const char *p) { return p + strspn(p, "-_."); }
-/* whether `name` is one of the words, which are separated by spaces; its index from 0, or -1. Case and - _ . do not matter */
+static const char *vp_impl_name_skip(const char *name) { return name + strspn(name, "-_."); }
+/* The index, from 0, of the word that equals `name`, or -1. The words are separated by spaces. Case and - _ . do not
+ * matter. */
 static int32_t vp_impl_word_index(const char *words, const char *name) {
     int32_t index = 0;
     while (*words) {
-        const char *n = vp_impl_name_skip(name), *w = vp_impl_name_skip(words);
-        while (*n && *w && *w != ' ' && (*w | 32) == (*n | 32)) { /* of letters bit 5 is the case, digits have it */
-            w = vp_impl_name_skip(w + 1);
-            n = vp_impl_name_skip(n + 1);
+        const char *name_at = vp_impl_name_skip(name), *word_at = vp_impl_name_skip(words);
+        while (*name_at && *word_at && *word_at != ' ' && (*word_at | 32) == (*name_at | 32)) { /* of letters bit 5 is the case, digits have it */
+            word_at = vp_impl_name_skip(word_at + 1);
+            name_at = vp_impl_name_skip(name_at + 1);
         }
-        if (!*n && *name && (!*w || *w == ' ')) return index;
+        if (!*name_at && *name && (!*word_at || *word_at == ' ')) return index;
         words += strcspn(words, " ");
         words += *words == ' ';
         index++;
@@ -1207,25 +1227,25 @@ VP_API const vp_family_preset *vp_family_find(const char *name) {
     return NULL;
 }
 /* how many letters two short names differ by */
-static int32_t vp_impl_name_distance(const char *a, const char *b) {
+static int32_t vp_impl_name_distance(const char *one, const char *other) {
     int32_t row[49], i, j, corner, above;
     for (j = 0; j < 49; j++) row[j] = j;
-    for (i = 1; a[i - 1] && i < 49; i++) {
+    for (i = 1; one[i - 1] && i < 49; i++) {
         corner = row[0];
         row[0] = i;
-        for (j = 1; j < 49 && b[j - 1]; j++) {
+        for (j = 1; j < 49 && other[j - 1]; j++) {
             above = row[j];
-            row[j] = corner + (a[i - 1] != b[j - 1]);
+            row[j] = corner + (one[i - 1] != other[j - 1]);
             if (above + 1 < row[j]) row[j] = above + 1;
             if (row[j - 1] + 1 < row[j]) row[j] = row[j - 1] + 1;
             corner = above;
         }
     }
-    for (j = 0; j < 48 && b[j];) j++;
+    for (j = 0; j < 48 && other[j];) j++;
     return row[j];
 }
-static const vp_family_key *vp_impl_family_key(const vp_family *f, const char *name, vp_error *error) {
-    const vp_family_key *nearest = NULL, *keys = f->preset->keys;
+static const vp_family_key *vp_impl_family_key(const vp_family *family, const char *name, vp_error *error) {
+    const vp_family_key *nearest = NULL, *keys = family->preset->keys;
     vp_message m = {{0}, 0};
     int32_t i, least = 1000, distance;
     for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
@@ -1237,34 +1257,36 @@ static const vp_family_key *vp_impl_family_key(const vp_family *f, const char *n
             nearest = &keys[i];
         }
     }
-    vp_message_text(&m, f->preset->name);
+    vp_message_text(&m, family->preset->name);
     vp_message_text(&m, nearest ? " has no such key; the nearest is " : " has no keys");
     if (nearest) vp_message_text(&m, nearest->name);
     vp_fail(error, VP_ERR_NOT_FOUND, -1, name, m.text);
     return NULL;
 }
 
-static void vp_impl_add_grid(vp_family *f, int32_t rows, int32_t cols) {
-    f->grid_side = (int32_t)vp_impl_most(f->grid_side, vp_impl_most(rows, cols));
-    f->grid_rows[f->grid_count] = (int16_t)rows;
-    f->grid_cols[f->grid_count] = (int16_t)cols;
-    f->grid_ratio[f->grid_count++] = (double)cols / (double)rows;
+static void vp_impl_add_grid(vp_family *family, int32_t rows, int32_t cols) {
+    family->grid_side = (int32_t)vp_impl_most(family->grid_side, vp_impl_most(rows, cols));
+    family->grid_rows[family->grid_count] = (int16_t)rows;
+    family->grid_cols[family->grid_count] = (int16_t)cols;
+    family->grid_ratio[family->grid_count++] = (double)cols / (double)rows;
 }
-/* all grids of least..most tiles, by tiles, then columns; at most `side` a side; ratios as logarithms for MiniCPM */
-static void vp_impl_grids_by_tiles(vp_family *f, int64_t least, int64_t most, int32_t side, int logarithms) {
+/* all grids of least..most tiles, ordered by tiles, then columns; at most `side` tiles per side; for MiniCPM the
+ * ratios are logarithms */
+static void vp_impl_grids_by_tiles(vp_family *family, int64_t least, int64_t most, int32_t side, int logarithms) {
     int32_t n, cols;
     for (n = 0; n <= most; n++) {
-        f->grid_first[n] = (int16_t)f->grid_count;
+        family->grid_first[n] = (int16_t)family->grid_count;
         for (cols = 1; n >= least && cols <= n; cols++) {
             if (n % cols || cols > side || n / cols > side) continue;
-            vp_impl_add_grid(f, n / cols, cols);
-            if (logarithms) f->grid_ratio[f->grid_count - 1] = log(f->grid_ratio[f->grid_count - 1]);
+            vp_impl_add_grid(family, n / cols, cols);
+            if (logarithms) family->grid_ratio[family->grid_count - 1] = log(family->grid_ratio[family->grid_count - 1]);
         }
     }
-    f->grid_first[n] = (int16_t)f->grid_count;
+    family->grid_first[n] = (int16_t)family->grid_count;
 }
-/* All grids of least..most tiles, by tiles; those of equally many in the order of the set of (columns, rows) that the original sorts. */
-static void vp_impl_grids_by_set(vp_family *f, int32_t least, int32_t most) {
+/* All grids of least..most tiles, ordered by tiles. Grids with the same number of tiles are in the order of the set
+ * of (columns, rows) that the original sorts. */
+static void vp_impl_grids_by_set(vp_family *family, int32_t least, int32_t most) {
     int16_t tables[2][8192], pair[VP_FAMILY_GRIDS_LIMIT][2]; /* CPython makes no more places for 1466 elements */
     int32_t n, cols, rows, used = 0, turn = 0, tiles;
     uint64_t mask = 7, i;
@@ -1290,88 +1312,89 @@ static void vp_impl_grids_by_set(vp_family *f, int32_t least, int32_t most) {
     for (tiles = least; tiles <= most; tiles++) {
         for (i = 0; i <= mask; i++) {
             const int16_t at = tables[turn][i];
-            if (at >= 0 && pair[at][0] * pair[at][1] == tiles) vp_impl_add_grid(f, pair[at][1], pair[at][0]);
+            if (at >= 0 && pair[at][0] * pair[at][1] == tiles) vp_impl_add_grid(family, pair[at][1], pair[at][0]);
         }
     }
 }
-/* Perception-LM's order: by tiles descending, then columns; grids of one ratio stand together, where the first of them was */
-static void vp_impl_grids_by_ratio(vp_family *f, int64_t most) {
+/* Perception-LM's order: tiles descending, then columns; grids of equal ratio stand together, at the place of the
+ * first of them */
+static void vp_impl_grids_by_ratio(vp_family *family, int64_t most) {
     int32_t n, cols, i, at;
     for (n = (int32_t)most; n >= 1; n--) {
         for (cols = 1; cols <= n; cols++) {
             const double ratio = (double)cols / (double)(n / cols);
             if (n % cols) continue;
-            for (at = f->grid_count; at > 0 && f->grid_ratio[at - 1] != ratio;) at--;
-            if (!at) at = f->grid_count;
-            for (i = f->grid_count++; i > at; i--) {
-                f->grid_rows[i] = f->grid_rows[i - 1];
-                f->grid_cols[i] = f->grid_cols[i - 1];
-                f->grid_ratio[i] = f->grid_ratio[i - 1];
+            for (at = family->grid_count; at > 0 && family->grid_ratio[at - 1] != ratio;) at--;
+            if (!at) at = family->grid_count;
+            for (i = family->grid_count++; i > at; i--) {
+                family->grid_rows[i] = family->grid_rows[i - 1];
+                family->grid_cols[i] = family->grid_cols[i - 1];
+                family->grid_ratio[i] = family->grid_ratio[i - 1];
             }
-            f->grid_rows[at] = (int16_t)(n / cols);
-            f->grid_cols[at] = (int16_t)cols;
-            f->grid_ratio[at] = ratio;
+            family->grid_rows[at] = (int16_t)(n / cols);
+            family->grid_cols[at] = (int16_t)cols;
+            family->grid_ratio[at] = ratio;
         }
     }
 }
 /* Canvases by area; those of one area stay in the list's order. */
-static void vp_impl_sort_canvases(vp_family *f) {
+static void vp_impl_sort_canvases(vp_family *family) {
     int32_t i, k;
-    for (i = 1; i < f->grid_count; i++) {
-        const int16_t rows = f->grid_rows[i], cols = f->grid_cols[i];
-        for (k = i; k > 0 && f->grid_rows[k - 1] * f->grid_cols[k - 1] > rows * cols; k--) {
-            f->grid_rows[k] = f->grid_rows[k - 1];
-            f->grid_cols[k] = f->grid_cols[k - 1];
+    for (i = 1; i < family->grid_count; i++) {
+        const int16_t rows = family->grid_rows[i], cols = family->grid_cols[i];
+        for (k = i; k > 0 && family->grid_rows[k - 1] * family->grid_cols[k - 1] > rows * cols; k--) {
+            family->grid_rows[k] = family->grid_rows[k - 1];
+            family->grid_cols[k] = family->grid_cols[k - 1];
         }
-        f->grid_rows[k] = rows;
-        f->grid_cols[k] = cols;
+        family->grid_rows[k] = rows;
+        family->grid_cols[k] = cols;
     }
 }
 /* The lists of canvases: pairs of hexadecimal digits, height before width. */
-static void vp_impl_grids_of_list(vp_family *f, const char *list, int width_first) {
+static void vp_impl_grids_of_list(vp_family *family, const char *list, int width_first) {
     for (; *list; list += 2) {
-        const int32_t a = list[0] > '9' ? list[0] - 'a' + 10 : list[0] - '0', b = list[1] > '9' ? list[1] - 'a' + 10 : list[1] - '0';
-        vp_impl_add_grid(f, width_first ? b : a, width_first ? a : b);
+        const int32_t first = list[0] > '9' ? list[0] - 'a' + 10 : list[0] - '0', second = list[1] > '9' ? list[1] - 'a' + 10 : list[1] - '0';
+        vp_impl_add_grid(family, width_first ? second : first, width_first ? first : second);
     }
-    vp_impl_sort_canvases(f);
+    vp_impl_sort_canvases(family);
 }
-static void vp_impl_family_grids(vp_family *f) {
+static void vp_impl_family_grids(vp_family *family) {
     static const char llava[] = "1221223113", aria[] = "1213141516171824232221313241425161" "7181", deepseek[] =
         "1112211331144122155116612332177118812442199133", granite[] = "1112131415161718191a" "2122232425" "313233" "4142" "5152" "61718191a1",
         onevision[] = "111213141516212223242526313233343536414243444546515253545556616263646566";
-    const int variant = f->preset->variant, list = f->preset->rule_index == VP_IMPL_CANVAS || f->preset->rule_index == VP_IMPL_ANYRES;
-    if (list && f->canvas_count > 0) return;
-    f->grid_count = f->grid_side = 0;
-    switch (f->preset->rule_index) {
+    const int variant = family->preset->variant, list = family->preset->rule_index == VP_IMPL_CANVAS || family->preset->rule_index == VP_IMPL_ANYRES;
+    if (list && family->canvas_count > 0) return;
+    family->grid_count = family->grid_side = 0;
+    switch (family->preset->rule_index) {
     case VP_IMPL_CLOSEST: case VP_IMPL_OCR:
-        vp_impl_grids_by_tiles(f, f->value[VP_SLOT_MIN], f->value[VP_SLOT_MAX], variant == VP_IMPL_DOCLING ? 16 : VP_FAMILY_TILES_LIMIT, 0);
+        vp_impl_grids_by_tiles(family, family->value[VP_SLOT_MIN], family->value[VP_SLOT_MAX], variant == VP_IMPL_DOCLING ? 16 : VP_FAMILY_TILES_LIMIT, 0);
         break;
-    case VP_IMPL_LFM2: vp_impl_grids_by_set(f, (int32_t)f->value[VP_SLOT_MIN], (int32_t)f->value[VP_SLOT_MAX]); break;
-    case VP_IMPL_PHI4: vp_impl_grids_by_set(f, 1, (int32_t)f->value[VP_SLOT_MAX]); break;
-    case VP_IMPL_COVER: vp_impl_grids_by_tiles(f, 1, f->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 0); break;
-    case VP_IMPL_SLICE: vp_impl_grids_by_tiles(f, 1, f->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 1); break;
-    case VP_IMPL_PERCEPTION: vp_impl_grids_by_ratio(f, f->value[VP_SLOT_MAX]); break;
+    case VP_IMPL_LFM2: vp_impl_grids_by_set(family, (int32_t)family->value[VP_SLOT_MIN], (int32_t)family->value[VP_SLOT_MAX]); break;
+    case VP_IMPL_PHI4: vp_impl_grids_by_set(family, 1, (int32_t)family->value[VP_SLOT_MAX]); break;
+    case VP_IMPL_COVER: vp_impl_grids_by_tiles(family, 1, family->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 0); break;
+    case VP_IMPL_SLICE: vp_impl_grids_by_tiles(family, 1, family->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 1); break;
+    case VP_IMPL_PERCEPTION: vp_impl_grids_by_ratio(family, family->value[VP_SLOT_MAX]); break;
     case VP_IMPL_ANYRES:
-        vp_impl_grids_of_list(f, variant == VP_IMPL_ONEVISION ? onevision : f->value[VP_SLOT_SPLIT] ? granite : llava,
+        vp_impl_grids_of_list(family, variant == VP_IMPL_ONEVISION ? onevision : family->value[VP_SLOT_SPLIT] ? granite : llava,
                               variant == VP_IMPL_WIDTH_FIRST);
         break;
-    case VP_IMPL_CANVAS: vp_impl_grids_of_list(f, variant == VP_IMPL_ARIA ? aria : deepseek, variant == VP_IMPL_DEEPSEEK); break;
+    case VP_IMPL_CANVAS: vp_impl_grids_of_list(family, variant == VP_IMPL_ARIA ? aria : deepseek, variant == VP_IMPL_DEEPSEEK); break;
     default: break;
     }
 }
 /* values that follow from others as long as the caller has not set them */
-static void vp_impl_family_derive(vp_family *f) {
-    int64_t *v = f->value;
-    if (f->preset->rule_index == VP_IMPL_SMART && (f->preset->variant & VP_IMPL_AUTO_LIMITS)) {
-        const int64_t unit = v[VP_SLOT_PATCH] * v[VP_SLOT_MERGE];
-        if (!(f->given >> VP_SLOT_MIN & 1u)) v[VP_SLOT_MIN] = 4 * unit * unit;
-        if (!(f->given >> VP_SLOT_MAX & 1u)) v[VP_SLOT_MAX] = 16384 * unit * unit;
+static void vp_impl_family_derive(vp_family *family) {
+    int64_t *value = family->value;
+    if (family->preset->rule_index == VP_IMPL_SMART && (family->preset->variant & VP_IMPL_AUTO_LIMITS)) {
+        const int64_t unit = value[VP_SLOT_PATCH] * value[VP_SLOT_MERGE];
+        if (!(family->given >> VP_SLOT_MIN & 1u)) value[VP_SLOT_MIN] = 4 * unit * unit;
+        if (!(family->given >> VP_SLOT_MAX & 1u)) value[VP_SLOT_MAX] = 16384 * unit * unit;
     }
-    if (f->preset->rule_index == VP_IMPL_ANYRES && f->preset->words) {
-        if (!(f->given >> VP_SLOT_TILE & 1u)) v[VP_SLOT_TILE] = v[VP_SLOT_SPLIT] ? 384 : 336;
-        if (!(f->given >> VP_SLOT_TOKENS & 1u)) v[VP_SLOT_TOKENS] = v[VP_SLOT_SPLIT] ? 27 : 24;
+    if (family->preset->rule_index == VP_IMPL_ANYRES && family->preset->words) {
+        if (!(family->given >> VP_SLOT_TILE & 1u)) value[VP_SLOT_TILE] = value[VP_SLOT_SPLIT] ? 384 : 336;
+        if (!(family->given >> VP_SLOT_TOKENS & 1u)) value[VP_SLOT_TOKENS] = value[VP_SLOT_SPLIT] ? 27 : 24;
     }
-    vp_impl_family_grids(f);
+    vp_impl_family_grids(family);
 }
 VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family) {
     int32_t i;
@@ -1387,10 +1410,10 @@ VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family)
 }
 
 /* NULL, or what is wrong with a number for a key */
-static const char *vp_impl_family_refuses(const vp_family *f, const vp_family_key *key, double number) {
+static const char *vp_impl_family_refuses(const vp_family *family, const vp_family_key *key, double number) {
     static const double most[VP_SLOT_COUNT] = {1099511627776.0, 1099511627776.0, 16777216.0, 32768.0, 4096.0, 64.0, 65536.0, 1.0, 65536.0,
                                                65536.0, 1e6};
-    const int rule = f->preset->rule_index;
+    const int rule = family->preset->rule_index;
     if (!(number >= (key->slot == VP_SLOT_SPLIT ? 0.0 : key->slot == VP_SLOT_RATIO ? 1e-6 : 1.0) && number <= most[key->slot])) {
         return key->slot == VP_SLOT_SPLIT ? "must be 0 or 1" : "is out of range";
     }
@@ -1402,20 +1425,20 @@ static const char *vp_impl_family_refuses(const vp_family *f, const vp_family_ke
     if (key->slot <= VP_SLOT_MAX && rule >= VP_IMPL_CLOSEST && rule <= VP_IMPL_PERCEPTION && number > VP_FAMILY_TILES_LIMIT)
         return "must be at most 256";
     if (rule == VP_IMPL_WINDOW && key->slot == VP_SLOT_MAX && number > 65536.0) return "is out of range";
-    if (key->slot == VP_SLOT_TILE && f->value[VP_SLOT_PATCH] * vp_impl_most(1, f->value[VP_SLOT_MERGE]) > (int64_t)number)
+    if (key->slot == VP_SLOT_TILE && family->value[VP_SLOT_PATCH] * vp_impl_most(1, family->value[VP_SLOT_MERGE]) > (int64_t)number)
         return "is less than a patch";
-    if ((key->slot == VP_SLOT_PATCH || key->slot == VP_SLOT_MERGE) && f->value[VP_SLOT_TILE] > 0
-        && number * (double)vp_impl_most(1, f->value[key->slot == VP_SLOT_PATCH ? VP_SLOT_MERGE : VP_SLOT_PATCH]) > (double)f->value[VP_SLOT_TILE])
+    if ((key->slot == VP_SLOT_PATCH || key->slot == VP_SLOT_MERGE) && family->value[VP_SLOT_TILE] > 0
+        && number * (double)vp_impl_most(1, family->value[key->slot == VP_SLOT_PATCH ? VP_SLOT_MERGE : VP_SLOT_PATCH]) > (double)family->value[VP_SLOT_TILE])
         return "is more than a tile";
     return NULL;
 }
-static vp_result vp_impl_family_put(vp_family *f, const vp_family_key *key, double number, vp_error *error) {
-    const char *wrong = vp_impl_family_refuses(f, key, number);
+static vp_result vp_impl_family_put(vp_family *family, const vp_family_key *key, double number, vp_error *error) {
+    const char *wrong = vp_impl_family_refuses(family, key, number);
     if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, key->name, wrong);
-    if (key->slot == VP_SLOT_RATIO) f->ratio = number;
-    else f->value[key->slot] = (int64_t)number;
-    f->given |= 1u << key->slot;
-    vp_impl_family_derive(f);
+    if (key->slot == VP_SLOT_RATIO) family->ratio = number;
+    else family->value[key->slot] = (int64_t)number;
+    family->given |= 1u << key->slot;
+    vp_impl_family_derive(family);
     return VP_OK;
 }
 VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double number, vp_error *error) {
@@ -1424,7 +1447,7 @@ VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double
 }
 VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *text, vp_error *error) {
     const vp_family_key *found = vp_impl_family_key(family, key, error);
-    const char *p = text;
+    const char *at = text;
     double number = 0.0, unit = 1.0;
     int32_t word = -1, digits = 0;
     if (!found) return VP_ERR_NOT_FOUND;
@@ -1433,10 +1456,10 @@ VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *t
         if (word < 0 && family->preset->words) return vp_fail(error, VP_ERR_RANGE, -1, key, family->preset->words);
         if (word >= 0) return vp_impl_family_put(family, found, word, error);
     }
-    for (; *p >= '0' && *p <= '9' && digits < 15; p++, digits++) number = number * 10.0 + (double)(*p - '0');
-    if (*p == '.' && digits) /* both parts of the quotient are exact, so it is rounded once, as a reader of decimals does */
-        for (p++; *p >= '0' && *p <= '9' && digits < 15; p++, digits++, unit *= 10.0) number = number * 10.0 + (double)(*p - '0');
-    if (*p || !digits) return vp_fail(error, VP_ERR_RANGE, -1, key, "is not a number");
+    for (; *at >= '0' && *at <= '9' && digits < 15; at++, digits++) number = number * 10.0 + (double)(*at - '0');
+    if (*at == '.' && digits) /* both parts of the quotient are exact, so it is rounded once, as a reader of decimals does */
+        for (at++; *at >= '0' && *at <= '9' && digits < 15; at++, digits++, unit *= 10.0) number = number * 10.0 + (double)(*at - '0');
+    if (*at || !digits) return vp_fail(error, VP_ERR_RANGE, -1, key, "is not a number");
     return vp_impl_family_put(family, found, number / unit, error);
 }
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error) {
@@ -1456,13 +1479,13 @@ VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides
     return VP_OK;
 }
 
-static const char *vp_impl_family_run(const vp_family *f, int32_t width, int32_t height, vp_vision_count *c) {
+static const char *vp_impl_family_run(const vp_family *family, int32_t width, int32_t height, vp_vision_count *count) {
     const char *refused;
     if (width < 1 || height < 1 || width > VP_FAMILY_PX_LIMIT || height > VP_FAMILY_PX_LIMIT) return "both sides must be 1 to 16777216 pixels";
-    c->resized_width_px = c->resized_height_px = c->rows = c->cols = c->views = -1;
-    c->feature_tokens = c->separator_tokens = c->marker_tokens = c->total_tokens = 0;
-    refused = vp_impl_rules[f->preset->rule_index](f, width, height, c);
-    if (!c->total_tokens) c->total_tokens = c->feature_tokens + c->separator_tokens + c->marker_tokens;
+    count->resized_width_px = count->resized_height_px = count->rows = count->cols = count->views = -1;
+    count->feature_tokens = count->separator_tokens = count->marker_tokens = count->total_tokens = 0;
+    refused = vp_impl_rules[family->preset->rule_index](family, width, height, count);
+    if (!count->total_tokens) count->total_tokens = count->feature_tokens + count->separator_tokens + count->marker_tokens;
     return refused;
 }
 VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count, vp_error *error) {
@@ -1483,7 +1506,7 @@ VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int3
 }
 
 /* ---- checkpoints */
-/* where a key stands when it does not stand at the top under its own name */
+/* where a key is found if it is not at the top level under its own name */
 static const char *const vp_impl_config_places[][2] = {
     {"min_pixels", "size.shortest_edge"}, {"min_pixels", "size.min_pixels"}, {"max_pixels", "size.longest_edge"}, {"max_pixels", "size.max_pixels"},
     {"size", "size.height"}, {"size", "size.shortest_edge"}, {"size", "force_image_size"}, {"tile_size", "max_image_size.longest_edge"},
@@ -1493,7 +1516,7 @@ static const char *const vp_impl_config_places[][2] = {
     {"min_ratio_to_activate", "pan_and_scan_min_ratio_to_activate"}, {"low_res_col_tokens", "use_single_crop_col_tokens"},
     {"min_patches", "min_dynamic_patch"}, {"max_patches", "max_dynamic_patch"}, {"anyres_max", "vision_aspect_ratio"},
     {"image_seq_length", "mm_tokens_per_image"}};
-/* switches that the rules take to be so */
+/* switches, and the value that the rules assume for each */
 static const struct { const char *name; int usual; } vp_impl_config_switches[] = {
     {"do_resize", 1}, {"use_thumbnail", 1}, {"slice_mode", 1}, {"use_image_id", 1}, {"do_image_splitting", 1}, {"resize_to_max_canvas", 0},
     {"fine_route", 0}, {"crop_to_patches", 1}};
@@ -1517,9 +1540,9 @@ static uint32_t vp_impl_config_get(const vp_json *const files[3], const char *pa
     return VP_JSON_NONE;
 }
 static void vp_impl_config_text(const vp_json *json, uint32_t node, char out[64]) {
-    const vp_json_node *n = &json->nodes[node];
-    const size_t bytes = n->bytes > 63 ? 63 : (size_t)n->bytes;
-    memcpy(out, json->text + n->start, bytes);
+    const vp_json_node *found = &json->nodes[node];
+    const size_t bytes = found->bytes > 63 ? 63 : (size_t)found->bytes;
+    memcpy(out, json->text + found->start, bytes);
     out[bytes] = 0;
 }
 static int64_t vp_impl_config_int(const vp_json *const files[3], const char *path) { /* -1: not there, or no whole number */
@@ -1549,11 +1572,11 @@ static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[
         for (i = 0; i < 2; i++) if (vp_impl_config_int(files, "vision_config.image_size") == 448 << i) by_model = vp_family_find(paligemma[i]);
     return by_model && !(by_processor && !strcmp(model, "llava")) ? by_model : by_processor;
 }
-static vp_result vp_impl_config_keys(vp_family *f, const vp_json *const files[3], vp_error *error) {
+static vp_result vp_impl_config_keys(vp_family *family, const vp_json *const files[3], vp_error *error) {
     const size_t place_count = sizeof vp_impl_config_places / sizeof vp_impl_config_places[0];
     int32_t i;
     for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
-        const vp_family_key *key = &f->preset->keys[i];
+        const vp_family_key *key = &family->preset->keys[i];
         const vp_json *json = NULL;
         char text[64];
         vp_result result;
@@ -1565,20 +1588,20 @@ static vp_result vp_impl_config_keys(vp_family *f, const vp_json *const files[3]
             if (!strcmp(vp_impl_config_places[k][0], key->name)) node = vp_impl_config_get(files, vp_impl_config_places[k][1], &json);
         if (node == VP_JSON_NONE) continue;
         vp_impl_config_text(json, node, text);
-        result = vp_family_set(f, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
+        result = vp_family_set(family, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
         if (result != VP_OK) return result;
     }
     return VP_OK;
 }
 /* image_grid_pinpoints and the like: pairs of pixels, multiples of the tile */
-static vp_result vp_impl_config_canvases(vp_family *f, const vp_json *const files[3], vp_error *error) {
+static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const files[3], vp_error *error) {
     static const char *const names[] = {"image_grid_pinpoints", "candidate_resolutions", "split_resolutions"};
-    const int64_t tile = f->value[VP_SLOT_TILE];
+    const int64_t tile = family->value[VP_SLOT_TILE];
     int32_t sides[256][2], count = 0;
     uint32_t list = VP_JSON_NONE, pair;
     const vp_json *json = NULL;
     int i, k;
-    if (f->preset->rule_index != VP_IMPL_ANYRES && f->preset->rule_index != VP_IMPL_CANVAS) return VP_OK;
+    if (family->preset->rule_index != VP_IMPL_ANYRES && family->preset->rule_index != VP_IMPL_CANVAS) return VP_OK;
     for (i = 0; i < 9 && list == VP_JSON_NONE; i++) {
         json = files[i / 3];
         if (json) list = vp_json_get(json, 0, names[i % 3]);
@@ -1594,11 +1617,11 @@ static vp_result vp_impl_config_canvases(vp_family *f, const vp_json *const file
             sides[count][k] = (int32_t)(side / tile);
         }
     }
-    return vp_family_set_canvases(f, (const int32_t (*)[2])sides, count, error);
+    return vp_family_set_canvases(family, (const int32_t (*)[2])sides, count, error);
 }
-/* What the rules take for granted holds, or the family is not the one they describe. */
-static vp_result vp_impl_config_check(vp_family *f, const vp_json *const files[3], vp_error *error) {
-    const int rule = f->preset->rule_index;
+/* Checks what the rules assume. If it does not hold, the family is not the one that they describe. */
+static vp_result vp_impl_config_check(vp_family *family, const vp_json *const files[3], vp_error *error) {
+    const int rule = family->preset->rule_index;
     int64_t image, patch;
     size_t i;
     for (i = 0; i < sizeof vp_impl_config_switches / sizeof vp_impl_config_switches[0]; i++) {
@@ -1609,18 +1632,18 @@ static vp_result vp_impl_config_check(vp_family *f, const vp_json *const files[3
         if (!strcmp(name, "do_image_splitting") && rule != VP_IMPL_SPLIT) continue; /* a key of its own, or of no effect */
         if (strcmp(name, "crop_to_patches") || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
             return vp_fail(error, VP_ERR_UNSUPPORTED, -1, name, "is not at its usual value: counts for it are not known");
-        f->value[VP_SLOT_MIN] = f->value[VP_SLOT_MAX] = 1;
-        vp_impl_family_derive(f);
+        family->value[VP_SLOT_MIN] = family->value[VP_SLOT_MAX] = 1;
+        vp_impl_family_derive(family);
     }
     for (i = 0; i < VP_FAMILY_KEYS_LIMIT && (rule == VP_IMPL_CLOSEST || rule == VP_IMPL_FIT); i++) {
-        const vp_family_key *key = &f->preset->keys[i];
-        if (key->name && key->slot == VP_SLOT_TILE && f->value[VP_SLOT_TILE] != (int64_t)key->fallback && f->value[VP_SLOT_TOKENS]
-            && !(f->given >> VP_SLOT_TOKENS & 1u))
+        const vp_family_key *key = &family->preset->keys[i];
+        if (key->name && key->slot == VP_SLOT_TILE && family->value[VP_SLOT_TILE] != (int64_t)key->fallback && family->value[VP_SLOT_TOKENS]
+            && !(family->given >> VP_SLOT_TOKENS & 1u))
             return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "size", "the tokens of a tile of this size are not known");
     }
     image = vp_impl_config_int(files, "vision_config.image_size");
     patch = vp_impl_config_int(files, "vision_config.patch_size");
-    if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !f->preset->markers && (image / patch) * (image / patch) != f->value[VP_SLOT_TOKENS])
+    if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !family->preset->markers && (image / patch) * (image / patch) != family->value[VP_SLOT_TOKENS])
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_config", "has another number of patches than this family");
     return VP_OK;
 }
@@ -1655,17 +1678,17 @@ VP_API const vp_family_key *vp_family_knob(const vp_family *family) {
     return NULL;
 }
 /* whether at least `wanted` of the sizes stay within the tokens */
-static int vp_impl_family_within(const vp_family *f, const int32_t (*sizes_px)[2], size_t size_count, size_t wanted, int64_t max_tokens) {
-    vp_vision_count c;
+static int vp_impl_family_within(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count, size_t wanted, int64_t max_tokens) {
+    vp_vision_count count;
     size_t i, good = 0;
     for (i = 0; i < size_count && good < wanted && good + (size_count - i) >= wanted; i++)
-        good += !vp_impl_family_run(f, sizes_px[i][0], sizes_px[i][1], &c) && c.total_tokens <= max_tokens;
+        good += !vp_impl_family_run(family, sizes_px[i][0], sizes_px[i][1], &count) && count.total_tokens <= max_tokens;
     return good >= wanted;
 }
 VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count, double share, int64_t max_tokens,
                                    int64_t *value, int *unlimited, vp_error *error) {
     const vp_family_key *knob = vp_family_knob(family);
-    vp_family f = *family;
+    vp_family tried = *family;
     int64_t low, high, most, middle;
     size_t wanted;
     if (!knob) return vp_fail(error, VP_ERR_NOT_FOUND, -1, family->preset->name, "has no key that limits its tokens");
@@ -1674,12 +1697,12 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
     wanted = (size_t)ceil(share * (double)size_count);
     if (wanted > size_count) wanted = size_count;
     if (knob->slot == VP_SLOT_SIDE) most = 16384;
-    else if (f.preset->rule_index >= VP_IMPL_CLOSEST && f.preset->rule_index <= VP_IMPL_PERCEPTION) most = VP_FAMILY_TILES_LIMIT;
-    else most = f.preset->rule_index == VP_IMPL_POOLED ? 1120 : INT64_C(1) << 40;
+    else if (tried.preset->rule_index >= VP_IMPL_CLOSEST && tried.preset->rule_index <= VP_IMPL_PERCEPTION) most = VP_FAMILY_TILES_LIMIT;
+    else most = tried.preset->rule_index == VP_IMPL_POOLED ? 1120 : INT64_C(1) << 40;
     for (low = 0, high = most; low < high;) {
         middle = most <= 65536 ? high : low == 0 && high == most ? most : low + (high - low + 1) / 2;
-        if (vp_impl_family_put(&f, knob, (double)middle, NULL) == VP_OK
-            && vp_impl_family_within(&f, sizes_px, size_count, wanted, max_tokens)) low = middle;
+        if (vp_impl_family_put(&tried, knob, (double)middle, NULL) == VP_OK
+            && vp_impl_family_within(&tried, sizes_px, size_count, wanted, max_tokens)) low = middle;
         else high = middle - 1;
     }
     if (!low) return vp_fail(error, VP_ERR_NOT_FOUND, -1, knob->name, "no value keeps the images under so few tokens");

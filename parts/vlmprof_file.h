@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* Reads a whole file (or pipe) into malloc'ed memory with a NUL behind it that is not counted.
+/* Reads a whole file (or pipe) into memory from malloc, followed by a NUL that is not counted.
  * in:      limit_bytes  a longer file is VP_ERR_RANGE
  * out:     text, bytes  on success only; release text with free
  * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_READ (a folder, no permission, a read error); VP_ERR_RANGE; VP_ERR_MEMORY
@@ -79,7 +79,8 @@ VP_API vp_result vp_file_read(const char *path, size_t limit_bytes, char **text,
     file = fopen(path, "rb");
     if (!file) return vp_file_failed(path, error);
     if (S_ISREG(info.st_mode) && info.st_size >= 0 && (uint64_t)info.st_size < (uint64_t)(SIZE_MAX / 4)) capacity = (size_t)info.st_size + 2;
-    /* the size is a hint only: a pipe has none and a file may grow. One byte more than the limit shows that it is passed. */
+    /* the size is only a hint: a pipe has none, and a file may grow. Reading one byte beyond the limit shows that it
+     * is exceeded. */
     if (limit_bytes > SIZE_MAX - 2) limit_bytes = SIZE_MAX - 2;
     if (capacity > limit_bytes + 2) capacity = limit_bytes + 2;
     for (;;) {

@@ -1,7 +1,7 @@
 /* vlmprof_image.h - v0.2.0 - image file -> upright RGB -> crops -> patches - MIT licence
  *
- * PNG and JPEG files -> upright 8-bit RGB. Everything else is refused by name. Upright RGB -> what the vision transformer takes. Resizing is
- * antialiased bilinear as torch does it, made only where a view shows it.
+ * PNG and JPEG files -> upright 8-bit RGB. Any other format is refused with its name. Upright RGB -> what the vision
+ * transformer takes. Resizing is antialiased bilinear, as torch does it, and only of the parts that a view shows.
  *
  * Pixels are decoded by stb_image, of which this header compiles a private, static copy. Switches, defined before the include:
  *   VLMPROF_STB_IMAGE     where that copy comes from, for instance "stb_image.h"; else <stb/stb_image.h> (Debian, Ubuntu: package libstb-dev)
@@ -31,7 +31,8 @@ typedef struct vp_image {
 } vp_image;
 
 /* Upright size of an image file from its headers alone.
- * in:      file    uint8 [bytes]  PNG or JPEG; a beginning is enough if it holds the frame header and, where there is one, the EXIF block
+ * in:      file    uint8 [bytes]  PNG or JPEG. The beginning of a file is enough if it contains the frame header
+ *          and, if there is one, the EXIF block
  * out:     width_px, height_px    on VP_OK
  * returns: VP_OK; VP_ERR_FORMAT: not an image, cut or damaged in the headers; VP_ERR_UNSUPPORTED: another format, or a kind of PNG or JPEG that
  *          is not read (CgBI; CMYK, arithmetic, lossless, 12-bit); VP_ERR_RANGE: a NULL
@@ -41,23 +42,25 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
 /* Decodes an image file into upright RGB.
  * in:      file    uint8 [bytes]  the whole PNG or JPEG file; bytes behind its end mark are ignored
  * out:     image   on VP_OK
- * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are looked at), or a header that the data cannot fill or overflow;
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are verified), or with too few or
+ *          too many data for its header;
  *          VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500 scans, and files over 2 GiB; VP_ERR_RANGE: a NULL,
  *          more than VP_IMAGE_PIXELS_MAX pixels, or a side over 2^24; VP_ERR_MEMORY
  * rule:    grey is copied to three channels, 1, 2 and 4 bits stretched to 0..255; palettes looked up (black beyond their end); alpha and colour
  *          keys dropped, not blended; 16-bit RGB keeps the high byte; 16-bit grey saturates, min(v, 255), as the reference's image library does
  * source:  PNG and JPEG data by stb_image, its zlib output bounded by what the header promises; containers and EXIF (CIPA DC-008) read here
  * numeric: PNG exact; JPEG differs from libjpeg's bytes by up to 3 levels (4:2:2 chroma: 27)
- * memory:  3 bytes a pixel that stay; while decoding up to about 24 a pixel
+ * memory:  3 bytes per pixel that stay; up to about 24 per pixel while decoding
  * threads: reentrant */
 VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error);
 /* Releases an image and empties it; NULL and an empty image are allowed. */
 VP_API void vp_image_free(vp_image *image);
 
 /* ------------------------------------------------------------------------------------------------ preprocess */
-/* Bytes of scratch that vp_preprocess wants for this layout, whatever the alignment of the memory; 0 for a geometry or layout that it refuses.
- * memory:  result is bounded by the canvas width and one band of source rows, never by the resized image: 1x5000 filled to 336x3472 needs
- *          16 kB, 1200x800 to 12 crops 78 kB, 10000x10000 0.5 MB */
+/* Bytes of scratch that vp_preprocess needs for this layout, for any alignment of the memory; 0 for a geometry or
+ * layout that it refuses.
+ * memory:  the result is bounded by the canvas width and one band of source rows, never by the resized image: 1x5000
+ *          filled to 336x3472 needs 16 kB, 1200x800 to 12 crops 78 kB, 10000x10000 0.5 MB */
 VP_API size_t vp_preprocess_scratch_bytes(const vp_geometry *geometry, const vp_layout *layout);
 /* Floats of the pixel output, views * crop_px * crop_px * 3; 0 for a geometry or layout that vp_preprocess refuses. */
 VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_layout *layout);
@@ -67,8 +70,8 @@ VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_la
  *          scratch      scratch_bytes, at least vp_preprocess_scratch_bytes; any alignment
  * out:     pixels       f32 [views, patches, patch_px * patch_px * 3]  global view first, then crops row by row; patches row by row; inside a
  *                       patch (y, x, channel)
- *          image_masks  f32 [views, patches]  share of the patch that is image and not padding; row i belongs to crop i, counted without the
- *                       global view, and the last row is -1: the model was trained with this shift
+ *          image_masks  f32 [views, patches]  share of each patch that is image, not padding. Row i belongs to crop i,
+ *                       counted without the global view; the last row is -1. The model was trained with this shift
  * returns: VP_OK; VP_ERR_RANGE: a NULL, a bad geometry, sides or views < 1, or over VP_IMAGE_PIXELS_MAX pixels in the image or in all views;
  *          VP_ERR_MISMATCH: the layout's numbers do not fit together; VP_ERR_CAPACITY: scratch is too small
  * rule:    u8 / 255; horizontal pass, then vertical pass, an axis of unchanged size skipped; clip to 0..1; VP_FIT_PAD: centred on a canvas of 0,
@@ -97,12 +100,14 @@ extern "C" {
 #endif
 
 /* ============================================================================================ preprocess >>preprocess
- * Nothing is resized that no view shows. Source rows are read once, from top to bottom: each becomes a row of the window's width
- * (horizontal pass), a ring keeps as many of them as one output row needs (vertical pass), and every finished canvas row is cut
- * into the patches of all views that show it. Neither the canvas nor the resized image ever exists. */
+ * No part of the image is resized unless a view shows it. Source rows are read once, from top to bottom. Each
+ * becomes a row of the window's width (horizontal pass); a ring keeps as many of them as one output row needs
+ * (vertical pass); every finished canvas row is cut into the patches of all views that show it. The canvas and the
+ * resized image never exist as a whole. */
 
-/* Fused multiply-add decides the bits. Without -mfma fmaf() is a library call per value, so x86 gets a second version of the three
- * inner loops, chosen at run time; both give the same bits. Elsewhere fmaf() is one instruction. */
+/* Fused multiply-add determines the bits. Without -mfma, fmaf() is a library call per value. So x86 has a second
+ * version of the three inner loops, chosen at run time; both give the same bits. Elsewhere fmaf() is one
+ * instruction. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
 #define VP_IMPL_PREPROCESS_AVX2
 /* vectors of the language, not immintrin.h: that header alone takes a quarter of this one's compile time. Not aligned: they lie anywhere in a row */
@@ -151,27 +156,27 @@ typedef struct vp_impl_resizer {
     int wide;             /* the vector version of the loops runs here */
 } vp_impl_resizer;
 
-/* The product rounded to float32 whatever the compiler would like to fuse it with. */
-static inline float vp_impl_product(float a, float b) {
-    volatile float product = a * b;
+/* The product rounded to float32, even if the compiler could fuse it with another operation. */
+static inline float vp_impl_product(float left, float right) {
+    volatile float product = left * right;
     return product;
 }
 
-/* Which source pixels make pixel i of the resized axis, and (weights not NULL) with which weights; returns how many. All in float32,
- * in this order, because the reference's positions are float32. */
-static int32_t vp_impl_axis_at(const vp_impl_axis *axis, int32_t i, int32_t *first, float *weights) {
+/* Finds the source pixels of one pixel of the resized axis and, if weights is not NULL, their weights; returns how
+ * many. All in float32 and in this order, because the reference's positions are float32. */
+static int32_t vp_impl_axis_at(const vp_impl_axis *axis, int32_t pixel, int32_t *first, float *weights) {
     float scale = (float)axis->source / (float)axis->resized;
     float support = scale >= 1.0f ? scale : 1.0f, inverse = scale >= 1.0f ? 1.0f / scale : 1.0f;
-    float centre = vp_impl_product(scale, (float)i + 0.5f), sum = 0.0f;
+    float centre = vp_impl_product(scale, (float)pixel + 0.5f), sum = 0.0f;
     int32_t low = (int32_t)(centre - support + 0.5f), high = (int32_t)(centre + support + 0.5f), j;
     if (axis->source == axis->resized) {
-        *first = i;
+        *first = pixel;
         if (weights) weights[0] = 1.0f;
         return 1;
     }
     if (low < 0) low = 0;
     if (high > axis->source) high = axis->source;
-    /* beyond 2^23 pixels float32 positions may round past the end: the last pixel then */
+    /* beyond 2^23 pixels, float32 positions may round past the end: then the last pixel is used */
     if (low > axis->source - 1) low = axis->source - 1;
     if (high <= low) high = low + 1;
     *first = low;
@@ -240,7 +245,7 @@ static vp_result vp_impl_resizer_set(const vp_geometry *geometry, const vp_layou
     return VP_OK;
 }
 
-/* Takes the buffers from the arena, or (arena NULL) adds up what they need. 0 when they do not fit or overflow. */
+/* Takes the buffers from the arena or, if arena is NULL, adds up what they need. 0 if they do not fit or overflow. */
 static int vp_impl_resizer_take(vp_impl_resizer *resizer, vp_arena *arena, size_t *bytes) {
     struct { size_t count, element_bytes; } want[7];
     void *got[7];
@@ -297,16 +302,16 @@ static void vp_impl_row_filter(const float *line, const int32_t *first, const fl
 }
 
 /* Vertical pass, clip to 0..1 and normalise; `floats` is a multiple of VP_IMPL_LANES. */
-static void vp_impl_row_blend(const vp_impl_resizer *r, int32_t taps, size_t floats, float *out) {
+static void vp_impl_row_blend(const vp_impl_resizer *resizer, int32_t taps, size_t floats, float *out) {
     size_t i, lane;
     int32_t j;
     for (i = 0; i < floats; i += VP_IMPL_LANES) {
         for (lane = 0; lane < VP_IMPL_LANES; lane++) {
-            float value = r->rows[0][i + lane] * r->y_weights[0];
-            for (j = 1; j < taps; j++) value = fmaf(r->rows[j][i + lane], r->y_weights[j], value);
+            float value = resizer->rows[0][i + lane] * resizer->y_weights[0];
+            for (j = 1; j < taps; j++) value = fmaf(resizer->rows[j][i + lane], resizer->y_weights[j], value);
             value = value > 0.0f ? value : 0.0f;
             value = value < 1.0f ? value : 1.0f;
-            out[i + lane] = (value - r->mean[lane]) / r->std[lane];
+            out[i + lane] = (value - resizer->mean[lane]) / resizer->std[lane];
         }
     }
 }
@@ -326,8 +331,8 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const 
     for (; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
 }
 
-/* One pixel a vector; its fourth lane belongs to the next pixel, which the next store overwrites. Three pixels at a time, because each is
- * one chain of dependent additions. */
+/* One pixel per vector. Its fourth lane belongs to the next pixel; the next store overwrites it. Three pixels are
+ * processed at a time, because each is one chain of dependent additions. */
 __attribute__((target("avx2,fma"))) static void vp_impl_row_filter_avx2(const float *line, const int32_t *first, const float *weights, int32_t taps,
                                                                         int32_t count, float *out) {
     const vp_impl_f4 zero = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -357,18 +362,18 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_filter_avx2(const fl
     }
 }
 
-__attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_impl_resizer *r, int32_t taps, size_t floats, float *out) {
+__attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_impl_resizer *resizer, int32_t taps, size_t floats, float *out) {
     const vp_impl_f8 zero = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}, one = zero + 1.0f;
     size_t i;
     int32_t j;
     int k;
     for (i = 0; i < floats; i += VP_IMPL_LANES) {
-        const float *row = r->rows[0] + i;
-        vp_impl_f8 weight = r->y_weights[0] - zero, sum[3];
+        const float *row = resizer->rows[0] + i;
+        vp_impl_f8 weight = resizer->y_weights[0] - zero, sum[3];
         for (k = 0; k < 3; k++) sum[k] = *(const vp_impl_f8 *)(row + 8 * k) * weight;
         for (j = 1; j < taps; j++) {
-            row = r->rows[j] + i;
-            weight = r->y_weights[j] - zero;
+            row = resizer->rows[j] + i;
+            weight = resizer->y_weights[j] - zero;
             for (k = 0; k < 3; k++) sum[k] = VP_IMPL_FMA8(*(const vp_impl_f8 *)(row + 8 * k), weight, sum[k]);
         }
         for (k = 0; k < 3; k++) { /* clipped to 0..1 by masks */
@@ -376,45 +381,46 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_
             sum[k] = (vp_impl_f8)((vp_impl_i8)sum[k] & (vp_impl_i8)(sum[k] > zero));
             below_one = (vp_impl_i8)(sum[k] < one);
             sum[k] = (vp_impl_f8)(((vp_impl_i8)sum[k] & below_one) | ((vp_impl_i8)one & ~below_one));
-            *(vp_impl_f8 *)(out + i + 8 * k) = (sum[k] - *(const vp_impl_f8 *)(r->mean + 8 * k)) / *(const vp_impl_f8 *)(r->std + 8 * k);
+            *(vp_impl_f8 *)(out + i + 8 * k) = (sum[k] - *(const vp_impl_f8 *)(resizer->mean + 8 * k)) / *(const vp_impl_f8 *)(resizer->std + 8 * k);
         }
     }
 }
 #endif /* VP_IMPL_PREPROCESS_AVX2 */
 
 /* Horizontal pass of one source row into its slot of the ring. */
-static void vp_impl_resizer_push(vp_impl_resizer *r, const uint8_t *rgb, int32_t source_row) {
-    const uint8_t *bytes = rgb + ((size_t)source_row * (size_t)r->x.source + (size_t)r->x.first) * 3;
-    float *out = r->ring + (size_t)(source_row % r->y.taps) * r->stride;
-    size_t count = (size_t)(r->x.end - r->x.first) * 3, filled = (size_t)r->x.count * 3;
+static void vp_impl_resizer_push(vp_impl_resizer *resizer, const uint8_t *rgb, int32_t source_row) {
+    const uint8_t *bytes = rgb + ((size_t)source_row * (size_t)resizer->x.source + (size_t)resizer->x.first) * 3;
+    float *out = resizer->ring + (size_t)(source_row % resizer->y.taps) * resizer->stride;
+    size_t count = (size_t)(resizer->x.end - resizer->x.first) * 3, filled = (size_t)resizer->x.count * 3;
 #ifdef VP_IMPL_PREPROCESS_AVX2
-    if (r->wide) {
-        vp_impl_row_to_float_avx2(bytes, count, r->line);
-        vp_impl_row_filter_avx2(r->line, r->x_first, r->x_weights, r->x.taps, r->x.count, out);
+    if (resizer->wide) {
+        vp_impl_row_to_float_avx2(bytes, count, resizer->line);
+        vp_impl_row_filter_avx2(resizer->line, resizer->x_first, resizer->x_weights, resizer->x.taps, resizer->x.count, out);
     } else
 #endif
     {
-        vp_impl_row_to_float(bytes, count, r->line);
-        vp_impl_row_filter(r->line, r->x_first, r->x_weights, r->x.taps, r->x.count, out);
+        vp_impl_row_to_float(bytes, count, resizer->line);
+        vp_impl_row_filter(resizer->line, resizer->x_first, resizer->x_weights, resizer->x.taps, resizer->x.count, out);
     }
-    memset(out + filled, 0, (r->stride - filled) * sizeof(float)); /* the blend's last step reads on */
+    memset(out + filled, 0, (resizer->stride - filled) * sizeof(float)); /* the blend's last step reads on */
 }
 
 /* Fills canvas pixels [begin, end) of the row with the normalised black of the padding. */
-static void vp_impl_resizer_pad(vp_impl_resizer *r, int32_t begin, int32_t end) {
+static void vp_impl_resizer_pad(vp_impl_resizer *resizer, int32_t begin, int32_t end) {
     size_t i, floats = (size_t)end * 3;
-    for (i = (size_t)begin * 3; i < floats; i++) r->canvas[i] = r->padding[i % 3];
+    for (i = (size_t)begin * 3; i < floats; i++) resizer->canvas[i] = resizer->padding[i % 3];
 }
 
-/* Cuts one canvas row into the patches of all crops that show it; crops overlap, so a pixel lands in up to four of them. */
-static void vp_impl_row_scatter(const vp_geometry *geometry, const vp_impl_resizer *r, int32_t y, int32_t rows, int32_t cols, float *pixels) {
+/* Cuts one canvas row into the patches of all crops that show it. Crops overlap, so a pixel belongs to up to four of
+ * them. */
+static void vp_impl_row_scatter(const vp_geometry *geometry, const vp_impl_resizer *resizer, int32_t row, int32_t rows, int32_t cols, float *pixels) {
     size_t side = (size_t)geometry->crop_px, patch = (size_t)geometry->patch_px, window = (size_t)vp_geometry_window_px(geometry);
     size_t per_side = side / patch, values = patch * patch * 3, i, j, k;
     for (i = 0; i < (size_t)rows; i++) {
-        size_t inside = (size_t)y - i * window;
-        if ((size_t)y < i * window || inside >= side) continue;
+        size_t inside = (size_t)row - i * window;
+        if ((size_t)row < i * window || inside >= side) continue;
         for (j = 0; j < (size_t)cols; j++) {
-            const float *from = r->canvas + j * window * 3;
+            const float *from = resizer->canvas + j * window * 3;
             float *to = pixels + ((i * (size_t)cols + j) * per_side + inside / patch) * per_side * values + inside % patch * patch * 3;
             for (k = 0; k < per_side; k++) memcpy(to + k * values, from + k * patch * 3, patch * 3 * sizeof(float));
         }
@@ -422,38 +428,38 @@ static void vp_impl_row_scatter(const vp_geometry *geometry, const vp_impl_resiz
 }
 
 /* Resizes, normalises and cuts: `rows` x `cols` crops into pixels. */
-static void vp_impl_resizer_run(const vp_geometry *geometry, vp_impl_resizer *r, const uint8_t *rgb, int32_t rows, int32_t cols, float *pixels) {
-    size_t floats = ((size_t)r->x.count * 3 + VP_IMPL_LANES - 1) / VP_IMPL_LANES * VP_IMPL_LANES;
-    int32_t next = r->y.first, x, y, i, j, first, taps;
-    memset(r->line, 0, ((size_t)(r->x.end - r->x.first) + (size_t)r->x.taps + 2) * 3 * sizeof(float));
-    for (x = 0; x < r->x.count; x++) {
-        float *weights = r->x_weights + (size_t)x * (size_t)r->x.taps;
-        taps = vp_impl_axis_at(&r->x, r->x.begin + x, &first, weights);
-        r->x_first[x] = first - r->x.first;
-        for (j = taps; j < r->x.taps; j++) weights[j] = 0.0f;
+static void vp_impl_resizer_run(const vp_geometry *geometry, vp_impl_resizer *resizer, const uint8_t *rgb, int32_t rows, int32_t cols, float *pixels) {
+    size_t floats = ((size_t)resizer->x.count * 3 + VP_IMPL_LANES - 1) / VP_IMPL_LANES * VP_IMPL_LANES;
+    int32_t next = resizer->y.first, x, y, i, j, first, taps;
+    memset(resizer->line, 0, ((size_t)(resizer->x.end - resizer->x.first) + (size_t)resizer->x.taps + 2) * 3 * sizeof(float));
+    for (x = 0; x < resizer->x.count; x++) {
+        float *weights = resizer->x_weights + (size_t)x * (size_t)resizer->x.taps;
+        taps = vp_impl_axis_at(&resizer->x, resizer->x.begin + x, &first, weights);
+        resizer->x_first[x] = first - resizer->x.first;
+        for (j = taps; j < resizer->x.taps; j++) weights[j] = 0.0f;
     }
     for (i = 0; i < VP_IMPL_LANES; i++) {
-        r->mean[i] = geometry->mean[i % 3];
-        r->std[i] = geometry->std[i % 3];
-        r->padding[i] = (0.0f - r->mean[i]) / r->std[i];
+        resizer->mean[i] = geometry->mean[i % 3];
+        resizer->std[i] = geometry->std[i % 3];
+        resizer->padding[i] = (0.0f - resizer->mean[i]) / resizer->std[i];
     }
-    for (y = 0; y < r->y.canvas; y++) {
-        i = y - r->y.at;
-        if (i < 0 || i >= r->y.count) {
-            vp_impl_resizer_pad(r, 0, r->x.canvas);
+    for (y = 0; y < resizer->y.canvas; y++) {
+        i = y - resizer->y.at;
+        if (i < 0 || i >= resizer->y.count) {
+            vp_impl_resizer_pad(resizer, 0, resizer->x.canvas);
         } else {
-            taps = vp_impl_axis_at(&r->y, r->y.begin + i, &first, r->y_weights);
-            while (next < first + taps) vp_impl_resizer_push(r, rgb, next++);
-            for (j = 0; j < taps; j++) r->rows[j] = r->ring + (size_t)((first + j) % r->y.taps) * r->stride;
-            vp_impl_resizer_pad(r, 0, r->x.at);
+            taps = vp_impl_axis_at(&resizer->y, resizer->y.begin + i, &first, resizer->y_weights);
+            while (next < first + taps) vp_impl_resizer_push(resizer, rgb, next++);
+            for (j = 0; j < taps; j++) resizer->rows[j] = resizer->ring + (size_t)((first + j) % resizer->y.taps) * resizer->stride;
+            vp_impl_resizer_pad(resizer, 0, resizer->x.at);
 #ifdef VP_IMPL_PREPROCESS_AVX2
-            if (r->wide) vp_impl_row_blend_avx2(r, taps, floats, r->canvas + (size_t)r->x.at * 3);
+            if (resizer->wide) vp_impl_row_blend_avx2(resizer, taps, floats, resizer->canvas + (size_t)resizer->x.at * 3);
             else
 #endif
-                vp_impl_row_blend(r, taps, floats, r->canvas + (size_t)r->x.at * 3);
-            vp_impl_resizer_pad(r, r->x.at + r->x.count, r->x.canvas);
+                vp_impl_row_blend(resizer, taps, floats, resizer->canvas + (size_t)resizer->x.at * 3);
+            vp_impl_resizer_pad(resizer, resizer->x.at + resizer->x.count, resizer->x.canvas);
         }
-        vp_impl_row_scatter(geometry, r, y, rows, cols, pixels);
+        vp_impl_row_scatter(geometry, resizer, y, rows, cols, pixels);
     }
 }
 
@@ -465,15 +471,15 @@ static int32_t vp_impl_axis_overlap(const vp_impl_axis *axis, int32_t begin, int
 }
 
 /* Mean of the canvas mask (1 image, 0 padding) per patch. */
-static void vp_impl_masks(const vp_geometry *geometry, const vp_impl_resizer *r, int32_t rows, int32_t cols, float *masks) {
+static void vp_impl_masks(const vp_geometry *geometry, const vp_impl_resizer *resizer, int32_t rows, int32_t cols, float *masks) {
     int32_t per_side = vp_geometry_patches_per_side(geometry), patch = geometry->patch_px, window = vp_geometry_window_px(geometry);
     int32_t i, j, y, x, high, wide;
     for (i = 0; i < rows; i++)
         for (j = 0; j < cols; j++)
             for (y = 0; y < per_side; y++)
                 for (x = 0; x < per_side; x++) {
-                    high = vp_impl_axis_overlap(&r->y, i * window + y * patch, patch);
-                    wide = vp_impl_axis_overlap(&r->x, j * window + x * patch, patch);
+                    high = vp_impl_axis_overlap(&resizer->y, i * window + y * patch, patch);
+                    wide = vp_impl_axis_overlap(&resizer->x, j * window + x * patch, patch);
                     *masks++ = (float)(high * wide) / (float)(patch * patch);
                 }
     for (i = 0; i < per_side * per_side; i++) *masks++ = -1.0f;
@@ -523,26 +529,26 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
     view = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)geometry->patch_px;
     view *= view * 3;
     for (which = 0; which < 2; which++) {
-        vp_impl_resizer *r = &resizers[which];
+        vp_impl_resizer *resizer = &resizers[which];
 #ifdef VP_IMPL_PREPROCESS_AVX2
-        r->wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        resizer->wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
         arena.base = (unsigned char *)scratch;
         arena.capacity_bytes = scratch_bytes;
         arena.used_bytes = 0;
-        if (!vp_impl_resizer_take(r, &arena, NULL)) return VP_ERR_CAPACITY; /* cannot happen: counted above */
-        if (which) vp_impl_resizer_run(geometry, r, rgb, layout->tiling.rows, layout->tiling.cols, pixels + view);
-        else vp_impl_resizer_run(geometry, r, rgb, 1, 1, pixels);
+        if (!vp_impl_resizer_take(resizer, &arena, NULL)) return VP_ERR_CAPACITY; /* cannot happen: counted above */
+        if (which) vp_impl_resizer_run(geometry, resizer, rgb, layout->tiling.rows, layout->tiling.cols, pixels + view);
+        else vp_impl_resizer_run(geometry, resizer, rgb, 1, 1, pixels);
     }
     vp_impl_masks(geometry, &resizers[1], layout->tiling.rows, layout->tiling.cols, image_masks);
     return VP_OK;
 }
 
 /* ================================================================================================= image >>image
- * The containers are walked here, with every bound checked, before stb_image sees a byte: it tolerates truncated JPEGs, believes
- * headers, checks no CRC and inflates without end. */
+ * The containers are checked here, with every bound, before stb_image sees a byte: stb_image tolerates truncated
+ * JPEGs, trusts headers, checks no CRC and inflates without limit. */
 #ifndef VLMPROF_NO_STB
-#define VP_IMPL_IMAGE_SIDE_MAX (1 << 24) /* a row of 16-bit RGBA stays inside int */
+#define VP_IMPL_IMAGE_SIDE_MAX (1 << 24) /* a row of 16-bit RGBA fits in an int */
 #if defined(STBI_INCLUDE_STB_IMAGE_H) && !defined(VLMPROF_STB_EXTERNAL)
 #define VLMPROF_STB_EXTERNAL
 #endif
@@ -563,8 +569,9 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
 #endif
 #endif
 #else
-/* stb_image's memory. Zeroed, so that a damaged file decodes to the same bytes every time; and every block remembers its first size,
- * which for inflated PNG data is what the header promised: a stream that wants over twice that is a decompression bomb. */
+/* stb_image's memory. It is zeroed, so that a damaged file decodes to the same bytes every time. Every block
+ * remembers its first size; for inflated PNG data this is the size that the header promised. A stream that needs
+ * more than twice that is a decompression bomb. */
 enum { VP_IMPL_BLOCK_HEADER = 16, VP_IMPL_BLOCK_SLACK = 65536 };
 
 static void *vp_impl_stb_malloc(size_t bytes) {
@@ -602,8 +609,8 @@ static void vp_impl_stb_free(void *memory) {
 #define STBI_NO_STDIO
 #define STBI_NO_LINEAR
 #define STBI_NO_HDR
-/* gcc reports static functions that are declared and never defined even from a system header: the GIF reader's, and one that
- * version 2.27 defines under a misspelt name */
+/* gcc reports static functions that are declared and never defined, even in a system header: those of the GIF
+ * reader, and one that version 2.27 defines under a misspelt name */
 #define STBI_NO_GIF
 #define stbi__unpremultiply_on_load_thread stbi_set_unpremultiply_on_load_thread
 #if defined(__GNUC__)
@@ -666,8 +673,8 @@ typedef struct vp_impl_image_info {
 } vp_impl_image_info;
 
 /* Big-endian, as both formats have it. */
-static uint32_t vp_impl_be16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }
-static uint32_t vp_impl_be32(const uint8_t *p) { return vp_impl_be16(p) << 16 | vp_impl_be16(p + 2); }
+static uint32_t vp_impl_be16(const uint8_t *bytes) { return (uint32_t)bytes[0] << 8 | bytes[1]; }
+static uint32_t vp_impl_be32(const uint8_t *bytes) { return vp_impl_be16(bytes) << 16 | vp_impl_be16(bytes + 2); }
 
 static vp_result vp_impl_image_fail(vp_error *error, vp_result code, size_t offset, const char *text) {
     return vp_fail(error, code, (int64_t)offset, "image", text);
@@ -729,7 +736,8 @@ static vp_result vp_impl_png_header(const uint8_t *data, size_t at, vp_impl_imag
     return VP_OK;
 }
 
-/* One pass over the chunks. `all` = 0 wants the size and orientation only and forgives what comes behind the header. */
+/* One pass over the chunks. With `all` = 0 only size and orientation are read, and errors after the header are
+ * ignored. */
 static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info, vp_error *error) {
     uint32_t table[256];
     size_t at = 8;
@@ -793,8 +801,8 @@ static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t l
     return VP_OK;
 }
 
-/* Position of the next marker's 0xFF at or behind `at`, over entropy-coded data (stuffed zeros and restart markers included) and over
- * stray bytes alike; `bytes` when there is none. */
+/* Position of the next marker's 0xFF at or after `at`. It skips entropy-coded data (with stuffed zeros and restart
+ * markers) and stray bytes; `bytes` if there is none. */
 static size_t vp_impl_jpeg_marker(const uint8_t *file, size_t bytes, size_t at) {
     while (at < bytes) {
         const uint8_t *found = (const uint8_t *)memchr(file + at, 0xFF, bytes - at);
@@ -808,8 +816,8 @@ static size_t vp_impl_jpeg_marker(const uint8_t *file, size_t bytes, size_t at) 
     return bytes;
 }
 
-/* DHT: stb_image 2.27 writes behind its table when the counts of a code add up to more than the 256 symbols there are, and reads on
- * behind a segment that ends in the middle of a table. */
+/* DHT: stb_image 2.27 writes past the end of its table if the counts of a code add up to more than the 256 possible
+ * symbols, and it reads past the end of a segment that ends in the middle of a table. */
 static int vp_impl_jpeg_huffman(const uint8_t *segment, size_t length) {
     size_t i, symbols;
     while (length >= 17) {
@@ -821,8 +829,9 @@ static int vp_impl_jpeg_huffman(const uint8_t *segment, size_t length) {
     return length == 0;
 }
 
-/* One pass over the segments. The end mark is searched from segment to segment, so that bytes behind it (a second image, a phone's
- * trailer) do no harm and the end of an embedded thumbnail is not taken for it. `all` = 0 stops at the first scan. */
+/* One pass over the segments. The end mark is searched segment by segment: bytes after it (a second image, a phone's
+ * trailer) do no harm, and the end of an embedded thumbnail is not mistaken for it. `all` = 0 stops at the first
+ * scan. */
 static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info, vp_error *error) {
     size_t at = 2, length;
     int exif = 0;
@@ -914,8 +923,9 @@ static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, 
     return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, message.text);
 }
 
-/* Could this file hold that many pixels at all? Bounds that no encoder can beat: deflate expands at most 1032-fold, and every JPEG
- * block costs at least one bit (64 pixels of grey; with the oddest subsampling, 9 blocks for 1024 pixels). */
+/* Can this file hold that many pixels at all? No encoder can exceed these bounds: deflate expands at most 1032-fold,
+ * and every JPEG block costs at least one bit (64 pixels of grey; with the oddest subsampling, 9 blocks for 1024
+ * pixels). */
 static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t bytes, vp_error *error) {
     static const int32_t channels[7] = {1, 0, 3, 1, 2, 0, 4};
     uint64_t pixels = (uint64_t)info->width_px * (uint64_t)info->height_px, raw;
@@ -943,8 +953,9 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
     return VP_OK;
 }
 
-/* stb_image reads palette entries that the file does not have from its own stack. Returns a copy of the file whose palette has all 256,
- * the missing ones black (its checksum is then wrong, which stb_image does not look at). */
+/* For palette entries that the file does not have, stb_image reads from its own stack. This returns a copy of the
+ * file whose palette has all 256 entries, the missing ones black. (Its checksum is then wrong; stb_image does not
+ * check it.) */
 static uint8_t *vp_impl_png_palette(const uint8_t *file, size_t bytes, const vp_impl_image_info *info) {
     size_t more = 768 - info->palette_bytes, end = info->palette_at + info->palette_bytes;
     uint8_t *copy = bytes <= SIZE_MAX - more ? (uint8_t *)malloc(bytes + more) : NULL;
@@ -966,7 +977,8 @@ static uint8_t *vp_impl_grey16_to_rgb(const uint16_t *grey, size_t pixels) {
     return rgb;
 }
 
-/* Turns the stored picture upright. Orientation = which stored corner is top left, and which way its first row runs. */
+/* Turns the stored picture upright. The orientation says which stored corner is top left and in which direction the
+ * first row runs. */
 static uint8_t *vp_impl_image_upright(const uint8_t *rgb, int32_t orientation, int32_t *width_px, int32_t *height_px) {
     size_t width = (size_t)*width_px, height = (size_t)*height_px, x, y, step_x, step_y, origin;
     int turned = orientation >= 5;
@@ -988,7 +1000,7 @@ static uint8_t *vp_impl_image_upright(const uint8_t *rgb, int32_t orientation, i
     return out;
 }
 
-/* stb_image's word for it -> an error; its texts are short and fixed. */
+/* stb_image's reason -> an error; stb_image's texts are short and fixed. */
 static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *error) {
     const char *reason = stbi_failure_reason();
     vp_message message = {{0}, 0};

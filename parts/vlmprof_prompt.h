@@ -1,7 +1,7 @@
 /* vlmprof_prompt.h - v0.2.0 - records of the nine data sets -> text - MIT licence
  *
- * A data set's record -> the text that the tokenizer gets. Several messages stand one behind the other; their ids are the ids of that text.
- * (A data set's metric: vp_score_metric_for_dataset.)
+ * A record of a data set -> the text that the tokenizer gets. Several messages follow one another; their ids are the
+ * ids of the whole text. (A data set's metric: vp_score_metric_for_dataset.)
  * source: ChulanZhang/molmo_hf 09bce1f, molmo/data/academic_datasets.py and data_formatter.py (prompt_type uber_model, message_formatting role,
  *         system_prompt_kind demo_or_style, always_start_with_space), slips included; max_new_tokens: experiments/core_exp/answer_length_summary.md
  *         (recommended; its launch scripts have 16, 64, 16, 16, 32, 32, 16 and 64 in this order, without mmmu)
@@ -32,9 +32,9 @@ typedef struct vp_prompt_dataset {
     int32_t max_new_tokens;   /* longest reference answer, rounded up to a power of two */
     vp_prompt_kind kind;
 } vp_prompt_dataset;
-/* The data sets; NULL outside the list, so that 0, 1, ... up to NULL lists them. */
+/* The data sets; NULL outside the list: count up from 0 until NULL to list them. */
 VP_API const vp_prompt_dataset *vp_prompt_dataset_at(int32_t index);
-/* NULL: none is called so (name NULL is allowed). */
+/* NULL: no data set has this name (name NULL is allowed). */
 VP_API const vp_prompt_dataset *vp_prompt_dataset_find(const char *name);
 /* The only data set with this style; NULL for vqa2, a_okvqa_mc and any other style. */
 VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style);
@@ -42,7 +42,7 @@ VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style);
 #define VP_PROMPT_OPTIONS 7       /* the reference has letters A to G; further options vanish */
 #define VP_PROMPT_PLAIN_OPTIONS 26 /* without data set and style, which is no prompt of the reference: A to Z */
 
-/* What is known of a record; zeroed fields are unknown. */
+/* What is known about a record; fields that are zero are unknown. */
 typedef struct vp_prompt {
     const vp_prompt_dataset *dataset;                        /* NULL: none of the nine; options then follow any question */
     const char *style;                                       /* NULL: the data set's; neither: no style in the text */
@@ -101,7 +101,7 @@ static const vp_prompt_dataset vp_impl_prompt_datasets[] = {
     {"coco_captioning", "coco_captioning", 64, VP_PROMPT_CAPTION},
 };
 static const char vp_impl_prompt_choice_style[] = "a_okvqa_mc";
-/* the sixth is two: the reference's list lacks a comma there */
+/* the sixth is two templates in one: the reference's list lacks a comma there */
 static const char *const vp_impl_prompt_templates[10] = {
     "Caption the image with 1 or two sentences",
     "Write a very short description of this image.",
@@ -120,65 +120,65 @@ VP_API const vp_prompt_dataset *vp_prompt_dataset_at(int32_t index) {
     return &vp_impl_prompt_datasets[index];
 }
 VP_API const vp_prompt_dataset *vp_prompt_dataset_find(const char *name) {
-    const vp_prompt_dataset *d;
+    const vp_prompt_dataset *dataset;
     int32_t i;
-    for (i = 0; name && (d = vp_prompt_dataset_at(i)) != NULL; i++) if (strcmp(d->name, name) == 0) return d;
+    for (i = 0; name && (dataset = vp_prompt_dataset_at(i)) != NULL; i++) if (strcmp(dataset->name, name) == 0) return dataset;
     return NULL;
 }
 VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style) {
-    const vp_prompt_dataset *d;
+    const vp_prompt_dataset *dataset;
     int32_t i;
     if (!style || strcmp(style, "vqa2") == 0) return NULL;
-    for (i = 0; (d = vp_prompt_dataset_at(i)) != NULL; i++) if (strcmp(d->style, style) == 0) return d;
+    for (i = 0; (dataset = vp_prompt_dataset_at(i)) != NULL; i++) if (strcmp(dataset->style, style) == 0) return dataset;
     return NULL;
 }
 
-/* what the messages are made of */
+/* what the messages consist of */
 typedef struct vp_impl_prompt_plan {
-    const vp_prompt *p;
-    const char *fixed;      /* stands in place of the question */
-    const char *hint;       /* stands twice in place of it */
+    const vp_prompt *prompt;
+    const char *fixed;      /* replaces the question */
+    const char *hint;       /* replaces the question, twice */
     size_t messages, options;
     int has_options;
     vp_prompt_info info;
 } vp_impl_prompt_plan;
 typedef struct vp_impl_prompt_text { char *out; size_t bytes; int too_long; } vp_impl_prompt_text; /* out NULL: only counts */
 
-static void vp_impl_prompt_add(vp_impl_prompt_text *t, const char *text) {
+static void vp_impl_prompt_add(vp_impl_prompt_text *prompt_text, const char *text) {
     const size_t bytes = strlen(text);
-    if (bytes >= SIZE_MAX - t->bytes) t->too_long = 1;
-    if (t->too_long) return;
-    if (t->out) memcpy(t->out + t->bytes, text, bytes);
-    t->bytes += bytes;
+    if (bytes >= SIZE_MAX - prompt_text->bytes) prompt_text->too_long = 1;
+    if (prompt_text->too_long) return;
+    if (prompt_text->out) memcpy(prompt_text->out + prompt_text->bytes, text, bytes);
+    prompt_text->bytes += bytes;
 }
-static void vp_impl_prompt_write(vp_impl_prompt_text *t, const vp_impl_prompt_plan *x) {
+static void vp_impl_prompt_write(vp_impl_prompt_text *prompt_text, const vp_impl_prompt_plan *plan) {
     size_t i, k;
-    for (i = 0; i < x->messages; i++) {
-        const char *question = x->fixed ? x->fixed : x->hint ? x->hint : x->p->questions[i];
-        vp_impl_prompt_add(t, " User: ");
-        if (x->info.style) {
-            vp_impl_prompt_add(t, x->info.style);
-            vp_impl_prompt_add(t, question[0] || x->has_options ? ": " : ":");
+    for (i = 0; i < plan->messages; i++) {
+        const char *question = plan->fixed ? plan->fixed : plan->hint ? plan->hint : plan->prompt->questions[i];
+        vp_impl_prompt_add(prompt_text, " User: ");
+        if (plan->info.style) {
+            vp_impl_prompt_add(prompt_text, plan->info.style);
+            vp_impl_prompt_add(prompt_text, question[0] || plan->has_options ? ": " : ":");
         }
-        vp_impl_prompt_add(t, question);
-        if (x->hint) {
-            vp_impl_prompt_add(t, "\n");
-            vp_impl_prompt_add(t, x->hint);
+        vp_impl_prompt_add(prompt_text, question);
+        if (plan->hint) {
+            vp_impl_prompt_add(prompt_text, "\n");
+            vp_impl_prompt_add(prompt_text, plan->hint);
         }
-        if (x->has_options) vp_impl_prompt_add(t, "\n");
-        for (k = 0; k < x->options; k++) {
+        if (plan->has_options) vp_impl_prompt_add(prompt_text, "\n");
+        for (k = 0; k < plan->options; k++) {
             char letter[4] = {'A', ':', ' ', 0};
             letter[0] = (char)(letter[0] + k);
-            if (k) vp_impl_prompt_add(t, "\n");
-            vp_impl_prompt_add(t, letter);
-            vp_impl_prompt_add(t, x->p->options[k]);
+            if (k) vp_impl_prompt_add(prompt_text, "\n");
+            vp_impl_prompt_add(prompt_text, letter);
+            vp_impl_prompt_add(prompt_text, plan->prompt->options[k]);
         }
-        if (x->has_options) vp_impl_prompt_add(t, "\n");
-        vp_impl_prompt_add(t, " Assistant:");
+        if (plan->has_options) vp_impl_prompt_add(prompt_text, "\n");
+        vp_impl_prompt_add(prompt_text, " Assistant:");
     }
 }
 
-/* Python: re.match("<img='(.*?)'>", option); the dot takes no line feed */
+/* Python: re.match("<img='(.*?)'>", option); the dot does not match a line feed */
 static int vp_impl_prompt_is_image(const char *option) {
     const char *end, *line;
     if (strncmp(option, "<img='", 6) != 0) return 0;
@@ -186,77 +186,77 @@ static int vp_impl_prompt_is_image(const char *option) {
     line = strchr(option + 6, '\n');
     return end && (!line || end < line);
 }
-static int vp_impl_prompt_is_choice(const vp_prompt *p) {
-    if (p->question_type) return strcmp(p->question_type, "multiple-choice") == 0;
-    return p->style ? strcmp(p->style, vp_impl_prompt_choice_style) == 0 : p->options != NULL;
+static int vp_impl_prompt_is_choice(const vp_prompt *prompt) {
+    if (prompt->question_type) return strcmp(prompt->question_type, "multiple-choice") == 0;
+    return prompt->style ? strcmp(prompt->style, vp_impl_prompt_choice_style) == 0 : prompt->options != NULL;
 }
 
-/* the rule of the record's data set */
-static void vp_impl_prompt_choose(vp_impl_prompt_plan *x) {
-    const vp_prompt *p = x->p;
-    const vp_prompt_kind kind = p->dataset ? p->dataset->kind : VP_PROMPT_QUESTIONS;
-    const char *style = p->dataset ? p->dataset->style : NULL;
+/* applies the rule of the record's data set */
+static void vp_impl_prompt_choose(vp_impl_prompt_plan *plan) {
+    const vp_prompt *prompt = plan->prompt;
+    const vp_prompt_kind kind = prompt->dataset ? prompt->dataset->kind : VP_PROMPT_QUESTIONS;
+    const char *style = prompt->dataset ? prompt->dataset->style : NULL;
     vp_random random;
     size_t k, images = 0;
-    x->messages = p->question_count;
-    x->has_options = !p->dataset && p->options;
-    x->info.has_image = 1;
-    x->info.template_index = -1;
+    plan->messages = prompt->question_count;
+    plan->has_options = !prompt->dataset && prompt->options;
+    plan->info.has_image = 1;
+    plan->info.template_index = -1;
     if (kind == VP_PROMPT_CAPTION) {
-        vp_random_seed(&random, p->rng_seed);
-        x->info.template_index = (int32_t)vp_random_below(&random, 9);
-        x->fixed = vp_impl_prompt_templates[x->info.template_index];
-        x->messages = 1;
+        vp_random_seed(&random, prompt->rng_seed);
+        plan->info.template_index = (int32_t)vp_random_below(&random, 9);
+        plan->fixed = vp_impl_prompt_templates[plan->info.template_index];
+        plan->messages = 1;
     } else if (kind == VP_PROMPT_SCIENCE) {
-        x->has_options = 1;
-        if (p->hint && p->hint[0]) {
-            x->hint = p->hint;
-            x->messages = 1;
+        plan->has_options = 1;
+        if (prompt->hint && prompt->hint[0]) {
+            plan->hint = prompt->hint;
+            plan->messages = 1;
         }
-    } else if (kind == VP_PROMPT_MMMU && vp_impl_prompt_is_choice(p)) {
+    } else if (kind == VP_PROMPT_MMMU && vp_impl_prompt_is_choice(prompt)) {
         style = vp_impl_prompt_choice_style;
-        x->has_options = 1;
-        for (k = 0; p->options && k < p->option_count; k++) images += (size_t)vp_impl_prompt_is_image(p->options[k]);
-        x->info.has_image = images < 2;
+        plan->has_options = 1;
+        for (k = 0; prompt->options && k < prompt->option_count; k++) images += (size_t)vp_impl_prompt_is_image(prompt->options[k]);
+        plan->info.has_image = images < 2;
     }
-    x->info.style = p->style ? p->style : style;
-    x->info.bos_prepended = x->info.has_image;
-    x->info.has_subsegments = x->messages > 1;
-    k = x->info.style ? VP_PROMPT_OPTIONS : VP_PROMPT_PLAIN_OPTIONS;
-    if (!x->has_options) return;
-    x->options = p->option_count < k ? p->option_count : k;
-    x->info.options_dropped = p->option_count - x->options;
+    plan->info.style = prompt->style ? prompt->style : style;
+    plan->info.bos_prepended = plan->info.has_image;
+    plan->info.has_subsegments = plan->messages > 1;
+    k = plan->info.style ? VP_PROMPT_OPTIONS : VP_PROMPT_PLAIN_OPTIONS;
+    if (!plan->has_options) return;
+    plan->options = prompt->option_count < k ? prompt->option_count : k;
+    plan->info.options_dropped = prompt->option_count - plan->options;
 }
 
 VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capacity, size_t *needed, vp_prompt_info *info, vp_error *error) {
     const char *const name = prompt && prompt->dataset ? prompt->dataset->name : "prompt";
-    vp_impl_prompt_text t = {NULL, 0, 0};
-    vp_impl_prompt_plan x;
+    vp_impl_prompt_text prompt_text = {NULL, 0, 0};
+    vp_impl_prompt_plan plan;
     size_t i;
     if (!prompt || (!prompt->questions && prompt->question_count) || (!prompt->options && prompt->option_count))
         return vp_fail(error, VP_ERR_RANGE, -1, name, "no record, or a count without its texts");
     for (i = 0; i < prompt->question_count; i++) if (!prompt->questions[i]) return vp_fail(error, VP_ERR_RANGE, -1, "question", "a text is NULL");
     for (i = 0; i < prompt->option_count; i++) if (!prompt->options[i]) return vp_fail(error, VP_ERR_RANGE, -1, "options", "a text is NULL");
-    memset(&x, 0, sizeof x);
-    x.p = prompt;
-    vp_impl_prompt_choose(&x);
-    if (!x.messages) return vp_fail(error, VP_ERR_MISMATCH, -1, "question", "the record has no question");
-    if (x.messages > 1 && prompt->dataset && prompt->dataset->kind != VP_PROMPT_QUESTIONS)
+    memset(&plan, 0, sizeof plan);
+    plan.prompt = prompt;
+    vp_impl_prompt_choose(&plan);
+    if (!plan.messages) return vp_fail(error, VP_ERR_MISMATCH, -1, "question", "the record has no question");
+    if (plan.messages > 1 && prompt->dataset && prompt->dataset->kind != VP_PROMPT_QUESTIONS)
         return vp_fail(error, VP_ERR_MISMATCH, -1, "questions", "records of this data set have one question each");
-    if (x.has_options && !prompt->options) return vp_fail(error, VP_ERR_MISMATCH, -1, "options", "the record has no options to choose from");
-    if (x.info.options_dropped && !x.info.style)
+    if (plan.has_options && !prompt->options) return vp_fail(error, VP_ERR_MISMATCH, -1, "options", "the record has no options to choose from");
+    if (plan.info.options_dropped && !plan.info.style)
         return vp_fail(error, VP_ERR_RANGE, -1, "options", "there are letters for 26 options at most");
-    vp_impl_prompt_write(&t, &x);
-    if (t.too_long) return vp_fail(error, VP_ERR_RANGE, -1, name, "the prompt is too long");
-    if (out && t.bytes < capacity) {
-        t.out = out;
-        t.bytes = 0;
-        vp_impl_prompt_write(&t, &x);
-        out[t.bytes] = 0;
+    vp_impl_prompt_write(&prompt_text, &plan);
+    if (prompt_text.too_long) return vp_fail(error, VP_ERR_RANGE, -1, name, "the prompt is too long");
+    if (out && prompt_text.bytes < capacity) {
+        prompt_text.out = out;
+        prompt_text.bytes = 0;
+        vp_impl_prompt_write(&prompt_text, &plan);
+        out[prompt_text.bytes] = 0;
     }
-    if (needed) *needed = t.bytes;
-    if (info) *info = x.info;
-    return t.out ? VP_OK : VP_ERR_CAPACITY;
+    if (needed) *needed = prompt_text.bytes;
+    if (info) *info = plan.info;
+    return prompt_text.out ? VP_OK : VP_ERR_CAPACITY;
 }
 
 #ifdef __cplusplus

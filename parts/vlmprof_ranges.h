@@ -1,18 +1,21 @@
 /* vlmprof_ranges.h - v0.2.0 - ranges of a program's own code, table of operations, schedule - MIT licence
  *
  * How to profile your own program (samples/04_profile_yourself.c)
- *   vp_ranges_init(&ranges, records, capacity, ..) once a thread; VP_RANGE(&ranges, "name"); .. vp_range_end(&ranges); around what is of
- *   interest, at some 40 ns a pair, and between them, where it is known, vp_range_set(&ranges, &payload) with FLOPs, bytes, memory and shape.
- *   When the threads are done: vp_ops_init(&ops, rows, capacity, group_by, 0), vp_ops_add_ranges(&ops, &ranges) for each thread,
- *   vp_ops_sort(&ops, "cpu_time_total"), vp_ops_print_torch or vp_ops_print_cprofile. Nothing is lost in silence: what found a buffer full is
- *   counted and told below the table. vp_schedule_at says which steps of a loop to record. vp_ops_write_json saves a table, vp_ops_read_json
- *   reads it to be sorted by another key. Under Nsight Systems, give vp_ranges_init the hooks of vp_engine_range_hooks(): the ranges then show
- *   there too.
+ *   Call vp_ranges_init(&ranges, records, capacity, ..) once per thread. Put VP_RANGE(&ranges, "name"); and
+ *   vp_range_end(&ranges); around the code of interest; a pair costs about 40 ns. Between the two,
+ *   vp_range_set(&ranges, &payload) records FLOPs, bytes, memory and shape, if you know them. When the threads are
+ *   done, call vp_ops_init(&ops, rows, capacity, group_by, 0), then vp_ops_add_ranges(&ops, &ranges) for each
+ *   thread, then vp_ops_sort(&ops, "cpu_time_total"), and print with vp_ops_print_torch or vp_ops_print_cprofile.
+ *   Nothing is lost silently: ranges that found a buffer full are counted and reported below the table.
+ *   vp_schedule_at says which steps of a loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it
+ *   back, to sort it by another key. For Nsight Systems, pass the hooks of vp_engine_range_hooks() to
+ *   vp_ranges_init: the ranges then appear there too.
  *
- * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of torch.profiler and of cProfile, and
- * the schedule that says which steps are recorded. Names, files, stages and parts are borrowed texts: they must live as long as what holds them.
+ * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of
+ * torch.profiler and cProfile, and the schedule that says which steps are recorded. Names, files, stages and parts
+ * are borrowed texts: they must live as long as the object that refers to them.
  * memory:  the caller's arrays
- * threads: one vp_ranges per thread; tables are filled when the threads are done
+ * threads: one vp_ranges per thread; fill the tables when the threads are done
  * example: samples/04_profile_yourself.c
  *
  * Needs vlmprof.h, and includes what is missing.
@@ -28,7 +31,7 @@
 extern "C" {
 #endif
 
-/* what a range worked on; all of it optional */
+/* what a range worked on; every member is optional */
 typedef struct vp_range_payload {
     int64_t flops, bytes;            /* done and moved by the range itself, without what is nested in it */
     int64_t memory_bytes;            /* allocated (+) or freed (-) by the range itself */
@@ -43,7 +46,8 @@ typedef struct vp_range {
     int64_t children_memory_bytes;   /* memory_bytes of all ranges below that have a record */
     vp_range_payload payload;
 } vp_range;
-/* For a program that mirrors its ranges in a tool (NVTX: vp_engine_range_hooks): called for each range, also for one without a record. */
+/* For a program that mirrors its ranges in a tool (NVTX: vp_engine_range_hooks). Called for each range, also for a
+ * range that has no record. */
 typedef struct vp_range_hooks {
     void (*push)(void *user, const char *name);
     void (*pop)(void *user);
@@ -62,28 +66,31 @@ typedef struct vp_ranges {
 } vp_ranges;
 
 /* Starts recording into a buffer.
- * in:      records      vp_range [capacity]  touched before, a page fault is not a part of what is measured
+ * in:      records      vp_range [capacity]  touch it before: a page fault must not count as measured time
  *          thread_name  for reports; NULL: none
- *          hooks        NULL: none; else both functions, and it must live as long as `ranges`
+ *          hooks        NULL: none; otherwise both functions are set. It must live as long as `ranges`
  * returns: VP_OK; VP_ERR_RANGE: capacity < 0, records NULL where it is above 0, or a hook without its partner */
 VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
                                 const vp_range_hooks *hooks);
 /* Begins a range within those that are open. VP_RANGE(ranges, "name") fills in file and line; its name must be a literal.
- * returns: VP_OK; VP_ERR_CAPACITY: no room for a record: counted in `dropped`, and to be ended as any other; VP_ERR_RANGE: name NULL (nothing begun)
- * numeric: two clock reads and some 10 ns a pair: tests/bench/bench_ranges.c */
+ * returns: VP_OK; VP_ERR_CAPACITY: no room for a record. The range is counted in `dropped`; end it like any other.
+ *          VP_ERR_RANGE: name NULL (nothing was begun)
+ * numeric: two clock reads and about 10 ns per pair: tests/bench/bench_ranges.c */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line);
 #define VP_RANGE(ranges, name) vp_range_begin((ranges), "" name, __FILE__, __LINE__)
-/* Says what the innermost open range works on; again replaces it.
+/* Says what the innermost open range works on. A second call replaces the first.
  * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open; VP_ERR_CAPACITY: it has no record */
 VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload);
 /* Ends the innermost open range.
  * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it holds passes int64 */
 VP_API vp_result vp_range_end(vp_ranges *ranges);
-/* Forgets what was recorded, so that the buffer can be used again: step by step, after its ranges went into a table.
+/* Discards what was recorded, so that the buffer can be used again, for example step by step after its ranges went
+ * into a table.
  * returns: VP_OK; VP_ERR_STATE: a range is open */
 VP_API vp_result vp_ranges_clear(vp_ranges *ranges);
 
-/* ---- the table of operations: one row for all calls of the same name, stage, shape .. as far as it groups by them */
+/* ---- the table of operations: one row for all calls with the same name, stage, shape ..., as far as the table
+ * groups by them */
 enum {
     VP_OPS_BY_SHAPE = 1, VP_OPS_BY_STAGE = 2, VP_OPS_BY_PART = 4, VP_OPS_BY_BLOCK = 8, VP_OPS_BY_STEP = 16,
     VP_OPS_BY_PLACE = 32,            /* file and line */
@@ -119,7 +126,7 @@ typedef struct vp_ops {
     vp_op *rows;
     int64_t capacity, count;
     uint32_t group_by;               /* VP_OPS_BY_.. */
-    int32_t group_by_stack_n;        /* innermost frames that tell rows apart: 0..VP_OP_STACK_LIMIT */
+    int32_t group_by_stack_n;        /* innermost frames that distinguish rows: 0..VP_OP_STACK_LIMIT */
     vp_ops_clock clock;              /* whose times cProfile's words and the rates mean: VP_OPS_HOST, until the caller sets it */
     const char *device_name;         /* "CUDA": torch's table then has its columns, where a row has device time. NULL: none; the caller's to set */
     vp_op_ceilings ceilings;         /* for the share of the roofline: not known, until the caller sets them */
@@ -141,13 +148,15 @@ VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_
  * returns: VP_OK; VP_ERR_FORMAT: a name that is NULL, empty or not UTF-8, or another text that is not UTF-8; VP_ERR_RANGE: calls < 1, primitive_calls
  *          outside 0..calls, a time, flops or bytes below 0, self above total, min above max, cumulative above total, dimensions outside 0..4,
  *          stack_count outside its range, or a sum passes INT64_MAX; VP_ERR_CAPACITY: no row is left: counted in `dropped_calls`
- * rule:    a row keeps what it is not grouped by while its calls agree, then says "several"; the stack is cut to group_by_stack_n.
- *          "ProfilerStep#<N>" is counted as "ProfilerStep*", as torch does */
+ * rule:    a member that the table does not group by keeps its value as long as all calls of the row agree; then it
+ *          says "several". The stack is cut to group_by_stack_n. "ProfilerStep#<N>" is counted as "ProfilerStep*",
+ *          as torch does */
 VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op);
 /* Adds all ranges of a thread; their stacks are the ranges around them.
  * returns: as vp_ops_add, VP_ERR_CAPACITY after all that fit were added; VP_ERR_STATE: a range is open (nothing was added) */
 VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges);
-/* Adds all rows of another table, which groups by as much or more. Returns as vp_ops_add, and takes over what that one dropped. */
+/* Adds all rows of another table, which must group by at least as much. Returns as vp_ops_add; also adds what the
+ * other table dropped. */
 VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from);
 /* The sum of all rows as one op of the name "Total".
  * returns: VP_OK; VP_ERR_RANGE: a sum passes INT64_MAX */
@@ -171,7 +180,8 @@ VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total);
 VP_API const char *vp_ops_key_name(int32_t index); /* NULL past the end: for help texts */
 /* Sorts the rows by one of VP_OPS_KEYS.
  * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (nothing is moved)
- * rule:    ties by name, then by what else tells the rows apart: the order does not depend on the one before
+ * rule:    ties are ordered by name, then by everything else that distinguishes rows: the result does not depend on
+ *          the previous order
  * source:  torch 2.15 torch/autograd/profiler_util.py; CPython 3.11 Lib/pstats.py */
 VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key);
 
@@ -184,9 +194,11 @@ typedef struct vp_op_rates {
  * rule:    ceiling_percent = 100 max(flops / flops_per_s, bytes / bytes_per_s) / time, over those with a ceiling */
 VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceilings ceilings);
 
-/* ---- printing, into a function that takes the text piece by piece; its first failure ends the printing and is returned */
+/* ---- printing, into a function that receives the text in pieces; its first failure ends the printing and is
+ * returned */
 typedef vp_json_sink vp_text_sink;
-/* A sink for a buffer, whose address is the `user`. What is longer than capacity - 1 is cut, length_bytes tells the true length; ends with NUL. */
+/* A sink for a buffer; `user` is the address of the vp_text_buffer. Text beyond capacity - 1 is cut; length_bytes is
+ * the true length. Ends with a NUL. */
 typedef struct vp_text_buffer { char *text; size_t capacity, length_bytes; } vp_text_buffer;
 VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes);
 
@@ -203,25 +215,27 @@ typedef struct vp_ops_print_options {
 VP_API vp_ops_print_options vp_ops_print_options_default(void); /* torch's: 100 rows, widths 55, 80 and 75, no further columns; 3 decimals */
 /* key_averages().table(): its columns, widths and units. Grouped by stage, part, block or step, a column for each follows "# of Calls".
  * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
- * rule:    as torch, but the FLOPs stand under their heading where there are stacks too (torch swaps the two columns). An empty table prints nothing
+ * rule:    as torch, except that FLOPs stand under their own heading if there are stacks too (torch swaps these two
+ *          columns). An empty table prints nothing
  * source:  torch 2.15 torch/autograd/profiler_util.py _build_table */
 VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
-/* print_stats(): ncalls tottime percall cumtime percall filename:lineno(function), in seconds of ops->clock. What else the rows are grouped by
- * stands behind the name, in brackets. Returns as above. Uses row_limit and decimals only.
+/* print_stats(): ncalls tottime percall cumtime percall filename:lineno(function), in seconds of ops->clock. Other
+ * groupings of the rows follow the name, in brackets. Returns as above. Only row_limit and decimals are used.
  * source:  CPython 3.11 Lib/pstats.py */
 VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
-/* One line a row, all of them; the columns are the members of vp_op and those of vp_op_rates, stack frames as "file(line): name" apart by "; ". */
+/* One line per row, for all rows. The columns are the members of vp_op and vp_op_rates; stack frames are
+ * "file(line): name", separated by "; ". */
 VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user);
 
 #define VP_OPS_SCHEMA "vlmprof-ops-1"
-/* Writes a table as one JSON value, to be read again and sorted by another key.
- * returns: w->result
+/* Writes a table as one JSON value. It can be read back and sorted by another key.
+ * returns: writer->result
  * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device", "sort_key": text or null,
  *          "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls", "host_ns", "device_ns"}, "rows": [{...}]}; a row has the
  *          members of vp_op by name ("shape" an array, null for several; "stack" of {"name", "file", "line"}), none is null, and for readers
  *          "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where there is none */
-VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops);
-/* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are passed over.
+VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops);
+/* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are skipped.
  * in:      object  the node of that value, 0 for a whole text
  *          ops     rows and capacity as vp_ops_init left them; its grouping is replaced by that of the text
  *          text    char [capacity]  receives all names; as many bytes as the JSON text has are always enough
@@ -252,7 +266,8 @@ typedef struct vp_schedule_sum {
 } vp_schedule_sum;
 VP_API vp_schedule vp_schedule_default(void); /* skip 0, wait 1, warmup 1, active 3, repeat 1, every_n_steps 0 */
 /* Checks a schedule.
- * out:     no_warmup  may be NULL; 1: warmup is 0, so that the first recorded step pays for what starts up: to be told as a warning
+ * out:     no_warmup  may be NULL; 1: warmup is 0, so the first recorded step includes start-up costs: report a
+ *          warning
  * returns: VP_OK; VP_ERR_RANGE: active < 1, another number below 0, skip_first_wait neither 0 nor 1, every_n_steps shorter than a cycle,
  *          or a number above 2^53 */
 VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error);
@@ -297,7 +312,8 @@ static inline int vp_impl_int64_add(int64_t *sum, int64_t value) {
     return 1;
 }
 
-/* The clock is read last when a range begins and first when it ends, so that the bookkeeping lies outside of what it measures. */
+/* The clock is read last when a range begins and first when it ends: so the bookkeeping is outside of the measured
+ * time. */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line) {
     vp_range *range;
     if (!name) return VP_ERR_RANGE;
@@ -362,8 +378,9 @@ VP_API vp_result vp_ranges_clear(vp_ranges *ranges) {
     return VP_OK;
 }
 
-/* ---- table of operations. Rows are found by a hash of what the table groups by; the chains of equal hashes lie in the rows themselves: row i holds
- * the head (`bucket`) of the chain of hash % capacity = i, and the `next` of its own chain. */
+/* ---- table of operations. Rows are found by a hash of what the table groups by. The chains of equal hashes are
+ * stored in the rows themselves: row i holds the head (`bucket`) of the chain with hash % capacity = i, and the
+ * `next` of its own chain. */
 VP_API vp_op vp_op_default(void) {
     vp_op op;
     memset(&op, 0, sizeof op);
@@ -391,7 +408,7 @@ static int vp_impl_op_text_good(const char *text) {
     return !text || vp_utf8_valid_bytes(text, bytes) == bytes;
 }
 
-/* all of an op but its numbers: is it well-formed? */
+/* checks that an op is well-formed, apart from its numbers */
 static vp_result vp_impl_op_check_key(const vp_op *op) {
     int32_t i;
     if (op->stack_count < 0 || op->stack_count > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
@@ -421,9 +438,9 @@ static const char *vp_impl_op_name(const char *name) {
 }
 
 static uint64_t vp_impl_hash_bytes(uint64_t hash, const void *data, size_t bytes) {
-    const unsigned char *p = (const unsigned char *)data;
+    const unsigned char *raw = (const unsigned char *)data;
     size_t i;
-    for (i = 0; i < bytes; i++) hash = (hash ^ p[i]) * UINT64_C(0x100000001B3); /* FNV-1a */
+    for (i = 0; i < bytes; i++) hash = (hash ^ raw[i]) * UINT64_C(0x100000001B3); /* FNV-1a */
     return hash;
 }
 
@@ -447,17 +464,17 @@ static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
     return hash ^ hash >> 32; /* the high bits have seen all of it, the low ones are what a small table asks */
 }
 
-static int vp_impl_compare_int(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
-static int vp_impl_compare_text(const char *a, const char *b) {
-    if (a == b) return 0;
-    return !a ? -1 : !b ? 1 : strcmp(a, b);
+static int vp_impl_compare_int(int64_t left, int64_t right) { return left < right ? -1 : left > right; }
+static int vp_impl_compare_text(const char *left, const char *right) {
+    if (left == right) return 0;
+    return !left ? -1 : !right ? 1 : strcmp(left, right);
 }
 
-static int vp_impl_compare_shape(const vp_op *a, const vp_op *b) {
+static int vp_impl_compare_shape(const vp_op *left, const vp_op *right) {
     int32_t i;
-    for (i = 0; i < a->dimensions && i < b->dimensions; i++)
-        if (a->shape[i] != b->shape[i]) return a->shape[i] < b->shape[i] ? -1 : 1;
-    return vp_impl_compare_int(a->dimensions, b->dimensions);
+    for (i = 0; i < left->dimensions && i < right->dimensions; i++)
+        if (left->shape[i] != right->shape[i]) return left->shape[i] < right->shape[i] ? -1 : 1;
+    return vp_impl_compare_int(left->dimensions, right->dimensions);
 }
 
 static int vp_impl_compare_place(const char *file_a, int32_t line_a, const char *file_b, int32_t line_b) {
@@ -465,31 +482,31 @@ static int vp_impl_compare_place(const char *file_a, int32_t line_a, const char 
     return order ? order : vp_impl_compare_int(line_a, line_b);
 }
 
-static int vp_impl_compare_stack(const vp_op *a, const vp_op *b, int32_t frames) {
+static int vp_impl_compare_stack(const vp_op *left, const vp_op *right, int32_t frames) {
     int32_t i;
     int order = 0;
-    for (i = 0; !order && i < frames && i < a->stack_count && i < b->stack_count; i++) {
-        order = vp_impl_compare_text(a->stack[i].name, b->stack[i].name);
-        if (!order) order = vp_impl_compare_place(a->stack[i].file, a->stack[i].line, b->stack[i].file, b->stack[i].line);
+    for (i = 0; !order && i < frames && i < left->stack_count && i < right->stack_count; i++) {
+        order = vp_impl_compare_text(left->stack[i].name, right->stack[i].name);
+        if (!order) order = vp_impl_compare_place(left->stack[i].file, left->stack[i].line, right->stack[i].file, right->stack[i].line);
     }
     if (order) return order;
-    return vp_impl_compare_int(a->stack_count < frames ? a->stack_count : frames, b->stack_count < frames ? b->stack_count : frames);
+    return vp_impl_compare_int(left->stack_count < frames ? left->stack_count : frames, right->stack_count < frames ? right->stack_count : frames);
 }
 
-/* the order of two ops by what the table tells rows apart by: 0 means the same row */
-static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *a, const vp_op *b) {
-    int order = vp_impl_compare_text(a->name, b->name);
-    if (!order && (ops->group_by & VP_OPS_BY_STAGE)) order = vp_impl_compare_text(a->stage, b->stage);
-    if (!order && (ops->group_by & VP_OPS_BY_PART)) order = vp_impl_compare_text(a->part, b->part);
-    if (!order && (ops->group_by & VP_OPS_BY_BLOCK)) order = vp_impl_compare_int(a->block, b->block);
-    if (!order && (ops->group_by & VP_OPS_BY_STEP)) order = vp_impl_compare_int(a->step, b->step);
-    if (!order && (ops->group_by & VP_OPS_BY_SHAPE)) order = vp_impl_compare_shape(a, b);
-    if (!order && (ops->group_by & VP_OPS_BY_PLACE)) order = vp_impl_compare_place(a->file, a->line, b->file, b->line);
-    if (!order) order = vp_impl_compare_stack(a, b, ops->group_by_stack_n);
+/* the order of two ops by what distinguishes rows in this table; 0 means the same row */
+static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *left, const vp_op *right) {
+    int order = vp_impl_compare_text(left->name, right->name);
+    if (!order && (ops->group_by & VP_OPS_BY_STAGE)) order = vp_impl_compare_text(left->stage, right->stage);
+    if (!order && (ops->group_by & VP_OPS_BY_PART)) order = vp_impl_compare_text(left->part, right->part);
+    if (!order && (ops->group_by & VP_OPS_BY_BLOCK)) order = vp_impl_compare_int(left->block, right->block);
+    if (!order && (ops->group_by & VP_OPS_BY_STEP)) order = vp_impl_compare_int(left->step, right->step);
+    if (!order && (ops->group_by & VP_OPS_BY_SHAPE)) order = vp_impl_compare_shape(left, right);
+    if (!order && (ops->group_by & VP_OPS_BY_PLACE)) order = vp_impl_compare_place(left->file, left->line, right->file, right->line);
+    if (!order) order = vp_impl_compare_stack(left, right, ops->group_by_stack_n);
     return order;
 }
 
-/* 1 + row, or 0; *bucket: where its chain begins. Only where there is at least one row's room */
+/* 1 + row, or 0; *bucket: where its chain begins. Only for a table with room for at least one row */
 static int64_t vp_impl_ops_find(const vp_ops *ops, const vp_op *op, int64_t *bucket) {
     int64_t at;
     *bucket = (int64_t)(vp_impl_op_hash(ops, op) % (uint64_t)ops->capacity);
@@ -514,7 +531,7 @@ static int vp_impl_op_sum(vp_op *row, const vp_op *op) {
            vp_impl_int64_add(&row->device_self_memory_bytes, op->device_self_memory_bytes);
 }
 
-/* what a row of several calls can no longer say */
+/* clears what a row of several different calls can no longer say */
 static void vp_impl_op_blur(vp_op *row, const vp_op *op) {
     if (vp_impl_compare_text(row->stage, op->stage)) row->stage = "*";
     if (vp_impl_compare_text(row->part, op->part)) row->part = "*";
@@ -582,7 +599,7 @@ static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, con
     return op;
 }
 
-/* is a range of the same row around this one? */
+/* 1 if a range of the same row encloses this one */
 static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range, const vp_op *op) {
     int64_t at;
     for (at = range->parent; at >= 0; at = ranges->records[at].parent) {
@@ -701,15 +718,15 @@ static void vp_impl_standard_name(const vp_op *op, vp_impl_pieces *pieces) {
     if (op->file || angled) vp_impl_pieces_add(pieces, op->file ? ")" : "}", 1);
 }
 
-static int vp_impl_compare_pieces(const vp_impl_pieces *a, const vp_impl_pieces *b) {
-    size_t i = 0, j = 0, p = 0, q = 0;
+static int vp_impl_compare_pieces(const vp_impl_pieces *left, const vp_impl_pieces *right) {
+    size_t left_piece = 0, right_piece = 0, left_at = 0, right_at = 0;
     for (;;) {
-        while (i < a->count && p == a->bytes[i]) { i++; p = 0; }
-        while (j < b->count && q == b->bytes[j]) { j++; q = 0; }
-        if (i == a->count || j == b->count) return (i < a->count) - (j < b->count);
-        if (a->text[i][p] != b->text[j][q]) return (unsigned char)a->text[i][p] < (unsigned char)b->text[j][q] ? -1 : 1;
-        p++;
-        q++;
+        while (left_piece < left->count && left_at == left->bytes[left_piece]) { left_piece++; left_at = 0; }
+        while (right_piece < right->count && right_at == right->bytes[right_piece]) { right_piece++; right_at = 0; }
+        if (left_piece == left->count || right_piece == right->count) return (left_piece < left->count) - (right_piece < right->count);
+        if (left->text[left_piece][left_at] != right->text[right_piece][right_at]) return (unsigned char)left->text[left_piece][left_at] < (unsigned char)right->text[right_piece][right_at] ? -1 : 1;
+        left_at++;
+        right_at++;
     }
 }
 
@@ -765,41 +782,41 @@ static int64_t vp_impl_sort_number(const vp_op *op, vp_impl_sort sort, vp_ops_cl
 }
 
 static int vp_impl_compare_average(int64_t total_a, int64_t calls_a, int64_t total_b, int64_t calls_b) {
-    const double a = (double)total_a / (double)calls_a, b = (double)total_b / (double)calls_b;
-    return a < b ? -1 : a > b;
+    const double left = (double)total_a / (double)calls_a, right = (double)total_b / (double)calls_b;
+    return left < right ? -1 : left > right;
 }
 
 /* pstats calls what lies in no file "~" */
 static const char *vp_impl_op_file(const vp_op *op) { return op->file ? op->file : "~"; }
 
-/* below 0: row a stands before row b */
-static int vp_impl_op_order(const vp_ops *ops, vp_impl_sort sort, const vp_op *a, const vp_op *b) {
-    vp_impl_pieces name_a, name_b;
+/* below 0: row `left` comes before row `right` */
+static int vp_impl_op_order(const vp_ops *ops, vp_impl_sort sort, const vp_op *left, const vp_op *right) {
+    vp_impl_pieces left_name, right_name;
     int order = 0;
     switch (sort) {
-        case VP_IMPL_SORT_HOST_AVERAGE: order = vp_impl_compare_average(b->host_total_ns, b->calls, a->host_total_ns, a->calls); break;
-        case VP_IMPL_SORT_DEVICE_AVERAGE: order = vp_impl_compare_average(b->device_total_ns, b->calls, a->device_total_ns, a->calls); break;
-        case VP_IMPL_SORT_FILE: order = vp_impl_compare_text(vp_impl_op_file(a), vp_impl_op_file(b)); break;
-        case VP_IMPL_SORT_LINE: order = vp_impl_compare_int(a->line, b->line); break;
+        case VP_IMPL_SORT_HOST_AVERAGE: order = vp_impl_compare_average(right->host_total_ns, right->calls, left->host_total_ns, left->calls); break;
+        case VP_IMPL_SORT_DEVICE_AVERAGE: order = vp_impl_compare_average(right->device_total_ns, right->calls, left->device_total_ns, left->calls); break;
+        case VP_IMPL_SORT_FILE: order = vp_impl_compare_text(vp_impl_op_file(left), vp_impl_op_file(right)); break;
+        case VP_IMPL_SORT_LINE: order = vp_impl_compare_int(left->line, right->line); break;
         case VP_IMPL_SORT_NAME: break;
         case VP_IMPL_SORT_NAME_FILE_LINE:
-            order = vp_impl_compare_text(a->name, b->name);
-            if (!order) order = vp_impl_compare_place(vp_impl_op_file(a), a->line, vp_impl_op_file(b), b->line);
+            order = vp_impl_compare_text(left->name, right->name);
+            if (!order) order = vp_impl_compare_place(vp_impl_op_file(left), left->line, vp_impl_op_file(right), right->line);
             break;
         case VP_IMPL_SORT_STANDARD_NAME:
-            vp_impl_standard_name(a, &name_a);
-            vp_impl_standard_name(b, &name_b);
-            order = vp_impl_compare_pieces(&name_a, &name_b);
+            vp_impl_standard_name(left, &left_name);
+            vp_impl_standard_name(right, &right_name);
+            order = vp_impl_compare_pieces(&left_name, &right_name);
             break;
-        default: order = vp_impl_compare_int(vp_impl_sort_number(b, sort, ops->clock), vp_impl_sort_number(a, sort, ops->clock));
+        default: order = vp_impl_compare_int(vp_impl_sort_number(right, sort, ops->clock), vp_impl_sort_number(left, sort, ops->clock));
     }
-    return order ? order : vp_impl_op_compare_key(ops, a, b);
+    return order ? order : vp_impl_op_compare_key(ops, left, right);
 }
 
-static void vp_impl_ops_swap(vp_op *a, vp_op *b) {
-    const vp_op copy = *a;
-    *a = *b;
-    *b = copy;
+static void vp_impl_ops_swap(vp_op *left, vp_op *right) {
+    const vp_op copy = *left;
+    *left = *right;
+    *right = copy;
 }
 
 static void vp_impl_ops_sift(const vp_ops *ops, vp_impl_sort sort, int64_t at, int64_t count) {
@@ -856,9 +873,9 @@ static void vp_impl_put_bytes(vp_impl_text *out, const char *text, size_t bytes)
 
 static void vp_impl_put(vp_impl_text *out, const char *text) { vp_impl_put_bytes(out, text, strlen(text)); }
 
-static void vp_impl_put_repeated(vp_impl_text *out, char c, int64_t count) {
+static void vp_impl_put_repeated(vp_impl_text *out, char character, int64_t count) {
     char piece[64];
-    memset(piece, c, sizeof piece);
+    memset(piece, character, sizeof piece);
     for (; count > (int64_t)sizeof piece; count -= (int64_t)sizeof piece) vp_impl_put_bytes(out, piece, sizeof piece);
     if (count > 0) vp_impl_put_bytes(out, piece, (size_t)count);
 }
@@ -883,7 +900,7 @@ static size_t vp_impl_character_at(const char *text, size_t bytes, size_t charac
     return bytes;
 }
 
-/* A name comes from anywhere: control characters would break the table, or the terminal. */
+/* A name can come from anywhere: control characters would break the table or the terminal. */
 static void vp_impl_put_clean(vp_impl_text *out, const char *text, size_t bytes) {
     size_t i, run = 0;
     for (i = 0; i < bytes; i++) {
@@ -1194,7 +1211,7 @@ static void vp_impl_put_frame(vp_impl_text *out, const vp_op_frame *frame, int32
     vp_impl_put_repeated(out, ' ', (int64_t)width - (int64_t)characters);
 }
 
-/* Names from 3 characters below the limit on end in "...", as in torch. */
+/* Names of limit - 3 characters or more end in "...", as in torch. */
 static void vp_impl_put_name(vp_impl_text *out, const char *name, int32_t width, int32_t limit) {
     const size_t bytes = strlen(name), characters = vp_impl_characters(name, bytes);
     if (limit < 0 || characters < (size_t)limit - 3) {
@@ -1229,7 +1246,7 @@ static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_i
     vp_impl_put(&table->out, "  ");
 }
 
-/* the frames below the first, each on a line with nothing else, and an empty line */
+/* the frames below the first, each on a line of its own, then an empty line */
 static void vp_impl_table_stack(vp_impl_table *table, const vp_op *op) {
     int32_t frame, i;
     for (frame = 1; frame <= op->stack_count || frame == 1; frame++) {
@@ -1343,7 +1360,7 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
 
 /* ---- cProfile's table */
 
-/* What tells rows apart beside name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
+/* What distinguishes rows besides name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
 static void vp_impl_put_group(vp_impl_text *out, int *any, const char *word, const char *text) {
     if (!text || !text[0]) return;
     vp_impl_put(out, (*any)++ ? ", " : " [");
@@ -1561,115 +1578,115 @@ VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *us
     return out.result;
 }
 
-static void vp_impl_json_text_or_null(vp_json_writer *w, const char *key, const char *text) {
-    vp_json_key(w, key);
-    if (text) vp_json_string(w, text);
-    else vp_json_null(w);
+static void vp_impl_json_text_or_null(vp_json_writer *writer, const char *key, const char *text) {
+    vp_json_key(writer, key);
+    if (text) vp_json_string(writer, text);
+    else vp_json_null(writer);
 }
 
-static void vp_impl_json_double_or_null(vp_json_writer *w, const char *key, double value) {
-    vp_json_key(w, key);
-    if (value - value == 0.0) vp_json_double(w, value);
-    else vp_json_null(w);
+static void vp_impl_json_double_or_null(vp_json_writer *writer, const char *key, double value) {
+    vp_json_key(writer, key);
+    if (value - value == 0.0) vp_json_double(writer, value);
+    else vp_json_null(writer);
 }
 
-static void vp_impl_json_index(vp_json_writer *w, const char *key, int32_t index) {
-    vp_json_key(w, key);
-    if (index == VP_OP_NONE) vp_json_null(w);
-    else if (index == VP_OP_SEVERAL) vp_json_string(w, "*");
-    else vp_json_int(w, index);
+static void vp_impl_json_index(vp_json_writer *writer, const char *key, int32_t index) {
+    vp_json_key(writer, key);
+    if (index == VP_OP_NONE) vp_json_null(writer);
+    else if (index == VP_OP_SEVERAL) vp_json_string(writer, "*");
+    else vp_json_int(writer, index);
 }
 
-static void vp_impl_json_shape(vp_json_writer *w, const vp_op *op) {
+static void vp_impl_json_shape(vp_json_writer *writer, const vp_op *op) {
     int32_t i;
-    vp_json_key(w, "shape");
+    vp_json_key(writer, "shape");
     if (op->dimensions == VP_OP_SEVERAL) {
-        vp_json_string(w, "*");
+        vp_json_string(writer, "*");
         return;
     }
-    vp_json_begin_array(w);
-    for (i = 0; i < op->dimensions; i++) vp_json_int(w, op->shape[i]);
-    vp_json_end_array(w);
+    vp_json_begin_array(writer);
+    for (i = 0; i < op->dimensions; i++) vp_json_int(writer, op->shape[i]);
+    vp_json_end_array(writer);
 }
 
-static void vp_impl_json_op(vp_json_writer *w, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
+static void vp_impl_json_op(vp_json_writer *writer, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
     vp_op copy = *op;
     double derived[VP_IMPL_OP_DERIVED];
     int32_t i;
-    vp_json_begin_object(w);
-    vp_impl_json_text_or_null(w, "name", op->name);
-    vp_impl_json_text_or_null(w, "stage", op->stage);
-    vp_impl_json_text_or_null(w, "part", op->part);
-    vp_impl_json_index(w, "block", op->block);
-    vp_impl_json_index(w, "step", op->step);
-    vp_impl_json_shape(w, op);
-    vp_impl_json_text_or_null(w, "file", op->file);
-    vp_json_key(w, "line");
-    vp_json_int(w, op->line);
-    vp_json_key(w, "stack");
-    vp_json_begin_array(w);
+    vp_json_begin_object(writer);
+    vp_impl_json_text_or_null(writer, "name", op->name);
+    vp_impl_json_text_or_null(writer, "stage", op->stage);
+    vp_impl_json_text_or_null(writer, "part", op->part);
+    vp_impl_json_index(writer, "block", op->block);
+    vp_impl_json_index(writer, "step", op->step);
+    vp_impl_json_shape(writer, op);
+    vp_impl_json_text_or_null(writer, "file", op->file);
+    vp_json_key(writer, "line");
+    vp_json_int(writer, op->line);
+    vp_json_key(writer, "stack");
+    vp_json_begin_array(writer);
     for (i = 0; i < op->stack_count; i++) {
-        vp_json_begin_object(w);
-        vp_impl_json_text_or_null(w, "name", op->stack[i].name);
-        vp_impl_json_text_or_null(w, "file", op->stack[i].file);
-        vp_json_key(w, "line");
-        vp_json_int(w, op->stack[i].line);
-        vp_json_end_object(w);
+        vp_json_begin_object(writer);
+        vp_impl_json_text_or_null(writer, "name", op->stack[i].name);
+        vp_impl_json_text_or_null(writer, "file", op->stack[i].file);
+        vp_json_key(writer, "line");
+        vp_json_int(writer, op->stack[i].line);
+        vp_json_end_object(writer);
     }
-    vp_json_end_array(w);
+    vp_json_end_array(writer);
     for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
-        vp_json_key(w, vp_impl_op_numbers[i].name);
-        vp_json_int(w, *vp_impl_op_number_of(&copy, i));
+        vp_json_key(writer, vp_impl_op_numbers[i].name);
+        vp_json_int(writer, *vp_impl_op_number_of(&copy, i));
     }
     vp_impl_op_derive(ops, op, self_ns, derived);
-    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) vp_impl_json_double_or_null(w, vp_impl_op_derived_names[i], derived[i]);
-    vp_json_end_object(w);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) vp_impl_json_double_or_null(writer, vp_impl_op_derived_names[i], derived[i]);
+    vp_json_end_object(writer);
 }
 
 static const char *const vp_impl_ops_groups[] = { "shape", "stage", "part", "block", "step", "place" }; /* VP_OPS_BY_.., lowest bit first */
 
-VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops) {
+VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops) {
     vp_op total;
     int64_t i;
     if (vp_ops_total(ops, &total) != VP_OK) {
-        vp_json_fail(w, VP_ERR_RANGE);
-        return w->result;
+        vp_json_fail(writer, VP_ERR_RANGE);
+        return writer->result;
     }
-    vp_json_begin_object(w);
-    vp_impl_json_text_or_null(w, "schema", VP_OPS_SCHEMA);
-    vp_json_key(w, "group_by");
-    vp_json_begin_array(w);
+    vp_json_begin_object(writer);
+    vp_impl_json_text_or_null(writer, "schema", VP_OPS_SCHEMA);
+    vp_json_key(writer, "group_by");
+    vp_json_begin_array(writer);
     for (i = 0; i < 6; i++)
-        if (ops->group_by >> i & 1) vp_json_string(w, vp_impl_ops_groups[i]);
-    vp_json_end_array(w);
-    vp_json_key(w, "group_by_stack_n");
-    vp_json_int(w, ops->group_by_stack_n);
-    vp_impl_json_text_or_null(w, "clock", ops->clock == VP_OPS_DEVICE ? "device" : "host");
-    vp_impl_json_text_or_null(w, "sort_key", ops->sort_key);
-    vp_impl_json_text_or_null(w, "device_name", ops->device_name);
-    vp_json_key(w, "ceilings");
-    vp_json_begin_object(w);
-    vp_impl_json_double_or_null(w, "bytes_per_s", ops->ceilings.bytes_per_s > 0.0 ? ops->ceilings.bytes_per_s : (double)NAN);
-    vp_impl_json_double_or_null(w, "flops_per_s", ops->ceilings.flops_per_s > 0.0 ? ops->ceilings.flops_per_s : (double)NAN);
-    vp_json_end_object(w);
-    vp_json_key(w, "dropped");
-    vp_json_begin_object(w);
-    vp_json_key(w, "calls");
-    vp_json_int(w, ops->dropped_calls);
-    vp_json_key(w, "host_ns");
-    vp_json_int(w, ops->dropped_host_ns);
-    vp_json_key(w, "device_ns");
-    vp_json_int(w, ops->dropped_device_ns);
-    vp_json_end_object(w);
-    vp_json_key(w, "rows");
-    vp_json_begin_array(w);
-    for (i = 0; i < ops->count; i++) vp_impl_json_op(w, ops, &ops->rows[i], vp_impl_op_self(&total, ops->clock));
-    vp_json_end_array(w);
-    vp_json_end_object(w);
-    return w->result;
+        if (ops->group_by >> i & 1) vp_json_string(writer, vp_impl_ops_groups[i]);
+    vp_json_end_array(writer);
+    vp_json_key(writer, "group_by_stack_n");
+    vp_json_int(writer, ops->group_by_stack_n);
+    vp_impl_json_text_or_null(writer, "clock", ops->clock == VP_OPS_DEVICE ? "device" : "host");
+    vp_impl_json_text_or_null(writer, "sort_key", ops->sort_key);
+    vp_impl_json_text_or_null(writer, "device_name", ops->device_name);
+    vp_json_key(writer, "ceilings");
+    vp_json_begin_object(writer);
+    vp_impl_json_double_or_null(writer, "bytes_per_s", ops->ceilings.bytes_per_s > 0.0 ? ops->ceilings.bytes_per_s : (double)NAN);
+    vp_impl_json_double_or_null(writer, "flops_per_s", ops->ceilings.flops_per_s > 0.0 ? ops->ceilings.flops_per_s : (double)NAN);
+    vp_json_end_object(writer);
+    vp_json_key(writer, "dropped");
+    vp_json_begin_object(writer);
+    vp_json_key(writer, "calls");
+    vp_json_int(writer, ops->dropped_calls);
+    vp_json_key(writer, "host_ns");
+    vp_json_int(writer, ops->dropped_host_ns);
+    vp_json_key(writer, "device_ns");
+    vp_json_int(writer, ops->dropped_device_ns);
+    vp_json_end_object(writer);
+    vp_json_key(writer, "rows");
+    vp_json_begin_array(writer);
+    for (i = 0; i < ops->count; i++) vp_impl_json_op(writer, ops, &ops->rows[i], vp_impl_op_self(&total, ops->clock));
+    vp_json_end_array(writer);
+    vp_json_end_object(writer);
+    return writer->result;
 }
 
-/* ---- reading a table again. The first failure sticks; where it was is told once. */
+/* ---- reading a table back. The first failure sticks; its place is reported once. */
 typedef struct vp_impl_ops_reader {
     const vp_json *json;
     char *text;

@@ -1,7 +1,7 @@
 /* vlmprof_score.h - v0.2.0 - scoring rules - MIT licence
  *
- * Texts in are UTF-8 with a NUL; case, white space, digits and word characters follow Python's str and re (Unicode 14.0).
- * Bytes that are no UTF-8 are kept as they are.
+ * Input texts are UTF-8 with a NUL. Case, white space, digits and word characters follow Python's str and re
+ * (Unicode 14.0). Bytes that are not UTF-8 are kept as they are.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -19,8 +19,9 @@
 extern "C" {
 #endif
 
-/* A prediction as the experiments clean it before scoring: what stands between the first "Answer:" and the next; else, if it has newlines,
- * the last line that is not blank; both stripped. Else stripped, with each run of white space as one space.
+/* A prediction as the experiments clean it before scoring: the text between the first "Answer:" and the next;
+ * otherwise, if it has newlines, the last line that is not blank; both stripped. Otherwise the prediction is
+ * stripped, and each run of white space becomes one space.
  * out:     out      [capacity] with NUL; on success only, and not inside prediction
  *          needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be NULL
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text
@@ -28,18 +29,22 @@ extern "C" {
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capacity, size_t *needed);
-/* The VQA normalisation: lower case, punctuation, number words to digits, articles dropped, contractions expanded, words joined by one space.
+/* The VQA normalisation: lower case, punctuation, number words to digits, articles removed, contractions expanded,
+ * words joined by one space.
  * out:     out, needed   as above; at most 1.5 times the bytes of the text
  * returns: as above
- * rule:    a punctuation character that stands beside a space anywhere is deleted everywhere (all are, when digit comma digit occurs), else it
- *          becomes a space; then the first 32 periods without a digit behind them are dropped
+ * rule:    if a punctuation character stands beside a space anywhere, it is deleted everywhere (if digit comma digit
+ *          occurs, all are deleted); otherwise it becomes a space. Then the first 32 periods without a digit after
+ *          them are removed
  * source:  the same repository, molmo/eval/vqa.py, preprocess_answer
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed);
-/* The same as the VQA v2 evaluator does it, lower case last: only a capital sigma beside a deleted character can tell. The rest as above. */
+/* The same as the VQA v2 evaluator does it, with lower case last: only a capital sigma beside a deleted character
+ * makes a difference. The rest as above. */
 VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed);
-/* All that the VQA v2 evaluator does when the references are identical: newlines and tabs as spaces, stripped. The rest as above; never longer. */
+/* All that the VQA v2 evaluator does if the references are identical: newlines and tabs become spaces, and the text
+ * is stripped. The rest as above; the result is never longer. */
 VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed);
 /* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone gives at most 1/3.
  * in:      prediction       as vp_score_clean leaves it
@@ -52,8 +57,9 @@ VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity
  * threads: reentrant */
 VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
                                    double *score);
-/* The experiments' other cleaning (the evaluator classes'): stripped first; with newlines and without "Answer:" the most frequent line, of
- * equal ones the first; each line stripped, its runs of white space as one space, empty lines counted too.
+/* The experiments' other cleaning (of the evaluator classes). The text is stripped first. If it has newlines and no
+ * "Answer:", the result is the most frequent line, of equals the first; each line is stripped, its runs of white
+ * space become one space, and empty lines count too.
  * in:      scratch   [scratch_bytes], vp_score_scratch_bytes(bytes of the prediction, 1) suffice
  * out:     out, needed   as vp_score_clean; out is not inside scratch
  * returns: VP_OK; VP_ERR_CAPACITY out (or scratch: *needed is untouched then) is too small; VP_ERR_RANGE a NULL text
@@ -62,17 +68,18 @@ VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *re
  * threads: reentrant */
 VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out, size_t capacity, size_t *needed);
 
-/* Scratch that is enough for every rule below, for texts (prediction, references, options and names) of so many bytes together.
+/* Scratch that is enough for every rule below, if the texts (prediction, references, options and names) have this
+ * many bytes in total.
  * returns: the bytes; SIZE_MAX when that is beyond size_t */
 VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
 
-/* Scores of a prediction against references, all called like vp_score_vqa_seed; the prediction is taken as it is.
+/* Scores of a prediction against references. All are called like vp_score_vqa_seed; the prediction is not cleaned.
  * in:      scratch          vp_score_scratch_bytes of all texts
  * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text; VP_ERR_MISMATCH no score is defined (see each)
  * memory:  none
  * threads: reentrant */
-/* The VQA v2 evaluator: mean over the references of min(others that match / 3, 1). When all references are identical, nothing is normalised
- * on either side and case counts. No references: VP_ERR_MISMATCH.
+/* The VQA v2 evaluator: the mean over the references of min(matches among the other references / 3, 1). If all
+ * references are identical, neither side is normalised and case matters. No references: VP_ERR_MISMATCH.
  * source:  github.com/GT-Vision-Lab/VQA a013f00, PythonEvaluationTools/vqaEvaluation/vqaEval.py */
 VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
                                        size_t scratch_bytes, double *score);
@@ -82,12 +89,13 @@ VP_API vp_result vp_score_em(const char *prediction, const char *const *referenc
 /* The same without stripping. source: evaluators.py, VqaEval */
 VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
                                         size_t scratch_bytes, double *score);
-/* Largest 1 - d over the references, where d is the edit distance in lower case over the longer length before lower-casing; 0 unless
- * d < 0.5. Two empty texts: VP_ERR_MISMATCH. numeric: exact to the last bit. source: vqa.py, anls_metric */
+/* The largest 1 - d over the references. d is the edit distance in lower case, divided by the longer length before
+ * lower-casing; 0 unless d < 0.5. Two empty texts: VP_ERR_MISMATCH. numeric: exact to the last bit. source: vqa.py,
+ * anls_metric */
 VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
                                double *score);
-/* 1 when a reference is a number other than 0 and the prediction one within 5 % of it, or else when both are the same in lower case.
- * No references: VP_ERR_MISMATCH.
+/* 1 if a reference is a number other than 0 and the prediction is a number within 5 % of it; otherwise 1 if both are
+ * equal in lower case. No references: VP_ERR_MISMATCH.
  * rule:    numbers are what Python's float() reads; a "%" at the very end divides by 100. source: vqa.py, relaxed_correctness */
 VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
                                   size_t scratch_bytes, double *score);
@@ -103,23 +111,26 @@ VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *co
 VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
                                     size_t scratch_bytes, double *score);
 
-/* Edit distance (insertions, deletions, substitutions) in code points, both texts in lower case and stripped: what the text rule compares.
- * returns, memory, threads: as above. numeric: time is the product of the lengths, without what both begin and end with */
+/* Edit distance (insertions, deletions, substitutions) in code points, both texts in lower case and stripped, as the
+ * text rule compares them. returns, memory, threads: as above. numeric: the time is the product of the lengths,
+ * without the common beginning and end */
 VP_API vp_result vp_score_option_distance(const char *prediction, const char *option, char *scratch, size_t scratch_bytes, size_t *distance);
-/* The text rule of multiple choice, in lower case and stripped: the option that equals the prediction; else the only one that contains it; else
- * the nearest by edit distance, of equals the first.
+/* The text rule of multiple choice, in lower case and stripped: the option that equals the prediction; otherwise the
+ * only option that contains it; otherwise the nearest by edit distance, of equals the first.
  * out:     index  0..option_count - 1, on success only
  * returns: as above; VP_ERR_MISMATCH no options, or two that are equal in lower case and stripped (the reference stops there)
  * source:  vqa.py, select_mc_option */
 VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count, char *scratch,
                                         size_t scratch_bytes, int32_t *index);
-/* ScienceQA's rule: the first letter A-Z that stands alone, in upper case, when there is such an option; else the upper-cased prediction
- * among the names, else the text rule over the names; without names (name_count 0) the text rule over the options.
+/* ScienceQA's rule: the first letter A-Z that stands alone, in upper case, if there is such an option; otherwise the
+ * upper-cased prediction among the names; otherwise the text rule over the names. Without names (name_count 0): the
+ * text rule over the options.
  * out, returns: as vp_score_select_option
  * source:  base_experiment.py, compute_accuracy */
 VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count, const char *const *names, size_t name_count,
                              char *scratch, size_t scratch_bytes, int32_t *index);
-/* Multiple choice of MMMU: "(A)", else " A ", else (more than 5 words) an option's text; of several the last in the text.
+/* Multiple choice of MMMU: "(A)"; otherwise " A "; otherwise (more than 5 words) an option's text. Of several, the
+ * last in the text counts.
  * out:     index  0..25 among the options that are not empty, on success only
  * returns: as above; VP_ERR_NOT_FOUND nothing was found (the reference picks at random there)
  * source:  mmmu_eval_utils.py, parse_multi_choice_response */
@@ -136,8 +147,9 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
 
 /* ---- metrics by name */
 typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT } vp_score_cleaning;
-/* X(metric, name, other names with a space on either side, cleaning in the rule's own evaluator, cleaning in a run of the experiments, 0/1 only)
- * Rules that the experiments' compute_accuracy has are run with its cleaning (LAST), those of VqaEval alone with that one's (FREQUENT). */
+/* X(metric, name, other names with a space on either side, cleaning in the rule's own evaluator, cleaning in a run
+ * of the experiments, 0/1 only). Rules of the experiments' compute_accuracy run with its cleaning (LAST); rules that
+ * only VqaEval has run with its cleaning (FREQUENT). */
 #define VP_SCORE_METRICS(X) \
     X(VQA_SEED, "vqa_seed", " vqa_score ", NONE, LAST, 0) \
     X(VQA_OFFICIAL, "vqa_official", " ", NONE, LAST, 0) \
@@ -169,7 +181,8 @@ VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric)
  * (its CIDEr path never runs). returns: as vp_score_metric_find, never VP_ERR_NOT_FOUND. source: base_experiment.py, get_metric_for_dataset */
 VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric);
 
-/* Everything that a rule may ask of a row; what it does not ask is ignored. vp_score_sample_default() first. */
+/* Everything that a rule may need of a row; members that it does not need are ignored. Start with
+ * vp_score_sample_default(). */
 typedef struct vp_score_sample {
     const char *prediction;                                 /* before cleaning */
     const char *const *references; size_t reference_count;  /* MMMU's multiple choice: letters. NULL: not known, which is not an empty list */
@@ -223,79 +236,79 @@ extern "C" {
 
 static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
 
-/* the place of a character among them, or -1 */
-static int vp_impl_score_punctuation_index(uint32_t c) {
-    const char *found = c && c < 0x80 ? strchr(vp_impl_score_punctuation, (int)c) : NULL;
+/* the index of a character among them, or -1 */
+static int vp_impl_score_punctuation_index(uint32_t code) {
+    const char *found = code && code < 0x80 ? strchr(vp_impl_score_punctuation, (int)code) : NULL;
     return found ? (int)(found - vp_impl_score_punctuation) : -1;
 }
 
 /* ------------------------------------------------------------------------------------------------------ output
- * Texts are produced twice, first only counted, so that a too small buffer stays untouched. */
+ * Every text is produced twice. The first pass only counts, so that a buffer that is too small stays untouched. */
 typedef struct vp_impl_score_text_out { char *out; size_t bytes; } vp_impl_score_text_out; /* out NULL: count */
 
-static void vp_impl_score_text_add(vp_impl_score_text_out *o, const char *text, size_t bytes) {
-    if (o->out && bytes) memcpy(o->out + o->bytes, text, bytes);
-    o->bytes += bytes;
+static void vp_impl_score_text_add(vp_impl_score_text_out *out, const char *text, size_t bytes) {
+    if (out->out && bytes) memcpy(out->out + out->bytes, text, bytes);
+    out->bytes += bytes;
 }
 
-static void vp_impl_score_text_code(vp_impl_score_text_out *o, uint32_t code) {
+static void vp_impl_score_text_code(vp_impl_score_text_out *out, uint32_t code) {
     char buffer[4];
-    vp_impl_score_text_add(o, buffer, vp_unicode_put(buffer, code));
+    vp_impl_score_text_add(out, buffer, vp_unicode_put(buffer, code));
 }
 
 /* ---------------------------------------------------------------------------------------------------- cleaning */
-static void vp_impl_score_clean(const char *text, vp_impl_score_text_out *o) {
+static void vp_impl_score_clean(const char *text, vp_impl_score_text_out *out) {
     static const char mark[] = "Answer:";
-    const char *start = strstr(text, mark), *end = text + strlen(text), *p, *line_end;
+    const char *start = strstr(text, mark), *end = text + strlen(text), *at, *line_end;
     size_t bytes;
     int gap = 0;
     if (start) { /* up to the next mark */
         start += sizeof mark - 1;
-        p = strstr(start, mark);
-        if (p) end = p;
+        at = strstr(start, mark);
+        if (at) end = at;
         vp_unicode_strip(&start, &end);
-        vp_impl_score_text_add(o, start, (size_t)(end - start));
+        vp_impl_score_text_add(out, start, (size_t)(end - start));
         return;
     }
     if (strchr(text, '\n')) { /* the last line with something in it */
         line_end = end;
         for (;;) {
-            p = line_end;
-            while (p > text && p[-1] != '\n') p--;
-            start = p;
+            at = line_end;
+            while (at > text && at[-1] != '\n') at--;
+            start = at;
             end = line_end;
             vp_unicode_strip(&start, &end);
-            if (start < end || p == text) break;
-            line_end = p - 1;
+            if (start < end || at == text) break;
+            line_end = at - 1;
         }
-        vp_impl_score_text_add(o, start, (size_t)(end - start));
+        vp_impl_score_text_add(out, start, (size_t)(end - start));
         return;
     }
     start = text;
     vp_unicode_strip(&start, &end);
-    for (p = start; p < end; p += bytes) {
-        uint32_t c = vp_unicode_get(p, end, &bytes);
-        if (vp_unicode_is_space(c)) { gap = 1; continue; }
-        if (gap) vp_impl_score_text_add(o, " ", 1);
+    for (at = start; at < end; at += bytes) {
+        uint32_t code = vp_unicode_get(at, end, &bytes);
+        if (vp_unicode_is_space(code)) { gap = 1; continue; }
+        if (gap) vp_impl_score_text_add(out, " ", 1);
         gap = 0;
-        vp_impl_score_text_add(o, p, bytes);
+        vp_impl_score_text_add(out, at, bytes);
     }
 }
 
-/* counts, then writes when it fits */
+/* counts first, then writes if it fits */
 typedef void (*vp_impl_score_text_rule)(const char *, vp_impl_score_text_out *);
 static vp_result vp_impl_score_text_produce(vp_impl_score_text_rule produce, const char *text, char *out, size_t capacity, size_t *needed) {
-    vp_impl_score_text_out o;
+    vp_impl_score_text_out text_out;
     if (!text || (!out && capacity)) return VP_ERR_RANGE;
-    o.out = NULL;
-    o.bytes = 0;
-    produce(text, &o);
-    if (needed) *needed = o.bytes;
-    if (o.bytes >= capacity) return VP_ERR_CAPACITY;
-    o.out = out;
-    o.bytes = 0;
-    produce(text, &o);
-    out[o.bytes] = 0;
+    text_out.out = NULL;
+    text_out.bytes = 0;
+    produce(text, &text_out);
+    if (needed) *needed = text_out.bytes;
+    if (text_out.bytes >= capacity) return VP_ERR_CAPACITY;
+    text_out.out = out;
+    text_out.bytes = 0;
+    produce(text, &text_out);
+    out[text_out.bytes] = 0;
     return VP_OK;
 }
 
@@ -304,8 +317,8 @@ VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capaci
 }
 
 /* ------------------------------------------------------------------------------------------- VQA normalisation */
-/* Whole words, sorted: number words, articles (dropped) and contractions. The reference's table also has keys with capitals (Im, Ive ...)
- * that a lower-cased text never holds, and keys that map to themselves. */
+/* Whole words, sorted: number words, articles (removed) and contractions. The reference's table also has keys with
+ * capitals (Im, Ive ...), which a lower-cased text never contains, and keys that map to themselves. */
 typedef struct vp_impl_score_word { const char *from, *to; } vp_impl_score_word;
 static const vp_impl_score_word vp_impl_score_words[] = {
     {"'ow'sat", "'ow's'at"}, {"'ows'at", "'ow's'at"}, {"a", ""}, {"aint", "ain't"}, {"an", ""}, {"arent", "aren't"}, {"cant", "can't"},
@@ -335,136 +348,136 @@ static const vp_impl_score_word vp_impl_score_words[] = {
 enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0], VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
 
 /* the text between its stripped ends, lower-cased, newline and tab as spaces, one character at a time */
-/* deleted: lower case comes behind the punctuation; NULL: before it */
-typedef struct vp_impl_score_lowered { const char *text, *p, *end; uint32_t pending; const unsigned char *deleted; } vp_impl_score_lowered;
+/* deleted: not NULL: lower case comes after the punctuation; NULL: before it */
+typedef struct vp_impl_score_lowered { const char *text, *at, *end; uint32_t pending; const unsigned char *deleted; } vp_impl_score_lowered;
 
 static vp_impl_score_lowered vp_impl_score_lowered_start(const char *text) {
-    vp_impl_score_lowered l;
-    l.text = l.p = text;
-    l.end = text + strlen(text);
-    l.pending = 0;
-    l.deleted = NULL;
-    vp_unicode_strip(&l.p, &l.end);
-    return l;
+    vp_impl_score_lowered lowered;
+    lowered.text = lowered.at = text;
+    lowered.end = text + strlen(text);
+    lowered.pending = 0;
+    lowered.deleted = NULL;
+    vp_unicode_strip(&lowered.at, &lowered.end);
+    return lowered;
 }
 
-static int vp_impl_score_lowered_next(vp_impl_score_lowered *l, uint32_t *code) {
+static int vp_impl_score_lowered_next(vp_impl_score_lowered *lowered, uint32_t *code) {
     size_t bytes;
-    uint32_t c;
-    if (l->pending) {
-        *code = l->pending;
-        l->pending = 0;
+    uint32_t character;
+    if (lowered->pending) {
+        *code = lowered->pending;
+        lowered->pending = 0;
         return 1;
     }
-    if (l->p >= l->end) return 0;
-    c = vp_unicode_get(l->p, l->end, &bytes);
-    if (c == '\n' || c == '\t') c = ' ';
-    else if (c == 0x130) {
-        c = 'i';
-        l->pending = 0x307;
-    } else if (c == 0x3A3) c = vp_unicode_lower_sigma(l->text, l->p, l->end, l->deleted ? vp_impl_score_punctuation : NULL, l->deleted);
-    else c = vp_unicode_lower(c);
-    l->p += bytes;
-    *code = c;
+    if (lowered->at >= lowered->end) return 0;
+    character = vp_unicode_get(lowered->at, lowered->end, &bytes);
+    if (character == '\n' || character == '\t') character = ' ';
+    else if (character == 0x130) {
+        character = 'i';
+        lowered->pending = 0x307;
+    } else if (character == 0x3A3) character = vp_unicode_lower_sigma(lowered->text, lowered->at, lowered->end, lowered->deleted ? vp_impl_score_punctuation : NULL, lowered->deleted);
+    else character = vp_unicode_lower(character);
+    lowered->at += bytes;
+    *code = character;
     return 1;
 }
 
-/* Which punctuation characters the whole text says to delete (the others become spaces): those that stand beside a space, or all of them
- * when a digit, a comma and a digit follow one another anywhere. */
+/* Finds the punctuation characters that must be deleted from the whole text (the others become spaces): those that
+ * stand beside a space, or all of them if a digit, a comma and a digit follow one another anywhere. */
 static void vp_impl_score_punctuation_scan(const char *text, unsigned char deleted[sizeof vp_impl_score_punctuation]) {
-    vp_impl_score_lowered l = vp_impl_score_lowered_start(text);
-    uint32_t c, before = 0, before2 = 0;
+    vp_impl_score_lowered lowered = vp_impl_score_lowered_start(text);
+    uint32_t code, before = 0, before2 = 0;
     int index;
     memset(deleted, 0, sizeof vp_impl_score_punctuation);
-    while (vp_impl_score_lowered_next(&l, &c)) {
-        if (before == ' ' && (index = vp_impl_score_punctuation_index(c)) >= 0) deleted[index] = 1;
-        if (c == ' ' && (index = vp_impl_score_punctuation_index(before)) >= 0) deleted[index] = 1;
-        if (before == ',' && vp_unicode_is_digit(before2) && vp_unicode_is_digit(c)) {
+    while (vp_impl_score_lowered_next(&lowered, &code)) {
+        if (before == ' ' && (index = vp_impl_score_punctuation_index(code)) >= 0) deleted[index] = 1;
+        if (code == ' ' && (index = vp_impl_score_punctuation_index(before)) >= 0) deleted[index] = 1;
+        if (before == ',' && vp_unicode_is_digit(before2) && vp_unicode_is_digit(code)) {
             memset(deleted, 1, sizeof vp_impl_score_punctuation);
             return;
         }
         before2 = before;
-        before = c;
+        before = code;
     }
 }
 
-/* collects a word; one that is longer than any in the table goes out at once */
+/* collects a word; a word that is longer than any in the table is written at once */
 typedef struct vp_impl_score_word_out {
-    vp_impl_score_text_out *o;
+    vp_impl_score_text_out *out;
     char word[VP_IMPL_SCORE_WORD_BYTES_MAX + 5];
     size_t bytes;
     int any, flowing; /* a word was written before; the current one is being written */
 } vp_impl_score_word_out;
 
-static void vp_impl_score_word_begin(vp_impl_score_word_out *w) {
-    if (w->any) vp_impl_score_text_add(w->o, " ", 1);
-    w->any = 1;
+static void vp_impl_score_word_begin(vp_impl_score_word_out *collector) {
+    if (collector->any) vp_impl_score_text_add(collector->out, " ", 1);
+    collector->any = 1;
 }
 
-static void vp_impl_score_word_end(vp_impl_score_word_out *w) {
+static void vp_impl_score_word_end(vp_impl_score_word_out *collector) {
     size_t low = 0, high = VP_IMPL_SCORE_WORD_COUNT;
-    const char *text = w->word;
-    if (!w->flowing && w->bytes) {
-        w->word[w->bytes] = 0;
+    const char *text = collector->word;
+    if (!collector->flowing && collector->bytes) {
+        collector->word[collector->bytes] = 0;
         while (low < high) {
             size_t middle = low + (high - low) / 2;
-            int order = strcmp(w->word, vp_impl_score_words[middle].from);
+            int order = strcmp(collector->word, vp_impl_score_words[middle].from);
             if (order == 0) { text = vp_impl_score_words[middle].to; break; }
             if (order < 0) high = middle;
             else low = middle + 1;
         }
         if (*text) {
-            vp_impl_score_word_begin(w);
-            vp_impl_score_text_add(w->o, text, strlen(text));
+            vp_impl_score_word_begin(collector);
+            vp_impl_score_text_add(collector->out, text, strlen(text));
         }
     }
-    w->bytes = 0;
-    w->flowing = 0;
+    collector->bytes = 0;
+    collector->flowing = 0;
 }
 
-static void vp_impl_score_word_code(vp_impl_score_word_out *w, uint32_t c) {
-    if (vp_unicode_is_space(c)) {
-        vp_impl_score_word_end(w);
+static void vp_impl_score_word_code(vp_impl_score_word_out *collector, uint32_t code) {
+    if (vp_unicode_is_space(code)) {
+        vp_impl_score_word_end(collector);
         return;
     }
-    if (!w->flowing) {
-        w->bytes += vp_unicode_put(w->word + w->bytes, c);
-        if (w->bytes <= VP_IMPL_SCORE_WORD_BYTES_MAX) return;
-        vp_impl_score_word_begin(w);
-        vp_impl_score_text_add(w->o, w->word, w->bytes);
-        w->flowing = 1;
+    if (!collector->flowing) {
+        collector->bytes += vp_unicode_put(collector->word + collector->bytes, code);
+        if (collector->bytes <= VP_IMPL_SCORE_WORD_BYTES_MAX) return;
+        vp_impl_score_word_begin(collector);
+        vp_impl_score_text_add(collector->out, collector->word, collector->bytes);
+        collector->flowing = 1;
         return;
     }
-    vp_impl_score_text_code(w->o, c);
+    vp_impl_score_text_code(collector->out, code);
 }
 
-static void vp_impl_score_normalise_by(const char *text, vp_impl_score_text_out *o, int lower_last) {
+static void vp_impl_score_normalise_by(const char *text, vp_impl_score_text_out *out, int lower_last) {
     unsigned char deleted[sizeof vp_impl_score_punctuation];
-    vp_impl_score_lowered l = vp_impl_score_lowered_start(text);
-    vp_impl_score_word_out w;
-    uint32_t c;
+    vp_impl_score_lowered lowered = vp_impl_score_lowered_start(text);
+    vp_impl_score_word_out collector;
+    uint32_t code;
     int index, period = 0, periods_dropped = 0;
-    memset(&w, 0, sizeof w);
-    w.o = o;
+    memset(&collector, 0, sizeof collector);
+    collector.out = out;
     vp_impl_score_punctuation_scan(text, deleted);
-    if (lower_last) l.deleted = deleted;
-    while (vp_impl_score_lowered_next(&l, &c)) {
-        index = vp_impl_score_punctuation_index(c);
+    if (lower_last) lowered.deleted = deleted;
+    while (vp_impl_score_lowered_next(&lowered, &code)) {
+        index = vp_impl_score_punctuation_index(code);
         if (index >= 0 && deleted[index]) continue;
-        if (index >= 0) c = ' ';
+        if (index >= 0) code = ' ';
         if (period) { /* kept before a digit, else dropped: the reference's lookbehind is mistyped, and its flag is taken as the count 32 */
-            if (vp_unicode_is_digit(c) || periods_dropped == 32) vp_impl_score_word_code(&w, '.');
+            if (vp_unicode_is_digit(code) || periods_dropped == 32) vp_impl_score_word_code(&collector, '.');
             else periods_dropped++;
         }
-        period = c == '.';
-        if (!period) vp_impl_score_word_code(&w, c);
+        period = code == '.';
+        if (!period) vp_impl_score_word_code(&collector, code);
     }
-    if (period && periods_dropped == 32) vp_impl_score_word_code(&w, '.');
-    vp_impl_score_word_end(&w);
+    if (period && periods_dropped == 32) vp_impl_score_word_code(&collector, '.');
+    vp_impl_score_word_end(&collector);
 }
 
-static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 0); }
-static void vp_impl_score_normalise_late(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 1); }
+static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *out) { vp_impl_score_normalise_by(text, out, 0); }
+static void vp_impl_score_normalise_late(const char *text, vp_impl_score_text_out *out) { vp_impl_score_normalise_by(text, out, 1); }
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed) {
     return vp_impl_score_text_produce(vp_impl_score_normalise, text, out, capacity, needed);
 }
@@ -492,34 +505,34 @@ VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *re
 }
 
 /* -------------------------------------------------------------------------------------------- working memory
- * Rules work in the caller's scratch: a pool that only grows. What does not fit sets `full`; texts that did not fit are empty, so that a
- * rule can run on to its end and say VP_ERR_CAPACITY there. */
-typedef struct vp_impl_score_pool { char *p; size_t left; int full; } vp_impl_score_pool;
-typedef struct vp_impl_score_span { const char *p; size_t bytes; } vp_impl_score_span;
+ * Rules work in the caller's scratch: a pool that only grows. If something does not fit, `full` is set. Texts that
+ * did not fit are empty: so a rule can run to its end and return VP_ERR_CAPACITY there. */
+typedef struct vp_impl_score_pool { char *next; size_t left; int full; } vp_impl_score_pool;
+typedef struct vp_impl_score_span { const char *text; size_t bytes; } vp_impl_score_span;
 
 static vp_impl_score_pool vp_impl_score_pool_of(char *scratch, size_t scratch_bytes) {
     vp_impl_score_pool pool;
-    pool.p = scratch;
+    pool.next = scratch;
     pool.left = scratch ? scratch_bytes : 0;
     pool.full = 0;
     return pool;
 }
 
-/* aligned to 8; NULL when it does not fit */
+/* aligned to 8; NULL if it does not fit */
 static void *vp_impl_score_take(vp_impl_score_pool *pool, size_t count, size_t element_bytes) {
-    const size_t skip = (8 - (size_t)((uintptr_t)pool->p & 7)) & 7;
+    const size_t skip = (8 - (size_t)((uintptr_t)pool->next & 7)) & 7;
     void *taken;
     if (pool->full || count > (SIZE_MAX - 8) / element_bytes || skip > pool->left || count * element_bytes > pool->left - skip) {
         pool->full = 1;
         return NULL;
     }
-    taken = pool->p + skip;
-    pool->p += skip + count * element_bytes;
+    taken = pool->next + skip;
+    pool->next += skip + count * element_bytes;
     pool->left -= skip + count * element_bytes;
     return taken;
 }
 
-/* gives back what was taken since `before`, a copy of the pool */
+/* releases what was taken since `before`, a copy of the pool */
 static void vp_impl_score_give_back(vp_impl_score_pool *pool, const vp_impl_score_pool *before) {
     const int full = pool->full;
     *pool = *before;
@@ -527,122 +540,124 @@ static void vp_impl_score_give_back(vp_impl_score_pool *pool, const vp_impl_scor
 }
 
 static vp_impl_score_span vp_impl_score_span_from(const char *start, const char *end) {
-    vp_impl_score_span s;
-    s.p = start;
-    s.bytes = (size_t)(end - start);
-    return s;
+    vp_impl_score_span span;
+    span.text = start;
+    span.bytes = (size_t)(end - start);
+    return span;
 }
 static vp_impl_score_span vp_impl_score_span_of(const char *text) { return vp_impl_score_span_from(text, text + strlen(text)); }
 
-static vp_impl_score_span vp_impl_score_trimmed(vp_impl_score_span s) {
-    const char *start = s.p, *end = s.p + s.bytes;
+static vp_impl_score_span vp_impl_score_trimmed(vp_impl_score_span span) {
+    const char *start = span.text, *end = span.text + span.bytes;
     vp_unicode_strip(&start, &end);
     return vp_impl_score_span_from(start, end);
 }
 
-/* drops one ASCII character from both ends */
-static vp_impl_score_span vp_impl_score_without(vp_impl_score_span s, char c) {
-    while (s.bytes && s.p[0] == c) { s.p++; s.bytes--; }
-    while (s.bytes && s.p[s.bytes - 1] == c) s.bytes--;
-    return s;
+/* removes one ASCII character from both ends */
+static vp_impl_score_span vp_impl_score_without(vp_impl_score_span span, char dropped) {
+    while (span.bytes && span.text[0] == dropped) { span.text++; span.bytes--; }
+    while (span.bytes && span.text[span.bytes - 1] == dropped) span.bytes--;
+    return span;
 }
 
-static int vp_impl_score_same(vp_impl_score_span a, vp_impl_score_span b) { return a.bytes == b.bytes && (!a.bytes || !memcmp(a.p, b.p, a.bytes)); }
+static int vp_impl_score_same(vp_impl_score_span left, vp_impl_score_span right) { return left.bytes == right.bytes && (!left.bytes || !memcmp(left.text, right.text, left.bytes)); }
 
-/* Where a text stands in another, from the front or from the back; NULL: nowhere. The empty text stands at the front (or the end). */
+/* Finds a text in another one, from the front or from the back; NULL: not found. The empty text is found at the
+ * front (or at the end). */
 static const char *vp_impl_score_search(vp_impl_score_span in, vp_impl_score_span what, int last) {
     size_t i;
     if (what.bytes > in.bytes) return NULL;
     for (i = 0; i <= in.bytes - what.bytes; i++) {
-        const char *p = in.p + (last ? in.bytes - what.bytes - i : i);
-        if (!what.bytes || (*p == what.p[0] && !memcmp(p, what.p, what.bytes))) return p;
+        const char *at = in.text + (last ? in.bytes - what.bytes - i : i);
+        if (!what.bytes || (*at == what.text[0] && !memcmp(at, what.text, what.bytes))) return at;
     }
     return NULL;
 }
 
-static size_t vp_impl_score_length(vp_impl_score_span s) { /* in characters */
-    const char *p = s.p, *end = s.p + s.bytes;
+static size_t vp_impl_score_length(vp_impl_score_span span) { /* in characters */
+    const char *at = span.text, *end = span.text + span.bytes;
     size_t count = 0, bytes;
-    for (; p < end; p += bytes, count++) vp_unicode_get(p, end, &bytes);
+    for (; at < end; at += bytes, count++) vp_unicode_get(at, end, &bytes);
     return count;
 }
 
-static int vp_impl_score_order(vp_impl_score_span a, vp_impl_score_span b) {
-    const size_t least = a.bytes < b.bytes ? a.bytes : b.bytes;
-    const int order = least ? memcmp(a.p, b.p, least) : 0;
+static int vp_impl_score_order(vp_impl_score_span left, vp_impl_score_span right) {
+    const size_t least = left.bytes < right.bytes ? left.bytes : right.bytes;
+    const int order = least ? memcmp(left.text, right.text, least) : 0;
     if (order) return order;
-    if (a.bytes != b.bytes) return a.bytes < b.bytes ? -1 : 1;
-    return a.p == b.p ? 0 : (uintptr_t)a.p < (uintptr_t)b.p ? -1 : 1; /* equal texts keep the order in which they lie in memory */
+    if (left.bytes != right.bytes) return left.bytes < right.bytes ? -1 : 1;
+    return left.text == right.text ? 0 : (uintptr_t)left.text < (uintptr_t)right.text ? -1 : 1; /* equal texts keep the order in which they lie in memory */
 }
 
 /* heap sort: n log n whatever the texts are */
-static void vp_impl_score_sort(vp_impl_score_span *s, size_t count) {
+static void vp_impl_score_sort(vp_impl_score_span *spans, size_t count) {
     size_t start = count / 2, end = count;
     while (end > 1) {
         size_t at, child;
         vp_impl_score_span held;
-        if (start > 0) held = s[--start];
+        if (start > 0) held = spans[--start];
         else {
-            held = s[--end];
-            s[end] = s[0];
+            held = spans[--end];
+            spans[end] = spans[0];
         }
         for (at = start; (child = 2 * at + 1) < end; at = child) {
-            if (child + 1 < end && vp_impl_score_order(s[child], s[child + 1]) < 0) child++;
-            if (vp_impl_score_order(held, s[child]) >= 0) break;
-            s[at] = s[child];
+            if (child + 1 < end && vp_impl_score_order(spans[child], spans[child + 1]) < 0) child++;
+            if (vp_impl_score_order(held, spans[child]) >= 0) break;
+            spans[at] = spans[child];
         }
-        s[at] = held;
+        spans[at] = held;
     }
 }
 
-/* sorts and drops repeats; returns how many are left */
-static size_t vp_impl_score_unique(vp_impl_score_span *s, size_t count) {
+/* sorts and removes repeats; returns how many are left */
+static size_t vp_impl_score_unique(vp_impl_score_span *spans, size_t count) {
     size_t i, kept = 0;
-    vp_impl_score_sort(s, count);
+    vp_impl_score_sort(spans, count);
     for (i = 0; i < count; i++)
-        if (!kept || !vp_impl_score_same(s[kept - 1], s[i])) s[kept++] = s[i];
+        if (!kept || !vp_impl_score_same(spans[kept - 1], spans[i])) spans[kept++] = spans[i];
     return kept;
 }
 
 /* ---------------------------------------------------------------------------------------------- case of whole texts */
 typedef void (*vp_impl_score_span_rule)(vp_impl_score_span, vp_impl_score_text_out *);
-/* the rule's text in the pool, with NUL */
-static vp_impl_score_span vp_impl_score_map(vp_impl_score_pool *pool, vp_impl_score_span s, vp_impl_score_span_rule rule) {
-    vp_impl_score_text_out o;
+/* the result of a rule, in the pool, with a NUL */
+static vp_impl_score_span vp_impl_score_map(vp_impl_score_pool *pool, vp_impl_score_span span, vp_impl_score_span_rule rule) {
+    vp_impl_score_text_out out;
     vp_impl_score_span made;
-    o.out = NULL;
-    o.bytes = 0;
-    rule(s, &o);
-    made.p = "";
+    out.out = NULL;
+    out.bytes = 0;
+    rule(span, &out);
+    made.text = "";
     made.bytes = 0;
-    o.out = (char *)vp_impl_score_take(pool, o.bytes + 1, 1);
-    if (!o.out) return made;
-    o.bytes = 0;
-    rule(s, &o);
-    o.out[o.bytes] = 0;
-    made.p = o.out;
-    made.bytes = o.bytes;
+    out.out = (char *)vp_impl_score_take(pool, out.bytes + 1, 1);
+    if (!out.out) return made;
+    out.bytes = 0;
+    rule(span, &out);
+    out.out[out.bytes] = 0;
+    made.text = out.out;
+    made.bytes = out.bytes;
     return made;
 }
 
 /* str.lower */
-static void vp_impl_score_lower_rule(vp_impl_score_span s, vp_impl_score_text_out *o) {
-    const char *p = s.p, *end = s.p + s.bytes;
+static void vp_impl_score_lower_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
+    const char *at = span.text, *end = span.text + span.bytes;
     size_t bytes;
-    for (; p < end; p += bytes) {
-        uint32_t c = vp_unicode_get(p, end, &bytes);
-        if (c == 0x130) {
-            vp_impl_score_text_code(o, 'i');
-            c = 0x307;
-        } else c = c == 0x3A3 ? vp_unicode_lower_sigma(s.p, p, end, NULL, NULL) : vp_unicode_lower(c);
-        vp_impl_score_text_code(o, c);
+    for (; at < end; at += bytes) {
+        uint32_t code = vp_unicode_get(at, end, &bytes);
+        if (code == 0x130) {
+            vp_impl_score_text_code(out, 'i');
+            code = 0x307;
+        } else code = code == 0x3A3 ? vp_unicode_lower_sigma(span.text, at, end, NULL, NULL) : vp_unicode_lower(code);
+        vp_impl_score_text_code(out, code);
     }
 }
-static vp_impl_score_span vp_impl_score_lower(vp_impl_score_pool *pool, vp_impl_score_span s) {
-    return vp_impl_score_map(pool, s, vp_impl_score_lower_rule);
+static vp_impl_score_span vp_impl_score_lower(vp_impl_score_pool *pool, vp_impl_score_span span) {
+    return vp_impl_score_map(pool, span, vp_impl_score_lower_rule);
 }
 
-/* Where str.upper is not the table of lower case read backwards: {character, up to three others}. U+1F80 to U+1FAF follow a rule of their own. */
+/* Characters for which str.upper is not the reversed table of lower case: {character, up to three others}. U+1F80 to
+ * U+1FAF follow a rule of their own. */
 static const uint16_t vp_impl_score_uppers[][4] = {
     {0xB5, 0x39C}, {0xDF, 'S', 'S'}, {0x131, 'I'}, {0x149, 0x2BC, 'N'}, {0x17F, 'S'}, {0x1C5, 0x1C4}, {0x1C8, 0x1C7}, {0x1CB, 0x1CA},
     {0x1F0, 'J', 0x30C}, {0x1F2, 0x1F1}, {0x345, 0x399}, {0x390, 0x399, 0x308, 0x301}, {0x3B0, 0x3A5, 0x308, 0x301}, {0x3C2, 0x3A3},
@@ -661,44 +676,44 @@ static const uint16_t vp_impl_score_uppers[][4] = {
 enum { VP_IMPL_SCORE_UPPER_COUNT = sizeof vp_impl_score_uppers / sizeof vp_impl_score_uppers[0] };
 
 /* str.upper */
-static void vp_impl_score_upper_rule(vp_impl_score_span s, vp_impl_score_text_out *o) {
-    const char *p = s.p, *end = s.p + s.bytes;
+static void vp_impl_score_upper_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
+    const char *at = span.text, *end = span.text + span.bytes;
     size_t bytes, i, k;
-    for (; p < end; p += bytes) {
-        uint32_t c = vp_unicode_get(p, end, &bytes);
-        if (c < 0x80) {
-            vp_impl_score_text_code(o, c >= 'a' && c <= 'z' ? c - 32 : c);
+    for (; at < end; at += bytes) {
+        uint32_t code = vp_unicode_get(at, end, &bytes);
+        if (code < 0x80) {
+            vp_impl_score_text_code(out, code >= 'a' && code <= 'z' ? code - 32 : code);
             continue;
         }
-        if (c >= 0x1F80 && c <= 0x1FAF) { /* the iota below becomes one beside */
-            vp_impl_score_text_code(o, (c < 0x1F90 ? 0x1F08u : c < 0x1FA0 ? 0x1F28u : 0x1F68u) + (c & 7));
-            vp_impl_score_text_code(o, 0x399);
+        if (code >= 0x1F80 && code <= 0x1FAF) { /* the iota below becomes one beside */
+            vp_impl_score_text_code(out, (code < 0x1F90 ? 0x1F08u : code < 0x1FA0 ? 0x1F28u : 0x1F68u) + (code & 7));
+            vp_impl_score_text_code(out, 0x399);
             continue;
         }
-        for (i = 0; i < VP_IMPL_SCORE_UPPER_COUNT && vp_impl_score_uppers[i][0] != c; i++) {}
+        for (i = 0; i < VP_IMPL_SCORE_UPPER_COUNT && vp_impl_score_uppers[i][0] != code; i++) {}
         if (i < VP_IMPL_SCORE_UPPER_COUNT) {
-            for (k = 1; k < 4 && vp_impl_score_uppers[i][k]; k++) vp_impl_score_text_code(o, vp_impl_score_uppers[i][k]);
+            for (k = 1; k < 4 && vp_impl_score_uppers[i][k]; k++) vp_impl_score_text_code(out, vp_impl_score_uppers[i][k]);
             continue;
         }
-        vp_impl_score_text_code(o, vp_unicode_upper(c));
+        vp_impl_score_text_code(out, vp_unicode_upper(code));
     }
 }
 
 
 /* ---------------------------------------------------------------------------------------------------- numbers as Python reads and rounds them */
-/* The text as float() sees it: ASCII digits and spaces for those of all scripts, ends stripped, underscores between digits dropped. Returns 0
- * when some character cannot be part of a number. `out` has room for the text. */
-static int vp_impl_score_float_text(vp_impl_score_span s, char *out, size_t *out_bytes) {
-    const char *p = s.p, *end = s.p + s.bytes;
+/* The text as float() sees it: ASCII digits and spaces for those of all scripts, ends stripped, underscores between
+ * digits removed. Returns 0 if some character cannot be part of a number. `out` has room for the text. */
+static int vp_impl_score_float_text(vp_impl_score_span span, char *out, size_t *out_bytes) {
+    const char *at = span.text, *end = span.text + span.bytes;
     size_t bytes, i, first = 0, count = 0, kept = 0;
-    for (; p < end; p += bytes) {
-        uint32_t c = vp_unicode_get(p, end, &bytes);
-        if (c >= 0x80) {
-            if (vp_unicode_is_digit(c)) c = '0' + (uint32_t)vp_unicode_digit(c);
-            else if (vp_unicode_is_space(c)) c = ' ';
+    for (; at < end; at += bytes) {
+        uint32_t code = vp_unicode_get(at, end, &bytes);
+        if (code >= 0x80) {
+            if (vp_unicode_is_digit(code)) code = '0' + (uint32_t)vp_unicode_digit(code);
+            else if (vp_unicode_is_space(code)) code = ' ';
             else return 0;
         }
-        out[count++] = (char)c;
+        out[count++] = (char)code;
     }
     while (first < count && (out[first] == ' ' || (out[first] >= 9 && out[first] <= 13))) first++; /* 28 to 31 are no spaces here */
     while (count > first && (out[count - 1] == ' ' || (out[count - 1] >= 9 && out[count - 1] <= 13))) count--;
@@ -710,63 +725,65 @@ static int vp_impl_score_float_text(vp_impl_score_span s, char *out, size_t *out
     return 1;
 }
 
-/* [digits][.digits][e[+-]digits] as a JSON number: no leading zeros, digits on both sides of the point. `out` has room for two bytes more. */
-static int vp_impl_score_json_number(const char *p, const char *end, char *out, size_t *out_bytes) {
-    const char *whole = p, *whole_end, *fraction, *fraction_end;
-    size_t n = 0;
-    while (p < end && *p >= '0' && *p <= '9') p++;
-    whole_end = fraction = fraction_end = p;
-    if (p < end && *p == '.') {
-        fraction = ++p;
-        while (p < end && *p >= '0' && *p <= '9') p++;
-        fraction_end = p;
+/* [digits][.digits][e[+-]digits] as a JSON number: no leading zeros, digits on both sides of the point. `out` has
+ * room for two more bytes. */
+static int vp_impl_score_json_number(const char *at, const char *end, char *out, size_t *out_bytes) {
+    const char *whole = at, *whole_end, *fraction, *fraction_end;
+    size_t used = 0;
+    while (at < end && *at >= '0' && *at <= '9') at++;
+    whole_end = fraction = fraction_end = at;
+    if (at < end && *at == '.') {
+        fraction = ++at;
+        while (at < end && *at >= '0' && *at <= '9') at++;
+        fraction_end = at;
     }
     if (whole == whole_end && fraction == fraction_end) return 0;
     while (whole < whole_end && *whole == '0') whole++;
-    if (whole == whole_end) out[n++] = '0';
-    while (whole < whole_end) out[n++] = *whole++;
-    if (fraction < fraction_end) out[n++] = '.';
-    while (fraction < fraction_end) out[n++] = *fraction++;
-    if (p < end && (*p == 'e' || *p == 'E')) {
-        out[n++] = *p++;
-        if (p < end && (*p == '+' || *p == '-')) out[n++] = *p++;
-        if (p == end) return 0;
-        while (p < end && *p >= '0' && *p <= '9') out[n++] = *p++;
-        if (out[n - 1] < '0' || out[n - 1] > '9') return 0;
+    if (whole == whole_end) out[used++] = '0';
+    while (whole < whole_end) out[used++] = *whole++;
+    if (fraction < fraction_end) out[used++] = '.';
+    while (fraction < fraction_end) out[used++] = *fraction++;
+    if (at < end && (*at == 'e' || *at == 'E')) {
+        out[used++] = *at++;
+        if (at < end && (*at == '+' || *at == '-')) out[used++] = *at++;
+        if (at == end) return 0;
+        while (at < end && *at >= '0' && *at <= '9') out[used++] = *at++;
+        if (out[used - 1] < '0' || out[used - 1] > '9') return 0;
     }
-    *out_bytes = n;
-    return p == end;
+    *out_bytes = used;
+    return at == end;
 }
 
-static int vp_impl_score_is_word(const char *p, size_t bytes, const char *lower) { /* ASCII, any case */
+static int vp_impl_score_is_word(const char *text, size_t bytes, const char *lower) { /* ASCII, any case */
     size_t i;
     if (strlen(lower) != bytes) return 0;
-    for (i = 0; i < bytes; i++) if ((p[i] >= 'A' && p[i] <= 'Z' ? p[i] + 32 : p[i]) != lower[i]) return 0;
+    for (i = 0; i < bytes; i++) if ((text[i] >= 'A' && text[i] <= 'Z' ? text[i] + 32 : text[i]) != lower[i]) return 0;
     return 1;
 }
 
-/* float(text): 1 and the value, or 0 when Python says ValueError */
-static int vp_impl_score_float(vp_impl_score_pool *pool, vp_impl_score_span s, double *value) {
+/* float(text): 1 and the value, or 0 if Python raises ValueError */
+static int vp_impl_score_float(vp_impl_score_pool *pool, vp_impl_score_span span, double *value) {
     const vp_impl_score_pool before = *pool;
-    char *text = (char *)vp_impl_score_take(pool, s.bytes + 1, 1), *number = (char *)vp_impl_score_take(pool, s.bytes + 3, 1);
+    char *text = (char *)vp_impl_score_take(pool, span.bytes + 1, 1), *number = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
     size_t bytes = 0, number_bytes = 0;
-    double v = 0;
-    int good = text && number && vp_impl_score_float_text(s, text, &bytes), negative = good && bytes && text[0] == '-';
+    double magnitude = 0;
+    int good = text && number && vp_impl_score_float_text(span, text, &bytes), negative = good && bytes && text[0] == '-';
     if (good && bytes && (text[0] == '-' || text[0] == '+')) {
         text++;
         bytes--;
     }
-    if (good && (vp_impl_score_is_word(text, bytes, "inf") || vp_impl_score_is_word(text, bytes, "infinity"))) v = HUGE_VAL;
-    else if (good && vp_impl_score_is_word(text, bytes, "nan")) v = (double)NAN;
+    if (good && (vp_impl_score_is_word(text, bytes, "inf") || vp_impl_score_is_word(text, bytes, "infinity"))) magnitude = HUGE_VAL;
+    else if (good && vp_impl_score_is_word(text, bytes, "nan")) magnitude = (double)NAN;
     else if (good && (good = vp_impl_score_json_number(text, text + bytes, number, &number_bytes)) != 0) {
-        if (vp_number_parse(number, number_bytes, &v) == VP_ERR_RANGE) v = HUGE_VAL;
+        if (vp_number_parse(number, number_bytes, &magnitude) == VP_ERR_RANGE) magnitude = HUGE_VAL;
     }
     vp_impl_score_give_back(pool, &before);
-    if (good) *value = negative ? -v : v;
+    if (good) *value = negative ? -magnitude : magnitude;
     return good;
 }
 
-/* All decimal digits of a finite value without its sign: digits[0 .. *point) are the whole part, which may begin with zeros. */
+/* All decimal digits of a finite value without its sign. digits[0 .. *point) are the integer part, which may begin
+ * with zeros. */
 enum { VP_IMPL_SCORE_DIGITS = 1120 }; /* 17 of the mantissa and 1074 halvings; 309 of a large one */
 static size_t vp_impl_score_digits(double value, unsigned char *digits, size_t *point) {
     int exponent = 0, i;
@@ -800,11 +817,11 @@ static size_t vp_impl_score_digits(double value, unsigned char *digits, size_t *
     return count;
 }
 
-/* The digits of the whole number nearest to value * 10^places, ties to even, without leading zeros; 0 digits are zero. `text` has room for
- * VP_IMPL_SCORE_DIGITS. */
+/* The digits of the integer nearest to value * 10^places, ties to even, without leading zeros; zero has 0 digits.
+ * `text` has room for VP_IMPL_SCORE_DIGITS. */
 static size_t vp_impl_score_round_digits(double value, int64_t places, char *text) {
     unsigned char digits[VP_IMPL_SCORE_DIGITS];
-    size_t point, count = vp_impl_score_digits(value, digits, &point), keep, i, n = 0;
+    size_t point, count = vp_impl_score_digits(value, digits, &point), keep, i, used = 0;
     int up = 0;
     if (places < 0 && (uint64_t)-places > point) return 0;
     keep = places < 0 ? point - (size_t)-places : point + (size_t)places;
@@ -816,65 +833,65 @@ static size_t vp_impl_score_round_digits(double value, int64_t places, char *tex
         if (digits[i - 1] == 9) digits[i - 1] = 0;
         else { digits[i - 1]++; up = 0; }
     }
-    if (up) text[n++] = '1';
-    for (i = 0; i < keep; i++) if (n || (i < count && digits[i])) text[n++] = (char)('0' + (i < count ? digits[i] : 0));
-    return n;
+    if (up) text[used++] = '1';
+    for (i = 0; i < keep; i++) if (used || (i < count && digits[i])) text[used++] = (char)('0' + (i < count ? digits[i] : 0));
+    return used;
 }
 
 /* round(value, places) */
 static double vp_impl_score_round(double value, int64_t places) {
     char text[VP_IMPL_SCORE_DIGITS + 400]; /* digits, then "e" and the places */
     double rounded = 0;
-    size_t n;
+    size_t used;
     if (!(fabs(value) < HUGE_VAL) || places > 323) return value;
     if (places < -308) return value < 0 || (value == 0 && 1 / value < 0) ? -0.0 : 0.0;
-    n = vp_impl_score_round_digits(value, places, text);
-    if (n) {
+    used = vp_impl_score_round_digits(value, places, text);
+    if (used) {
         uint64_t power = (uint64_t)(places < 0 ? -places : places);
-        text[n++] = 'e';
-        text[n++] = places > 0 ? '-' : '+';
-        text[n++] = (char)('0' + power / 100);
-        text[n++] = (char)('0' + power / 10 % 10);
-        text[n++] = (char)('0' + power % 10);
-        if (vp_number_parse(text, n, &rounded) != VP_OK) return value; /* beyond the largest: Python stops there */
+        text[used++] = 'e';
+        text[used++] = places > 0 ? '-' : '+';
+        text[used++] = (char)('0' + power / 100);
+        text[used++] = (char)('0' + power / 10 % 10);
+        text[used++] = (char)('0' + power % 10);
+        if (vp_number_parse(text, used, &rounded) != VP_OK) return value; /* beyond the largest: Python stops there */
     }
     return value < 0 || (value == 0 && 1 / value < 0) ? -rounded : rounded;
 }
 
 /* ------------------------------------------------------------------------------------------------------ edit distance */
-static uint32_t *vp_impl_score_codes(vp_impl_score_pool *pool, vp_impl_score_span s, size_t *count) {
-    const char *p = s.p, *end = s.p + s.bytes;
-    uint32_t *codes = (uint32_t *)vp_impl_score_take(pool, s.bytes + 1, sizeof *codes);
+static uint32_t *vp_impl_score_codes(vp_impl_score_pool *pool, vp_impl_score_span span, size_t *count) {
+    const char *at = span.text, *end = span.text + span.bytes;
+    uint32_t *codes = (uint32_t *)vp_impl_score_take(pool, span.bytes + 1, sizeof *codes);
     size_t bytes;
     *count = 0;
-    for (; codes && p < end; p += bytes) codes[(*count)++] = vp_unicode_get(p, end, &bytes);
+    for (; codes && at < end; at += bytes) codes[(*count)++] = vp_unicode_get(at, end, &bytes);
     return codes;
 }
 
-static size_t vp_impl_score_distance(vp_impl_score_pool *pool, vp_impl_score_span a, vp_impl_score_span b) {
+static size_t vp_impl_score_distance(vp_impl_score_pool *pool, vp_impl_score_span first, vp_impl_score_span second) {
     const vp_impl_score_pool before = *pool;
-    size_t a_count, b_count, i, j, distance = 0, *row;
-    uint32_t *x, *y;
-    if (a.bytes < b.bytes) { vp_impl_score_span s = a; a = b; b = s; }
-    x = vp_impl_score_codes(pool, a, &a_count);
-    y = vp_impl_score_codes(pool, b, &b_count);
-    while (a_count && b_count && x[0] == y[0]) { x++; y++; a_count--; b_count--; }
-    while (a_count && b_count && x[a_count - 1] == y[b_count - 1]) { a_count--; b_count--; }
-    row = (size_t *)vp_impl_score_take(pool, b_count + 1, sizeof *row);
+    size_t first_count, second_count, i, j, distance = 0, *row;
+    uint32_t *first_codes, *second_codes;
+    if (first.bytes < second.bytes) { vp_impl_score_span held = first; first = second; second = held; }
+    first_codes = vp_impl_score_codes(pool, first, &first_count);
+    second_codes = vp_impl_score_codes(pool, second, &second_count);
+    while (first_count && second_count && first_codes[0] == second_codes[0]) { first_codes++; second_codes++; first_count--; second_count--; }
+    while (first_count && second_count && first_codes[first_count - 1] == second_codes[second_count - 1]) { first_count--; second_count--; }
+    row = (size_t *)vp_impl_score_take(pool, second_count + 1, sizeof *row);
     if (row) {
-        for (j = 0; j <= b_count; j++) row[j] = j;
-        for (i = 0; i < a_count; i++) {
+        for (j = 0; j <= second_count; j++) row[j] = j;
+        for (i = 0; i < first_count; i++) {
             size_t corner = i, best;
             row[0] = i + 1;
-            for (j = 0; j < b_count; j++) {
-                best = corner + (x[i] != y[j]);
+            for (j = 0; j < second_count; j++) {
+                best = corner + (first_codes[i] != second_codes[j]);
                 corner = row[j + 1];
                 if (corner + 1 < best) best = corner + 1;
                 if (row[j] + 1 < best) best = row[j] + 1;
                 row[j + 1] = best;
             }
         }
-        distance = row[b_count];
+        distance = row[second_count];
     }
     vp_impl_score_give_back(pool, &before);
     return distance;
@@ -887,27 +904,27 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count) {
 
 /* ------------------------------------------------------------------------------------------- cleaning, the other rule */
 /* " ".join(text.split()) */
-static void vp_impl_score_collapse_rule(vp_impl_score_span s, vp_impl_score_text_out *o) {
-    const char *p, *end;
+static void vp_impl_score_collapse_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
+    const char *at, *end;
     size_t bytes;
     int gap = 0;
-    s = vp_impl_score_trimmed(s);
-    for (p = s.p, end = s.p + s.bytes; p < end; p += bytes) {
-        if (vp_unicode_is_space(vp_unicode_get(p, end, &bytes))) { gap = 1; continue; }
-        if (gap) vp_impl_score_text_add(o, " ", 1);
+    span = vp_impl_score_trimmed(span);
+    for (at = span.text, end = span.text + span.bytes; at < end; at += bytes) {
+        if (vp_unicode_is_space(vp_unicode_get(at, end, &bytes))) { gap = 1; continue; }
+        if (gap) vp_impl_score_text_add(out, " ", 1);
         gap = 0;
-        vp_impl_score_text_add(o, p, bytes);
+        vp_impl_score_text_add(out, at, bytes);
     }
 }
 
 /* The most frequent line of a stripped text, of equally frequent ones the first. */
-static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, vp_impl_score_span s) {
-    const char *p, *end = s.p + s.bytes, *line;
+static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, vp_impl_score_span span) {
+    const char *at, *end = span.text + span.bytes, *line;
     size_t count = 1, i, first, best_count = 0;
-    vp_impl_score_span *lines, best = s;
-    for (p = s.p; p < end; p++) count += *p == '\n';
+    vp_impl_score_span *lines, best = span;
+    for (at = span.text; at < end; at++) count += *at == '\n';
     lines = (vp_impl_score_span *)vp_impl_score_take(pool, count, sizeof *lines);
-    for (i = 0, line = s.p; lines && i < count; i++) {
+    for (i = 0, line = span.text; lines && i < count; i++) {
         const char *stop = (const char *)memchr(line, '\n', (size_t)(end - line));
         if (!stop) stop = end;
         lines[i] = vp_impl_score_map(pool, vp_impl_score_span_from(line, stop), vp_impl_score_collapse_rule);
@@ -918,7 +935,7 @@ static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, 
     for (first = 0; first < count; first = i) {
         for (i = first + 1; i < count && vp_impl_score_same(lines[first], lines[i]); i++) {}
         /* of a run the first entry lies first in memory, as the lines do */
-        if (i - first < best_count || (i - first == best_count && (uintptr_t)lines[first].p > (uintptr_t)best.p)) continue;
+        if (i - first < best_count || (i - first == best_count && (uintptr_t)lines[first].text > (uintptr_t)best.text)) continue;
         best_count = i - first;
         best = lines[first];
     }
@@ -927,14 +944,14 @@ static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, 
 
 static vp_impl_score_span vp_impl_score_clean_frequent(vp_impl_score_pool *pool, const char *text) {
     static const char mark[] = "Answer:";
-    vp_impl_score_span s = vp_impl_score_trimmed(vp_impl_score_span_of(text)), m = vp_impl_score_span_of(mark);
-    const char *start = vp_impl_score_search(s, m, 0), *end = s.p + s.bytes, *next;
+    vp_impl_score_span span = vp_impl_score_trimmed(vp_impl_score_span_of(text)), mark_span = vp_impl_score_span_of(mark);
+    const char *start = vp_impl_score_search(span, mark_span, 0), *end = span.text + span.bytes, *next;
     if (start) { /* the same in both rules */
-        start += m.bytes;
-        next = vp_impl_score_search(vp_impl_score_span_from(start, end), m, 0);
+        start += mark_span.bytes;
+        next = vp_impl_score_search(vp_impl_score_span_from(start, end), mark_span, 0);
         return vp_impl_score_trimmed(vp_impl_score_span_from(start, next ? next : end));
     }
-    return s.bytes && memchr(s.p, '\n', s.bytes) ? vp_impl_score_frequent_line(pool, s) : vp_impl_score_map(pool, s, vp_impl_score_collapse_rule);
+    return span.bytes && memchr(span.text, '\n', span.bytes) ? vp_impl_score_frequent_line(pool, span) : vp_impl_score_map(pool, span, vp_impl_score_collapse_rule);
 }
 
 VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out, size_t capacity, size_t *needed) {
@@ -945,13 +962,13 @@ VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, 
     if (pool.full) return VP_ERR_CAPACITY;
     if (needed) *needed = cleaned.bytes;
     if (cleaned.bytes >= capacity) return VP_ERR_CAPACITY;
-    if (cleaned.bytes) memcpy(out, cleaned.p, cleaned.bytes);
+    if (cleaned.bytes) memcpy(out, cleaned.text, cleaned.bytes);
     out[cleaned.bytes] = 0;
     return VP_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- rules against references */
-/* What one reference adds. The prediction and every reference go through `prepare` first; `add` sees both. */
+/* What one reference adds. The prediction and every reference pass through `prepare` first; `add` sees both. */
 typedef vp_impl_score_span (*vp_impl_score_prepare)(vp_impl_score_pool *, const char *);
 static vp_impl_score_span vp_impl_score_lower_trimmed(vp_impl_score_pool *pool, const char *text) {
     return vp_impl_score_lower(pool, vp_impl_score_trimmed(vp_impl_score_span_of(text)));
@@ -959,8 +976,8 @@ static vp_impl_score_span vp_impl_score_lower_trimmed(vp_impl_score_pool *pool, 
 static vp_impl_score_span vp_impl_score_lower_all(vp_impl_score_pool *pool, const char *text) {
     return vp_impl_score_lower(pool, vp_impl_score_span_of(text));
 }
-static void vp_impl_score_normalise_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise(s.p, o); }
-static void vp_impl_score_late_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise_late(s.p, o); }
+static void vp_impl_score_normalise_rule(vp_impl_score_span span, vp_impl_score_text_out *out) { vp_impl_score_normalise(span.text, out); }
+static void vp_impl_score_late_rule(vp_impl_score_span span, vp_impl_score_text_out *out) { vp_impl_score_normalise_late(span.text, out); }
 static vp_impl_score_span vp_impl_score_normalised(vp_impl_score_pool *pool, const char *text) {
     return vp_impl_score_map(pool, vp_impl_score_span_of(text), vp_impl_score_normalise_rule);
 }
@@ -1020,13 +1037,13 @@ VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *ref
 }
 
 /* newlines and tabs as spaces, stripped */
-static void vp_impl_score_official_rule(vp_impl_score_span s, vp_impl_score_text_out *o) {
+static void vp_impl_score_official_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
     size_t i;
-    s = vp_impl_score_trimmed(s);
-    for (i = 0; i < s.bytes; i++) vp_impl_score_text_add(o, s.p[i] == '\n' || s.p[i] == '\t' ? " " : s.p + i, 1);
+    span = vp_impl_score_trimmed(span);
+    for (i = 0; i < span.bytes; i++) vp_impl_score_text_add(out, span.text[i] == '\n' || span.text[i] == '\t' ? " " : span.text + i, 1);
 }
 
-static void vp_impl_score_strip_text(const char *text, vp_impl_score_text_out *o) { vp_impl_score_official_rule(vp_impl_score_span_of(text), o); }
+static void vp_impl_score_strip_text(const char *text, vp_impl_score_text_out *out) { vp_impl_score_official_rule(vp_impl_score_span_of(text), out); }
 VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed) {
     return vp_impl_score_text_produce(vp_impl_score_strip_text, text, out, capacity, needed);
 }
@@ -1054,7 +1071,7 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
         vp_impl_score_give_back(&pool, &before);
     }
     if (pool.full) return VP_ERR_CAPACITY;
-    others = matches ? matches - 1 : 0; /* what a matching reference sees: it is left out itself */
+    others = matches ? matches - 1 : 0; /* matches among the others: a matching reference itself is left out */
     sum = (double)matches * (others >= 3 ? 1.0 : (double)others / 3.0);
     sum += (double)(reference_count - matches) * (matches >= 3 ? 1.0 : (double)matches / 3.0);
     *score = sum / (double)reference_count;
@@ -1085,10 +1102,10 @@ VP_API vp_result vp_score_anls(const char *prediction, const char *const *refere
 }
 
 /* a number, or a percentage */
-static int vp_impl_score_percent(vp_impl_score_pool *pool, vp_impl_score_span s, double *value) {
-    const int percent = s.bytes && s.p[s.bytes - 1] == '%';
-    while (percent && s.bytes && s.p[s.bytes - 1] == '%') s.bytes--;
-    if (!vp_impl_score_float(pool, s, value)) return 0;
+static int vp_impl_score_percent(vp_impl_score_pool *pool, vp_impl_score_span span, double *value) {
+    const int percent = span.bytes && span.text[span.bytes - 1] == '%';
+    while (percent && span.bytes && span.text[span.bytes - 1] == '%') span.bytes--;
+    if (!vp_impl_score_float(pool, span, value)) return 0;
     if (percent) *value /= 100.0;
     return 1;
 }
@@ -1118,17 +1135,17 @@ VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *ref
 
 /* the words of a normalised text as a set */
 static vp_impl_score_span *vp_impl_score_words_of(vp_impl_score_pool *pool, const char *text, size_t *count) {
-    vp_impl_score_span s = vp_impl_score_normalised(pool, text), *words;
-    const char *p = s.p, *end = s.p + s.bytes, *word;
-    size_t n = 0, most = 1;
-    for (; p < end; p++) most += *p == ' ';
+    vp_impl_score_span span = vp_impl_score_normalised(pool, text), *words;
+    const char *at = span.text, *end = span.text + span.bytes, *word;
+    size_t found = 0, most = 1;
+    for (; at < end; at++) most += *at == ' ';
     words = (vp_impl_score_span *)vp_impl_score_take(pool, most, sizeof *words);
-    for (p = word = s.p; words && p <= end; p++) { /* one space stands between two words */
-        if (p < end && *p != ' ') continue;
-        if (p > word) words[n++] = vp_impl_score_span_from(word, p);
-        word = p + 1;
+    for (at = word = span.text; words && at <= end; at++) { /* one space stands between two words */
+        if (at < end && *at != ' ') continue;
+        if (at > word) words[found++] = vp_impl_score_span_from(word, at);
+        word = at + 1;
     }
-    *count = words ? vp_impl_score_unique(words, n) : 0;
+    *count = words ? vp_impl_score_unique(words, found) : 0;
     return words;
 }
 
@@ -1136,20 +1153,20 @@ VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *co
                                           size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
     vp_impl_score_span *words, *others;
-    size_t count, other_count, i, a, b, both;
+    size_t count, other_count, i, mine, theirs, both;
     double best = 0, overlap;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
     words = vp_impl_score_words_of(&pool, prediction, &count);
     for (i = 0; i < reference_count && count; i++) {
         before = pool;
         others = vp_impl_score_words_of(&pool, references[i], &other_count);
-        for (a = b = both = 0; a < count && b < other_count;) { /* both sorted */
-            const size_t least = words[a].bytes < others[b].bytes ? words[a].bytes : others[b].bytes;
-            int order = memcmp(words[a].p, others[b].p, least);
-            if (!order) order = words[a].bytes < others[b].bytes ? -1 : words[a].bytes > others[b].bytes;
+        for (mine = theirs = both = 0; mine < count && theirs < other_count;) { /* both sorted */
+            const size_t least = words[mine].bytes < others[theirs].bytes ? words[mine].bytes : others[theirs].bytes;
+            int order = memcmp(words[mine].text, others[theirs].text, least);
+            if (!order) order = words[mine].bytes < others[theirs].bytes ? -1 : words[mine].bytes > others[theirs].bytes;
             both += !order;
-            a += order <= 0;
-            b += order >= 0;
+            mine += order <= 0;
+            theirs += order >= 0;
         }
         overlap = (double)both / (double)(count + other_count - both);
         if (overlap > best) best = overlap;
@@ -1210,15 +1227,15 @@ VP_API vp_result vp_score_select_option(const char *prediction, const char *cons
 }
 
 /* the index of the first ASCII capital without a word character on either side; -1: none */
-static int32_t vp_impl_score_letter(vp_impl_score_span s) {
-    const char *p = s.p, *end = s.p + s.bytes;
+static int32_t vp_impl_score_letter(vp_impl_score_span span) {
+    const char *at = span.text, *end = span.text + span.bytes;
     size_t bytes, next;
     int before = 0;
-    for (; p < end; p += bytes) {
-        const uint32_t c = vp_unicode_get(p, end, &bytes);
-        if (c >= 'A' && c <= 'Z' && !before && (p + 1 == end || !vp_unicode_is_word(vp_unicode_get(p + 1, end, &next))))
-            return (int32_t)(c - 'A');
-        before = vp_unicode_is_word(c);
+    for (; at < end; at += bytes) {
+        const uint32_t code = vp_unicode_get(at, end, &bytes);
+        if (code >= 'A' && code <= 'Z' && !before && (at + 1 == end || !vp_unicode_is_word(vp_unicode_get(at + 1, end, &next))))
+            return (int32_t)(code - 'A');
+        before = vp_unicode_is_word(code);
     }
     return -1;
 }
@@ -1248,7 +1265,8 @@ VP_API vp_result vp_score_mc(const char *prediction, const char *const *options,
 }
 
 /* --------------------------------------------------------------------------------------------- MMMU, multiple choice */
-/* Where a choice last stands in the response; NULL: nowhere. kind 0 "(A)", 1 " A ", 2 the option's text (both in lower case). */
+/* The last place of a choice in the response; NULL: it is not there. kind 0 "(A)", 1 " A ", 2 the option's text
+ * (both in lower case). */
 static const char *vp_impl_score_choice_at(vp_impl_score_pool *pool, vp_impl_score_span response, int kind, int letter, const char *option) {
     const vp_impl_score_pool before = *pool;
     const char *at;
@@ -1269,7 +1287,7 @@ VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const 
     static const char stripped[] = ",.!?;:'";
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_span response, padded, lower;
-    const char *p, *end, *last = NULL, *at;
+    const char *text, *end, *last = NULL, *at;
     char *copy;
     size_t i, words = 0, bytes;
     int kind, letter, space, before = 1;
@@ -1280,11 +1298,11 @@ VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const 
     copy = (char *)vp_impl_score_take(&pool, response.bytes + 2, 1);
     if (!copy) return VP_ERR_CAPACITY;
     copy[0] = copy[response.bytes + 1] = ' ';
-    if (response.bytes) memcpy(copy + 1, response.p, response.bytes);
+    if (response.bytes) memcpy(copy + 1, response.text, response.bytes);
     padded = vp_impl_score_span_from(copy, copy + response.bytes + 2);
     lower = vp_impl_score_lower(&pool, padded);
-    for (p = padded.p, end = padded.p + padded.bytes; p < end; p += bytes, before = space) {
-        space = vp_unicode_is_space(vp_unicode_get(p, end, &bytes));
+    for (text = padded.text, end = padded.text + padded.bytes; text < end; text += bytes, before = space) {
+        space = vp_unicode_is_space(vp_unicode_get(text, end, &bytes));
         words += before && !space;
     }
     for (kind = 0; kind < (words > 5 ? 3 : 2) && found < 0; kind++) {
@@ -1303,181 +1321,182 @@ VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const 
 }
 
 /* ----------------------------------------------------------------------------------------- MMMU, open: numbers in a text
- * The reference's three regular expressions. A number's digits are taken whole or not at all, so that no search ever goes back. */
-static int vp_impl_score_digit_at(const char *p, const char *end, size_t *bytes) {
-    return p < end && vp_unicode_is_digit(vp_unicode_get(p, end, bytes));
+ * The reference's three regular expressions. A number's digits are taken as a whole or not at all, so no search has
+ * to go back. */
+static int vp_impl_score_digit_at(const char *at, const char *end, size_t *bytes) {
+    return at < end && vp_unicode_is_digit(vp_unicode_get(at, end, bytes));
 }
-static const char *vp_impl_score_skip_digits(const char *p, const char *end, size_t *count) {
+static const char *vp_impl_score_skip_digits(const char *at, const char *end, size_t *count) {
     size_t bytes;
-    for (*count = 0; vp_impl_score_digit_at(p, end, &bytes); ++*count) p += bytes;
-    return p;
+    for (*count = 0; vp_impl_score_digit_at(at, end, &bytes); ++*count) at += bytes;
+    return at;
 }
-static int vp_impl_score_word_at(const char *p, const char *end) {
+static int vp_impl_score_word_at(const char *at, const char *end) {
     size_t bytes;
-    return p < end && vp_unicode_is_word(vp_unicode_get(p, end, &bytes));
+    return at < end && vp_unicode_is_word(vp_unicode_get(at, end, &bytes));
 }
-/* behind an exponent, "e" with digits; NULL: there is none at p */
-static const char *vp_impl_score_exponent(const char *p, const char *end) {
+/* the end of an exponent, "e" with digits, at `at`; NULL: there is none */
+static const char *vp_impl_score_exponent(const char *at, const char *end) {
     size_t count;
-    if (p >= end || (*p != 'e' && *p != 'E')) return NULL;
-    p++;
-    if (p < end && (*p == '+' || *p == '-')) p++;
-    p = vp_impl_score_skip_digits(p, end, &count);
-    return count ? p : NULL;
+    if (at >= end || (*at != 'e' && *at != 'E')) return NULL;
+    at++;
+    if (at < end && (*at == '+' || *at == '-')) at++;
+    at = vp_impl_score_skip_digits(at, end, &count);
+    return count ? at : NULL;
 }
 
-/* -?\b\d{1,3}(?:,\d{3})+\b at the first digit; `after_word`: a word character stands before it */
-static const char *vp_impl_score_number_commas(const char *p, const char *end, int after_word) {
+/* -?\b\d{1,3}(?:,\d{3})+\b at the first digit; `after_word`: a word character precedes it */
+static const char *vp_impl_score_number_commas(const char *at, const char *end, int after_word) {
     size_t count;
-    const char *q, *group = NULL, *group_before = NULL;
-    p = vp_impl_score_skip_digits(p, end, &count);
+    const char *next, *group = NULL, *group_before = NULL;
+    at = vp_impl_score_skip_digits(at, end, &count);
     if (after_word || count > 3) return NULL;
-    while (p < end && *p == ',') {
+    while (at < end && *at == ',') {
         size_t bytes = 0;
-        q = p + 1;
-        for (count = 0; count < 3 && vp_impl_score_digit_at(q, end, &bytes); count++) q += bytes;
+        next = at + 1;
+        for (count = 0; count < 3 && vp_impl_score_digit_at(next, end, &bytes); count++) next += bytes;
         if (count < 3) break;
         group_before = group;
-        group = p = q;
+        group = at = next;
     }
-    /* behind the last group a word may go on; behind the one before stands a comma */
+    /* a word may continue after the last group; a comma follows the group before it */
     return group && vp_impl_score_word_at(group, end) ? group_before : group;
 }
 /* -?\d+(?:\.\d+)?[eE][+-]?\d+ */
-static const char *vp_impl_score_number_scientific(const char *p, const char *end) {
+static const char *vp_impl_score_number_scientific(const char *at, const char *end) {
     size_t count;
-    const char *q;
-    p = vp_impl_score_skip_digits(p, end, &count);
-    if (p < end && *p == '.') {
-        q = vp_impl_score_skip_digits(p + 1, end, &count);
-        if (count) p = q;
+    const char *fraction_end;
+    at = vp_impl_score_skip_digits(at, end, &count);
+    if (at < end && *at == '.') {
+        fraction_end = vp_impl_score_skip_digits(at + 1, end, &count);
+        if (count) at = fraction_end;
     }
-    return vp_impl_score_exponent(p, end);
+    return vp_impl_score_exponent(at, end);
 }
 /* -?(?:\d+\.\d+|\.\d+|\d+\b)(?![eE][+-]?\d+)(?![,\d]) at the first digit or the point */
-static const char *vp_impl_score_number_simple(const char *p, const char *end) {
+static const char *vp_impl_score_number_simple(const char *at, const char *end) {
     size_t whole, count;
-    const char *q;
-    p = vp_impl_score_skip_digits(p, end, &whole);
-    if (p < end && *p == '.') {
-        q = vp_impl_score_skip_digits(p + 1, end, &count);
-        if (count && !vp_impl_score_exponent(q, end) && (q == end || *q != ',')) return q;
+    const char *fraction_end;
+    at = vp_impl_score_skip_digits(at, end, &whole);
+    if (at < end && *at == '.') {
+        fraction_end = vp_impl_score_skip_digits(at + 1, end, &count);
+        if (count && !vp_impl_score_exponent(fraction_end, end) && (fraction_end == end || *fraction_end != ',')) return fraction_end;
     }
-    return whole && !vp_impl_score_word_at(p, end) && (p == end || *p != ',') ? p : NULL;
+    return whole && !vp_impl_score_word_at(at, end) && (at == end || *at != ',') ? at : NULL;
 }
 
-/* Calls back with every number of one kind, in the text's order; returns how many. */
+/* Calls `found` for every number of one kind, in the order of the text; returns how many. */
 typedef void (*vp_impl_score_number_found)(void *user, vp_impl_score_span number);
-static size_t vp_impl_score_find_numbers(vp_impl_score_span s, int kind, vp_impl_score_number_found found, void *user) {
-    const char *p = s.p, *end = s.p + s.bytes, *start, *stop;
+static size_t vp_impl_score_find_numbers(vp_impl_score_span span, int kind, vp_impl_score_number_found found, void *user) {
+    const char *at = span.text, *end = span.text + span.bytes, *start, *stop;
     size_t bytes, count = 0, skipped;
     int after_word = 0;
-    while (p < end) {
-        const uint32_t c = vp_unicode_get(p, end, &bytes);
-        start = p;
-        if (c == '-' || !(vp_unicode_is_digit(c) || (c == '.' && kind == 2))) {
-            after_word = vp_unicode_is_word(c);
-            p += bytes;
+    while (at < end) {
+        const uint32_t code = vp_unicode_get(at, end, &bytes);
+        start = at;
+        if (code == '-' || !(vp_unicode_is_digit(code) || (code == '.' && kind == 2))) {
+            after_word = vp_unicode_is_word(code);
+            at += bytes;
             continue;
         }
-        stop = kind == 0 ? vp_impl_score_number_commas(p, end, after_word) : kind == 1 ? vp_impl_score_number_scientific(p, end)
-            : vp_impl_score_number_simple(p, end);
+        stop = kind == 0 ? vp_impl_score_number_commas(at, end, after_word) : kind == 1 ? vp_impl_score_number_scientific(at, end)
+            : vp_impl_score_number_simple(at, end);
         if (stop) {
             /* a minus right before belongs to the number, unless it was part of the one before */
-            if (start > s.p && start[-1] == '-') start--;
+            if (start > span.text && start[-1] == '-') start--;
             found(user, vp_impl_score_span_from(start, stop));
             count++;
-            p = stop;
+            at = stop;
             after_word = 1;
-            s.p = stop;
-        } else if (c == '.') {
-            p++;
+            span.text = stop;
+        } else if (code == '.') {
+            at++;
             after_word = 0;
-        } else { /* what fails at the first of some digits fails at the others */
-            p = vp_impl_score_skip_digits(p, end, &skipped);
+        } else { /* if the first of several digits fails, the others fail too */
+            at = vp_impl_score_skip_digits(at, end, &skipped);
             after_word = 1;
         }
     }
     return count;
 }
 
-/* texts or numbers that are first counted (no arrays yet), then kept */
+/* texts or numbers; they are first counted (there are no arrays yet), then stored */
 typedef struct vp_impl_score_open {
     vp_impl_score_pool *pool;
     vp_impl_score_span *strings; size_t string_count, string_capacity;
     double *numbers; size_t number_count, number_capacity;
 } vp_impl_score_open;
 
-static void vp_impl_score_open_string(vp_impl_score_open *o, vp_impl_score_span s) {
-    if (o->strings && o->string_count < o->string_capacity) o->strings[o->string_count++] = s;
+static void vp_impl_score_open_string(vp_impl_score_open *found, vp_impl_score_span span) {
+    if (found->strings && found->string_count < found->string_capacity) found->strings[found->string_count++] = span;
 }
 
 /* normalize_str: a number rounded to 2 decimals, or the text in lower case; a single character with a space on either side */
-static void vp_impl_score_open_add(void *user, vp_impl_score_span s) {
-    vp_impl_score_open *o = (vp_impl_score_open *)user;
-    vp_impl_score_pool before = *o->pool;
+static void vp_impl_score_open_add(void *user, vp_impl_score_span span) {
+    vp_impl_score_open *found = (vp_impl_score_open *)user;
+    vp_impl_score_pool before = *found->pool;
     char *text, *padded;
     size_t i, bytes = 0;
     double value = 0;
     int number;
-    s = vp_impl_score_trimmed(s);
-    text = (char *)vp_impl_score_take(o->pool, s.bytes + 1, 1);
-    for (i = 0; text && i < s.bytes; i++) if (s.p[i] != ',') text[bytes++] = s.p[i];
-    number = text && vp_impl_score_float(o->pool, vp_impl_score_span_from(text, text + bytes), &value);
-    vp_impl_score_give_back(o->pool, &before);
+    span = vp_impl_score_trimmed(span);
+    text = (char *)vp_impl_score_take(found->pool, span.bytes + 1, 1);
+    for (i = 0; text && i < span.bytes; i++) if (span.text[i] != ',') text[bytes++] = span.text[i];
+    number = text && vp_impl_score_float(found->pool, vp_impl_score_span_from(text, text + bytes), &value);
+    vp_impl_score_give_back(found->pool, &before);
     if (number) {
-        if (o->number_count < o->number_capacity) o->numbers[o->number_count++] = vp_impl_score_round(value, 2);
+        if (found->number_count < found->number_capacity) found->numbers[found->number_count++] = vp_impl_score_round(value, 2);
         return;
     }
-    s = vp_impl_score_lower(o->pool, s);
-    if (vp_impl_score_length(s) != 1) {
-        vp_impl_score_open_string(o, s);
+    span = vp_impl_score_lower(found->pool, span);
+    if (vp_impl_score_length(span) != 1) {
+        vp_impl_score_open_string(found, span);
         return;
     }
-    padded = (char *)vp_impl_score_take(o->pool, s.bytes + 3, 1); /* " x", " x " holds both */
+    padded = (char *)vp_impl_score_take(found->pool, span.bytes + 3, 1); /* " x", " x " holds both */
     if (!padded) return;
-    padded[0] = padded[s.bytes + 1] = ' ';
-    memcpy(padded + 1, s.p, s.bytes);
-    vp_impl_score_open_string(o, vp_impl_score_span_from(padded, padded + 1 + s.bytes));
-    vp_impl_score_open_string(o, vp_impl_score_span_from(padded + 1, padded + 2 + s.bytes));
+    padded[0] = padded[span.bytes + 1] = ' ';
+    memcpy(padded + 1, span.text, span.bytes);
+    vp_impl_score_open_string(found, vp_impl_score_span_from(padded, padded + 1 + span.bytes));
+    vp_impl_score_open_string(found, vp_impl_score_span_from(padded + 1, padded + 2 + span.bytes));
 }
 
-static void vp_impl_score_open_reserve(vp_impl_score_open *o, size_t strings, size_t numbers) {
-    o->string_count = o->number_count = 0;
-    o->strings = (vp_impl_score_span *)vp_impl_score_take(o->pool, strings + 1, sizeof *o->strings);
-    o->numbers = (double *)vp_impl_score_take(o->pool, numbers + 1, sizeof *o->numbers);
-    o->string_capacity = strings;
-    o->number_capacity = o->numbers ? numbers : 0;
+static void vp_impl_score_open_reserve(vp_impl_score_open *found, size_t strings, size_t numbers) {
+    found->string_count = found->number_count = 0;
+    found->strings = (vp_impl_score_span *)vp_impl_score_take(found->pool, strings + 1, sizeof *found->strings);
+    found->numbers = (double *)vp_impl_score_take(found->pool, numbers + 1, sizeof *found->numbers);
+    found->string_capacity = strings;
+    found->number_capacity = found->numbers ? numbers : 0;
 }
 
-static void vp_impl_score_count_number(void *user, vp_impl_score_span s) { (void)s; ++*(size_t *)user; }
+static void vp_impl_score_count_number(void *user, vp_impl_score_span span) { (void)span; ++*(size_t *)user; }
 
-/* The shortest tail behind the last occurrence of a key word; empty: none worth keeping. */
+/* The shortest tail after the last occurrence of a key word; empty: there is none worth keeping. */
 static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is_last) {
     static const char *const keys[] = {"could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ", "="};
-    vp_impl_score_span tail = vp_impl_score_span_from(line.p, line.p), one;
+    vp_impl_score_span tail = vp_impl_score_span_from(line.text, line.text), one;
     size_t i;
     for (i = 0; i < 9 - (size_t)!is_last; i++) {
         const vp_impl_score_span key = vp_impl_score_span_of(keys[i]);
         const char *at = vp_impl_score_search(line, key, 1);
         if (!at) continue;
-        one = vp_impl_score_trimmed(vp_impl_score_span_from(at + key.bytes, line.p + line.bytes));
+        one = vp_impl_score_trimmed(vp_impl_score_span_from(at + key.bytes, line.text + line.bytes));
         if (!tail.bytes || vp_impl_score_length(one) < vp_impl_score_length(tail)) tail = one;
     }
-    if (tail.bytes == 1 && strchr(":,.!?;'", tail.p[0])) tail.bytes = 0;
+    if (tail.bytes == 1 && strchr(":,.!?;'", tail.text[0])) tail.bytes = 0;
     return tail;
 }
 
-static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open *o) {
-    vp_impl_score_span text = vp_impl_score_lower(o->pool, vp_impl_score_without(vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), '.'));
+static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open *found) {
+    vp_impl_score_span text = vp_impl_score_lower(found->pool, vp_impl_score_without(vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), '.'));
     vp_impl_score_span *keys, tail;
-    const char *line, *stop, *end = text.p + text.bytes;
+    const char *line, *stop, *end = text.text + text.bytes;
     size_t count = 0, most = 1, i, numbers = 0;
     int kind;
-    for (line = text.p; line < end; line++) most += *line == '\n';
-    keys = (vp_impl_score_span *)vp_impl_score_take(o->pool, most, sizeof *keys);
+    for (line = text.text; line < end; line++) most += *line == '\n';
+    keys = (vp_impl_score_span *)vp_impl_score_take(found->pool, most, sizeof *keys);
     if (!keys) return;
-    for (i = 0, line = text.p; i < most; i++, line = stop + 1) {
+    for (i = 0, line = text.text; i < most; i++, line = stop + 1) {
         stop = i + 1 < most ? (const char *)memchr(line, '\n', (size_t)(end - line)) : end;
         tail = vp_impl_score_key_tail(vp_impl_score_span_from(line, stop), i + 1 == most);
         if (tail.bytes) keys[count++] = tail;
@@ -1485,10 +1504,10 @@ static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open 
     if (!count) keys[count++] = text;
     for (i = 0; i < count; i++)
         for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_count_number, &numbers);
-    vp_impl_score_open_reserve(o, 2 * count, count + numbers);
-    for (i = 0; i < count; i++) vp_impl_score_open_add(o, keys[i]);
+    vp_impl_score_open_reserve(found, 2 * count, count + numbers);
+    for (i = 0; i < count; i++) vp_impl_score_open_add(found, keys[i]);
     for (i = 0; i < count; i++)
-        for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_open_add, o);
+        for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_open_add, found);
 }
 
 VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
@@ -1515,14 +1534,14 @@ VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *r
 }
 
 /* spans -> C strings in the pool */
-static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score_span *s, size_t count, vp_score_texts *texts) {
+static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score_span *spans, size_t count, vp_score_texts *texts) {
     const char **list = (const char **)vp_impl_score_take(pool, count + 1, sizeof *list);
     size_t i;
     for (i = 0; list && i < count; i++) {
-        char *copy = (char *)vp_impl_score_take(pool, s[i].bytes + 1, 1);
+        char *copy = (char *)vp_impl_score_take(pool, spans[i].bytes + 1, 1);
         if (!copy) break;
-        if (s[i].bytes) memcpy(copy, s[i].p, s[i].bytes);
-        copy[s[i].bytes] = 0;
+        if (spans[i].bytes) memcpy(copy, spans[i].text, spans[i].bytes);
+        copy[spans[i].bytes] = 0;
         list[i] = copy;
     }
     texts->texts = list;
@@ -1530,9 +1549,9 @@ static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score
 }
 
 typedef struct vp_impl_score_span_list { vp_impl_score_span *spans; size_t count; } vp_impl_score_span_list;
-static void vp_impl_score_keep_span(void *user, vp_impl_score_span s) {
+static void vp_impl_score_keep_span(void *user, vp_impl_score_span span) {
     vp_impl_score_span_list *list = (vp_impl_score_span_list *)user;
-    list->spans[list->count++] = s;
+    list->spans[list->count++] = span;
 }
 
 VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t scratch_bytes, vp_score_texts *numbers) {
@@ -1553,7 +1572,7 @@ VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t s
     return VP_OK;
 }
 
-static int vp_impl_score_number_before(double a, double b) { return a < b || (a == a && b != b); } /* NaN last */
+static int vp_impl_score_number_before(double left, double right) { return left < right || (left == left && right != right); } /* NaN last */
 
 VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size_t scratch_bytes, vp_score_mmmu_answer *answer) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
@@ -1582,28 +1601,28 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
 
 /* ------------------------------------------------------------------------------------------------------- MathVista */
 /* `text` in the pool, with NUL */
-static const char *vp_impl_score_keep(vp_impl_score_pool *pool, vp_impl_score_span s) {
-    char *copy = (char *)vp_impl_score_take(pool, s.bytes + 1, 1);
+static const char *vp_impl_score_keep(vp_impl_score_pool *pool, vp_impl_score_span span) {
+    char *copy = (char *)vp_impl_score_take(pool, span.bytes + 1, 1);
     if (!copy) return "";
-    if (s.bytes) memcpy(copy, s.p, s.bytes);
-    copy[s.bytes] = 0;
+    if (span.bytes) memcpy(copy, span.text, span.bytes);
+    copy[span.bytes] = 0;
     return copy;
 }
 
 /* str() of an integer, given as the digits of the rounded value */
 static const char *vp_impl_score_integer_text(vp_impl_score_pool *pool, double value, int negative) {
     char text[VP_IMPL_SCORE_DIGITS + 1];
-    size_t n = vp_impl_score_round_digits(value, 0, text + 1);
-    if (!n) return "0";
+    size_t digits = vp_impl_score_round_digits(value, 0, text + 1);
+    if (!digits) return "0";
     text[0] = '-';
-    return vp_impl_score_keep(pool, vp_impl_score_span_from(text + !negative, text + 1 + n));
+    return vp_impl_score_keep(pool, vp_impl_score_span_from(text + !negative, text + 1 + digits));
 }
 
 /* normalize_extracted_answer for a number; NULL: Python's None */
 static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp_score_sample *sample) {
     char text[32];
     double value = 0;
-    size_t n;
+    size_t bytes;
     if (!vp_impl_score_float(pool, vp_impl_score_span_of(sample->prediction), &value)) return NULL;
     if (!strcmp(sample->answer_type, "integer") || sample->precision == INT64_MIN) {
         if (!(fabs(value) < HUGE_VAL)) return NULL;
@@ -1612,13 +1631,14 @@ static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp
     }
     if (value != value) return "nan";
     if (!(fabs(value) < HUGE_VAL)) return value < 0 ? "-inf" : "inf";
-    n = vp_number_format(vp_impl_score_round(value, sample->precision), text);
-    return vp_impl_score_keep(pool, vp_impl_score_span_from(text, text + n));
+    bytes = vp_number_format(vp_impl_score_round(value, sample->precision), text);
+    return vp_impl_score_keep(pool, vp_impl_score_span_from(text, text + bytes));
 }
 
-/* the choice that the local path ends at: the text rule on letters, then a letter before ":", a bare letter, or the nearest choice */
+/* the choice at which the local path ends: the text rule on letters, then a letter before ":", a single letter, or
+ * the nearest choice */
 static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_score_sample *sample, int32_t *index) {
-    const char **letters = (const char **)vp_impl_score_take(pool, sample->option_count + 1, sizeof *letters), *p, *end;
+    const char **letters = (const char **)vp_impl_score_take(pool, sample->option_count + 1, sizeof *letters), *text, *end;
     char letter = 0;
     vp_impl_score_span picked;
     vp_result result;
@@ -1632,11 +1652,11 @@ static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_s
     if (pool->full) return VP_ERR_CAPACITY;
     if ((result = vp_impl_score_select(pool, sample->prediction, letters, sample->option_count, &found)) != VP_OK) return result;
     picked = vp_impl_score_trimmed(vp_impl_score_span_of(sample->options[found]));
-    for (p = picked.p, end = p + picked.bytes; p + 1 < end && !letter; p++)
-        if (p[1] == ':' && ((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z'))) letter = (char)(*p >= 'a' ? *p - 32 : *p);
+    for (text = picked.text, end = text + picked.bytes; text + 1 < end && !letter; text++)
+        if (text[1] == ':' && ((*text >= 'A' && *text <= 'Z') || (*text >= 'a' && *text <= 'z'))) letter = (char)(*text >= 'a' ? *text - 32 : *text);
     if (letter) picked = vp_impl_score_span_from(&letter, &letter + 1);
-    if (picked.bytes == 1 && picked.p[0] >= 'A' && (size_t)(picked.p[0] - 'A') < sample->option_count) {
-        *index = picked.p[0] - 'A';
+    if (picked.bytes == 1 && picked.text[0] >= 'A' && (size_t)(picked.text[0] - 'A') < sample->option_count) {
+        *index = picked.text[0] - 'A';
         return VP_OK;
     }
     for (i = 0; i < sample->option_count; i++) {
@@ -1684,9 +1704,9 @@ VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric)
     if (!name || !metric) return VP_ERR_RANGE;
     bytes = strlen(name);
     for (i = 0; i < (size_t)VP_SCORE_METRIC_COUNT; i++) {
-        const char *p = vp_impl_score_metrics[i].others;
+        const char *alias = vp_impl_score_metrics[i].others;
         int same = !strcmp(name, vp_impl_score_metrics[i].name);
-        for (; !same && bytes && !strchr(name, ' ') && (p = strstr(p, name)) != NULL; p++) same = p[-1] == ' ' && p[bytes] == ' ';
+        for (; !same && bytes && !strchr(name, ' ') && (alias = strstr(alias, name)) != NULL; alias++) same = alias[-1] == ' ' && alias[bytes] == ' ';
         if (!same) continue;
         *metric = (vp_score_metric)i;
         return VP_OK;
@@ -1718,18 +1738,18 @@ VP_API vp_score_sample vp_score_sample_default(void) {
 }
 
 /* the option that a rule chooses, against the answer's index */
-static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sample *s, char *scratch, size_t bytes, vp_score_outcome *outcome) {
+static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sample *sample, char *scratch, size_t bytes, vp_score_outcome *outcome) {
     static const char *const letters[] = {"A", "B", "C", "D"};
-    const char *const *options = metric == VP_SCORE_MC_TEXT ? s->option_names : letters;
-    const size_t count = metric == VP_SCORE_MC_TEXT ? s->option_name_count : 4;
-    int64_t answer = s->answer_index;
+    const char *const *options = metric == VP_SCORE_MC_TEXT ? sample->option_names : letters;
+    const size_t count = metric == VP_SCORE_MC_TEXT ? sample->option_name_count : 4;
+    int64_t answer = sample->answer_index;
     int32_t index = -1;
     vp_result result;
     if (metric == VP_SCORE_REAL_WORLD_QA)
-        answer = s->references[0][0] >= 'A' && s->references[0][0] <= 'D' && !s->references[0][1] ? s->references[0][0] - 'A' : -1;
+        answer = sample->references[0][0] >= 'A' && sample->references[0][0] <= 'D' && !sample->references[0][1] ? sample->references[0][0] - 'A' : -1;
     if (metric == VP_SCORE_MC)
-        result = vp_score_mc(s->prediction, s->options, s->option_count, s->option_names, s->option_name_count, scratch, bytes, &index);
-    else result = vp_score_select_option(s->prediction, options, count, scratch, bytes, &index);
+        result = vp_score_mc(sample->prediction, sample->options, sample->option_count, sample->option_names, sample->option_name_count, scratch, bytes, &index);
+    else result = vp_score_select_option(sample->prediction, options, count, scratch, bytes, &index);
     if (result == VP_ERR_MISMATCH) {
         outcome->reason = "the row has no options, or two that are equal after lower-casing and stripping: the reference stops there";
         return VP_OK;
@@ -1741,10 +1761,10 @@ static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sam
     return VP_OK;
 }
 
-static vp_result vp_impl_score_mmmu_letters(const vp_score_sample *s, char *scratch, size_t bytes, vp_score_outcome *outcome) {
+static vp_result vp_impl_score_mmmu_letters(const vp_score_sample *sample, char *scratch, size_t bytes, vp_score_outcome *outcome) {
     int32_t index = -1;
     size_t i;
-    vp_result result = vp_score_mmmu_choice(s->prediction, s->options, s->option_count, scratch, bytes, &index);
+    vp_result result = vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, scratch, bytes, &index);
     if (result == VP_ERR_NOT_FOUND) {
         outcome->is_unparsed = 1;
         outcome->reason = "unparsed: the answer names no option";
@@ -1753,69 +1773,69 @@ static vp_result vp_impl_score_mmmu_letters(const vp_score_sample *s, char *scra
     if (result != VP_OK) return result;
     outcome->option_index = index;
     outcome->score = 0;
-    for (i = 0; i < s->reference_count; i++)
-        if (s->references[i][0] == 'A' + index && !s->references[i][1]) outcome->score = 1;
+    for (i = 0; i < sample->reference_count; i++)
+        if (sample->references[i][0] == 'A' + index && !sample->references[i][1]) outcome->score = 1;
     return VP_OK;
 }
 
-static vp_result vp_impl_score_plain_vqa(const vp_score_sample *s, char *scratch, size_t bytes, vp_score_outcome *outcome) {
+static vp_result vp_impl_score_plain_vqa(const vp_score_sample *sample, char *scratch, size_t bytes, vp_score_outcome *outcome) {
     vp_result result;
-    if (!s->is_plain_reference || !s->reference_count)
-        return vp_score_vqa_seed(s->prediction, s->references, s->reference_count, scratch, bytes, &outcome->score);
-    result = vp_score_vqa_normalise(s->prediction, scratch, bytes, NULL);
-    if (result == VP_OK) outcome->score = !strcmp(scratch, s->references[0]); /* which is not normalised: so the reference does it */
+    if (!sample->is_plain_reference || !sample->reference_count)
+        return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, scratch, bytes, &outcome->score);
+    result = vp_score_vqa_normalise(sample->prediction, scratch, bytes, NULL);
+    if (result == VP_OK) outcome->score = !strcmp(scratch, sample->references[0]); /* which is not normalised: so the reference does it */
     return result;
 }
 
-static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_sample *s, vp_impl_score_pool *pool, vp_score_outcome *outcome) {
+static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_sample *sample, vp_impl_score_pool *pool, vp_score_outcome *outcome) {
     vp_result result;
     size_t bytes = pool->left;
-    char *scratch = pool->p;
+    char *scratch = pool->next;
     double *score = &outcome->score;
     switch (metric) {
-        case VP_SCORE_VQA_SEED: return vp_impl_score_plain_vqa(s, scratch, bytes, outcome);
-        case VP_SCORE_VQA_OFFICIAL: return vp_score_vqa_official(s->prediction, s->references, s->reference_count, scratch, bytes, score);
-        case VP_SCORE_EM: return vp_score_em(s->prediction, s->references, s->reference_count, scratch, bytes, score);
-        case VP_SCORE_RELAXED: return vp_score_relaxed(s->prediction, s->references, s->reference_count, scratch, bytes, score);
-        case VP_SCORE_A_OKVQA: return vp_score_a_okvqa(s->prediction, s->references, s->reference_count, scratch, bytes, score);
-        case VP_SCORE_CAPTION_JACCARD: return vp_score_caption_jaccard(s->prediction, s->references, s->reference_count, scratch, bytes, score);
-        case VP_SCORE_MMMU_CHOICE: return vp_impl_score_mmmu_letters(s, scratch, bytes, outcome);
-        case VP_SCORE_MMMU_OPEN: return vp_score_mmmu_open(s->prediction, s->references, s->reference_count, scratch, bytes, score);
-        case VP_SCORE_MATH_VISTA: return vp_impl_score_vista(pool, s, outcome);
+        case VP_SCORE_VQA_SEED: return vp_impl_score_plain_vqa(sample, scratch, bytes, outcome);
+        case VP_SCORE_VQA_OFFICIAL: return vp_score_vqa_official(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+        case VP_SCORE_EM: return vp_score_em(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+        case VP_SCORE_RELAXED: return vp_score_relaxed(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+        case VP_SCORE_A_OKVQA: return vp_score_a_okvqa(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+        case VP_SCORE_CAPTION_JACCARD: return vp_score_caption_jaccard(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+        case VP_SCORE_MMMU_CHOICE: return vp_impl_score_mmmu_letters(sample, scratch, bytes, outcome);
+        case VP_SCORE_MMMU_OPEN: return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+        case VP_SCORE_MATH_VISTA: return vp_impl_score_vista(pool, sample, outcome);
         case VP_SCORE_MMMU:
-            if (s->question_type ? !strcmp(s->question_type, "multiple-choice") : s->option_count > 0)
-                return vp_impl_score_mmmu_letters(s, scratch, bytes, outcome);
-            return vp_score_mmmu_open(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+            if (sample->question_type ? !strcmp(sample->question_type, "multiple-choice") : sample->option_count > 0)
+                return vp_impl_score_mmmu_letters(sample, scratch, bytes, outcome);
+            return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
         case VP_SCORE_ANLS:
-            result = vp_score_anls(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+            result = vp_score_anls(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
             if (result == VP_ERR_MISMATCH) outcome->reason = "prediction and reference are both empty: the reference stops there";
             return result == VP_ERR_MISMATCH ? VP_OK : result;
         case VP_SCORE_REAL_WORLD_QA:
-            if (s->question_type && !strcmp(s->question_type, "multiple_choice")) return vp_impl_score_choice(metric, s, scratch, bytes, outcome);
+            if (sample->question_type && !strcmp(sample->question_type, "multiple_choice")) return vp_impl_score_choice(metric, sample, scratch, bytes, outcome);
             { /* equal after normalisation: one match of one reference */
                 size_t matches = 0;
-                result = vp_impl_score_matches(s->prediction, s->references, 1, vp_impl_score_normalised, scratch, bytes, &matches);
+                result = vp_impl_score_matches(sample->prediction, sample->references, 1, vp_impl_score_normalised, scratch, bytes, &matches);
                 if (result == VP_OK) *score = matches == 1;
                 return result;
             }
-        default: return vp_impl_score_choice(metric, s, scratch, bytes, outcome);
+        default: return vp_impl_score_choice(metric, sample, scratch, bytes, outcome);
     }
 }
 
-static int vp_impl_score_sample_is_whole(const vp_score_sample *s) {
+static int vp_impl_score_sample_is_whole(const vp_score_sample *sample) {
     const char *const *lists[3];
     size_t counts[3], i, k;
-    lists[0] = s->references;
-    lists[1] = s->options;
-    lists[2] = s->option_names;
-    counts[0] = s->reference_count;
-    counts[1] = s->option_count;
-    counts[2] = s->option_name_count;
+    lists[0] = sample->references;
+    lists[1] = sample->options;
+    lists[2] = sample->option_names;
+    counts[0] = sample->reference_count;
+    counts[1] = sample->option_count;
+    counts[2] = sample->option_name_count;
     for (i = 0; i < 3; i++) {
         if (!lists[i] && counts[i]) return 0;
         for (k = 0; k < counts[i]; k++) if (!lists[i][k]) return 0;
     }
-    return s->prediction != NULL;
+    return sample->prediction != NULL;
 }
 
 VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample, char *scratch,
@@ -1840,7 +1860,7 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
         text = (char *)vp_impl_score_take(&pool, strlen(sample->prediction) + 1, 1);
         if (!text) return VP_ERR_CAPACITY;
         if (cleaning == VP_SCORE_CLEAN_LAST) result = vp_score_clean(sample->prediction, text, strlen(sample->prediction) + 1, &bytes);
-        else result = vp_score_clean_frequent(sample->prediction, pool.p, pool.left, text, strlen(sample->prediction) + 1, &bytes);
+        else result = vp_score_clean_frequent(sample->prediction, pool.next, pool.left, text, strlen(sample->prediction) + 1, &bytes);
         if (result != VP_OK) return result;
         cleaned.prediction = text;
     }

@@ -26,7 +26,8 @@ typedef struct vp_device_info {
     uint64_t memory_bytes, free_bytes;
 } vp_device_info;
 
-/* What a device says of its clocks and its health at one moment. A number that the device or its driver does not tell is NaN. */
+/* The clocks and the health of a device at one moment. A number that the device or its driver does not report is
+ * NaN. */
 #define VP_THROTTLE_REASONS(X) X(0, "gpu_idle") X(1, "applications_clocks_setting") X(2, "sw_power_cap") X(3, "hw_slowdown") X(4, "sync_boost") \
     X(5, "sw_thermal_slowdown") X(6, "hw_thermal_slowdown") X(7, "hw_power_brake_slowdown") X(8, "display_clock_setting")
 #define VP_THROTTLE_SLOWED 0xecu /* the reasons that a measurement suffers from: power cap, heat, power brake */
@@ -53,7 +54,7 @@ typedef enum vp_stage {
 } vp_stage;
 VP_API const char *vp_stage_name(vp_stage stage);
 
-/* what part of the model an operation serves: finer than a stage, and the same in prefill and decode */
+/* the part of the model that an operation serves: finer than a stage, and the same in prefill and decode */
 #define VP_PARTS(X) X(INPUT, "input") X(VIT_EMBED, "vit_embed") X(VIT_DENSE, "vit_dense") X(VIT_ATTENTION, "vit_attention") \
     X(POOLING, "pooling") X(PROJECTOR, "projector") X(EMBED, "embed") X(DENSE, "dense") X(ATTENTION, "attention") X(ROUTER, "router") \
     X(EXPERTS, "experts") X(HEAD, "head") X(SAMPLE, "sample")
@@ -65,10 +66,11 @@ typedef enum vp_part {
 } vp_part;
 VP_API const char *vp_part_name(vp_part part);
 
-/* What the boundaries of the stages recorded; 0 where a stage did not run (`ran` tells).
- * wall_ns is the host's clock: on a GPU the time it took to send the stage's work. device_ns is the time between the boundaries on the device
- * (CUDA events on the compute stream); on the CPU the two are the same. launches, flops and bytes count the kernels, products and copies of a
- * stage from their shapes: FLOPs that the arithmetic needs, and each operand of each launch read or written once. */
+/* What was recorded at the boundaries of the stages; 0 if a stage did not run (see `ran`). wall_ns is the host's
+ * clock: on a GPU it is the time it took to send the stage's work. device_ns is the time between the boundaries on
+ * the device (CUDA events on the compute stream); on the CPU the two are equal. launches, flops and bytes count the
+ * kernels, products and copies of a stage by their shapes: the FLOPs that the arithmetic needs, and each operand of
+ * each launch read or written once. */
 typedef struct vp_stage_times {
     int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
     int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
@@ -81,14 +83,17 @@ typedef struct vp_stage_times {
     unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
 } vp_stage_times;
 
-/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
- * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
- * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
- * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
+/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`,
+ * launches, flops and bytes are still filled in). KERNEL: each launch, product and copy lies between two stamps of
+ * its own (GPU: events from a pool that is made before the request starts and read after it), and decode steps are
+ * sent kernel by kernel. That costs time: compare totals of this mode only with its own kernel_ns. On a GPU, kernels
+ * that are shorter than the host needs to send one appear too long. Tokens and logits have the same bits in all
+ * modes. */
 typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE, VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
-/* On a GPU both clocks begin when the device starts the request, the host's being read just behind that: no launch appears after its kernel. The
- * device's times count from the last boundary of a stage or decode step, so their resolution does not fade, and lie within the stage's. */
+/* On a GPU both clocks start when the device starts the request; the host's clock is read just after that, so no
+ * launch appears after its kernel. The device's times count from the last boundary of a stage or decode step: their
+ * resolution does not fade, and they lie within the stage's times. */
 typedef struct vp_launch {
     const char *name;                                /* of the kernel, or "gemm", "attention..", "copy.."; static */
     int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
@@ -102,7 +107,8 @@ typedef struct vp_launch {
     int64_t host_begin_ns, host_ns;                  /* the host's clock from the start of the request: sending it; CPU: running it */
     uint64_t flops, bytes;
 } vp_launch;
-/* CPU: what one thread did of a launch whose loop several threads shared, waiting for the others not included; threads count from 0, which sends */
+/* CPU: what one thread did in a launch whose loop several threads shared, without waiting for the others. Threads
+ * count from 0; thread 0 sends */
 typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span; /* launch: index; begin_ns as there */
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* vlmprof_tokenizer.h - v0.2.0 - byte-level BPE from tokenizer.json - MIT licence
  *
- * Byte-level BPE as GPT-2, GPT-NeoX and OLMo use it, read from a Hugging Face tokenizer.json; this section allocates.
- * A tokenizer is constant after loading: any number of threads may encode and decode with one.
+ * Byte-level BPE as GPT-2, GPT-NeoX and OLMo use it, read from a Hugging Face tokenizer.json. This section
+ * allocates. A tokenizer does not change after loading: any number of threads may encode and decode with one.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -22,23 +22,24 @@ extern "C" {
 typedef struct vp_tokenizer vp_tokenizer;
 
 /* Reads a tokenizer.json: NFC or no normaliser, ByteLevel pre-tokeniser and decoder, BPE model, no template.
- * in:      json       [bytes] the file's text, not kept
+ * in:      json       [bytes] the text of the file; it is not kept
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
  * returns: VP_OK; VP_ERR_FORMAT broken JSON, a missing part, a token twice, a merge of unknown tokens; VP_ERR_UNSUPPORTED a
  *          component or an option that is not implemented (by name), ids from 2^22 on, added tokens over 1024 bytes;
  *          VP_ERR_MISMATCH an added token whose id is not the one the reference gives it; VP_ERR_MEMORY; VP_ERR_RANGE
  *          JSON nested deeper than 64 levels, json or tokenizer NULL
- * rule:    nothing is ignored: an unknown member anywhere is refused, so that no tokenizer is ever half-obeyed
+ * rule:    nothing is ignored: an unknown member anywhere is refused, so no tokenizer is ever obeyed only in part
  * source:  huggingface/tokenizers 0.20.3 (models/bpe, pre_tokenizers/byte_level.rs, tokenizer/added_vocabulary.rs)
  * memory:  about 1.2 MB of Unicode tables + 60 bytes per token and merge; during the call about 12 times the file */
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error);
 
-/* The built-in byte tokenizer of the synthetic presets: byte b is id 2 + b; the special ids stand for their usual contents.
+/* The built-in byte tokenizer of the synthetic presets: byte b is id 2 + b; the special ids have their usual
+ * contents.
  * in:      ids  0 .. 2^22 - 1 each, none of 2..257, all different but bos = eos
  * returns: VP_OK, VP_ERR_RANGE (an id outside its range, NULL), VP_ERR_MISMATCH (two meanings for one id), VP_ERR_MEMORY
- * rule:    "<|endoftext|>" (eos), "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>" and "<|image|>" in a text
- *          become their id and back; no normalisation; other ids vanish when decoded */
+ * rule:    "<|endoftext|>" (eos), "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>" and "<|image|>"
+ *          in a text become their ids, and back; there is no normalisation; other ids give no text when decoded */
 VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer);
 /* NULL is allowed. */
 VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer);
@@ -47,7 +48,7 @@ VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer);
  * returns: VP_OK; VP_ERR_NOT_FOUND with the missing content's name; VP_ERR_RANGE (NULL) */
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error);
 
-/* Text to ids. No BOS is put in front: that is the prompt builder's business.
+/* Text to ids. No BOS is put in front: the prompt builder does that.
  * in:      text      UTF-8 [bytes], at most 2^29 bytes; NUL is a character like any other
  *          capacity  of ids; 0 with ids NULL only counts
  * out:     ids       int32 [count], written only on VP_OK
@@ -56,21 +57,23 @@ VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_spec
  * rule:    added tokens with normalized = false are cut out, leftmost and longest; each piece is normalised to NFC (Unicode 9.0);
  *          added tokens with normalized = true are cut out; each piece is split into words ('s 't 're 've 'm 'll 'd, or letters |
  *          numbers | others with one space in front, or white space; Unicode 14.0); BPE merges by rank, leftmost first, in each word.
- *          A byte that the vocabulary lacks vanishes, as in the reference.
- * memory:  about 2 times the text; a single word of n bytes over 64 takes 44 n for the time of its merges, O(n log n) time
+ *          A byte that is not in the vocabulary gives no id, as in the reference.
+ * memory:  about 2 times the text. A single word of n bytes, n > 64, takes 44 n bytes while it is merged, in O(n log
+ *          n) time
  * threads: reentrant */
 VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids, size_t capacity, size_t *count);
 
 enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
 /* Ids to text.
- * in:      ids       int32 [count], any values: those outside the vocabulary vanish
- *          flags     VP_DECODE_SKIP_SPECIAL: special tokens vanish; VP_DECODE_CLEAN_UP: spaces before . ? ! , and English
- *                    contractions go, as transformers' clean_up_tokenization_spaces does
+ * in:      ids       int32 [count], any values: those outside the vocabulary give no text
+ *          flags     VP_DECODE_SKIP_SPECIAL: special tokens give no text. VP_DECODE_CLEAN_UP: spaces before . ? ! , and
+ *                    in English contractions are removed, as transformers' clean_up_tokenization_spaces does
  * out:     out       UTF-8 with NUL, written only on VP_OK (a NUL character of the text may stand inside: see needed)
  *          needed    bytes without the last NUL; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY (out has no room for needed + 1), VP_ERR_RANGE (unknown flags, NULL, over 2^40 bytes), VP_ERR_MEMORY
- * rule:    a token's characters are bytes of the GPT-2 alphabet; a token with any other character is its own UTF-8 text; what is
- *          not UTF-8 after joining becomes one U+FFFD per maximal invalid part (Rust's from_utf8_lossy)
+ * rule:    a token's characters are bytes of the GPT-2 alphabet. A token with any other character is its own UTF-8
+ *          text. If the joined bytes are not valid UTF-8, each maximal invalid part becomes one U+FFFD (Rust's
+ *          from_utf8_lossy)
  * threads: reentrant */
 VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags, char *out, size_t capacity,
                                      size_t *needed);
@@ -131,7 +134,7 @@ static const char *const vp_impl_special_contents[7] = {
 
 /* What one call of encode or decode needs; every buffer grows and is freed by vp_impl_work_free. */
 typedef struct vp_impl_work {
-    const vp_tokenizer *t;
+    const vp_tokenizer *tokenizer;
     int32_t *ids;
     size_t id_count, id_capacity;
     char *text; /* the normalised piece */
@@ -143,15 +146,15 @@ typedef struct vp_impl_work {
     int out_of_memory;
 } vp_impl_work;
 
-static void vp_impl_work_free(vp_impl_work *w) {
-    free(w->ids);
-    free(w->text);
-    free(w->segment);
-    free(w->word);
+static void vp_impl_work_free(vp_impl_work *work) {
+    free(work->ids);
+    free(work->text);
+    free(work->segment);
+    free(work->word);
 }
 
-/* Room for `need` elements; 0 (and out_of_memory) when there is none. The content is kept. */
-static int vp_impl_work_room(vp_impl_work *w, void **buffer, size_t *capacity, size_t need, size_t element_bytes) {
+/* Room for `need` elements; 0 (and out_of_memory) if there is none. The content is kept. */
+static int vp_impl_work_room(vp_impl_work *work, void **buffer, size_t *capacity, size_t need, size_t element_bytes) {
     size_t capacity_new = *capacity < 64 ? 64 : *capacity;
     void *grown;
     if (need <= *capacity) return 1;
@@ -159,7 +162,7 @@ static int vp_impl_work_room(vp_impl_work *w, void **buffer, size_t *capacity, s
     if (capacity_new < need) capacity_new = need;
     grown = capacity_new <= SIZE_MAX / element_bytes ? realloc(*buffer, capacity_new * element_bytes) : NULL;
     if (!grown) {
-        w->out_of_memory = 1;
+        work->out_of_memory = 1;
         return 0;
     }
     *buffer = grown;
@@ -167,26 +170,27 @@ static int vp_impl_work_room(vp_impl_work *w, void **buffer, size_t *capacity, s
     return 1;
 }
 
-static inline void vp_impl_push_id(vp_impl_work *w, int32_t id) {
-    if (w->id_count == w->id_capacity) {
-        void *ids = w->ids;
-        if (!vp_impl_work_room(w, &ids, &w->id_capacity, w->id_count + 1, sizeof(int32_t))) return;
-        w->ids = (int32_t *)ids;
+static inline void vp_impl_push_id(vp_impl_work *work, int32_t id) {
+    if (work->id_count == work->id_capacity) {
+        void *ids = work->ids;
+        if (!vp_impl_work_room(work, &ids, &work->id_capacity, work->id_count + 1, sizeof(int32_t))) return;
+        work->ids = (int32_t *)ids;
     }
-    w->ids[w->id_count++] = id;
+    work->ids[work->id_count++] = id;
 }
 
-static void vp_impl_push_text(vp_impl_work *w, const char *text, size_t bytes) {
-    void *buffer = w->text;
-    if (!vp_impl_work_room(w, &buffer, &w->text_capacity, w->text_used + bytes, 1)) return;
-    w->text = (char *)buffer;
-    if (bytes) memcpy(w->text + w->text_used, text, bytes);
-    w->text_used += bytes;
+static void vp_impl_push_text(vp_impl_work *work, const char *text, size_t bytes) {
+    void *buffer = work->text;
+    if (!vp_impl_work_room(work, &buffer, &work->text_capacity, work->text_used + bytes, 1)) return;
+    work->text = (char *)buffer;
+    if (bytes) memcpy(work->text + work->text_used, text, bytes);
+    work->text_used += bytes;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- NFC */
 
-/* Canonical ordering of a run of marks, stable; linear for long runs, so that a megabyte of marks stays cheap. */
+/* Canonical ordering of a run of marks. It is stable, and linear for long runs, so that a megabyte of marks stays
+ * cheap. */
 static void vp_impl_order_marks(uint32_t *marks, size_t count, uint32_t *scratch) {
     size_t i, j, start[257];
     if (count <= 24) {
@@ -204,140 +208,140 @@ static void vp_impl_order_marks(uint32_t *marks, size_t count, uint32_t *scratch
     memcpy(marks, scratch, count * sizeof *marks);
 }
 
-/* Orders and composes w->segment in place, then appends it to w->text. A mark is blocked by one of its own or a higher class that
- * stands between it and the starter (Unicode Standard, D115-D117). */
-static void vp_impl_compose_segment(vp_impl_work *w) {
-    const vp_unicode_forms *u = w->t->unicode;
-    uint32_t *s = w->segment, last_class = 0;
+/* Orders and composes work->segment in place, then appends it to work->text. A mark is blocked by a mark of the same
+ * or a higher class that stands between it and the starter (Unicode Standard, D115-D117). */
+static void vp_impl_compose_segment(vp_impl_work *work) {
+    const vp_unicode_forms *forms = work->tokenizer->unicode;
+    uint32_t *segment = work->segment, last_class = 0;
     size_t i, j, out = 0, starter = SIZE_MAX, bytes = 0;
-    char *p;
+    char *out_text;
     void *text;
-    for (i = 0; i < w->segment_count; i = j) {
-        for (j = i; j < w->segment_count && s[j] >> 24; j++) {}
-        vp_impl_order_marks(s + i, j - i, s + w->segment_capacity / 2);
+    for (i = 0; i < work->segment_count; i = j) {
+        for (j = i; j < work->segment_count && segment[j] >> 24; j++) {}
+        vp_impl_order_marks(segment + i, j - i, segment + work->segment_capacity / 2);
         if (j == i) j++;
     }
-    for (i = 0; i < w->segment_count; i++) {
-        uint32_t code = s[i] & 0xFFFFFF, mark_class = s[i] >> 24, composed = 0;
-        if (starter != SIZE_MAX && (starter + 1 == out || last_class < mark_class)) composed = vp_unicode_compose(u, s[starter], code);
+    for (i = 0; i < work->segment_count; i++) {
+        uint32_t code = segment[i] & 0xFFFFFF, mark_class = segment[i] >> 24, composed = 0;
+        if (starter != SIZE_MAX && (starter + 1 == out || last_class < mark_class)) composed = vp_unicode_compose(forms, segment[starter], code);
         if (composed) {
-            s[starter] = composed;
+            segment[starter] = composed;
             continue;
         }
         if (!mark_class) starter = out;
         last_class = mark_class;
-        s[out++] = s[i];
+        segment[out++] = segment[i];
     }
-    text = w->text;
-    if (!vp_impl_work_room(w, &text, &w->text_capacity, w->text_used + out * 4, 1)) return;
-    w->text = p = (char *)text;
-    p += w->text_used;
-    for (i = 0; i < out; i++) bytes += vp_utf8_put(p + bytes, s[i] & 0xFFFFFF);
-    w->text_used += bytes;
+    text = work->text;
+    if (!vp_impl_work_room(work, &text, &work->text_capacity, work->text_used + out * 4, 1)) return;
+    work->text = out_text = (char *)text;
+    out_text += work->text_used;
+    for (i = 0; i < out; i++) bytes += vp_utf8_put(out_text + bytes, segment[i] & 0xFFFFFF);
+    work->text_used += bytes;
 }
 
-/* One segment: a stable character (or none, at the start of the piece) and the unstable ones behind it. */
-static void vp_impl_normalise_segment(vp_impl_work *w, const uint8_t *p, size_t bytes) {
-    const vp_unicode_forms *u = w->t->unicode;
+/* One segment: a stable character (or none, at the start of the piece) and the unstable characters that follow it. */
+static void vp_impl_normalise_segment(vp_impl_work *work, const uint8_t *text, size_t bytes) {
+    const vp_unicode_forms *forms = work->tokenizer->unicode;
     uint32_t parts[4];
-    void *segment = w->segment;
+    void *segment = work->segment;
     size_t at = 0, length, count, i;
-    /* a character of one byte stays alone, others have two or more and become at most 4; twice, see segment */
-    if (!vp_impl_work_room(w, &segment, &w->segment_capacity, bytes * 4, sizeof(uint32_t))) return;
-    w->segment = (uint32_t *)segment;
-    w->segment_count = 0;
+    /* one byte stays one character; more bytes become at most 4 characters; the buffer is needed twice, see segment */
+    if (!vp_impl_work_room(work, &segment, &work->segment_capacity, bytes * 4, sizeof(uint32_t))) return;
+    work->segment = (uint32_t *)segment;
+    work->segment_count = 0;
     while (at < bytes) {
-        count = vp_unicode_decompose(u, vp_unicode_next_valid(p + at, &length), parts);
+        count = vp_unicode_decompose(forms, vp_unicode_next_valid(text + at, &length), parts);
         at += length;
-        for (i = 0; i < count; i++) w->segment[w->segment_count++] = parts[i] | vp_unicode_combining_class(u, parts[i]) << 24;
+        for (i = 0; i < count; i++) work->segment[work->segment_count++] = parts[i] | vp_unicode_combining_class(forms, parts[i]) << 24;
     }
-    vp_impl_compose_segment(w);
+    vp_impl_compose_segment(work);
 }
 
-/* NFC of a piece of valid UTF-8: points *out at the piece itself where nothing can change, else into w->text. */
-static void vp_impl_nfc(vp_impl_work *w, const char *piece, size_t bytes, const char **out, size_t *out_bytes) {
-    const uint8_t *p = (const uint8_t *)piece;
-    const uint8_t *properties = w->t->unicode->properties;
+/* NFC of a piece of valid UTF-8. *out points to the piece itself if nothing can change, otherwise into work->text. */
+static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, const char **out, size_t *out_bytes) {
+    const uint8_t *raw = (const uint8_t *)piece;
+    const uint8_t *properties = work->tokenizer->unicode->properties;
     size_t i = 0, length, last_stable = 0, copied = 0;
     *out = piece;
     *out_bytes = bytes;
-    w->text_used = 0;
+    work->text_used = 0;
     while (i < bytes) {
-        if (p[i] < 0xCC) { /* below U+0300: stable */
+        if (raw[i] < 0xCC) { /* below U+0300: stable */
             last_stable = i++;
-            if (p[last_stable] >= 0x80) i++;
+            if (raw[last_stable] >= 0x80) i++;
             continue;
         }
-        if (!(properties[vp_unicode_next_valid(p + i, &length)] & VP_UNICODE_UNSTABLE)) {
+        if (!(properties[vp_unicode_next_valid(raw + i, &length)] & VP_UNICODE_UNSTABLE)) {
             last_stable = i;
             i += length;
             continue;
         }
-        vp_impl_push_text(w, piece + copied, last_stable - copied);
-        while (i < bytes && (properties[vp_unicode_next_valid(p + i, &length)] & VP_UNICODE_UNSTABLE)) i += length;
-        vp_impl_normalise_segment(w, p + last_stable, i - last_stable);
+        vp_impl_push_text(work, piece + copied, last_stable - copied);
+        while (i < bytes && (properties[vp_unicode_next_valid(raw + i, &length)] & VP_UNICODE_UNSTABLE)) i += length;
+        vp_impl_normalise_segment(work, raw + last_stable, i - last_stable);
         last_stable = copied = i;
     }
     if (!copied) return;
-    vp_impl_push_text(w, piece + copied, bytes - copied);
-    *out = w->text;
-    *out_bytes = w->text_used;
+    vp_impl_push_text(work, piece + copied, bytes - copied);
+    *out = work->text;
+    *out_bytes = work->text_used;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- BPE */
 
-static inline uint32_t vp_impl_word_hash(const uint8_t *p, size_t bytes) {
+static inline uint32_t vp_impl_word_hash(const uint8_t *word, size_t bytes) {
     uint64_t hash = bytes, part;
-    for (; bytes >= 8; p += 8, bytes -= 8) {
-        memcpy(&part, p, 8);
+    for (; bytes >= 8; word += 8, bytes -= 8) {
+        memcpy(&part, word, 8);
         hash = vp_unicode_mix(hash ^ part);
     }
-    for (part = 0; bytes > 0; bytes--) part = part << 8 | *p++;
+    for (part = 0; bytes > 0; bytes--) part = part << 8 | *word++;
     return (uint32_t)vp_unicode_mix(hash ^ part);
 }
 
-static inline const vp_impl_merge *vp_impl_merge_find(const vp_tokenizer *t, uint32_t left, uint32_t right) {
-    uint32_t slot = (uint32_t)vp_unicode_mix((uint64_t)left << 32 | right) & t->merge_mask;
-    for (; t->merges[slot].rank != UINT32_MAX; slot = (slot + 1) & t->merge_mask) {
-        if (t->merges[slot].left == left && t->merges[slot].right == right) return &t->merges[slot];
+static inline const vp_impl_merge *vp_impl_merge_find(const vp_tokenizer *tokenizer, uint32_t left, uint32_t right) {
+    uint32_t slot = (uint32_t)vp_unicode_mix((uint64_t)left << 32 | right) & tokenizer->merge_mask;
+    for (; tokenizer->merges[slot].rank != UINT32_MAX; slot = (slot + 1) & tokenizer->merge_mask) {
+        if (tokenizer->merges[slot].left == left && tokenizer->merges[slot].right == right) return &tokenizer->merges[slot];
     }
     return NULL;
 }
 
-/* Merges a word of at most VP_IMPL_SHORT_WORD bytes: scan for the lowest rank, leftmost first. */
-static void vp_impl_merge_short(vp_impl_work *w, const uint8_t *word, size_t bytes) {
-    const vp_tokenizer *t = w->t;
+/* Merges a word of at most VP_IMPL_SHORT_WORD bytes: searches the lowest rank again and again, leftmost first. */
+static void vp_impl_merge_short(vp_impl_work *work, const uint8_t *word, size_t bytes) {
+    const vp_tokenizer *tokenizer = work->tokenizer;
     const vp_impl_merge *found;
     int32_t id[VP_IMPL_SHORT_WORD];
     uint32_t rank[VP_IMPL_SHORT_WORD], product[VP_IMPL_SHORT_WORD]; /* of the pair that begins there; the last has none */
-    size_t i, best, n = 0;
+    size_t i, best, count = 0;
     for (i = 0; i < bytes; i++) {
-        if (t->byte_id[word[i]] >= 0) id[n++] = t->byte_id[word[i]];
+        if (tokenizer->byte_id[word[i]] >= 0) id[count++] = tokenizer->byte_id[word[i]];
     }
-    for (i = 0; i < n; i++) {
-        found = i + 1 < n ? vp_impl_merge_find(t, (uint32_t)id[i], (uint32_t)id[i + 1]) : NULL;
+    for (i = 0; i < count; i++) {
+        found = i + 1 < count ? vp_impl_merge_find(tokenizer, (uint32_t)id[i], (uint32_t)id[i + 1]) : NULL;
         rank[i] = found ? found->rank : UINT32_MAX;
         product[i] = found ? found->product : 0;
     }
-    while (n > 1) {
-        for (best = 0, i = 1; i + 1 < n; i++) {
+    while (count > 1) {
+        for (best = 0, i = 1; i + 1 < count; i++) {
             if (rank[i] < rank[best]) best = i;
         }
         if (rank[best] == UINT32_MAX) break;
         id[best] = (int32_t)product[best];
-        n--;
-        for (i = best + 1; i < n; i++) {
+        count--;
+        for (i = best + 1; i < count; i++) {
             id[i] = id[i + 1];
             rank[i] = rank[i + 1];
             product[i] = product[i + 1];
         }
         for (i = best ? best - 1 : 0; i <= best; i++) {
-            found = i + 1 < n ? vp_impl_merge_find(t, (uint32_t)id[i], (uint32_t)id[i + 1]) : NULL;
+            found = i + 1 < count ? vp_impl_merge_find(tokenizer, (uint32_t)id[i], (uint32_t)id[i + 1]) : NULL;
             rank[i] = found ? found->rank : UINT32_MAX;
             product[i] = found ? found->product : 0;
         }
     }
-    for (i = 0; i < n; i++) vp_impl_push_id(w, id[i]);
+    for (i = 0; i < count; i++) vp_impl_push_id(work, id[i]);
 }
 
 /* a long word: a doubly linked list of symbols and a heap of rank << 32 | position */
@@ -348,113 +352,113 @@ typedef struct vp_impl_list {
     size_t heap_count;
 } vp_impl_list;
 
-static void vp_impl_heap_push(vp_impl_list *l, uint64_t entry) {
-    size_t i = l->heap_count++;
-    while (i > 0 && l->heap[(i - 1) / 2] > entry) {
-        l->heap[i] = l->heap[(i - 1) / 2];
+static void vp_impl_heap_push(vp_impl_list *list, uint64_t entry) {
+    size_t i = list->heap_count++;
+    while (i > 0 && list->heap[(i - 1) / 2] > entry) {
+        list->heap[i] = list->heap[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    l->heap[i] = entry;
+    list->heap[i] = entry;
 }
 
-static uint64_t vp_impl_heap_pop(vp_impl_list *l) {
-    uint64_t top = l->heap[0], moved = l->heap[--l->heap_count];
+static uint64_t vp_impl_heap_pop(vp_impl_list *list) {
+    uint64_t top = list->heap[0], moved = list->heap[--list->heap_count];
     size_t i = 0, child;
-    while ((child = i * 2 + 1) < l->heap_count) {
-        if (child + 1 < l->heap_count && l->heap[child + 1] < l->heap[child]) child++;
-        if (l->heap[child] >= moved) break;
-        l->heap[i] = l->heap[child];
+    while ((child = i * 2 + 1) < list->heap_count) {
+        if (child + 1 < list->heap_count && list->heap[child + 1] < list->heap[child]) child++;
+        if (list->heap[child] >= moved) break;
+        list->heap[i] = list->heap[child];
         i = child;
     }
-    l->heap[i] = moved;
+    list->heap[i] = moved;
     return top;
 }
 
-/* Notes the pair that begins at i; `count` is the end of the list. */
-static void vp_impl_list_pair(const vp_tokenizer *t, vp_impl_list *l, uint32_t i, uint32_t count) {
-    const vp_impl_merge *found = l->next[i] < count ? vp_impl_merge_find(t, (uint32_t)l->id[i], (uint32_t)l->id[l->next[i]]) : NULL;
-    l->rank[i] = found ? found->rank : UINT32_MAX;
+/* Records the pair that begins at `at`; `count` is the end of the list. */
+static void vp_impl_list_pair(const vp_tokenizer *tokenizer, vp_impl_list *list, uint32_t at, uint32_t count) {
+    const vp_impl_merge *found = list->next[at] < count ? vp_impl_merge_find(tokenizer, (uint32_t)list->id[at], (uint32_t)list->id[list->next[at]]) : NULL;
+    list->rank[at] = found ? found->rank : UINT32_MAX;
     if (!found) return;
-    l->product[i] = found->product;
-    vp_impl_heap_push(l, (uint64_t)found->rank << 32 | i);
+    list->product[at] = found->product;
+    vp_impl_heap_push(list, (uint64_t)found->rank << 32 | at);
 }
 
-/* Merges a word of any length in O(n log n). An entry of the heap is stale when the pair at its place has another rank by now;
- * each merge pushes at most two, so 3 n entries are enough. */
-static void vp_impl_merge_long(vp_impl_work *w, const uint8_t *word, size_t bytes) {
-    const vp_tokenizer *t = w->t;
-    vp_impl_list l;
-    void *buffer = w->word;
-    uint32_t i, n = 0;
-    if (!vp_impl_work_room(w, &buffer, &w->word_capacity, bytes, 3 * sizeof(uint64_t) + 5 * sizeof(uint32_t))) return;
-    w->word = (char *)buffer;
-    l.heap = (uint64_t *)buffer;
-    l.heap_count = 0;
-    l.id = (int32_t *)(void *)(l.heap + 3 * bytes);
-    l.next = (uint32_t *)(void *)(l.id + bytes);
-    l.previous = l.next + bytes;
-    l.rank = l.previous + bytes;
-    l.product = l.rank + bytes;
+/* Merges a word of any length in O(n log n). An entry of the heap is stale if the pair at its place has another rank
+ * by now. Each merge pushes at most two entries, so 3 entries per byte are enough. */
+static void vp_impl_merge_long(vp_impl_work *work, const uint8_t *word, size_t bytes) {
+    const vp_tokenizer *tokenizer = work->tokenizer;
+    vp_impl_list list;
+    void *buffer = work->word;
+    uint32_t i, count = 0;
+    if (!vp_impl_work_room(work, &buffer, &work->word_capacity, bytes, 3 * sizeof(uint64_t) + 5 * sizeof(uint32_t))) return;
+    work->word = (char *)buffer;
+    list.heap = (uint64_t *)buffer;
+    list.heap_count = 0;
+    list.id = (int32_t *)(void *)(list.heap + 3 * bytes);
+    list.next = (uint32_t *)(void *)(list.id + bytes);
+    list.previous = list.next + bytes;
+    list.rank = list.previous + bytes;
+    list.product = list.rank + bytes;
     for (i = 0; i < bytes; i++) {
-        if (t->byte_id[word[i]] < 0) continue;
-        l.id[n] = t->byte_id[word[i]];
-        l.next[n] = n + 1;
-        l.previous[n] = n - 1; /* of 0: UINT32_MAX, none */
-        n++;
+        if (tokenizer->byte_id[word[i]] < 0) continue;
+        list.id[count] = tokenizer->byte_id[word[i]];
+        list.next[count] = count + 1;
+        list.previous[count] = count - 1; /* of 0: UINT32_MAX, none */
+        count++;
     }
-    for (i = 0; i < n; i++) vp_impl_list_pair(t, &l, i, n);
-    while (l.heap_count) {
-        uint64_t entry = vp_impl_heap_pop(&l);
+    for (i = 0; i < count; i++) vp_impl_list_pair(tokenizer, &list, i, count);
+    while (list.heap_count) {
+        uint64_t entry = vp_impl_heap_pop(&list);
         uint32_t at = (uint32_t)entry, right;
-        if (l.rank[at] != (uint32_t)(entry >> 32)) continue;
-        right = l.next[at];
-        l.id[at] = (int32_t)l.product[at];
-        l.rank[right] = UINT32_MAX;
-        l.next[at] = l.next[right];
-        if (l.next[at] < n) l.previous[l.next[at]] = at;
-        vp_impl_list_pair(t, &l, at, n);
-        if (l.previous[at] != UINT32_MAX) vp_impl_list_pair(t, &l, l.previous[at], n);
+        if (list.rank[at] != (uint32_t)(entry >> 32)) continue;
+        right = list.next[at];
+        list.id[at] = (int32_t)list.product[at];
+        list.rank[right] = UINT32_MAX;
+        list.next[at] = list.next[right];
+        if (list.next[at] < count) list.previous[list.next[at]] = at;
+        vp_impl_list_pair(tokenizer, &list, at, count);
+        if (list.previous[at] != UINT32_MAX) vp_impl_list_pair(tokenizer, &list, list.previous[at], count);
     }
-    for (i = 0; i < n; i = l.next[i]) vp_impl_push_id(w, l.id[i]);
+    for (i = 0; i < count; i = list.next[i]) vp_impl_push_id(work, list.id[i]);
 }
 
-static void vp_impl_merge_word(vp_impl_work *w, const uint8_t *word, size_t bytes) {
-    if (bytes <= VP_IMPL_SHORT_WORD) vp_impl_merge_short(w, word, bytes);
-    else vp_impl_merge_long(w, word, bytes);
+static void vp_impl_merge_word(vp_impl_work *work, const uint8_t *word, size_t bytes) {
+    if (bytes <= VP_IMPL_SHORT_WORD) vp_impl_merge_short(work, word, bytes);
+    else vp_impl_merge_long(work, word, bytes);
 }
 
-static inline void vp_impl_encode_word(vp_impl_work *w, const uint8_t *word, size_t bytes) {
-    const vp_tokenizer *t = w->t;
-    if (bytes <= t->word_longest) {
+static inline void vp_impl_encode_word(vp_impl_work *work, const uint8_t *word, size_t bytes) {
+    const vp_tokenizer *tokenizer = work->tokenizer;
+    if (bytes <= tokenizer->word_longest) {
         uint32_t hash = vp_impl_word_hash(word, bytes), slot;
-        for (slot = hash & t->word_mask; t->words[slot].id >= 0; slot = (slot + 1) & t->word_mask) {
-            const uint64_t *start = t->token_start + t->words[slot].id;
-            if (t->words[slot].hash == hash && start[1] - start[0] == bytes && !memcmp(t->token_bytes + start[0], word, bytes)) {
-                vp_impl_push_id(w, t->words[slot].id);
+        for (slot = hash & tokenizer->word_mask; tokenizer->words[slot].id >= 0; slot = (slot + 1) & tokenizer->word_mask) {
+            const uint64_t *start = tokenizer->token_start + tokenizer->words[slot].id;
+            if (tokenizer->words[slot].hash == hash && start[1] - start[0] == bytes && !memcmp(tokenizer->token_bytes + start[0], word, bytes)) {
+                vp_impl_push_id(work, tokenizer->words[slot].id);
                 return;
             }
         }
     }
-    vp_impl_merge_word(w, word, bytes);
+    vp_impl_merge_word(work, word, bytes);
 }
 
 /* ---------------------------------------------------------------------------------------------------- words and pieces */
 
-/* Bytes of the contraction at p (which points at '), or 0. */
-static size_t vp_impl_contraction(const uint8_t *p, size_t bytes) {
-    if (bytes > 1 && (p[1] == 's' || p[1] == 't' || p[1] == 'm' || p[1] == 'd')) return 2;
-    if (bytes > 2 && ((p[1] == 'r' && p[2] == 'e') || (p[1] == 'v' && p[2] == 'e') || (p[1] == 'l' && p[2] == 'l'))) return 3;
+/* Bytes of the contraction at the start of `text` (its first byte is '), or 0. */
+static size_t vp_impl_contraction(const uint8_t *text, size_t bytes) {
+    if (bytes > 1 && (text[1] == 's' || text[1] == 't' || text[1] == 'm' || text[1] == 'd')) return 2;
+    if (bytes > 2 && ((text[1] == 'r' && text[2] == 'e') || (text[1] == 'v' && text[2] == 'e') || (text[1] == 'l' && text[2] == 'l'))) return 3;
     return 0;
 }
 
 /* Bytes of the first word of a piece (bytes > 0). */
-static size_t vp_impl_word_bytes(const uint8_t *properties, const uint8_t *p, size_t bytes) {
+static size_t vp_impl_word_bytes(const uint8_t *properties, const uint8_t *text, size_t bytes) {
     size_t at = 0, length, before;
     uint32_t kind;
-    if (p[0] == '\'' && (length = vp_impl_contraction(p, bytes)) > 0) return length;
-    kind = properties[vp_unicode_next_valid(p, &length)] & VP_UNICODE_CLASS;
-    if (p[0] == ' ' && bytes > 1) {
-        uint32_t next = properties[vp_unicode_next_valid(p + 1, &length)] & VP_UNICODE_CLASS;
+    if (text[0] == '\'' && (length = vp_impl_contraction(text, bytes)) > 0) return length;
+    kind = properties[vp_unicode_next_valid(text, &length)] & VP_UNICODE_CLASS;
+    if (text[0] == ' ' && bytes > 1) {
+        uint32_t next = properties[vp_unicode_next_valid(text + 1, &length)] & VP_UNICODE_CLASS;
         if (next != VP_UNICODE_SPACE) {
             at = 1;
             kind = next;
@@ -464,61 +468,61 @@ static size_t vp_impl_word_bytes(const uint8_t *properties, const uint8_t *p, si
     }
     at += length;
     before = 0;
-    while (at < bytes && (properties[vp_unicode_next_valid(p + at, &length)] & VP_UNICODE_CLASS) == kind) {
+    while (at < bytes && (properties[vp_unicode_next_valid(text + at, &length)] & VP_UNICODE_CLASS) == kind) {
         before = at;
         at += length;
     }
-    /* white space before a word gives its last character back */
+    /* white space before a word gives its last character to that word */
     return kind == VP_UNICODE_SPACE && at < bytes && before > 0 ? before : at;
 }
 
-static void vp_impl_encode_words(vp_impl_work *w, const char *piece, size_t bytes) {
-    const uint8_t *p = (const uint8_t *)piece;
+static void vp_impl_encode_words(vp_impl_work *work, const char *piece, size_t bytes) {
+    const uint8_t *raw = (const uint8_t *)piece;
     size_t i, length;
-    if (!w->t->unicode) {
-        for (i = 0; i < bytes; i++) vp_impl_push_id(w, w->t->byte_id[p[i]]);
+    if (!work->tokenizer->unicode) {
+        for (i = 0; i < bytes; i++) vp_impl_push_id(work, work->tokenizer->byte_id[raw[i]]);
         return;
     }
-    for (i = 0; i < bytes && !w->out_of_memory; i += length) {
-        length = vp_impl_word_bytes(w->t->unicode->properties, p + i, bytes - i);
-        vp_impl_encode_word(w, p + i, length);
+    for (i = 0; i < bytes && !work->out_of_memory; i += length) {
+        length = vp_impl_word_bytes(work->tokenizer->unicode->properties, raw + i, bytes - i);
+        vp_impl_encode_word(work, raw + i, length);
     }
 }
 
-/* The longest added token that stands at p, or NULL. tokens[low..high) share the first `depth` bytes with the text; the one that
- * ends there sorts first. */
-static const vp_impl_added *vp_impl_added_at(const vp_impl_added_set *set, const char *p, size_t bytes) {
-    uint32_t low = set->first[(uint8_t)*p], high = set->first[(uint8_t)*p + 1], end, middle, depth = 1;
+/* The longest added token at the start of `text`, or NULL. tokens[low..high) share the first `depth` bytes with the
+ * text; the one that ends there sorts first. */
+static const vp_impl_added *vp_impl_added_at(const vp_impl_added_set *set, const char *text, size_t bytes) {
+    uint32_t low = set->first[(uint8_t)*text], high = set->first[(uint8_t)*text + 1], end, middle, depth = 1;
     const vp_impl_added *best = NULL;
     while (low < high) {
-        uint8_t b;
+        uint8_t byte;
         if (set->tokens[low].bytes == depth) {
             best = &set->tokens[low];
             if (++low == high) break;
         }
         if (depth == bytes) break;
-        b = (uint8_t)p[depth];
-        if (b < (uint8_t)set->tokens[low].text[depth] || b > (uint8_t)set->tokens[high - 1].text[depth]) break;
-        for (end = high; low < end;) { /* first with at least b */
+        byte = (uint8_t)text[depth];
+        if (byte < (uint8_t)set->tokens[low].text[depth] || byte > (uint8_t)set->tokens[high - 1].text[depth]) break;
+        for (end = high; low < end;) { /* the first one not below byte */
             middle = low + (end - low) / 2;
-            if ((uint8_t)set->tokens[middle].text[depth] < b) low = middle + 1; else end = middle;
+            if ((uint8_t)set->tokens[middle].text[depth] < byte) low = middle + 1; else end = middle;
         }
-        for (end = low; end < high;) { /* first with more than b */
+        for (end = low; end < high;) { /* the first one above byte */
             middle = end + (high - end) / 2;
-            if ((uint8_t)set->tokens[middle].text[depth] <= b) end = middle + 1; else high = middle;
+            if ((uint8_t)set->tokens[middle].text[depth] <= byte) end = middle + 1; else high = middle;
         }
         depth++;
     }
     return best;
 }
 
-/* The next added token in text[from..bytes): its position, or `bytes` and NULL. */
+/* The next added token in text[from..bytes): its position; or `bytes`, and *found is NULL. */
 static size_t vp_impl_added_next(const vp_impl_added_set *set, const char *text, size_t from, size_t bytes, const vp_impl_added **found) {
     *found = NULL;
     if (!set->count) return bytes;
     for (; from < bytes; from++) {
-        uint8_t b = (uint8_t)text[from];
-        if (set->first[b] == set->first[b + 1]) continue;
+        uint8_t byte = (uint8_t)text[from];
+        if (set->first[byte] == set->first[byte + 1]) continue;
         *found = vp_impl_added_at(set, text + from, bytes - from);
         if (*found) return from;
     }
@@ -526,15 +530,15 @@ static size_t vp_impl_added_next(const vp_impl_added_set *set, const char *text,
 }
 
 /* A piece without raw added tokens. */
-static void vp_impl_encode_piece(vp_impl_work *w, const char *piece, size_t bytes) {
+static void vp_impl_encode_piece(vp_impl_work *work, const char *piece, size_t bytes) {
     const vp_impl_added *found;
     size_t from = 0, at;
-    if (w->t->nfc) vp_impl_nfc(w, piece, bytes, &piece, &bytes);
-    while (from < bytes && !w->out_of_memory) {
-        at = vp_impl_added_next(&w->t->normalized, piece, from, bytes, &found);
-        vp_impl_encode_words(w, piece + from, at - from);
+    if (work->tokenizer->nfc) vp_impl_nfc(work, piece, bytes, &piece, &bytes);
+    while (from < bytes && !work->out_of_memory) {
+        at = vp_impl_added_next(&work->tokenizer->normalized, piece, from, bytes, &found);
+        vp_impl_encode_words(work, piece + from, at - from);
         if (!found) break;
-        vp_impl_push_id(w, found->id);
+        vp_impl_push_id(work, found->id);
         from = at + found->bytes;
     }
 }
@@ -547,7 +551,7 @@ VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *
     if (!tokenizer || !count || (bytes && !text) || (capacity && !ids) || bytes > VP_IMPL_TEXT_BYTES) return VP_ERR_RANGE;
     if (vp_utf8_valid_bytes(text, bytes) != bytes) return VP_ERR_FORMAT;
     memset(&work, 0, sizeof work);
-    work.t = tokenizer;
+    work.tokenizer = tokenizer;
     while (from < bytes && !work.out_of_memory) {
         at = vp_impl_added_next(&tokenizer->raw, text, from, bytes, &found);
         vp_impl_encode_piece(&work, text + from, at - from);
@@ -568,7 +572,7 @@ VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *
 
 /* ------------------------------------------------------------------------------------------------------------ decode */
 
-/* Bytes of text with every maximal invalid part as U+FFFD; out has room for three times as many. */
+/* Copies text and replaces every maximal invalid part by U+FFFD; out has room for three times as many bytes. */
 static size_t vp_impl_lossy(const char *text, size_t bytes, char *out) {
     size_t at = 0, used = 0, length;
     while (at < bytes) {
@@ -649,7 +653,7 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
 
 /* -------------------------------------------------------------------------------------------------------------- load */
 
-/* The tokens by name while a file is read: the vocabulary first, then the added tokens that it lacks. */
+/* The tokens by name while a file is read: first the vocabulary, then the added tokens that it does not contain. */
 typedef struct vp_impl_names {
     char *text;
     uint64_t *start; /* [count + 1] */
@@ -664,7 +668,7 @@ typedef struct vp_impl_loader {
     vp_json_node *nodes;
     size_t json_bytes;
     vp_error *error;
-    vp_tokenizer *t;
+    vp_tokenizer *tokenizer;
     vp_impl_names names;
     uint32_t added_node, vocabulary_node, merges_node;
     uint32_t alphabet[256];  /* the character that stands for a byte */
@@ -674,15 +678,15 @@ typedef struct vp_impl_loader {
 } vp_impl_loader;
 
 /* Reports `before 'the node's text' after`. */
-static vp_result vp_impl_load_wrong(const vp_impl_loader *l, vp_result code, uint32_t node, const char *where, const char *before,
+static vp_result vp_impl_load_wrong(const vp_impl_loader *loader, vp_result code, uint32_t node, const char *where, const char *before,
                                     const char *after) {
     vp_message message = { { 0 }, 0 };
     char quoted[84], cut[80];
     vp_message_text(&message, before);
     if (node != VP_JSON_NONE) {
-        const vp_json_node *n = &l->nodes[node];
-        size_t bytes = n->bytes < sizeof quoted - 1 ? (size_t)n->bytes : sizeof quoted - 1;
-        memcpy(quoted, l->json.text + n->start, bytes);
+        const vp_json_node *found = &loader->nodes[node];
+        size_t bytes = found->bytes < sizeof quoted - 1 ? (size_t)found->bytes : sizeof quoted - 1;
+        memcpy(quoted, loader->json.text + found->start, bytes);
         quoted[bytes] = 0;
         vp_text_copy(cut, sizeof cut, quoted);
         vp_message_text(&message, *before ? " '" : "'");
@@ -690,14 +694,14 @@ static vp_result vp_impl_load_wrong(const vp_impl_loader *l, vp_result code, uin
         vp_message_text(&message, "' ");
     }
     vp_message_text(&message, after);
-    return vp_fail(l->error, code, node == VP_JSON_NONE ? -1 : (int64_t)l->nodes[node].start, where, message.text);
+    return vp_fail(loader->error, code, node == VP_JSON_NONE ? -1 : (int64_t)loader->nodes[node].start, where, message.text);
 }
 
-static vp_result vp_impl_load_no_memory(const vp_impl_loader *l) {
-    return vp_fail(l->error, VP_ERR_MEMORY, -1, "tokenizer", "not enough memory to load the tokenizer");
+static vp_result vp_impl_load_no_memory(const vp_impl_loader *loader) {
+    return vp_fail(loader->error, VP_ERR_MEMORY, -1, "tokenizer", "not enough memory to load the tokenizer");
 }
 
-/* Options of a component: alternatives parted by |, a string after =, * for anything. */
+/* Options of a component. Alternatives are separated by |; =text is a string; * is anything. */
 typedef struct vp_impl_option { const char *key, *allowed; int required; } vp_impl_option;
 
 static int vp_impl_option_allows(const vp_json *json, uint32_t value, const char *allowed) {
@@ -716,17 +720,17 @@ static int vp_impl_option_allows(const vp_json *json, uint32_t value, const char
 }
 
 /* Checks an object against its options; values[i] gets the node of options[i] or VP_JSON_NONE. */
-static vp_result vp_impl_load_options(const vp_impl_loader *l, uint32_t object, const char *where, const vp_impl_option *options, size_t count,
+static vp_result vp_impl_load_options(const vp_impl_loader *loader, uint32_t object, const char *where, const vp_impl_option *options, size_t count,
                                       uint32_t *values) {
-    const vp_json_node *nodes = l->nodes;
+    const vp_json_node *nodes = loader->nodes;
     uint32_t key;
     size_t i;
-    if (nodes[object].type != VP_JSON_OBJECT) return vp_impl_load_wrong(l, VP_ERR_FORMAT, object, where, "", "stands where an object belongs");
+    if (nodes[object].type != VP_JSON_OBJECT) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, object, where, "", "stands where an object belongs");
     for (i = 0; i < count; i++) values[i] = VP_JSON_NONE;
     for (key = object + 1; key < nodes[object].end; key = nodes[key + 1].end) {
-        for (i = 0; i < count && !vp_json_equals(&l->json, key, options[i].key); i++) {}
-        if (i == count) return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, key, where, "option", "is not known to this reader");
-        if (values[i] != VP_JSON_NONE) return vp_impl_load_wrong(l, VP_ERR_FORMAT, key, where, "option", "is given twice");
+        for (i = 0; i < count && !vp_json_equals(&loader->json, key, options[i].key); i++) {}
+        if (i == count) return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, key, where, "option", "is not known to this reader");
+        if (values[i] != VP_JSON_NONE) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, where, "option", "is given twice");
         values[i] = key + 1;
     }
     for (i = 0; i < count; i++) {
@@ -735,44 +739,44 @@ static vp_result vp_impl_load_options(const vp_impl_loader *l, uint32_t object, 
         vp_message_text(&message, options[i].key);
         if (values[i] == VP_JSON_NONE) {
             vp_message_text(&message, " is missing");
-            return vp_impl_load_wrong(l, VP_ERR_FORMAT, VP_JSON_NONE, where, message.text, "");
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, where, message.text, "");
         }
-        if (vp_impl_option_allows(&l->json, values[i], options[i].allowed)) continue;
-        return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, values[i], where, message.text, "is not implemented");
+        if (vp_impl_option_allows(&loader->json, values[i], options[i].allowed)) continue;
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[i], where, message.text, "is not implemented");
     }
     return VP_OK;
 }
 
-static int vp_impl_load_is_null(const vp_impl_loader *l, uint32_t node) {
-    return node == VP_JSON_NONE || l->nodes[node].type == VP_JSON_NULL;
+static int vp_impl_load_is_null(const vp_impl_loader *loader, uint32_t node) {
+    return node == VP_JSON_NONE || loader->nodes[node].type == VP_JSON_NULL;
 }
 
-/* Nothing may be put around a text: the template of a single sequence is that sequence. */
-static vp_result vp_impl_load_post_processor(const vp_impl_loader *l, uint32_t node) {
+/* Nothing may be put around a text: the template of a single sequence must be that sequence alone. */
+static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option byte_level[4] = {
         { "type", "=ByteLevel|=TemplateProcessing", 1 }, { "add_prefix_space", "*", 0 }, { "trim_offsets", "*", 0 }, { "use_regex", "*", 0 }
     };
     static const vp_impl_option template_options[4] = { { "type", "*", 1 }, { "single", "*", 1 }, { "pair", "*", 0 }, { "special_tokens", "*", 0 } };
-    uint32_t v[4], item, sequence;
+    uint32_t values[4], item, sequence;
     vp_result result;
-    if (vp_impl_load_is_null(l, node)) return VP_OK;
-    item = vp_json_get(&l->json, node, "type");
-    if (item == VP_JSON_NONE || !vp_json_equals(&l->json, item, "TemplateProcessing")) {
-        return vp_impl_load_options(l, node, "post_processor", byte_level, 4, v);
+    if (vp_impl_load_is_null(loader, node)) return VP_OK;
+    item = vp_json_get(&loader->json, node, "type");
+    if (item == VP_JSON_NONE || !vp_json_equals(&loader->json, item, "TemplateProcessing")) {
+        return vp_impl_load_options(loader, node, "post_processor", byte_level, 4, values);
     }
-    result = vp_impl_load_options(l, node, "post_processor", template_options, 4, v);
+    result = vp_impl_load_options(loader, node, "post_processor", template_options, 4, values);
     if (result != VP_OK) return result;
-    item = vp_json_at(&l->json, v[1], 0);
-    sequence = item == VP_JSON_NONE || l->nodes[v[1]].count != 1 ? VP_JSON_NONE : vp_json_get(&l->json, item, "Sequence");
-    sequence = sequence == VP_JSON_NONE || l->nodes[item].count != 1 ? VP_JSON_NONE : vp_json_get(&l->json, sequence, "id");
-    if (sequence == VP_JSON_NONE || !vp_json_equals(&l->json, sequence, "A")) {
-        return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, v[1], "post_processor.single", "template", "adds tokens, which is not implemented");
+    item = vp_json_at(&loader->json, values[1], 0);
+    sequence = item == VP_JSON_NONE || loader->nodes[values[1]].count != 1 ? VP_JSON_NONE : vp_json_get(&loader->json, item, "Sequence");
+    sequence = sequence == VP_JSON_NONE || loader->nodes[item].count != 1 ? VP_JSON_NONE : vp_json_get(&loader->json, sequence, "id");
+    if (sequence == VP_JSON_NONE || !vp_json_equals(&loader->json, sequence, "A")) {
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "post_processor.single", "template", "adds tokens, which is not implemented");
     }
     return VP_OK;
 }
 
-/* Every component by name, every option by value. */
-static vp_result vp_impl_load_structure(vp_impl_loader *l) {
+/* Every component is checked by name, every option by value. */
+static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
     static const vp_impl_option top[9] = {
         { "version", "=1.0", 1 }, { "truncation", "null", 0 }, { "padding", "null", 0 }, { "added_tokens", "*", 0 }, { "normalizer", "*", 0 },
         { "pre_tokenizer", "*", 1 }, { "post_processor", "*", 0 }, { "decoder", "*", 1 }, { "model", "*", 1 }
@@ -789,49 +793,50 @@ static vp_result vp_impl_load_structure(vp_impl_loader *l) {
         { "end_of_word_suffix", "null|=", 0 }, { "fuse_unk", "false", 0 }, { "byte_fallback", "false", 0 }, { "ignore_merges", "false", 0 },
         { "vocab", "*", 1 }, { "merges", "*", 1 }
     };
-    uint32_t v[10], parts[9];
-    vp_result result = vp_impl_load_options(l, 0, "tokenizer", top, 9, parts);
-    if (result == VP_OK && !vp_impl_load_is_null(l, parts[4])) {
-        result = vp_impl_load_options(l, parts[4], "normalizer", normalizer, 1, v);
-        l->t->nfc = 1;
+    uint32_t values[10], parts[9];
+    vp_result result = vp_impl_load_options(loader, 0, "tokenizer", top, 9, parts);
+    if (result == VP_OK && !vp_impl_load_is_null(loader, parts[4])) {
+        result = vp_impl_load_options(loader, parts[4], "normalizer", normalizer, 1, values);
+        loader->tokenizer->nfc = 1;
     }
-    if (result == VP_OK) result = vp_impl_load_options(l, parts[5], "pre_tokenizer", pre_tokenizer, 4, v);
-    if (result == VP_OK) result = vp_impl_load_post_processor(l, parts[6]);
-    if (result == VP_OK) result = vp_impl_load_options(l, parts[7], "decoder", decoder, 4, v);
-    if (result == VP_OK) result = vp_impl_load_options(l, parts[8], "model", model, 10, v);
+    if (result == VP_OK) result = vp_impl_load_options(loader, parts[5], "pre_tokenizer", pre_tokenizer, 4, values);
+    if (result == VP_OK) result = vp_impl_load_post_processor(loader, parts[6]);
+    if (result == VP_OK) result = vp_impl_load_options(loader, parts[7], "decoder", decoder, 4, values);
+    if (result == VP_OK) result = vp_impl_load_options(loader, parts[8], "model", model, 10, values);
     if (result != VP_OK) return result;
-    l->added_node = parts[3];
-    l->vocabulary_node = v[8];
-    l->merges_node = v[9];
-    if (l->nodes[v[8]].type != VP_JSON_OBJECT) return vp_impl_load_wrong(l, VP_ERR_FORMAT, v[8], "model.vocab", "", "stands where an object belongs");
-    if (l->nodes[v[9]].type != VP_JSON_ARRAY) return vp_impl_load_wrong(l, VP_ERR_FORMAT, v[9], "model.merges", "", "stands where an array belongs");
-    if (!vp_impl_load_is_null(l, parts[3]) && l->nodes[parts[3]].type != VP_JSON_ARRAY) {
-        return vp_impl_load_wrong(l, VP_ERR_FORMAT, parts[3], "added_tokens", "", "stands where an array belongs");
+    loader->added_node = parts[3];
+    loader->vocabulary_node = values[8];
+    loader->merges_node = values[9];
+    if (loader->nodes[values[8]].type != VP_JSON_OBJECT) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[8], "model.vocab", "", "stands where an object belongs");
+    if (loader->nodes[values[9]].type != VP_JSON_ARRAY) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[9], "model.merges", "", "stands where an array belongs");
+    if (!vp_impl_load_is_null(loader, parts[3]) && loader->nodes[parts[3]].type != VP_JSON_ARRAY) {
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, parts[3], "added_tokens", "", "stands where an array belongs");
     }
     return VP_OK;
 }
 
-/* The alphabet of GPT-2's bytes_to_unicode: printable Latin-1 stands for itself, the other 68 bytes are U+0100 and on. */
-static void vp_impl_load_alphabet(vp_impl_loader *l) {
-    uint32_t b, other = 256;
-    memset(l->byte_of, 0xFF, sizeof l->byte_of);
-    for (b = 0; b < 256; b++) {
-        int printable = (b > 32 && b < 127) || (b > 160 && b != 173);
-        l->alphabet[b] = printable ? b : other++;
-        l->byte_of[l->alphabet[b]] = (int32_t)b;
+/* The alphabet of GPT-2's bytes_to_unicode: printable Latin-1 characters represent themselves; the other 68 bytes
+ * are U+0100 and up. */
+static void vp_impl_load_alphabet(vp_impl_loader *loader) {
+    uint32_t byte, other = 256;
+    memset(loader->byte_of, 0xFF, sizeof loader->byte_of);
+    for (byte = 0; byte < 256; byte++) {
+        int printable = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
+        loader->alphabet[byte] = printable ? byte : other++;
+        loader->byte_of[loader->alphabet[byte]] = (int32_t)byte;
     }
 }
 
-/* What a token decodes to; returns its bytes, never more than the name has. */
-static size_t vp_impl_load_token_bytes(const vp_impl_loader *l, const char *name, size_t bytes, char *out) {
+/* What a token decodes to; returns its bytes, never more than its name has. */
+static size_t vp_impl_load_token_bytes(const vp_impl_loader *loader, const char *name, size_t bytes, char *out) {
     size_t at = 0, used = 0, length;
     while (at < bytes) {
         uint32_t code = vp_unicode_next_valid((const uint8_t *)name + at, &length);
-        if (code >= 512 || l->byte_of[code] < 0) { /* not of the alphabet: the token is its own text */
+        if (code >= 512 || loader->byte_of[code] < 0) { /* not of the alphabet: the token is its own text */
             if (bytes) memcpy(out, name, bytes);
             return bytes;
         }
-        out[used++] = (char)l->byte_of[code];
+        out[used++] = (char)loader->byte_of[code];
         at += length;
     }
     return used;
@@ -855,7 +860,7 @@ static uint32_t vp_impl_names_find(const vp_impl_names *names, const char *text,
     return names->slots[at] - 1;
 }
 
-/* Adds the name that the caller has written at text + start[count]. */
+/* Adds the name that the caller has already written at text + start[count]. */
 static void vp_impl_names_add(vp_impl_names *names, size_t bytes, int32_t id, uint32_t slot) {
     names->start[names->count + 1] = names->start[names->count] + bytes;
     names->id[names->count] = id;
@@ -863,43 +868,43 @@ static void vp_impl_names_add(vp_impl_names *names, size_t bytes, int32_t id, ui
 }
 
 /* A token's id: a whole number that fits our tables. */
-static vp_result vp_impl_load_id(const vp_impl_loader *l, uint32_t node, const char *where, int32_t *id) {
+static vp_result vp_impl_load_id(const vp_impl_loader *loader, uint32_t node, const char *where, int32_t *id) {
     int64_t value;
-    if (l->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(&l->json, node, &value) != VP_OK || value < 0) {
-        return vp_impl_load_wrong(l, VP_ERR_FORMAT, node, where, "id", "is not a whole number from 0 on");
+    if (loader->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(&loader->json, node, &value) != VP_OK || value < 0) {
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, where, "id", "is not a whole number from 0 on");
     }
-    if (value >= VP_IMPL_TOKEN_LIMIT) return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, node, where, "id", "is over 4194303");
+    if (value >= VP_IMPL_TOKEN_LIMIT) return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, node, where, "id", "is over 4194303");
     *id = (int32_t)value;
     return VP_OK;
 }
 
-static vp_result vp_impl_load_vocabulary(vp_impl_loader *l) {
-    const vp_json_node *nodes = l->nodes, *object = &nodes[l->vocabulary_node];
-    uint32_t added = vp_impl_load_is_null(l, l->added_node) ? 0 : nodes[l->added_node].count, key, slot, all;
-    vp_impl_names *names = &l->names;
+static vp_result vp_impl_load_vocabulary(vp_impl_loader *loader) {
+    const vp_json_node *nodes = loader->nodes, *object = &nodes[loader->vocabulary_node];
+    uint32_t added = vp_impl_load_is_null(loader, loader->added_node) ? 0 : nodes[loader->added_node].count, key, slot, all;
+    vp_impl_names *names = &loader->names;
     vp_result result;
     size_t bytes;
     int32_t id = 0;
     if (object->count > VP_IMPL_TOKEN_LIMIT || added > VP_IMPL_TOKEN_LIMIT) {
-        return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, VP_JSON_NONE, "tokenizer", "more than 4194304 tokens", "");
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, VP_JSON_NONE, "tokenizer", "more than 4194304 tokens", "");
     }
     all = object->count + added;
     names->mask = vp_impl_load_slots(all) - 1;
-    names->text = (char *)malloc(l->json_bytes + 1); /* an unescaped text is never longer than the escaped one */
+    names->text = (char *)malloc(loader->json_bytes + 1); /* an unescaped text is never longer than the escaped one */
     names->start = (uint64_t *)calloc((size_t)all + 1, sizeof *names->start);
     names->id = (int32_t *)calloc((size_t)all + 1, sizeof *names->id);
     names->added = (uint8_t *)calloc((size_t)all + 1, 1);
     names->slots = (uint32_t *)calloc((size_t)names->mask + 1, sizeof *names->slots);
-    if (!names->text || !names->start || !names->id || !names->added || !names->slots) return vp_impl_load_no_memory(l);
-    for (key = l->vocabulary_node + 1; key < object->end; key = nodes[key + 1].end) {
+    if (!names->text || !names->start || !names->id || !names->added || !names->slots) return vp_impl_load_no_memory(loader);
+    for (key = loader->vocabulary_node + 1; key < object->end; key = nodes[key + 1].end) {
         char *text = names->text + names->start[names->count];
-        if (vp_json_text(&l->json, key, text, l->json_bytes + 1 - (size_t)names->start[names->count], &bytes) != VP_OK) {
-            return vp_impl_load_wrong(l, VP_ERR_FORMAT, key, "model.vocab", "token", "cannot be read");
+        if (vp_json_text(&loader->json, key, text, loader->json_bytes + 1 - (size_t)names->start[names->count], &bytes) != VP_OK) {
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, "model.vocab", "token", "cannot be read");
         }
-        result = vp_impl_load_id(l, key + 1, "model.vocab", &id);
+        result = vp_impl_load_id(loader, key + 1, "model.vocab", &id);
         if (result != VP_OK) return result;
         if (vp_impl_names_find(names, text, bytes, &slot) != UINT32_MAX) {
-            return vp_impl_load_wrong(l, VP_ERR_FORMAT, key, "model.vocab", "token", "is there twice");
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, "model.vocab", "token", "is there twice");
         }
         vp_impl_names_add(names, bytes, id, slot);
     }
@@ -907,19 +912,19 @@ static vp_result vp_impl_load_vocabulary(vp_impl_loader *l) {
     return VP_OK;
 }
 
-static int vp_impl_added_compare(const void *a, const void *b) {
-    const vp_impl_added *x = (const vp_impl_added *)a, *y = (const vp_impl_added *)b;
-    int order = memcmp(x->text, y->text, x->bytes < y->bytes ? x->bytes : y->bytes);
-    return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+static int vp_impl_added_compare(const void *left, const void *right) {
+    const vp_impl_added *one = (const vp_impl_added *)left, *other = (const vp_impl_added *)right;
+    int order = memcmp(one->text, other->text, one->bytes < other->bytes ? one->bytes : other->bytes);
+    return order ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
 }
 
 /* Sorts a set and indexes it; 0 when two tokens are the same text. */
 static int vp_impl_added_sort(vp_impl_added_set *set) {
-    uint32_t i, b;
+    uint32_t i, byte;
     if (set->count) qsort(set->tokens, set->count, sizeof *set->tokens, vp_impl_added_compare);
-    for (i = b = 0; b < 256; b++) {
-        set->first[b] = i;
-        while (i < set->count && (uint8_t)set->tokens[i].text[0] == b) i++;
+    for (i = byte = 0; byte < 256; byte++) {
+        set->first[byte] = i;
+        while (i < set->count && (uint8_t)set->tokens[i].text[0] == byte) i++;
     }
     set->first[256] = i;
     for (i = 1; i < set->count; i++) {
@@ -928,234 +933,235 @@ static int vp_impl_added_sort(vp_impl_added_set *set) {
     return 1;
 }
 
-/* Keeps an added token's text (normalised where it is to be matched so). */
-static int vp_impl_load_added_text(vp_impl_loader *l, const char *name, size_t bytes, int32_t id, int normalized) {
-    vp_impl_added_set *set = normalized ? &l->t->normalized : &l->t->raw;
+/* Stores the text of an added token (normalised if it is to be matched in normalised text). */
+static int vp_impl_load_added_text(vp_impl_loader *loader, const char *name, size_t bytes, int32_t id, int normalized) {
+    vp_impl_added_set *set = normalized ? &loader->tokenizer->normalized : &loader->tokenizer->raw;
     vp_impl_added *token = &set->tokens[set->count++];
-    char *text = l->t->added_text + l->t->added_used;
-    if (normalized && l->t->nfc) vp_impl_nfc(&l->work, name, bytes, &name, &bytes);
-    if (l->work.out_of_memory) return 0;
+    char *text = loader->tokenizer->added_text + loader->tokenizer->added_used;
+    if (normalized && loader->tokenizer->nfc) vp_impl_nfc(&loader->work, name, bytes, &name, &bytes);
+    if (loader->work.out_of_memory) return 0;
     memcpy(text, name, bytes);
-    l->t->added_used += bytes;
+    loader->tokenizer->added_used += bytes;
     token->text = text;
     token->bytes = (uint32_t)bytes;
     token->id = id;
     return 1;
 }
 
-/* One added token. Its id must be the one the reference would give it: the vocabulary's, else the next one after the vocabulary's
- * size and after every added token before (the reference ignores the number in the file). */
-static vp_result vp_impl_load_added_token(vp_impl_loader *l, uint32_t node, int64_t *highest) {
+/* One added token. Its id must be the one that the reference would assign: the vocabulary's id; otherwise the next
+ * one after the vocabulary's size and after every earlier added token (the reference ignores the number in the
+ * file). */
+static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node, int64_t *highest) {
     static const vp_impl_option options[7] = {
         { "id", "*", 1 }, { "content", "*", 1 }, { "single_word", "false", 1 }, { "lstrip", "false", 1 }, { "rstrip", "false", 1 },
         { "normalized", "true|false", 1 }, { "special", "true|false", 1 }
     };
-    vp_impl_names *names = &l->names;
+    vp_impl_names *names = &loader->names;
     char *text = names->text + names->start[names->count];
-    uint32_t v[7], slot, index;
+    uint32_t values[7], slot, index;
     int64_t expected;
     int32_t id = 0;
     size_t bytes;
-    vp_result result = vp_impl_load_options(l, node, "added_tokens", options, 7, v);
-    if (result == VP_OK) result = vp_impl_load_id(l, v[0], "added_tokens", &id);
+    vp_result result = vp_impl_load_options(loader, node, "added_tokens", options, 7, values);
+    if (result == VP_OK) result = vp_impl_load_id(loader, values[0], "added_tokens", &id);
     if (result != VP_OK) return result;
-    if (vp_json_text(&l->json, v[1], text, l->json_bytes + 1 - (size_t)names->start[names->count], &bytes) != VP_OK || !bytes) {
-        return vp_impl_load_wrong(l, VP_ERR_FORMAT, v[1], "added_tokens", "content", "is not a text of one character or more");
+    if (vp_json_text(&loader->json, values[1], text, loader->json_bytes + 1 - (size_t)names->start[names->count], &bytes) != VP_OK || !bytes) {
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "content", "is not a text of one character or more");
     }
-    if (bytes > VP_IMPL_ADDED_BYTES) return vp_impl_load_wrong(l, VP_ERR_UNSUPPORTED, v[1], "added_tokens", "content", "is longer than 1024 bytes");
+    if (bytes > VP_IMPL_ADDED_BYTES) return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "added_tokens", "content", "is longer than 1024 bytes");
     index = vp_impl_names_find(names, text, bytes, &slot);
     expected = *highest >= (int64_t)names->vocabulary_count || !names->vocabulary_count ? *highest + 1 : (int64_t)names->vocabulary_count;
     if (index != UINT32_MAX) {
-        if (names->added[index]) return vp_impl_load_wrong(l, VP_ERR_FORMAT, v[1], "added_tokens", "token", "is there twice");
+        if (names->added[index]) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "token", "is there twice");
         expected = names->id[index];
     }
     if (id != expected) {
-        return vp_impl_load_wrong(l, VP_ERR_MISMATCH, v[1], "added_tokens", "token",
+        return vp_impl_load_wrong(loader, VP_ERR_MISMATCH, values[1], "added_tokens", "token",
                                   "has another id than its place in the vocabulary, or the next free one, gives it");
     }
     if (index == UINT32_MAX) {
         index = names->count;
         vp_impl_names_add(names, bytes, id, slot);
     }
-    names->added[index] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (l->nodes[v[6]].type == VP_JSON_TRUE ? VP_IMPL_TOKEN_SPECIAL : 0));
+    names->added[index] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (loader->nodes[values[6]].type == VP_JSON_TRUE ? VP_IMPL_TOKEN_SPECIAL : 0));
     if (id > *highest) *highest = id;
     text = names->text + names->start[index];
-    return vp_impl_load_added_text(l, text, bytes, id, l->nodes[v[5]].type == VP_JSON_TRUE) ? VP_OK : vp_impl_load_no_memory(l);
+    return vp_impl_load_added_text(loader, text, bytes, id, loader->nodes[values[5]].type == VP_JSON_TRUE) ? VP_OK : vp_impl_load_no_memory(loader);
 }
 
-static vp_result vp_impl_load_added(vp_impl_loader *l) {
-    const vp_json_node *array = &l->nodes[l->added_node];
+static vp_result vp_impl_load_added(vp_impl_loader *loader) {
+    const vp_json_node *array = &loader->nodes[loader->added_node];
     int64_t highest = -1;
     uint32_t node;
     size_t text_bytes;
     vp_result result;
-    if (vp_impl_load_is_null(l, l->added_node)) return VP_OK;
+    if (vp_impl_load_is_null(loader, loader->added_node)) return VP_OK;
     text_bytes = (size_t)array->bytes; /* NFC makes a text at most three times as long */
-    if (text_bytes > SIZE_MAX / 3 - 1) return vp_impl_load_no_memory(l);
-    l->t->added_text = (char *)malloc(text_bytes * 3 + 1);
-    l->t->raw.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
-    l->t->normalized.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
-    if (!l->t->added_text || !l->t->raw.tokens || !l->t->normalized.tokens) return vp_impl_load_no_memory(l);
-    for (node = l->added_node + 1; node < array->end; node = l->nodes[node].end) {
-        result = vp_impl_load_added_token(l, node, &highest);
+    if (text_bytes > SIZE_MAX / 3 - 1) return vp_impl_load_no_memory(loader);
+    loader->tokenizer->added_text = (char *)malloc(text_bytes * 3 + 1);
+    loader->tokenizer->raw.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
+    loader->tokenizer->normalized.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
+    if (!loader->tokenizer->added_text || !loader->tokenizer->raw.tokens || !loader->tokenizer->normalized.tokens) return vp_impl_load_no_memory(loader);
+    for (node = loader->added_node + 1; node < array->end; node = loader->nodes[node].end) {
+        result = vp_impl_load_added_token(loader, node, &highest);
         if (result != VP_OK) return result;
     }
-    if (!vp_impl_added_sort(&l->t->raw) || !vp_impl_added_sort(&l->t->normalized)) {
-        return vp_impl_load_wrong(l, VP_ERR_FORMAT, VP_JSON_NONE, "added_tokens", "two tokens are the same text after normalisation", "");
+    if (!vp_impl_added_sort(&loader->tokenizer->raw) || !vp_impl_added_sort(&loader->tokenizer->normalized)) {
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, "added_tokens", "two tokens are the same text after normalisation", "");
     }
     return VP_OK;
 }
 
-/* The table from ids to bytes, and from bytes to the ids that words start from. */
-static vp_result vp_impl_load_tokens(vp_impl_loader *l) {
-    vp_impl_names *names = &l->names;
-    vp_tokenizer *t = l->t;
+/* The table from ids to bytes, and the table from bytes to the ids that words start with. */
+static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
+    vp_impl_names *names = &loader->names;
+    vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t i, slot;
     uint64_t total = 0;
     size_t bytes;
     for (i = 0; i < names->count; i++) {
-        if ((uint32_t)names->id[i] >= t->token_count) t->token_count = (uint32_t)names->id[i] + 1;
+        if ((uint32_t)names->id[i] >= tokenizer->token_count) tokenizer->token_count = (uint32_t)names->id[i] + 1;
         total = names->start[i + 1];
     }
-    t->token_flags = (uint8_t *)calloc((size_t)t->token_count + 1, 1);
-    t->token_start = (uint64_t *)calloc((size_t)t->token_count + 1, sizeof *t->token_start);
-    t->token_bytes = (char *)malloc((size_t)total + 1);
-    if (!t->token_flags || !t->token_start || !t->token_bytes) return vp_impl_load_no_memory(l);
+    tokenizer->token_flags = (uint8_t *)calloc((size_t)tokenizer->token_count + 1, 1);
+    tokenizer->token_start = (uint64_t *)calloc((size_t)tokenizer->token_count + 1, sizeof *tokenizer->token_start);
+    tokenizer->token_bytes = (char *)malloc((size_t)total + 1);
+    if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes) return vp_impl_load_no_memory(loader);
     for (i = 0; i < names->count; i++) { /* lengths first: ids come in any order */
         uint32_t id = (uint32_t)names->id[i];
-        if (t->token_flags[id]) {
+        if (tokenizer->token_flags[id]) {
             vp_message message = { { 0 }, 0 };
             vp_message_text(&message, "two tokens have the id ");
             vp_message_int(&message, (int64_t)id);
-            return vp_impl_load_wrong(l, VP_ERR_FORMAT, VP_JSON_NONE, "model.vocab", message.text, "");
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, "model.vocab", message.text, "");
         }
-        t->token_flags[id] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (names->added[i] & VP_IMPL_TOKEN_SPECIAL));
+        tokenizer->token_flags[id] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (names->added[i] & VP_IMPL_TOKEN_SPECIAL));
         bytes = (size_t)(names->start[i + 1] - names->start[i]);
-        t->token_start[id + 1] = vp_impl_load_token_bytes(l, names->text + names->start[i], bytes, l->scratch);
+        tokenizer->token_start[id + 1] = vp_impl_load_token_bytes(loader, names->text + names->start[i], bytes, loader->scratch);
     }
-    for (i = 0; i < t->token_count; i++) t->token_start[i + 1] += t->token_start[i];
+    for (i = 0; i < tokenizer->token_count; i++) tokenizer->token_start[i + 1] += tokenizer->token_start[i];
     for (i = 0; i < names->count; i++) {
         bytes = (size_t)(names->start[i + 1] - names->start[i]);
-        bytes = vp_impl_load_token_bytes(l, names->text + names->start[i], bytes, l->scratch);
-        memcpy(t->token_bytes + t->token_start[names->id[i]], l->scratch, bytes);
+        bytes = vp_impl_load_token_bytes(loader, names->text + names->start[i], bytes, loader->scratch);
+        memcpy(tokenizer->token_bytes + tokenizer->token_start[names->id[i]], loader->scratch, bytes);
     }
     for (i = 0; i < 256; i++) {
         char text[4];
-        uint32_t index = vp_impl_names_find(names, text, vp_utf8_put(text, l->alphabet[i]), &slot);
-        t->byte_id[i] = index < names->vocabulary_count ? names->id[index] : -1;
+        uint32_t index = vp_impl_names_find(names, text, vp_utf8_put(text, loader->alphabet[i]), &slot);
+        tokenizer->byte_id[i] = index < names->vocabulary_count ? names->id[index] : -1;
     }
     return VP_OK;
 }
 
-/* The two parts of a merge, one behind the other in scratch: "a b" or ["a", "b"]. 0: neither. */
-static int vp_impl_load_merge_parts(vp_impl_loader *l, uint32_t node, size_t *left, size_t *right) {
-    const vp_json_node *n = &l->nodes[node];
-    size_t room = l->json_bytes + 1;
+/* The two parts of a merge, one after the other in scratch: from "a b" or ["a", "b"]. 0: it is neither. */
+static int vp_impl_load_merge_parts(vp_impl_loader *loader, uint32_t node, size_t *left, size_t *right) {
+    const vp_json_node *found = &loader->nodes[node];
+    size_t room = loader->json_bytes + 1;
     char *space;
-    if (n->type == VP_JSON_ARRAY) {
-        return n->count == 2 && vp_json_text(&l->json, node + 1, l->scratch, room, left) == VP_OK &&
-               vp_json_text(&l->json, node + 2, l->scratch + *left, room - *left, right) == VP_OK;
+    if (found->type == VP_JSON_ARRAY) {
+        return found->count == 2 && vp_json_text(&loader->json, node + 1, loader->scratch, room, left) == VP_OK &&
+               vp_json_text(&loader->json, node + 2, loader->scratch + *left, room - *left, right) == VP_OK;
     }
-    if (n->type != VP_JSON_STRING || vp_json_text(&l->json, node, l->scratch, room, right) != VP_OK) return 0;
-    space = (char *)memchr(l->scratch, ' ', *right);
+    if (found->type != VP_JSON_STRING || vp_json_text(&loader->json, node, loader->scratch, room, right) != VP_OK) return 0;
+    space = (char *)memchr(loader->scratch, ' ', *right);
     if (!space) return 0;
-    *left = (size_t)(space - l->scratch);
+    *left = (size_t)(space - loader->scratch);
     *right -= *left + 1;
     if (memchr(space + 1, ' ', *right)) return 0;
     memmove(space, space + 1, *right);
     return 1;
 }
 
-static vp_result vp_impl_load_merges(vp_impl_loader *l) {
-    const vp_json_node *array = &l->nodes[l->merges_node], *nodes = l->nodes;
-    vp_impl_names *names = &l->names;
-    vp_tokenizer *t = l->t;
+static vp_result vp_impl_load_merges(vp_impl_loader *loader) {
+    const vp_json_node *array = &loader->nodes[loader->merges_node], *nodes = loader->nodes;
+    vp_impl_names *names = &loader->names;
+    vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t node, rank = 0, i, slot;
-    t->merge_mask = vp_impl_load_slots(array->count) - 1;
-    t->merges = (vp_impl_merge *)malloc(((size_t)t->merge_mask + 1) * sizeof *t->merges);
-    if (!t->merges) return vp_impl_load_no_memory(l);
-    for (i = 0; i <= t->merge_mask; i++) t->merges[i].rank = UINT32_MAX;
-    for (node = l->merges_node + 1; node < array->end; node = nodes[node].end) {
+    tokenizer->merge_mask = vp_impl_load_slots(array->count) - 1;
+    tokenizer->merges = (vp_impl_merge *)malloc(((size_t)tokenizer->merge_mask + 1) * sizeof *tokenizer->merges);
+    if (!tokenizer->merges) return vp_impl_load_no_memory(loader);
+    for (i = 0; i <= tokenizer->merge_mask; i++) tokenizer->merges[i].rank = UINT32_MAX;
+    for (node = loader->merges_node + 1; node < array->end; node = nodes[node].end) {
         size_t left, right;
-        uint32_t a, b, product;
+        uint32_t left_id, right_id, product;
         vp_impl_merge *merge;
-        if (nodes[node].type == VP_JSON_STRING && nodes[node].bytes >= 8 && !memcmp(l->json.text + nodes[node].start, "#version", 8)) continue;
-        if (!vp_impl_load_merge_parts(l, node, &left, &right)) {
-            return vp_impl_load_wrong(l, VP_ERR_FORMAT, node, "model.merges", "merge", "is not a pair of tokens");
+        if (nodes[node].type == VP_JSON_STRING && nodes[node].bytes >= 8 && !memcmp(loader->json.text + nodes[node].start, "#version", 8)) continue;
+        if (!vp_impl_load_merge_parts(loader, node, &left, &right)) {
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, "model.merges", "merge", "is not a pair of tokens");
         }
-        a = vp_impl_names_find(names, l->scratch, left, &slot);
-        b = vp_impl_names_find(names, l->scratch + left, right, &slot);
-        product = vp_impl_names_find(names, l->scratch, left + right, &slot);
-        if (a >= names->vocabulary_count || b >= names->vocabulary_count || product >= names->vocabulary_count) {
-            return vp_impl_load_wrong(l, VP_ERR_FORMAT, node, "model.merges", "merge", "has a part or a product that the vocabulary lacks");
+        left_id = vp_impl_names_find(names, loader->scratch, left, &slot);
+        right_id = vp_impl_names_find(names, loader->scratch + left, right, &slot);
+        product = vp_impl_names_find(names, loader->scratch, left + right, &slot);
+        if (left_id >= names->vocabulary_count || right_id >= names->vocabulary_count || product >= names->vocabulary_count) {
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, "model.merges", "merge", "has a part or a product that the vocabulary lacks");
         }
-        a = (uint32_t)names->id[a];
-        b = (uint32_t)names->id[b];
-        i = (uint32_t)vp_unicode_mix((uint64_t)a << 32 | b) & t->merge_mask;
-        while (t->merges[i].rank != UINT32_MAX && (t->merges[i].left != a || t->merges[i].right != b)) i = (i + 1) & t->merge_mask;
-        merge = &t->merges[i];
-        merge->left = a;
-        merge->right = b;
+        left_id = (uint32_t)names->id[left_id];
+        right_id = (uint32_t)names->id[right_id];
+        i = (uint32_t)vp_unicode_mix((uint64_t)left_id << 32 | right_id) & tokenizer->merge_mask;
+        while (tokenizer->merges[i].rank != UINT32_MAX && (tokenizer->merges[i].left != left_id || tokenizer->merges[i].right != right_id)) i = (i + 1) & tokenizer->merge_mask;
+        merge = &tokenizer->merges[i];
+        merge->left = left_id;
+        merge->right = right_id;
         merge->rank = rank++; /* a pair listed twice has its last rank, as in the reference */
         merge->product = (uint32_t)names->id[product];
     }
     return VP_OK;
 }
 
-/* Finds the tokens that encoding their own bytes gives back: a word that is one of them needs no merging. */
-static vp_result vp_impl_load_words(vp_impl_loader *l) {
-    vp_tokenizer *t = l->t;
+/* Finds the tokens that encoding of their own bytes gives back: a word equal to one of them needs no merging. */
+static vp_result vp_impl_load_words(vp_impl_loader *loader) {
+    vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t i, slot;
-    t->word_mask = vp_impl_load_slots(l->names.vocabulary_count) - 1;
-    t->words = (vp_impl_word *)malloc(((size_t)t->word_mask + 1) * sizeof *t->words);
-    if (!t->words) return vp_impl_load_no_memory(l);
-    for (i = 0; i <= t->word_mask; i++) t->words[i].id = -1;
-    for (i = 0; i < l->names.vocabulary_count; i++) {
-        int32_t id = l->names.id[i];
-        const uint8_t *bytes = (const uint8_t *)t->token_bytes + t->token_start[id];
-        uint64_t count = t->token_start[id + 1] - t->token_start[id];
+    tokenizer->word_mask = vp_impl_load_slots(loader->names.vocabulary_count) - 1;
+    tokenizer->words = (vp_impl_word *)malloc(((size_t)tokenizer->word_mask + 1) * sizeof *tokenizer->words);
+    if (!tokenizer->words) return vp_impl_load_no_memory(loader);
+    for (i = 0; i <= tokenizer->word_mask; i++) tokenizer->words[i].id = -1;
+    for (i = 0; i < loader->names.vocabulary_count; i++) {
+        int32_t id = loader->names.id[i];
+        const uint8_t *bytes = (const uint8_t *)tokenizer->token_bytes + tokenizer->token_start[id];
+        uint64_t count = tokenizer->token_start[id + 1] - tokenizer->token_start[id];
         uint32_t hash;
-        l->work.id_count = 0;
+        loader->work.id_count = 0;
         if (count > VP_IMPL_TEXT_BYTES) continue;
-        vp_impl_merge_word(&l->work, bytes, (size_t)count);
-        if (l->work.out_of_memory) return vp_impl_load_no_memory(l);
-        if (l->work.id_count != 1 || l->work.ids[0] != id) continue;
+        vp_impl_merge_word(&loader->work, bytes, (size_t)count);
+        if (loader->work.out_of_memory) return vp_impl_load_no_memory(loader);
+        if (loader->work.id_count != 1 || loader->work.ids[0] != id) continue;
         hash = vp_impl_word_hash(bytes, (size_t)count);
-        for (slot = hash & t->word_mask; t->words[slot].id >= 0;) slot = (slot + 1) & t->word_mask;
-        t->words[slot].hash = hash;
-        t->words[slot].id = id;
-        if (count > t->word_longest) t->word_longest = (uint32_t)count;
+        for (slot = hash & tokenizer->word_mask; tokenizer->words[slot].id >= 0;) slot = (slot + 1) & tokenizer->word_mask;
+        tokenizer->words[slot].hash = hash;
+        tokenizer->words[slot].id = id;
+        if (count > tokenizer->word_longest) tokenizer->word_longest = (uint32_t)count;
     }
     return VP_OK;
 }
 
-static vp_result vp_impl_load_all(vp_impl_loader *l, const char *json) {
-    size_t needed = l->json_bytes / 4 + 16; /* enough for every real file; the parser says when it is not */
+static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
+    size_t needed = loader->json_bytes / 4 + 16; /* enough for every real file; the parser says when it is not */
     uint32_t i, slot, index;
     vp_result result = VP_ERR_CAPACITY;
     vp_error parse_error; /* not the caller's: a second try may succeed */
     while (result == VP_ERR_CAPACITY) {
-        free(l->nodes);
-        l->nodes = needed <= SIZE_MAX / sizeof *l->nodes ? (vp_json_node *)malloc(needed * sizeof *l->nodes) : NULL;
-        if (!l->nodes) return vp_impl_load_no_memory(l);
-        result = vp_json_parse(json, l->json_bytes, l->nodes, needed, &l->json, &needed, &parse_error);
+        free(loader->nodes);
+        loader->nodes = needed <= SIZE_MAX / sizeof *loader->nodes ? (vp_json_node *)malloc(needed * sizeof *loader->nodes) : NULL;
+        if (!loader->nodes) return vp_impl_load_no_memory(loader);
+        result = vp_json_parse(json, loader->json_bytes, loader->nodes, needed, &loader->json, &needed, &parse_error);
     }
-    if (result != VP_OK) return vp_fail(l->error, parse_error.code, parse_error.offset, parse_error.where, parse_error.text);
-    l->scratch = (char *)malloc(l->json_bytes + 1);
-    l->t->unicode = (vp_unicode_forms *)malloc(sizeof *l->t->unicode);
-    if (!l->scratch || !l->t->unicode) return vp_impl_load_no_memory(l);
-    vp_unicode_forms_init(l->t->unicode);
-    vp_impl_load_alphabet(l);
-    result = vp_impl_load_structure(l);
-    if (result == VP_OK) result = vp_impl_load_vocabulary(l);
-    if (result == VP_OK) result = vp_impl_load_added(l);
-    if (result == VP_OK) result = vp_impl_load_tokens(l);
-    if (result == VP_OK) result = vp_impl_load_merges(l);
-    if (result == VP_OK) result = vp_impl_load_words(l);
+    if (result != VP_OK) return vp_fail(loader->error, parse_error.code, parse_error.offset, parse_error.where, parse_error.text);
+    loader->scratch = (char *)malloc(loader->json_bytes + 1);
+    loader->tokenizer->unicode = (vp_unicode_forms *)malloc(sizeof *loader->tokenizer->unicode);
+    if (!loader->scratch || !loader->tokenizer->unicode) return vp_impl_load_no_memory(loader);
+    vp_unicode_forms_init(loader->tokenizer->unicode);
+    vp_impl_load_alphabet(loader);
+    result = vp_impl_load_structure(loader);
+    if (result == VP_OK) result = vp_impl_load_vocabulary(loader);
+    if (result == VP_OK) result = vp_impl_load_added(loader);
+    if (result == VP_OK) result = vp_impl_load_tokens(loader);
+    if (result == VP_OK) result = vp_impl_load_merges(loader);
+    if (result == VP_OK) result = vp_impl_load_words(loader);
     if (result != VP_OK) return result;
     for (i = 0; i < 7; i++) {
-        index = vp_impl_names_find(&l->names, vp_impl_special_contents[i], strlen(vp_impl_special_contents[i]), &slot);
-        l->t->special[i] = index == UINT32_MAX ? -1 : l->names.id[index];
+        index = vp_impl_names_find(&loader->names, vp_impl_special_contents[i], strlen(vp_impl_special_contents[i]), &slot);
+        loader->tokenizer->special[i] = index == UINT32_MAX ? -1 : loader->names.id[index];
     }
     return VP_OK;
 }
@@ -1168,9 +1174,9 @@ VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer 
     memset(&loader, 0, sizeof loader);
     loader.json_bytes = bytes;
     loader.error = error;
-    loader.work.t = loader.t = (vp_tokenizer *)calloc(1, sizeof *loader.t);
-    result = loader.t ? vp_impl_load_all(&loader, json) : vp_impl_load_no_memory(&loader);
-    if (result == VP_OK) *tokenizer = loader.t; else vp_tokenizer_free(loader.t);
+    loader.work.tokenizer = loader.tokenizer = (vp_tokenizer *)calloc(1, sizeof *loader.tokenizer);
+    result = loader.tokenizer ? vp_impl_load_all(&loader, json) : vp_impl_load_no_memory(&loader);
+    if (result == VP_OK) *tokenizer = loader.tokenizer; else vp_tokenizer_free(loader.tokenizer);
     vp_impl_work_free(&loader.work);
     free(loader.nodes);
     free(loader.scratch);
@@ -1182,42 +1188,42 @@ VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer 
     return result;
 }
 
-/* Fills the tables of the byte tokenizer; special ids in the order of vp_impl_special_contents. */
-static vp_result vp_impl_bytes_fill(vp_tokenizer *t) {
+/* Fills the tables of the byte tokenizer; the special ids are in the order of vp_impl_special_contents. */
+static vp_result vp_impl_bytes_fill(vp_tokenizer *tokenizer) {
     size_t used = 0;
     uint32_t i, id, k;
-    t->token_flags = (uint8_t *)calloc((size_t)t->token_count + 1, 1);
-    t->token_start = (uint64_t *)calloc((size_t)t->token_count + 1, sizeof *t->token_start);
-    t->token_bytes = (char *)malloc(256 + 7 * 16);
-    t->raw.tokens = (vp_impl_added *)calloc(7, sizeof *t->raw.tokens);
-    if (!t->token_flags || !t->token_start || !t->token_bytes || !t->raw.tokens) return VP_ERR_MEMORY;
+    tokenizer->token_flags = (uint8_t *)calloc((size_t)tokenizer->token_count + 1, 1);
+    tokenizer->token_start = (uint64_t *)calloc((size_t)tokenizer->token_count + 1, sizeof *tokenizer->token_start);
+    tokenizer->token_bytes = (char *)malloc(256 + 7 * 16);
+    tokenizer->raw.tokens = (vp_impl_added *)calloc(7, sizeof *tokenizer->raw.tokens);
+    if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes || !tokenizer->raw.tokens) return VP_ERR_MEMORY;
     for (i = 0; i < 256; i++) {
-        t->byte_id[i] = (int32_t)i + 2;
-        t->token_flags[i + 2] = VP_IMPL_TOKEN_PRESENT;
+        tokenizer->byte_id[i] = (int32_t)i + 2;
+        tokenizer->token_flags[i + 2] = VP_IMPL_TOKEN_PRESENT;
     }
     for (k = 0; k < 7; k++) {
-        if (t->token_flags[t->special[k]]) return VP_ERR_MISMATCH;
-        t->token_flags[t->special[k]] = VP_IMPL_TOKEN_PRESENT | VP_IMPL_TOKEN_SPECIAL;
-        t->raw.tokens[k].text = vp_impl_special_contents[k];
-        t->raw.tokens[k].bytes = (uint32_t)strlen(vp_impl_special_contents[k]);
-        t->raw.tokens[k].id = t->special[k];
+        if (tokenizer->token_flags[tokenizer->special[k]]) return VP_ERR_MISMATCH;
+        tokenizer->token_flags[tokenizer->special[k]] = VP_IMPL_TOKEN_PRESENT | VP_IMPL_TOKEN_SPECIAL;
+        tokenizer->raw.tokens[k].text = vp_impl_special_contents[k];
+        tokenizer->raw.tokens[k].bytes = (uint32_t)strlen(vp_impl_special_contents[k]);
+        tokenizer->raw.tokens[k].id = tokenizer->special[k];
     }
-    t->raw.count = 7;
-    vp_impl_added_sort(&t->raw);
-    for (id = 0; id < t->token_count; id++) {
-        if (id >= 2 && id < 258) t->token_bytes[used++] = (char)(id - 2);
+    tokenizer->raw.count = 7;
+    vp_impl_added_sort(&tokenizer->raw);
+    for (id = 0; id < tokenizer->token_count; id++) {
+        if (id >= 2 && id < 258) tokenizer->token_bytes[used++] = (char)(id - 2);
         for (k = 0; k < 7; k++) {
-            if (t->special[k] != (int32_t)id) continue;
-            memcpy(t->token_bytes + used, vp_impl_special_contents[k], strlen(vp_impl_special_contents[k]));
+            if (tokenizer->special[k] != (int32_t)id) continue;
+            memcpy(tokenizer->token_bytes + used, vp_impl_special_contents[k], strlen(vp_impl_special_contents[k]));
             used += strlen(vp_impl_special_contents[k]);
         }
-        t->token_start[id + 1] = used;
+        tokenizer->token_start[id + 1] = used;
     }
     return VP_OK;
 }
 
 VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer) {
-    vp_tokenizer *t;
+    vp_tokenizer *made;
     vp_result result;
     int32_t special[7], i;
     if (!ids || !tokenizer) return VP_ERR_RANGE;
@@ -1232,15 +1238,15 @@ VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **to
         if (special[i] < 0 || special[i] >= VP_IMPL_TOKEN_LIMIT || (special[i] >= 2 && special[i] < 258)) return VP_ERR_RANGE;
     }
     if (ids->bos != ids->eos) return VP_ERR_MISMATCH;
-    t = (vp_tokenizer *)calloc(1, sizeof *t);
-    if (!t) return VP_ERR_MEMORY;
-    memcpy(t->special, special, sizeof special);
-    t->token_count = 258;
+    made = (vp_tokenizer *)calloc(1, sizeof *made);
+    if (!made) return VP_ERR_MEMORY;
+    memcpy(made->special, special, sizeof special);
+    made->token_count = 258;
     for (i = 0; i < 7; i++) {
-        if ((uint32_t)special[i] >= t->token_count) t->token_count = (uint32_t)special[i] + 1;
+        if ((uint32_t)special[i] >= made->token_count) made->token_count = (uint32_t)special[i] + 1;
     }
-    result = vp_impl_bytes_fill(t);
-    if (result == VP_OK) *tokenizer = t; else vp_tokenizer_free(t);
+    result = vp_impl_bytes_fill(made);
+    if (result == VP_OK) *tokenizer = made; else vp_tokenizer_free(made);
     return result;
 }
 

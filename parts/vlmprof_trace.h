@@ -1,8 +1,9 @@
 /* vlmprof_trace.h - v0.2.0 - Chrome traces as torch.profiler writes them - MIT licence
  *
- * Writes a Chrome trace as torch.profiler (Kineto) writes it: chrome://tracing, Perfetto, the TensorBoard plugin and HolisticTraceAnalysis load it.
- * The events go to PATH.tmp piece by piece and nothing is kept but a small buffer; vp_trace_close gives the file its name. Any program can use it:
- * steps, host ranges, memory and counters need no engine.
+ * Writes a Chrome trace as torch.profiler (Kineto) writes it. chrome://tracing, Perfetto, the TensorBoard plugin and
+ * HolisticTraceAnalysis load it. The events go to PATH.tmp piece by piece; only a small buffer is kept in memory.
+ * vp_trace_close gives the file its name. Any program can use it: steps, host ranges, memory and counters need no
+ * engine.
  *
  *     vp_trace_options options = vp_trace_options_default();
  *     options.path = "chrome_trace.json";
@@ -23,13 +24,17 @@
  *   gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries                    device, stream 7
  *   thread_span          CPU: what each worker thread did of a launch                                                              process, worker
  *   cpu_instant_event    [memory];  counters (ph C);  Trace: PyTorch Profiler (0), all of it
- * After the last step stands an empty one, because HTA drops the last. HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the
- * CPU hold no GPU event: viewers and TensorBoard's operator view show them; HTA's kernel analyses and TensorBoard's kernel view have nothing to tell.
- * torch-tb-profiler 0.4.3 does not know cuda_runtime: there the device's time of operators is 0, for torch's own traces too (kineto PR 1166).
+ * After the last step stands an empty one, because HTA drops the last step. HTA reads whole us unless
+ * HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the CPU hold no GPU event: viewers and TensorBoard's operator view
+ * show them, but HTA's kernel analyses and TensorBoard's kernel view have nothing to show. torch-tb-profiler 0.4.3
+ * does not know cuda_runtime: it shows 0 as the device time of operators, for torch's own traces too (kineto PR
+ * 1166).
  *
- * All times are vp_clock_ns's. In the file ts and dur are us with three decimals: ns, exactly. Slices of a track nest or do not touch: one that
- * begins or ends where another forbids it is moved (mostly by 1 ns, so that what encloses it begins before it), and vp_trace_info counts them.
- * errors:  a write that failed sticks: every later call says VP_ERR_WRITE, and vp_trace_close removes the temporary file
+ * All times are those of vp_clock_ns. In the file, ts and dur are us with three decimals, which is exact in ns.
+ * Slices of a track nest or do not touch. A slice that begins or ends where another one forbids it is moved (mostly
+ * by 1 ns, so that the slice around it begins earlier), and vp_trace_info counts such moves.
+ * errors:  a failed write sticks: every later call returns VP_ERR_WRITE, and vp_trace_close removes the temporary
+ *          file
  * threads: one trace belongs to one thread at a time
  * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; the readers' needs: torch-tb-profiler 0.4.3, HolisticTraceAnalysis f4d0062
  *
@@ -67,9 +72,9 @@ enum {
     VP_TRACE_STREAM = 7               /* what PyTorch's default stream is called in a trace */
 };
 #define VP_TRACE_MAX_BYTES UINT64_C(250000000) /* chrome://tracing reads no more than about 256 MB */
-#define VP_TRACE_NAME "chrome_trace.json"      /* for who wants one name that does not change */
+#define VP_TRACE_NAME "chrome_trace.json"      /* for callers that want one fixed name */
 
-/* deviceProperties; 0: not known, and not written */
+/* deviceProperties; 0: unknown, and not written */
 typedef struct vp_trace_device {
     int32_t id;                       /* 0..63; no two alike */
     const char *name;
@@ -97,7 +102,8 @@ typedef struct vp_trace_options {
 VP_API vp_trace_options vp_trace_options_default(void); /* as above; path, devices and metadata NULL */
 
 typedef struct vp_trace vp_trace;
-/* what became of it; the first two members are in the file's head too, as "trace_truncated" and "dropped_steps" */
+/* what became of the trace; the first two members are also in the file's head, as "trace_truncated" and
+ * "dropped_steps" */
 typedef struct vp_trace_info {
     int truncated;                    /* 1: max_bytes was reached; what stands in the file is whole */
     int64_t dropped_steps;            /* that began after that */
@@ -108,12 +114,13 @@ typedef struct vp_trace_info {
 } vp_trace_info;
 
 /* "<worker>.<ns>.pt.trace.json", the name that TensorBoard's plugin looks for.
- * in:      worker  NULL: "<host's name>_<process id>", as torch's tensorboard_trace_handler; a / becomes _
- *          unix_ns time since 1970; traces of one worker differ by it
+ * in:      worker   NULL: "<host's name>_<process id>", as torch's tensorboard_trace_handler; each / becomes _
+ *          unix_ns  time since 1970; it distinguishes traces of one worker
  * out:     name    char [capacity]  on success
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: unix_ns < 0 or an empty worker */
 VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity);
-/* Device properties of a GPU that vp_device_describe told of: what follows from its compute capability (8.0, 8.6, 8.9, 9.0, 10.0, 12.0) is filled in.
+/* Device properties of a GPU from what vp_device_describe reported. What follows from the compute capability (8.0,
+ * 8.6, 8.9, 9.0, 10.0, 12.0) is filled in.
  * in:      name     kept as a pointer: it must live until vp_trace_open has returned
  * source:  CUDA C++ Programming Guide 13.0, technical specifications per compute capability */
 VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major, int32_t compute_minor,
@@ -125,12 +132,13 @@ VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t
  *          cannot be made or written; VP_ERR_MEMORY */
 VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error);
 
-/* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value outside what it says, or a time before base_ns (nothing was written);
- * VP_ERR_CAPACITY: max_bytes is reached, and this and all later events are left out (of a request: from the first decode step or stage that does
- * not fit as a whole); VP_ERR_STATE: the trace is closed; VP_ERR_WRITE. */
-/* A step, "ProfilerStep#<step>"; they follow each other. One that is still open when the trace is closed ends with the last event. Steps from the
- * schedule's numbers.
- * returns: also VP_ERR_STATE: a step is open already, or none is */
+/* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value outside the range that the comment states, or a
+ * time before base_ns (nothing was written); VP_ERR_CAPACITY: max_bytes is reached, and this and all later events
+ * are left out (of a request: from the first decode step or stage that does not fit completely); VP_ERR_STATE: the
+ * trace is closed; VP_ERR_WRITE. */
+/* A step, "ProfilerStep#<step>". Steps follow one another. A step that is still open when the trace is closed ends
+ * with the last event. The step numbers are those of the schedule.
+ * returns: also VP_ERR_STATE: a step is already open, or none is */
 VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_ns, vp_error *error);
 VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error);
 
@@ -143,38 +151,41 @@ typedef struct vp_trace_run {
     const int64_t *step_ns; int32_t step_count; /* vp_reply's; NULL and 0: a decode step is as long as its launches */
     const vp_span *spans; int64_t span_count; /* CPU: vp_reply's; NULL and 0: the threads are not shown */
 } vp_trace_run;
-/* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also what each worker did.
+/* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also what each
+ * worker thread did.
  * in:      launches  in the order of the engine
  * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of order: an earlier stage or decode
  *          step after a later one
- * rule:    the device's times are put onto the host's clock by one offset for each request: the least that lets no launch begin before the host
- *          sends it, nor before what the device did earlier. The stages on the device tell it, as "device clock offset ns" */
+ * rule:    the device's times are moved onto the host's clock by one offset per request: the smallest offset with
+ *          which no launch begins before the host sends it, nor before the end of what the device did earlier. The
+ *          stages on the device carry it as "device clock offset ns" */
 VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error);
-/* The ranges of a thread as cpu_op, with their payload; with shapes and stacks when the trace has them. Thread 0 is the main thread: its ranges must
- * nest with the steps and requests given to the trace, as they do when the calls nest in the program. Other threads get tracks of their own.
+/* The ranges of a thread as cpu_op, with their payload, and with shapes and stacks if the trace has them. Thread 0
+ * is the main thread: its ranges must nest with the steps and requests that the trace gets, as they do if the calls
+ * nest in the program. Other threads get tracks of their own.
  * in:      ranges  thread 0..VP_TRACE_THREADS_LIMIT - 1
  * returns: as above; VP_ERR_STATE also where a range is still open */
 VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error);
-/* A moment at which memory was taken or given back: TensorBoard's memory view.
+/* A moment at which memory was allocated or freed: TensorBoard's memory view.
  * in:      device     id of a device; -1: the host
- *          address    tells blocks apart
- *          bytes      < 0: given back
- *          allocated_bytes, reserved_bytes  afterwards; reserved is what was taken from the system */
+ *          address    distinguishes blocks
+ *          bytes      < 0: freed
+ *          allocated_bytes, reserved_bytes  after it; reserved is what was taken from the system */
 VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes, uint64_t allocated_bytes,
                                  uint64_t reserved_bytes, vp_error *error);
 /* A value over time, drawn as a curve: power, clocks, queue lengths.
- * in:      device  whose row it stands in; -1: the process's
+ * in:      device  in whose row it appears; -1: the process's row
  *          value   finite */
 VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value, vp_error *error);
 
-/* Ends the file: closing step, end of the record, and the name PATH.
+/* Ends the file: writes the closing step and the end of the record, and gives the file the name PATH.
  * out:     info  may be NULL; on VP_OK and VP_ERR_STATE
- * returns: VP_OK, truncated or not; VP_ERR_STATE: it is closed already: a notice, nothing was done and the file is as it was; VP_ERR_WRITE: nothing
- *          stands under PATH but what stood there before, and the temporary file is gone */
+ * returns: VP_OK, truncated or not; VP_ERR_STATE: it is already closed: nothing was done, and the file is unchanged;
+ *          VP_ERR_WRITE: PATH is what it was before, and the temporary file is removed */
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error);
-/* What became of it so far. */
+/* What became of the trace so far. */
 VP_API vp_trace_info vp_trace_tell(const vp_trace *trace);
-/* Gives the memory back; a trace that was not closed is abandoned, its temporary file removed. NULL is fine. */
+/* Releases the memory. A trace that was not closed is abandoned, and its temporary file is removed. NULL is allowed. */
 VP_API void vp_trace_free(vp_trace *trace);
 
 #ifdef __cplusplus
@@ -199,24 +210,25 @@ VP_API void vp_trace_free(vp_trace *trace);
 extern "C" {
 #endif
 
-/* Events are formatted straight into a small buffer. What must be whole (a stage, a decode step) is measured first when the file is nearly full: the
- * same code runs and only counts. The two tracks of a request, host and device, each have a cursor behind which nothing begins any more. */
+/* Events are formatted directly into a small buffer. What must be complete (a stage, a decode step) is measured
+ * first if the file is nearly full: the same code runs and only counts. The two tracks of a request, host and
+ * device, each have a cursor; nothing begins before it any more. */
 enum {
     VP_IMPL_TRACE_BUFFER = 65536,
-    VP_IMPL_TRACE_EDGE_NS = 8,      /* what the edges of nested slices may cost: moves up to here are not counted */
+    VP_IMPL_TRACE_EDGE_NS = 8,      /* what the edges of nested slices may cost: moves up to this are not counted */
     VP_IMPL_TRACE_RESERVE = 6144,   /* bytes kept for what closes a file: the step, decode stage and record that are open, and the closing step */
     VP_IMPL_TRACE_EVENT = 640,      /* more than any event without its texts */
     VP_IMPL_TRACE_LAUNCH = 4096,    /* the same of all events of a launch */
     VP_IMPL_TRACE_FRAMES = 16,      /* of a call stack */
     VP_IMPL_TRACE_PIDS = 64         /* process ids below are taken by devices */
 };
-/* vp_stage_name and vp_part_name are the engine's: a program that writes traces need not link it */
+/* vp_stage_name and vp_part_name belong to the engine: a program that writes traces need not link it */
 #define VP_IMPL_TRACE_WORD(name, text) text,
 static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)}, *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
 #undef VP_IMPL_TRACE_WORD
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: sums of four stay below INT64_MAX */
 
-/* what an attempt that only counts puts back */
+/* the state that is restored after an attempt that only counts */
 typedef struct vp_impl_trace_state {
     uint64_t bytes;                             /* of the file, with those in the buffer */
     int64_t events, launches, moved_slices, moved_ns;
@@ -239,52 +251,52 @@ struct vp_trace {
 };
 
 /* ---- text ---- */
-static void vp_impl_trace_flush(vp_trace *t) {
+static void vp_impl_trace_flush(vp_trace *trace) {
     size_t at = 0;
-    while (at < t->buffered && !t->failed) {
-        ssize_t wrote = write(t->fd, t->buffer + at, t->buffered - at);
+    while (at < trace->buffered && !trace->failed) {
+        ssize_t wrote = write(trace->fd, trace->buffer + at, trace->buffered - at);
         if (wrote > 0) at += (size_t)wrote;
-        else if (wrote == 0 || errno != EINTR) t->failed = wrote && errno ? errno : EIO;
+        else if (wrote == 0 || errno != EINTR) trace->failed = wrote && errno ? errno : EIO;
     }
-    t->buffered = 0;
+    trace->buffered = 0;
 }
-static void vp_impl_trace_bytes(vp_trace *t, const char *text, size_t bytes) {
-    t->state.bytes += bytes;
-    while (bytes && !t->counting && !t->failed) {
-        size_t some = sizeof t->buffer - t->buffered;
+static void vp_impl_trace_bytes(vp_trace *trace, const char *text, size_t bytes) {
+    trace->state.bytes += bytes;
+    while (bytes && !trace->counting && !trace->failed) {
+        size_t some = sizeof trace->buffer - trace->buffered;
         if (some > bytes) some = bytes;
-        memcpy(t->buffer + t->buffered, text, some);
-        t->buffered += some;
+        memcpy(trace->buffer + trace->buffered, text, some);
+        trace->buffered += some;
         text += some;
         bytes -= some;
-        if (t->buffered == sizeof t->buffer) vp_impl_trace_flush(t);
+        if (trace->buffered == sizeof trace->buffer) vp_impl_trace_flush(trace);
     }
 }
-static void vp_impl_trace_put(vp_trace *t, const char *text) { vp_impl_trace_bytes(t, text, strlen(text)); }
-static void vp_impl_trace_int(vp_trace *t, int64_t value) {
-    char text[20], *p = text + sizeof text;
+static void vp_impl_trace_put(vp_trace *trace, const char *text) { vp_impl_trace_bytes(trace, text, strlen(text)); }
+static void vp_impl_trace_int(vp_trace *trace, int64_t value) {
+    char text[20], *start = text + sizeof text;
     uint64_t rest = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value;
-    do *--p = (char)('0' + rest % 10); while (rest /= 10);
-    if (value < 0) *--p = '-';
-    vp_impl_trace_bytes(t, p, (size_t)(text + sizeof text - p));
+    do *--start = (char)('0' + rest % 10); while (rest /= 10);
+    if (value < 0) *--start = '-';
+    vp_impl_trace_bytes(trace, start, (size_t)(text + sizeof text - start));
 }
 /* ns -> us with three decimals */
-static void vp_impl_trace_us(vp_trace *t, int64_t ns) {
+static void vp_impl_trace_us(vp_trace *trace, int64_t ns) {
     char rest[4];
     rest[0] = '.';
     rest[1] = (char)('0' + ns % 1000 / 100);
     rest[2] = (char)('0' + ns % 100 / 10);
     rest[3] = (char)('0' + ns % 10);
-    vp_impl_trace_int(t, ns / 1000);
-    vp_impl_trace_bytes(t, rest, 4);
+    vp_impl_trace_int(trace, ns / 1000);
+    vp_impl_trace_bytes(trace, rest, 4);
 }
-/* Kineto's rules for names: no line breaks, / for \, and "unknown" for what cannot be printed; here also for what is not UTF-8. A bracket is escaped
- * where `bracket` says so: TensorBoard cuts a file at its last one. */
-static void vp_impl_trace_text(vp_trace *t, const char *text, int bracket) {
+/* Kineto's rules for names: no line breaks, / for \, and "unknown" if something cannot be printed; here also if it
+ * is not UTF-8. With `bracket` a bracket is escaped: TensorBoard cuts a file at the last one. */
+static void vp_impl_trace_text(vp_trace *trace, const char *text, int bracket) {
     size_t bytes = strlen(text), i, run = 0;
     int good = vp_utf8_valid_bytes(text, bytes) == bytes;
     for (i = 0; i < bytes && good; i++) good = ((unsigned char)text[i] >= 32 && text[i] != 127) || text[i] == '\n';
-    vp_impl_trace_put(t, "\"");
+    vp_impl_trace_put(trace, "\"");
     if (!good) {
         text = "unknown";
         bytes = 7;
@@ -292,130 +304,131 @@ static void vp_impl_trace_text(vp_trace *t, const char *text, int bracket) {
     for (i = 0; i < bytes; i++) {
         const char *instead = text[i] == '"' ? "\\\"" : text[i] == '\\' ? "/" : text[i] == '\n' ? "" : text[i] == ']' && bracket ? "\\u005d" : NULL;
         if (!instead) continue;
-        vp_impl_trace_bytes(t, text + run, i - run);
-        vp_impl_trace_put(t, instead);
+        vp_impl_trace_bytes(trace, text + run, i - run);
+        vp_impl_trace_put(trace, instead);
         run = i + 1;
     }
-    vp_impl_trace_bytes(t, text + run, bytes - run);
-    vp_impl_trace_put(t, "\"");
+    vp_impl_trace_bytes(trace, text + run, bytes - run);
+    vp_impl_trace_put(trace, "\"");
 }
 
 /* ---- events ---- */
-static void vp_impl_trace_saw(vp_trace *t, int64_t begin, int64_t ns) {
-    t->state.events++;
-    if (begin < t->state.first_ns) t->state.first_ns = begin;
-    if (begin + ns > t->state.last_ns) t->state.last_ns = begin + ns;
+static void vp_impl_trace_saw(vp_trace *trace, int64_t begin, int64_t ns) {
+    trace->state.events++;
+    if (begin < trace->state.first_ns) trace->state.first_ns = begin;
+    if (begin + ns > trace->state.last_ns) trace->state.last_ns = begin + ns;
 }
-static void vp_impl_trace_key(vp_trace *t, const char *key) {
-    vp_impl_trace_put(t, t->args++ ? ", \"" : "\"");
-    vp_impl_trace_put(t, key);
-    vp_impl_trace_put(t, "\": ");
+static void vp_impl_trace_key(vp_trace *trace, const char *key) {
+    vp_impl_trace_put(trace, trace->args++ ? ", \"" : "\"");
+    vp_impl_trace_put(trace, key);
+    vp_impl_trace_put(trace, "\": ");
 }
-static void vp_impl_trace_arg(vp_trace *t, const char *key, int64_t value) {
-    vp_impl_trace_key(t, key);
-    vp_impl_trace_int(t, value);
+static void vp_impl_trace_arg(vp_trace *trace, const char *key, int64_t value) {
+    vp_impl_trace_key(trace, key);
+    vp_impl_trace_int(trace, value);
 }
-static void vp_impl_trace_arg_text(vp_trace *t, const char *key, const char *text) {
-    vp_impl_trace_key(t, key);
-    vp_impl_trace_text(t, text, 0);
+static void vp_impl_trace_arg_text(vp_trace *trace, const char *key, const char *text) {
+    vp_impl_trace_key(trace, key);
+    vp_impl_trace_text(trace, text, 0);
 }
-static void vp_impl_trace_arg_real(vp_trace *t, const char *key, double value) {
+static void vp_impl_trace_arg_real(vp_trace *trace, const char *key, double value) {
     char text[26];
     size_t bytes = vp_number_format(value, text);
-    vp_impl_trace_key(t, key);
-    if (bytes) vp_impl_trace_bytes(t, text, bytes); else vp_impl_trace_put(t, "0.0");
+    vp_impl_trace_key(trace, key);
+    if (bytes) vp_impl_trace_bytes(trace, text, bytes); else vp_impl_trace_put(trace, "0.0");
 }
 /* A complete event without its closing braces: args follow. */
-static void vp_impl_trace_slice(vp_trace *t, const char *category, const char *name, int64_t process, int64_t thread, int64_t begin, int64_t ns) {
-    vp_impl_trace_put(t, ",\n{\"ph\": \"X\", \"cat\": \"");
-    vp_impl_trace_put(t, category);
-    vp_impl_trace_put(t, "\", \"name\": ");
-    vp_impl_trace_text(t, name, 0);
-    vp_impl_trace_put(t, ", \"pid\": ");
-    vp_impl_trace_int(t, process);
-    vp_impl_trace_put(t, ", \"tid\": ");
-    vp_impl_trace_int(t, thread);
-    vp_impl_trace_put(t, ", \"ts\": ");
-    vp_impl_trace_us(t, begin);
-    vp_impl_trace_put(t, ", \"dur\": ");
-    vp_impl_trace_us(t, ns);
-    vp_impl_trace_put(t, ", \"args\": {");
-    t->args = 0;
-    vp_impl_trace_saw(t, begin, ns);
+static void vp_impl_trace_slice(vp_trace *trace, const char *category, const char *name, int64_t process, int64_t thread, int64_t begin, int64_t ns) {
+    vp_impl_trace_put(trace, ",\n{\"ph\": \"X\", \"cat\": \"");
+    vp_impl_trace_put(trace, category);
+    vp_impl_trace_put(trace, "\", \"name\": ");
+    vp_impl_trace_text(trace, name, 0);
+    vp_impl_trace_put(trace, ", \"pid\": ");
+    vp_impl_trace_int(trace, process);
+    vp_impl_trace_put(trace, ", \"tid\": ");
+    vp_impl_trace_int(trace, thread);
+    vp_impl_trace_put(trace, ", \"ts\": ");
+    vp_impl_trace_us(trace, begin);
+    vp_impl_trace_put(trace, ", \"dur\": ");
+    vp_impl_trace_us(trace, ns);
+    vp_impl_trace_put(trace, ", \"args\": {");
+    trace->args = 0;
+    vp_impl_trace_saw(trace, begin, ns);
 }
-static void vp_impl_trace_end(vp_trace *t) { vp_impl_trace_put(t, "}}"); }
-static void vp_impl_trace_flow(vp_trace *t, int start, int64_t id, int64_t process, int64_t thread, int64_t at) {
-    vp_impl_trace_put(t, start ? ",\n{\"ph\": \"s\", \"id\": " : ",\n{\"ph\": \"f\", \"id\": ");
-    vp_impl_trace_int(t, id);
-    vp_impl_trace_put(t, ", \"pid\": ");
-    vp_impl_trace_int(t, process);
-    vp_impl_trace_put(t, ", \"tid\": ");
-    vp_impl_trace_int(t, thread);
-    vp_impl_trace_put(t, ", \"ts\": ");
-    vp_impl_trace_us(t, at);
-    vp_impl_trace_put(t, start ? ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}" : ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}");
-    t->state.events++;
+static void vp_impl_trace_end(vp_trace *trace) { vp_impl_trace_put(trace, "}}"); }
+static void vp_impl_trace_flow(vp_trace *trace, int start, int64_t id, int64_t process, int64_t thread, int64_t at) {
+    vp_impl_trace_put(trace, start ? ",\n{\"ph\": \"s\", \"id\": " : ",\n{\"ph\": \"f\", \"id\": ");
+    vp_impl_trace_int(trace, id);
+    vp_impl_trace_put(trace, ", \"pid\": ");
+    vp_impl_trace_int(trace, process);
+    vp_impl_trace_put(trace, ", \"tid\": ");
+    vp_impl_trace_int(trace, thread);
+    vp_impl_trace_put(trace, ", \"ts\": ");
+    vp_impl_trace_us(trace, at);
+    vp_impl_trace_put(trace, start ? ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}" : ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}");
+    trace->state.events++;
 }
-/* One line of metadata about a process (thread -1) or a thread; `text` NULL: a number. */
-static void vp_impl_trace_label(vp_trace *t, const char *name, int64_t process, int64_t thread, const char *key, const char *text, int64_t number) {
-    vp_impl_trace_put(t, t->state.events ? ",\n{\"name\": \"" : "\n{\"name\": \"");
-    vp_impl_trace_put(t, name);
-    vp_impl_trace_put(t, "\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": ");
-    vp_impl_trace_int(t, process);
-    vp_impl_trace_put(t, ", \"tid\": ");
-    vp_impl_trace_int(t, thread < 0 ? 0 : thread);
-    vp_impl_trace_put(t, ", \"args\": {");
-    t->args = 0;
-    if (text) vp_impl_trace_arg_text(t, key, text); else vp_impl_trace_arg(t, key, number);
-    vp_impl_trace_end(t);
-    t->state.events++;
+/* One line of metadata about a process (thread -1) or a thread; `text` NULL: the value is `number`. */
+static void vp_impl_trace_label(vp_trace *trace, const char *name, int64_t process, int64_t thread, const char *key, const char *text, int64_t number) {
+    vp_impl_trace_put(trace, trace->state.events ? ",\n{\"name\": \"" : "\n{\"name\": \"");
+    vp_impl_trace_put(trace, name);
+    vp_impl_trace_put(trace, "\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": ");
+    vp_impl_trace_int(trace, process);
+    vp_impl_trace_put(trace, ", \"tid\": ");
+    vp_impl_trace_int(trace, thread < 0 ? 0 : thread);
+    vp_impl_trace_put(trace, ", \"args\": {");
+    trace->args = 0;
+    if (text) vp_impl_trace_arg_text(trace, key, text); else vp_impl_trace_arg(trace, key, number);
+    vp_impl_trace_end(trace);
+    trace->state.events++;
 }
-static void vp_impl_trace_name_thread(vp_trace *t, int64_t process, int64_t thread, const char *name, int64_t order) {
-    vp_impl_trace_label(t, "thread_name", process, thread, "name", name, 0);
-    vp_impl_trace_label(t, "thread_sort_index", process, thread, "sort_index", NULL, order);
+static void vp_impl_trace_name_thread(vp_trace *trace, int64_t process, int64_t thread, const char *name, int64_t order) {
+    vp_impl_trace_label(trace, "thread_name", process, thread, "name", name, 0);
+    vp_impl_trace_label(trace, "thread_sort_index", process, thread, "sort_index", NULL, order);
 }
-/* Names the track of a worker (kind 0) or of a thread of ranges (kind 1) when it is first used; returns the track's number. */
-static int64_t vp_impl_trace_track(vp_trace *t, int kind, int32_t thread, const char *given) {
-    const int64_t at = (int64_t)kind * VP_TRACE_THREADS_LIMIT + thread, track = (int64_t)t->thread + 1 + at;
+/* Names the track of a worker (kind 0) or of a thread with ranges (kind 1) at its first use; returns the track's
+ * number. */
+static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, const char *given) {
+    const int64_t at = (int64_t)kind * VP_TRACE_THREADS_LIMIT + thread, track = (int64_t)trace->thread + 1 + at;
     char name[160];
-    if (t->named[at]) return track;
+    if (trace->named[at]) return track;
     if (kind) snprintf(name, sizeof name, "thread %lld (%.100s)", (long long)track, given ? given : "ranges");
     else snprintf(name, sizeof name, "thread %lld (worker %d%s)", (long long)track, (int)thread, thread ? "" : ": main");
-    vp_impl_trace_name_thread(t, t->process, track, name, 1 + at);
-    if (!t->counting) t->named[at] = 1;
+    vp_impl_trace_name_thread(trace, trace->process, track, name, 1 + at);
+    if (!trace->counting) trace->named[at] = 1;
     return track;
 }
 
 /* ---- may it be recorded? ---- */
-static vp_result vp_impl_trace_write_failed(const vp_trace *t, vp_error *error) {
-    return vp_failf(error, VP_ERR_WRITE, -1, t->temporary, "the trace cannot be written: %s", strerror(t->failed));
+static vp_result vp_impl_trace_write_failed(const vp_trace *trace, vp_error *error) {
+    return vp_failf(error, VP_ERR_WRITE, -1, trace->temporary, "the trace cannot be written: %s", strerror(trace->failed));
 }
-static vp_result vp_impl_trace_is_full(const vp_trace *t, vp_error *error) {
-    return vp_failf(error, VP_ERR_CAPACITY, -1, t->path, "the trace has reached its limit of %llu bytes: nothing more is recorded",
-                         (unsigned long long)t->max_bytes);
+static vp_result vp_impl_trace_is_full(const vp_trace *trace, vp_error *error) {
+    return vp_failf(error, VP_ERR_CAPACITY, -1, trace->path, "the trace has reached its limit of %llu bytes: nothing more is recorded",
+                         (unsigned long long)trace->max_bytes);
 }
-static vp_result vp_impl_trace_ready(const vp_trace *t, vp_error *error) {
-    if (!t) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no trace");
-    if (t->closed) return vp_fail(error, VP_ERR_STATE, -1, t->path, "the trace is closed already");
-    if (t->failed) return vp_impl_trace_write_failed(t, error);
+static vp_result vp_impl_trace_ready(const vp_trace *trace, vp_error *error) {
+    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no trace");
+    if (trace->closed) return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace is closed already");
+    if (trace->failed) return vp_impl_trace_write_failed(trace, error);
     return VP_OK;
 }
-static vp_result vp_impl_trace_done(const vp_trace *t, vp_error *error) { return t->failed ? vp_impl_trace_write_failed(t, error) : VP_OK; }
-/* Is there room for so many bytes? Otherwise recording is over. */
-static int vp_impl_trace_room(vp_trace *t, uint64_t bytes) {
-    if (!t->full && (bytes > t->max_bytes || t->state.bytes + bytes + t->reserve > t->max_bytes)) t->full = 1;
-    return !t->full;
+static vp_result vp_impl_trace_done(const vp_trace *trace, vp_error *error) { return trace->failed ? vp_impl_trace_write_failed(trace, error) : VP_OK; }
+/* Is there room for this many bytes? If not, recording ends. */
+static int vp_impl_trace_room(vp_trace *trace, uint64_t bytes) {
+    if (!trace->full && (bytes > trace->max_bytes || trace->state.bytes + bytes + trace->reserve > trace->max_bytes)) trace->full = 1;
+    return !trace->full;
 }
-/* *at = a time of the caller from the trace's zero; 0 when it lies before that, or too far off */
-static int vp_impl_trace_time(const vp_trace *t, int64_t ns, int64_t *at) {
-    if (ns < t->base_ns || (uint64_t)ns - (uint64_t)t->base_ns > (uint64_t)VP_IMPL_TRACE_NS_LIMIT) return 0;
-    *at = (int64_t)((uint64_t)ns - (uint64_t)t->base_ns);
+/* *at = a time of the caller, counted from the trace's zero; 0 if it lies before the zero or too far from it */
+static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {
+    if (ns < trace->base_ns || (uint64_t)ns - (uint64_t)trace->base_ns > (uint64_t)VP_IMPL_TRACE_NS_LIMIT) return 0;
+    *at = (int64_t)((uint64_t)ns - (uint64_t)trace->base_ns);
     return 1;
 }
-static const vp_trace_device *vp_impl_trace_device(const vp_trace *t, int32_t id) {
+static const vp_trace_device *vp_impl_trace_device(const vp_trace *trace, int32_t id) {
     int32_t i;
-    for (i = 0; i < t->device_count; i++)
-        if (t->devices[i].id == id) return &t->devices[i];
+    for (i = 0; i < trace->device_count; i++)
+        if (trace->devices[i].id == id) return &trace->devices[i];
     return NULL;
 }
 
@@ -443,65 +456,65 @@ VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t
                                           int32_t multiprocessor_count) {
     static const struct { int32_t major, minor, threads, shared, optin; } known[] = {{8, 0, 2048, 167936, 166912}, {8, 6, 1536, 102400, 101376},
         {8, 9, 1536, 102400, 101376}, {9, 0, 2048, 233472, 232448}, {10, 0, 2048, 233472, 232448}, {12, 0, 1536, 102400, 101376}};
-    vp_trace_device d;
+    vp_trace_device device;
     size_t i;
-    memset(&d, 0, sizeof d);
-    d.id = id;
-    d.name = name;
-    d.memory_bytes = memory_bytes;
-    d.compute_major = compute_major;
-    d.compute_minor = compute_minor;
-    d.multiprocessor_count = multiprocessor_count;
-    d.threads_per_block = 1024;
-    d.warp_threads = 32;
-    d.shared_bytes_per_block = 49152;
-    d.registers_per_block = d.registers_per_multiprocessor = 65536;
+    memset(&device, 0, sizeof device);
+    device.id = id;
+    device.name = name;
+    device.memory_bytes = memory_bytes;
+    device.compute_major = compute_major;
+    device.compute_minor = compute_minor;
+    device.multiprocessor_count = multiprocessor_count;
+    device.threads_per_block = 1024;
+    device.warp_threads = 32;
+    device.shared_bytes_per_block = 49152;
+    device.registers_per_block = device.registers_per_multiprocessor = 65536;
     for (i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].major != compute_major || known[i].minor != compute_minor) continue;
-        d.threads_per_multiprocessor = known[i].threads;
-        d.shared_bytes_per_multiprocessor = known[i].shared;
-        d.shared_bytes_per_block_optin = known[i].optin;
+        device.threads_per_multiprocessor = known[i].threads;
+        device.shared_bytes_per_multiprocessor = known[i].shared;
+        device.shared_bytes_per_block_optin = known[i].optin;
     }
-    return d;
+    return device;
 }
 VP_API vp_trace_options vp_trace_options_default(void) {
-    vp_trace_options o;
+    vp_trace_options options;
     struct timespec now;
     const long id = (long)getpid();
-    memset(&o, 0, sizeof o);
-    o.max_bytes = VP_TRACE_MAX_BYTES;
-    o.base_ns = vp_clock_ns();
-    if (timespec_get(&now, TIME_UTC) == TIME_UTC) o.base_unix_ns = (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
-    o.process = o.thread = (int32_t)(id < VP_IMPL_TRACE_PIDS ? id + 1000000 : id);
-    o.process_name = "vlmprof";
-    o.backend = "none";
-    o.world_size = 1;
-    return o;
+    memset(&options, 0, sizeof options);
+    options.max_bytes = VP_TRACE_MAX_BYTES;
+    options.base_ns = vp_clock_ns();
+    if (timespec_get(&now, TIME_UTC) == TIME_UTC) options.base_unix_ns = (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
+    options.process = options.thread = (int32_t)(id < VP_IMPL_TRACE_PIDS ? id + 1000000 : id);
+    options.process_name = "vlmprof";
+    options.backend = "none";
+    options.world_size = 1;
+    return options;
 }
 
 /* ---- the head ---- */
-static vp_result vp_impl_trace_check(const vp_trace_options *o, vp_error *error) {
+static vp_result vp_impl_trace_check(const vp_trace_options *options, vp_error *error) {
     int32_t i, k;
-    if (!o || !o->path || !o->path[0] || strlen(o->path) > 4000) return vp_fail(error, VP_ERR_RANGE, -1, "path", "a trace needs a file's name");
-    if (!o->process_name || !o->backend) return vp_fail(error, VP_ERR_RANGE, -1, "options", "process_name and backend must be there");
-    if (o->process < VP_IMPL_TRACE_PIDS || o->thread < 0 || o->thread > INT32_MAX - 4 * VP_TRACE_THREADS_LIMIT)
+    if (!options || !options->path || !options->path[0] || strlen(options->path) > 4000) return vp_fail(error, VP_ERR_RANGE, -1, "path", "a trace needs a file's name");
+    if (!options->process_name || !options->backend) return vp_fail(error, VP_ERR_RANGE, -1, "options", "process_name and backend must be there");
+    if (options->process < VP_IMPL_TRACE_PIDS || options->thread < 0 || options->thread > INT32_MAX - 4 * VP_TRACE_THREADS_LIMIT)
         return vp_fail(error, VP_ERR_RANGE, -1, "process", "must be 64 or more, numbers below are devices; thread not below 0");
-    if (o->base_unix_ns < 0) return vp_fail(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not lie before 1970");
-    if (o->world_size < 1 || o->world_size > VP_TRACE_RANKS_LIMIT || o->rank < 0 || o->rank >= o->world_size)
+    if (options->base_unix_ns < 0) return vp_fail(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not lie before 1970");
+    if (options->world_size < 1 || options->world_size > VP_TRACE_RANKS_LIMIT || options->rank < 0 || options->rank >= options->world_size)
         return vp_fail(error, VP_ERR_RANGE, -1, "rank", "must be 0 .. world_size - 1");
-    if (o->device_count < 0 || o->device_count > VP_TRACE_DEVICES_LIMIT || (o->device_count && !o->devices) || o->metadata_count < 0
-        || (o->metadata_count && !o->metadata))
+    if (options->device_count < 0 || options->device_count > VP_TRACE_DEVICES_LIMIT || (options->device_count && !options->devices) || options->metadata_count < 0
+        || (options->metadata_count && !options->metadata))
         return vp_fail(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
-    for (i = 0; i < o->device_count; i++) {
-        if (o->devices[i].id < 0 || o->devices[i].id >= VP_TRACE_DEVICES_LIMIT || !o->devices[i].name)
+    for (i = 0; i < options->device_count; i++) {
+        if (options->devices[i].id < 0 || options->devices[i].id >= VP_TRACE_DEVICES_LIMIT || !options->devices[i].name)
             return vp_fail(error, VP_ERR_RANGE, i, "devices", "a device needs a name and a number of 0..63");
         for (k = 0; k < i; k++)
-            if (o->devices[k].id == o->devices[i].id) return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same number");
+            if (options->devices[k].id == options->devices[i].id) return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same number");
     }
-    for (i = 0; i < o->metadata_count; i++) {
-        const vp_trace_metadata *m = &o->metadata[i];
-        if (!m->key || !m->key[0] || !m->text) return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key and text must be there");
-        if (vp_utf8_valid_bytes(m->key, strlen(m->key)) != strlen(m->key) || vp_utf8_valid_bytes(m->text, strlen(m->text)) != strlen(m->text))
+    for (i = 0; i < options->metadata_count; i++) {
+        const vp_trace_metadata *entry = &options->metadata[i];
+        if (!entry->key || !entry->key[0] || !entry->text) return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key and text must be there");
+        if (vp_utf8_valid_bytes(entry->key, strlen(entry->key)) != strlen(entry->key) || vp_utf8_valid_bytes(entry->text, strlen(entry->text)) != strlen(entry->text))
             return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key or text is not UTF-8");
     }
     return VP_OK;
@@ -510,159 +523,159 @@ static vp_result vp_impl_trace_sink(void *user, const char *text, size_t bytes) 
     vp_impl_trace_bytes((vp_trace *)user, text, bytes);
     return VP_OK;
 }
-static void vp_impl_trace_quote(vp_trace *t, const char *text) {
-    vp_json_writer w;
-    vp_json_writer_init_sink(&w, vp_impl_trace_sink, t, 0);
-    vp_json_string(&w, text);
+static void vp_impl_trace_quote(vp_trace *trace, const char *text) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, vp_impl_trace_sink, trace, 0);
+    vp_json_string(&writer, text);
 }
-static void vp_impl_trace_property(vp_trace *t, const char *key, int64_t value) {
-    if (value > 0) vp_impl_trace_arg(t, key, value);
+static void vp_impl_trace_property(vp_trace *trace, const char *key, int64_t value) {
+    if (value > 0) vp_impl_trace_arg(trace, key, value);
 }
-static void vp_impl_trace_properties(vp_trace *t, const vp_trace_device *d) {
-    t->args = 0;
-    vp_impl_trace_put(t, "{");
-    vp_impl_trace_arg(t, "id", d->id);
-    vp_impl_trace_arg_text(t, "name", d->name);
-    vp_impl_trace_property(t, "totalGlobalMem", d->memory_bytes > (uint64_t)INT64_MAX ? 0 : (int64_t)d->memory_bytes);
-    vp_impl_trace_property(t, "computeMajor", d->compute_major);
-    if (d->compute_major > 0) vp_impl_trace_arg(t, "computeMinor", d->compute_minor);
-    vp_impl_trace_property(t, "maxThreadsPerBlock", d->threads_per_block);
-    vp_impl_trace_property(t, "maxThreadsPerMultiprocessor", d->threads_per_multiprocessor);
-    vp_impl_trace_property(t, "regsPerBlock", d->registers_per_block);
-    vp_impl_trace_property(t, "regsPerMultiprocessor", d->registers_per_multiprocessor);
-    vp_impl_trace_property(t, "warpSize", d->warp_threads);
-    vp_impl_trace_property(t, "sharedMemPerBlock", d->shared_bytes_per_block);
-    vp_impl_trace_property(t, "sharedMemPerMultiprocessor", d->shared_bytes_per_multiprocessor);
-    vp_impl_trace_property(t, "numSms", d->multiprocessor_count);
-    vp_impl_trace_property(t, "sharedMemPerBlockOptin", d->shared_bytes_per_block_optin);
-    vp_impl_trace_put(t, "}");
+static void vp_impl_trace_properties(vp_trace *trace, const vp_trace_device *device) {
+    trace->args = 0;
+    vp_impl_trace_put(trace, "{");
+    vp_impl_trace_arg(trace, "id", device->id);
+    vp_impl_trace_arg_text(trace, "name", device->name);
+    vp_impl_trace_property(trace, "totalGlobalMem", device->memory_bytes > (uint64_t)INT64_MAX ? 0 : (int64_t)device->memory_bytes);
+    vp_impl_trace_property(trace, "computeMajor", device->compute_major);
+    if (device->compute_major > 0) vp_impl_trace_arg(trace, "computeMinor", device->compute_minor);
+    vp_impl_trace_property(trace, "maxThreadsPerBlock", device->threads_per_block);
+    vp_impl_trace_property(trace, "maxThreadsPerMultiprocessor", device->threads_per_multiprocessor);
+    vp_impl_trace_property(trace, "regsPerBlock", device->registers_per_block);
+    vp_impl_trace_property(trace, "regsPerMultiprocessor", device->registers_per_multiprocessor);
+    vp_impl_trace_property(trace, "warpSize", device->warp_threads);
+    vp_impl_trace_property(trace, "sharedMemPerBlock", device->shared_bytes_per_block);
+    vp_impl_trace_property(trace, "sharedMemPerMultiprocessor", device->shared_bytes_per_multiprocessor);
+    vp_impl_trace_property(trace, "numSms", device->multiprocessor_count);
+    vp_impl_trace_property(trace, "sharedMemPerBlockOptin", device->shared_bytes_per_block_optin);
+    vp_impl_trace_put(trace, "}");
 }
 /* HTA looks for "rank": N, with a blank, line by line */
-static void vp_impl_trace_distributed(vp_trace *t, const vp_trace_options *o) {
+static void vp_impl_trace_distributed(vp_trace *trace, const vp_trace_options *options) {
     int32_t i;
-    vp_impl_trace_put(t, "\"distributedInfo\": {\"backend\": ");
-    vp_impl_trace_text(t, o->backend, 0);
-    vp_impl_trace_put(t, ", \"rank\": ");
-    vp_impl_trace_int(t, o->rank);
-    vp_impl_trace_put(t, ", \"world_size\": ");
-    vp_impl_trace_int(t, o->world_size);
-    vp_impl_trace_put(t, ", \"pg_count\": 1, \"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": ");
-    vp_impl_trace_text(t, o->backend, 0);
-    vp_impl_trace_put(t, ", \"pg_size\": ");
-    vp_impl_trace_int(t, o->world_size);
-    vp_impl_trace_put(t, ", \"ranks\": [");
-    for (i = 0; i < o->world_size; i++) {
-        if (i) vp_impl_trace_put(t, ", ");
-        vp_impl_trace_int(t, i);
+    vp_impl_trace_put(trace, "\"distributedInfo\": {\"backend\": ");
+    vp_impl_trace_text(trace, options->backend, 0);
+    vp_impl_trace_put(trace, ", \"rank\": ");
+    vp_impl_trace_int(trace, options->rank);
+    vp_impl_trace_put(trace, ", \"world_size\": ");
+    vp_impl_trace_int(trace, options->world_size);
+    vp_impl_trace_put(trace, ", \"pg_count\": 1, \"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": ");
+    vp_impl_trace_text(trace, options->backend, 0);
+    vp_impl_trace_put(trace, ", \"pg_size\": ");
+    vp_impl_trace_int(trace, options->world_size);
+    vp_impl_trace_put(trace, ", \"ranks\": [");
+    for (i = 0; i < options->world_size; i++) {
+        if (i) vp_impl_trace_put(trace, ", ");
+        vp_impl_trace_int(trace, i);
     }
-    vp_impl_trace_put(t, "]}], \"nccl_version\": \"none\"},\n");
+    vp_impl_trace_put(trace, "]}], \"nccl_version\": \"none\"},\n");
 }
-/* what close writes over: the width must not depend on the values */
-static void vp_impl_trace_flags(const vp_trace *t, char out[64]) {
-    snprintf(out, 64, "\"trace_truncated\": %d,\n\"dropped_steps\": %20lld,\n", t->full, (long long)t->dropped_steps);
+/* what vp_trace_close overwrites: the width must not depend on the values */
+static void vp_impl_trace_flags(const vp_trace *trace, char out[64]) {
+    snprintf(out, 64, "\"trace_truncated\": %d,\n\"dropped_steps\": %20lld,\n", trace->full, (long long)trace->dropped_steps);
 }
-static void vp_impl_trace_head(vp_trace *t, const vp_trace_options *o) {
+static void vp_impl_trace_head(vp_trace *trace, const vp_trace_options *options) {
     char flags[64], text[64];
     struct utsname host;
     int32_t i;
-    vp_impl_trace_put(t, "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
-    for (i = 0; i < o->device_count; i++) {
-        vp_impl_trace_put(t, i ? ",\n" : "\n");
-        vp_impl_trace_properties(t, &o->devices[i]);
+    vp_impl_trace_put(trace, "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
+    for (i = 0; i < options->device_count; i++) {
+        vp_impl_trace_put(trace, i ? ",\n" : "\n");
+        vp_impl_trace_properties(trace, &options->devices[i]);
     }
-    vp_impl_trace_put(t, "\n],\n");
-    if (o->record_shapes) vp_impl_trace_put(t, "\"record_shapes\": 1,\n");
-    if (o->profile_memory) vp_impl_trace_put(t, "\"profile_memory\": 1,\n");
-    if (o->with_stack) vp_impl_trace_put(t, "\"with_stack\": 1,\n");
-    if (o->emulated) vp_impl_trace_put(t, "\"emulated\": 1,\n");
-    snprintf(text, sizeof text, "%016llX%08lX", (unsigned long long)o->base_unix_ns, (unsigned long)o->process);
-    vp_impl_trace_put(t, "\"trace_id\": \"");
-    vp_impl_trace_put(t, text);
-    vp_impl_trace_put(t, "\",\n\"host_name\": ");
-    vp_impl_trace_text(t, uname(&host) == 0 ? host.nodename : "", 0);
-    vp_impl_trace_put(t, ",\n\"generator\": \"vlmprof " VLMPROF_VERSION "\",\n");
-    t->flags_at = t->state.bytes;
-    vp_impl_trace_flags(t, flags);
-    vp_impl_trace_put(t, flags);
-    for (i = 0; i < o->metadata_count; i++) {
-        vp_impl_trace_quote(t, o->metadata[i].key);
-        vp_impl_trace_put(t, ": ");
-        vp_impl_trace_quote(t, o->metadata[i].text);
-        vp_impl_trace_put(t, ",\n");
+    vp_impl_trace_put(trace, "\n],\n");
+    if (options->record_shapes) vp_impl_trace_put(trace, "\"record_shapes\": 1,\n");
+    if (options->profile_memory) vp_impl_trace_put(trace, "\"profile_memory\": 1,\n");
+    if (options->with_stack) vp_impl_trace_put(trace, "\"with_stack\": 1,\n");
+    if (options->emulated) vp_impl_trace_put(trace, "\"emulated\": 1,\n");
+    snprintf(text, sizeof text, "%016llX%08lX", (unsigned long long)options->base_unix_ns, (unsigned long)options->process);
+    vp_impl_trace_put(trace, "\"trace_id\": \"");
+    vp_impl_trace_put(trace, text);
+    vp_impl_trace_put(trace, "\",\n\"host_name\": ");
+    vp_impl_trace_text(trace, uname(&host) == 0 ? host.nodename : "", 0);
+    vp_impl_trace_put(trace, ",\n\"generator\": \"vlmprof " VLMPROF_VERSION "\",\n");
+    trace->flags_at = trace->state.bytes;
+    vp_impl_trace_flags(trace, flags);
+    vp_impl_trace_put(trace, flags);
+    for (i = 0; i < options->metadata_count; i++) {
+        vp_impl_trace_quote(trace, options->metadata[i].key);
+        vp_impl_trace_put(trace, ": ");
+        vp_impl_trace_quote(trace, options->metadata[i].text);
+        vp_impl_trace_put(trace, ",\n");
     }
-    vp_impl_trace_distributed(t, o);
-    vp_impl_trace_put(t, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ");
-    vp_impl_trace_int(t, o->base_unix_ns);
-    vp_impl_trace_put(t, ",\n\"traceEvents\": [");
+    vp_impl_trace_distributed(trace, options);
+    vp_impl_trace_put(trace, "\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ");
+    vp_impl_trace_int(trace, options->base_unix_ns);
+    vp_impl_trace_put(trace, ",\n\"traceEvents\": [");
 }
-static void vp_impl_trace_rows(vp_trace *t, const vp_trace_options *o) {
+static void vp_impl_trace_rows(vp_trace *trace, const vp_trace_options *options) {
     char name[64];
     int32_t i;
-    vp_impl_trace_label(t, "process_name", o->process, -1, "name", o->process_name, 0);
-    vp_impl_trace_label(t, "process_labels", o->process, -1, "labels", "CPU", 0);
-    vp_impl_trace_label(t, "process_sort_index", o->process, -1, "sort_index", NULL, 0);
-    snprintf(name, sizeof name, "thread %ld (main)", (long)o->thread);
-    vp_impl_trace_name_thread(t, o->process, o->thread, name, 0);
-    for (i = 0; i < o->device_count; i++) {
-        const int32_t id = o->devices[i].id;
-        vp_impl_trace_label(t, "process_name", id, -1, "name", o->process_name, 0);
-        snprintf(name, sizeof name, o->emulated ? "GPU %ld (emulated)" : "GPU %ld", (long)id);
-        vp_impl_trace_label(t, "process_labels", id, -1, "labels", name, 0);
-        vp_impl_trace_label(t, "process_sort_index", id, -1, "sort_index", NULL, 5000000 + (int64_t)id);
-        vp_impl_trace_name_thread(t, id, VP_TRACE_STREAM, "stream 7", VP_TRACE_STREAM);
+    vp_impl_trace_label(trace, "process_name", options->process, -1, "name", options->process_name, 0);
+    vp_impl_trace_label(trace, "process_labels", options->process, -1, "labels", "CPU", 0);
+    vp_impl_trace_label(trace, "process_sort_index", options->process, -1, "sort_index", NULL, 0);
+    snprintf(name, sizeof name, "thread %ld (main)", (long)options->thread);
+    vp_impl_trace_name_thread(trace, options->process, options->thread, name, 0);
+    for (i = 0; i < options->device_count; i++) {
+        const int32_t id = options->devices[i].id;
+        vp_impl_trace_label(trace, "process_name", id, -1, "name", options->process_name, 0);
+        snprintf(name, sizeof name, options->emulated ? "GPU %ld (emulated)" : "GPU %ld", (long)id);
+        vp_impl_trace_label(trace, "process_labels", id, -1, "labels", name, 0);
+        vp_impl_trace_label(trace, "process_sort_index", id, -1, "sort_index", NULL, 5000000 + (int64_t)id);
+        vp_impl_trace_name_thread(trace, id, VP_TRACE_STREAM, "stream 7", VP_TRACE_STREAM);
     }
 }
-static vp_trace *vp_impl_trace_make(const vp_trace_options *o) {
-    const size_t bytes = strlen(o->path) + 1;
-    vp_trace *t = (vp_trace *)calloc(1, sizeof *t);
-    if (!t) return NULL;
-    t->fd = -1;
-    t->path = (char *)malloc(bytes);
-    t->temporary = (char *)malloc(bytes + 4);
-    t->devices = (vp_trace_device *)calloc((size_t)o->device_count + 1, sizeof *t->devices);
-    if (!t->path || !t->temporary || !t->devices) {
-        vp_trace_free(t);
+static vp_trace *vp_impl_trace_make(const vp_trace_options *options) {
+    const size_t bytes = strlen(options->path) + 1;
+    vp_trace *trace = (vp_trace *)calloc(1, sizeof *trace);
+    if (!trace) return NULL;
+    trace->fd = -1;
+    trace->path = (char *)malloc(bytes);
+    trace->temporary = (char *)malloc(bytes + 4);
+    trace->devices = (vp_trace_device *)calloc((size_t)options->device_count + 1, sizeof *trace->devices);
+    if (!trace->path || !trace->temporary || !trace->devices) {
+        vp_trace_free(trace);
         return NULL;
     }
-    memcpy(t->path, o->path, bytes);
-    memcpy(t->temporary, o->path, bytes);
-    memcpy(t->temporary + bytes - 1, ".tmp", 5);
-    if (o->device_count) memcpy(t->devices, o->devices, (size_t)o->device_count * sizeof *t->devices);
-    t->device_count = o->device_count;
-    t->process = o->process;
-    t->thread = o->thread;
-    t->base_ns = o->base_ns;
-    t->max_bytes = o->max_bytes;
-    t->reserve = VP_IMPL_TRACE_RESERVE + 6 * bytes;
-    t->emulated = o->emulated;
-    t->shapes = o->record_shapes;
-    t->stacks = o->with_stack;
-    t->state.first_ns = INT64_MAX;
-    return t;
+    memcpy(trace->path, options->path, bytes);
+    memcpy(trace->temporary, options->path, bytes);
+    memcpy(trace->temporary + bytes - 1, ".tmp", 5);
+    if (options->device_count) memcpy(trace->devices, options->devices, (size_t)options->device_count * sizeof *trace->devices);
+    trace->device_count = options->device_count;
+    trace->process = options->process;
+    trace->thread = options->thread;
+    trace->base_ns = options->base_ns;
+    trace->max_bytes = options->max_bytes;
+    trace->reserve = VP_IMPL_TRACE_RESERVE + 6 * bytes;
+    trace->emulated = options->emulated;
+    trace->shapes = options->record_shapes;
+    trace->stacks = options->with_stack;
+    trace->state.first_ns = INT64_MAX;
+    return trace;
 }
 VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error) {
     vp_result result = vp_impl_trace_check(options, error);
-    vp_trace *t;
+    vp_trace *made;
     if (result != VP_OK) return result;
     if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no place for it");
-    t = vp_impl_trace_make(options);
-    if (!t) return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
-    t->fd = open(t->temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (t->fd < 0) result = vp_failf(error, VP_ERR_WRITE, -1, t->temporary, "the file cannot be made: %s", strerror(errno));
+    made = vp_impl_trace_make(options);
+    if (!made) return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
+    made->fd = open(made->temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (made->fd < 0) result = vp_failf(error, VP_ERR_WRITE, -1, made->temporary, "the file cannot be made: %s", strerror(errno));
     else {
-        vp_impl_trace_head(t, options);
-        vp_impl_trace_rows(t, options);
-        vp_impl_trace_flush(t);
-        result = vp_impl_trace_done(t, error);
-        if (result == VP_OK && !vp_impl_trace_room(t, VP_IMPL_TRACE_EVENT))
+        vp_impl_trace_head(made, options);
+        vp_impl_trace_rows(made, options);
+        vp_impl_trace_flush(made);
+        result = vp_impl_trace_done(made, error);
+        if (result == VP_OK && !vp_impl_trace_room(made, VP_IMPL_TRACE_EVENT))
             result = vp_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be %llu or more here: less holds no event",
-                                   (unsigned long long)(t->state.bytes + t->reserve + VP_IMPL_TRACE_EVENT));
+                                   (unsigned long long)(made->state.bytes + made->reserve + VP_IMPL_TRACE_EVENT));
     }
     if (result != VP_OK) {
-        vp_trace_free(t);
+        vp_trace_free(made);
         return result;
     }
-    *trace = t;
+    *trace = made;
     return VP_OK;
 }
 VP_API void vp_trace_free(vp_trace *trace) {
@@ -678,12 +691,12 @@ VP_API void vp_trace_free(vp_trace *trace) {
 }
 
 /* ---- steps ---- */
-static void vp_impl_trace_step(vp_trace *t, int64_t step, int64_t begin, int64_t end) {
+static void vp_impl_trace_step(vp_trace *trace, int64_t step, int64_t begin, int64_t end) {
     char name[48];
     snprintf(name, sizeof name, "ProfilerStep#%lld", (long long)step);
-    vp_impl_trace_slice(t, "user_annotation", name, t->process, t->thread, begin, end - begin);
-    vp_impl_trace_arg(t, "External id", ++t->state.external_id);
-    vp_impl_trace_end(t);
+    vp_impl_trace_slice(trace, "user_annotation", name, trace->process, trace->thread, begin, end - begin);
+    vp_impl_trace_arg(trace, "External id", ++trace->state.external_id);
+    vp_impl_trace_end(trace);
 }
 VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_ns, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
@@ -701,7 +714,7 @@ VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_n
     trace->step_ns = at;
     return VP_OK;
 }
-/* Also when the file is full: what is open keeps its room in the reserve. */
+/* This works even if the file is full: what is open has its room in the reserve. */
 VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     int64_t at;
@@ -720,7 +733,7 @@ VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *err
 }
 
 /* ---- requests ---- */
-/* the way through a request; times from the trace's zero */
+/* the position within a request; times count from the trace's zero */
 typedef struct vp_impl_trace_walk {
     const vp_trace_run *run;
     const vp_trace_device *device;     /* NULL: the CPU */
@@ -731,13 +744,14 @@ typedef struct vp_impl_trace_walk {
 } vp_impl_trace_walk;
 typedef struct vp_impl_trace_edges { int64_t begin, end; } vp_impl_trace_edges; /* from the request's begin; begin INT64_MAX: not known */
 
-static void vp_impl_trace_moved(vp_trace *t, int64_t wanted, int64_t placed) {
+static void vp_impl_trace_moved(vp_trace *trace, int64_t wanted, int64_t placed) {
     const int64_t by = placed > wanted ? placed - wanted : wanted - placed;
     if (by <= VP_IMPL_TRACE_EDGE_NS) return;
-    t->state.moved_slices++;
-    if (by > t->state.moved_ns) t->state.moved_ns = by;
+    trace->state.moved_slices++;
+    if (by > trace->state.moved_ns) trace->state.moved_ns = by;
 }
-/* Something that encloses others begins, and the cursor stands 1 ns later; it ends 1 ns behind the last that it encloses. */
+/* Something that encloses others begins, and the cursor moves to 1 ns after it. It ends 1 ns after the last thing
+ * that it encloses. */
 static int64_t vp_impl_trace_enter(int64_t *cursor, int64_t wanted) {
     const int64_t begin = wanted > *cursor ? wanted : *cursor;
     *cursor = begin + 1;
@@ -748,313 +762,314 @@ static int64_t vp_impl_trace_leave(int64_t *cursor, int64_t wanted) {
     *cursor = end;
     return end;
 }
-/* the end that is asked for, but not into the next launch */
+/* the wanted end, but not past the beginning of the next launch */
 static int64_t vp_impl_trace_until(int64_t wanted, int64_t next) { return next - 2 < wanted ? next - 2 : wanted; }
-/* A slice without others in it: not before the cursor, and not into what comes next. */
-static vp_impl_trace_edges vp_impl_trace_leaf(vp_trace *t, int64_t *cursor, int64_t begin, int64_t ns, int64_t next) {
-    vp_impl_trace_edges e;
+/* A slice with no others in it: it begins at the cursor or later and ends before the next one begins. */
+static vp_impl_trace_edges vp_impl_trace_leaf(vp_trace *trace, int64_t *cursor, int64_t begin, int64_t ns, int64_t next) {
+    vp_impl_trace_edges edges;
     int64_t end = begin + ns;
-    e.begin = begin > *cursor ? begin : *cursor;
-    e.end = end < next ? end : next;
-    if (e.end < e.begin) e.end = e.begin;
-    *cursor = e.end;
-    vp_impl_trace_moved(t, begin, e.begin);
-    vp_impl_trace_moved(t, end, e.end);
-    return e;
+    edges.begin = begin > *cursor ? begin : *cursor;
+    edges.end = end < next ? end : next;
+    if (edges.end < edges.begin) edges.end = edges.begin;
+    *cursor = edges.end;
+    vp_impl_trace_moved(trace, begin, edges.begin);
+    vp_impl_trace_moved(trace, end, edges.end);
+    return edges;
 }
-static int64_t vp_impl_trace_host_of(const vp_impl_trace_walk *w, int64_t i) {
-    return i < w->run->launch_count ? w->begin + w->run->launches[i].host_begin_ns : INT64_MAX;
+static int64_t vp_impl_trace_host_of(const vp_impl_trace_walk *walk, int64_t index) {
+    return index < walk->run->launch_count ? walk->begin + walk->run->launches[index].host_begin_ns : INT64_MAX;
 }
-static int64_t vp_impl_trace_device_of(const vp_impl_trace_walk *w, int64_t i) {
-    return i < w->run->launch_count ? w->begin + w->shift + w->run->launches[i].begin_ns : INT64_MAX;
+static int64_t vp_impl_trace_device_of(const vp_impl_trace_walk *walk, int64_t index) {
+    return index < walk->run->launch_count ? walk->begin + walk->shift + walk->run->launches[index].begin_ns : INT64_MAX;
 }
 
-static void vp_impl_trace_list(vp_trace *t, const char *key, const int32_t *values, int32_t count) {
+static void vp_impl_trace_list(vp_trace *trace, const char *key, const int32_t *values, int32_t count) {
     int32_t i;
-    vp_impl_trace_key(t, key);
+    vp_impl_trace_key(trace, key);
     for (i = 0; i < count; i++) {
-        vp_impl_trace_put(t, i ? ", " : "[");
-        vp_impl_trace_int(t, values[i]);
+        vp_impl_trace_put(trace, i ? ", " : "[");
+        vp_impl_trace_int(trace, values[i]);
     }
-    vp_impl_trace_put(t, count ? "]" : "[]");
+    vp_impl_trace_put(trace, count ? "]" : "[]");
 }
 /* Input Dims of a launch by vp_launch.shape's meanings: a product's operands, attention's queries and keys, rows. */
-static void vp_impl_trace_dims(vp_trace *t, const int32_t *s, int32_t dimensions) {
+static void vp_impl_trace_dims(vp_trace *trace, const int32_t *shape, int32_t dimensions) {
     char text[120];
-    if (dimensions == 3) snprintf(text, sizeof text, "[[%d, %d], [%d, %d]]", (int)s[0], (int)s[2], (int)s[2], (int)s[1]);
-    else if (dimensions == 4) snprintf(text, sizeof text, "[[%d, %d, %d], [%d, %d, %d]]", (int)s[0], (int)s[1], (int)s[3], (int)s[0], (int)s[2],
-                                       (int)s[3]);
-    else if (dimensions == 2) snprintf(text, sizeof text, "[[%d, %d]]", (int)s[0], (int)s[1]);
-    else if (dimensions == 1) snprintf(text, sizeof text, "[[%d]]", (int)s[0]);
+    if (dimensions == 3) snprintf(text, sizeof text, "[[%d, %d], [%d, %d]]", (int)shape[0], (int)shape[2], (int)shape[2], (int)shape[1]);
+    else if (dimensions == 4) snprintf(text, sizeof text, "[[%d, %d, %d], [%d, %d, %d]]", (int)shape[0], (int)shape[1], (int)shape[3], (int)shape[0], (int)shape[2],
+                                       (int)shape[3]);
+    else if (dimensions == 2) snprintf(text, sizeof text, "[[%d, %d]]", (int)shape[0], (int)shape[1]);
+    else if (dimensions == 1) snprintf(text, sizeof text, "[[%d]]", (int)shape[0]);
     else snprintf(text, sizeof text, "[]");
-    vp_impl_trace_key(t, "Input Dims");
-    vp_impl_trace_put(t, text);
+    vp_impl_trace_key(trace, "Input Dims");
+    vp_impl_trace_put(trace, text);
 }
-static void vp_impl_trace_op_args(vp_trace *t, int64_t id) {
-    vp_impl_trace_arg(t, "External id", id);
-    vp_impl_trace_arg(t, "Record function id", 0);
-    vp_impl_trace_arg(t, "Ev Idx", t->state.event_index++);
+static void vp_impl_trace_op_args(vp_trace *trace, int64_t id) {
+    vp_impl_trace_arg(trace, "External id", id);
+    vp_impl_trace_arg(trace, "Record function id", 0);
+    vp_impl_trace_arg(trace, "Ev Idx", trace->state.event_index++);
 }
 static int64_t vp_impl_trace_whole(uint64_t count) { return count > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)count; }
 /* A launch as an operation of the host. */
-static void vp_impl_trace_launch_op(vp_trace *t, const vp_launch *l, int64_t id, int64_t begin, int64_t end) {
+static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, int64_t id, int64_t begin, int64_t end) {
     char stack[64];
-    vp_impl_trace_slice(t, "cpu_op", l->name, t->process, t->thread, begin, end - begin);
-    vp_impl_trace_op_args(t, id);
-    if (t->shapes) vp_impl_trace_dims(t, l->shape, l->dimensions);
-    if (t->stacks) {
-        snprintf(stack, sizeof stack, "vlmprof_kernels.cu(%d): ", (int)l->line);
-        vp_impl_trace_key(t, "Call stack");
-        vp_impl_trace_put(t, "\"");
-        vp_impl_trace_put(t, stack);
-        vp_impl_trace_put(t, vp_impl_trace_parts[l->part]);
-        vp_impl_trace_put(t, "\"");
+    vp_impl_trace_slice(trace, "cpu_op", launch->name, trace->process, trace->thread, begin, end - begin);
+    vp_impl_trace_op_args(trace, id);
+    if (trace->shapes) vp_impl_trace_dims(trace, launch->shape, launch->dimensions);
+    if (trace->stacks) {
+        snprintf(stack, sizeof stack, "vlmprof_kernels.cu(%d): ", (int)launch->line);
+        vp_impl_trace_key(trace, "Call stack");
+        vp_impl_trace_put(trace, "\"");
+        vp_impl_trace_put(trace, stack);
+        vp_impl_trace_put(trace, vp_impl_trace_parts[launch->part]);
+        vp_impl_trace_put(trace, "\"");
     }
-    vp_impl_trace_arg(t, "flops", vp_impl_trace_whole(l->flops));
-    vp_impl_trace_arg(t, "bytes", vp_impl_trace_whole(l->bytes));
-    vp_impl_trace_end(t);
+    vp_impl_trace_arg(trace, "flops", vp_impl_trace_whole(launch->flops));
+    vp_impl_trace_arg(trace, "bytes", vp_impl_trace_whole(launch->bytes));
+    vp_impl_trace_end(trace);
 }
 /* Share of a multiprocessor's threads that a kernel can keep busy, in per cent; -1: not known.
  * source: kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads, registers, shared memory, and at
  * most 32 blocks */
-static int64_t vp_impl_trace_occupancy(const vp_trace_device *d, const vp_launch *l) {
+static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_launch *launch) {
     double resident = 32.0, blocks;
-    if (d->threads_per_multiprocessor <= 0 || d->multiprocessor_count <= 0 || !l->grid || !l->threads) return -1;
-    blocks = (double)(d->threads_per_multiprocessor / (int32_t)(l->threads > 4096 ? 4096 : l->threads));
+    if (device->threads_per_multiprocessor <= 0 || device->multiprocessor_count <= 0 || !launch->grid || !launch->threads) return -1;
+    blocks = (double)(device->threads_per_multiprocessor / (int32_t)(launch->threads > 4096 ? 4096 : launch->threads));
     if (blocks < resident) resident = blocks;
-    if (l->registers && d->registers_per_multiprocessor > 0) {
+    if (launch->registers && device->registers_per_multiprocessor > 0) {
         /* registers are given out by the warp, 256 at a time */
-        const double warps = floor((double)d->registers_per_multiprocessor / (ceil(l->registers * 32.0 / 256.0) * 256.0));
-        blocks = floor(warps / ceil(l->threads / 32.0));
+        const double warps = floor((double)device->registers_per_multiprocessor / (ceil(launch->registers * 32.0 / 256.0) * 256.0));
+        blocks = floor(warps / ceil(launch->threads / 32.0));
         if (blocks < resident) resident = blocks;
     }
-    if (l->shared_bytes && d->shared_bytes_per_multiprocessor > 0) {
-        blocks = floor((double)d->shared_bytes_per_multiprocessor / (l->shared_bytes + 1024.0));
+    if (launch->shared_bytes && device->shared_bytes_per_multiprocessor > 0) {
+        blocks = floor((double)device->shared_bytes_per_multiprocessor / (launch->shared_bytes + 1024.0));
         if (blocks < resident) resident = blocks;
     }
-    blocks = (double)l->grid / d->multiprocessor_count;
+    blocks = (double)launch->grid / device->multiprocessor_count;
     if (blocks < resident) resident = blocks;
-    return (int64_t)(0.5 + 100.0 * resident * l->threads / d->threads_per_multiprocessor);
+    return (int64_t)(0.5 + 100.0 * resident * launch->threads / device->threads_per_multiprocessor);
 }
-static void vp_impl_trace_kernel_args(vp_trace *t, const vp_trace_device *d, const vp_launch *l) {
-    const int64_t occupancy = vp_impl_trace_occupancy(d, l);
-    if (l->grid && l->threads) { /* products are cuBLAS's: their geometry is not known, and readers take its absence better than zeros */
-        const int32_t grid[3] = {(int32_t)(l->grid > INT32_MAX ? INT32_MAX : l->grid), 1, 1}, block[3] = {(int32_t)(l->threads & 0xffff), 1, 1};
-        vp_impl_trace_arg(t, "registers per thread", l->registers);
-        vp_impl_trace_arg(t, "shared memory", l->shared_bytes);
-        if (d->multiprocessor_count > 0) {
-            const double blocks = (double)l->grid / d->multiprocessor_count;
-            vp_impl_trace_arg_real(t, "blocks per SM", blocks);
-            vp_impl_trace_arg_real(t, "warps per SM", blocks * l->threads / 32.0);
+static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch) {
+    const int64_t occupancy = vp_impl_trace_occupancy(device, launch);
+    if (launch->grid && launch->threads) { /* products are cuBLAS's: their geometry is not known, and readers take its absence better than zeros */
+        const int32_t grid[3] = {(int32_t)(launch->grid > INT32_MAX ? INT32_MAX : launch->grid), 1, 1}, block[3] = {(int32_t)(launch->threads & 0xffff), 1, 1};
+        vp_impl_trace_arg(trace, "registers per thread", launch->registers);
+        vp_impl_trace_arg(trace, "shared memory", launch->shared_bytes);
+        if (device->multiprocessor_count > 0) {
+            const double blocks = (double)launch->grid / device->multiprocessor_count;
+            vp_impl_trace_arg_real(trace, "blocks per SM", blocks);
+            vp_impl_trace_arg_real(trace, "warps per SM", blocks * launch->threads / 32.0);
         }
-        vp_impl_trace_list(t, "grid", grid, 3);
-        vp_impl_trace_list(t, "block", block, 3);
-        if (occupancy >= 0) vp_impl_trace_arg(t, "est. achieved occupancy %", occupancy);
+        vp_impl_trace_list(trace, "grid", grid, 3);
+        vp_impl_trace_list(trace, "block", block, 3);
+        if (occupancy >= 0) vp_impl_trace_arg(trace, "est. achieved occupancy %", occupancy);
     }
-    vp_impl_trace_arg(t, "flops", vp_impl_trace_whole(l->flops));
-    vp_impl_trace_arg(t, "bytes", vp_impl_trace_whole(l->bytes));
+    vp_impl_trace_arg(trace, "flops", vp_impl_trace_whole(launch->flops));
+    vp_impl_trace_arg(trace, "bytes", vp_impl_trace_whole(launch->bytes));
 }
 /* The device's side of a launch. */
-static void vp_impl_trace_device_slice(vp_trace *t, const vp_trace_device *d, const vp_launch *l, int64_t op, int64_t correlation,
+static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch, int64_t op, int64_t correlation,
                                        vp_impl_trace_edges at) {
     static const char *const copies[] = {"", "Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memcpy DtoH (Device -> Pinned)"};
-    const int kernel = l->kind == VP_LAUNCH_KERNEL;
-    vp_impl_trace_slice(t, kernel ? "kernel" : "gpu_memcpy", kernel ? l->name : copies[l->kind], d->id, VP_TRACE_STREAM, at.begin, at.end - at.begin);
-    vp_impl_trace_arg(t, "External id", op);
-    if (kernel) vp_impl_trace_arg(t, "queued", 0);
-    vp_impl_trace_arg(t, "device", d->id);
-    vp_impl_trace_arg(t, "context", 1);
-    vp_impl_trace_arg(t, "stream", VP_TRACE_STREAM);
-    vp_impl_trace_arg(t, "correlation", correlation);
-    if (kernel) vp_impl_trace_kernel_args(t, d, l);
+    const int kernel = launch->kind == VP_LAUNCH_KERNEL;
+    vp_impl_trace_slice(trace, kernel ? "kernel" : "gpu_memcpy", kernel ? launch->name : copies[launch->kind], device->id, VP_TRACE_STREAM, at.begin, at.end - at.begin);
+    vp_impl_trace_arg(trace, "External id", op);
+    if (kernel) vp_impl_trace_arg(trace, "queued", 0);
+    vp_impl_trace_arg(trace, "device", device->id);
+    vp_impl_trace_arg(trace, "context", 1);
+    vp_impl_trace_arg(trace, "stream", VP_TRACE_STREAM);
+    vp_impl_trace_arg(trace, "correlation", correlation);
+    if (kernel) vp_impl_trace_kernel_args(trace, device, launch);
     else {
         /* a copy within the device is counted twice in vp_launch.bytes: read and written */
-        const int64_t bytes = vp_impl_trace_whole(l->kind == VP_LAUNCH_COPY ? l->bytes / 2 : l->bytes);
-        vp_impl_trace_arg(t, "bytes", bytes);
-        vp_impl_trace_arg_real(t, "memory bandwidth (GB/s)", at.end > at.begin ? (double)bytes / (double)(at.end - at.begin) : 0.0);
+        const int64_t bytes = vp_impl_trace_whole(launch->kind == VP_LAUNCH_COPY ? launch->bytes / 2 : launch->bytes);
+        vp_impl_trace_arg(trace, "bytes", bytes);
+        vp_impl_trace_arg_real(trace, "memory bandwidth (GB/s)", at.end > at.begin ? (double)bytes / (double)(at.end - at.begin) : 0.0);
     }
-    vp_impl_trace_end(t);
+    vp_impl_trace_end(trace);
 }
-/* One launch: on the CPU an op; on a GPU the call that sends it, what the device does, and the flow between. */
-static void vp_impl_trace_launch(vp_trace *t, vp_impl_trace_walk *w) {
-    const vp_launch *l = &w->run->launches[w->next];
-    const int copy = l->kind != VP_LAUNCH_KERNEL, own = w->device && (t->shapes || t->stacks);
-    const int64_t begin = w->begin + l->host_begin_ns;
-    int64_t op = w->op, correlation, around = 0;
+/* One launch: on the CPU an op; on a GPU the call that sends it, what the device does, and the flow between the two. */
+static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
+    const vp_launch *launch = &walk->run->launches[walk->next];
+    const int copy = launch->kind != VP_LAUNCH_KERNEL, own = walk->device && (trace->shapes || trace->stacks);
+    const int64_t begin = walk->begin + launch->host_begin_ns;
+    int64_t op = walk->op, correlation, around = 0;
     vp_impl_trace_edges host, on;
-    if (own) around = vp_impl_trace_enter(&w->host, begin - 1);
-    host = vp_impl_trace_leaf(t, &w->host, begin, l->host_ns, vp_impl_trace_host_of(w, w->next + 1));
-    if (!w->device) vp_impl_trace_launch_op(t, l, ++t->state.external_id, host.begin, host.end);
+    if (own) around = vp_impl_trace_enter(&walk->host, begin - 1);
+    host = vp_impl_trace_leaf(trace, &walk->host, begin, launch->host_ns, vp_impl_trace_host_of(walk, walk->next + 1));
+    if (!walk->device) vp_impl_trace_launch_op(trace, launch, ++trace->state.external_id, host.begin, host.end);
     else {
-        if (own) vp_impl_trace_launch_op(t, l, op = ++t->state.external_id, around, vp_impl_trace_leave(&w->host, host.end));
-        correlation = ++t->state.correlation;
-        if (w->on_device <= host.begin) w->on_device = host.begin + 1; /* the edges of what is around it may have moved the call */
-        on = vp_impl_trace_leaf(t, &w->on_device, vp_impl_trace_device_of(w, w->next), l->ns, vp_impl_trace_device_of(w, w->next + 1));
-        vp_impl_trace_slice(t, "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", t->process, t->thread, host.begin,
+        if (own) vp_impl_trace_launch_op(trace, launch, op = ++trace->state.external_id, around, vp_impl_trace_leave(&walk->host, host.end));
+        correlation = ++trace->state.correlation;
+        if (walk->on_device <= host.begin) walk->on_device = host.begin + 1; /* the edges of what is around it may have moved the call */
+        on = vp_impl_trace_leaf(trace, &walk->on_device, vp_impl_trace_device_of(walk, walk->next), launch->ns, vp_impl_trace_device_of(walk, walk->next + 1));
+        vp_impl_trace_slice(trace, "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", trace->process, trace->thread, host.begin,
                             host.end - host.begin);
-        vp_impl_trace_arg(t, "External id", op);
-        vp_impl_trace_arg(t, "cbid", copy ? 41 : 211);
-        vp_impl_trace_arg(t, "correlation", correlation);
-        vp_impl_trace_end(t);
-        vp_impl_trace_flow(t, 1, correlation, t->process, t->thread, host.begin);
-        vp_impl_trace_device_slice(t, w->device, l, op, correlation, on);
-        vp_impl_trace_flow(t, 0, correlation, w->device->id, VP_TRACE_STREAM, on.begin);
+        vp_impl_trace_arg(trace, "External id", op);
+        vp_impl_trace_arg(trace, "cbid", copy ? 41 : 211);
+        vp_impl_trace_arg(trace, "correlation", correlation);
+        vp_impl_trace_end(trace);
+        vp_impl_trace_flow(trace, 1, correlation, trace->process, trace->thread, host.begin);
+        vp_impl_trace_device_slice(trace, walk->device, launch, op, correlation, on);
+        vp_impl_trace_flow(trace, 0, correlation, walk->device->id, VP_TRACE_STREAM, on.begin);
     }
-    t->state.launches++;
-    w->next++;
+    trace->state.launches++;
+    walk->next++;
 }
-/* Launches up to `to`: each run of the same part of the same block is an op around them. */
-static void vp_impl_trace_unit(vp_trace *t, vp_impl_trace_walk *w, int64_t to) {
-    while (w->next < to) {
-        const vp_launch *first = &w->run->launches[w->next], *last;
+/* Launches up to `to`. Each sequence of launches of the same part of the same block gets an op around it. */
+static void vp_impl_trace_unit(vp_trace *trace, vp_impl_trace_walk *walk, int64_t to) {
+    while (walk->next < to) {
+        const vp_launch *first = &walk->run->launches[walk->next], *last;
         char name[64];
-        int64_t until = w->next + 1, begin = vp_impl_trace_enter(&w->host, vp_impl_trace_host_of(w, w->next) - 1), end;
-        while (until < to && w->run->launches[until].part == first->part && w->run->launches[until].block == first->block) until++;
-        w->op = ++t->state.external_id;
+        int64_t until = walk->next + 1, begin = vp_impl_trace_enter(&walk->host, vp_impl_trace_host_of(walk, walk->next) - 1), end;
+        while (until < to && walk->run->launches[until].part == first->part && walk->run->launches[until].block == first->block) until++;
+        walk->op = ++trace->state.external_id;
         {
-            const int64_t id = w->op;
-            while (w->next < until) vp_impl_trace_launch(t, w);
-            last = &w->run->launches[until - 1];
-            end = vp_impl_trace_until(w->begin + last->host_begin_ns + last->host_ns, vp_impl_trace_host_of(w, w->next));
-            end = vp_impl_trace_leave(&w->host, end);
+            const int64_t id = walk->op;
+            while (walk->next < until) vp_impl_trace_launch(trace, walk);
+            last = &walk->run->launches[until - 1];
+            end = vp_impl_trace_until(walk->begin + last->host_begin_ns + last->host_ns, vp_impl_trace_host_of(walk, walk->next));
+            end = vp_impl_trace_leave(&walk->host, end);
             snprintf(name, sizeof name, "vlmprof::%s", vp_impl_trace_parts[first->part]);
-            vp_impl_trace_slice(t, "cpu_op", name, t->process, t->thread, begin, end - begin);
-            vp_impl_trace_op_args(t, id);
-            if (first->block >= 0) vp_impl_trace_arg(t, "model block", first->block);
-            vp_impl_trace_end(t);
+            vp_impl_trace_slice(trace, "cpu_op", name, trace->process, trace->thread, begin, end - begin);
+            vp_impl_trace_op_args(trace, id);
+            if (first->block >= 0) vp_impl_trace_arg(trace, "model block", first->block);
+            vp_impl_trace_end(trace);
         }
     }
 }
-/* Does a unit fit? By a bound, and where that says no by an attempt that only counts. Two annotations come with it. */
-static int vp_impl_trace_fits(vp_trace *t, const vp_impl_trace_walk *w, int64_t to) {
+/* Does a unit fit? An upper bound decides; if it says no, an attempt that only counts decides. Two annotations come
+ * with it. */
+static int vp_impl_trace_fits(vp_trace *trace, const vp_impl_trace_walk *walk, int64_t to) {
     const uint64_t around = 4 * VP_IMPL_TRACE_EVENT;
     uint64_t bound = around;
     vp_impl_trace_state state;
     vp_impl_trace_walk copy;
     int64_t i;
-    if (t->full) return 0;
-    for (i = w->next; i < to; i++) bound += VP_IMPL_TRACE_LAUNCH + 4 * strlen(w->run->launches[i].name);
-    if (t->state.bytes + bound + t->reserve <= t->max_bytes) return 1;
-    state = t->state;
-    copy = *w;
-    t->counting = 1;
-    vp_impl_trace_unit(t, &copy, to);
-    t->counting = 0;
-    bound = t->state.bytes - state.bytes + around;
-    t->state = state;
-    return vp_impl_trace_room(t, bound);
+    if (trace->full) return 0;
+    for (i = walk->next; i < to; i++) bound += VP_IMPL_TRACE_LAUNCH + 4 * strlen(walk->run->launches[i].name);
+    if (trace->state.bytes + bound + trace->reserve <= trace->max_bytes) return 1;
+    state = trace->state;
+    copy = *walk;
+    trace->counting = 1;
+    vp_impl_trace_unit(trace, &copy, to);
+    trace->counting = 0;
+    bound = trace->state.bytes - state.bytes + around;
+    trace->state = state;
+    return vp_impl_trace_room(trace, bound);
 }
-/* What stands around a stage or decode step, on the host and on the device. */
+/* What encloses a stage or decode step, on the host and on the device. */
 typedef struct vp_impl_trace_around { int64_t host, device; } vp_impl_trace_around;
-static vp_impl_trace_around vp_impl_trace_open_around(vp_impl_trace_walk *w, vp_impl_trace_edges host, vp_impl_trace_edges device, int64_t to) {
-    int64_t host_at = w->next < to ? vp_impl_trace_host_of(w, w->next) - 1 : INT64_MAX,
-            device_at = w->next < to ? vp_impl_trace_device_of(w, w->next) - 1 : INT64_MAX;
-    vp_impl_trace_around a = {0, 0};
-    if (host.begin != INT64_MAX && w->begin + host.begin < host_at) host_at = w->begin + host.begin;
-    if (device.begin != INT64_MAX && w->begin + w->shift + device.begin < device_at) device_at = w->begin + w->shift + device.begin;
-    a.host = vp_impl_trace_enter(&w->host, host_at == INT64_MAX ? w->host : host_at);
-    if (w->device) a.device = vp_impl_trace_enter(&w->on_device, device_at == INT64_MAX ? w->on_device : device_at);
-    return a;
+static vp_impl_trace_around vp_impl_trace_open_around(vp_impl_trace_walk *walk, vp_impl_trace_edges host, vp_impl_trace_edges device, int64_t to) {
+    int64_t host_at = walk->next < to ? vp_impl_trace_host_of(walk, walk->next) - 1 : INT64_MAX,
+            device_at = walk->next < to ? vp_impl_trace_device_of(walk, walk->next) - 1 : INT64_MAX;
+    vp_impl_trace_around around = {0, 0};
+    if (host.begin != INT64_MAX && walk->begin + host.begin < host_at) host_at = walk->begin + host.begin;
+    if (device.begin != INT64_MAX && walk->begin + walk->shift + device.begin < device_at) device_at = walk->begin + walk->shift + device.begin;
+    around.host = vp_impl_trace_enter(&walk->host, host_at == INT64_MAX ? walk->host : host_at);
+    if (walk->device) around.device = vp_impl_trace_enter(&walk->on_device, device_at == INT64_MAX ? walk->on_device : device_at);
+    return around;
 }
-static void vp_impl_trace_close_around(vp_trace *t, vp_impl_trace_walk *w, vp_impl_trace_around a, vp_impl_trace_edges host,
+static void vp_impl_trace_close_around(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_around around, vp_impl_trace_edges host,
                                        vp_impl_trace_edges device, const char *name) {
-    int64_t end = host.begin == INT64_MAX ? 0 : vp_impl_trace_until(w->begin + host.end, vp_impl_trace_host_of(w, w->next));
-    end = vp_impl_trace_leave(&w->host, end);
-    vp_impl_trace_slice(t, "user_annotation", name, t->process, t->thread, a.host, end - a.host);
-    vp_impl_trace_arg(t, "External id", ++t->state.external_id);
-    vp_impl_trace_end(t);
-    if (!w->device) return;
-    end = device.begin == INT64_MAX ? 0 : vp_impl_trace_until(w->begin + w->shift + device.end, vp_impl_trace_device_of(w, w->next));
-    end = vp_impl_trace_leave(&w->on_device, end);
-    vp_impl_trace_slice(t, "gpu_user_annotation", name, w->device->id, VP_TRACE_STREAM, a.device, end - a.device);
-    vp_impl_trace_arg(t, "External id", t->state.external_id);
-    vp_impl_trace_arg(t, "device clock offset ns", w->shift);
-    vp_impl_trace_end(t);
+    int64_t end = host.begin == INT64_MAX ? 0 : vp_impl_trace_until(walk->begin + host.end, vp_impl_trace_host_of(walk, walk->next));
+    end = vp_impl_trace_leave(&walk->host, end);
+    vp_impl_trace_slice(trace, "user_annotation", name, trace->process, trace->thread, around.host, end - around.host);
+    vp_impl_trace_arg(trace, "External id", ++trace->state.external_id);
+    vp_impl_trace_end(trace);
+    if (!walk->device) return;
+    end = device.begin == INT64_MAX ? 0 : vp_impl_trace_until(walk->begin + walk->shift + device.end, vp_impl_trace_device_of(walk, walk->next));
+    end = vp_impl_trace_leave(&walk->on_device, end);
+    vp_impl_trace_slice(trace, "gpu_user_annotation", name, walk->device->id, VP_TRACE_STREAM, around.device, end - around.device);
+    vp_impl_trace_arg(trace, "External id", trace->state.external_id);
+    vp_impl_trace_arg(trace, "device clock offset ns", walk->shift);
+    vp_impl_trace_end(trace);
 }
-static int64_t vp_impl_trace_end_of(const vp_impl_trace_walk *w, int32_t stage, int32_t step) {
-    int64_t i = w->next;
-    while (i < w->run->launch_count && w->run->launches[i].stage == stage && (step < 0 || w->run->launches[i].step == step)) i++;
+static int64_t vp_impl_trace_end_of(const vp_impl_trace_walk *walk, int32_t stage, int32_t step) {
+    int64_t i = walk->next;
+    while (i < walk->run->launch_count && walk->run->launches[i].stage == stage && (step < 0 || walk->run->launches[i].step == step)) i++;
     return i;
 }
-/* The decode steps. Their place on the device follows from their times; on the host only their launches tell it. */
-static void vp_impl_trace_steps(vp_trace *t, vp_impl_trace_walk *w, vp_impl_trace_edges stage) {
+/* The decode steps. Their place on the device follows from their times; on the host only their launches show it. */
+static void vp_impl_trace_steps(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_edges stage) {
     vp_impl_trace_edges unknown = {INT64_MAX, INT64_MAX}, device = unknown;
     int64_t at = stage.begin;
     int32_t step, taken = 0;
-    while (!t->full) {
-        const int more = w->next < w->run->launch_count && w->run->launches[w->next].stage == VP_STAGE_DECODE;
+    while (!trace->full) {
+        const int more = walk->next < walk->run->launch_count && walk->run->launches[walk->next].stage == VP_STAGE_DECODE;
         vp_impl_trace_around around;
         char name[32];
         int64_t to;
-        if (!more && taken >= w->run->step_count) break;
-        step = more ? w->run->launches[w->next].step : taken + 1;
-        to = vp_impl_trace_end_of(w, VP_STAGE_DECODE, step);
-        if (!vp_impl_trace_fits(t, w, to)) break;
+        if (!more && taken >= walk->run->step_count) break;
+        step = more ? walk->run->launches[walk->next].step : taken + 1;
+        to = vp_impl_trace_end_of(walk, VP_STAGE_DECODE, step);
+        if (!vp_impl_trace_fits(trace, walk, to)) break;
         device = unknown;
-        if (at != INT64_MAX && taken < w->run->step_count) {
+        if (at != INT64_MAX && taken < walk->run->step_count) {
             device.begin = at;
-            device.end = at += w->run->step_ns[taken];
+            device.end = at += walk->run->step_ns[taken];
         }
         taken++;
         if (!more && device.begin == INT64_MAX) continue;
         snprintf(name, sizeof name, "decode[%ld]", (long)step);
-        around = vp_impl_trace_open_around(w, unknown, device, to);
-        vp_impl_trace_unit(t, w, to);
-        vp_impl_trace_close_around(t, w, around, unknown, device, name);
+        around = vp_impl_trace_open_around(walk, unknown, device, to);
+        vp_impl_trace_unit(trace, walk, to);
+        vp_impl_trace_close_around(trace, walk, around, unknown, device, name);
     }
 }
-static void vp_impl_trace_stage(vp_trace *t, vp_impl_trace_walk *w, int32_t stage, vp_impl_trace_edges host, vp_impl_trace_edges device) {
-    const int64_t to = vp_impl_trace_end_of(w, stage, -1);
+static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32_t stage, vp_impl_trace_edges host, vp_impl_trace_edges device) {
+    const int64_t to = vp_impl_trace_end_of(walk, stage, -1);
     const int decode = stage == VP_STAGE_DECODE;
     vp_impl_trace_around around;
     char name[64];
-    if (t->full || (to == w->next && host.begin == INT64_MAX && device.begin == INT64_MAX)) return;
-    if (!vp_impl_trace_fits(t, w, decode ? vp_impl_trace_end_of(w, stage, w->next < to ? w->run->launches[w->next].step : 0) : to)) return;
+    if (trace->full || (to == walk->next && host.begin == INT64_MAX && device.begin == INT64_MAX)) return;
+    if (!vp_impl_trace_fits(trace, walk, decode ? vp_impl_trace_end_of(walk, stage, walk->next < to ? walk->run->launches[walk->next].step : 0) : to)) return;
     snprintf(name, sizeof name, "stage::%s", vp_impl_trace_stages[stage]);
-    around = vp_impl_trace_open_around(w, host, device, to);
-    if (decode) vp_impl_trace_steps(t, w, device);
-    else vp_impl_trace_unit(t, w, to);
-    vp_impl_trace_close_around(t, w, around, host, device, name);
+    around = vp_impl_trace_open_around(walk, host, device, to);
+    if (decode) vp_impl_trace_steps(trace, walk, device);
+    else vp_impl_trace_unit(trace, walk, to);
+    vp_impl_trace_close_around(trace, walk, around, host, device, name);
 }
-/* Spans are in no order; a thread's do not overlap, because it can do one thing at a time. */
+/* Spans are in no order. Those of one thread do not overlap, because it can do only one thing at a time. */
 static int vp_impl_trace_spans_good(const vp_trace_run *run) {
     int64_t i;
     for (i = 0; i < run->span_count; i++) {
-        const vp_span *s = &run->spans[i];
-        if (s->launch < 0 || s->thread < 0 || s->thread >= VP_TRACE_THREADS_LIMIT || s->begin_ns < 0
-            || s->begin_ns > VP_IMPL_TRACE_NS_LIMIT || s->ns < 0 || s->ns > VP_IMPL_TRACE_NS_LIMIT)
+        const vp_span *span = &run->spans[i];
+        if (span->launch < 0 || span->thread < 0 || span->thread >= VP_TRACE_THREADS_LIMIT || span->begin_ns < 0
+            || span->begin_ns > VP_IMPL_TRACE_NS_LIMIT || span->ns < 0 || span->ns > VP_IMPL_TRACE_NS_LIMIT)
             return 0;
     }
     return 1;
 }
-/* what the workers did of the launches that were written */
-static void vp_impl_trace_spans(vp_trace *t, const vp_impl_trace_walk *w) {
+/* what the workers did in the launches that were written */
+static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk) {
     int64_t i;
-    for (i = 0; i < w->run->span_count && !t->full; i++) {
-        const vp_span *s = &w->run->spans[i];
+    for (i = 0; i < walk->run->span_count && !trace->full; i++) {
+        const vp_span *span = &walk->run->spans[i];
         const char *name;
-        if (s->launch >= w->next) continue; /* left out, or the caller's buffer had no room for it */
-        name = w->run->launches[s->launch].name;
-        if (!vp_impl_trace_room(t, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
-        vp_impl_trace_slice(t, "thread_span", name, t->process, vp_impl_trace_track(t, 0, s->thread, NULL), w->begin + s->begin_ns, s->ns);
-        vp_impl_trace_arg(t, "launch", s->launch);
-        vp_impl_trace_end(t);
+        if (span->launch >= walk->next) continue; /* left out, or the caller's buffer had no room for it */
+        name = walk->run->launches[span->launch].name;
+        if (!vp_impl_trace_room(trace, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
+        vp_impl_trace_slice(trace, "thread_span", name, trace->process, vp_impl_trace_track(trace, 0, span->thread, NULL), walk->begin + span->begin_ns, span->ns);
+        vp_impl_trace_arg(trace, "launch", span->launch);
+        vp_impl_trace_end(trace);
     }
 }
-/* *shift: see vp_trace_launches. 0 when a number is outside its range, -1 when launches are out of order. */
-static int vp_impl_trace_check_run(const vp_trace *t, const vp_trace_run *run, int64_t begin, int64_t *shift) {
+/* *shift: see vp_trace_launches. 0 if a number is outside its range, -1 if launches are out of order. */
+static int vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_run *run, int64_t begin, int64_t *shift) {
     int64_t i, least = 0;
     const vp_launch *before = NULL;
     for (i = 0; i < run->launch_count; i++) {
-        const vp_launch *l = &run->launches[i];
+        const vp_launch *launch = &run->launches[i];
         const int64_t limit = VP_IMPL_TRACE_NS_LIMIT;
-        if (!l->name || l->stage < 0 || l->stage >= VP_STAGE_COUNT || l->part < 0 || l->part >= VP_PART_COUNT || l->kind < VP_LAUNCH_KERNEL
-            || l->kind > VP_LAUNCH_COPY_TO_HOST || l->step < 0 || l->dimensions < 0 || l->dimensions > 4 || l->begin_ns < 0 || l->begin_ns > limit
-            || l->ns < 0 || l->ns > limit || l->host_begin_ns < 0 || l->host_begin_ns > limit || l->host_ns < 0 || l->host_ns > limit)
+        if (!launch->name || launch->stage < 0 || launch->stage >= VP_STAGE_COUNT || launch->part < 0 || launch->part >= VP_PART_COUNT || launch->kind < VP_LAUNCH_KERNEL
+            || launch->kind > VP_LAUNCH_COPY_TO_HOST || launch->step < 0 || launch->dimensions < 0 || launch->dimensions > 4 || launch->begin_ns < 0 || launch->begin_ns > limit
+            || launch->ns < 0 || launch->ns > limit || launch->host_begin_ns < 0 || launch->host_begin_ns > limit || launch->host_ns < 0 || launch->host_ns > limit)
             return 0;
-        if (before && (l->stage < before->stage || (l->stage == before->stage && l->step < before->step))) return -1;
-        if (l->host_begin_ns - l->begin_ns >= least) least = l->host_begin_ns - l->begin_ns + 1;
-        before = l;
+        if (before && (launch->stage < before->stage || (launch->stage == before->stage && launch->step < before->step))) return -1;
+        if (launch->host_begin_ns - launch->begin_ns >= least) least = launch->host_begin_ns - launch->begin_ns + 1;
+        before = launch;
     }
     for (i = 0; i < run->step_count; i++)
         if (run->step_ns[i] < 0 || run->step_ns[i] > VP_IMPL_TRACE_NS_LIMIT / (run->step_count + 1)) return 0;
@@ -1065,31 +1080,31 @@ static int vp_impl_trace_check_run(const vp_trace *t, const vp_trace_run *run, i
             || times->device_ns[i] > limit)
             return 0;
     }
-    if (run->device >= 0 && t->state.device_ns[run->device] - begin > least) least = t->state.device_ns[run->device] - begin;
+    if (run->device >= 0 && trace->state.device_ns[run->device] - begin > least) least = trace->state.device_ns[run->device] - begin;
     *shift = least;
     return 1;
 }
 VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     vp_impl_trace_edges host = {0, 0}, device = {0, 0}, unknown = {INT64_MAX, INT64_MAX};
-    vp_impl_trace_walk w;
+    vp_impl_trace_walk walk;
     int64_t launches;
     int good;
     int32_t stage;
     if (result != VP_OK) return result;
-    memset(&w, 0, sizeof w);
+    memset(&walk, 0, sizeof walk);
     if (!run || run->launch_count < 0 || (run->launch_count && !run->launches) || run->step_count < 0 || (run->step_count && !run->step_ns)
-        || run->span_count < 0 || (run->span_count && !run->spans) || run->device < -1 || !vp_impl_trace_time(trace, run->begin_ns, &w.begin))
+        || run->span_count < 0 || (run->span_count && !run->spans) || run->device < -1 || !vp_impl_trace_time(trace, run->begin_ns, &walk.begin))
         return vp_fail(error, VP_ERR_RANGE, -1, "run", "a count is outside its range, or the request began before the trace");
-    if (run->device >= 0 && !(w.device = vp_impl_trace_device(trace, run->device)))
+    if (run->device >= 0 && !(walk.device = vp_impl_trace_device(trace, run->device)))
         return vp_fail(error, VP_ERR_RANGE, -1, "device", "the trace was opened without this device");
-    good = vp_impl_trace_check_run(trace, run, w.begin, &w.shift);
+    good = vp_impl_trace_check_run(trace, run, walk.begin, &walk.shift);
     if (good < 0) return vp_fail(error, VP_ERR_MISMATCH, -1, "launches", "a launch of an earlier stage or decode step stands after a later one");
     if (!good || !vp_impl_trace_spans_good(run))
         return vp_fail(error, VP_ERR_RANGE, -1, "run", "a time, stage, part, kind, shape or thread is outside its range, or a launch has no name");
-    w.run = run;
-    w.host = w.begin;
-    w.on_device = run->device >= 0 && trace->state.device_ns[run->device] > w.begin ? trace->state.device_ns[run->device] : w.begin;
+    walk.run = run;
+    walk.host = walk.begin;
+    walk.on_device = run->device >= 0 && trace->state.device_ns[run->device] > walk.begin ? trace->state.device_ns[run->device] : walk.begin;
     launches = trace->state.launches;
     for (stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         const int known = run->times && run->times->ran[stage];
@@ -1099,11 +1114,11 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
             device.begin = run->times->begin_ns[stage];
             device.end = device.begin + run->times->device_ns[stage];
         }
-        /* an emulated device's launches are sent by a clock that is not the caller's: there they alone tell how long the host took */
-        vp_impl_trace_stage(trace, &w, stage, known && !trace->emulated ? host : unknown, known ? device : unknown);
+        /* an emulated device's clock is not the caller's: only the launches show how long the host took */
+        vp_impl_trace_stage(trace, &walk, stage, known && !trace->emulated ? host : unknown, known ? device : unknown);
     }
-    if (w.device) trace->state.device_ns[run->device] = w.on_device;
-    vp_impl_trace_spans(trace, &w);
+    if (walk.device) trace->state.device_ns[run->device] = walk.on_device;
+    vp_impl_trace_spans(trace, &walk);
     trace->dropped_launches += run->launch_count - (trace->state.launches - launches);
     if (trace->failed) return vp_impl_trace_write_failed(trace, error);
     return trace->full ? vp_impl_trace_is_full(trace, error) : VP_OK;
@@ -1111,66 +1126,67 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
 
 /* ---- ranges, memory, counters ---- */
 /* "file(line): name;.." from the range outwards, as torch writes it */
-static void vp_impl_trace_stack(vp_trace *t, const vp_ranges *ranges, int64_t i) {
+static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_t index) {
     int frame;
-    vp_impl_trace_key(t, "Call stack");
-    vp_impl_trace_put(t, "\"");
-    for (frame = 0; i >= 0 && frame < VP_IMPL_TRACE_FRAMES; i = ranges->records[i].parent, frame++) {
-        const vp_range *r = &ranges->records[i];
+    vp_impl_trace_key(trace, "Call stack");
+    vp_impl_trace_put(trace, "\"");
+    for (frame = 0; index >= 0 && frame < VP_IMPL_TRACE_FRAMES; index = ranges->records[index].parent, frame++) {
+        const vp_range *range = &ranges->records[index];
         const char *texts[2];
         int k;
-        texts[0] = r->file ? r->file : "unknown";
-        texts[1] = r->name;
-        if (frame) vp_impl_trace_put(t, ";");
+        texts[0] = range->file ? range->file : "unknown";
+        texts[1] = range->name;
+        if (frame) vp_impl_trace_put(trace, ";");
         for (k = 0; k < 2; k++) {
-            const char *p = texts[k];
+            const char *character = texts[k];
             if (k) {
-                vp_impl_trace_put(t, "(");
-                vp_impl_trace_int(t, r->line);
-                vp_impl_trace_put(t, "): ");
+                vp_impl_trace_put(trace, "(");
+                vp_impl_trace_int(trace, range->line);
+                vp_impl_trace_put(trace, "): ");
             }
-            /* what a name may not hold is left out here: the text is one of many */
-            for (; *p; p++)
-                if ((unsigned char)*p >= 32 && (unsigned char)*p < 127 && *p != '"' && *p != ';') vp_impl_trace_bytes(t, *p == '\\' ? "/" : p, 1);
+            /* what a name must not contain is left out: this text is one of many */
+            for (; *character; character++)
+                if ((unsigned char)*character >= 32 && (unsigned char)*character < 127 && *character != '"' && *character != ';') vp_impl_trace_bytes(trace, *character == '\\' ? "/" : character, 1);
         }
     }
-    vp_impl_trace_put(t, "\"");
+    vp_impl_trace_put(trace, "\"");
 }
-static void vp_impl_trace_range(vp_trace *t, const vp_ranges *ranges, int64_t i, int64_t begin) {
-    const vp_range *r = &ranges->records[i];
-    const int64_t track = ranges->thread ? vp_impl_trace_track(t, 1, ranges->thread, ranges->thread_name) : t->thread;
-    vp_impl_trace_slice(t, "cpu_op", r->name, t->process, track, begin, r->end_ns - r->begin_ns);
-    vp_impl_trace_op_args(t, ++t->state.external_id);
-    if (t->shapes && r->payload.dimensions) {
-        vp_impl_trace_key(t, "Input Dims");
-        vp_impl_trace_put(t, "[");
+static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_t index, int64_t begin) {
+    const vp_range *range = &ranges->records[index];
+    const int64_t track = ranges->thread ? vp_impl_trace_track(trace, 1, ranges->thread, ranges->thread_name) : trace->thread;
+    vp_impl_trace_slice(trace, "cpu_op", range->name, trace->process, track, begin, range->end_ns - range->begin_ns);
+    vp_impl_trace_op_args(trace, ++trace->state.external_id);
+    if (trace->shapes && range->payload.dimensions) {
+        vp_impl_trace_key(trace, "Input Dims");
+        vp_impl_trace_put(trace, "[");
         {
             int32_t k;
-            for (k = 0; k < r->payload.dimensions; k++) {
-                vp_impl_trace_put(t, k ? ", " : "[");
-                vp_impl_trace_int(t, r->payload.shape[k]);
+            for (k = 0; k < range->payload.dimensions; k++) {
+                vp_impl_trace_put(trace, k ? ", " : "[");
+                vp_impl_trace_int(trace, range->payload.shape[k]);
             }
         }
-        vp_impl_trace_put(t, "]]");
+        vp_impl_trace_put(trace, "]]");
     }
-    if (t->stacks) vp_impl_trace_stack(t, ranges, i);
-    if (r->payload.flops) vp_impl_trace_arg(t, "flops", r->payload.flops);
-    if (r->payload.bytes) vp_impl_trace_arg(t, "bytes", r->payload.bytes);
-    vp_impl_trace_end(t);
+    if (trace->stacks) vp_impl_trace_stack(trace, ranges, index);
+    if (range->payload.flops) vp_impl_trace_arg(trace, "flops", range->payload.flops);
+    if (range->payload.bytes) vp_impl_trace_arg(trace, "bytes", range->payload.bytes);
+    vp_impl_trace_end(trace);
 }
-/* Ranges lie in the order in which they began, each within its parent and behind those before it that are not around it. */
-static int vp_impl_trace_ranges_nest(const vp_trace *t, const vp_ranges *ranges) {
+/* Ranges are in the order in which they began, each within its parent and after those before it that do not enclose
+ * it. */
+static int vp_impl_trace_ranges_nest(const vp_trace *trace, const vp_ranges *ranges) {
     int64_t i, before, at;
     for (i = 0; i < ranges->count; i++) {
-        const vp_range *r = &ranges->records[i];
-        if (!r->name || r->parent < -1 || r->parent >= i || r->end_ns < r->begin_ns || !vp_impl_trace_time(t, r->begin_ns, &at)
-            || !vp_impl_trace_time(t, r->end_ns, &at) || r->payload.dimensions < 0 || r->payload.dimensions > 4 || r->payload.flops < 0
-            || r->payload.bytes < 0)
+        const vp_range *range = &ranges->records[i];
+        if (!range->name || range->parent < -1 || range->parent >= i || range->end_ns < range->begin_ns || !vp_impl_trace_time(trace, range->begin_ns, &at)
+            || !vp_impl_trace_time(trace, range->end_ns, &at) || range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
+            || range->payload.bytes < 0)
             return 0;
-        if (r->parent >= 0 && (r->begin_ns < ranges->records[r->parent].begin_ns || r->end_ns > ranges->records[r->parent].end_ns)) return 0;
-        for (before = i - 1; before > r->parent; before = ranges->records[before].parent)
-            if (r->begin_ns < ranges->records[before].end_ns) return 0;
-        if (before != r->parent) return 0;
+        if (range->parent >= 0 && (range->begin_ns < ranges->records[range->parent].begin_ns || range->end_ns > ranges->records[range->parent].end_ns)) return 0;
+        for (before = i - 1; before > range->parent; before = ranges->records[before].parent)
+            if (range->begin_ns < ranges->records[before].end_ns) return 0;
+        if (before != range->parent) return 0;
     }
     return 1;
 }
@@ -1265,47 +1281,48 @@ VP_API vp_trace_info vp_trace_tell(const vp_trace *trace) {
     info.moved_ns = trace->state.moved_ns;
     return info;
 }
-static void vp_impl_trace_instant(vp_trace *t, const char *name, const char *process, const char *thread, int64_t at) {
-    vp_impl_trace_put(t, ",\n{\"name\": \"");
-    vp_impl_trace_put(t, name);
-    vp_impl_trace_put(t, "\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"");
-    vp_impl_trace_put(t, process);
-    vp_impl_trace_put(t, "\", \"tid\": \"");
-    vp_impl_trace_put(t, thread);
-    vp_impl_trace_put(t, "\", \"ts\": ");
-    vp_impl_trace_us(t, at);
-    vp_impl_trace_put(t, "}");
-    t->state.events++;
+static void vp_impl_trace_instant(vp_trace *trace, const char *name, const char *process, const char *thread, int64_t at) {
+    vp_impl_trace_put(trace, ",\n{\"name\": \"");
+    vp_impl_trace_put(trace, name);
+    vp_impl_trace_put(trace, "\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"");
+    vp_impl_trace_put(trace, process);
+    vp_impl_trace_put(trace, "\", \"tid\": \"");
+    vp_impl_trace_put(trace, thread);
+    vp_impl_trace_put(trace, "\", \"ts\": ");
+    vp_impl_trace_us(trace, at);
+    vp_impl_trace_put(trace, "}");
+    trace->state.events++;
 }
-/* The closing step and the record as a whole, then the only member that may follow the events: no bracket may stand behind theirs. */
-static void vp_impl_trace_tail(vp_trace *t) {
-    int64_t first, operations = t->state.events;
-    if (t->step_open) {
-        const int64_t end = t->state.last_ns > t->step_ns ? t->state.last_ns : t->step_ns;
-        vp_impl_trace_step(t, t->step, t->step_ns, end);
-        t->step_end_ns = end;
-        t->steps++;
-        t->step_open = 0;
+/* The closing step and the record as a whole, then the only member that may follow the events: no bracket may come
+ * after theirs. */
+static void vp_impl_trace_tail(vp_trace *trace) {
+    int64_t first, operations = trace->state.events;
+    if (trace->step_open) {
+        const int64_t end = trace->state.last_ns > trace->step_ns ? trace->state.last_ns : trace->step_ns;
+        vp_impl_trace_step(trace, trace->step, trace->step_ns, end);
+        trace->step_end_ns = end;
+        trace->steps++;
+        trace->step_open = 0;
     }
-    if (t->steps) {
-        const int64_t begin = (t->state.last_ns > t->step_end_ns ? t->state.last_ns : t->step_end_ns) + 1;
-        vp_impl_trace_step(t, t->step + 1, begin, begin + 1000);
+    if (trace->steps) {
+        const int64_t begin = (trace->state.last_ns > trace->step_end_ns ? trace->state.last_ns : trace->step_end_ns) + 1;
+        vp_impl_trace_step(trace, trace->step + 1, begin, begin + 1000);
     }
-    first = t->state.first_ns == INT64_MAX ? 0 : t->state.first_ns;
-    vp_impl_trace_put(t, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": ");
-    vp_impl_trace_us(t, first);
-    vp_impl_trace_put(t, ", \"dur\": ");
-    vp_impl_trace_us(t, t->state.last_ns > first ? t->state.last_ns - first : 0);
-    vp_impl_trace_put(t, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op count\": ");
-    vp_impl_trace_int(t, operations);
-    vp_impl_trace_put(t, "}},\n{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": \"Spans\", \"tid\": 0, "
+    first = trace->state.first_ns == INT64_MAX ? 0 : trace->state.first_ns;
+    vp_impl_trace_put(trace, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": ");
+    vp_impl_trace_us(trace, first);
+    vp_impl_trace_put(trace, ", \"dur\": ");
+    vp_impl_trace_us(trace, trace->state.last_ns > first ? trace->state.last_ns - first : 0);
+    vp_impl_trace_put(trace, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op count\": ");
+    vp_impl_trace_int(trace, operations);
+    vp_impl_trace_put(trace, "}},\n{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": \"Spans\", \"tid\": 0, "
                          "\"args\": {\"sort_index\": 536870912}}");
-    t->state.events += 2;
-    vp_impl_trace_instant(t, "Iteration Start: PyTorch Profiler", "Traces", "Trace PyTorch Profiler", first);
-    vp_impl_trace_instant(t, "Record Window End", "", "", t->state.last_ns);
-    vp_impl_trace_put(t, "\n],\n\"traceName\": ");
-    vp_impl_trace_text(t, t->path, 1);
-    vp_impl_trace_put(t, "\n}\n");
+    trace->state.events += 2;
+    vp_impl_trace_instant(trace, "Iteration Start: PyTorch Profiler", "Traces", "Trace PyTorch Profiler", first);
+    vp_impl_trace_instant(trace, "Record Window End", "", "", trace->state.last_ns);
+    vp_impl_trace_put(trace, "\n],\n\"traceName\": ");
+    vp_impl_trace_text(trace, trace->path, 1);
+    vp_impl_trace_put(trace, "\n}\n");
 }
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error) {
     char flags[64];
@@ -1327,7 +1344,7 @@ VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *
         if (lseek(trace->fd, (off_t)trace->flags_at, SEEK_SET) < 0) trace->failed = errno;
         vp_impl_trace_flush(trace);
     }
-    /* on the disk before it has its name; some file systems have no fsync */
+    /* it must be on the disk before it gets its name; some file systems have no fsync */
     if (!trace->failed && fsync(trace->fd) && errno != EINVAL && errno != ENOTSUP) trace->failed = errno;
     if (close(trace->fd) && !trace->failed) trace->failed = errno;
     trace->fd = -1;

@@ -28,75 +28,78 @@ VP_API int vp_unicode_digit(uint32_t code);       /* 0..9, or -1: not a decimal 
 VP_API int vp_unicode_is_word(uint32_t code);     /* what \w matches: letters, numbers and the underscore */
 VP_API uint32_t vp_unicode_lower(uint32_t code);  /* one character; U+0130 becomes two in Python and is the caller's */
 VP_API uint32_t vp_unicode_upper(uint32_t code);  /* the way back; what becomes several characters is the caller's */
-/* Lower case of the capital sigma at `p` of the text from `text` to `end`: U+03C2 when a cased letter stands before it and none behind it, else
- * U+03C3. punctuation: ASCII characters of which deleted[i] != 0 says that the i-th counts as gone, and 0 that it counts as a space; NULL: none. */
-VP_API uint32_t vp_unicode_lower_sigma(const char *text, const char *p, const char *end, const char *punctuation, const unsigned char *deleted);
-/* Moves both ends inwards over white space. */
+/* Lower case of the capital sigma at `sigma` in the text from `text` to `end`: U+03C2 if a cased letter stands
+ * before it and none after it, otherwise U+03C3. punctuation: ASCII characters; if deleted[i] != 0, the i-th counts
+ * as deleted, if 0, as a space; NULL: none. */
+VP_API uint32_t vp_unicode_lower_sigma(const char *text, const char *sigma, const char *end, const char *punctuation, const unsigned char *deleted);
+/* Moves both ends inwards past white space. */
 VP_API void vp_unicode_strip(const char **start, const char **end);
 /* Writes what vp_unicode_get read, a stray byte as that byte; returns 1..4 bytes. */
 VP_API size_t vp_unicode_put(char *out, uint32_t code);
 
-/* One character at p < end; *bytes is its length. A byte that is no UTF-8 is a character of its own above the Unicode range. */
-VP_INLINE uint32_t vp_unicode_get(const char *p, const char *end, size_t *bytes) {
-    const unsigned char *u = (const unsigned char *)p;
-    size_t left = (size_t)(end - p), length = u[0] < 0x80 ? 1 : u[0] < 0xC2 ? 0 : u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : u[0] < 0xF5 ? 4 : 0, i;
-    uint32_t code = length == 1 ? u[0] : length == 2 ? u[0] & 31u : length == 3 ? u[0] & 15u : u[0] & 7u;
+/* One character at `at` < end; *bytes is its length. A byte that is not UTF-8 is a character of its own above the
+ * Unicode range. */
+VP_INLINE uint32_t vp_unicode_get(const char *at, const char *end, size_t *bytes) {
+    const unsigned char *raw = (const unsigned char *)at;
+    size_t left = (size_t)(end - at), length = raw[0] < 0x80 ? 1 : raw[0] < 0xC2 ? 0 : raw[0] < 0xE0 ? 2 : raw[0] < 0xF0 ? 3 : raw[0] < 0xF5 ? 4 : 0, i;
+    uint32_t code = length == 1 ? raw[0] : length == 2 ? raw[0] & 31u : length == 3 ? raw[0] & 15u : raw[0] & 7u;
     *bytes = 1;
-    if (length == 0 || length > left) return 0x110000u + u[0];
+    if (length == 0 || length > left) return 0x110000u + raw[0];
     for (i = 1; i < length; i++) {
-        if ((u[i] & 0xC0) != 0x80) return 0x110000u + u[0];
-        code = code << 6 | (u[i] & 63u);
+        if ((raw[i] & 0xC0) != 0x80) return 0x110000u + raw[0];
+        code = code << 6 | (raw[i] & 63u);
     }
     if ((length == 3 && (code < 0x800 || (code >= 0xD800 && code < 0xE000))) || (length == 4 && (code < 0x10000 || code > 0x10FFFF)))
-        return 0x110000u + u[0];
+        return 0x110000u + raw[0];
     *bytes = length;
     return code;
 }
 
-/* One character at text[0..bytes), bytes > 0: its length and code point, or -1 and the length of the maximal invalid part. */
+/* One character at text[0..bytes), bytes > 0: its length and code point; or -1 and the length of the maximal invalid
+ * part. */
 VP_INLINE int32_t vp_unicode_next(const char *text, size_t bytes, size_t *length) {
-    const uint8_t *p = (const uint8_t *)text;
+    const uint8_t *raw = (const uint8_t *)text;
     uint8_t low = 0x80, high = 0xBF;
     int32_t code;
     size_t i, want;
     *length = 1;
-    if (p[0] < 0x80) return p[0];
-    if (p[0] < 0xC2 || p[0] > 0xF4) return -1;
-    want = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-    code = p[0] & (0x7F >> want);
-    if (p[0] == 0xE0) low = 0xA0;
-    if (p[0] == 0xED) high = 0x9F;
-    if (p[0] == 0xF0) low = 0x90;
-    if (p[0] == 0xF4) high = 0x8F;
+    if (raw[0] < 0x80) return raw[0];
+    if (raw[0] < 0xC2 || raw[0] > 0xF4) return -1;
+    want = raw[0] < 0xE0 ? 2 : raw[0] < 0xF0 ? 3 : 4;
+    code = raw[0] & (0x7F >> want);
+    if (raw[0] == 0xE0) low = 0xA0;
+    if (raw[0] == 0xED) high = 0x9F;
+    if (raw[0] == 0xF0) low = 0x90;
+    if (raw[0] == 0xF4) high = 0x8F;
     for (i = 1; i < want; i++) {
-        if (i >= bytes || p[i] < low || p[i] > high) {
+        if (i >= bytes || raw[i] < low || raw[i] > high) {
             *length = i;
             return -1;
         }
         low = 0x80;
         high = 0xBF;
-        code = code << 6 | (p[i] & 0x3F);
+        code = code << 6 | (raw[i] & 0x3F);
     }
     *length = want;
     return code;
 }
 
-/* The same for text that is known to be valid. */
-VP_INLINE uint32_t vp_unicode_next_valid(const uint8_t *p, size_t *length) {
-    if (p[0] < 0x80) {
+/* The same for text that is known to be valid UTF-8. */
+VP_INLINE uint32_t vp_unicode_next_valid(const uint8_t *text, size_t *length) {
+    if (text[0] < 0x80) {
         *length = 1;
-        return p[0];
+        return text[0];
     }
-    if (p[0] < 0xE0) {
+    if (text[0] < 0xE0) {
         *length = 2;
-        return (uint32_t)(p[0] & 0x1F) << 6 | (uint32_t)(p[1] & 0x3F);
+        return (uint32_t)(text[0] & 0x1F) << 6 | (uint32_t)(text[1] & 0x3F);
     }
-    if (p[0] < 0xF0) {
+    if (text[0] < 0xF0) {
         *length = 3;
-        return (uint32_t)(p[0] & 0x0F) << 12 | (uint32_t)(p[1] & 0x3F) << 6 | (uint32_t)(p[2] & 0x3F);
+        return (uint32_t)(text[0] & 0x0F) << 12 | (uint32_t)(text[1] & 0x3F) << 6 | (uint32_t)(text[2] & 0x3F);
     }
     *length = 4;
-    return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 | (uint32_t)(p[2] & 0x3F) << 6 | (uint32_t)(p[3] & 0x3F);
+    return (uint32_t)(text[0] & 0x07) << 18 | (uint32_t)(text[1] & 0x3F) << 12 | (uint32_t)(text[2] & 0x3F) << 6 | (uint32_t)(text[3] & 0x3F);
 }
 
 /* Mixes the bits of a hash key. */
@@ -108,7 +111,8 @@ VP_INLINE uint64_t vp_unicode_mix(uint64_t key) {
 }
 
 /* ---- canonical forms, for NFC
- * Tables of decompositions and classes of Unicode 9.0, unfolded for look-up. About 1.1 MB: take it from malloc. */
+ * Tables of decompositions and classes of Unicode 9.0, unfolded for look-up. They take about 1.1 MB: allocate them
+ * with malloc. */
 enum {
     VP_UNICODE_CODE_POINTS = 0x110000,
     VP_UNICODE_UNSTABLE = 4,        /* property: may change under NFC, or join what stands before it */
@@ -126,9 +130,10 @@ typedef struct vp_unicode_forms {
 } vp_unicode_forms;
 VP_API void vp_unicode_forms_init(vp_unicode_forms *forms);
 VP_API uint32_t vp_unicode_combining_class(const vp_unicode_forms *forms, uint32_t code);
-/* Canonical decomposition of one character into out[4]; returns 1..4 code points. Hangul syllables stay whole: they would come back anyway. */
+/* Canonical decomposition of one character into out[4]; returns 1..4 code points. Hangul syllables stay whole:
+ * composition would restore them anyway. */
 VP_API size_t vp_unicode_decompose(const vp_unicode_forms *forms, uint32_t code, uint32_t *out);
-/* The character that two compose to, or 0. */
+/* The character that the two compose to, or 0. */
 VP_API uint32_t vp_unicode_compose(const vp_unicode_forms *forms, uint32_t first, uint32_t second);
 
 #ifdef __cplusplus
@@ -144,9 +149,10 @@ VP_API uint32_t vp_unicode_compose(const vp_unicode_forms *forms, uint32_t first
 extern "C" {
 #endif
 
-/* Unicode tables, printed by tests/tools/make_unicode_tables.py from the Unicode Character Database 15.0.0 (Debian package
- * unicode-data): letters, numbers and white space of the characters of Unicode 14.0, canonical decompositions and combining classes
- * of the characters of Unicode 9.0 (property Age). Every list is of runs, each `gap` behind the end of the one before. */
+/* Unicode tables, printed by tests/tools/make_unicode_tables.py from the Unicode Character Database 15.0.0 (Debian
+ * package unicode-data): letters, numbers and white space of the characters of Unicode 14.0; canonical
+ * decompositions and combining classes of the characters of Unicode 9.0 (property Age). Every list consists of runs;
+ * each starts `gap` after the end of the previous run. */
 /* gap, length * 4 + class; class 1 letter, 2 number, 3 white space */
 static const uint32_t vp_impl_unicode_classes[1584] = {
     9,23,18,7,15,42,7,105,6,105,10,7,26,7,9,5,7,10,1,5,3,6,0,5,1,14,1,93,1,125,1,1833,4,49,14,21,7,5,1,5,129,21,1,9,2,17,1,5,6,5,1,13,1,5,1,81,1,333,
@@ -331,81 +337,81 @@ static const uint32_t vp_impl_unicode_excluded[72] = {
     1,1,1,2,1,2,1,9,54799,7,86,6
 };
 
-VP_API int vp_unicode_class(uint32_t c) {
+VP_API int vp_unicode_class(uint32_t code) {
     const uint32_t *run = vp_impl_unicode_classes, *end = run + sizeof vp_impl_unicode_classes / sizeof *run;
-    uint32_t code = 0;
+    uint32_t edge = 0;
     for (; run < end; run += 2) {
-        code += run[0];
-        if (c < code) return 0;
-        code += run[1] / 4;
-        if (c < code) return (int)(run[1] % 4);
+        edge += run[0];
+        if (code < edge) return 0;
+        edge += run[1] / 4;
+        if (code < edge) return (int)(run[1] % 4);
     }
     return 0;
 }
 
-VP_API int vp_unicode_is_word(uint32_t c) {
+VP_API int vp_unicode_is_word(uint32_t code) {
     int kind;
-    if (c < 0x80) return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    kind = vp_unicode_class(c);
+    if (code < 0x80) return code == '_' || (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') || (code >= 'a' && code <= 'z');
+    kind = vp_unicode_class(code);
     return kind == VP_UNICODE_LETTER || kind == VP_UNICODE_NUMBER;
 }
 
-static void vp_impl_unicode_compose_add(vp_unicode_forms *u, uint32_t first, uint32_t second, uint32_t composed) {
+static void vp_impl_unicode_compose_add(vp_unicode_forms *forms, uint32_t first, uint32_t second, uint32_t composed) {
     uint64_t key = (uint64_t)first << 32 | second;
     uint32_t slot = (uint32_t)vp_unicode_mix(key) & (VP_UNICODE_COMPOSE_SLOTS - 1);
-    while (u->pair[slot]) slot = (slot + 1) & (VP_UNICODE_COMPOSE_SLOTS - 1);
-    u->pair[slot] = key;
-    u->composed[slot] = composed;
+    while (forms->pair[slot]) slot = (slot + 1) & (VP_UNICODE_COMPOSE_SLOTS - 1);
+    forms->pair[slot] = key;
+    forms->composed[slot] = composed;
 }
 
-/* Unfolds the decompositions; a pair that composes makes its second half unstable, any decomposable character that does not come
- * back, too (its pieces may join what stands before it). */
-static void vp_impl_unicode_init_pairs(vp_unicode_forms *u) {
-    const uint32_t *t = vp_impl_unicode_decompositions, *x = vp_impl_unicode_excluded;
-    const uint32_t *end = t + sizeof vp_impl_unicode_decompositions / sizeof *t, *x_end = x + sizeof vp_impl_unicode_excluded / sizeof *x;
-    uint32_t code = 0, n = 0, i, excluded_first = x[0], excluded_end = x[0] + x[1];
-    while (t < end) {
-        code += *t++;
-        for (i = *t++; i > 0; i--, code++, t++, n++) {
-            uint32_t second = vp_impl_unicode_seconds[*t % 128];
-            while (code >= excluded_end && x + 2 < x_end) {
-                x += 2;
-                excluded_first = excluded_end + x[0];
-                excluded_end = excluded_first + x[1];
+/* Unfolds the decompositions. If a pair composes, its second half is unstable. If a decomposable character does not
+ * compose back, it is unstable itself (its pieces may join the character before it). */
+static void vp_impl_unicode_init_pairs(vp_unicode_forms *forms) {
+    const uint32_t *at = vp_impl_unicode_decompositions, *excluded = vp_impl_unicode_excluded;
+    const uint32_t *end = at + sizeof vp_impl_unicode_decompositions / sizeof *at, *excluded_list_end = excluded + sizeof vp_impl_unicode_excluded / sizeof *excluded;
+    uint32_t code = 0, index = 0, i, excluded_first = excluded[0], excluded_end = excluded[0] + excluded[1];
+    while (at < end) {
+        code += *at++;
+        for (i = *at++; i > 0; i--, code++, at++, index++) {
+            uint32_t second = vp_impl_unicode_seconds[*at % 128];
+            while (code >= excluded_end && excluded + 2 < excluded_list_end) {
+                excluded += 2;
+                excluded_first = excluded_end + excluded[0];
+                excluded_end = excluded_first + excluded[1];
             }
-            u->decomposed[n] = code;
-            u->first_half[n] = *t / 128;
-            u->second_half[n] = second;
+            forms->decomposed[index] = code;
+            forms->first_half[index] = *at / 128;
+            forms->second_half[index] = second;
             if (!second || (code >= excluded_first && code < excluded_end)) {
-                u->properties[code] |= VP_UNICODE_UNSTABLE;
+                forms->properties[code] |= VP_UNICODE_UNSTABLE;
             } else {
-                u->properties[second] |= VP_UNICODE_UNSTABLE;
-                vp_impl_unicode_compose_add(u, *t / 128, second, code);
+                forms->properties[second] |= VP_UNICODE_UNSTABLE;
+                vp_impl_unicode_compose_add(forms, *at / 128, second, code);
             }
         }
     }
 }
 
-VP_API void vp_unicode_forms_init(vp_unicode_forms *u) {
-    const uint32_t *t = vp_impl_unicode_classes;
+VP_API void vp_unicode_forms_init(vp_unicode_forms *forms) {
+    const uint32_t *runs = vp_impl_unicode_classes;
     size_t i;
     uint32_t code = 0, length;
-    memset(u, 0, sizeof *u);
-    for (i = 0; i < sizeof vp_impl_unicode_classes / sizeof *t; i += 2) {
-        code += t[i];
-        length = t[i + 1] / 4;
-        memset(u->properties + code, (int)(t[i + 1] % 4), length);
+    memset(forms, 0, sizeof *forms);
+    for (i = 0; i < sizeof vp_impl_unicode_classes / sizeof *runs; i += 2) {
+        code += runs[i];
+        length = runs[i + 1] / 4;
+        memset(forms->properties + code, (int)(runs[i + 1] % 4), length);
         code += length;
     }
-    t = vp_impl_unicode_combining;
+    runs = vp_impl_unicode_combining;
     code = 0;
-    for (i = 0; i < sizeof vp_impl_unicode_combining / sizeof *t; i += 3) {
-        u->combining_first[i / 3] = code + t[i];
-        for (code += t[i], length = t[i + 1]; length > 0; length--) u->properties[code++] |= VP_UNICODE_UNSTABLE;
+    for (i = 0; i < sizeof vp_impl_unicode_combining / sizeof *runs; i += 3) {
+        forms->combining_first[i / 3] = code + runs[i];
+        for (code += runs[i], length = runs[i + 1]; length > 0; length--) forms->properties[code++] |= VP_UNICODE_UNSTABLE;
     }
-    vp_impl_unicode_init_pairs(u);
-    for (code = 0x1161; code <= 0x1175; code++) u->properties[code] |= VP_UNICODE_UNSTABLE; /* Hangul vowels and finals join */
-    for (code = 0x11A8; code <= 0x11C2; code++) u->properties[code] |= VP_UNICODE_UNSTABLE;
+    vp_impl_unicode_init_pairs(forms);
+    for (code = 0x1161; code <= 0x1175; code++) forms->properties[code] |= VP_UNICODE_UNSTABLE; /* Hangul vowels and finals join */
+    for (code = 0x11A8; code <= 0x11C2; code++) forms->properties[code] |= VP_UNICODE_UNSTABLE;
 }
 
 /* Number of the last element of ascending values that is <= key, or -1. */
@@ -418,27 +424,27 @@ static int32_t vp_impl_floor(const uint32_t *values, int32_t count, uint32_t key
     return low;
 }
 
-VP_API uint32_t vp_unicode_combining_class(const vp_unicode_forms *u, uint32_t code) {
-    const uint32_t *t = vp_impl_unicode_combining;
-    int32_t run = vp_impl_floor(u->combining_first, (int32_t)(sizeof u->combining_first / sizeof(uint32_t)), code);
-    return run >= 0 && code - u->combining_first[run] < t[run * 3 + 1] ? t[run * 3 + 2] : 0;
+VP_API uint32_t vp_unicode_combining_class(const vp_unicode_forms *forms, uint32_t code) {
+    const uint32_t *runs = vp_impl_unicode_combining;
+    int32_t run = vp_impl_floor(forms->combining_first, (int32_t)(sizeof forms->combining_first / sizeof(uint32_t)), code);
+    return run >= 0 && code - forms->combining_first[run] < runs[run * 3 + 1] ? runs[run * 3 + 2] : 0;
 }
 
-VP_API size_t vp_unicode_decompose(const vp_unicode_forms *u, uint32_t code, uint32_t *out) {
+VP_API size_t vp_unicode_decompose(const vp_unicode_forms *forms, uint32_t code, uint32_t *out) {
     uint32_t tail[4];
-    size_t n = 0, count = 0;
+    size_t tail_count = 0, count = 0;
     for (;;) { /* only first halves decompose further: at most 3 times in Unicode 9.0 */
-        int32_t i = vp_impl_floor(u->decomposed, VP_UNICODE_DECOMPOSITION_COUNT, code);
-        if (i < 0 || u->decomposed[i] != code) break;
-        code = u->first_half[i];
-        if (u->second_half[i] && n < 3) tail[n++] = u->second_half[i];
+        int32_t i = vp_impl_floor(forms->decomposed, VP_UNICODE_DECOMPOSITION_COUNT, code);
+        if (i < 0 || forms->decomposed[i] != code) break;
+        code = forms->first_half[i];
+        if (forms->second_half[i] && tail_count < 3) tail[tail_count++] = forms->second_half[i];
     }
     out[count++] = code;
-    while (n > 0) out[count++] = tail[--n];
+    while (tail_count > 0) out[count++] = tail[--tail_count];
     return count;
 }
 
-VP_API uint32_t vp_unicode_compose(const vp_unicode_forms *u, uint32_t first, uint32_t second) {
+VP_API uint32_t vp_unicode_compose(const vp_unicode_forms *forms, uint32_t first, uint32_t second) {
     uint64_t key = (uint64_t)first << 32 | second;
     uint32_t slot = (uint32_t)vp_unicode_mix(key) & (VP_UNICODE_COMPOSE_SLOTS - 1);
     if (first >= 0x1100 && first < 0x1113 && second >= 0x1161 && second < 0x1176) {
@@ -447,8 +453,8 @@ VP_API uint32_t vp_unicode_compose(const vp_unicode_forms *u, uint32_t first, ui
     if (first >= 0xAC00 && first < 0xAC00 + 11172 && (first - 0xAC00) % 28 == 0 && second > 0x11A7 && second < 0x11C3) {
         return first + (second - 0x11A7);
     }
-    for (; u->pair[slot]; slot = (slot + 1) & (VP_UNICODE_COMPOSE_SLOTS - 1)) {
-        if (u->pair[slot] == key) return u->composed[slot];
+    for (; forms->pair[slot]; slot = (slot + 1) & (VP_UNICODE_COMPOSE_SLOTS - 1)) {
+        if (forms->pair[slot] == key) return forms->composed[slot];
     }
     return 0;
 }
@@ -495,7 +501,7 @@ static const vp_impl_unicode_case_range vp_impl_unicode_case_ranges[] = {
     {0x1E900, 0x1E921, 1, 34}};
 enum { VP_IMPL_UNICODE_CASE_RANGE_COUNT = sizeof vp_impl_unicode_case_ranges / sizeof vp_impl_unicode_case_ranges[0] };
 
-/* the zeros of the decimal digits behind ASCII; nine more follow each */
+/* the zeros of the decimal digits beyond ASCII; nine more digits follow each */
 static const uint32_t vp_impl_unicode_digit_zeros[] = {
     0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x1090,
     0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0,
@@ -509,47 +515,48 @@ VP_API size_t vp_unicode_put(char *out, uint32_t code) {
     return 1;
 }
 
-VP_API int vp_unicode_is_space(uint32_t c) {
-    return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A)
-        || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+VP_API int vp_unicode_is_space(uint32_t code) {
+    return (code >= 9 && code <= 13) || (code >= 28 && code <= 32) || code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A)
+        || code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-VP_API int vp_unicode_digit(uint32_t c) {
+VP_API int vp_unicode_digit(uint32_t code) {
     size_t i;
-    if (c < 0x80) return c >= '0' && c <= '9' ? (int)(c - '0') : -1;
+    if (code < 0x80) return code >= '0' && code <= '9' ? (int)(code - '0') : -1;
     for (i = 0; i < VP_IMPL_UNICODE_DIGIT_ZERO_COUNT; i++)
-        if (c - vp_impl_unicode_digit_zeros[i] < 10) return (int)(c - vp_impl_unicode_digit_zeros[i]);
+        if (code - vp_impl_unicode_digit_zeros[i] < 10) return (int)(code - vp_impl_unicode_digit_zeros[i]);
     return -1;
 }
 
-VP_API int vp_unicode_is_digit(uint32_t c) { return vp_unicode_digit(c) >= 0; }
+VP_API int vp_unicode_is_digit(uint32_t code) { return vp_unicode_digit(code) >= 0; }
 
-VP_API uint32_t vp_unicode_lower(uint32_t c) {
+VP_API uint32_t vp_unicode_lower(uint32_t code) {
     size_t low = 0, high = VP_IMPL_UNICODE_CASE_RANGE_COUNT;
-    if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
+    if (code < 0x80) return code >= 'A' && code <= 'Z' ? code + 32 : code;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const vp_impl_unicode_case_range *r = &vp_impl_unicode_case_ranges[middle];
-        if (c < r->first) high = middle;
-        else if (c > r->last) low = middle + 1;
-        else return (c - r->first) % r->step ? c : (uint32_t)((int32_t)c + r->add);
+        const vp_impl_unicode_case_range *range = &vp_impl_unicode_case_ranges[middle];
+        if (code < range->first) high = middle;
+        else if (code > range->last) low = middle + 1;
+        else return (code - range->first) % range->step ? code : (uint32_t)((int32_t)code + range->add);
     }
-    return c;
+    return code;
 }
 
-VP_API uint32_t vp_unicode_upper(uint32_t c) {
+VP_API uint32_t vp_unicode_upper(uint32_t code) {
     size_t i;
-    if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
+    if (code < 0x80) return code >= 'a' && code <= 'z' ? code - 32 : code;
     for (i = 0; i < VP_IMPL_UNICODE_CASE_RANGE_COUNT; i++) {
-        const vp_impl_unicode_case_range *r = &vp_impl_unicode_case_ranges[i];
-        const uint32_t upper = (uint32_t)((int32_t)c - r->add);
-        if (upper >= r->first && upper <= r->last && (upper - r->first) % r->step == 0) return upper;
+        const vp_impl_unicode_case_range *range = &vp_impl_unicode_case_ranges[i];
+        const uint32_t upper = (uint32_t)((int32_t)code - range->add);
+        if (upper >= range->first && upper <= range->last && (upper - range->first) % range->step == 0) return upper;
     }
-    return c;
+    return code;
 }
 
-/* Only a final capital sigma asks for these two, printed by tests/tools/make_case_tables.py: runs of gap, length. Cased characters (those that
- * are ignorable too left out) and Case_Ignorable ones. */
+/* Only a final capital sigma needs these two tables, printed by tests/tools/make_case_tables.py: runs of gap,
+ * length. The first has the cased characters (without those that are also ignorable), the second the Case_Ignorable
+ * ones. */
 static const uint16_t vp_impl_unicode_cased_runs[] = {
     65,26,6,26,47,1,10,1,4,1,5,23,1,31,1,195,1,4,4,208,1,27,192,4,2,2,3,3,1,1,6,1,1,3,1,1,1,20,1,83,1,139,8,166,1,38,9,41,2839,38,1,1,5,1,2,43,2,3,
     672,86,2,6,2178,9,7,43,2,3,64,44,63,13,1,34,101,278,2,6,2,38,2,6,2,8,1,1,1,1,1,1,1,31,2,53,1,7,1,1,3,3,1,7,3,4,2,6,4,13,5,3,1,7,261,1,4,1,2,10,1,
@@ -574,62 +581,62 @@ static const uint32_t vp_impl_unicode_ignorable_runs[] = {
     63,17,64,2,1,2,16395,4,1,7,1,2,3230,2,1,4,4700,46,2,23,544,3,9,16,2,7,30,4,148,3,1979,55,4,50,8,1,14,1,22,5,1,15,1360,7,1,17,2,7,1,2,1,5,261,14,
     368,1,61,4,1504,7,109,8,2735,5,789505,1,30,96,128,240};
 
-static int vp_impl_unicode_is_cased(uint32_t c) {
+static int vp_impl_unicode_is_cased(uint32_t code) {
     uint32_t at = 0;
     size_t i;
-    for (i = 0; i < sizeof vp_impl_unicode_cased_runs / sizeof vp_impl_unicode_cased_runs[0] && at <= c; i += 2) {
+    for (i = 0; i < sizeof vp_impl_unicode_cased_runs / sizeof vp_impl_unicode_cased_runs[0] && at <= code; i += 2) {
         at += vp_impl_unicode_cased_runs[i];
-        if (c >= at && c - at < vp_impl_unicode_cased_runs[i + 1]) return 1;
+        if (code >= at && code - at < vp_impl_unicode_cased_runs[i + 1]) return 1;
         at += vp_impl_unicode_cased_runs[i + 1];
     }
     return 0;
 }
 
-static int vp_impl_unicode_is_ignorable(uint32_t c) {
+static int vp_impl_unicode_is_ignorable(uint32_t code) {
     uint32_t at = 0;
     size_t i;
-    for (i = 0; i < sizeof vp_impl_unicode_ignorable_runs / sizeof vp_impl_unicode_ignorable_runs[0] && at <= c; i += 2) {
+    for (i = 0; i < sizeof vp_impl_unicode_ignorable_runs / sizeof vp_impl_unicode_ignorable_runs[0] && at <= code; i += 2) {
         at += vp_impl_unicode_ignorable_runs[i];
-        if (c >= at && c - at < vp_impl_unicode_ignorable_runs[i + 1]) return 1;
+        if (code >= at && code - at < vp_impl_unicode_ignorable_runs[i + 1]) return 1;
         at += vp_impl_unicode_ignorable_runs[i + 1];
     }
     return 0;
 }
 
 /* 1: a cased letter, 0: another character, -1: one that is passed over */
-static int vp_impl_unicode_case(uint32_t c, const char *punctuation, const unsigned char *deleted) {
-    const char *found = punctuation && c && c < 0x80 ? strchr(punctuation, (int)c) : NULL;
+static int vp_impl_unicode_case(uint32_t code, const char *punctuation, const unsigned char *deleted) {
+    const char *found = punctuation && code && code < 0x80 ? strchr(punctuation, (int)code) : NULL;
     if (found) return deleted[found - punctuation] ? -1 : 0;
-    return vp_impl_unicode_is_ignorable(c) ? -1 : vp_impl_unicode_is_cased(c);
+    return vp_impl_unicode_is_ignorable(code) ? -1 : vp_impl_unicode_is_cased(code);
 }
 
-VP_API uint32_t vp_unicode_lower_sigma(const char *text, const char *p, const char *end, const char *punctuation, const unsigned char *deleted) {
-    const char *q = p;
+VP_API uint32_t vp_unicode_lower_sigma(const char *text, const char *sigma, const char *end, const char *punctuation, const unsigned char *deleted) {
+    const char *at = sigma;
     size_t bytes = 0;
-    uint32_t c = 0;
+    uint32_t code = 0;
     int cased = -1;
-    while (q > text && cased < 0) {
-        const char *back = q - 1;
-        while (back > text && q - back < 4 && ((unsigned char)*back & 0xC0) == 0x80) back--;
-        c = vp_unicode_get(back, end, &bytes);
-        if (back + bytes != q) { back = q - 1; c = 0x110000u; } /* stray bytes */
-        q = back;
-        cased = vp_impl_unicode_case(c, punctuation, deleted);
+    while (at > text && cased < 0) {
+        const char *back = at - 1;
+        while (back > text && at - back < 4 && ((unsigned char)*back & 0xC0) == 0x80) back--;
+        code = vp_unicode_get(back, end, &bytes);
+        if (back + bytes != at) { back = at - 1; code = 0x110000u; } /* stray bytes */
+        at = back;
+        cased = vp_impl_unicode_case(code, punctuation, deleted);
     }
     if (cased <= 0) return 0x3C3;
-    for (cased = -1, q = p + 2; q < end && cased < 0; q += bytes) cased = vp_impl_unicode_case(vp_unicode_get(q, end, &bytes), punctuation, deleted);
+    for (cased = -1, at = sigma + 2; at < end && cased < 0; at += bytes) cased = vp_impl_unicode_case(vp_unicode_get(at, end, &bytes), punctuation, deleted);
     return cased > 0 ? 0x3C3 : 0x3C2;
 }
 
 VP_API void vp_unicode_strip(const char **start, const char **end) {
-    const char *p = *start, *last = *start;
+    const char *at = *start, *last = *start;
     size_t bytes;
-    while (p < *end && vp_unicode_is_space(vp_unicode_get(p, *end, &bytes))) p += bytes;
-    *start = last = p;
-    while (p < *end) {
-        int space = vp_unicode_is_space(vp_unicode_get(p, *end, &bytes));
-        p += bytes;
-        if (!space) last = p;
+    while (at < *end && vp_unicode_is_space(vp_unicode_get(at, *end, &bytes))) at += bytes;
+    *start = last = at;
+    while (at < *end) {
+        int space = vp_unicode_is_space(vp_unicode_get(at, *end, &bytes));
+        at += bytes;
+        if (!space) last = at;
     }
     *end = last;
 }

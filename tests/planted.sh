@@ -45,15 +45,15 @@ plant "missing barrier" '/^KERNEL(k_pool_attention/,/^}/ s/SYNC();//'
 plant "missing wait" '/cudaEventSynchronize(cuda->sent/d'
 plant "missing barrier in a decode product" '/^FN float vk_row(/,/^}/ s/^            SYNC();$//'
 plant "missing barrier in decode attention" '/^k_decode_attention(/,/^}/ s/^    SYNC();$//'
-plant "divergent barrier" 's/if (LANE0) p\[hj\] = s \* scale;/if (LANE0) { p[hj] = s * scale; SYNC(); }/'
+plant "divergent barrier" 's/if (LANE0) weights\[hj\] = s \* scale;/if (LANE0) { weights[hj] = s * scale; SYNC(); }/'
 plant "out of bounds" 's/at\[2\] = at\[1\] + vk_round_up(.*$/at[2] = at[1];/'
-plant "the neighbour's bias" 's/vk_lt_product(queue, plan, y, x, w, bias,/vk_lt_product(queue, plan, y, x, w, (const char *)bias - 64,/'
-plant "a product with a bias that forgets the residual" 's/vk_lt_product(queue, plan, y, x, w, bias, add ? 1.0f : 0.0f)/vk_lt_product(queue, plan, y, x, w, bias, 0.0f)/'
+plant "the neighbour's bias" 's/vk_lt_product(queue, plan, y, x, linear, bias,/vk_lt_product(queue, plan, y, x, linear, (const char *)bias - 64,/'
+plant "a product with a bias that forgets the residual" 's/vk_lt_product(queue, plan, y, x, linear, bias, add ? 1.0f : 0.0f)/vk_lt_product(queue, plan, y, x, linear, bias, 0.0f)/'
 plant "wrong launch size" 's/LAUNCH(k_silu_mul, rows,/LAUNCH(k_silu_mul, rows - 1,/'
 plant "missing copy" '/^static void vk_cuda_copy(/,/^}/ { /cudaMemcpyAsync/d }'
-plant "missing barrier between tiles of keys" 's/SYNC(); \/\* this tile is here/\/\* this tile is here/' kernels
+plant "missing barrier between tiles of keys" 's/SYNC(); \/\* this tile is complete/\/\* this tile is complete/' kernels
 plant "wait for one tile of keys too few" 's/vk_copy_wait(0);/vk_copy_wait(1);/' kernels
-plant "missing barrier between slices of experts" 's/SYNC(); \/\* this slice is here/\/\* this slice is here/' kernels
+plant "missing barrier between slices of experts" 's/SYNC(); \/\* this slice is complete/\/\* this slice is complete/' kernels
 plant "wait for one slice of experts too few" 's/vk_copy_wait(VK_GROUP_STAGES - 2);/vk_copy_wait(VK_GROUP_STAGES - 1);/' kernels
 echo "planted: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

@@ -346,7 +346,7 @@ static void test_nfc(void) {
         const char *out = NULL;
         size_t bytes = 0;
         memset(&work, 0, sizeof work);
-        work.t = t;
+        work.tokenizer = t;
         vp_impl_nfc(&work, rows[i].text, strlen(rows[i].text), &out, &bytes);
         check_note(bytes == strlen(rows[i].nfc) && !memcmp(out, rows[i].nfc, bytes), __FILE__, __LINE__, "row %zu is \"%.*s\", expected \"%s\"", i,
                    (int)bytes, out, rows[i].nfc);
@@ -360,7 +360,7 @@ static void test_nfc(void) {
         const char *out = NULL;
         size_t bytes = 0, used = 0, k;
         memset(&work, 0, sizeof work);
-        work.t = t;
+        work.tokenizer = t;
         for (k = 0; k < 1000; k++)
             used += (size_t)sprintf(want_text + used, "%s%s", k % 2 ? "\xCC\x8D" : "\xCC\x8E", k % 3 ? "\xCC\x96" : "\xCC\x97");
         vp_impl_nfc(&work, want_text, used, &out, &bytes);
@@ -414,7 +414,7 @@ static void test_merges(void) {
         }
         memset(&a, 0, sizeof a);
         memset(&b, 0, sizeof b);
-        a.t = b.t = t;
+        a.tokenizer = b.tokenizer = t;
         vp_impl_merge_short(&a, word, bytes);
         vp_impl_merge_long(&b, word, bytes);
         CHECK_INT(a.id_count, b.id_count);

@@ -1,7 +1,7 @@
 /* backend.h - what the engine asks of a device, and a device of the engine: queue, jobs, one table of functions
  *
- * vlmprof_kernels.cu holds the devices: the CPU, and where nvcc compiled it once more, the GPU. Their two tables are
- * all that they show. */
+ * vlmprof_kernels.cu holds the devices: the CPU, and the GPU if nvcc compiled the file a second time. Their two
+ * tables are all that is visible outside. */
 #ifndef VK_BACKEND_H
 #define VK_BACKEND_H
 
@@ -19,12 +19,13 @@ enum {
     VK_THREADS_MAX = 4096
 };
 
-/* where work is sent: the part of a backend's state that launchers see; vk_cpu and vk_cuda begin with it */
+/* where work is sent: the part of a backend's state that launchers see; vk_cpu and vk_cuda start with it */
 typedef struct vk_work {
     int64_t launches, flops, bytes;
 } vk_work;
 
-/* what the next operation is; vk_begin takes it, and no operation says what the one before it was */
+/* describes the next operation. vk_begin takes it and resets it, so no operation inherits what was said of the one
+ * before */
 typedef struct vk_next {
     int32_t kind, shape[4];               /* vp_launch_kind; vk_shape */
     uint32_t grid, threads, shared_bytes; /* shared_bytes: given at the launch */
@@ -38,62 +39,64 @@ typedef struct vk_spans {
 
 typedef struct vk_queue {
     vk_work work; /* of everything sent so far */
-    int dry;      /* count only, and log without times: a recorded step is about to be replayed */
+    int dry;      /* count only, and log without times: a recorded step will be replayed next */
     int threads;  /* CPU */
     void *stream; /* GPU: cudaStream_t */
     /* GPU: the first CUDA or cuBLAS status that was not success, and where; it sticks, and nothing more is sent */
     int error, line;
     const char *error_at; /* the call or the kernel */
-    char note[400];       /* GPU: what could not be done as it should, and was done another way */
+    char note[400];       /* GPU: what was done in another way than intended, and why */
     int timing;           /* vp_timing of the request that runs */
     int64_t stamps;       /* taken in it */
     vp_launch *log;       /* VP_TIMING_KERNEL: a record of each operation; else NULL */
     int64_t log_capacity, log_count;
     int32_t step, part, block; /* what the records belong to */
     vk_next next;
-    vk_spans *spans; /* CPU: what each thread does in parallel loops, beside the log; else NULL */
+    vk_spans *spans; /* CPU: what each thread does in parallel loops, in addition to the log; otherwise NULL */
 } vk_queue;
 
 /* The shared kernels, the same for every device. Pointers are the device's memory. FLOPs count additions,
  * multiplications, divisions and exponentials as one each; bytes count every operand read or written once. */
 typedef struct vk_kernels {
-    void (*rmsnorm)(vk_queue *queue, void *y, const float *x, const float *w, int rows, int d, int ldy, float eps,
-                    int wide);
-    void (*layernorm)(vk_queue *queue, void *y, const float *x, const float *w, const float *b, int rows, int d,
-                      int ldy, float eps, int wide);
-    void (*convert)(vk_queue *queue, void *y, const float *x, int rows, int d, int ldy, int wide);
-    void (*vit_embed)(vk_queue *queue, float *x, const float *patches, const float *class_embedding,
-                      const float *positions, int views, int count, int d);
+    void (*rmsnorm)(vk_queue *queue, void *out, const float *in, const float *weight, int rows, int width, int ld_out,
+                    float eps, int wide);
+    void (*layernorm)(vk_queue *queue, void *out, const float *in, const float *weight, const float *bias, int rows,
+                      int width, int ld_out, float eps, int wide);
+    void (*convert)(vk_queue *queue, void *out, const float *in, int rows, int width, int ld_out, int wide);
+    void (*vit_embed)(vk_queue *queue, float *out, const float *patches, const float *class_embedding,
+                      const float *positions, int views, int count, int width);
     void (*pool_windows)(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask,
-                         const int32_t *dead, const float *pad_embed, size_t layer_floats, int views, int layers, int w,
-                         int side, int pool, int ld, int wide);
-    void (*pool_attention)(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads,
-                           int head_dim, int ldy, int wide);
-    void (*silu_mul)(vk_queue *queue, void *y, const float *gate_up, int rows, int h, int ldy, int wide);
-    void (*embed)(vk_queue *queue, float *x, const void *table, const int32_t *ids, int rows, int d, int wide);
-    void (*scatter_add)(vk_queue *queue, float *x, const float *features, const int32_t *index, int rows, int d);
+                         const int32_t *dead, const float *pad_embed, size_t layer_floats, int views, int layers,
+                         int width, int side, int pool, int ld, int wide);
+    void (*pool_attention)(vk_queue *queue, void *out, const float *q, const float *kv, int windows, int keys,
+                           int heads, int head_dim, int ld_out, int wide);
+    void (*silu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
+    void (*embed)(vk_queue *queue, float *out, const void *table, const int32_t *ids, int rows, int width, int wide);
+    void (*scatter_add)(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
+                        int width);
     void (*qk_norm_rope)(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight,
                          const float *k_weight, const float *cs, const int32_t *position, int rows, int d, int head_dim,
                          int ldq, float eps, int wide);
-    /* keys: what *position + 1 will be, for the count alone */
-    void (*attention_decode)(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores,
-                             const int32_t *position, int keys, int lds, int d, int head_dim, int wide);
-    void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k);
+    /* keys: what *position + 1 will be; used only for counting */
+    void (*attention_decode)(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
+                             float *scores, const int32_t *position, int keys, int lds, int d, int head_dim, int wide);
+    void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts,
+                   int top_k);
     void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles,
                       const int32_t *index, int experts, int pairs, int tile_rows);
-    void (*gather)(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes);
-    void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight,
-                    int rows, int k, int d);
-    void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
+    void (*gather)(vk_queue *queue, void *out, const void *in, const int32_t *list, int rows, int top_k, int row_bytes);
+    void (*combine)(vk_queue *queue, float *stream, const float *expert_rows, const int32_t *slot_row,
+                    const float *weight, int rows, int top_k, int width);
+    void (*argmax)(vk_queue *queue, int32_t *out, const float *values, int rows, int count);
     void (*advance)(vk_queue *queue, int32_t *position, int by);
-    void (*read)(vk_queue *queue, float *y, const float *x, int blocks, int count); /* count: a multiple of 4 */
+    void (*read)(vk_queue *queue, float *sums, const float *from, int blocks, int count); /* count: a multiple of 4 */
 } vk_kernels;
 
-/* Pointers named y, x, to, from are the backend's memory unless it says host. Sending never waits; what fails on a GPU
- * sticks to the queue, sends nothing more, and comes out of `wait`. */
+/* Pointers named y, x, to, from are the backend's memory unless they say host. Sending never waits. A failure on a
+ * GPU sticks to the queue: nothing more is sent, and `wait` returns it. */
 
-/* a linear layer: y = x W^T + bias. Weights in-type, W rows of k padded to k_padded: row after row where the backend
- * says row_major, else in panels (vlmprof_kernels.cu >>gemm) */
+/* A linear layer: y = x W^T + bias. Weights are in-type; W has rows of k padded to k_padded, row after row if the
+ * backend says row_major, otherwise in panels (vlmprof_kernels.cu >>gemm). */
 typedef struct vk_linear {
     void *weights;
     const float *bias; /* f32 [n] or NULL */
@@ -121,8 +124,9 @@ typedef struct vk_attention_job {
     int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
 } vk_attention_job;
 
-/* what routed tokens get from their experts: y f32 [pairs, down->n], row by row of the lists that moe_lists made, =
- * down(silu(gate(x)) * up(x)) of the row's token. Weights are expert 0's, the others' follow at these distances. */
+/* What routed tokens get from their experts: y f32 [pairs, down->n], in the row order of the lists that moe_lists
+ * made, = down(silu(gate(x)) * up(x)) of the row's token. Weights are those of expert 0; the others follow at these
+ * distances. */
 typedef struct vk_experts_job {
     float *y;
     void *hidden;  /* in-type [pairs, padded down->k]: for silu(gate) * up */
@@ -133,8 +137,8 @@ typedef struct vk_experts_job {
     int ldx, pairs, top_k, experts;
 } vk_experts_job;
 
-/* One transformer block over one token that stands at *position, and what the kernels of it leave for each other.
- * Weights as vk_linear has them; gate_up and down are expert 0's, the others' follow at these distances. */
+/* One transformer block over one token at *position, and what its kernels pass on to each other. Weights are as in
+ * vk_linear; gate_up and down are those of expert 0; the others follow at these distances. */
 enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 396 };
 typedef struct vk_decode_job {
     const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
@@ -143,7 +147,7 @@ typedef struct vk_decode_job {
     const float *cs;                                    /* the table of rotations [max_sequence, head_dim] */
     float eps;
     int d, head_dim, expert_dim, top_k, max_sequence;
-    int keys; /* what *position + 1 will be, for the count alone */
+    int keys; /* what *position + 1 will be; used only for counting */
     const int32_t *position;
     float *x;                               /* f32 [d], the residual stream */
     float *qkv, *scratch, *logits, *weight; /* f32 [3 * d], [vk_decode_floats], [experts], [top_k] */
@@ -172,7 +176,7 @@ typedef struct vk_decode_kernels {
     void (*pick)(vk_queue *queue, const vk_decode_end_job *job);  /* token, position */
 } vk_decode_kernels;
 
-/* the largest sizes that an engine will ask for */
+/* the largest sizes that an engine will request */
 typedef struct vk_extent {
     int wide, experts;
     int64_t marks;
@@ -188,7 +192,7 @@ typedef struct vk_backend {
     vk_kernels kernels;
     int row_major;      /* weights; see vk_linear */
     int host_memory;    /* the host reads and writes this memory itself, and inputs need no copy */
-    int view_batch;     /* views that pass the vision stages together */
+    int view_batch;     /* views that pass through the vision stages together */
     int run_ahead;      /* results are known late: a decode step is sent before the token before it is known */
     int rounds_bias;    /* bf16 results get their bias in bf16 */
     size_t stage_bytes; /* most bytes of one stage() */
@@ -210,7 +214,7 @@ typedef struct vk_backend {
                    vk_epilogue epilogue);
     void (*grouped)(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue); /* without biases */
     void (*attention)(vk_queue *queue, const vk_attention_job *job);
-    /* a time stamp, unless timing is off: the host's clock is returned, else 0. Keeps *token (NULL: nothing) for
+    /* a time stamp, unless timing is off: returns the host's clock, otherwise 0. Keeps *token (unless NULL) for
      * token() */
     int64_t (*mark)(vk_queue *queue, int slot, const int32_t *token);
     vp_result (*wait)(vk_queue *queue, int slot, vp_error *error); /* until the mark is reached */
@@ -223,7 +227,7 @@ typedef struct vk_backend {
     void *(*borrow)(vk_queue *queue, size_t bytes);     /* for a measurement, filled with 0x3c; NULL: no room */
     void (*give_back)(vk_queue *queue, void *memory, size_t bytes); /* waits */
     const vp_range_hooks *(*range_hooks)(void); /* of the host for an attached tool; NULL: built without NVTX */
-    /* only where the table says so, else NULL */
+    /* only if the table has them, otherwise NULL */
     const char *(*gemm_name)(int32_t index); /* kernels this processor can run; NULL past the end */
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
@@ -231,8 +235,8 @@ typedef struct vk_backend {
     int tile_rows;                                               /* of moe_lists' tiles, for .. */
     void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. many tokens in bf16; lists stay on the device */
     const vk_decode_kernels *decode; /* without it the operations above serve single tokens */
-    /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown.
-     * What fails in recording is told by queue->note, and no request suffers from it. */
+    /* A recorded step. record() .. keep(key) takes what is sent without running it; replay(key) sends it, 0: unknown
+     * key. If recording fails, queue->note says so, and no request is affected. */
     int (*replay)(vk_queue *queue, uint64_t key);
     int (*record)(vk_queue *queue); /* 0: recording does not work here */
     void (*keep)(vk_queue *queue, uint64_t key);
@@ -251,17 +255,17 @@ const vk_backend *vk_gpu_code(void) __attribute__((weak));
 }
 #endif
 
-static inline size_t vk_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
-static inline size_t vk_max(size_t a, size_t b) { return a > b ? a : b; }
+static inline size_t vk_round_up(size_t count, size_t to) { return (count + to - 1) / to * to; }
+static inline size_t vk_max(size_t one, size_t other) { return one > other ? one : other; }
 
-/* One layout function runs twice: once with a NULL base to add up the bytes, once to hand out the addresses. */
+/* One layout function runs twice: with a NULL base it adds up the bytes, with a base it hands out the addresses. */
 typedef struct vk_arena {
     char *base;
     size_t used;
 } vk_arena;
 static inline void *vk_take(vk_arena *arena, size_t count, size_t element) {
-    void *p = arena->base ? arena->base + arena->used : NULL;
+    void *taken = arena->base ? arena->base + arena->used : NULL;
     arena->used = vk_round_up(arena->used + count * element, 64);
-    return p;
+    return taken;
 }
 #endif
