@@ -29,16 +29,20 @@
  *         vp_tile_options options = vp_tile_options_default(); // adaptive tiling, at most 12 crops
  *         vp_layout layout;
  *         if (vp_layout_compute(&geometry, &options, 640, 480, &layout, NULL) != VP_OK) return 1;
- *         printf("640x480: %d rows, %d columns, %d vision tokens\n", (int)layout.tiling.rows, (int)layout.tiling.cols, (int)layout.feature_tokens);
+ * printf("640x480: %d rows, %d columns, %d vision tokens\n", (int)layout.tiling.rows, (int)layout.tiling.cols,
+ * (int)layout.feature_tokens);
  *         return 0;
  *     }
  *
  * Companion headers
- *   For another subject copy its header too, into the same folder or into parts/. Each one includes vlmprof.h and the companions that it needs.
- *   VLMPROF_IMPLEMENTATION compiles the functions of every header that a file includes, VLMPROF_SCORE_IMPLEMENTATION those of vlmprof_score.h alone.
+ * For another subject copy its header too, into the same folder or into parts/. Each one includes vlmprof.h and the
+ * companions that it needs.
+ * VLMPROF_IMPLEMENTATION compiles the functions of every header that a file includes, VLMPROF_SCORE_IMPLEMENTATION
+ * those of vlmprof_score.h alone.
  *     vlmprof_families.h      token counts of other model families from an image's size
  *     vlmprof_ranges.h        ranges of a program's own code, table of operations, schedule
- *     vlmprof_image.h         image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian, Ubuntu: libstb-dev)
+ * vlmprof_image.h         image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
+ * Ubuntu: libstb-dev)
  *     vlmprof_file.h          a whole file into memory, errors with their reason
  *     vlmprof_checkpoint.h    config.json, safetensors, packed weights
  *     vlmprof_unicode.h       character classes, case, UTF-8, canonical forms
@@ -48,9 +52,11 @@
  *     vlmprof_caption.h       CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
  *     vlmprof_analysis.h      Pareto fronts, coupling of knobs, regression, latency model, tests and verdicts
  *     vlmprof_stages.h        stages and parts of a request, and what an engine records of them
- *     vlmprof_engine.h        the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link libvlmprof.a
+ * vlmprof_engine.h        the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link
+ * libvlmprof.a
  *     vlmprof_trace.h         Chrome traces as torch.profiler writes them
- *   VLMPROF_STATIC makes their functions static too, the engine's aside. Switches of single companions stand on top of them (VLMPROF_NO_STB and
+ * VLMPROF_STATIC makes their functions static too, the engine's aside. Switches of single companions stand on top
+ * of them (VLMPROF_NO_STB and
  *   VLMPROF_STB_IMAGE in vlmprof_image.h).
  *
  * What it does not do
@@ -121,7 +127,8 @@
  *   2409.17146) and "OLMoE" (arXiv 2409.02060). Random numbers, percentiles and sums are those of NumPy 1.26.
  *
  * Last revisions
- *   0.2.0 (2026-11) one header became this one and its companions in parts/; VLMPROF_CORE, _FAMILIES and _RANGES are gone and ignored
+ * 0.2.0 (2026-11) one header became this one and its companions in parts/; VLMPROF_CORE, _FAMILIES and _RANGES are
+ * gone and ignored
  *   0.1.0 (2026-11) first version
  */
 #ifndef VLMPROF_H
@@ -201,7 +208,8 @@ typedef struct vp_error {
 
 /* The pinned text of a result code; never NULL. */
 VP_API const char *vp_result_text(vp_result result);
-/* Fills an error (NULL is allowed) and returns its code, so that `return vp_fail(...)` reads well. Long texts are cut. */
+/* Fills an error (NULL is allowed) and returns its code, so that `return vp_fail(...)` reads well. Long texts are
+ * cut. */
 VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text);
 
 /* A bump allocator over the caller's memory; used by the sections that need more than fixed buffers. */
@@ -210,7 +218,8 @@ typedef struct vp_arena {
     size_t capacity_bytes;
     size_t used_bytes; /* high-water mark: a retry needs at least this much */
 } vp_arena;
-/* Returns `count * element_bytes` bytes aligned to 64, or NULL when they do not fit or overflow (used_bytes then unchanged). */
+/* Returns `count * element_bytes` bytes aligned to 64, or NULL when they do not fit or overflow (used_bytes then
+ * unchanged). */
 VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes);
 
 /* ---- small helpers that the companion headers share; any program may use them
@@ -237,7 +246,8 @@ VP_API void vp_message_int(vp_message *message, int64_t value);     /* appends a
 enum {
     VP_CROPS_LIMIT = 65536,       /* most crops of any rule: more is VP_ERR_RANGE, so that no input makes a call slow */
     VP_CROP_PX_LIMIT = 32768,     /* longest side of a crop */
-    VP_CANVAS_PX_LIMIT = 8388608  /* longest side of a canvas: float32, which decides resized sizes, has halves up to here */
+    /* longest side of a canvas: float32, which decides resized sizes, has halves up to here */
+    VP_CANVAS_PX_LIMIT = 8388608
 };
 
 typedef struct vp_geometry {
@@ -252,14 +262,17 @@ typedef struct vp_geometry {
 /* The geometry of MolmoE-1B and all Molmo 0924 models, with CLIP's mean and std. */
 VP_API vp_geometry vp_geometry_default(void);
 /* Says whether a geometry makes sense.
- * returns: VP_OK; VP_ERR_RANGE: a side < 1 or crop_px > VP_CROP_PX_LIMIT; patch_px does not divide crop_px; pool does not divide the patches per
- *          side or a margin; the margins leave no window; max_crops outside 1..VP_CROPS_LIMIT; mean or std not finite, or std < 1e-6 */
+ * returns: VP_OK; VP_ERR_RANGE: a side < 1 or crop_px > VP_CROP_PX_LIMIT; patch_px does not divide crop_px; pool
+ * does not divide the patches per
+ * side or a margin; the margins leave no window; max_crops outside 1..VP_CROPS_LIMIT; mean or std not finite, or
+ * std < 1e-6 */
 VP_API vp_result vp_geometry_check(const vp_geometry *geometry);
 /* Derived numbers; 0 for a geometry that vp_geometry_check refuses. */
 VP_API int32_t vp_geometry_patches_per_side(const vp_geometry *geometry);  /* crop_px / patch_px: 24 */
 VP_API int32_t vp_geometry_tokens_per_side(const vp_geometry *geometry);   /* patches / pool: 12 */
 VP_API int32_t vp_geometry_tokens_per_crop(const vp_geometry *geometry);   /* 144 */
-VP_API int32_t vp_geometry_window_px(const vp_geometry *geometry);         /* crop without its margins, the stride of the crops: 224 */
+/* crop without its margins, the stride of the crops: 224 */
+VP_API int32_t vp_geometry_window_px(const vp_geometry *geometry);
 VP_API int32_t vp_geometry_margin_px(const vp_geometry *geometry);         /* both margins together: 112 */
 
 /* a range of crop counts: the reference's third way to name an image size */
@@ -281,11 +294,14 @@ typedef struct vp_tiling { int32_t rows, cols; } vp_tiling;
  *          max_crops            1..VP_CROPS_LIMIT, without the global view
  * out:     tiling               on success
  * returns: VP_OK; VP_ERR_RANGE
- * rule:    scale(r, c) = min(window * r / (height - margin), window * c / (width - margin)); the smallest scale >= 1, or where there is none the
+ * rule:    scale(r, c) = min(window * r / (height - margin), window * c / (width - margin)); the smallest scale >=
+ * 1, or where there is none the
  *          largest; ties go to fewer crops, then fewer rows; an image smaller than the margin gets 1x1
  * source:  allenai/molmo olmo/data/model_preprocessor.py select_tiling
- * numeric: exact; the reference compares float32 quotients, which can differ only where max_crops times a side passes 2^23 */
-VP_API vp_result vp_tiler_adaptive(const vp_geometry *geometry, int32_t width_px, int32_t height_px, int32_t max_crops, vp_tiling *tiling);
+ * numeric: exact; the reference compares float32 quotients, which can differ only where max_crops times a side
+ * passes 2^23 */
+VP_API vp_result vp_tiler_adaptive(const vp_geometry *geometry, int32_t width_px, int32_t height_px, int32_t max_crops,
+                                   vp_tiling *tiling);
 /* The experiments' rule: the crop count of a tier, and its factorisation, nearest to the image's aspect ratio.
  * in:      tier   a preset or the caller's own: 1 <= min_crops <= max_crops <= VP_CROPS_LIMIT, preferred_count 0..4
  * returns: VP_OK; VP_ERR_RANGE (also for tier NULL)
@@ -298,7 +314,8 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
  * in:      crops   1..VP_CROPS_LIMIT, primes included
  *          aspect  width / height, positive and finite
  * returns: VP_OK; VP_ERR_RANGE
- * rule:    smallest |(window * cols + margin) / (window * rows + margin) - aspect|; ties go to fewer rows. Unlike the tiers, the margin counts
+ * rule:    smallest |(window * cols + margin) / (window * rows + margin) - aspect|; ties go to fewer rows. Unlike
+ * the tiers, the margin counts
  * source:  ChulanZhang/molmo_hf experiments, crops_to_tiling
  * numeric: double */
 VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, double aspect, vp_tiling *tiling);
@@ -308,8 +325,8 @@ VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, doub
  * returns: VP_OK; VP_ERR_RANGE a side outside that
  * numeric: every step rounded to float32, as the reference does
  * memory:  none */
-VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_px, int32_t width_px, int32_t height_px, int32_t *resized_width_px,
-                                 int32_t *resized_height_px);
+VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_px, int32_t width_px, int32_t height_px,
+                                 int32_t *resized_width_px, int32_t *resized_height_px);
 
 typedef enum vp_tile_rule { VP_TILE_ADAPTIVE, VP_TILE_TIER, VP_TILE_CROPS, VP_TILE_TOKENS } vp_tile_rule;
 typedef enum vp_fit { VP_FIT_PAD, VP_FIT_FILL } vp_fit; /* fit inside and pad | fill and cut the centre */
@@ -345,15 +362,21 @@ typedef struct vp_layout {
  * in:      options              only the member that its rule names is read
  *          width_px, height_px  of the upright image, 1..INT32_MAX
  * out:     layout               on success
- * returns: VP_OK; VP_ERR_RANGE: geometry, option or size out of range; VP_FIT_PAD: a resized side (of the grid or of the global view) is below
- *          one pixel, as for 1x5000; VP_FIT_FILL: a resized side passes INT32_MAX (1x5000 is fine: 336x1680000 before the cut)
- * rule:    canvas = window * cols + margin by window * rows + margin; s = min (pad) or max (fill) of canvas / image over both sides;
- *          pad: side = trunc(image * s), offset = (canvas - side) / 2; fill: side = max(canvas, ceil(image * s)), offset = (side - canvas) / 2;
- *          global view: the same with crop_px for both sides of the canvas. R rows, C columns of crops, T tokens per side, w tokens per window,
- *          m of both margins: H = w R + m, W = w C + m; features = T T + H W; columns = T + H; markers = 4 (start and end, twice)
+ * returns: VP_OK; VP_ERR_RANGE: geometry, option or size out of range; VP_FIT_PAD: a resized side (of the grid or
+ * of the global view) is below
+ * one pixel, as for 1x5000; VP_FIT_FILL: a resized side passes INT32_MAX (1x5000 is fine: 336x1680000 before the
+ * cut)
+ * rule:    canvas = window * cols + margin by window * rows + margin; s = min (pad) or max (fill) of canvas / image
+ * over both sides;
+ * pad: side = trunc(image * s), offset = (canvas - side) / 2; fill: side = max(canvas, ceil(image * s)), offset =
+ * (side - canvas) / 2;
+ * global view: the same with crop_px for both sides of the canvas. R rows, C columns of crops, T tokens per side, w
+ * tokens per window,
+ * m of both margins: H = w R + m, W = w C + m; features = T T + H W; columns = T + H; markers = 4 (start and end,
+ * twice)
  * numeric: float32 decides the resized sizes, each step rounded once: do not build with fast-math or x87 arithmetic */
-VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px, int32_t height_px,
-                                   vp_layout *layout, vp_error *error);
+VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px,
+                                   int32_t height_px, vp_layout *layout, vp_error *error);
 
 /* ================================================================================================ select >>select
  * The experiments' arithmetic between a vision-token target, crops, tiling and resolution. All functions return
@@ -367,10 +390,12 @@ VP_API vp_result vp_select_vision_tokens(const vp_geometry *geometry, int32_t cr
 /* Canvas of a tiling: window * cols + margin by window * rows + margin. */
 VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling, int32_t *width_px, int32_t *height_px);
 /* Tiling of a canvas or any size: (side - margin) / window, rounded half to even, at least 1. */
-VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_width_px, int32_t canvas_height_px, vp_tiling *tiling);
+VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_width_px, int32_t canvas_height_px,
+                                  vp_tiling *tiling);
 
 /* ================================================================================================ tokens >>tokens
- * Sequence of an image: start, T rows of (T patch, col), end, start, H rows of (W patch, col), end; global view first. */
+ * Sequence of an image: start, T rows of (T patch, col), end, start, H rows of (W patch, col), end; global view
+ * first. */
 /* Position of every pooled feature in the sequence.
  * in:      layout           as vp_layout_compute made it for this geometry
  *          first_position   index of the first image token in the sequence (1 behind a BOS), >= 0
@@ -380,15 +405,16 @@ VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_wi
  *          geometry or tiling, or positions above INT32_MAX; VP_ERR_MISMATCH: the layout belongs to another geometry
  * rule:    crop (i, j) drops its first margin_left / pool rows if i > 0 and its last margin_right / pool rows if it
  *          is not in the last row; columns likewise */
-VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layout *layout, int32_t first_position, int32_t *image_input_idx,
-                                     size_t capacity);
+VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layout *layout, int32_t first_position,
+                                     int32_t *image_input_idx, size_t capacity);
 typedef struct vp_special_ids { int32_t bos, eos, pad, im_start, im_end, im_patch, im_col, image; } vp_special_ids;
 /* The image tokens in sequence order.
  * in:      ids       im_start, im_end, im_patch and im_col are used, without a check
  *          capacity  entries of out
  * out:     out       int32 [layout->image_tokens]
  * returns: VP_OK; VP_ERR_CAPACITY: fewer than layout->image_tokens entries; VP_ERR_RANGE, VP_ERR_MISMATCH as above */
-VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layout *layout, const vp_special_ids *ids, int32_t *out, size_t capacity);
+VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layout *layout, const vp_special_ids *ids,
+                                     int32_t *out, size_t capacity);
 
 /* =============================================================================================== sampler >>sampler
  * Random draws equal to numpy's, number for number, and what the experiments draw with them.
@@ -422,8 +448,8 @@ VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t cou
  *          stratum, in order, the members are shuffled as numpy does it and the first `quota` are kept
  * numeric: integers only: the same records everywhere
  * memory:  2.5 KB of stack */
-VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, size_t population, uint32_t strata, size_t count, int64_t *scratch,
-                                       size_t *kept);
+VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, size_t population, uint32_t strata,
+                                       size_t count, int64_t *scratch, size_t *kept);
 /* Chooses the active blocks of a configuration.
  * in:      active      1..block_count
  *          scores      double [block_count], NaN where the file has none; NULL or all NaN: the first `active` blocks
@@ -434,9 +460,11 @@ VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, s
  *          the rest
  * source:  ChulanZhang/molmo_hf experiments/core_exp/acc_lat_profiling.py. There active 1 gives two blocks, too few
  *          scores give too few blocks, and active > block_count gives all blocks; here these are errors */
-VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order, int32_t *blocks);
+VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
+                                   int32_t *blocks);
 
-/* Which points of the grid first knob (tiers, crops) x top_k x blocks a sweep visits. n is the length of a knob's list. */
+/* Which points of the grid first knob (tiers, crops) x top_k x blocks a sweep visits. n is the length of a knob's
+ * list. */
 #define VP_GRID_STRATEGIES(X) \
     X(VP_GRID_FULL, 0, "full", "every combination") \
     X(VP_GRID_BALANCED, 1, "balanced", "places 0, n/2, n-1 of each list") \
@@ -472,7 +500,8 @@ VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]);
  * out:     index       int32 [capacity, 3]  the first *needed rows; NULL only counts
  *          needed      number of points, may be NULL; on VP_OK and VP_ERR_CAPACITY
  *         duplicates  repeats of the reference that are left out here, may be NULL; set as `needed` is
- * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, a count < 1, points outside their range, or more bytes
+ * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, a count < 1, points
+ * outside their range, or more bytes
  *          than size_t counts
  * rule:    the first knob varies slowest, the last one fastest; the two lhs come in drawing order. lhs: a balanced
  *          design without repeats. Rows walk the diagonals of the grid; values are renamed at random or, in a list
@@ -482,18 +511,20 @@ VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]);
  *          lhs: McKay et al. 1979
  * numeric: integers only: the same points everywhere
  * memory:  3.2 KB of stack; the time of lhs grows with the square of points */
-VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points, int32_t *index, size_t capacity,
-                                 size_t *needed, size_t *duplicates);
+VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points,
+                                 int32_t *index, size_t capacity, size_t *needed, size_t *duplicates);
 
 /* Rank r of n works on indices r, r + n, r + 2n, ... below count: every index belongs to exactly one rank; none is
  * padded or repeated.
  * out:     first, stride, shard_count  index i of the shard, 0 <= i < *shard_count, is *first + i * *stride
  * returns: VP_OK, also for an empty shard; VP_ERR_RANGE: ranks < 1 or rank outside 0..ranks-1 */
-VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride, size_t *shard_count);
+VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride,
+                                  size_t *shard_count);
 
 /* which one of several processes this is */
 typedef struct vp_rank {
-    const char *launcher;         /* "torchrun", "Open MPI", "PMI" (MPICH, Intel MPI, Hydra), "Slurm" or "none"; static text */
+    /* "torchrun", "Open MPI", "PMI" (MPICH, Intel MPI, Hydra), "Slurm" or "none"; static text */
+    const char *launcher;
     const char *ignored;          /* the next launcher that also left its variables here; NULL: none */
     int32_t rank, world_size;     /* 0..world_size - 1; alone: 0 and 1 */
     int32_t local_rank;           /* index among the processes of this machine; -1: unknown */
@@ -512,7 +543,8 @@ typedef struct vp_rank {
  *          shells of salloc have SLURM_NTASKS too, but step numbers from there on.) If a launcher does not report a
  *          local rank, it is taken from a later launcher with the same rank and count
  * memory:  none. threads: as lookup */
-VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user, vp_rank *rank, vp_error *error);
+VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user,
+                                          vp_rank *rank, vp_error *error);
 /* The device of a process: its local rank modulo the number of devices that it sees. This also works with a launcher
  * that shows each process only its own device.
  * returns: 0..visible_count - 1; -1: visible_count < 1, or several devices are visible and the local rank is unknown */
@@ -521,7 +553,8 @@ VP_API int32_t vp_rank_device(const vp_rank *rank, int32_t visible_count);
 /* ================================================================================================= timer >>timer
  * A clock, and the numbers that describe samples. Values may be of any unit; all functions but the clock are pure.
  * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
- * numeric: double, IEEE. A compiler that fuses a * b + c (gcc outside -std=c11 on a target with FMA) changes last bits: -ffp-contract=off */
+ * numeric: double, IEEE. A compiler that fuses a * b + c (gcc outside -std=c11 on a target with FMA) changes last
+ * bits: -ffp-contract=off */
 /* Nanoseconds of a monotonic clock with an arbitrary zero; only differences are meaningful. Define the macro
  * VLMPROF_CLOCK_NS, an expression of type int64_t, where the implementation is compiled to replace the system's
  * clock. */
@@ -539,12 +572,14 @@ VP_API double vp_statistics_std(const double *values, size_t count);  /* populat
  * in:      sorted      double [count], ascending
  *          percentile  0..100
  * returns: the value; NaN for count 0 and for a percentile outside 0..100
- * rule:    p = (count - 1) * (percentile / 100), t = p - floor(p), a and b its neighbours: a + (b - a) * t, or b - (b - a) * (1 - t) for t >= 0.5 */
+ * rule:    p = (count - 1) * (percentile / 100), t = p - floor(p), a and b its neighbours: a + (b - a) * t, or b -
+ * (b - a) * (1 - t) for t >= 0.5 */
 VP_API double vp_statistics_percentile(const double *sorted, size_t count, double percentile);
 /* All of vp_statistics.
  * in:      values   double [count], finite
  *          scratch  double [count], receives the sorted values; may be `values` itself
- * returns: VP_OK; VP_ERR_RANGE: count 0, or a value is NaN or infinite (std may still overflow to infinity, as in numpy) */
+ * returns: VP_OK; VP_ERR_RANGE: count 0, or a value is NaN or infinite (std may still overflow to infinity, as in
+ * numpy) */
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics);
 
 /* ---- what samples say about the quantity behind them. A confidence is a share: 0.95. If there are too few values
@@ -565,8 +600,8 @@ VP_API size_t vp_statistics_percentile_needs(double percentile, double confidenc
  * rule:    B binomial (count, p): low is the largest value number l with P(B < l) <= (1 - confidence) / 2, high the
  *          smallest number h with P(B >= h) <= (1 - confidence) / 2. The coverage is at least `confidence`
  * source:  Hahn and Meeker, Statistical Intervals (1991), 5.2 */
-VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile, double confidence, double *low,
-                                                   double *high);
+VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile,
+                                                   double confidence, double *low, double *high);
 /* Quantile of Student's t distribution.
  * in:      probability  1e-12..1 - 1e-12
  *          degrees      >= 1; infinity is the normal distribution
@@ -574,9 +609,11 @@ VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t 
  * numeric: 1e-8 relative or better, by bisection of the regularised incomplete beta function */
 VP_API double vp_statistics_student(double probability, double degrees);
 /* Student's interval of the mean.
- * returns: VP_OK; VP_ERR_RANGE: a value, or an end, is not finite, or a confidence outside 0..1; VP_ERR_UNSUPPORTED: fewer than 2 values
+ * returns: VP_OK; VP_ERR_RANGE: a value, or an end, is not finite, or a confidence outside 0..1;
+ * VP_ERR_UNSUPPORTED: fewer than 2 values
  * rule:    mean -+ t(1/2 + confidence / 2, count - 1) * s / sqrt(count), s with count - 1 */
-VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low, double *high);
+VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low,
+                                             double *high);
 
 #define VP_OUTLIER_THRESHOLD 3.5 /* Iglewicz and Hoaglin's; hyperfine's is 10 */
 #define VP_OUTLIER_COUNT_MIN 5   /* at 3.5, of normal values are flagged: 10 % where there are 3, 5 % of 5, 1.7 % of 10, 0.1 % of 100 */
@@ -591,14 +628,16 @@ typedef struct vp_outliers {
  *          threshold  > 0: VP_OUTLIER_THRESHOLD
  * out:     scratch    double [count]; not `values`
  *          flags      uint8 [count], 0 or 1; may be NULL
- * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold not above 0; VP_ERR_UNSUPPORTED: fewer than
+ * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold not above 0;
+ * VP_ERR_UNSUPPORTED: fewer than
  *          VP_OUTLIER_COUNT_MIN values
  * rule:    |z| > threshold, z = 0.6745 (x - median) / mad. If mad is 0 (half of the values are equal): z = (x -
  *          median) / (1.253314 times the mean absolute deviation). If that is 0 too, all values are equal and none
  *          is flagged
- * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); the slow first value: sharkdp/hyperfine, its warnings */
-VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch, uint8_t *flags,
-                                        vp_outliers *outliers);
+ * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); the slow first value: sharkdp/hyperfine,
+ * its warnings */
+VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch,
+                                        uint8_t *flags, vp_outliers *outliers);
 
 typedef struct vp_estimate { double value, low, high; } vp_estimate; /* an unknown end is NaN */
 typedef struct vp_paired {
@@ -611,7 +650,8 @@ typedef struct vp_paired {
  * in:      first, second  double [count], finite
  * out:     scratch        double [count]: the sorted differences
  * returns: VP_OK; VP_ERR_RANGE: count 0, or a difference is not finite */
-VP_API vp_result vp_statistics_paired(const double *first, const double *second, size_t count, double *scratch, vp_paired *paired);
+VP_API vp_result vp_statistics_paired(const double *first, const double *second, size_t count, double *scratch,
+                                      vp_paired *paired);
 
 #define VP_STOPS(X) \
     X(VP_STOP_NOT, 0, "not", "go on") \
@@ -642,28 +682,37 @@ typedef struct vp_stop_rule {
  *          "max" and "box" that holds. The half-width is half the distance between the ends of
  *          vp_statistics_percentile_interval; below vp_statistics_percentile_needs there is none. Checking after
  *          every run makes the stated confidence slightly optimistic */
-VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns, double *scratch, vp_stop *stop);
+VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
+                                double *scratch, vp_stop *stop);
 
 /* The smallest differences between two configurations that a two-sided test at 5 % finds with power 0.8. NaN: too
  * few values for an answer. */
 typedef struct vp_resolution {
     double accuracy;  /* of 0/1 scores, absolute, by McNemar's test over the same questions */
-    double mean, p50; /* of a latency, as a share of it, each configuration measured `count` times apart; pairs over the same samples find less */
+    /* of a latency, as a share of it, each configuration measured `count` times apart; pairs over the same samples
+     * find less */
+    double mean, p50;
 } vp_resolution;
 /* What a sample size can resolve.
- * in:      discordance  0..1  share of the questions on which just one of the two is right; 0.5: two that guess; 1: the worst case
+ * in:      discordance  0..1  share of the questions on which just one of the two is right; 0.5: two that guess; 1:
+ * the worst case
  *          variation    >= 0  coefficient of variation (standard deviation / mean) of the latency
  * returns: VP_OK; VP_ERR_RANGE: a share outside its range
- * rule:    accuracy: the d with sqrt(count) d = z(0.975) sqrt(discordance) + z(0.8) sqrt(discordance - d^2); NaN below 10 discordant questions.
- *          mean: (t(0.975) + t(0.8)) variation sqrt(2 / count), 2 count - 2 degrees; p50: sqrt(pi / 2) times that, as for normal values
- * source:  Connor, Sample size for testing differences in proportions for the paired-sample design (Biometrics 43, 1987) */
-VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation, vp_resolution *resolution);
+ * rule:    accuracy: the d with sqrt(count) d = z(0.975) sqrt(discordance) + z(0.8) sqrt(discordance - d^2); NaN
+ * below 10 discordant questions.
+ * mean: (t(0.975) + t(0.8)) variation sqrt(2 / count), 2 count - 2 degrees; p50: sqrt(pi / 2) times that, as for
+ * normal values
+ * source:  Connor, Sample size for testing differences in proportions for the paired-sample design (Biometrics 43,
+ * 1987) */
+VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation,
+                                          vp_resolution *resolution);
 
 /* ---- distributions that tests and intervals are made of
  * The regularised incomplete beta function I_x(a, b). Both x and y = 1 - x are given, because the one near 1 cannot
  * represent the other precisely. */
 VP_API double vp_beta(double a, double b, double x, double y);
-/* P(T > t) of Student's t distribution, t >= 0 and degrees > 0, unchecked; infinite degrees: the normal distribution. */
+/* P(T > t) of Student's t distribution, t >= 0 and degrees > 0, unchecked; infinite degrees: the normal
+ * distribution. */
 VP_API double vp_student_upper(double t, double degrees);
 /* The largest l in 0..count with P(B < l) <= tail, B binomial (count, chance). 0: not even the smallest value can be
  * an end. */
@@ -684,10 +733,14 @@ typedef vp_result (*vp_json_sink)(void *user, const char *text, size_t bytes);
 
 /* Writes one JSON value into a caller's buffer or a sink. The writer places commas, quotes, escapes and line breaks.
  * Errors stick: no call needs a check, vp_json_finish reports the first error.
- * returns: (in `result`, and from vp_json_finish) VP_OK; VP_ERR_STATE: a value without a key in an object, a key elsewhere, an end without its
- *          begin, a second or no top-level value, something left open; VP_ERR_FORMAT: text that is not UTF-8 or NULL, a raw value that is not
- *          JSON; VP_ERR_RANGE: NaN or infinity, more than 64 levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is full; the sink's code
- * rule:    ", " and ": " between; with an indent members and containers stand on lines of their own, scalars of an array share one;
+ * returns: (in `result`, and from vp_json_finish) VP_OK; VP_ERR_STATE: a value without a key in an object, a key
+ * elsewhere, an end without its
+ * begin, a second or no top-level value, something left open; VP_ERR_FORMAT: text that is not UTF-8 or NULL, a raw
+ * value that is not
+ * JSON; VP_ERR_RANGE: NaN or infinity, more than 64 levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is
+ * full; the sink's code
+ * rule:    ", " and ": " between; with an indent members and containers stand on lines of their own, scalars of an
+ * array share one;
  *          escapes are \" \\ \n \r \t \b \f and \u00xx for other control characters, all else stays UTF-8
  * memory:  a full buffer holds the beginning of the text. length_bytes keeps counting: length_bytes + 1 bytes would
  *          have been enough */
@@ -711,7 +764,8 @@ VP_API void vp_json_begin_array(vp_json_writer *writer);
 VP_API void vp_json_end_array(vp_json_writer *writer);
 VP_API void vp_json_key(vp_json_writer *writer, const char *key); /* duplicates are not detected */
 VP_API void vp_json_string(vp_json_writer *writer, const char *text);
-VP_API void vp_json_string_bytes(vp_json_writer *writer, const char *text, size_t bytes); /* may hold NUL bytes: written as \u0000 */
+/* may hold NUL bytes: written as \u0000 */
+VP_API void vp_json_string_bytes(vp_json_writer *writer, const char *text, size_t bytes);
 VP_API void vp_json_int(vp_json_writer *writer, int64_t value);
 VP_API void vp_json_double(vp_json_writer *writer, double value); /* as vp_number_format */
 VP_API void vp_json_bool(vp_json_writer *writer, int value);
@@ -724,7 +778,8 @@ VP_API vp_result vp_json_finish(vp_json_writer *writer);
 /* Ends a document with an error of the caller's: vp_json_finish returns the first one. */
 VP_API void vp_json_fail(vp_json_writer *writer, vp_result result);
 
-typedef enum vp_json_type { VP_JSON_NULL, VP_JSON_FALSE, VP_JSON_TRUE, VP_JSON_NUMBER, VP_JSON_STRING, VP_JSON_ARRAY, VP_JSON_OBJECT } vp_json_type;
+typedef enum vp_json_type { VP_JSON_NULL, VP_JSON_FALSE, VP_JSON_TRUE, VP_JSON_NUMBER, VP_JSON_STRING, VP_JSON_ARRAY,
+                            VP_JSON_OBJECT } vp_json_type;
 typedef struct vp_json_node {
     uint8_t type;        /* a vp_json_type; keys are VP_JSON_STRING */
     uint8_t escaped;     /* string: holds a backslash */
@@ -736,16 +791,19 @@ typedef struct vp_json_node {
 typedef struct vp_json { const char *text; const vp_json_node *nodes; uint32_t node_count; } vp_json;
 #define VP_JSON_NONE UINT32_MAX /* "no such node"; every reader function accepts it, so lookups can be chained */
 
-/* Reads one JSON text strictly: no trailing text, comments, NaN, byte order mark; strings must be UTF-8; at most 64 levels.
+/* Reads one JSON text strictly: no trailing text, comments, NaN, byte order mark; strings must be UTF-8; at most 64
+ * levels.
  * in:      text    char [bytes]       need not end with NUL
  * in:      nodes   [capacity]         NULL: only check and count; contents unspecified on failure
  * out:     json    may be NULL        on VP_OK
  * out:     needed  nodes the text has, may be NULL; on VP_OK and VP_ERR_CAPACITY
- * returns: VP_OK; VP_ERR_CAPACITY: the text is valid but has more nodes than fit (so always when counting with NULL); VP_ERR_FORMAT:
- *          malformed, error->offset is the byte; VP_ERR_RANGE: nested deeper than 64 levels, or more than 2^32 - 2 nodes
+ * returns: VP_OK; VP_ERR_CAPACITY: the text is valid but has more nodes than fit (so always when counting with
+ * NULL); VP_ERR_FORMAT:
+ * malformed, error->offset is the byte; VP_ERR_RANGE: nested deeper than 64 levels, or more than 2^32 - 2 nodes
  * rule:    one pass, no recursion; duplicate keys are allowed here (see vp_json_has_duplicates)
  * source:  RFC 8259; UTF-8 by table 3-7 of the Unicode standard */
-VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json, size_t *needed, vp_error *error);
+VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json,
+                               size_t *needed, vp_error *error);
 /* Index of a member's value, or VP_JSON_NONE (also if `object` is VP_JSON_NONE). Linear. Keys are compared
  * unescaped; of equal keys the last one counts. */
 VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *key);
@@ -755,33 +813,40 @@ VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index);
 VP_API int vp_json_equals(const vp_json *json, uint32_t string, const char *text);
 /* The same for a text of `bytes` bytes, which may hold NULs. */
 VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char *text, size_t bytes);
-/* Finds the first key, in document order, that repeats an earlier one of the same object (nested objects are not looked into).
+/* Finds the first key, in document order, that repeats an earlier one of the same object (nested objects are not
+ * looked into).
  * in:      scratch    uint32 [capacity]   at least one a member: nodes[object].count
  * out:     duplicate  node index of that key, or VP_JSON_NONE when all differ; on VP_OK
  * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not an object)
  * rule:    keys are compared unescaped; heap sort, so n log n whatever the keys are */
-VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity, uint32_t *duplicate);
+VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity,
+                                        uint32_t *duplicate);
 /* Unescaped text of a string or key, followed by a NUL. \u0000 becomes a NUL byte inside it: *needed is the true
  * length.
  * out:     needed  bytes without the closing NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY (out NULL only counts)
- * returns: VP_OK, VP_ERR_CAPACITY (fewer than *needed + 1), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a string)
+ * returns: VP_OK, VP_ERR_CAPACITY (fewer than *needed + 1), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a
+ * string)
  * rule:    an escaped surrogate without its partner becomes U+FFFD */
 VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, size_t capacity, size_t *needed);
 /* A number as an integer: 3, 3.0, 30e-1 are 3.
- * returns: VP_OK, VP_ERR_FORMAT (not whole), VP_ERR_RANGE (not an int64), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a number)
+ * returns: VP_OK, VP_ERR_FORMAT (not whole), VP_ERR_RANGE (not an int64), VP_ERR_NOT_FOUND (no such node),
+ * VP_ERR_MISMATCH (not a number)
  * numeric: exact, never by way of a double */
 VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value);
-/* A number as a double; returns and numeric: as vp_number_parse, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a number) */
+/* A number as a double; returns and numeric: as vp_number_parse, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH
+ * (not a number) */
 VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double *value);
 
-/* The shortest text that reads back to the same double, in the layout of Python's repr: 0.1, 3.0, -0.0, 1e-07, 1.5e+300; valid JSON.
+/* The shortest text that reads back to the same double, in the layout of Python's repr: 0.1, 3.0, -0.0, 1e-07,
+ * 1.5e+300; valid JSON.
  * out:     out  char [26]  at most 24 bytes and a NUL
  * returns: bytes without the NUL; 0 and empty text for NaN and infinities, which JSON lacks
  * numeric: exact; among the shortest texts the one nearest to the value
  * source:  Steele, White: How to print floating-point numbers accurately (1990); Burger, Dybvig (1996) */
 VP_API size_t vp_number_format(double value, char *out);
 /* The double nearest to a JSON number of any length, ties to even; too small ones become subnormal or 0.
- * returns: VP_OK, VP_ERR_FORMAT (not exactly one JSON number: no blanks, no leading +), VP_ERR_RANGE (beyond the largest double)
+ * returns: VP_OK, VP_ERR_FORMAT (not exactly one JSON number: no blanks, no leading +), VP_ERR_RANGE (beyond the
+ * largest double)
  * numeric: correctly rounded; about 40 ns for up to 15 digits and small exponents, else about a microsecond */
 VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
@@ -899,7 +964,8 @@ VP_API vp_geometry vp_geometry_default(void) {
     return geometry;
 }
 
-/* what follows from a valid geometry; computed once per call so that nothing below divides by a caller's number unchecked */
+/* what follows from a valid geometry; computed once per call so that nothing below divides by a caller's number
+ * unchecked */
 typedef struct vp_impl_grid {
     int32_t patches, tokens;                           /* per side of one crop */
     int32_t window_px, margin_px;                      /* window + margin = crop_px */
@@ -909,15 +975,22 @@ typedef struct vp_impl_grid {
 static vp_result vp_impl_grid_of(const vp_geometry *geometry, vp_impl_grid *grid) {
     const int32_t limit = VP_CROP_PX_LIMIT; /* keeps every product below inside int32 */
     int32_t patches, window, i;
-    if (geometry->crop_px < 1 || geometry->crop_px > limit || geometry->patch_px < 1 || geometry->patch_px > geometry->crop_px || geometry->crop_px % geometry->patch_px) return VP_ERR_RANGE;
+    if (geometry->crop_px < 1 || geometry->crop_px > limit || geometry->patch_px < 1
+        || geometry->patch_px > geometry->crop_px || geometry->crop_px % geometry->patch_px)
+        return VP_ERR_RANGE;
     patches = geometry->crop_px / geometry->patch_px;
     if (geometry->pool < 1 || geometry->pool > patches || patches % geometry->pool) return VP_ERR_RANGE;
     if (geometry->margin_left_patches < 0 || geometry->margin_right_patches < 0) return VP_ERR_RANGE;
-    if (geometry->margin_left_patches >= patches || geometry->margin_right_patches >= patches - geometry->margin_left_patches) return VP_ERR_RANGE;
-    if (geometry->margin_left_patches % geometry->pool || geometry->margin_right_patches % geometry->pool) return VP_ERR_RANGE;
+    if (geometry->margin_left_patches >= patches
+        || geometry->margin_right_patches >= patches - geometry->margin_left_patches)
+        return VP_ERR_RANGE;
+    if (geometry->margin_left_patches % geometry->pool || geometry->margin_right_patches % geometry->pool)
+        return VP_ERR_RANGE;
     if (geometry->max_crops < 1 || geometry->max_crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
     for (i = 0; i < 3; i++) { /* finite, and a division by std must be possible; NaN fails every comparison */
-        if (!(geometry->mean[i] >= -1e6f && geometry->mean[i] <= 1e6f) || !(geometry->std[i] >= 1e-6f && geometry->std[i] <= 1e6f)) return VP_ERR_RANGE;
+        if (!(geometry->mean[i] >= -1e6f && geometry->mean[i] <= 1e6f)
+            || !(geometry->std[i] >= 1e-6f && geometry->std[i] <= 1e6f))
+            return VP_ERR_RANGE;
     }
     window = patches - geometry->margin_left_patches - geometry->margin_right_patches;
     grid->patches = patches;
@@ -985,8 +1058,10 @@ VP_API const vp_tier *vp_tier_find(const char *name) {
  * path from 1x1: the side that limits grows by one. Following this path until the scale reaches 1 or the crops run
  * out gives the same tiling with no list, no sort and no division. Quotients are compared by cross products. */
 static vp_tiling vp_impl_adaptive(const vp_impl_grid *grid, int32_t width_px, int32_t height_px, int32_t max_crops) {
-    const int64_t width = (int64_t)width_px - grid->margin_px, height = (int64_t)height_px - grid->margin_px, window = grid->window_px;
-    int64_t rows = 1, cols = 1, row_scale = width, col_scale = height; /* rows * width and cols * height: both scales times width * height / window */
+    const int64_t width = (int64_t)width_px - grid->margin_px, height = (int64_t)height_px - grid->margin_px,
+                  window = grid->window_px;
+    /* rows * width and cols * height: both scales times width * height / window */
+    int64_t rows = 1, cols = 1, row_scale = width, col_scale = height;
     vp_tiling best;
     best.rows = best.cols = 1;
     /* An image smaller than the margin has only negative scales; that of 1x1 is the largest. For a side equal to the
@@ -1010,7 +1085,8 @@ static vp_tiling vp_impl_adaptive(const vp_impl_grid *grid, int32_t width_px, in
     return best;
 }
 
-VP_API vp_result vp_tiler_adaptive(const vp_geometry *geometry, int32_t width_px, int32_t height_px, int32_t max_crops, vp_tiling *tiling) {
+VP_API vp_result vp_tiler_adaptive(const vp_geometry *geometry, int32_t width_px, int32_t height_px, int32_t max_crops,
+                                   vp_tiling *tiling) {
     vp_impl_grid grid;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || width_px < 1 || height_px < 1) return VP_ERR_RANGE;
     if (max_crops < 1 || max_crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
@@ -1026,7 +1102,8 @@ typedef struct vp_impl_nearest {
 
 static void vp_impl_nearer(vp_impl_nearest *best, int32_t rows, int32_t cols) {
     /* whole numbers far below 2^53: only the quotient and the difference are rounded, whether fused or not */
-    const double width = best->window * (double)cols + best->margin, height = best->window * (double)rows + best->margin;
+    const double width = best->window * (double)cols + best->margin,
+                 height = best->window * (double)rows + best->margin;
     const double distance = fabs(width / height - best->aspect);
     if (distance < best->mismatch) { /* strict: the first of equals stays */
         best->mismatch = distance;
@@ -1055,8 +1132,11 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
     vp_impl_nearest best;
     int32_t i, crops;
     if (!tier || width_px < 1 || height_px < 1) return VP_ERR_RANGE;
-    if (tier->min_crops < 1 || tier->max_crops < tier->min_crops || tier->max_crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
-    if (tier->preferred_count < 0 || tier->preferred_count > (int32_t)(sizeof tier->preferred / sizeof tier->preferred[0])) return VP_ERR_RANGE;
+    if (tier->min_crops < 1 || tier->max_crops < tier->min_crops || tier->max_crops > VP_CROPS_LIMIT)
+        return VP_ERR_RANGE;
+    if (tier->preferred_count < 0
+        || tier->preferred_count > (int32_t)(sizeof tier->preferred / sizeof tier->preferred[0]))
+        return VP_ERR_RANGE;
     best.window = 1.0; /* tiers compare the plain cols / rows */
     best.margin = 0.0;
     best.aspect = (double)width_px / (double)height_px;
@@ -1138,7 +1218,8 @@ static void vp_impl_scale(vp_fit fit, const int32_t canvas_px[2], const int32_t 
         side[1] = ceilf(side[1]);
     }
 }
-static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], int32_t resized_px[2], int32_t offset_px[2]) {
+static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], int32_t resized_px[2],
+                             int32_t offset_px[2]) {
     float side[2];
     int i;
     vp_impl_scale(fit, canvas_px, image_px, side);
@@ -1147,7 +1228,8 @@ static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32
     for (i = 0; i < 2; i++) {
         resized_px[i] = (int32_t)side[i];
         if (fit == VP_FIT_FILL) {
-            if (resized_px[i] < canvas_px[i]) resized_px[i] = canvas_px[i]; /* the product may round down past the canvas */
+            /* the product may round down past the canvas */
+            if (resized_px[i] < canvas_px[i]) resized_px[i] = canvas_px[i];
             offset_px[i] = (resized_px[i] - canvas_px[i]) / 2;
         } else {
             if (resized_px[i] > canvas_px[i]) return VP_ERR_RANGE;
@@ -1157,8 +1239,8 @@ static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32
     return VP_OK;
 }
 
-VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_px, int32_t width_px, int32_t height_px, int32_t *resized_width_px,
-                                 int32_t *resized_height_px) {
+VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_px, int32_t width_px, int32_t height_px,
+                                 int32_t *resized_width_px, int32_t *resized_height_px) {
     const int32_t canvas_px[2] = {canvas_width_px, canvas_height_px}, image_px[2] = {width_px, height_px};
     float side[2];
     int i;
@@ -1170,8 +1252,8 @@ VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_
     return VP_OK;
 }
 
-static vp_result vp_impl_choose(const vp_geometry *geometry, const vp_impl_grid *grid, const vp_tile_options *options, int32_t width_px,
-                                int32_t height_px, vp_tiling *tiling, vp_error *error) {
+static vp_result vp_impl_choose(const vp_geometry *geometry, const vp_impl_grid *grid, const vp_tile_options *options,
+                                int32_t width_px, int32_t height_px, vp_tiling *tiling, vp_error *error) {
     const double aspect = (double)width_px / (double)height_px;
     int32_t crops = options->crops;
     switch ((int)options->rule) {
@@ -1183,10 +1265,12 @@ static vp_result vp_impl_choose(const vp_geometry *geometry, const vp_impl_grid 
             return VP_OK;
         case VP_TILE_TIER:
             if (vp_tiler_tier(options->tier, width_px, height_px, tiling) == VP_OK) return VP_OK;
-            return vp_fail(error, VP_ERR_RANGE, -1, "tier", "a tier needs 1 <= min_crops <= max_crops <= 65536 and at most 4 preferred counts");
+            return vp_fail(error, VP_ERR_RANGE, -1, "tier",
+                           "a tier needs 1 <= min_crops <= max_crops <= 65536 and at most 4 preferred counts");
         case VP_TILE_TOKENS:
             if (vp_select_crops(geometry, options->vision_tokens, &crops) != VP_OK) {
-                return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens", "must be positive and mean at most 65536 crops");
+                return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens",
+                               "must be positive and mean at most 65536 crops");
             }
             return vp_impl_exact(grid, crops, aspect, tiling);
         case VP_TILE_CROPS:
@@ -1197,7 +1281,8 @@ static vp_result vp_impl_choose(const vp_geometry *geometry, const vp_impl_grid 
     }
 }
 
-static vp_result vp_impl_fit_fail(vp_error *error, vp_fit fit, int32_t width_px, int32_t height_px, const int32_t canvas_px[2]) {
+static vp_result vp_impl_fit_fail(vp_error *error, vp_fit fit, int32_t width_px, int32_t height_px,
+                                  const int32_t canvas_px[2]) {
     vp_message m = {{0}, 0};
     vp_message_text(&m, "an image of ");
     vp_message_int(&m, width_px);
@@ -1212,36 +1297,43 @@ static vp_result vp_impl_fit_fail(vp_error *error, vp_fit fit, int32_t width_px,
     return vp_fail(error, VP_ERR_RANGE, -1, "image size", m.text);
 }
 
-VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px, int32_t height_px,
-                                   vp_layout *layout, vp_error *error) {
+VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px,
+                                   int32_t height_px, vp_layout *layout, vp_error *error) {
     vp_impl_grid grid;
     vp_layout out;
     vp_tiling tiling;
     vp_result result;
     int64_t canvas_width, canvas_height;
     int32_t image[2], canvas[2], crop[2], resized[2], offset[2];
-    if (vp_impl_grid_of(geometry, &grid) != VP_OK) return vp_fail(error, VP_ERR_RANGE, -1, "geometry", "not a valid geometry; see vp_geometry_check");
-    if (width_px < 1 || height_px < 1) return vp_fail(error, VP_ERR_RANGE, -1, "image size", "both sides must be at least 1 px");
-    if (options->fit != VP_FIT_PAD && options->fit != VP_FIT_FILL) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "not one of vp_fit");
+    if (vp_impl_grid_of(geometry, &grid) != VP_OK)
+        return vp_fail(error, VP_ERR_RANGE, -1, "geometry", "not a valid geometry; see vp_geometry_check");
+    if (width_px < 1 || height_px < 1)
+        return vp_fail(error, VP_ERR_RANGE, -1, "image size", "both sides must be at least 1 px");
+    if (options->fit != VP_FIT_PAD && options->fit != VP_FIT_FILL)
+        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "not one of vp_fit");
     result = vp_impl_choose(geometry, &grid, options, width_px, height_px, &tiling, error);
     if (result != VP_OK) return result;
     canvas_width = (int64_t)grid.window_px * tiling.cols + grid.margin_px;
     canvas_height = (int64_t)grid.window_px * tiling.rows + grid.margin_px;
-    if (canvas_width > VP_CANVAS_PX_LIMIT || canvas_height > VP_CANVAS_PX_LIMIT || !vp_impl_count_tokens(&grid, tiling, &out)) {
-        return vp_fail(error, VP_ERR_RANGE, -1, "tiling", "the canvas is over 8388608 px on a side, or the token counts leave 32 bits");
+    if (canvas_width > VP_CANVAS_PX_LIMIT || canvas_height > VP_CANVAS_PX_LIMIT
+        || !vp_impl_count_tokens(&grid, tiling, &out)) {
+        return vp_fail(error, VP_ERR_RANGE, -1, "tiling",
+                       "the canvas is over 8388608 px on a side, or the token counts leave 32 bits");
     }
     out.width_px = image[0] = width_px;
     out.height_px = image[1] = height_px;
     out.fit = options->fit;
     out.canvas_width_px = canvas[0] = (int32_t)canvas_width;
     out.canvas_height_px = canvas[1] = (int32_t)canvas_height;
-    if (vp_impl_fit(out.fit, canvas, image, resized, offset) != VP_OK) return vp_impl_fit_fail(error, out.fit, width_px, height_px, canvas);
+    if (vp_impl_fit(out.fit, canvas, image, resized, offset) != VP_OK)
+        return vp_impl_fit_fail(error, out.fit, width_px, height_px, canvas);
     out.resized_width_px = resized[0];
     out.resized_height_px = resized[1];
     out.offset_left_px = offset[0];
     out.offset_top_px = offset[1];
     crop[0] = crop[1] = geometry->crop_px;
-    if (vp_impl_fit(out.fit, crop, image, resized, offset) != VP_OK) return vp_impl_fit_fail(error, out.fit, width_px, height_px, crop);
+    if (vp_impl_fit(out.fit, crop, image, resized, offset) != VP_OK)
+        return vp_impl_fit_fail(error, out.fit, width_px, height_px, crop);
     out.global_resized_width_px = resized[0];
     out.global_resized_height_px = resized[1];
     out.global_offset_left_px = offset[0];
@@ -1272,7 +1364,8 @@ VP_API vp_result vp_select_vision_tokens(const vp_geometry *geometry, int32_t cr
     return VP_OK;
 }
 
-VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling, int32_t *width_px, int32_t *height_px) {
+VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling, int32_t *width_px,
+                                  int32_t *height_px) {
     vp_impl_grid grid;
     int64_t width, height;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || tiling.rows < 1 || tiling.cols < 1) return VP_ERR_RANGE;
@@ -1295,7 +1388,8 @@ static int32_t vp_impl_windows(const vp_impl_grid *grid, int32_t side_px) {
     return (int32_t)count;
 }
 
-VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_width_px, int32_t canvas_height_px, vp_tiling *tiling) {
+VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_width_px, int32_t canvas_height_px,
+                                  vp_tiling *tiling) {
     vp_impl_grid grid;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || canvas_width_px < 1 || canvas_height_px < 1) return VP_ERR_RANGE;
     tiling->rows = vp_impl_windows(&grid, canvas_height_px);
@@ -1308,18 +1402,24 @@ VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_wi
  * for this geometry. */
 static vp_result vp_impl_tokens_check(const vp_geometry *geometry, const vp_layout *layout, vp_impl_grid *grid) {
     vp_layout want;
-    if (vp_impl_grid_of(geometry, grid) != VP_OK || layout->tiling.rows < 1 || layout->tiling.cols < 1) return VP_ERR_RANGE;
+    if (vp_impl_grid_of(geometry, grid) != VP_OK || layout->tiling.rows < 1 || layout->tiling.cols < 1)
+        return VP_ERR_RANGE;
     if ((int64_t)layout->tiling.rows * layout->tiling.cols > VP_CROPS_LIMIT) return VP_ERR_RANGE;
     if (!vp_impl_count_tokens(grid, layout->tiling, &want)) return VP_ERR_RANGE;
-    if (layout->crops != want.crops || layout->views != want.views || layout->image_tokens != want.image_tokens) return VP_ERR_MISMATCH;
+    if (layout->crops != want.crops || layout->views != want.views || layout->image_tokens != want.image_tokens)
+        return VP_ERR_MISMATCH;
     return VP_OK;
 }
 
 /* Positions of one crop. Cells of the overlap that a neighbour shows get no position here. */
-static void vp_impl_index_crop(const vp_impl_grid *grid, vp_tiling tiling, int32_t row, int32_t col, int32_t grid_start, int32_t *out) {
-    const int32_t first_y = row > 0 ? grid->left_tokens : 0, end_y = grid->tokens - (row + 1 < tiling.rows ? grid->right_tokens : 0);
-    const int32_t first_x = col > 0 ? grid->left_tokens : 0, end_x = grid->tokens - (col + 1 < tiling.cols ? grid->right_tokens : 0);
-    const int32_t stride = grid->window_tokens * tiling.cols + grid->left_tokens + grid->right_tokens + 1; /* a row and its column token */
+static void vp_impl_index_crop(const vp_impl_grid *grid, vp_tiling tiling, int32_t row, int32_t col, int32_t grid_start,
+                               int32_t *out) {
+    const int32_t first_y = row > 0 ? grid->left_tokens : 0,
+                  end_y = grid->tokens - (row + 1 < tiling.rows ? grid->right_tokens : 0);
+    const int32_t first_x = col > 0 ? grid->left_tokens : 0,
+                  end_x = grid->tokens - (col + 1 < tiling.cols ? grid->right_tokens : 0);
+    /* a row and its column token */
+    const int32_t stride = grid->window_tokens * tiling.cols + grid->left_tokens + grid->right_tokens + 1;
     int32_t x, y;
     for (y = 0; y < grid->tokens; y++) {
         const int32_t line = grid_start + stride * (grid->window_tokens * row + y) + grid->window_tokens * col;
@@ -1330,8 +1430,8 @@ static void vp_impl_index_crop(const vp_impl_grid *grid, vp_tiling tiling, int32
     }
 }
 
-VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layout *layout, int32_t first_position, int32_t *image_input_idx,
-                                     size_t capacity) {
+VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layout *layout, int32_t first_position,
+                                     int32_t *image_input_idx, size_t capacity) {
     vp_impl_grid grid;
     vp_result result = vp_impl_tokens_check(geometry, layout, &grid);
     int32_t row, col, x, y, grid_start;
@@ -1339,9 +1439,11 @@ VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layou
     if (first_position < 0 || first_position > INT32_MAX - layout->image_tokens) return VP_ERR_RANGE;
     if (capacity < (size_t)layout->views * (size_t)(grid.tokens * grid.tokens)) return VP_ERR_CAPACITY;
     for (y = 0; y < grid.tokens; y++) {
-        for (x = 0; x < grid.tokens; x++) *image_input_idx++ = first_position + 1 + (grid.tokens + 1) * y + x; /* 1: the start token */
+        /* 1: the start token */
+        for (x = 0; x < grid.tokens; x++) *image_input_idx++ = first_position + 1 + (grid.tokens + 1) * y + x;
     }
-    grid_start = first_position + 1 + (grid.tokens + 1) * grid.tokens + 2; /* 2: the global view's end, the grid's start */
+    /* 2: the global view's end, the grid's start */
+    grid_start = first_position + 1 + (grid.tokens + 1) * grid.tokens + 2;
     for (row = 0; row < layout->tiling.rows; row++) {
         for (col = 0; col < layout->tiling.cols; col++) {
             vp_impl_index_crop(&grid, layout->tiling, row, col, grid_start, image_input_idx);
@@ -1362,7 +1464,8 @@ static int32_t *vp_impl_ids_block(const vp_special_ids *ids, int32_t rows, int32
     return out;
 }
 
-VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layout *layout, const vp_special_ids *ids, int32_t *out, size_t capacity) {
+VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layout *layout, const vp_special_ids *ids,
+                                     int32_t *out, size_t capacity) {
     vp_impl_grid grid;
     vp_result result = vp_impl_tokens_check(geometry, layout, &grid);
     int32_t overlap;
@@ -1370,7 +1473,8 @@ VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layou
     if (capacity < (size_t)layout->image_tokens) return VP_ERR_CAPACITY;
     overlap = grid.left_tokens + grid.right_tokens;
     out = vp_impl_ids_block(ids, grid.tokens, grid.tokens, out);
-    (void)vp_impl_ids_block(ids, grid.window_tokens * layout->tiling.rows + overlap, grid.window_tokens * layout->tiling.cols + overlap, out);
+    (void)vp_impl_ids_block(ids, grid.window_tokens * layout->tiling.rows + overlap,
+                            grid.window_tokens * layout->tiling.cols + overlap, out);
     return VP_OK;
 }
 
@@ -1410,7 +1514,8 @@ VP_API uint32_t vp_random_u32(vp_random *random) {
 }
 
 VP_API double vp_random_double(vp_random *random) {
-    const double high = (double)(vp_random_u32(random) >> 5); /* in two statements: the order of the draws is part of the result */
+    /* in two statements: the order of the draws is part of the result */
+    const double high = (double)(vp_random_u32(random) >> 5);
     const double low = (double)(vp_random_u32(random) >> 6);
     return (high * 67108864.0 + low) / 9007199254740992.0; /* exact up to here: 53 bits */
 }
@@ -1492,8 +1597,8 @@ VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t cou
 /* The sorted choice from members grouped by stratum. group [strata]: the count of each stratum, marked if it gets
  * one more; end [strata]: where each stratum ends. */
 static const int64_t vp_impl_one_more = (int64_t)1 << 62;
-static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strata, size_t count, const int64_t *group, const int64_t *end,
-                                int64_t *members) {
+static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strata, size_t count, const int64_t *group,
+                                const int64_t *end, int64_t *members) {
     vp_random random;
     size_t kept = 0, i;
     uint32_t s;
@@ -1507,13 +1612,14 @@ static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strat
             members[first + i - 1] = members[other];
             members[other] = held;
         }
-        for (i = 0; i < quota; i++) members[kept++] = members[first + i]; /* quotas are no greater than groups: kept never passes first */
+        /* quotas are no greater than groups: kept never passes first */
+        for (i = 0; i < quota; i++) members[kept++] = members[first + i];
     }
     vp_impl_sort_int64(members, count);
 }
 
-VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, size_t population, uint32_t strata, size_t count, int64_t *scratch,
-                                       size_t *kept) {
+VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, size_t population, uint32_t strata,
+                                       size_t count, int64_t *scratch, size_t *kept) {
     int64_t *group = scratch + population, *end = group + strata, begin = 0;
     size_t missing = count, i;
     uint32_t s;
@@ -1546,7 +1652,8 @@ static int vp_impl_block_before(const double *scores, const int32_t *file_order,
     return left < right;
 }
 
-VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order, int32_t *blocks) {
+VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
+                                   int32_t *blocks) {
     int32_t block, other, last, wanted, scored = 0, inner = 0;
     if (block_count < 1 || active < 1 || active > block_count) return VP_ERR_RANGE;
     last = block_count - 1;
@@ -1628,13 +1735,15 @@ static uint64_t vp_impl_grid_place(vp_grid_strategy strategy, int knob, uint64_t
     return j == looks - 1 ? n - 1 : j * n / (looks - 1);
 }
 
-static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *sizes, const uint64_t *places, size_t total, int32_t *index) {
+static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *sizes, const uint64_t *places, size_t total,
+                                 int32_t *index) {
     size_t row;
     for (row = 0; row < total; row++) {
         uint64_t rest = row;
         int knob;
         for (knob = 2; knob >= 0; rest /= places[knob], knob--) {
-            index[3 * row + (size_t)knob] = (int32_t)vp_impl_grid_place(strategy, knob, sizes[knob], rest % places[knob]);
+            index[3 * row + (size_t)knob] = (int32_t)vp_impl_grid_place(strategy, knob, sizes[knob],
+                                                                        rest % places[knob]);
         }
     }
 }
@@ -1719,14 +1828,15 @@ static void vp_impl_grid_latin(const uint64_t *sizes, uint32_t seed, size_t poin
                 int32_t *left = index + 3 * row + knob, *right = index + 3 * other + knob;
                 if (*left == *right) continue;
                 vp_impl_grid_swap(left, right);
-                if (vp_impl_grid_repeats(index, points, row, other) || vp_impl_grid_repeats(index, points, other, row)) vp_impl_grid_swap(left, right);
+                if (vp_impl_grid_repeats(index, points, row, other) || vp_impl_grid_repeats(index, points, other, row))
+                    vp_impl_grid_swap(left, right);
             }
         }
     }
 }
 
-VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points, int32_t *index, size_t capacity,
-                                 size_t *needed, size_t *duplicates) {
+VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points,
+                                 int32_t *index, size_t capacity, size_t *needed, size_t *duplicates) {
     uint64_t sizes[3], places[3], combinations, total, again = 0;
     int32_t drawn[50 * 3];
     int knob;
@@ -1760,7 +1870,8 @@ VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts
     return VP_OK;
 }
 
-VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride, size_t *shard_count) {
+VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride,
+                                  size_t *shard_count) {
     if (ranks < 1 || rank < 0 || rank >= ranks) return VP_ERR_RANGE;
     *first = (size_t)rank;
     *stride = (size_t)ranks;
@@ -1768,16 +1879,23 @@ VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, siz
     return VP_OK;
 }
 
-typedef struct vp_impl_launcher { const char *name, *rank, *world, *world_before, *local, *local_world; } vp_impl_launcher;
+typedef struct vp_impl_launcher {
+    const char *name, *rank, *world, *world_before, *local, *local_world;
+} vp_impl_launcher;
 enum { VP_IMPL_LAUNCHERS = 4, VP_IMPL_LAUNCHER_SLURM = 3 };
 static const vp_impl_launcher vp_impl_launchers[VP_IMPL_LAUNCHERS] = {
     {"torchrun", "RANK", "WORLD_SIZE", NULL, "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"PMI", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_LOCALID", NULL},
 };
 
-typedef struct vp_impl_environment { const char *(*lookup)(void *user, const char *name); void *user; vp_error *error; } vp_impl_environment;
+typedef struct vp_impl_environment {
+    const char *(*lookup)(void *user, const char *name);
+    void *user;
+    vp_error *error;
+} vp_impl_environment;
 
 /* decimal digits and nothing else, at most `limit`; -1 for any other text */
 static int64_t vp_impl_digits(const char *text, int64_t limit) {
@@ -1792,7 +1910,8 @@ static int64_t vp_impl_digits(const char *text, int64_t limit) {
 }
 
 /* The number in a variable, or `missing` if it is not set (name NULL: there is no such variable). */
-static vp_result vp_impl_environment_number(const vp_impl_environment *environment, const char *name, int32_t missing, int32_t *out) {
+static vp_result vp_impl_environment_number(const vp_impl_environment *environment, const char *name, int32_t missing,
+                                            int32_t *out) {
     const char *text = name ? environment->lookup(environment->user, name) : NULL;
     vp_message m = {{0}, 0};
     int64_t value;
@@ -1820,11 +1939,13 @@ static int vp_impl_environment_step(const vp_impl_environment *environment) {
 static int vp_impl_environment_has(const vp_impl_environment *environment, int launcher) {
     const vp_impl_launcher *variables = &vp_impl_launchers[launcher];
     if (launcher == VP_IMPL_LAUNCHER_SLURM) return vp_impl_environment_step(environment);
-    return environment->lookup(environment->user, variables->rank) || environment->lookup(environment->user, variables->world);
+    return environment->lookup(environment->user, variables->rank)
+           || environment->lookup(environment->user, variables->world);
 }
 
 /* place < count, both known; `name` and `count_name` are the names of their variables */
-static vp_result vp_impl_environment_order(const vp_impl_environment *environment, const char *name, int32_t place, const char *count_name, int32_t count) {
+static vp_result vp_impl_environment_order(const vp_impl_environment *environment, const char *name, int32_t place,
+                                           const char *count_name, int32_t count) {
     vp_message m = {{0}, 0};
     if (place < count) return VP_OK;
     vp_message_text(&m, "is ");
@@ -1837,8 +1958,11 @@ static vp_result vp_impl_environment_order(const vp_impl_environment *environmen
     return vp_fail(environment->error, VP_ERR_RANGE, -1, name, m.text);
 }
 
-static vp_result vp_impl_environment_read(const vp_impl_environment *environment, const vp_impl_launcher *launcher, vp_rank *out) {
-    const char *world = launcher->world_before && !environment->lookup(environment->user, launcher->world) ? launcher->world_before : launcher->world;
+static vp_result vp_impl_environment_read(const vp_impl_environment *environment, const vp_impl_launcher *launcher,
+                                          vp_rank *out) {
+    const char *world = launcher->world_before && !environment->lookup(environment->user, launcher->world)
+                            ? launcher->world_before
+                            : launcher->world;
     vp_message m = {{0}, 0};
     vp_result result;
     if ((result = vp_impl_environment_number(environment, launcher->rank, -1, &out->rank)) != VP_OK) return result;
@@ -1850,17 +1974,25 @@ static vp_result vp_impl_environment_read(const vp_impl_environment *environment
         if (out->rank >= 0) vp_message_text(&m, launcher->rank);
         else if (out->world_size >= 0) vp_message_text(&m, world);
         vp_message_text(&m, ": set both, or neither");
-        return vp_fail(environment->error, VP_ERR_NOT_FOUND, -1, out->rank < 0 ? launcher->rank : launcher->world, m.text);
+        return vp_fail(environment->error, VP_ERR_NOT_FOUND, -1, out->rank < 0 ? launcher->rank : launcher->world,
+                       m.text);
     }
-    if ((result = vp_impl_environment_order(environment, launcher->rank, out->rank, world, out->world_size)) != VP_OK) return result;
-    if ((result = vp_impl_environment_number(environment, launcher->local, -1, &out->local_rank)) != VP_OK) return result;
-    if ((result = vp_impl_environment_number(environment, launcher->local_world, -1, &out->local_world_size)) != VP_OK) return result;
-    if ((result = vp_impl_environment_order(environment, launcher->local, out->local_rank, world, out->world_size)) != VP_OK) return result;
+    if ((result = vp_impl_environment_order(environment, launcher->rank, out->rank, world, out->world_size)) != VP_OK)
+        return result;
+    if ((result = vp_impl_environment_number(environment, launcher->local, -1, &out->local_rank)) != VP_OK)
+        return result;
+    if ((result = vp_impl_environment_number(environment, launcher->local_world, -1, &out->local_world_size)) != VP_OK)
+        return result;
+    if ((result = vp_impl_environment_order(environment, launcher->local, out->local_rank, world, out->world_size))
+        != VP_OK)
+        return result;
     if (out->local_world_size < 0) return VP_OK;
-    return vp_impl_environment_order(environment, launcher->local, out->local_rank, launcher->local_world, out->local_world_size);
+    return vp_impl_environment_order(environment, launcher->local, out->local_rank, launcher->local_world,
+                                     out->local_world_size);
 }
 
-VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user, vp_rank *rank, vp_error *error) {
+VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user,
+                                          vp_rank *rank, vp_error *error) {
     vp_impl_environment environment;
     vp_rank out = {"none", NULL, 0, 1, 0, 1}, other;
     int launcher, first;
@@ -1876,7 +2008,9 @@ VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, cons
         for (launcher = first + 1; launcher < VP_IMPL_LAUNCHERS; launcher++) {
             if (!vp_impl_environment_has(&environment, launcher)) continue;
             if (!out.ignored) out.ignored = vp_impl_launchers[launcher].name;
-            if (out.local_rank >= 0 || vp_impl_environment_read(&environment, &vp_impl_launchers[launcher], &other) != VP_OK) continue;
+            if (out.local_rank >= 0
+                || vp_impl_environment_read(&environment, &vp_impl_launchers[launcher], &other) != VP_OK)
+                continue;
             if (other.rank == out.rank && other.world_size == out.world_size) out.local_rank = other.local_rank;
         }
         if (out.world_size == 1) out.local_rank = 0;
@@ -2031,7 +2165,8 @@ VP_API vp_result vp_statistics_compute(const double *values, size_t count, doubl
     vp_statistics out;
     if (count == 0 || !vp_all_finite(values, count)) return VP_ERR_RANGE;
     out.count = count;
-    out.mean = vp_statistics_mean(values, count); /* before the sort: the order of the additions is part of the result */
+    /* before the sort: the order of the additions is part of the result */
+    out.mean = vp_statistics_mean(values, count);
     out.std = vp_statistics_std(values, count);
     if (scratch != values) memcpy(scratch, values, count * sizeof *values);
     vp_sort_double(scratch, count);
@@ -2048,7 +2183,8 @@ VP_API vp_result vp_statistics_compute(const double *values, size_t count, doubl
 /* ln Gamma(x) - [(x - 1/2) ln x - x + ln(2 pi) / 2] for x >= 10: Stirling's series, cut below 1e-15 */
 static double vp_impl_stirling(double x) {
     const double r = 1.0 / (x * x);
-    return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360)))))) / x;
+    return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360))))))
+           / x;
 }
 
 /* ln B(a, b), a and b >= 1/2. Written with ratios: a difference of three large ln Gamma would lose the significant
@@ -2107,16 +2243,21 @@ VP_API double vp_student_upper(double t, double degrees) {
 }
 
 VP_API double vp_statistics_student(double probability, double degrees) {
-    const double tail = probability < 0.5 ? probability : 1.0 - probability, many = 1e5, solved = degrees < many ? degrees : (double)INFINITY;
+    const double tail = probability < 0.5 ? probability : 1.0 - probability, many = 1e5,
+                 solved = degrees < many ? degrees : (double)INFINITY;
     double low = 0.0, high = 1.0, middle, square;
     if (!(probability >= 1e-12 && probability <= 1.0 - 1e-12) || !(degrees >= 1.0)) return (double)NAN;
-    while (vp_student_upper(high, solved) > tail) high *= 2.0; /* at most 2^39: the tail of 1 degree is about 1 / (pi t) */
+    /* at most 2^39: the tail of 1 degree is about 1 / (pi t) */
+    while (vp_student_upper(high, solved) > tail) high *= 2.0;
     while ((middle = low + (high - low) * 0.5) > low && middle < high) {
         if (vp_student_upper(middle, solved) > tail) low = middle; else high = middle;
     }
-    if (degrees >= many) { /* there the fraction loses digits; the expansion of Cornish and Fisher is good to 1e-11 (Abramowitz and Stegun 26.7.5) */
+    /* there the fraction loses digits; the expansion of Cornish and Fisher is good to 1e-11 (Abramowitz and Stegun
+     * 26.7.5) */
+    if (degrees >= many) {
         square = high * high;
-        high += high * (square + 1.0) / (4.0 * degrees) + high * ((5.0 * square + 16.0) * square + 3.0) / (96.0 * degrees * degrees);
+        high += high * (square + 1.0) / (4.0 * degrees)
+                + high * ((5.0 * square + 16.0) * square + 3.0) / (96.0 * degrees * degrees);
     }
     return probability < 0.5 ? -high : tail < 0.5 ? high : 0.0;
 }
@@ -2145,8 +2286,8 @@ VP_API size_t vp_statistics_percentile_needs(double percentile, double confidenc
     return count < 1.0 ? 1 : (size_t)count;
 }
 
-VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile, double confidence, double *low,
-                                                   double *high) {
+VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile,
+                                                   double confidence, double *low, double *high) {
     const double chance = percentile / 100.0, tail = (1.0 - confidence) * 0.5;
     size_t l, h;
     if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return VP_ERR_RANGE;
@@ -2160,7 +2301,8 @@ VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t 
     return VP_OK;
 }
 
-VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low, double *high) {
+VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low,
+                                             double *high) {
     double mean, half, ends[2];
     if (!(confidence > 0.0 && confidence < 1.0) || !vp_all_finite(values, count)) return VP_ERR_RANGE;
     if (count < 2) return VP_ERR_UNSUPPORTED;
@@ -2175,8 +2317,8 @@ VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count,
     return VP_OK;
 }
 
-VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch, uint8_t *flags,
-                                        vp_outliers *outliers) {
+VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch,
+                                        uint8_t *flags, vp_outliers *outliers) {
     vp_outliers out = {0, 0.0, 0.0, 0.0, 0};
     double scale;
     size_t i;
@@ -2211,7 +2353,8 @@ static vp_estimate vp_impl_relative(vp_estimate estimate, double whole) {
     return estimate;
 }
 
-VP_API vp_result vp_statistics_paired(const double *first, const double *second, size_t count, double *scratch, vp_paired *paired) {
+VP_API vp_result vp_statistics_paired(const double *first, const double *second, size_t count, double *scratch,
+                                      vp_paired *paired) {
     const vp_estimate nothing = {(double)NAN, (double)NAN, (double)NAN};
     const double whole = vp_statistics_mean(first, count);
     vp_paired out;
@@ -2245,10 +2388,13 @@ VP_API const char *vp_stop_name(int32_t stop) {
     }
 }
 
-VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns, double *scratch, vp_stop *stop) {
+VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
+                                double *scratch, vp_stop *stop) {
     double low, high;
-    if (rule->min_runs < 1 || rule->max_runs < rule->min_runs || rule->box_ns < 0 || elapsed_ns < 0) return VP_ERR_RANGE;
-    if (!(rule->half_width >= 0.0 && rule->half_width < 1.0) || !(rule->confidence > 0.0 && rule->confidence < 1.0)) return VP_ERR_RANGE;
+    if (rule->min_runs < 1 || rule->max_runs < rule->min_runs || rule->box_ns < 0 || elapsed_ns < 0)
+        return VP_ERR_RANGE;
+    if (!(rule->half_width >= 0.0 && rule->half_width < 1.0) || !(rule->confidence > 0.0 && rule->confidence < 1.0))
+        return VP_ERR_RANGE;
     if (!vp_all_finite(values, count)) return VP_ERR_RANGE;
     *stop = VP_STOP_NOT;
     if (count < (uint64_t)rule->min_runs) return VP_OK;
@@ -2259,23 +2405,28 @@ VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, 
     if (scratch != values) memcpy(scratch, values, count * sizeof *values);
     vp_sort_double(scratch, count);
     if (vp_statistics_percentile_interval(scratch, count, 50.0, rule->confidence, &low, &high) == VP_OK
-        && (high - low) * 0.5 <= rule->half_width * vp_statistics_percentile(scratch, count, 50.0)) *stop = VP_STOP_INTERVAL;
+        && (high - low) * 0.5 <= rule->half_width * vp_statistics_percentile(scratch, count, 50.0))
+        *stop = VP_STOP_INTERVAL;
     else if (count >= (uint64_t)rule->max_runs) *stop = VP_STOP_MAX;
     else if (rule->box_ns > 0 && elapsed_ns >= rule->box_ns) *stop = VP_STOP_BOX;
     return VP_OK;
 }
 
-VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation, vp_resolution *resolution) {
-    const double n = (double)count, one = vp_statistics_student(0.975, (double)INFINITY), two = vp_statistics_student(0.8, (double)INFINITY);
+VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation,
+                                          vp_resolution *resolution) {
+    const double n = (double)count, one = vp_statistics_student(0.975, (double)INFINITY),
+                 two = vp_statistics_student(0.8, (double)INFINITY);
     vp_resolution out = {(double)NAN, (double)NAN, (double)NAN};
-    if (!(discordance >= 0.0 && discordance <= 1.0) || !(variation >= 0.0 && variation - variation == 0.0)) return VP_ERR_RANGE;
+    if (!(discordance >= 0.0 && discordance <= 1.0) || !(variation >= 0.0 && variation - variation == 0.0))
+        return VP_ERR_RANGE;
     if (n * discordance >= 10.0) { /* the rule solved for d: a quadratic equation */
         const double d = sqrt(discordance) * (one * sqrt(n) + two * sqrt(n + two * two - one * one)) / (n + two * two);
         if (d <= discordance) out.accuracy = d;
     }
     if (count >= 2) {
         const double degrees = 2.0 * n - 2.0;
-        out.mean = (vp_statistics_student(0.975, degrees) + vp_statistics_student(0.8, degrees)) * variation * sqrt(2.0 / n);
+        out.mean = (vp_statistics_student(0.975, degrees) + vp_statistics_student(0.8, degrees)) * variation
+                   * sqrt(2.0 / n);
         out.p50 = 1.2533141373155003 * out.mean;
     }
     *resolution = out;
@@ -2318,7 +2469,8 @@ static size_t vp_impl_json_plain_words(const unsigned char *text, size_t left) {
         memcpy(&word, text + plain, 8);
         quote = word ^ ones * 0x22;
         slash = word ^ ones * 0x5C;
-        if ((word | ((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high) break;
+        if ((word | ((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & high)
+            break;
         plain += 8;
     }
     return plain;
@@ -2360,7 +2512,8 @@ static int vp_impl_json_wrong(vp_impl_json_scan *scan, vp_result code, const cha
 
 /* Counts every node, stores those that fit. */
 static int vp_impl_json_add(vp_impl_json_scan *scan, vp_json_type type, int escaped, size_t start, size_t bytes) {
-    if (scan->node_count >= VP_JSON_NONE - 1) return vp_impl_json_wrong(scan, VP_ERR_RANGE, "more than 4294967294 values and keys");
+    if (scan->node_count >= VP_JSON_NONE - 1)
+        return vp_impl_json_wrong(scan, VP_ERR_RANGE, "more than 4294967294 values and keys");
     if (scan->node_count < scan->capacity) {
         vp_json_node *node = &scan->nodes[scan->node_count];
         node->type = (uint8_t)type;
@@ -2392,15 +2545,24 @@ static int vp_impl_json_hex(unsigned digit) {
 /* `at` is on a backslash; moves past the escape. */
 static int vp_impl_json_scan_escape(vp_impl_json_scan *scan) {
     size_t i;
-    if (scan->bytes - scan->at < 2) { scan->at = scan->bytes; return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string"); }
+    if (scan->bytes - scan->at < 2) {
+        scan->at = scan->bytes;
+        return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
+    }
     switch (scan->text[scan->at + 1]) {
     case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't': scan->at += 2; return 1;
     case 'u': break;
-    default: return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "unknown escape; expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
+    default:
+        return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
+                                  "unknown escape; expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
     }
     for (i = 2; i < 6; i++) {
-        if (scan->at + i >= scan->bytes) { scan->at = scan->bytes; return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string"); }
-        if (vp_impl_json_hex(scan->text[scan->at + i]) < 0) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected four hexadecimal digits after \\u");
+        if (scan->at + i >= scan->bytes) {
+            scan->at = scan->bytes;
+            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
+        }
+        if (vp_impl_json_hex(scan->text[scan->at + i]) < 0)
+            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected four hexadecimal digits after \\u");
     }
     scan->at += 6;
     return 1;
@@ -2415,7 +2577,8 @@ static int vp_impl_json_scan_string(vp_impl_json_scan *scan) {
         scan->at += vp_impl_json_plain_words(scan->text + scan->at, scan->bytes - scan->at);
         /* at most a few bytes before the next special one, then back to whole words */
         do {
-            if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
+            if (scan->at >= scan->bytes)
+                return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
             character = scan->text[scan->at++];
         } while (character >= 0x20 && character < 0x80 && character != '"' && character != '\\');
         scan->at--;
@@ -2480,14 +2643,16 @@ static int vp_impl_json_scan_number(vp_impl_json_scan *scan) {
 
 static int vp_impl_json_scan_word(vp_impl_json_scan *scan, const char *word, vp_json_type type) {
     size_t length = strlen(word), start = scan->at;
-    if (scan->bytes - start < length || memcmp(scan->text + start, word, length)) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value");
+    if (scan->bytes - start < length || memcmp(scan->text + start, word, length))
+        return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value");
     scan->at += length;
     return vp_impl_json_add(scan, type, 0, start, length);
 }
 
 /* `at` is on '{' or '['. */
 static int vp_impl_json_open(vp_impl_json_scan *scan, vp_json_type type) {
-    if (scan->depth >= VP_IMPL_JSON_DEPTH) return vp_impl_json_wrong(scan, VP_ERR_RANGE, "nested deeper than 64 levels");
+    if (scan->depth >= VP_IMPL_JSON_DEPTH)
+        return vp_impl_json_wrong(scan, VP_ERR_RANGE, "nested deeper than 64 levels");
     scan->open[scan->depth].node = scan->node_count;
     scan->open[scan->depth].count = 0;
     scan->open[scan->depth].type = (uint8_t)type;
@@ -2513,7 +2678,8 @@ static void vp_impl_json_close(vp_impl_json_scan *scan) {
 /* One value up to its end, or the opening of a container (then *opened). */
 static int vp_impl_json_scan_value(vp_impl_json_scan *scan, int *opened) {
     *opened = 0;
-    if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends where a value is expected");
+    if (scan->at >= scan->bytes)
+        return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends where a value is expected");
     switch (scan->text[scan->at]) {
     case '{': *opened = 1; return vp_impl_json_open(scan, VP_JSON_OBJECT);
     case '[': *opened = 1; return vp_impl_json_open(scan, VP_JSON_ARRAY);
@@ -2521,9 +2687,20 @@ static int vp_impl_json_scan_value(vp_impl_json_scan *scan, int *opened) {
     case 't': return vp_impl_json_scan_word(scan, "true", VP_JSON_TRUE);
     case 'f': return vp_impl_json_scan_word(scan, "false", VP_JSON_FALSE);
     case 'n': return vp_impl_json_scan_word(scan, "null", VP_JSON_NULL);
-    case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9': return vp_impl_json_scan_number(scan);
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9': return vp_impl_json_scan_number(scan);
     case 0xEF:
-        if (scan->at == 0) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value; a byte order mark is not allowed");
+        if (scan->at == 0)
+            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value; a byte order mark is not allowed");
         break;
     default: break;
     }
@@ -2534,7 +2711,9 @@ static int vp_impl_json_scan_value(vp_impl_json_scan *scan, int *opened) {
 static int vp_impl_json_scan_key(vp_impl_json_scan *scan, int first) {
     if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside an object");
     if (scan->text[scan->at] != '"')
-        return vp_impl_json_wrong(scan, VP_ERR_FORMAT, first ? "expected a key in double quotes or '}'" : "expected a key in double quotes after ','");
+        return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
+                                  first ? "expected a key in double quotes or '}'"
+                                        : "expected a key in double quotes after ','");
     if (!vp_impl_json_scan_string(scan)) return 0;
     vp_impl_json_skip_space(scan);
     if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside an object");
@@ -2550,13 +2729,18 @@ static int vp_impl_json_after_value(vp_impl_json_scan *scan) {
         int object;
         vp_impl_json_skip_space(scan);
         if (scan->depth == scan->outside)
-            return scan->at == scan->bytes ? 0 : vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected nothing after the value");
+            return scan->at == scan->bytes
+                       ? 0
+                       : vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected nothing after the value");
         object = scan->open[scan->depth - 1].type == VP_JSON_OBJECT;
         if (scan->at >= scan->bytes)
-            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, object ? "the text ends inside an object" : "the text ends inside an array");
+            return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
+                                      object ? "the text ends inside an object" : "the text ends inside an array");
         if (scan->text[scan->at] == ',') { scan->at++; return 1; }
         if (scan->text[scan->at] != (object ? '}' : ']'))
-            return vp_impl_json_wrong(scan, VP_ERR_FORMAT, object ? "expected ',' or '}' after a member" : "expected ',' or ']' after an element");
+            return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
+                                      object ? "expected ',' or '}' after a member"
+                                             : "expected ',' or ']' after an element");
         vp_impl_json_close(scan);
     }
 }
@@ -2584,7 +2768,8 @@ static void vp_impl_json_scan_text(vp_impl_json_scan *scan) {
     }
 }
 
-VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json, size_t *needed, vp_error *error) {
+VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json,
+                               size_t *needed, vp_error *error) {
     vp_impl_json_scan scan;
     memset(&scan, 0, sizeof scan);
     scan.text = (const unsigned char *)text;
@@ -2594,7 +2779,9 @@ VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nod
     vp_impl_json_scan_text(&scan);
     if (scan.code != VP_OK) return vp_fail(error, scan.code, (int64_t)scan.at, "JSON", scan.message);
     if (needed) *needed = scan.node_count;
-    if (scan.node_count > scan.capacity) return vp_fail(error, VP_ERR_CAPACITY, -1, "JSON", "the text has more values and keys than the node buffer holds");
+    if (scan.node_count > scan.capacity)
+        return vp_fail(error, VP_ERR_CAPACITY, -1, "JSON",
+                       "the text has more values and keys than the node buffer holds");
     if (json) {
         json->text = text;
         json->nodes = nodes;
@@ -2703,7 +2890,8 @@ VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *ke
  * sort gives the same result. */
 static int vp_impl_json_key_order(const vp_json *json, uint32_t left, uint32_t right, int *same) {
     const vp_json_node *left_node = &json->nodes[left], *right_node = &json->nodes[right];
-    const char *left_text = json->text + left_node->start, *left_end = left_text + left_node->bytes, *right_text = json->text + right_node->start, *right_end = right_text + right_node->bytes;
+    const char *left_text = json->text + left_node->start, *left_end = left_text + left_node->bytes,
+               *right_text = json->text + right_node->start, *right_end = right_text + right_node->bytes;
     char left_piece[4], right_piece[4];
     size_t left_rest = 0, right_rest = 0, left_at = 0, right_at = 0, shorter;
     int order = 0;
@@ -2713,8 +2901,14 @@ static int vp_impl_json_key_order(const vp_json *json, uint32_t left, uint32_t r
         if (order == 0) order = (left_node->bytes > right_node->bytes) - (left_node->bytes < right_node->bytes);
     } else {
         while (order == 0) {
-            if (left_rest == 0 && left_text < left_end) { left_rest = vp_impl_json_unescape(&left_text, left_end, left_piece); left_at = 0; }
-            if (right_rest == 0 && right_text < right_end) { right_rest = vp_impl_json_unescape(&right_text, right_end, right_piece); right_at = 0; }
+            if (left_rest == 0 && left_text < left_end) {
+                left_rest = vp_impl_json_unescape(&left_text, left_end, left_piece);
+                left_at = 0;
+            }
+            if (right_rest == 0 && right_text < right_end) {
+                right_rest = vp_impl_json_unescape(&right_text, right_end, right_piece);
+                right_at = 0;
+            }
             if (left_rest == 0 || right_rest == 0) { order = (left_rest > 0) - (right_rest > 0); break; }
             order = (int)(unsigned char)left_piece[left_at++] - (int)(unsigned char)right_piece[right_at++];
             left_rest--;
@@ -2738,7 +2932,8 @@ static void vp_impl_json_sink_key(const vp_json *json, uint32_t *heap, uint32_t 
     }
 }
 
-VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity, uint32_t *duplicate) {
+VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity,
+                                        uint32_t *duplicate) {
     const vp_json_node *node = vp_impl_json_node_of(json, object, VP_JSON_OBJECT);
     uint32_t i, key, swap, found = VP_JSON_NONE;
     int same;
@@ -2820,7 +3015,8 @@ static vp_impl_decimal vp_impl_decimal_of(const char *text, size_t bytes) {
             decimal.digits = seen;
             decimal.exponent = -fraction;
         } else if (!after_point) {
-            decimal.exponent++; /* zero of the integer part behind the last digit so far; meaningless before the first one */
+            /* zero of the integer part behind the last digit so far; meaningless before the first one */
+            decimal.exponent++;
         }
     }
     if (at < end) at++;
@@ -2854,8 +3050,10 @@ VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *v
     return VP_OK;
 }
 
-/* Natural numbers up to 3072 bits, least significant word first, no leading zero words. Enough: the longest here are 801 decimal digits
- * (2661 bits) and 5^1131 (2627 bits) when reading, 10^326 (1083 bits) when printing, all shifted by a few bits at most. */
+/* Natural numbers up to 3072 bits, least significant word first, no leading zero words. Enough: the longest here are
+ * 801 decimal digits
+ * (2661 bits) and 5^1131 (2627 bits) when reading, 10^326 (1083 bits) when printing, all shifted by a few bits at
+ * most. */
 enum { VP_IMPL_BIG_WORDS = 96 };
 typedef struct vp_impl_big { int32_t count; uint32_t word[VP_IMPL_BIG_WORDS]; } vp_impl_big;
 
@@ -2966,9 +3164,10 @@ static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominat
 }
 
 VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) {
-    static const double power[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
-                                    1e20, 1e21, 1e22 };
-    const int64_t kept = 800; /* a tie between two doubles has at most 768 digits; of what follows only "not zero" matters */
+    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    /* a tie between two doubles has at most 768 digits; of what follows only "not zero" matters */
+    const int64_t kept = 800;
     vp_impl_decimal decimal;
     vp_impl_big numerator, denominator;
     uint64_t bits = 0;
@@ -2977,7 +3176,8 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
     size_t length;
     int64_t i, taken;
     double result;
-    if (!text || vp_impl_json_number((const unsigned char *)text, bytes, &length) || length != bytes) return VP_ERR_FORMAT;
+    if (!text || vp_impl_json_number((const unsigned char *)text, bytes, &length) || length != bytes)
+        return VP_ERR_FORMAT;
     decimal = vp_impl_decimal_of(text, bytes);
     if (decimal.digits > 0 && decimal.digits + decimal.exponent > 310) return VP_ERR_RANGE;
     if (decimal.digits > 0 && decimal.digits + decimal.exponent > -330) {
@@ -2998,15 +3198,18 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
             vp_impl_big_multiply(&numerator, 10, 1);
             decimal.exponent--;
         }
-        /* digits and power both exact doubles: one correctly rounded operation (where double arithmetic is not done in wider registers) */
-        if (decimal.digits <= 15 && decimal.exponent >= -22 && decimal.exponent <= 22 && sizeof(double_t) == sizeof(double)) {
+        /* digits and power both exact doubles: one correctly rounded operation (where double arithmetic is not done
+         * in wider registers) */
+        if (decimal.digits <= 15 && decimal.exponent >= -22 && decimal.exponent <= 22
+            && sizeof(double_t) == sizeof(double)) {
             result = (double)(numerator.word[0] | (numerator.count > 1 ? (uint64_t)numerator.word[1] << 32 : 0));
             result = decimal.exponent < 0 ? result / power[-decimal.exponent] : result * power[decimal.exponent];
             *value = decimal.negative ? -result : result;
             return VP_OK;
         }
         vp_impl_big_set(&denominator, 1);
-        vp_impl_big_multiply_power5(decimal.exponent < 0 ? &denominator : &numerator, decimal.exponent < 0 ? -decimal.exponent : decimal.exponent);
+        vp_impl_big_multiply_power5(decimal.exponent < 0 ? &denominator : &numerator,
+                                    decimal.exponent < 0 ? -decimal.exponent : decimal.exponent);
         bits = vp_impl_big_ratio(&numerator, &denominator, decimal.exponent);
         if (bits >> 52 == 0x7FF) return VP_ERR_RANGE;
     }
@@ -3035,7 +3238,8 @@ static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *po
     else exponent = -1074;
     even = !(fraction & 1); /* reading rounds ties to even, so an even value owns the ends of its interval */
     vp_impl_big_set(&rest, fraction);
-    estimate = (int32_t)ceil((exponent + (double)vp_impl_big_bits(&rest) - 1) * 0.30102999566398120 - 1e-10); /* log10: right or one too small */
+    /* log10: right or one too small */
+    estimate = (int32_t)ceil((exponent + (double)vp_impl_big_bits(&rest) - 1) * 0.30102999566398120 - 1e-10);
     vp_impl_big_set(&scale, 1);
     vp_impl_big_set(&low, 1);
     vp_impl_big_shift(&rest, (exponent > 0 ? exponent : 0) + 1 + narrow);
@@ -3068,7 +3272,8 @@ static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *po
     } while (!is_low && !is_high);
     if (is_high) {
         int order = is_low ? vp_impl_big_compare_sum(&rest, &rest, &scale) : 1; /* both ends will do: take the nearer */
-        if (order > 0 || (order == 0 && (digit & 1))) digits[count - 1]++;      /* never past '9': the digit before would have been the last */
+        /* never past '9': the digit before would have been the last */
+        if (order > 0 || (order == 0 && (digit & 1))) digits[count - 1]++;
     }
     *point = estimate;
     return count;
@@ -3150,7 +3355,8 @@ static void vp_impl_json_emit(vp_json_writer *writer, const char *text, size_t b
         writer->result = writer->sink(writer->user, text, bytes);
         if (writer->result != VP_OK) return;
     } else if (writer->result == VP_OK) {
-        size_t room = writer->capacity > writer->length_bytes ? writer->capacity - writer->length_bytes - 1 : 0; /* one byte stays free for the NUL */
+        /* one byte stays free for the NUL */
+        size_t room = writer->capacity > writer->length_bytes ? writer->capacity - writer->length_bytes - 1 : 0;
         if (bytes > room) writer->result = VP_ERR_CAPACITY;
         if (room > 0) memcpy(writer->buffer + writer->length_bytes, text, bytes < room ? bytes : room);
     }
@@ -3285,7 +3491,9 @@ VP_API void vp_json_double(vp_json_writer *writer, double value) {
     else vp_json_fail(writer, VP_ERR_RANGE);
 }
 
-VP_API void vp_json_bool(vp_json_writer *writer, int value) { vp_impl_json_scalar(writer, value ? "true" : "false", value ? 4 : 5); }
+VP_API void vp_json_bool(vp_json_writer *writer, int value) {
+    vp_impl_json_scalar(writer, value ? "true" : "false", value ? 4 : 5);
+}
 VP_API void vp_json_null(vp_json_writer *writer) { vp_impl_json_scalar(writer, "null", 4); }
 
 VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes) {
@@ -3302,7 +3510,8 @@ VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes) 
 
 VP_API vp_result vp_json_finish(vp_json_writer *writer) {
     if (writer->depth > 0 || writer->length_bytes == 0) vp_json_fail(writer, VP_ERR_STATE);
-    if (writer->capacity > 0) writer->buffer[writer->length_bytes < writer->capacity ? writer->length_bytes : writer->capacity - 1] = 0;
+    if (writer->capacity > 0)
+        writer->buffer[writer->length_bytes < writer->capacity ? writer->length_bytes : writer->capacity - 1] = 0;
     return writer->result;
 }
 

@@ -127,7 +127,9 @@ static void vk_end(vk_queue *queue) {
     if (queue->log && queue->log_count <= queue->log_capacity) vk_stamp_launch(queue, queue->log_count - 1, 1);
 }
 /* threads of a block whose loops run over `count` elements */
-static int vk_threads_for(int count) { return count >= VK_BLOCK_MAX ? VK_BLOCK_MAX : count <= 32 ? 32 : (count + 31) / 32 * 32; }
+static int vk_threads_for(int count) {
+    return count >= VK_BLOCK_MAX ? VK_BLOCK_MAX : count <= 32 ? 32 : (count + 31) / 32 * 32;
+}
 
 #ifdef VK_CUDA
 #ifndef CUDA_ON_CPU /* tests/cuda_on_cpu.h brings all of these names itself */
@@ -188,7 +190,10 @@ static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, 
 #define SHARED __shared__
 #define SYNC() __syncthreads()
 FN float warp_sum(float value) { for (int o = 16; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o); return value; }
-FN float warp_max(float value) { for (int o = 16; o; o >>= 1) value = fmaxf(value, __shfl_xor_sync(~0u, value, o)); return value; }
+FN float warp_max(float value) {
+    for (int o = 16; o; o >>= 1) value = fmaxf(value, __shfl_xor_sync(~0u, value, o));
+    return value;
+}
 FN float block_reduce(float value, int is_max) {
     __shared__ float part[33];
     int warp = TID >> 5, warps = (NTID + 31) >> 5;
@@ -359,7 +364,12 @@ FN float warp_sum(float value) { return value; }
 FN float block_sum(float value) { return value; }
 FN float block_max(float value) { return value; }
 FN int block_scan(int value, int *total) { *total = value; return 0; }
-FN float vk_b2f(uint16_t bits) { uint32_t word = (uint32_t)bits << 16; float value; memcpy(&value, &word, 4); return value; }
+FN float vk_b2f(uint16_t bits) {
+    uint32_t word = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &word, 4);
+    return value;
+}
 /* e^x within 2 ulp. There is no branch and no fminf (GCC keeps its NaN rules as a call), so loops that call it
  * become SIMD code without libmvec or -ffast-math. Adding 1.5 * 2^23 rounds t to an integer, which is then in the
  * low bits. Polynomial: Cephes expf. */
@@ -410,7 +420,8 @@ KERNEL(k_rmsnorm, void *out, const float *in, const float *weight, int width, in
 }
 
 /* out in-type [rows, ld_out] = layer norm of in f32 [rows, width] with weight and bias */
-KERNEL(k_layernorm, void *out, const float *in, const float *weight, const float *bias, int width, int ld_out, float eps, int wide) {
+KERNEL(k_layernorm, void *out, const float *in, const float *weight, const float *bias, int width, int ld_out,
+       float eps, int wide) {
     const float *row = in + BLK * (size_t)width;
     size_t to = BLK * (size_t)ld_out;
     float s = 0.0f, q = 0.0f, mean, scale;
@@ -454,10 +465,12 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
             float sum = 0.0f;
             for (int j = 0; j < patches; j++) {
                 int patch = (wy + j / pool) * side + wx + j % pool, column = l * width + i;
-                float value = gone ? 0.0f : states[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)width + (size_t)i],
+                float value = gone ? 0.0f
+                                   : states[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)width + (size_t)i],
                       covered = masks[patch];
                 value += covered == 0.0f ? pad_embed[column] : 0.0f;
-                value += (covered > 0.0f) & (covered < 1.0f) || covered == -1.0f ? pad_embed[layers * width + column] : 0.0f;
+                value += (covered > 0.0f) & (covered < 1.0f) || covered == -1.0f ? pad_embed[layers * width + column]
+                                                                                 : 0.0f;
                 sum += value;
                 vk_put(keys, (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)column, value, wide);
             }
@@ -468,13 +481,14 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
 
 /* Attention of one query over the keys of its window: q f32 [windows, width], kv f32 [windows * keys, 2 * width]
  * (keys, then values) -> out in-type [windows, ld_out] */
-KERNEL(k_pool_attention, void *out, const float *q, const float *kv, int keys, int heads, int head_dim, int ld_out, float scale,
-       int wide) {
+KERNEL(k_pool_attention, void *out, const float *q, const float *kv, int keys, int heads, int head_dim, int ld_out,
+       float scale, int wide) {
     SHARED float weights[VK_POOL_MAX];
     int width = heads * head_dim;
     const float *queries = q + BLK * (size_t)width, *key_rows = kv + BLK * (size_t)keys * 2 * (size_t)width;
     EACH_WARP(hj, heads * keys) {
-        const float *query = queries + hj / keys * head_dim, *key = key_rows + (size_t)(hj % keys) * 2 * (size_t)width + hj / keys * head_dim;
+        const float *query = queries + hj / keys * head_dim,
+                    *key = key_rows + (size_t)(hj % keys) * 2 * (size_t)width + hj / keys * head_dim;
         float s = 0.0f;
         EACH_LANE_SUM(i, head_dim, s) s += query[i] * key[i];
         s = warp_sum(s);
@@ -484,7 +498,10 @@ KERNEL(k_pool_attention, void *out, const float *q, const float *kv, int keys, i
     for (int h = TID; h < heads; h += NTID) {
         float most = -INFINITY, s = 0.0f;
         for (int j = 0; j < keys; j++) most = weights[h * keys + j] > most ? weights[h * keys + j] : most;
-        for (int j = 0; j < keys; j++) { weights[h * keys + j] = vk_exp(weights[h * keys + j] - most); s += weights[h * keys + j]; }
+        for (int j = 0; j < keys; j++) {
+            weights[h * keys + j] = vk_exp(weights[h * keys + j] - most);
+            s += weights[h * keys + j];
+        }
         for (int j = 0; j < keys; j++) weights[h * keys + j] /= s;
     }
     SYNC();
@@ -492,7 +509,8 @@ KERNEL(k_pool_attention, void *out, const float *q, const float *kv, int keys, i
         EACH_OUTER(i, head_dim) {
             float s = 0.0f;
             for (int j = 0; j < keys; j++)
-                s += weights[h * keys + j] * key_rows[(size_t)j * 2 * (size_t)width + (size_t)(width + h * head_dim + i)];
+                s += weights[h * keys + j]
+                     * key_rows[(size_t)j * 2 * (size_t)width + (size_t)(width + h * head_dim + i)];
             vk_put(out, BLK * (size_t)ld_out + (size_t)(h * head_dim + i), s, wide);
         }
     }
@@ -516,7 +534,8 @@ KERNEL(k_embed, float *out, const void *table, const int32_t *ids, int width, in
  * crops, dropped */
 KERNEL(k_scatter_add, float *stream, const float *features, const int32_t *index, int width) {
     int at = index[BLK];
-    if (at >= 0) EACH(i, width) stream[(size_t)at * (size_t)width + (size_t)i] += features[BLK * (size_t)width + (size_t)i];
+    if (at >= 0)
+        EACH(i, width) stream[(size_t)at * (size_t)width + (size_t)i] += features[BLK * (size_t)width + (size_t)i];
 }
 
 /* QK-norm over the whole width, then RoPE (half-split pairs) of one token's q and k; v as it is. qkv f32 [tokens, 3 *
@@ -537,7 +556,8 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, const 
         scale = 1.0f / sqrtf(block_sum(sum) / (float)d + eps);
         for (int h = 0; h < d; h += head_dim) {
             EACH(i, half) {
-                float e = norm_weight[h + i] * (from[h + i] * scale), f = norm_weight[h + half + i] * (from[h + half + i] * scale);
+                float e = norm_weight[h + i] * (from[h + i] * scale),
+                      f = norm_weight[h + half + i] * (from[h + half + i] * scale);
                 vk_put(to, at + (size_t)(h + i), e * c[i] - f * s[i], wide);
                 vk_put(to, at + (size_t)(h + half + i), f * c[i] + e * s[i], wide);
             }
@@ -665,7 +685,8 @@ KERNEL(k_gather, void *out, const void *in, const int32_t *list, int top_k, int 
 
 /* stream row t += sum over its top_k slots of weight * expert row. Every token reads its own rows: so there are no
  * atomics, and the order is fixed. */
-KERNEL(k_combine, float *stream, const float *expert_rows, const int32_t *slot_row, const float *weight, int top_k, int width) {
+KERNEL(k_combine, float *stream, const float *expert_rows, const int32_t *slot_row, const float *weight, int top_k,
+       int width) {
     float *row = stream + BLK * (size_t)width;
 #ifdef VK_CUDA
     slot_row += BLK * (size_t)top_k;
@@ -691,7 +712,10 @@ KERNEL(k_argmax, int32_t *out, const float *values, int count) {
     float most = -INFINITY, best = -INFINITY;
     EACH_MAX(i, count, most) most = row[i] > most ? row[i] : most;
     most = block_max(most);
-    EACH_MAX(i, count, best) { float candidate = row[i] == most ? -(float)i : -INFINITY; best = candidate > best ? candidate : best; }
+    EACH_MAX(i, count, best) {
+        float candidate = row[i] == most ? -(float)i : -INFINITY;
+        best = candidate > best ? candidate : best;
+    }
     best = block_max(best);
     if (TID == 0) out[BLK] = best > -INFINITY ? (int32_t)-best : -1;
 }
@@ -715,30 +739,32 @@ KERNEL(k_read, float *sums, const float *from, int count) {
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target: vk_kernels. */
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
-static void l_rmsnorm(vk_queue *queue, void *out, const float *in, const float *weight, int rows, int width, int ld_out, float eps,
-                      int wide) {
+static void l_rmsnorm(vk_queue *queue, void *out, const float *in, const float *weight, int rows, int width, int ld_out,
+                      float eps, int wide) {
     int64_t count = (int64_t)rows * width;
     vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_rmsnorm, rows, vk_threads_for(width), 4 * count, count * (4 + vk_element(wide)) + 4 * width, out, in, weight, width, ld_out, eps,
-           wide);
+    LAUNCH(k_rmsnorm, rows, vk_threads_for(width), 4 * count, count * (4 + vk_element(wide)) + 4 * width, out, in,
+           weight, width, ld_out, eps, wide);
 }
-static void l_layernorm(vk_queue *queue, void *out, const float *in, const float *weight, const float *bias, int rows, int width,
-                        int ld_out, float eps, int wide) {
+static void l_layernorm(vk_queue *queue, void *out, const float *in, const float *weight, const float *bias, int rows,
+                        int width, int ld_out, float eps, int wide) {
     int64_t count = (int64_t)rows * width;
     vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_layernorm, rows, vk_threads_for(width), 8 * count, count * (4 + vk_element(wide)) + 8 * width, out, in, weight, bias, width, ld_out,
-           eps, wide);
+    LAUNCH(k_layernorm, rows, vk_threads_for(width), 8 * count, count * (4 + vk_element(wide)) + 8 * width, out, in,
+           weight, bias, width, ld_out, eps, wide);
 }
 static void l_convert(vk_queue *queue, void *out, const float *in, int rows, int width, int ld_out, int wide) {
     vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_convert, rows, vk_threads_for(width), 0, (int64_t)rows * width * (4 + vk_element(wide)), out, in, width, ld_out, wide);
+    LAUNCH(k_convert, rows, vk_threads_for(width), 0, (int64_t)rows * width * (4 + vk_element(wide)), out, in, width,
+           ld_out, wide);
 }
 static void l_vit_embed(vk_queue *queue, float *out, const float *patches, const float *class_embedding,
                         const float *positions, int views, int count, int width) {
     int64_t floats = (int64_t)views * count * width, patch_floats = (int64_t)views * (count - 1) * width;
     vk_shape(queue, (int64_t)views * count, width, 0, 0);
-    LAUNCH(k_vit_embed, views * count, vk_threads_for(width), floats, 4 * (patch_floats + width + (int64_t)count * width + floats),
-           out, patches, class_embedding, positions, count, width);
+    LAUNCH(k_vit_embed, views * count, vk_threads_for(width), floats,
+           4 * (patch_floats + width + (int64_t)count * width + floats), out, patches, class_embedding, positions,
+           count, width);
 }
 static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask,
                            const int32_t *dead, const float *pad_embed, size_t layer_floats, int views, int layers,
@@ -751,25 +777,27 @@ static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float
            4 * (values + small) + (values + queries) * vk_element(wide), keys, query, hidden, mask, dead, pad_embed,
            layer_floats, layers, width, side, pool, ld, wide);
 }
-static void l_pool_attention(vk_queue *queue, void *out, const float *q, const float *kv, int windows, int keys, int heads,
-                             int head_dim, int ld_out, int wide) {
+static void l_pool_attention(vk_queue *queue, void *out, const float *q, const float *kv, int windows, int keys,
+                             int heads, int head_dim, int ld_out, int wide) {
     int64_t queries = (int64_t)windows * heads * head_dim;
     vk_shape(queue, windows, 1, keys, (int64_t)heads * head_dim);
     LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim),
-           queries * 4 * keys + (int64_t)windows * heads * keys * 5, queries * (4 + 8 * keys + vk_element(wide)), out, q, kv, keys,
-           heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
+           queries * 4 * keys + (int64_t)windows * heads * keys * 5, queries * (4 + 8 * keys + vk_element(wide)), out,
+           q, kv, keys, heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
 }
 static void l_silu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
     int64_t count = (int64_t)rows * width;
     vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_silu_mul, rows, vk_threads_for(width), 4 * count, count * (8 + vk_element(wide)), out, gate_up, width, ld_out, wide);
+    LAUNCH(k_silu_mul, rows, vk_threads_for(width), 4 * count, count * (8 + vk_element(wide)), out, gate_up, width,
+           ld_out, wide);
 }
 static void l_embed(vk_queue *queue, float *out, const void *table, const int32_t *ids, int rows, int width, int wide) {
     vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_embed, rows, vk_threads_for(width), 0, (int64_t)rows * (width * (4 + vk_element(wide)) + 4), out, table, ids, width,
-           wide);
+    LAUNCH(k_embed, rows, vk_threads_for(width), 0, (int64_t)rows * (width * (4 + vk_element(wide)) + 4), out, table,
+           ids, width, wide);
 }
-static void l_scatter_add(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows, int width) {
+static void l_scatter_add(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
+                          int width) {
     int64_t count = (int64_t)rows * width;
     vk_shape(queue, rows, width, 0, 0);
     LAUNCH(k_scatter_add, rows, vk_threads_for(width), count, count * 12 + 4 * rows, stream, features, index, width);
@@ -809,17 +837,18 @@ static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t
            (int64_t)pairs * 12 + experts * 8 + 4 + tile_count * 8, count, start, list, slot_row, tiles, index, pairs,
            tile_rows);
 }
-static void l_gather(vk_queue *queue, void *out, const void *in, const int32_t *list, int rows, int top_k, int row_bytes) {
+static void l_gather(vk_queue *queue, void *out, const void *in, const int32_t *list, int rows, int top_k,
+                     int row_bytes) {
     vk_shape(queue, rows, row_bytes, 0, 0);
-    LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0, ((int64_t)rows / top_k + rows) * row_bytes + (int64_t)rows * 4,
-           out, in, list, top_k, row_bytes);
+    LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0,
+           ((int64_t)rows / top_k + rows) * row_bytes + (int64_t)rows * 4, out, in, list, top_k, row_bytes);
 }
-static void l_combine(vk_queue *queue, float *stream, const float *expert_rows, const int32_t *slot_row, const float *weight,
-                      int rows, int top_k, int width) {
+static void l_combine(vk_queue *queue, float *stream, const float *expert_rows, const int32_t *slot_row,
+                      const float *weight, int rows, int top_k, int width) {
     int64_t count = (int64_t)rows * width;
     vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_combine, rows, vk_threads_for(width), count * top_k * 2, count * (8 + 4 * top_k) + (int64_t)rows * top_k * 8, stream,
-           expert_rows, slot_row, weight, top_k, width);
+    LAUNCH(k_combine, rows, vk_threads_for(width), count * top_k * 2,
+           count * (8 + 4 * top_k) + (int64_t)rows * top_k * 8, stream, expert_rows, slot_row, weight, top_k, width);
 }
 static void l_argmax(vk_queue *queue, int32_t *out, const float *values, int rows, int count) {
     vk_shape(queue, rows, count, 0, 0);
@@ -867,8 +896,10 @@ static const vp_range_hooks *vk_range_hooks(void) { return NULL; }
 #endif
 
 static void vk_no_telemetry(vp_telemetry *telemetry) {
-    telemetry->sm_clock_mhz = telemetry->sm_clock_max_mhz = telemetry->memory_clock_mhz = telemetry->memory_clock_max_mhz = (double)NAN;
-    telemetry->power_w = telemetry->power_limit_w = telemetry->temperature_c = telemetry->utilisation_percent = telemetry->throttle_count = (double)NAN;
+    telemetry->sm_clock_mhz = telemetry->sm_clock_max_mhz = telemetry->memory_clock_mhz =
+        telemetry->memory_clock_max_mhz = (double)NAN;
+    telemetry->power_w = telemetry->power_limit_w = telemetry->temperature_c = telemetry->utilisation_percent =
+        telemetry->throttle_count = (double)NAN;
     telemetry->throttle_reasons = 0;
     telemetry->has_throttle_reasons = 0;
 }
@@ -1077,7 +1108,8 @@ FN void vk_group_fetch(const vk_group *group, uint16_t *slice, const int source[
 }
 /* acc += a slice's products; `live`: how many rows of this warp exist */
 FN void vk_group_multiply(const vk_group *group, float (*acc)[4][4], uint16_t *slice, int from, int live) {
-    int lane = TID & 31, warp = TID >> 5, column = (warp >> 1) * (group->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
+    int lane = TID & 31, warp = TID >> 5,
+        column = (warp >> 1) * (group->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
     uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
     VK_UNROLL for (int c = 0; c < VK_GROUP_DEPTH / 16; c++) {
         uint32_t a[4][4], b[8];
@@ -1093,7 +1125,8 @@ FN void vk_group_multiply(const vk_group *group, float (*acc)[4][4], uint16_t *s
 FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
     enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
-    int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, live = group->rows - (TID >> 5 & 1) * 64, source[4];
+    int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, live = group->rows - (TID >> 5 & 1) * 64,
+        source[4];
     VK_UNROLL for (int j = 0; j < 4; j++) {
         int r = (TID >> 3) + 32 * j;
         source[j] = r >= group->rows ? 0 : group->list ? group->list[r] / group->top_k : r;
@@ -1137,7 +1170,8 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16
     vk_group group;
     float acc[4][4][4];
     int first, lane = TID & 31, warp = TID >> 5;
-    if (!vk_group_tile(&group, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx, top_k))
+    if (!vk_group_tile(&group, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx,
+                       top_k))
         return;
     group.gated = 1; /* a constant for the compiler */
     vk_group_sums(&group, acc);
@@ -1161,8 +1195,8 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden,
     vk_group group;
     float acc[4][4][4];
     int first, lane = TID & 31, warp = TID >> 5;
-    if (!vk_group_tile(&group, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded, ldx,
-                       1))
+    if (!vk_group_tile(&group, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded,
+                       ldx, 1))
         return;
     group.gated = 0;
     group.list = NULL;
@@ -1458,12 +1492,16 @@ static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *e
     if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_SM, &value) == 0) telemetry.sm_clock_mhz = value;
     if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_MEMORY, &value) == 0) telemetry.memory_clock_mhz = value;
     if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_SM, &value) == 0) telemetry.sm_clock_max_mhz = value;
-    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_MEMORY, &value) == 0) telemetry.memory_clock_max_mhz = value;
+    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_MEMORY, &value) == 0)
+        telemetry.memory_clock_max_mhz = value;
     if (nvml.power && nvml.power(device, &value) == 0) telemetry.power_w = value * 1e-3;
     if (nvml.power_limit && nvml.power_limit(device, &value) == 0) telemetry.power_limit_w = value * 1e-3;
     if (nvml.temperature && nvml.temperature(device, VK_NVML_SENSOR_GPU, &value) == 0) telemetry.temperature_c = value;
     if (nvml.shares && nvml.shares(device, &shares) == 0) telemetry.utilisation_percent = shares.gpu;
-    if (nvml.reasons && nvml.reasons(device, &bits) == 0) { telemetry.throttle_reasons = bits; telemetry.has_throttle_reasons = 1; }
+    if (nvml.reasons && nvml.reasons(device, &bits) == 0) {
+        telemetry.throttle_reasons = bits;
+        telemetry.has_throttle_reasons = 1;
+    }
     *out = telemetry;
     return VP_OK;
 }
@@ -1758,8 +1796,9 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
     cudaDataType in = linear->wide ? CUDA_R_32F : CUDA_R_16BF;
     vk_cublas *blas = &vk_cuda_of(queue)->blas;
     vk_cublas_check(queue,
-                    blas->gemm(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, linear->n, m, linear->k_padded, &one, linear->weights, in,
-                               linear->k_padded, x, in, ldx, &beta, y, type, ldy, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                    blas->gemm(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, linear->n, m, linear->k_padded, &one,
+                               linear->weights, in, linear->k_padded, x, in, ldx, &beta, y, type, ldy,
+                               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                     "cublasGemmEx", __LINE__);
     vk_end(queue);
 }
@@ -1840,9 +1879,9 @@ static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, cons
                     "cublasLtMatmulDescSetAttribute", __LINE__);
     if (queue->error) return;
     vk_cublas_check(queue,
-                    cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, linear->weights, plan->w, x,
-                                      plan->x, &beta, y, plan->y, y, plan->y, &plan->algorithm, cuda->workspace,
-                                      VK_WORKSPACE_BYTES, cuda->stream),
+                    cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, linear->weights,
+                                      plan->w, x, plan->x, &beta, y, plan->y, y, plan->y, &plan->algorithm,
+                                      cuda->workspace, VK_WORKSPACE_BYTES, cuda->stream),
                     "cublasLtMatmul", __LINE__);
     vk_end(queue);
 }
@@ -1869,8 +1908,8 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
         int onto = add || linear->bias; /* the product adds to what y holds */
         vk_shape(queue, m, linear->n, 0, 0);
         if (linear->bias)
-            LAUNCH(k_bias_rows, m, vk_threads_for(linear->n), add ? results : 0, touched + 4 * linear->n, y, linear->bias, linear->n, ldy,
-                   add, out_wide);
+            LAUNCH(k_bias_rows, m, vk_threads_for(linear->n), add ? results : 0, touched + 4 * linear->n, y,
+                   linear->bias, linear->n, ldy, add, out_wide);
         vk_shape(queue, m, linear->n, linear->k, 0);
         if (vk_begin(queue, "gemm", products + (onto ? results : 0), operands + results * element * (onto ? 2 : 1)))
             vk_cuda_product(queue, y, ldy, out, x, ldx, m, linear, onto ? 1.0f : 0.0f);
@@ -1878,8 +1917,8 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
     if (epilogue == VK_QUICKGELU) {
         int vectors = !out_wide && (size_t)y % 16 == 0 && ldy % 8 == 0 ? linear->n / 8 : 0;
         vk_shape(queue, m, linear->n, 0, 0);
-        LAUNCH(k_quickgelu, m, vk_threads_for(vectors ? vectors : linear->n), 4 * results, 2 * results * element, y, linear->n,
-               ldy, vectors, out_wide);
+        LAUNCH(k_quickgelu, m, vk_threads_for(vectors ? vectors : linear->n), 4 * results, 2 * results * element, y,
+               linear->n, ldy, vectors, out_wide);
     }
 }
 static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
@@ -2263,16 +2302,19 @@ FN void vk_unpack(float out[8], uint4 packed, int wide) {
 FN float vk_dot_narrow(float sum, uint4 left, uint4 right) {
     float low = vk_low(left.x) * vk_low(right.x) + vk_low(left.y) * vk_low(right.y) + vk_low(left.z) * vk_low(right.z)
               + vk_low(left.w) * vk_low(right.w);
-    float high = vk_high(left.x) * vk_high(right.x) + vk_high(left.y) * vk_high(right.y) + vk_high(left.z) * vk_high(right.z)
-              + vk_high(left.w) * vk_high(right.w);
+    float high = vk_high(left.x) * vk_high(right.x) + vk_high(left.y) * vk_high(right.y)
+                 + vk_high(left.z) * vk_high(right.z) + vk_high(left.w) * vk_high(right.w);
     return sum + (low + high);
 }
 FN float vk_dot_wide(float sum, uint4 left, uint4 right) {
-    return sum + ((__uint_as_float(left.x) * __uint_as_float(right.x) + __uint_as_float(left.y) * __uint_as_float(right.y)) +
-                (__uint_as_float(left.z) * __uint_as_float(right.z) + __uint_as_float(left.w) * __uint_as_float(right.w)));
+    return sum
+           + ((__uint_as_float(left.x) * __uint_as_float(right.x) + __uint_as_float(left.y) * __uint_as_float(right.y))
+              + (__uint_as_float(left.z) * __uint_as_float(right.z)
+                 + __uint_as_float(left.w) * __uint_as_float(right.w)));
 }
 /* sum + the products of what vk_fetch brought with the same vectors of the input */
-FN float vk_products(const int flight, float sum, const uint4 *fetched, const uint4 *input, int first, int count, int wide) {
+FN float vk_products(const int flight, float sum, const uint4 *fetched, const uint4 *input, int first, int count,
+                     int wide) {
     if (wide) {
         VK_UNROLLED for (int j = 0; j < flight; j++) {
             int i = first + (TID & 31) + 32 * j;
@@ -2316,9 +2358,13 @@ FN void vk_merge_columns(float out[4], const float *partial, int column, int wid
     VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) most = top[s].x > most ? top[s].x : most;
     out[0] = out[1] = out[2] = out[3] = 0.0f;
     VK_UNROLLED for (int s = 0; s < VK_SPLITS; s++) {
-        float weight = vk_exp(top[s].x - most); /* 0 for a split that found nothing; the last one always found something */
+        /* 0 for a split that found nothing; the last one always found something */
+        float weight = vk_exp(top[s].x - most);
         weights += weight * top[s].y;
-        out[0] += weight * sum[s].x; out[1] += weight * sum[s].y; out[2] += weight * sum[s].z; out[3] += weight * sum[s].w;
+        out[0] += weight * sum[s].x;
+        out[1] += weight * sum[s].y;
+        out[2] += weight * sum[s].z;
+        out[3] += weight * sum[s].w;
     }
     for (int c = 0; c < 4; c++) out[c] /= weights;
 }
@@ -2484,7 +2530,10 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
     SYNC();
     found.top = -INFINITY;
     found.weights = 0.0f;
-    VK_UNROLLED for (int c = 0; c < 8; c++) { mine[c] = live && c < columns ? q[column + c] : 0.0f; found.sum[c] = 0.0f; }
+    VK_UNROLLED for (int c = 0; c < 8; c++) {
+        mine[c] = live && c < columns ? q[column + c] : 0.0f;
+        found.sum[c] = 0.0f;
+    }
     if (last) { /* the token's own key */
         float s = 0.0f;
         VK_UNROLLED for (int c = 0; c < 8; c++) s += live && c < columns ? mine[c] * k[column + c] : 0.0f;
@@ -2541,7 +2590,8 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
 }
 /* x f32 [n] += W (attention merged) */
 static __global__ void __launch_bounds__(VK_OUT_THREADS)
-k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int width, int head_dim, int wide) {
+    k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int width, int head_dim,
+                 int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1 };
     vk_rows(VK_FLIGHT, strip, &in, x, weights, n, vectors, 1);
@@ -2585,7 +2635,8 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
 /* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts. A warp sums one row of gate and the same
  * row of up. index and weight [top_k] are the choice. */
 KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
-       const char *weights, size_t stride_bytes, int experts, int top_k, int expert_dim, int vectors, int ldh, int wide) {
+       const char *weights, size_t stride_bytes, int experts, int top_k, int expert_dim, int vectors, int ldh,
+       int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
     int32_t *chosen = (int32_t *)(void *)shared;
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
@@ -2646,7 +2697,11 @@ KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const
 /* a row that may have the largest value. NaN never has it; of equal values the lower row has it; index -1: none */
 typedef struct vk_candidate { float value; int32_t index; } vk_candidate;
 FN vk_candidate vk_better(vk_candidate best, vk_candidate other) {
-    return other.index >= 0 && (best.index < 0 || other.value > best.value || (other.value == best.value && other.index < best.index)) ? other : best;
+    return other.index >= 0
+                   && (best.index < 0 || other.value > best.value
+                       || (other.value == best.value && other.index < best.index))
+               ? other
+               : best;
 }
 FN vk_candidate vk_best_of_block(vk_candidate best) {
     __shared__ vk_candidate of_warp[32];
@@ -2695,15 +2750,17 @@ static int vk_vectors(const vk_linear *linear) { return linear->k_padded * (line
 static size_t vk_strip_bytes(const vk_linear *linear) {
     return (size_t)(vk_vectors(linear) < VK_STRIP ? vk_vectors(linear) : VK_STRIP) * 16;
 }
-static int64_t vk_weight_bytes(const vk_linear *linear) { return (int64_t)linear->n * linear->k * vk_element(linear->wide); }
+static int64_t vk_weight_bytes(const vk_linear *linear) {
+    return (int64_t)linear->n * linear->k * vk_element(linear->wide);
+}
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
-                  vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k, vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n,
-                  job->qkv, job->x, job->attn_norm, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), job->d, job->eps,
-                  linear->wide);
+                  vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
+                  vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n, job->qkv, job->x, job->attn_norm,
+                  (const uint4 *)linear->weights, linear->n, vk_vectors(linear), job->d, job->eps, linear->wide);
 }
 /* heads whose rows are whole vectors, no more than a warp has lanes */
 static int vk_heads_fit(const vk_decode_job *job) {
@@ -2736,16 +2793,19 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (!vk_heads_fit(job)) {
         LAUNCH(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
-               (2 * (int64_t)linear->k + 1) * linear->n, vk_weight_bytes(linear) + d * vk_element(linear->wide) + 8 * (int64_t)linear->n, job->x,
-               (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), linear->wide);
+               (2 * (int64_t)linear->k + 1) * linear->n,
+               vk_weight_bytes(linear) + d * vk_element(linear->wide) + 8 * (int64_t)linear->n, job->x,
+               (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear),
+               linear->wide);
         return;
     }
     /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a
      * division at the end */
     LAUNCH_SHARED(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
-                  vk_strip_bytes(linear), (2 * (int64_t)linear->k + 1) * linear->n + VK_SPLITS * (4 * heads + 2 * d) + d,
-                  vk_weight_bytes(linear) + 4 * found + 8 * (int64_t)linear->n, job->x, job->scratch, (const uint4 *)linear->weights,
-                  linear->n, vk_vectors(linear), job->d, job->head_dim, linear->wide);
+                  vk_strip_bytes(linear),
+                  (2 * (int64_t)linear->k + 1) * linear->n + VK_SPLITS * (4 * heads + 2 * d) + d,
+                  vk_weight_bytes(linear) + 4 * found + 8 * (int64_t)linear->n, job->x, job->scratch,
+                  (const uint4 *)linear->weights, linear->n, vk_vectors(linear), job->d, job->head_dim, linear->wide);
 }
 static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
@@ -2753,30 +2813,34 @@ static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH_SHARED(k_decode_router, vk_decode_grid(linear->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
                   vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
-                  vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide), job->logits,
-                  job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), job->d, job->eps,
-                  job->gate_up->wide);
+                  vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
+                  job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
+                  vk_vectors(linear), job->d, job->eps, job->gate_up->wide);
 }
 static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->gate_up;
     int64_t experts = job->router->n, top_k = job->top_k, expert_dim = job->expert_dim;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
-    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
-                  top_k * (int)sizeof(int32_t), experts * (4 + experts) + top_k * (2 * (int64_t)linear->n * linear->k + 4 * expert_dim),
-                  4 * experts + top_k * vk_weight_bytes(linear) + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k, job->hidden,
-                  job->index, job->weight, job->logits, (const uint4 *)job->normed, (const char *)linear->weights,
-                  job->gate_up_stride, (int)experts, job->top_k, job->expert_dim, vk_vectors(linear), job->down->k_padded,
-                  linear->wide);
+    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
+                  VK_DECODE_THREADS, top_k * (int)sizeof(int32_t),
+                  experts * (4 + experts) + top_k * (2 * (int64_t)linear->n * linear->k + 4 * expert_dim),
+                  4 * experts + top_k * vk_weight_bytes(linear)
+                      + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k,
+                  job->hidden, job->index, job->weight, job->logits, (const uint4 *)job->normed,
+                  (const char *)linear->weights, job->gate_up_stride, (int)experts, job->top_k, job->expert_dim,
+                  vk_vectors(linear), job->down->k_padded, linear->wide);
 }
 static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->down;
     int64_t top_k = job->top_k;
     int warps = VK_DECODE_THREADS / 32;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
-    LAUNCH(k_decode_down, (linear->n + warps - 1) / warps, VK_DECODE_THREADS, top_k * linear->n * (2 * (int64_t)linear->k + 2),
-           top_k * (vk_weight_bytes(linear) + linear->k * vk_element(linear->wide)) + 8 * top_k + 8 * (int64_t)linear->n, job->x,
-           (const uint4 *)job->hidden, job->index, job->weight, (const char *)linear->weights, job->down_stride, job->top_k,
-           linear->n, vk_vectors(linear), linear->wide);
+    LAUNCH(k_decode_down, (linear->n + warps - 1) / warps, VK_DECODE_THREADS,
+           top_k * linear->n * (2 * (int64_t)linear->k + 2),
+           top_k * (vk_weight_bytes(linear) + linear->k * vk_element(linear->wide)) + 8 * top_k
+               + 8 * (int64_t)linear->n,
+           job->x, (const uint4 *)job->hidden, job->index, job->weight, (const char *)linear->weights, job->down_stride,
+           job->top_k, linear->n, vk_vectors(linear), linear->wide);
 }
 /* one comparison per row to find the best of a block, and one per block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
@@ -2924,8 +2988,8 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
         y += now * VK_PAD; \
     }
 
-VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int count, float *y, const uint16_t *x, size_t ldx, const uint16_t *panel,
-                                              size_t k) {
+VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int count, float *y, const uint16_t *x, size_t ldx,
+                                              const uint16_t *panel, size_t k) {
     __m512 sums[12][2];
     VK_UNROLL for (int i = 0; i < count; i++) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
     for (size_t j = 0; j < k; j += 2, panel += 2 * VK_PAD) {
@@ -2966,7 +3030,8 @@ static VK_CLONES void vk_tile_strips(vk_strip strip, float *y, const void *x, si
         strip(y, wide, (const uint16_t *)panel + from * VK_PAD, length, rows, from > 0);
     }
 }
-VK_T512 VK_INLINE void vk_rows_avx512(const int count, float *y, const float *x, const uint16_t *panel, int k, int go_on) {
+VK_T512 VK_INLINE void vk_rows_avx512(const int count, float *y, const float *x, const uint16_t *panel, int k,
+                                      int go_on) {
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
     __m512 sums[12][2];
     VK_UNROLL for (int i = 0; i < count; i++) {
@@ -3025,7 +3090,8 @@ VK_T512 static void vk_tile_avx512_wide(float *y, const void *x, size_t ldx, con
 }
 
 /* AVX2: 16 columns at a time, 4 rows: 8 sums, 4 weights and 2 inputs in 16 registers */
-VK_TAVX2 VK_INLINE void vk_rows_avx2(const int count, float *y, const float *x, const uint16_t *panel, int k, int go_on) {
+VK_TAVX2 VK_INLINE void vk_rows_avx2(const int count, float *y, const float *x, const uint16_t *panel, int k,
+                                     int go_on) {
     const __m256i high = _mm256_set1_epi32((int)0xffff0000u);
     for (int half = 0; half < VK_PAD; half += 16) {
         const uint16_t *half_panel = panel + 2 * half;
@@ -3148,8 +3214,8 @@ typedef struct vk_shadow {
 /* 2 x 2 tiles of 16 x 16 sums, in steps of k = 32; go_on: adds to y. Rows beyond `rows` are read and ignored: GEMM
  * inputs have VK_ROWS_MAX spare rows. If `shadow` is given, x bypasses the first-level cache: there it would
  * displace the weights, which are used again. */
-VK_TAMX VK_INLINE void vk_amx_steps(const int two, float *y, const uint16_t *x, size_t ldx, const uint16_t *panel, size_t k,
-                                    int go_on, vk_shadow *shadow) {
+VK_TAMX VK_INLINE void vk_amx_steps(const int two, float *y, const uint16_t *x, size_t ldx, const uint16_t *panel,
+                                    size_t k, int go_on, vk_shadow *shadow) {
     const long row_bytes = (long)ldx * 2;
     if (go_on) { _tile_loadd(0, y, 4 * VK_PAD); _tile_loadd(1, y + 16, 4 * VK_PAD); }
     else { _tile_zero(0); _tile_zero(1); }
@@ -3183,8 +3249,8 @@ VK_TAMX static void vk_tile_amx(float *y, const void *x, size_t ldx, const void 
  * divided into blocks whose weights, 32 kB, stay in the first-level cache while the rows pass; the next block is
  * fetched meanwhile. In the last block each tile's rows are finished while the next tile's products run. */
 enum { VK_AMX_BLOCK = 512 };
-VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *sums, const void *x, size_t ldx, const void *panel, size_t k,
-                                 int rows) {
+VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *sums, const void *x, size_t ldx, const void *panel,
+                                 size_t k, int rows) {
     size_t blocks = (k + VK_AMX_BLOCK - 1) / VK_AMX_BLOCK, block = ((k / VK_PAD + blocks - 1) / blocks) * VK_PAD;
     int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX;
     vk_shadow shadow;
@@ -3364,8 +3430,8 @@ static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
 }
 
 /* W rows (n of them, k long, `at(row, column)` of a strided in-type matrix) -> one panel of 32 rows */
-static VK_CLONES void vk_pack_panel(void *panel, const void *matrix, size_t row_stride, size_t column_stride, int n, int k,
-                                    int k_padded, int wide) {
+static VK_CLONES void vk_pack_panel(void *panel, const void *matrix, size_t row_stride, size_t column_stride, int n,
+                                    int k, int k_padded, int wide) {
     for (int j = 0; j < k_padded; j++)
         for (int c = 0; c < VK_PAD; c++) {
             int inside = c < n && j < k;
@@ -3493,8 +3559,8 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
     if (!inputs) return vp_fail(error, VP_ERR_MEMORY, -1, "gemm choice", "no memory for the measurement");
     for (int wide = cpu->wide; wide < 2; wide++)
         for (int s = 0; s < VK_SHAPES; s++) {
-            const vk_gemm_kernel *kernel = vk_gemm_fastest(wide == cpu->wide ? name : NULL, wide, vk_shape_rows[s], inputs,
-                                                           inputs + rows_bytes, K);
+            const vk_gemm_kernel *kernel = vk_gemm_fastest(wide == cpu->wide ? name : NULL, wide, vk_shape_rows[s],
+                                                           inputs, inputs + rows_bytes, K);
             cpu->gemm[wide][s] = kernel;
             if (kernel && kernel->begin) { cpu->begin = kernel->begin; cpu->end = kernel->end; }
         }
@@ -3637,7 +3703,8 @@ static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int 
                           vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
     vk_shape(queue, m, linear->n, linear->k, 0);
-    if (!vk_begin(queue, "gemm", vk_linear_flops(linear, m, epilogue), vk_linear_bytes(linear, m, epilogue, cpu->wide))) return;
+    if (!vk_begin(queue, "gemm", vk_linear_flops(linear, m, epilogue), vk_linear_bytes(linear, m, epilogue, cpu->wide)))
+        return;
     vk_linear_run(cpu, y, ldy, x, ldx, m, linear, epilogue);
     vk_end(queue);
 }
@@ -3777,7 +3844,8 @@ static void vk_cpu_temperature(const char *root, vp_telemetry *telemetry) {
         if (strncmp(type, "x86_pkg_temp", 12) && strncmp(type, "cpu", 3) && strncmp(type, "soc", 3)) continue;
         snprintf(path, sizeof path, "%.300s/sys/class/thermal/thermal_zone%d/temp", root, zone);
         if (!vk_read_number(path, &value) || !(value > -100e3 && value < 300e3)) continue; /* thousandths of a degree */
-        if (isnan(telemetry->temperature_c) || value * 1e-3 > telemetry->temperature_c) telemetry->temperature_c = value * 1e-3;
+        if (isnan(telemetry->temperature_c) || value * 1e-3 > telemetry->temperature_c)
+            telemetry->temperature_c = value * 1e-3;
     }
 }
 static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error *error) {
@@ -3786,7 +3854,8 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
     vk_cpu_cores(root, &telemetry);
     if (isnan(telemetry.sm_clock_mhz)) vk_cpu_clock_of_cpuinfo(root, &telemetry);
     vk_cpu_temperature(root, &telemetry);
-    if (isnan(telemetry.sm_clock_mhz) && isnan(telemetry.sm_clock_max_mhz) && isnan(telemetry.temperature_c) && isnan(telemetry.throttle_count))
+    if (isnan(telemetry.sm_clock_mhz) && isnan(telemetry.sm_clock_max_mhz) && isnan(telemetry.temperature_c)
+        && isnan(telemetry.throttle_count))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "cpu telemetry",
                        "neither /sys nor /proc/cpuinfo tells a clock, a temperature or a throttle count");
     *out = telemetry;

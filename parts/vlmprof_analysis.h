@@ -1,4 +1,5 @@
-/* vlmprof_analysis.h - v0.2.0 - Pareto fronts, coupling of knobs, regression, latency model, tests and verdicts - MIT licence
+/* vlmprof_analysis.h - v0.2.0 - Pareto fronts, coupling of knobs, regression, latency model, tests and verdicts - MIT
+ * licence
  *
  * From measured rows to answers: which configuration to choose, how the knobs are coupled, what a request will cost,
  * whether a change made it slower. Latency may be in any unit; lower is better. For accuracy, higher is better.
@@ -24,18 +25,24 @@ extern "C" {
 
 /* ---- distributions. NaN as input, or a parameter out of range, gives NaN. The binomial's relative error is below
  * 1e-12 + 3e-16 * count */
-VP_API double vp_normal_tail(double z);                          /* P(Z > z); relative error below 1e-13 where it does not underflow */
-VP_API double vp_normal_quantile(double probability);            /* z with P(Z <= z) = probability, 0 < probability < 1 (Wichura, AS 241) */
-VP_API double vp_student_tail(double t, double degrees);         /* P(T > t) of Student's t; relative 1e-11 for degrees to 10^6, 1e-7 to 10^9 */
-VP_API double vp_binomial_half(uint64_t successes, uint64_t count); /* P(X <= successes), X binomial(count, 1/2), count < 2^53 */
+/* P(Z > z); relative error below 1e-13 where it does not underflow */
+VP_API double vp_normal_tail(double z);
+/* z with P(Z <= z) = probability, 0 < probability < 1 (Wichura, AS 241) */
+VP_API double vp_normal_quantile(double probability);
+/* P(T > t) of Student's t; relative 1e-11 for degrees to 10^6, 1e-7 to 10^9 */
+VP_API double vp_student_tail(double t, double degrees);
+/* P(X <= successes), X binomial(count, 1/2), count < 2^53 */
+VP_API double vp_binomial_half(uint64_t successes, uint64_t count);
 
 /* ---- tests and intervals */
 /* Distribution-free interval of the median by order statistics.
  * out:     low_rank, high_rank  from 1: the interval is [x(low_rank), x(high_rank)] of the sorted values
  *          coverage             its exact probability for continuous values
  * returns: VP_OK; VP_ERR_MISMATCH too few values for this level; VP_ERR_RANGE count 0 or over 2^53, level outside 0..1
- * rule:    the largest low_rank with P(X <= low_rank - 1) <= (1 - level) / 2, X binomial(count, 1/2); high_rank = count + 1 - low_rank */
-VP_API vp_result vp_median_interval(uint64_t count, double level, uint64_t *low_rank, uint64_t *high_rank, double *coverage);
+ * rule:    the largest low_rank with P(X <= low_rank - 1) <= (1 - level) / 2, X binomial(count, 1/2); high_rank =
+ * count + 1 - low_rank */
+VP_API vp_result vp_median_interval(uint64_t count, double level, uint64_t *low_rank, uint64_t *high_rank,
+                                    double *coverage);
 /* McNemar's exact test of paired right/wrong answers: two-sided p = min(1, 2 P(X <= min)), X binomial(sum, 1/2); 1
  * for 0 and 0.
  * in:      the two counts of samples that only one side answered correctly. Their sum is below 2^53; otherwise NaN */
@@ -60,18 +67,21 @@ typedef struct vp_rank_test {
     double p_normal_continuity; /* with 0.5; Mann-Whitney only, else NaN */
     double p_exact;             /* NaN with ties, with zero differences, and past VP_EXACT_LIMIT */
 } vp_rank_test;
-enum { VP_EXACT_WILCOXON_LIMIT = 500, VP_EXACT_MANN_WHITNEY_LIMIT = 4096 }; /* most differences; most count_x * count_y */
+/* most differences; most count_x * count_y */
+enum { VP_EXACT_WILCOXON_LIMIT = 500, VP_EXACT_MANN_WHITNEY_LIMIT = 4096 };
 VP_API size_t vp_wilcoxon_scratch_bytes(size_t count);
-/* Wilcoxon's signed-rank test of paired values: differences of 0 are dropped, equal ones share their mean rank. Two-sided.
+/* Wilcoxon's signed-rank test of paired values: differences of 0 are dropped, equal ones share their mean rank.
+ * Two-sided.
  * returns: VP_OK (all differences 0: p 1); VP_ERR_RANGE count 0 or a value that is not finite; VP_ERR_CAPACITY
  * source:  as scipy.stats.wilcoxon 1.17, methods "asymptotic" and "exact" */
-VP_API vp_result vp_wilcoxon(const double *x, const double *y, size_t count, void *scratch, size_t scratch_bytes, vp_rank_test *test);
+VP_API vp_result vp_wilcoxon(const double *x, const double *y, size_t count, void *scratch, size_t scratch_bytes,
+                             vp_rank_test *test);
 VP_API size_t vp_mann_whitney_scratch_bytes(size_t count_x, size_t count_y);
 /* Mann-Whitney's U test of two independent groups. Two-sided.
  * returns: as vp_wilcoxon
  * source:  as scipy.stats.mannwhitneyu 1.17 */
-VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *y, size_t count_y, void *scratch, size_t scratch_bytes,
-                                 vp_rank_test *test);
+VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *y, size_t count_y, void *scratch,
+                                 size_t scratch_bytes, vp_rank_test *test);
 
 typedef enum vp_adjustment { VP_ADJUST_NONE, VP_ADJUST_HOLM, VP_ADJUST_BENJAMINI_HOCHBERG } vp_adjustment;
 /* Adjusts p values for their number. Holm bounds the probability of any false finding, Benjamini-Hochberg the share
@@ -87,7 +97,8 @@ typedef enum vp_verdict { VP_VERDICT_UNSURE, VP_VERDICT_SAME, VP_VERDICT_FASTER,
 typedef enum vp_scale {
     VP_SCALE_ABSOLUTE, /* margin and results in the unit of the values */
     VP_SCALE_RELATIVE, /* as shares of the first side's mean: 0.03 = 3 % slower. All first values must be > 0 */
-    VP_SCALE_LOG       /* mean of log(second / first), given back as a share: each sample counts the same. All values must be > 0 */
+    /* mean of log(second / first), given back as a share: each sample counts the same. All values must be > 0 */
+    VP_SCALE_LOG
 } vp_scale;
 typedef struct vp_comparison {
     size_t count;
@@ -100,24 +111,30 @@ typedef struct vp_comparison {
 VP_API const char *vp_verdict_name(vp_verdict verdict);
 /* Compares paired values. The verdict considers this comparison alone (see vp_compare_adjust).
  * in:      margin  > 0, on the scale;  alpha  0..0.5: the interval is at 1 - alpha
- * returns: VP_OK; VP_ERR_RANGE fewer than 2 pairs, values that are not finite or not fit for the scale, margin or alpha out of range
+ * returns: VP_OK; VP_ERR_RANGE fewer than 2 pairs, values that are not finite or not fit for the scale, margin or
+ * alpha out of range
  * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else UNSURE. A
  *          difference that is significant but proven to be inside the margin is SAME
  * numeric: RELATIVE treats the first side's mean as known. If the samples spread far more than the differences,
  *          prefer LOG */
-VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale, double margin, double alpha,
-                                   vp_comparison *comparison);
-/* Verdicts of several comparisons together: both kinds of p values are adjusted and replaced, then the rule above decides again.
+VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale,
+                                   double margin, double alpha, vp_comparison *comparison);
+/* Verdicts of several comparisons together: both kinds of p values are adjusted and replaced, then the rule above
+ * decides again.
  * in:      order  uint32 [count], values  double [count]: scratch
  * returns: VP_OK; VP_ERR_RANGE (comparisons untouched) */
-VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_adjustment method, double alpha, uint32_t *order, double *values);
+VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_adjustment method, double alpha,
+                                   uint32_t *order, double *values);
 /* The number of samples that a comparison needs.
- * in:      deviation  standard deviation of the differences on the scale;  margin > 0;  effect: smallest difference to be found, > margin
+ * in:      deviation  standard deviation of the differences on the scale;  margin > 0;  effect: smallest difference
+ * to be found, > margin
  *          power      chance of SAME when nothing changed, and of FASTER or SLOWER when `effect` is there: 0.5..1
  * out:     count      the larger of the two needs, at least 2
  * returns: VP_OK; VP_ERR_RANGE (also for over 10^9 samples)
- * rule:    deviation * (t(1 - alpha) + t(1 - (1 - power) / 2)) <= margin * sqrt(n); deviation * (t(1 - alpha / 2) + t(power)) <= effect * sqrt(n) */
-VP_API vp_result vp_compare_plan(double deviation, double margin, double effect, double alpha, double power, size_t *count);
+ * rule:    deviation * (t(1 - alpha) + t(1 - (1 - power) / 2)) <= margin * sqrt(n); deviation * (t(1 - alpha / 2) +
+ * t(power)) <= effect * sqrt(n) */
+VP_API vp_result vp_compare_plan(double deviation, double margin, double effect, double alpha, double power,
+                                 size_t *count);
 
 /* ---- Pareto fronts */
 typedef enum vp_pareto_rule {
@@ -133,29 +150,31 @@ typedef enum vp_pareto_rule {
  * rule:    SWEEP: sorted by latency, then index; kept when accuracy >= best so far - 1e-9, which starts at -1
  * source:  ChulanZhang/molmo_hf, the four copies of the front's function (ALL) and two plot scripts (SWEEP)
  * numeric: comparisons only; O(n log n) */
-VP_API vp_result vp_pareto_front(const double *latency, const double *accuracy, size_t count, vp_pareto_rule rule, uint32_t *front,
-                                 size_t *front_count);
+VP_API vp_result vp_pareto_front(const double *latency, const double *accuracy, size_t count, vp_pareto_rule rule,
+                                 uint32_t *front, size_t *front_count);
 /* The front (FIRST) of the points with one knob fixed: keys[i] == key. Indices are those of all points. */
-VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accuracy, const int32_t *keys, int32_t key, size_t count,
-                                       uint32_t *front, size_t *front_count);
-typedef struct vp_epsilon { double latency, accuracy; int relative; } vp_epsilon; /* relative: shares of the dominated point's values, below 1 */
+VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accuracy, const int32_t *keys, int32_t key,
+                                       size_t count, uint32_t *front, size_t *front_count);
+/* relative: shares of the dominated point's values, below 1 */
+typedef struct vp_epsilon { double latency, accuracy; int relative; } vp_epsilon;
 /* The fewest points of the front that epsilon-dominate every point: latency <= its + epsilon and accuracy >= its -
  * epsilon. Steps of the front that are smaller than what matters (or than what was measured) disappear.
  * in:      front  as vp_pareto_front gives it (FIRST or ALL), front_count indices below count
  * out:     kept   uint32 [front_count], may be front; the first *kept_count, sorted as the front
  * returns: VP_OK; VP_ERR_RANGE an epsilon that is negative, not finite, or relative and >= 1; an index or order that
  *          no front has */
-VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy, size_t count, const uint32_t *front, size_t front_count,
-                                   vp_epsilon epsilon, uint32_t *kept, size_t *kept_count);
+VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
+                                   size_t front_count, vp_epsilon epsilon, uint32_t *kept, size_t *kept_count);
 /* The area that a front dominates, up to a reference point. That point is a latency and an accuracy worse than all
  * that matter; points beyond it add nothing. Use it to compare fronts with a knob fixed. Same `front` as above; NaN
  * if it is not a front. */
-VP_API double vp_pareto_area(const double *latency, const double *accuracy, size_t count, const uint32_t *front, size_t front_count,
-                             double latency_limit, double accuracy_limit);
+VP_API double vp_pareto_area(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
+                             size_t front_count, double latency_limit, double accuracy_limit);
 /* The most accurate point within a budget; of equal ones the fastest, then the first.
  * in:      budget, min_accuracy  infinite: no limit
  * returns: VP_OK; VP_ERR_NOT_FOUND no point holds both; VP_ERR_RANGE NaN */
-VP_API vp_result vp_pareto_best(const double *latency, const double *accuracy, size_t count, double budget, double min_accuracy, uint32_t *best);
+VP_API vp_result vp_pareto_best(const double *latency, const double *accuracy, size_t count, double budget,
+                                double min_accuracy, uint32_t *best);
 
 typedef struct vp_bootstrap_options {
     size_t resamples;            /* 1..1000000 */
@@ -177,12 +196,14 @@ VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_coun
  * in:      latency, accuracy  double [config_count, sample_count]; each sample measured by every configuration
  * out:     points             [config_count], on success only
  * returns: VP_OK; VP_ERR_RANGE a count of 0, a value that is not finite, an option out of range; VP_ERR_CAPACITY
- * rule:    resample = sample_count draws vp_random_below(sample_count - 1) of one generator of that seed: numpy's RandomState(seed).randint(0, n, n)
+ * rule:    resample = sample_count draws vp_random_below(sample_count - 1) of one generator of that seed: numpy's
+ * RandomState(seed).randint(0, n, n)
  *          call after call; percentiles are numpy's, as vp_statistics_percentile
  * numeric: bit for bit equal to sorting every resample, but the samples are sorted once and counted through. 336
  *          configurations x 1,000 samples x 1,000 resamples take about a second */
 VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, size_t config_count, size_t sample_count,
-                              const vp_bootstrap_options *options, void *scratch, size_t scratch_bytes, vp_bootstrap_point *points);
+                              const vp_bootstrap_options *options, void *scratch, size_t scratch_bytes,
+                              vp_bootstrap_point *points);
 
 /* ---- coupling of the knobs */
 enum { VP_KNOB_LIMIT = 8, VP_KNOB_LEVEL_LIMIT = 256, VP_EFFECT_COLUMNS_LIMIT = 1024 };
@@ -202,18 +223,23 @@ typedef struct vp_effect {
 VP_API size_t vp_effect_count(const vp_knobs *knobs, int32_t order);
 VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order);
 /* What each knob does to the mean of a value, and where two knobs together do something other than the sum of both.
- * in:      values   double [config_count, sample_count], each sample measured by every configuration; the grid may have holes
- * out:     effects  [vp_effect_count]: the mean; then per knob all levels as MAIN (mean of that level - grand mean) and from level 1 as STEP (level -
- *                   the level below); then, order 2, per pair of knobs all pairs of levels as PAIR (what is left over mean and mains)
- *          shares   double [knobs + pairs (order 2) + 1], may be NULL: each term's share of the variance between configurations, knobs first, then
+ * in:      values   double [config_count, sample_count], each sample measured by every configuration; the grid may
+ * have holes
+ * out:     effects  [vp_effect_count]: the mean; then per knob all levels as MAIN (mean of that level - grand mean)
+ * and from level 1 as STEP (level -
+ * the level below); then, order 2, per pair of knobs all pairs of levels as PAIR (what is left over mean and mains)
+ * shares   double [knobs + pairs (order 2) + 1], may be NULL: each term's share of the variance between
+ * configurations, knobs first, then
  *                   pairs, last what no term explains; they add up to 1 on a full grid
  *          error    may be NULL
- * returns: VP_OK; VP_ERR_RANGE; VP_ERR_CAPACITY; VP_ERR_MISMATCH these configurations cannot tell the terms apart (use order 1)
+ * returns: VP_OK; VP_ERR_RANGE; VP_ERR_CAPACITY; VP_ERR_MISMATCH these configurations cannot tell the terms apart
+ * (use order 1)
  * rule:    least squares with effects that add up to 0 over a knob's levels, for each sample; the estimate and
  *          Student's interval are over the samples, so an influence of a sample on all configurations cancels out
  * memory:  none on the heap; the factor of the design lies in scratch */
-VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t sample_count, int32_t order, double level, void *scratch,
-                            size_t scratch_bytes, vp_effect *effects, double *shares, vp_error *error);
+VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t sample_count, int32_t order,
+                            double level, void *scratch, size_t scratch_bytes, vp_effect *effects, double *shares,
+                            vp_error *error);
 /* The configuration that differs from `config` only by the next measured level of a knob.
  * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_RANGE */
 VP_API vp_result vp_knob_next(const vp_knobs *knobs, size_t config, int32_t knob, size_t *next);
@@ -225,8 +251,9 @@ typedef struct vp_gain {
 /* Marginal gain: accuracy per ms of a step from one configuration to another.
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 samples, a value that is not finite
  * source:  E. C. Fieller, JRSS B 16 (1954) */
-VP_API vp_result vp_gain_compute(const double *first_latency, const double *first_accuracy, const double *second_latency,
-                                 const double *second_accuracy, size_t sample_count, double level, vp_gain *gain);
+VP_API vp_result vp_gain_compute(const double *first_latency, const double *first_accuracy,
+                                 const double *second_latency, const double *second_accuracy, size_t sample_count,
+                                 double level, vp_gain *gain);
 
 /* ---- regression */
 enum { VP_LINEAR_COLUMNS_LIMIT = 24 };
@@ -235,40 +262,49 @@ typedef enum vp_linear_state { VP_LINEAR_USED, VP_LINEAR_AT_ZERO, VP_LINEAR_DROP
 typedef struct vp_linear_options {
     const double *weights;            /* [rows], > 0; NULL: all 1. Variance of a row is sigma^2 / weight */
     const unsigned char *nonnegative; /* [columns], 1: the coefficient must be >= 0; NULL: none */
-    int drop_dependent;               /* 1: a column that the columns before it explain is left out; 0: it is an error */
+    /* 1: a column that the columns before it explain is left out; 0: it is an error */
+    int drop_dependent;
 } vp_linear_options;
 VP_API vp_linear_options vp_linear_options_default(void); /* no weights, no signs, dependent columns are an error */
 /* A linear model and what its intervals need. Plain data: it can be stored. */
 typedef struct vp_linear {
     uint64_t rows;
     int32_t columns, used_columns;
-    double condition;                          /* 2-norm condition number of the used columns, each scaled to length 1 */
-    double sigma;                              /* residual deviation at weight 1: sqrt(sum w r^2 / degrees); NaN for degrees 0 */
+    /* 2-norm condition number of the used columns, each scaled to length 1 */
+    double condition;
+    /* residual deviation at weight 1: sqrt(sum w r^2 / degrees); NaN for degrees 0 */
+    double sigma;
     double degrees;                            /* rows - used columns */
     double coefficient[VP_LINEAR_COLUMNS_LIMIT];  /* exactly 0 where the state is not USED */
-    double error[VP_LINEAR_COLUMNS_LIMIT];        /* standard errors; 0 where the state is not USED, NaN for degrees 0 */
-    double root[VP_LINEAR_COLUMNS_LIMIT * VP_LINEAR_COLUMNS_LIMIT]; /* [columns, columns] B with covariance = sigma^2 B B' */
+    /* standard errors; 0 where the state is not USED, NaN for degrees 0 */
+    double error[VP_LINEAR_COLUMNS_LIMIT];
+    /* [columns, columns] B with covariance = sigma^2 B B' */
+    double root[VP_LINEAR_COLUMNS_LIMIT * VP_LINEAR_COLUMNS_LIMIT];
     unsigned char state[VP_LINEAR_COLUMNS_LIMIT]; /* vp_linear_state */
 } vp_linear;
 /* Weighted least squares, with signs where asked.
  * in:      x     double [rows, columns], columns 1..VP_LINEAR_COLUMNS_LIMIT; an intercept is a column of ones
  *          y     double [rows]
  * out:     fit   on success only;  error  may be NULL, names the column
- * returns: VP_OK; VP_ERR_RANGE a count or value out of range, or an overflow; VP_ERR_MISMATCH fewer rows than columns, or dependent columns
+ * returns: VP_OK; VP_ERR_RANGE a count or value out of range, or an overflow; VP_ERR_MISMATCH fewer rows than
+ * columns, or dependent columns
  * rule:    Householder QR over blocks of rows, columns scaled to length 1. A column is dependent if less than 1e-11
  *          of it lies outside the span of those before it. Signs: Lawson and Hanson's active set on the triangle;
  *          coefficients held at 0 are exactly 0
- * source:  Golub and Van Loan, Matrix Computations, 5.2 and 5.3; Lawson and Hanson, Solving Least Squares Problems, ch. 23
+ * source:  Golub and Van Loan, Matrix Computations, 5.2 and 5.3; Lawson and Hanson, Solving Least Squares Problems,
+ * ch. 23
  * numeric: errors and intervals of a fit with signs treat the active set as known
  * memory:  40 KB of stack, whatever the rows */
-VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows, size_t columns, const vp_linear_options *options, vp_linear *fit,
-                                vp_error *error);
+VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows, size_t columns,
+                                   const vp_linear_options *options, vp_linear *fit, vp_error *error);
 VP_API double vp_linear_value(const vp_linear *fit, const double *x); /* x'coefficient; columns in order */
-typedef struct vp_linear_range { double value, mean_low, mean_high, low, high; } vp_linear_range; /* mean: of the line; low, high: of a new value */
+/* mean: of the line; low, high: of a new value */
+typedef struct vp_linear_range { double value, mean_low, mean_high, low, high; } vp_linear_range;
 /* Intervals of the mean and of a new measurement at x.
  * in:      weight  of the new measurement, > 0
  * returns: VP_OK; VP_ERR_MISMATCH degrees 0; VP_ERR_RANGE */
-VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, double weight, double level, vp_linear_range *range);
+VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, double weight, double level,
+                                    vp_linear_range *range);
 /* Student's interval of a coefficient; [0, 0] for a column that is not used. returns: as above */
 VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, double level, double *low, double *high);
 typedef struct vp_linear_errors {
@@ -281,7 +317,8 @@ typedef struct vp_linear_errors {
 /* How far predictions are from the measurements.
  * in:      scratch  double [count]
  * returns: VP_OK; VP_ERR_RANGE count 0 or a value that is not finite */
-VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count, double *scratch, vp_linear_errors *errors);
+VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count,
+                                          double *scratch, vp_linear_errors *errors);
 VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_count);
 /* Leave-one-group-out: each row is predicted by a fit of the rows of all other groups (configurations, image sizes).
  * in:      groups     uint32 [rows], 0..group_count - 1; every group may be empty
@@ -289,8 +326,9 @@ VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_cou
  * returns: as vp_linear_compute, VP_ERR_MISMATCH when what is left for a group cannot be fitted; VP_ERR_CAPACITY
  * numeric: as vp_linear_compute on the other rows; time grows with rows + groups, not with their product
  * memory:  60 KB of stack */
-VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows, size_t columns, size_t group_count,
-                                  const vp_linear_options *options, void *scratch, size_t scratch_bytes, double *predicted, vp_error *error);
+VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows,
+                                     size_t columns, size_t group_count, const vp_linear_options *options,
+                                     void *scratch, size_t scratch_bytes, double *predicted, vp_error *error);
 
 /* ---- what a request costs: one linear model per stage */
 #define VP_LATENCY_STAGES(X) X(VISION, "vision") X(PREFILL, "prefill") X(DECODE, "decode") X(OTHER, "other")
@@ -301,9 +339,11 @@ typedef enum vp_latency_stage {
     VP_LATENCY_STAGE_COUNT
 } vp_latency_stage; /* T_vision_total, T_LLM_prefill, T_LLM_decode, and T_total minus these */
 typedef enum vp_latency_features {
-    VP_LATENCY_PHYSICAL, /* vp_latency_column_name; no coefficient is negative; rows weigh 1 / measured^2: what counts is the relative error */
-    VP_LATENCY_SEED,     /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k, num_active_blocks, output_tokens */
-    VP_LATENCY_MEAN      /* the mean of what was measured */
+    /* vp_latency_column_name; no coefficient is negative; rows weigh 1 / measured^2: what counts is the relative
+     * error */
+    VP_LATENCY_PHYSICAL,
+    VP_LATENCY_SEED, /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k, num_active_blocks, output_tokens */
+    VP_LATENCY_MEAN /* the mean of what was measured */
 } vp_latency_features;
 enum { VP_LATENCY_COLUMNS_LIMIT = 7 };
 typedef struct vp_latency_request {
@@ -316,19 +356,24 @@ typedef struct vp_latency_request {
 } vp_latency_request;
 /* One row of a stage's model.
  * out:     x        double [VP_LATENCY_COLUMNS_LIMIT], the first *columns
- * returns: VP_OK; VP_ERR_RANGE a count negative, sequence or output_tokens or active_blocks < 1, top_k outside 1..expert_count
- * rule:    vision: 1, views, vision tokens. prefill: 1, n, B, B n, B n k (expert FLOPs), B n^2 (attention), B E (1 - (1 - k / E)^n) (experts whose
- *          bytes are read, on average). decode: S, S B, S B k (bytes of experts), B (S n + S (S - 1) / 2) (positions read from the cache). other:
- *          1, views, n. n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros */
-VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request, double *x,
-                                int32_t *columns);
+ * returns: VP_OK; VP_ERR_RANGE a count negative, sequence or output_tokens or active_blocks < 1, top_k outside
+ * 1..expert_count
+ * rule:    vision: 1, views, vision tokens. prefill: 1, n, B, B n, B n k (expert FLOPs), B n^2 (attention), B E (1
+ * - (1 - k / E)^n) (experts whose
+ * bytes are read, on average). decode: S, S B, S B k (bytes of experts), B (S n + S (S - 1) / 2) (positions read
+ * from the cache). other:
+ * 1, views, n. n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros */
+VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
+                                double *x, int32_t *columns);
 /* The name of a column; NULL past the last. */
 VP_API const char *vp_latency_column_name(vp_latency_features features, vp_latency_stage stage, int32_t column);
 VP_API const char *vp_latency_stage_name(vp_latency_stage stage);
 typedef struct vp_affine { /* measured = slope * predicted + offset */
     double slope, offset;
     double condition;      /* of the columns 1, predicted, scaled to length 1 */
-    int ill_conditioned;   /* condition over VP_AFFINE_CONDITION_LIMIT: the predictions are almost all the same, the line is worthless elsewhere */
+    /* condition over VP_AFFINE_CONDITION_LIMIT: the predictions are almost all the same, the line is worthless
+     * elsewhere */
+    int ill_conditioned;
     size_t count;          /* points it was made of; 0: the identity */
 } vp_affine;
 #define VP_AFFINE_CONDITION_LIMIT 4000.0 /* a spread of 0.05 % of the mean */
@@ -341,29 +386,34 @@ typedef struct vp_latency_model {
 } vp_latency_model;
 /* Fits the stages.
  * in:      requests  [rows]
- *          measured  double [rows, VP_LATENCY_STAGE_COUNT]; NaN: not measured; rows whose stage did not run are left out
+ * measured  double [rows, VP_LATENCY_STAGE_COUNT]; NaN: not measured; rows whose stage did not run are left out
  *          error     may be NULL
- * returns: VP_OK; VP_ERR_RANGE a request, or a value that is infinite (or <= 0 for PHYSICAL); VP_ERR_MISMATCH no stage could be fitted
+ * returns: VP_OK; VP_ERR_RANGE a request, or a value that is infinite (or <= 0 for PHYSICAL); VP_ERR_MISMATCH no
+ * stage could be fitted
  * rule:    columns that these rows cannot distinguish from earlier ones are dropped (a sweep with one top_k says
  *          nothing about top_k) */
-VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests, const double *measured, size_t rows,
-                                vp_latency_model *model, vp_error *error);
-typedef struct vp_latency_prediction { double stage[VP_LATENCY_STAGE_COUNT], total; } vp_latency_prediction; /* NaN for a stage that is not fitted */
+VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests,
+                                const double *measured, size_t rows, vp_latency_model *model, vp_error *error);
+/* NaN for a stage that is not fitted */
+typedef struct vp_latency_prediction { double stage[VP_LATENCY_STAGE_COUNT], total; } vp_latency_prediction;
 /* What a request will cost; under a microsecond.
  * out:     prediction  total: the sum of the stages that are fitted
  * returns: VP_OK; VP_ERR_RANGE as vp_latency_row */
-VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request, vp_latency_prediction *prediction);
-/* Interval of a new measurement of a stage, recalibration included (its own uncertainty is not). returns: as vp_linear_interval */
-VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage, const vp_latency_request *request, double level,
-                                     vp_linear_range *range);
+VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request,
+                                    vp_latency_prediction *prediction);
+/* Interval of a new measurement of a stage, recalibration included (its own uncertainty is not). returns: as
+ * vp_linear_interval */
+VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage,
+                                     const vp_latency_request *request, double level, vp_linear_range *range);
 VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count);
 /* Predictions of a stage by models that never saw the row's group.
  * in:      groups     uint32 [rows], 0..group_count - 1
  *          measured   double [rows] of this stage
  * out:     predicted  double [rows]; NaN where measured is NaN or the stage did not run
  * returns: as vp_latency_fit and vp_linear_leave_out */
-VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *requests,
-                                      const double *measured, const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
+VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_stage stage,
+                                      const vp_latency_request *requests, const double *measured,
+                                      const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
                                       size_t scratch_bytes, double *predicted, vp_error *error);
 
 /* ---- recalibration to a new device, guardrails */
@@ -378,9 +428,11 @@ VP_API double vp_affine_apply(const vp_affine *affine, double predicted);
  * in:      measured  as vp_latency_fit
  *          force     1: takes ill-conditioned lines too
  *          scratch   double [2 * rows]
- * returns: VP_OK; VP_ERR_MISMATCH a stage whose line is ill-conditioned or cannot be drawn (model untouched; error names it); VP_ERR_RANGE */
-VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests, const double *measured, size_t rows, int force,
-                                        double *scratch, vp_error *error);
+ * returns: VP_OK; VP_ERR_MISMATCH a stage whose line is ill-conditioned or cannot be drawn (model untouched; error
+ * names it); VP_ERR_RANGE */
+VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests,
+                                        const double *measured, size_t rows, int force, double *scratch,
+                                        vp_error *error);
 typedef struct vp_affine_curve {
     size_t points, draws;   /* measurements used; draws that gave a line */
     size_t refused;         /* draws whose line was ill-conditioned or could not be drawn */
@@ -391,22 +443,24 @@ VP_API size_t vp_affine_curve_scratch_bytes(size_t count, size_t draws);
 /* Learning curve: how well a line through `points` randomly drawn measurements predicts all others.
  * in:      points  2..count - 1;  draws  1..100000;  measured  none 0
  * returns: VP_OK; VP_ERR_MISMATCH no draw gave a line; VP_ERR_CAPACITY; VP_ERR_RANGE */
-VP_API vp_result vp_affine_learning(const double *predicted, const double *measured, size_t count, size_t points, size_t draws, uint32_t seed,
-                                    void *scratch, size_t scratch_bytes, vp_affine_curve *curve);
+VP_API vp_result vp_affine_learning(const double *predicted, const double *measured, size_t count, size_t points,
+                                    size_t draws, uint32_t seed, void *scratch, size_t scratch_bytes,
+                                    vp_affine_curve *curve);
 typedef struct vp_guardrail {
     double budget;
     size_t count, accepted, over_budget, violations, false_accepts, false_rejects;
     double violation_rate;    /* of the accepted: measured > tolerance * budget */
     double false_accept_rate; /* of those over budget: accepted */
-    double false_reject_rate; /* of those within budget: not accepted. Rates are NaN where there is nothing to divide by */
+    /* of those within budget: not accepted. Rates are NaN where there is nothing to divide by */
+    double false_reject_rate;
 } vp_guardrail;
 /* What happens if only requests that are predicted to stay within a budget are accepted.
  * in:      safety     a request is accepted when predicted * safety <= budget; > 0, 1: as predicted
  *          tolerance  of violations, >= 1: the experiments' 1.1
  * returns: VP_OK; VP_ERR_RANGE count 0, values that are not finite
  * rule:    budgets are the caller's: the experiments take 0.5, 0.7, 0.85 and 1.0 of a reference latency */
-VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget, double safety, double tolerance,
-                                      vp_guardrail *guardrail);
+VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
+                                      double safety, double tolerance, vp_guardrail *guardrail);
 
 #ifdef __cplusplus
 }
@@ -469,7 +523,8 @@ static int vp_impl_counts_fit(size_t count) {
 static void vp_impl_arena_need(size_t *bytes, size_t count, size_t element_bytes) {
     size_t size;
     if (*bytes == SIZE_MAX) return;
-    if (!vp_size_multiply(count, element_bytes, &size) || !vp_size_add(size, 64, &size) || !vp_size_add(*bytes, size, bytes))
+    if (!vp_size_multiply(count, element_bytes, &size) || !vp_size_add(size, 64, &size)
+        || !vp_size_add(*bytes, size, bytes))
         *bytes = SIZE_MAX;
 }
 
@@ -495,18 +550,24 @@ static double vp_impl_polynomial(const double *coefficient, int count, double x)
 
 /* Wichura's algorithm AS 241, PPND16 (Applied Statistics 37, 1988): three rational functions */
 VP_API double vp_normal_quantile(double probability) {
-    static const double a[8] = {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
-                                13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608};
-    static const double b[8] = {5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
-                                5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1.0};
-    static const double c[8] = {7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177, 1.27045825245236838258,
-                                3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734};
-    static const double d[8] = {1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.14810397642748007459,
-                                0.68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1.0};
-    static const double e[8] = {2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.0012426609473880784386, 0.026532189526576123093,
-                                0.29656057182850489123, 1.7848265399172913358, 5.4637849111641143699, 6.6579046435011037772};
-    static const double f[8] = {2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5, 7.868691311456132591e-4,
-                                0.0148753612908506148525, 0.13692988092273580531, 0.59983220655588793769, 1.0};
+    static const double a[8] = {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853,
+                                45921.953931549871457, 13731.693765509461125, 1971.5909503065514427,
+                                133.14166789178437745, 3.387132872796366608};
+    static const double b[8] = {
+        5226.495278852545925,  28729.085735721942674, 39307.89580009271061,  21213.794301586595867,
+        5394.1960214247511077, 687.1870074920579083,  42.313330701600911252, 1.0};
+    static const double c[8] = {7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177,
+                                1.27045825245236838258,   3.64784832476320460504,   5.7694972214606914055,
+                                4.6303378461565452959,    1.42343711074968357734};
+    static const double d[8] = {
+        1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.14810397642748007459,
+        0.68976733498510000455,    1.6763848301838038494,   2.05319162663775882187,   1.0};
+    static const double e[8] = {2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.0012426609473880784386,
+                                0.026532189526576123093,   0.29656057182850489123,    1.7848265399172913358,
+                                5.4637849111641143699,     6.6579046435011037772};
+    static const double f[8] = {
+        2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5, 7.868691311456132591e-4,
+        0.0148753612908506148525,   0.13692988092273580531,   0.59983220655588793769,   1.0};
     const double q = probability - 0.5;
     double r, value;
     if (!vp_impl_share(probability)) return (double)NAN;
@@ -532,9 +593,11 @@ VP_API double vp_binomial_half(uint64_t successes, uint64_t count) {
 }
 
 /* ---- tests and intervals */
-VP_API vp_result vp_median_interval(uint64_t count, double level, uint64_t *low_rank, uint64_t *high_rank, double *coverage) {
+VP_API vp_result vp_median_interval(uint64_t count, double level, uint64_t *low_rank, uint64_t *high_rank,
+                                    double *coverage) {
     uint64_t rank;
-    if (!count || count >= UINT64_C(1) << 53 || count >= SIZE_MAX || !vp_impl_share(level) || !low_rank || !high_rank || !coverage)
+    if (!count || count >= UINT64_C(1) << 53 || count >= SIZE_MAX || !vp_impl_share(level) || !low_rank || !high_rank
+        || !coverage)
         return VP_ERR_RANGE;
     rank = (uint64_t)vp_order_rank((size_t)count, 0.5, 0.5 * (1.0 - level));
     if (!rank) return VP_ERR_MISMATCH;
@@ -554,7 +617,8 @@ VP_API double vp_mcnemar(uint64_t only_first_correct, uint64_t only_second_corre
 }
 
 /* Student's interval from a mean and a sum of squared deviations; `quantile` is that of count - 1 degrees */
-static vp_result vp_impl_mean_interval(size_t count, double mean, double squares, double quantile, vp_mean_interval *out) {
+static vp_result vp_impl_mean_interval(size_t count, double mean, double squares, double quantile,
+                                       vp_mean_interval *out) {
     vp_mean_interval made;
     double reach;
     made.count = count;
@@ -562,7 +626,9 @@ static vp_result vp_impl_mean_interval(size_t count, double mean, double squares
     made.mean = mean;
     made.error = sqrt(squares / made.degrees / (double)count);
     made.t = made.error > 0.0 ? mean / made.error : mean > 0.0 ? HUGE_VAL : mean < 0.0 ? -HUGE_VAL : 0.0;
-    made.p = made.error > 0.0 ? 2.0 * vp_student_upper(fabs(made.t), made.degrees) : mean < 0.0 || mean > 0.0 ? 0.0 : 1.0;
+    made.p = made.error > 0.0           ? 2.0 * vp_student_upper(fabs(made.t), made.degrees)
+             : mean < 0.0 || mean > 0.0 ? 0.0
+                                        : 1.0;
     reach = made.error * quantile;
     made.low = mean - reach;
     made.high = mean + reach;
@@ -634,10 +700,12 @@ static double vp_impl_wilcoxon_below(size_t count, size_t statistic, double *cha
     return sum;
 }
 
-VP_API vp_result vp_wilcoxon(const double *x, const double *y, size_t count, void *scratch, size_t scratch_bytes, vp_rank_test *test) {
+VP_API vp_result vp_wilcoxon(const double *x, const double *y, size_t count, void *scratch, size_t scratch_bytes,
+                             vp_rank_test *test) {
     vp_arena arena = vp_impl_arena_of(scratch, scratch_bytes);
     const size_t most = count < VP_EXACT_WILCOXON_LIMIT ? count : (size_t)VP_EXACT_WILCOXON_LIMIT;
-    double *size = (double *)vp_arena_take(&arena, count, sizeof(double)), *ranks = (double *)vp_arena_take(&arena, count, sizeof(double));
+    double *size = (double *)vp_arena_take(&arena, count, sizeof(double)),
+           *ranks = (double *)vp_arena_take(&arena, count, sizeof(double));
     uint32_t *order = (uint32_t *)vp_arena_take(&arena, count, sizeof(uint32_t));
     double *chance = (double *)vp_arena_take(&arena, most * (most + 1) / 4 + 1, sizeof(double));
     double ties, plus = 0.0, minus = 0.0, n, deviation;
@@ -683,7 +751,8 @@ VP_API size_t vp_mann_whitney_scratch_bytes(size_t count_x, size_t count_y) {
     vp_impl_arena_need(&bytes, all, sizeof(double));
     vp_impl_arena_need(&bytes, all, sizeof(uint32_t));
     if (vp_impl_mann_whitney_exact(count_x, count_y))
-        vp_impl_arena_need(&bytes, ((count_x < count_y ? count_x : count_y) + 1) * (count_x * count_y / 2 + 1), sizeof(double));
+        vp_impl_arena_need(&bytes, ((count_x < count_y ? count_x : count_y) + 1) * (count_x * count_y / 2 + 1),
+                           sizeof(double));
     return bytes;
 }
 
@@ -710,8 +779,8 @@ static double vp_impl_mann_whitney_below(size_t shorter, size_t longer, size_t s
     return sum;
 }
 
-VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *y, size_t count_y, void *scratch, size_t scratch_bytes,
-                                 vp_rank_test *test) {
+VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *y, size_t count_y, void *scratch,
+                                 size_t scratch_bytes, vp_rank_test *test) {
     const size_t all = count_x + count_y, shorter = count_x < count_y ? count_x : count_y;
     const double n1 = (double)count_x, n2 = (double)count_y, n = n1 + n2;
     vp_arena arena = vp_impl_arena_of(scratch, scratch_bytes);
@@ -726,7 +795,8 @@ VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *
     order = (uint32_t *)vp_arena_take(&arena, all, sizeof(uint32_t));
     if (vp_impl_mann_whitney_exact(count_x, count_y))
         chance = (double *)vp_arena_take(&arena, (shorter + 1) * (count_x * count_y / 2 + 1), sizeof(double));
-    if (!values || !ranks || !order || (!chance && vp_impl_mann_whitney_exact(count_x, count_y))) return VP_ERR_CAPACITY;
+    if (!values || !ranks || !order || (!chance && vp_impl_mann_whitney_exact(count_x, count_y)))
+        return VP_ERR_CAPACITY;
     memcpy(values, x, count_x * sizeof *x);
     memcpy(values + count_x, y, count_y * sizeof *y);
     for (i = 0; i < all; i++) order[i] = (uint32_t)i;
@@ -754,7 +824,8 @@ VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, 
     double held = 0.0, value;
     size_t i, k;
     if (count && (!p || !order || !adjusted)) return VP_ERR_RANGE;
-    if ((method != VP_ADJUST_NONE && method != VP_ADJUST_HOLM && method != VP_ADJUST_BENJAMINI_HOCHBERG) || !vp_impl_counts_fit(count))
+    if ((method != VP_ADJUST_NONE && method != VP_ADJUST_HOLM && method != VP_ADJUST_BENJAMINI_HOCHBERG)
+        || !vp_impl_counts_fit(count))
         return VP_ERR_RANGE;
     for (i = 0; i < count; i++) if (!(p[i] >= 0.0 && p[i] <= 1.0)) return VP_ERR_RANGE;
     for (i = 0; i < count; i++) order[i] = (uint32_t)i;
@@ -804,7 +875,8 @@ static int vp_impl_compare_step(double first, double second, vp_scale scale, dou
 }
 
 /* mean and squared deviations of the steps, computed in two passes; 0: a value does not fit the scale */
-static int vp_impl_compare_moments(const double *first, const double *second, size_t count, vp_scale scale, double *mean, double *squares) {
+static int vp_impl_compare_moments(const double *first, const double *second, size_t count, vp_scale scale,
+                                   double *mean, double *squares) {
     double sum = 0.0, base = 0.0, rest = 0.0, step;
     size_t i;
     for (i = 0; i < count; i++) {
@@ -833,16 +905,19 @@ static double vp_impl_one_sided(double distance, double error, double degrees) {
     return vp_student_tail(distance / error, degrees);
 }
 
-VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale, double margin, double alpha,
-                                   vp_comparison *comparison) {
+VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale,
+                                   double margin, double alpha, vp_comparison *comparison) {
     const int logarithmic = scale == VP_SCALE_LOG;
     vp_mean_interval interval;
     vp_comparison made;
     double mean, squares, below, above;
-    if (!first || !second || !comparison || count < 2 || !(margin > 0.0 && margin < HUGE_VAL) || !(alpha > 0.0 && alpha < 0.5)) return VP_ERR_RANGE;
+    if (!first || !second || !comparison || count < 2 || !(margin > 0.0 && margin < HUGE_VAL)
+        || !(alpha > 0.0 && alpha < 0.5))
+        return VP_ERR_RANGE;
     if (scale != VP_SCALE_ABSOLUTE && scale != VP_SCALE_RELATIVE && scale != VP_SCALE_LOG) return VP_ERR_RANGE;
     if (!vp_impl_compare_moments(first, second, count, scale, &mean, &squares)) return VP_ERR_RANGE;
-    if (vp_impl_mean_interval(count, mean, squares, vp_impl_quantile(count, 1.0 - alpha), &interval) != VP_OK) return VP_ERR_RANGE;
+    if (vp_impl_mean_interval(count, mean, squares, vp_impl_quantile(count, 1.0 - alpha), &interval) != VP_OK)
+        return VP_ERR_RANGE;
     /* a share of -margin is the logarithm of 1 / (1 + margin), which is as far from 0 as that of +margin */
     below = logarithmic ? log1p(margin) : margin;
     above = below;
@@ -859,7 +934,8 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
     return VP_OK;
 }
 
-VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_adjustment method, double alpha, uint32_t *order, double *values) {
+VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_adjustment method, double alpha,
+                                   uint32_t *order, double *values) {
     size_t i;
     if ((count && (!comparisons || !order || !values)) || !(alpha > 0.0 && alpha < 0.5)) return VP_ERR_RANGE;
     for (i = 0; i < count; i++) {
@@ -886,15 +962,19 @@ static size_t vp_impl_plan(double deviation, double distance, double first, doub
     while (high - low > 1) {
         const size_t n = low + (high - low) / 2;
         const double degrees = (double)(n - 1);
-        const double reach = deviation * (vp_statistics_student(first, degrees) + vp_statistics_student(second, degrees));
+        const double reach = deviation
+                             * (vp_statistics_student(first, degrees) + vp_statistics_student(second, degrees));
         if (reach <= distance * sqrt((double)n)) high = n; else low = n;
     }
     return high <= 1000000000 ? high : 0;
 }
 
-VP_API vp_result vp_compare_plan(double deviation, double margin, double effect, double alpha, double power, size_t *count) {
+VP_API vp_result vp_compare_plan(double deviation, double margin, double effect, double alpha, double power,
+                                 size_t *count) {
     size_t same, found;
-    if (!(deviation >= 0.0 && deviation < HUGE_VAL) || !(margin > 0.0 && margin < effect && effect < HUGE_VAL) || !count) return VP_ERR_RANGE;
+    if (!(deviation >= 0.0 && deviation < HUGE_VAL) || !(margin > 0.0 && margin < effect && effect < HUGE_VAL)
+        || !count)
+        return VP_ERR_RANGE;
     if (!(alpha >= 1e-9 && alpha < 0.5) || !(power >= 0.5 && power <= 1.0 - 1e-9)) return VP_ERR_RANGE;
     same = vp_impl_plan(deviation, margin, 1.0 - alpha, 0.5 + 0.5 * power);
     found = vp_impl_plan(deviation, effect, 1.0 - 0.5 * alpha, power);
@@ -905,17 +985,21 @@ VP_API vp_result vp_compare_plan(double deviation, double margin, double effect,
 
 /* ---- Pareto fronts */
 /* The front of the points in index[0..count), in place; returns how many are left. */
-static size_t vp_impl_front(const double *latency, const double *accuracy, vp_pareto_rule rule, uint32_t *index, size_t count) {
+static size_t vp_impl_front(const double *latency, const double *accuracy, vp_pareto_rule rule, uint32_t *index,
+                            size_t count) {
     const int strict = rule == VP_PARETO_FIRST || rule == VP_PARETO_ALL;
-    double best = rule == VP_PARETO_SWEEP ? -1.0 : -HUGE_VAL, faster = -HUGE_VAL; /* best so far; best of those that are strictly faster */
+    /* best so far; best of those that are strictly faster */
+    double best = rule == VP_PARETO_SWEEP ? -1.0 : -HUGE_VAL, faster = -HUGE_VAL;
     size_t i, kept = 0;
     vp_impl_sort_index(latency, strict ? accuracy : NULL, index, count);
     for (i = 0; i < count; i++) {
         const uint32_t point = index[i];
         int keep;
-        if (i > 0 && latency[point] > latency[index[i - 1]]) faster = best; /* index[i - 1] is still itself: kept <= i - 1 only moves earlier ones */
+        /* index[i - 1] is still itself: kept <= i - 1 only moves earlier ones */
+        if (i > 0 && latency[point] > latency[index[i - 1]]) faster = best;
         if (strict) {
-            const int again = kept > 0 && !(latency[point] > latency[index[kept - 1]]) && !(accuracy[point] < accuracy[index[kept - 1]]);
+            const int again = kept > 0 && !(latency[point] > latency[index[kept - 1]])
+                              && !(accuracy[point] < accuracy[index[kept - 1]]);
             keep = accuracy[point] > best || (rule == VP_PARETO_ALL && again);
         } else if (rule == VP_PARETO_WEAK) {
             keep = accuracy[point] >= faster;
@@ -929,11 +1013,12 @@ static size_t vp_impl_front(const double *latency, const double *accuracy, vp_pa
 }
 
 static int vp_impl_points_good(const double *latency, const double *accuracy, size_t count) {
-    return vp_impl_counts_fit(count) && (!count || (latency && accuracy && vp_all_finite(latency, count) && vp_all_finite(accuracy, count)));
+    return vp_impl_counts_fit(count)
+           && (!count || (latency && accuracy && vp_all_finite(latency, count) && vp_all_finite(accuracy, count)));
 }
 
-VP_API vp_result vp_pareto_front(const double *latency, const double *accuracy, size_t count, vp_pareto_rule rule, uint32_t *front,
-                                 size_t *front_count) {
+VP_API vp_result vp_pareto_front(const double *latency, const double *accuracy, size_t count, vp_pareto_rule rule,
+                                 uint32_t *front, size_t *front_count) {
     size_t i;
     if (!vp_impl_points_good(latency, accuracy, count) || (count && !front) || !front_count) return VP_ERR_RANGE;
     if ((int)rule < VP_PARETO_FIRST || (int)rule > VP_PARETO_SWEEP) return VP_ERR_RANGE;
@@ -942,46 +1027,57 @@ VP_API vp_result vp_pareto_front(const double *latency, const double *accuracy, 
     return VP_OK;
 }
 
-VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accuracy, const int32_t *keys, int32_t key, size_t count,
-                                       uint32_t *front, size_t *front_count) {
+VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accuracy, const int32_t *keys, int32_t key,
+                                       size_t count, uint32_t *front, size_t *front_count) {
     size_t i, held = 0;
-    if (!vp_impl_points_good(latency, accuracy, count) || (count && (!front || !keys)) || !front_count) return VP_ERR_RANGE;
+    if (!vp_impl_points_good(latency, accuracy, count) || (count && (!front || !keys)) || !front_count)
+        return VP_ERR_RANGE;
     for (i = 0; i < count; i++) if (keys[i] == key) front[held++] = (uint32_t)i;
     *front_count = vp_impl_front(latency, accuracy, VP_PARETO_FIRST, front, held);
     return VP_OK;
 }
 
 /* a front as vp_pareto_front gives it: both axes rise; only equal points may stand side by side */
-static int vp_impl_is_front(const double *latency, const double *accuracy, size_t count, const uint32_t *front, size_t front_count) {
+static int vp_impl_is_front(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
+                            size_t front_count) {
     size_t i;
-    if (!vp_impl_counts_fit(count) || front_count > count || (front_count && (!latency || !accuracy || !front))) return 0;
+    if (!vp_impl_counts_fit(count) || front_count > count || (front_count && (!latency || !accuracy || !front)))
+        return 0;
     for (i = 0; i < front_count; i++) {
         if (front[i] >= count || !vp_impl_number(latency[front[i]]) || !vp_impl_number(accuracy[front[i]])) return 0;
         if (i > 0) {
-            const double latency_step = latency[front[i]] - latency[front[i - 1]], accuracy_step = accuracy[front[i]] - accuracy[front[i - 1]];
-            if (!((latency_step > 0.0 && accuracy_step > 0.0) || (latency_step >= 0.0 && latency_step <= 0.0 && accuracy_step >= 0.0 && accuracy_step <= 0.0))) return 0;
+            const double latency_step = latency[front[i]] - latency[front[i - 1]],
+                         accuracy_step = accuracy[front[i]] - accuracy[front[i - 1]];
+            if (!((latency_step > 0.0 && accuracy_step > 0.0)
+                  || (latency_step >= 0.0 && latency_step <= 0.0 && accuracy_step >= 0.0 && accuracy_step <= 0.0)))
+                return 0;
         }
     }
     return 1;
 }
 
-VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy, size_t count, const uint32_t *front, size_t front_count,
-                                   vp_epsilon epsilon, uint32_t *kept, size_t *kept_count) {
+VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
+                                   size_t front_count, vp_epsilon epsilon, uint32_t *kept, size_t *kept_count) {
     size_t i = 0, j, used = 0;
-    if (!vp_impl_is_front(latency, accuracy, count, front, front_count) || (front_count && !kept) || !kept_count) return VP_ERR_RANGE;
-    if (!(epsilon.latency >= 0.0 && epsilon.latency < HUGE_VAL) || !(epsilon.accuracy >= 0.0 && epsilon.accuracy < HUGE_VAL)) return VP_ERR_RANGE;
+    if (!vp_impl_is_front(latency, accuracy, count, front, front_count) || (front_count && !kept) || !kept_count)
+        return VP_ERR_RANGE;
+    if (!(epsilon.latency >= 0.0 && epsilon.latency < HUGE_VAL)
+        || !(epsilon.accuracy >= 0.0 && epsilon.accuracy < HUGE_VAL))
+        return VP_ERR_RANGE;
     if (epsilon.relative && (epsilon.latency >= 1.0 || epsilon.accuracy >= 1.0)) return VP_ERR_RANGE;
     /* the fastest uncovered point needs one at most epsilon slower: the slowest such point covers most of what
      * follows */
     while (i < front_count) {
-        const double start = latency[front[i]], reach = start + (epsilon.relative ? epsilon.latency * fabs(start) : epsilon.latency);
+        const double start = latency[front[i]],
+                     reach = start + (epsilon.relative ? epsilon.latency * fabs(start) : epsilon.latency);
         uint32_t chosen;
         for (j = i; j + 1 < front_count && latency[front[j + 1]] <= reach; j++) {}
         while (j > i && !(latency[front[j]] > latency[front[j - 1]])) j--; /* of equal points the first */
         chosen = front[j];
         for (i = j + 1; i < front_count; i++) {
             const double wanted = accuracy[front[i]];
-            if (!(accuracy[chosen] >= wanted - (epsilon.relative ? epsilon.accuracy * fabs(wanted) : epsilon.accuracy))) break;
+            if (!(accuracy[chosen] >= wanted - (epsilon.relative ? epsilon.accuracy * fabs(wanted) : epsilon.accuracy)))
+                break;
         }
         kept[used++] = chosen; /* kept may be front: used <= j */
     }
@@ -989,32 +1085,39 @@ VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy
     return VP_OK;
 }
 
-VP_API double vp_pareto_area(const double *latency, const double *accuracy, size_t count, const uint32_t *front, size_t front_count,
-                             double latency_limit, double accuracy_limit) {
+VP_API double vp_pareto_area(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
+                             size_t front_count, double latency_limit, double accuracy_limit) {
     double area = 0.0;
     size_t i;
-    if (!vp_impl_is_front(latency, accuracy, count, front, front_count) || !vp_impl_number(latency_limit) || !vp_impl_number(accuracy_limit))
+    if (!vp_impl_is_front(latency, accuracy, count, front, front_count) || !vp_impl_number(latency_limit)
+        || !vp_impl_number(accuracy_limit))
         return (double)NAN;
     for (i = 0; i < front_count; i++) {
-        const double next = i + 1 < front_count && latency[front[i + 1]] < latency_limit ? latency[front[i + 1]] : latency_limit;
+        const double next = i + 1 < front_count && latency[front[i + 1]] < latency_limit ? latency[front[i + 1]]
+                                                                                         : latency_limit;
         const double width = next - latency[front[i]], height = accuracy[front[i]] - accuracy_limit;
         if (width > 0.0 && height > 0.0) area += width * height;
     }
     return area;
 }
 
-static size_t vp_impl_best(const double *latency, const double *accuracy, size_t count, double budget, double min_accuracy) {
+static size_t vp_impl_best(const double *latency, const double *accuracy, size_t count, double budget,
+                           double min_accuracy) {
     size_t i, best = count;
     for (i = 0; i < count; i++) {
         if (!(latency[i] <= budget && accuracy[i] >= min_accuracy)) continue;
-        if (best == count || accuracy[i] > accuracy[best] || (!(accuracy[i] < accuracy[best]) && latency[i] < latency[best])) best = i;
+        if (best == count || accuracy[i] > accuracy[best]
+            || (!(accuracy[i] < accuracy[best]) && latency[i] < latency[best]))
+            best = i;
     }
     return best;
 }
 
-VP_API vp_result vp_pareto_best(const double *latency, const double *accuracy, size_t count, double budget, double min_accuracy, uint32_t *best) {
+VP_API vp_result vp_pareto_best(const double *latency, const double *accuracy, size_t count, double budget,
+                                double min_accuracy, uint32_t *best) {
     size_t found;
-    if (!vp_impl_points_good(latency, accuracy, count) || !(budget <= HUGE_VAL) || !(min_accuracy <= HUGE_VAL) || !best) return VP_ERR_RANGE;
+    if (!vp_impl_points_good(latency, accuracy, count) || !(budget <= HUGE_VAL) || !(min_accuracy <= HUGE_VAL) || !best)
+        return VP_ERR_RANGE;
     found = vp_impl_best(latency, accuracy, count, budget, min_accuracy);
     if (found == count) return VP_ERR_NOT_FOUND;
     *best = (uint32_t)found;
@@ -1047,14 +1150,17 @@ typedef struct vp_impl_bootstrap {
 } vp_impl_bootstrap;
 
 static int vp_impl_bootstrap_take(vp_impl_bootstrap *bootstrap, vp_arena *arena) {
-    bootstrap->order = (uint32_t *)vp_arena_take(arena, bootstrap->configs * bootstrap->samples, sizeof(uint32_t)); /* the caller's matrices are larger: no overflow */
+    /* the caller's matrices are larger: no overflow */
+    bootstrap->order = (uint32_t *)vp_arena_take(arena, bootstrap->configs * bootstrap->samples, sizeof(uint32_t));
     bootstrap->times = (uint32_t *)vp_arena_take(arena, bootstrap->samples, sizeof(uint32_t));
     bootstrap->axis_latency = (double *)vp_arena_take(arena, bootstrap->configs, sizeof(double));
     bootstrap->axis_accuracy = (double *)vp_arena_take(arena, bootstrap->configs, sizeof(double));
     bootstrap->all_latency = (double *)vp_arena_take(arena, bootstrap->configs, bootstrap->resamples * sizeof(double));
     bootstrap->all_accuracy = (double *)vp_arena_take(arena, bootstrap->configs, bootstrap->resamples * sizeof(double));
     bootstrap->front = (uint32_t *)vp_arena_take(arena, bootstrap->configs, 4 * sizeof(uint32_t));
-    if (!bootstrap->order || !bootstrap->times || !bootstrap->axis_latency || !bootstrap->axis_accuracy || !bootstrap->all_latency || !bootstrap->all_accuracy || !bootstrap->front) return 0;
+    if (!bootstrap->order || !bootstrap->times || !bootstrap->axis_latency || !bootstrap->axis_accuracy
+        || !bootstrap->all_latency || !bootstrap->all_accuracy || !bootstrap->front)
+        return 0;
     bootstrap->member = bootstrap->front + bootstrap->configs;
     bootstrap->within = bootstrap->member + bootstrap->configs;
     bootstrap->best = bootstrap->within + bootstrap->configs;
@@ -1064,7 +1170,8 @@ static int vp_impl_bootstrap_take(vp_impl_bootstrap *bootstrap, vp_arena *arena)
 
 VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_count, size_t resamples) {
     size_t bytes = 64, points, draws;
-    if (!vp_size_multiply(config_count, sample_count, &points) || !vp_size_multiply(config_count, resamples, &draws)) return SIZE_MAX;
+    if (!vp_size_multiply(config_count, sample_count, &points) || !vp_size_multiply(config_count, resamples, &draws))
+        return SIZE_MAX;
     vp_impl_arena_need(&bytes, points, sizeof(uint32_t));
     vp_impl_arena_need(&bytes, sample_count, sizeof(uint32_t));
     vp_impl_arena_need(&bytes, config_count, sizeof(double));
@@ -1077,7 +1184,8 @@ VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_coun
 
 /* The percentile of a row in which value j stands times[j] times, as vp_statistics_percentile of the sorted copies.
  * Counts through the sorted row from its nearer end until the two neighbours of the place are found. */
-static double vp_impl_percentile_times(const double *row, const uint32_t *order, const uint32_t *times, size_t count, double percentile) {
+static double vp_impl_percentile_times(const double *row, const uint32_t *order, const uint32_t *times, size_t count,
+                                       double percentile) {
     const double place = (double)(count - 1) * (percentile / 100.0);
     size_t low = (size_t)place, high, seen = 0, j;
     double pair[2], part, step;
@@ -1122,16 +1230,21 @@ static void vp_impl_bootstrap_axes(const vp_impl_bootstrap *bootstrap) {
     size_t config;
     for (config = 0; config < bootstrap->configs; config++) {
         const double *row = bootstrap->latency + config * bootstrap->samples;
-        bootstrap->axis_latency[config] = bootstrap->percentile < 0.0 ? vp_impl_mean_times(row, bootstrap->times, bootstrap->samples)
-                                                 : vp_impl_percentile_times(row, bootstrap->order + config * bootstrap->samples, bootstrap->times, bootstrap->samples, bootstrap->percentile);
-        bootstrap->axis_accuracy[config] = vp_impl_mean_times(bootstrap->accuracy + config * bootstrap->samples, bootstrap->times, bootstrap->samples);
+        bootstrap->axis_latency[config] = bootstrap->percentile < 0.0
+                                              ? vp_impl_mean_times(row, bootstrap->times, bootstrap->samples)
+                                              : vp_impl_percentile_times(
+                                                  row, bootstrap->order + config * bootstrap->samples, bootstrap->times,
+                                                  bootstrap->samples, bootstrap->percentile);
+        bootstrap->axis_accuracy[config] = vp_impl_mean_times(bootstrap->accuracy + config * bootstrap->samples,
+                                                              bootstrap->times, bootstrap->samples);
     }
 }
 
 static void vp_impl_bootstrap_draw(vp_impl_bootstrap *bootstrap, size_t round, double budget, double min_accuracy) {
     size_t i, found;
     memset(bootstrap->times, 0, bootstrap->samples * sizeof *bootstrap->times);
-    for (i = 0; i < bootstrap->samples; i++) bootstrap->times[vp_random_below(&bootstrap->random, (uint64_t)bootstrap->samples - 1)]++;
+    for (i = 0; i < bootstrap->samples; i++)
+        bootstrap->times[vp_random_below(&bootstrap->random, (uint64_t)bootstrap->samples - 1)]++;
     vp_impl_bootstrap_axes(bootstrap);
     for (i = 0; i < bootstrap->configs; i++) {
         bootstrap->front[i] = (uint32_t)i;
@@ -1141,22 +1254,29 @@ static void vp_impl_bootstrap_draw(vp_impl_bootstrap *bootstrap, size_t round, d
     }
     found = vp_impl_best(bootstrap->axis_latency, bootstrap->axis_accuracy, bootstrap->configs, budget, min_accuracy);
     if (found < bootstrap->configs) bootstrap->best[found]++;
-    found = vp_impl_front(bootstrap->axis_latency, bootstrap->axis_accuracy, VP_PARETO_ALL, bootstrap->front, bootstrap->configs);
+    found = vp_impl_front(bootstrap->axis_latency, bootstrap->axis_accuracy, VP_PARETO_ALL, bootstrap->front,
+                          bootstrap->configs);
     for (i = 0; i < found; i++) bootstrap->member[bootstrap->front[i]]++;
 }
 
 static vp_result vp_impl_bootstrap_check(const vp_impl_bootstrap *bootstrap, const vp_bootstrap_options *options) {
     size_t points;
-    if (!bootstrap->latency || !bootstrap->accuracy || !bootstrap->configs || !bootstrap->samples || !vp_impl_counts_fit(bootstrap->configs) || !vp_impl_counts_fit(bootstrap->samples))
+    if (!bootstrap->latency || !bootstrap->accuracy || !bootstrap->configs || !bootstrap->samples
+        || !vp_impl_counts_fit(bootstrap->configs) || !vp_impl_counts_fit(bootstrap->samples))
         return VP_ERR_RANGE;
-    if (!vp_size_multiply(bootstrap->configs, bootstrap->samples, &points) || points > SIZE_MAX / sizeof(double)) return VP_ERR_RANGE;
-    if (options->resamples < 1 || options->resamples > 1000000 || !(options->percentile <= 100.0) || !vp_impl_share(options->level)) return VP_ERR_RANGE;
+    if (!vp_size_multiply(bootstrap->configs, bootstrap->samples, &points) || points > SIZE_MAX / sizeof(double))
+        return VP_ERR_RANGE;
+    if (options->resamples < 1 || options->resamples > 1000000 || !(options->percentile <= 100.0)
+        || !vp_impl_share(options->level))
+        return VP_ERR_RANGE;
     if (!(options->budget <= HUGE_VAL) || !(options->min_accuracy <= HUGE_VAL)) return VP_ERR_RANGE;
-    return vp_all_finite(bootstrap->latency, points) && vp_all_finite(bootstrap->accuracy, points) ? VP_OK : VP_ERR_RANGE;
+    return vp_all_finite(bootstrap->latency, points) && vp_all_finite(bootstrap->accuracy, points) ? VP_OK
+                                                                                                   : VP_ERR_RANGE;
 }
 
 VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, size_t config_count, size_t sample_count,
-                              const vp_bootstrap_options *options, void *scratch, size_t scratch_bytes, vp_bootstrap_point *points) {
+                              const vp_bootstrap_options *options, void *scratch, size_t scratch_bytes,
+                              vp_bootstrap_point *points) {
     vp_arena arena = vp_impl_arena_of(scratch, scratch_bytes);
     vp_impl_bootstrap bootstrap;
     size_t config, i;
@@ -1172,13 +1292,16 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
     vp_random_seed(&bootstrap.random, options->seed);
     for (config = 0; config < config_count && options->percentile >= 0.0; config++) {
         for (i = 0; i < sample_count; i++) bootstrap.order[config * sample_count + i] = (uint32_t)i;
-        vp_impl_sort_index(latency + config * sample_count, NULL, bootstrap.order + config * sample_count, sample_count);
+        vp_impl_sort_index(latency + config * sample_count, NULL, bootstrap.order + config * sample_count,
+                           sample_count);
     }
-    for (i = 0; i < bootstrap.resamples; i++) vp_impl_bootstrap_draw(&bootstrap, i, options->budget, options->min_accuracy);
+    for (i = 0; i < bootstrap.resamples; i++)
+        vp_impl_bootstrap_draw(&bootstrap, i, options->budget, options->min_accuracy);
     for (i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the samples as they are */
     vp_impl_bootstrap_axes(&bootstrap);
     for (config = 0; config < config_count; config++) {
-        double *latencies = bootstrap.all_latency + config * bootstrap.resamples, *accuracies = bootstrap.all_accuracy + config * bootstrap.resamples;
+        double *latencies = bootstrap.all_latency + config * bootstrap.resamples,
+               *accuracies = bootstrap.all_accuracy + config * bootstrap.resamples;
         const double below = 50.0 * (1.0 - options->level);
         vp_sort_double(latencies, bootstrap.resamples);
         vp_sort_double(accuracies, bootstrap.resamples);
@@ -1225,8 +1348,11 @@ static void vp_impl_reflect(const double *v, double factor, size_t rows, size_t 
 /* ---- coupling of the knobs */
 static int vp_impl_knobs_good(const vp_knobs *knobs, int32_t order) {
     int32_t i;
-    if (!knobs || !knobs->levels || knobs->knob_count < 1 || knobs->knob_count > VP_KNOB_LIMIT || (order != 1 && order != 2) || !knobs->config_count) return 0;
-    for (i = 0; i < knobs->knob_count; i++) if (knobs->level_counts[i] < 1 || knobs->level_counts[i] > VP_KNOB_LEVEL_LIMIT) return 0;
+    if (!knobs || !knobs->levels || knobs->knob_count < 1 || knobs->knob_count > VP_KNOB_LIMIT
+        || (order != 1 && order != 2) || !knobs->config_count)
+        return 0;
+    for (i = 0; i < knobs->knob_count; i++)
+        if (knobs->level_counts[i] < 1 || knobs->level_counts[i] > VP_KNOB_LEVEL_LIMIT) return 0;
     return knobs->config_count <= SIZE_MAX / VP_KNOB_LIMIT && vp_impl_counts_fit(knobs->config_count);
 }
 
@@ -1235,7 +1361,8 @@ static size_t vp_impl_effect_columns(const vp_knobs *knobs, int32_t order) {
     int32_t a, b;
     for (a = 0; a < knobs->knob_count; a++) {
         columns += (size_t)(knobs->level_counts[a] - 1);
-        for (b = a + 1; order == 2 && b < knobs->knob_count; b++) columns += (size_t)(knobs->level_counts[a] - 1) * (size_t)(knobs->level_counts[b] - 1);
+        for (b = a + 1; order == 2 && b < knobs->knob_count; b++)
+            columns += (size_t)(knobs->level_counts[a] - 1) * (size_t)(knobs->level_counts[b] - 1);
     }
     return columns; /* at most 8 * 256 + 28 * 2^16 */
 }
@@ -1246,7 +1373,8 @@ VP_API size_t vp_effect_count(const vp_knobs *knobs, int32_t order) {
     if (!vp_impl_knobs_good(knobs, order)) return 0;
     for (a = 0; a < knobs->knob_count; a++) {
         count += 2 * (size_t)knobs->level_counts[a] - 1;
-        for (b = a + 1; order == 2 && b < knobs->knob_count; b++) count += (size_t)knobs->level_counts[a] * (size_t)knobs->level_counts[b];
+        for (b = a + 1; order == 2 && b < knobs->knob_count; b++)
+            count += (size_t)knobs->level_counts[a] * (size_t)knobs->level_counts[b];
     }
     return count;
 }
@@ -1263,7 +1391,8 @@ typedef struct vp_impl_effects {
 } vp_impl_effects;
 
 static int vp_impl_effects_take(vp_impl_effects *work, vp_arena *arena, size_t *need) {
-    const size_t rows = work->rows, want[7] = {work->columns, work->columns, rows, rows, work->count, work->count, work->count};
+    const size_t rows = work->rows,
+                 want[7] = {work->columns, work->columns, rows, rows, work->count, work->count, work->count};
     double *got[7];
     size_t i;
     for (i = 0; i < 7; i++) {
@@ -1285,7 +1414,8 @@ static int vp_impl_effects_take(vp_impl_effects *work, vp_arena *arena, size_t *
 VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order) {
     vp_impl_effects work;
     size_t bytes = 64;
-    if (!vp_impl_knobs_good(knobs, order) || vp_impl_effect_columns(knobs, order) > VP_EFFECT_COLUMNS_LIMIT) return SIZE_MAX;
+    if (!vp_impl_knobs_good(knobs, order) || vp_impl_effect_columns(knobs, order) > VP_EFFECT_COLUMNS_LIMIT)
+        return SIZE_MAX;
     work.rows = knobs->config_count;
     work.columns = vp_impl_effect_columns(knobs, order);
     work.count = vp_effect_count(knobs, order);
@@ -1305,13 +1435,15 @@ static void vp_impl_design_row(const vp_impl_effects *work, size_t row) {
     int32_t a, b, i, j;
     work->design[column++ * work->rows + row] = 1.0;
     for (a = 0; a < knobs->knob_count; a++) {
-        for (i = 0; i + 1 < knobs->level_counts[a]; i++) work->design[column++ * work->rows + row] = vp_impl_code(level[a], knobs->level_counts[a], i);
+        for (i = 0; i + 1 < knobs->level_counts[a]; i++)
+            work->design[column++ * work->rows + row] = vp_impl_code(level[a], knobs->level_counts[a], i);
     }
     for (a = 0; a < knobs->knob_count && work->order == 2; a++) {
         for (b = a + 1; b < knobs->knob_count; b++) {
             for (i = 0; i + 1 < knobs->level_counts[a]; i++) {
                 for (j = 0; j + 1 < knobs->level_counts[b]; j++) {
-                    work->design[column++ * work->rows + row] = vp_impl_code(level[a], knobs->level_counts[a], i) * vp_impl_code(level[b], knobs->level_counts[b], j);
+                    work->design[column++ * work->rows + row] = vp_impl_code(level[a], knobs->level_counts[a], i)
+                                                                * vp_impl_code(level[b], knobs->level_counts[b], j);
                 }
             }
         }
@@ -1329,7 +1461,8 @@ static int vp_impl_design_factor(const vp_impl_effects *work) {
         for (r = 0; r < work->rows; r++) whole += column[r] * column[r];
         work->factor[c] = vp_impl_reflection(column, work->rows, c);
         if (!(fabs(column[c]) > 1e-9 * sqrt(whole))) return 0;
-        for (i = c + 1; i < work->columns; i++) vp_impl_reflect(column, work->factor[c], work->rows, c, work->design + i * work->rows);
+        for (i = c + 1; i < work->columns; i++)
+            vp_impl_reflect(column, work->factor[c], work->rows, c, work->design + i * work->rows);
     }
     return 1;
 }
@@ -1338,7 +1471,8 @@ static int vp_impl_design_factor(const vp_impl_effects *work) {
 static void vp_impl_design_solve(const vp_impl_effects *work) {
     double *y = work->vector;
     size_t c, r;
-    for (c = 0; c < work->columns; c++) vp_impl_reflect(work->design + c * work->rows, work->factor[c], work->rows, c, y);
+    for (c = 0; c < work->columns; c++)
+        vp_impl_reflect(work->design + c * work->rows, work->factor[c], work->rows, c, y);
     for (c = work->columns; c-- > 0;) {
         y[c] /= work->design[c * work->rows + c];
         for (r = 0; r < c; r++) y[r] -= work->design[c * work->rows + r] * y[c];
@@ -1346,18 +1480,21 @@ static void vp_impl_design_solve(const vp_impl_effects *work) {
 }
 
 /* the effect of a pair of levels: if a level is the last one, minus the sum over the others */
-static double vp_impl_pair_effect(const double *coefficient, int32_t levels_a, int32_t levels_b, int32_t level_a, int32_t level_b) {
+static double vp_impl_pair_effect(const double *coefficient, int32_t levels_a, int32_t levels_b, int32_t level_a,
+                                  int32_t level_b) {
     double sum = 0.0;
     int32_t i, j;
     for (i = 0; i + 1 < levels_a; i++) {
         for (j = 0; j + 1 < levels_b; j++) {
-            sum += vp_impl_code(level_a, levels_a, i) * vp_impl_code(level_b, levels_b, j) * coefficient[i * (levels_b - 1) + j];
+            sum += vp_impl_code(level_a, levels_a, i) * vp_impl_code(level_b, levels_b, j)
+                   * coefficient[i * (levels_b - 1) + j];
         }
     }
     return sum;
 }
 
-/* All effects of one sample from its coefficients, in the order of the rows; labels go to `effects` where it is not NULL. */
+/* All effects of one sample from its coefficients, in the order of the rows; labels go to `effects` where it is not
+ * NULL. */
 static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, vp_effect *effects) {
     const vp_knobs *knobs = work->knobs;
     const double *coefficient = work->vector;
@@ -1407,7 +1544,9 @@ static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, v
 static void vp_impl_effects_shares(const vp_impl_effects *work, double *shares) {
     const vp_knobs *knobs = work->knobs;
     double average = 0.0, total = 0.0;
-    size_t c, at, term, terms = (size_t)knobs->knob_count + (work->order == 2 ? (size_t)(knobs->knob_count * (knobs->knob_count - 1) / 2) : 0);
+    size_t c, at, term,
+        terms = (size_t)knobs->knob_count
+                + (work->order == 2 ? (size_t)(knobs->knob_count * (knobs->knob_count - 1) / 2) : 0);
     int32_t a, b;
     for (c = 0; c < work->rows; c++) average += work->means[c];
     average /= (double)work->rows;
@@ -1434,39 +1573,46 @@ static void vp_impl_effects_shares(const vp_impl_effects *work, double *shares) 
     for (term = 0; term <= terms; term++) shares[term] = total > 0.0 ? shares[term] / total : 0.0;
 }
 
-static vp_result vp_impl_effects_check(const vp_knobs *knobs, const double *values, size_t samples, int32_t order, vp_error *error) {
+static vp_result vp_impl_effects_check(const vp_knobs *knobs, const double *values, size_t samples, int32_t order,
+                                       vp_error *error) {
     size_t i, points;
-    if (!vp_impl_knobs_good(knobs, order)) return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "counts out of range; order is 1 or 2");
+    if (!vp_impl_knobs_good(knobs, order))
+        return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "counts out of range; order is 1 or 2");
     for (i = 0; i < knobs->config_count * (size_t)knobs->knob_count; i++) {
         if (knobs->levels[i] < 0 || knobs->levels[i] >= knobs->level_counts[i % (size_t)knobs->knob_count])
             return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "knobs", "a level is outside 0..level_count - 1");
     }
     if (vp_impl_effect_columns(knobs, order) > VP_EFFECT_COLUMNS_LIMIT)
         return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "over 1024 coefficients; use order 1 or fewer levels");
-    if (samples < 2 || !values || !vp_impl_counts_fit(samples) || !vp_size_multiply(knobs->config_count, samples, &points)
-        || points > SIZE_MAX / sizeof(double) || !vp_all_finite(values, points))
+    if (samples < 2 || !values || !vp_impl_counts_fit(samples)
+        || !vp_size_multiply(knobs->config_count, samples, &points) || points > SIZE_MAX / sizeof(double)
+        || !vp_all_finite(values, points))
         return vp_fail(error, VP_ERR_RANGE, -1, "values", "needs 2 or more samples, all finite");
     return VP_OK;
 }
 
-VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t sample_count, int32_t order, double level, void *scratch,
-                            size_t scratch_bytes, vp_effect *effects, double *shares, vp_error *error) {
+VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t sample_count, int32_t order,
+                            double level, void *scratch, size_t scratch_bytes, vp_effect *effects, double *shares,
+                            vp_error *error) {
     vp_arena arena = vp_impl_arena_of(scratch, scratch_bytes);
     vp_impl_effects work;
     vp_mean_interval interval;
     double quantile, step;
     size_t sample, i;
-    if (!effects || !vp_impl_share(level)) return vp_fail(error, VP_ERR_RANGE, -1, "effects", "no place for them, or a level outside 0..1");
+    if (!effects || !vp_impl_share(level))
+        return vp_fail(error, VP_ERR_RANGE, -1, "effects", "no place for them, or a level outside 0..1");
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
     work.knobs = knobs;
     work.order = order;
     work.rows = knobs->config_count;
     work.columns = vp_impl_effect_columns(knobs, order);
     work.count = vp_effect_count(knobs, order);
-    if (!vp_impl_effects_take(&work, &arena, NULL)) return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
+    if (!vp_impl_effects_take(&work, &arena, NULL))
+        return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
     if (!vp_impl_design_factor(&work)) {
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "effects", order == 2 ? "these configurations cannot tell the interactions apart; use order 1"
-                                                                         : "these configurations cannot tell the knobs' effects apart");
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "effects",
+                       order == 2 ? "these configurations cannot tell the interactions apart; use order 1"
+                                  : "these configurations cannot tell the knobs' effects apart");
     }
     memset(work.mean, 0, work.count * sizeof(double));
     memset(work.squares, 0, work.count * sizeof(double));
@@ -1506,14 +1652,18 @@ VP_API vp_result vp_knob_next(const vp_knobs *knobs, size_t config, int32_t knob
     const int32_t *own, *other;
     size_t candidate, found;
     int32_t i;
-    if (!vp_impl_knobs_good(knobs, 1) || config >= knobs->config_count || knob < 0 || knob >= knobs->knob_count || !next) return VP_ERR_RANGE;
+    if (!vp_impl_knobs_good(knobs, 1) || config >= knobs->config_count || knob < 0 || knob >= knobs->knob_count
+        || !next)
+        return VP_ERR_RANGE;
     own = knobs->levels + config * (size_t)knobs->knob_count;
     found = knobs->config_count;
     for (candidate = 0; candidate < knobs->config_count; candidate++) {
         other = knobs->levels + candidate * (size_t)knobs->knob_count;
         if (other[knob] <= own[knob]) continue;
         for (i = 0; i < knobs->knob_count && (i == knob || other[i] == own[i]); i++) {}
-        if (i == knobs->knob_count && (found == knobs->config_count || other[knob] < knobs->levels[found * (size_t)knobs->knob_count + (size_t)knob]))
+        if (i == knobs->knob_count
+            && (found == knobs->config_count
+                || other[knob] < knobs->levels[found * (size_t)knobs->knob_count + (size_t)knob]))
             found = candidate;
     }
     if (found == knobs->config_count) return VP_ERR_NOT_FOUND;
@@ -1521,8 +1671,9 @@ VP_API vp_result vp_knob_next(const vp_knobs *knobs, size_t config, int32_t knob
     return VP_OK;
 }
 
-VP_API vp_result vp_gain_compute(const double *first_latency, const double *first_accuracy, const double *second_latency,
-                                 const double *second_accuracy, size_t sample_count, double level, vp_gain *gain) {
+VP_API vp_result vp_gain_compute(const double *first_latency, const double *first_accuracy,
+                                 const double *second_latency, const double *second_accuracy, size_t sample_count,
+                                 double level, vp_gain *gain) {
     vp_gain made;
     double together = 0.0, reach, l, a, half;
     size_t i;
@@ -1531,7 +1682,8 @@ VP_API vp_result vp_gain_compute(const double *first_latency, const double *firs
     if (vp_paired_t(first_accuracy, second_accuracy, sample_count, level, &made.accuracy) != VP_OK) return VP_ERR_RANGE;
     l = made.latency.mean;
     a = made.accuracy.mean;
-    for (i = 0; i < sample_count; i++) together += (second_latency[i] - first_latency[i] - l) * (second_accuracy[i] - first_accuracy[i] - a);
+    for (i = 0; i < sample_count; i++)
+        together += (second_latency[i] - first_latency[i] - l) * (second_accuracy[i] - first_accuracy[i] - a);
     together /= made.latency.degrees * (double)sample_count; /* covariance of the two means */
     reach = vp_impl_quantile(sample_count, level);
     reach *= reach;
@@ -1541,7 +1693,8 @@ VP_API vp_result vp_gain_compute(const double *first_latency, const double *firs
     /* the ratios r for which a - r l is not significantly different from 0: a quadratic in r */
     half = l * l - reach * made.latency.error * made.latency.error;
     if (half > 0.0) {
-        const double middle = a * l - reach * together, last = a * a - reach * made.accuracy.error * made.accuracy.error;
+        const double middle = a * l - reach * together,
+                     last = a * a - reach * made.accuracy.error * made.accuracy.error;
         const double root = middle * middle - half * last;
         made.low = (middle - sqrt(root > 0.0 ? root : 0.0)) / half;
         made.high = (middle + sqrt(root > 0.0 ? root : 0.0)) / half;
@@ -1578,7 +1731,8 @@ static void vp_impl_gather_close(vp_impl_gather *gather) {
     for (j = 0; gather->held && j < gather->width; j++) {
         double *v = gather->cells + j * VP_IMPL_LINEAR_STRIDE;
         const double factor = vp_impl_reflection(v, rows, j);
-        for (i = j + 1; i < gather->width; i++) vp_impl_reflect(v, factor, rows, j, gather->cells + i * VP_IMPL_LINEAR_STRIDE);
+        for (i = j + 1; i < gather->width; i++)
+            vp_impl_reflect(v, factor, rows, j, gather->cells + i * VP_IMPL_LINEAR_STRIDE);
         for (i = j + 1; i < rows; i++) v[i] = 0.0;
     }
     gather->held = 0;
@@ -1598,7 +1752,8 @@ static void vp_impl_gather_row(vp_impl_gather *gather, const double *x, double y
 static void vp_impl_gather_triangle(vp_impl_gather *gather, const double *triangle) {
     size_t i, j;
     for (i = 0; i < gather->width; i++) {
-        for (j = 0; j < gather->width; j++) gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->held] = triangle[j * gather->width + i];
+        for (j = 0; j < gather->width; j++)
+            gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->held] = triangle[j * gather->width + i];
         if (++gather->held == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
     }
 }
@@ -1606,7 +1761,9 @@ static void vp_impl_gather_triangle(vp_impl_gather *gather, const double *triang
 static void vp_impl_gather_copy(vp_impl_gather *gather, double *triangle) {
     size_t i, j;
     vp_impl_gather_close(gather);
-    for (j = 0; j < gather->width; j++) for (i = 0; i < gather->width; i++) triangle[j * gather->width + i] = gather->cells[j * VP_IMPL_LINEAR_STRIDE + i];
+    for (j = 0; j < gather->width; j++)
+        for (i = 0; i < gather->width; i++)
+            triangle[j * gather->width + i] = gather->cells[j * VP_IMPL_LINEAR_STRIDE + i];
 }
 
 static double vp_impl_length(const double *values, size_t count) {
@@ -1620,7 +1777,8 @@ static double vp_impl_length(const double *values, size_t count) {
 /* a least-squares problem of some columns of a triangle, each scaled to length 1 */
 typedef struct vp_impl_subset {
     size_t count, column[VP_LINEAR_COLUMNS_LIMIT];      /* which, ascending */
-    double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH]; /* column-major, stride VP_IMPL_LINEAR_WIDTH; y behind the last column */
+    /* column-major, stride VP_IMPL_LINEAR_WIDTH; y behind the last column */
+    double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
     double factor[VP_IMPL_LINEAR_WIDTH];
     double solution[VP_LINEAR_COLUMNS_LIMIT];                  /* of the scaled columns */
     double rest;                                     /* length of the residual */
@@ -1632,14 +1790,16 @@ typedef struct vp_impl_subset {
 /* Solves for the columns with use[j]. A column that depends on those before it is removed from `use` (drop), or ends
  * the solution.
  * returns: the dependent column if it ended, otherwise width */
-static size_t vp_impl_subset_solve(const double *triangle, size_t width, const double *length, unsigned char *use, int drop, vp_impl_subset *subset) {
+static size_t vp_impl_subset_solve(const double *triangle, size_t width, const double *length, unsigned char *use,
+                                   int drop, vp_impl_subset *subset) {
     size_t i, j, used = 0;
     for (j = 0; j < width; j++) {
         double *column = subset->triangle + used * VP_IMPL_LINEAR_WIDTH;
         const double scale = j + 1 < width && length[j] > 0.0 ? length[j] : 1.0;
         if (j + 1 < width && !use[j]) continue;
         for (i = 0; i < width; i++) column[i] = triangle[j * width + i] / scale;
-        for (i = 0; i < used; i++) vp_impl_reflect(subset->triangle + i * VP_IMPL_LINEAR_WIDTH, subset->factor[i], width, i, column);
+        for (i = 0; i < used; i++)
+            vp_impl_reflect(subset->triangle + i * VP_IMPL_LINEAR_WIDTH, subset->factor[i], width, i, column);
         if (j + 1 == width) break;
         if (!(vp_impl_length(column + used, width - used) > VP_IMPL_LINEAR_DEPENDENT)) {
             if (!drop) return j;
@@ -1653,19 +1813,22 @@ static size_t vp_impl_subset_solve(const double *triangle, size_t width, const d
     subset->rest = vp_impl_length(subset->triangle + used * VP_IMPL_LINEAR_WIDTH + used, width - used);
     for (i = used; i-- > 0;) {
         subset->solution[i] = subset->triangle[used * VP_IMPL_LINEAR_WIDTH + i];
-        for (j = i + 1; j < used; j++) subset->solution[i] -= subset->triangle[j * VP_IMPL_LINEAR_WIDTH + i] * subset->solution[j];
+        for (j = i + 1; j < used; j++)
+            subset->solution[i] -= subset->triangle[j * VP_IMPL_LINEAR_WIDTH + i] * subset->solution[j];
         subset->solution[i] /= subset->triangle[i * VP_IMPL_LINEAR_WIDTH + i];
     }
     return width;
 }
 
 /* how fast the residual of the solution x (all columns, scaled) falls when the column grows: column'(y - A x) */
-static double vp_impl_gradient(const double *triangle, size_t width, const double *length, const double *x, size_t column) {
+static double vp_impl_gradient(const double *triangle, size_t width, const double *length, const double *x,
+                               size_t column) {
     double sum = 0.0;
     size_t i, j;
     for (i = 0; i < width; i++) {
         double rest = triangle[(width - 1) * width + i];
-        for (j = 0; j + 1 < width; j++) if (x[j] < 0.0 || x[j] > 0.0) rest -= triangle[j * width + i] / length[j] * x[j];
+        for (j = 0; j + 1 < width; j++)
+            if (x[j] < 0.0 || x[j] > 0.0) rest -= triangle[j * width + i] / length[j] * x[j];
         sum += triangle[column * width + i] / length[column] * rest;
     }
     return sum;
@@ -1673,7 +1836,8 @@ static double vp_impl_gradient(const double *triangle, size_t width, const doubl
 
 /* Moves from x towards the solution in subset as far as no signed coefficient becomes negative; coefficients that
  * reach 0 leave `use`. 1: the solution itself is allowed. */
-static int vp_impl_signed_step(const vp_impl_subset *subset, const unsigned char *nonnegative, unsigned char *use, double *x) {
+static int vp_impl_signed_step(const vp_impl_subset *subset, const unsigned char *nonnegative, unsigned char *use,
+                               double *x) {
     double part = 1.0;
     size_t i, first = subset->count;
     for (i = 0; i < subset->count; i++) {
@@ -1697,8 +1861,8 @@ static int vp_impl_signed_step(const vp_impl_subset *subset, const unsigned char
 
 /* Lawson and Hanson's active set. `use`: on entry, the columns that may be used; on return, those that are. 0: it
  * did not converge. */
-static int vp_impl_signed_solve(const double *triangle, size_t width, const double *length, const unsigned char *nonnegative, unsigned char *use,
-                                vp_impl_subset *subset) {
+static int vp_impl_signed_solve(const double *triangle, size_t width, const double *length,
+                                const unsigned char *nonnegative, unsigned char *use, vp_impl_subset *subset) {
     unsigned char may[VP_LINEAR_COLUMNS_LIMIT], barred[VP_LINEAR_COLUMNS_LIMIT];
     double x[VP_LINEAR_COLUMNS_LIMIT], least;
     size_t j, best, round;
@@ -1714,7 +1878,8 @@ static int vp_impl_signed_solve(const double *triangle, size_t width, const doub
             if (vp_impl_subset_solve(triangle, width, length, use, 0, subset) != width) return 0;
         }
         for (j = 0, best = width; j + 1 < width; j++) {
-            const double gradient = may[j] && !use[j] && !barred[j] ? vp_impl_gradient(triangle, width, length, x, j) : 0.0;
+            const double gradient = may[j] && !use[j] && !barred[j] ? vp_impl_gradient(triangle, width, length, x, j)
+                                                                    : 0.0;
             if (gradient > most) {
                 most = gradient;
                 best = j;
@@ -1739,7 +1904,8 @@ static double vp_impl_condition(const vp_impl_subset *subset) {
     double a[VP_LINEAR_COLUMNS_LIMIT * VP_LINEAR_COLUMNS_LIMIT], largest = 0.0, smallest = HUGE_VAL;
     const size_t n = subset->count;
     size_t i, j, k, sweep, turned = 1;
-    for (j = 0; j < n; j++) for (i = 0; i < n; i++) a[j * n + i] = i <= j ? subset->triangle[j * VP_IMPL_LINEAR_WIDTH + i] : 0.0;
+    for (j = 0; j < n; j++)
+        for (i = 0; i < n; i++) a[j * n + i] = i <= j ? subset->triangle[j * VP_IMPL_LINEAR_WIDTH + i] : 0.0;
     for (sweep = 0; turned && sweep < 60; sweep++) {
         turned = 0;
         for (i = 0; i + 1 < n; i++) {
@@ -1772,8 +1938,8 @@ static double vp_impl_condition(const vp_impl_subset *subset) {
 }
 
 /* the fit of a solved subset, in the units of the columns */
-static void vp_impl_linear_fill(const vp_impl_subset *subset, const double *length, const unsigned char *state, size_t columns, uint64_t rows,
-                                vp_linear *fit) {
+static void vp_impl_linear_fill(const vp_impl_subset *subset, const double *length, const unsigned char *state,
+                                size_t columns, uint64_t rows, vp_linear *fit) {
     size_t i, j, k;
     memset(fit, 0, sizeof *fit);
     fit->rows = rows;
@@ -1799,8 +1965,8 @@ static void vp_impl_linear_fill(const vp_impl_subset *subset, const double *leng
 }
 
 /* Solves a triangle and fills the fit. */
-static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint64_t rows, const unsigned char *nonnegative, int drop, vp_linear *fit,
-                                   vp_error *error) {
+static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint64_t rows,
+                                      const unsigned char *nonnegative, int drop, vp_linear *fit, vp_error *error) {
     unsigned char use[VP_LINEAR_COLUMNS_LIMIT], state[VP_LINEAR_COLUMNS_LIMIT], sign[VP_LINEAR_COLUMNS_LIMIT];
     double length[VP_IMPL_LINEAR_WIDTH];
     vp_message m = {{0}, 0};
@@ -1812,7 +1978,8 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
     memset(length, 0, sizeof length);
     for (j = 0; j < width; j++) {
         length[j] = vp_impl_length(triangle + j * width, width);
-        if (!vp_impl_number(length[j]) || length[j] > 1e300) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "the values are too large to add up");
+        if (!vp_impl_number(length[j]) || length[j] > 1e300)
+            return vp_fail(error, VP_ERR_RANGE, -1, "fit", "the values are too large to add up");
         if (j + 1 == width) break;
         use[j] = 1;
         sign[j] = (unsigned char)(nonnegative && nonnegative[j]);
@@ -1822,8 +1989,10 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
     if (dependent != width) {
         vp_message_text(&m, "column ");
         vp_message_int(&m, (int64_t)dependent);
-        vp_message_text(&m, rows < width - 1 ? ": there are fewer rows than columns"
-                                                  : " is zero or depends on those before it in these rows; leave it out, or measure more kinds");
+        vp_message_text(
+            &m, rows < width - 1
+                    ? ": there are fewer rows than columns"
+                    : " is zero or depends on those before it in these rows; leave it out, or measure more kinds");
         return vp_fail(error, VP_ERR_MISMATCH, -1, "fit", m.text);
     }
     for (j = 0; j + 1 < width; j++) state[j] = (unsigned char)(use[j] ? VP_LINEAR_USED : VP_LINEAR_DROPPED);
@@ -1842,7 +2011,8 @@ VP_API vp_linear_options vp_linear_options_default(void) {
     return options;
 }
 
-static vp_result vp_impl_linear_check(const double *x, const double *y, size_t rows, size_t columns, const vp_linear_options *options, vp_error *error) {
+static vp_result vp_impl_linear_check(const double *x, const double *y, size_t rows, size_t columns,
+                                      const vp_linear_options *options, vp_error *error) {
     size_t i, points;
     if (!x || !y || !options || !rows || columns < 1 || columns > VP_LINEAR_COLUMNS_LIMIT)
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, and 1 to 24 columns");
@@ -1850,22 +2020,25 @@ static vp_result vp_impl_linear_check(const double *x, const double *y, size_t r
         || !vp_all_finite(y, rows))
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "a value is not finite");
     for (i = 0; options->weights && i < rows; i++) {
-        if (!(options->weights[i] > 0.0 && options->weights[i] < HUGE_VAL)) return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a weight is not above 0");
+        if (!(options->weights[i] > 0.0 && options->weights[i] < HUGE_VAL))
+            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a weight is not above 0");
     }
     return VP_OK;
 }
 
-VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows, size_t columns, const vp_linear_options *options, vp_linear *fit,
-                                vp_error *error) {
+VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows, size_t columns,
+                                   const vp_linear_options *options, vp_linear *fit, vp_error *error) {
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
     vp_impl_gather gather;
     size_t i;
     if (!fit) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "no place for the result");
     if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
     vp_impl_gather_open(&gather, columns);
-    for (i = 0; i < rows; i++) vp_impl_gather_row(&gather, x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
+    for (i = 0; i < rows; i++)
+        vp_impl_gather_row(&gather, x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
     vp_impl_gather_copy(&gather, triangle);
-    return vp_impl_linear_solve(triangle, columns + 1, (uint64_t)rows, options->nonnegative, options->drop_dependent, fit, error);
+    return vp_impl_linear_solve(triangle, columns + 1, (uint64_t)rows, options->nonnegative, options->drop_dependent,
+                                fit, error);
 }
 
 static int vp_impl_linear_good(const vp_linear *fit) {
@@ -1880,10 +2053,12 @@ VP_API double vp_linear_value(const vp_linear *fit, const double *x) {
     return sum;
 }
 
-VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, double weight, double level, vp_linear_range *range) {
+VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, double weight, double level,
+                                    vp_linear_range *range) {
     double spread = 0.0, t;
     int32_t i, j;
-    if (!vp_impl_linear_good(fit) || !x || !(weight > 0.0 && weight < HUGE_VAL) || !vp_impl_share(level) || !range) return VP_ERR_RANGE;
+    if (!vp_impl_linear_good(fit) || !x || !(weight > 0.0 && weight < HUGE_VAL) || !vp_impl_share(level) || !range)
+        return VP_ERR_RANGE;
     if (!vp_all_finite(x, (size_t)fit->columns)) return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
     for (j = 0; j < fit->columns; j++) { /* x' B B' x */
@@ -1902,7 +2077,8 @@ VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, doubl
 
 VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, double level, double *low, double *high) {
     double reach;
-    if (!vp_impl_linear_good(fit) || column < 0 || column >= fit->columns || !vp_impl_share(level) || !low || !high) return VP_ERR_RANGE;
+    if (!vp_impl_linear_good(fit) || column < 0 || column >= fit->columns || !vp_impl_share(level) || !low || !high)
+        return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
     reach = vp_statistics_student(0.5 + 0.5 * level, fit->degrees) * fit->error[column];
     *low = fit->coefficient[column] - reach;
@@ -1910,7 +2086,8 @@ VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, dou
     return VP_OK;
 }
 
-VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count, double *scratch, vp_linear_errors *errors) {
+VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count,
+                                          double *scratch, vp_linear_errors *errors) {
     double mean, squares = 0.0, spread = 0.0, n = (double)count;
     vp_linear_errors made;
     size_t i;
@@ -1959,7 +2136,8 @@ typedef struct vp_impl_leave_out {
     size_t width, groups;
 } vp_impl_leave_out;
 
-static int vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns, size_t groups, void *scratch, size_t scratch_bytes) {
+static int vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns, size_t groups, void *scratch,
+                                  size_t scratch_bytes) {
     vp_arena arena = vp_impl_arena_of(scratch, scratch_bytes);
     const size_t square = (columns + 1) * (columns + 1) * sizeof(double);
     folds->width = columns + 1;
@@ -1999,7 +2177,8 @@ static void vp_impl_leave_out_row(vp_impl_leave_out *folds, size_t group, const 
 
 /* One fit for each group that has rows, from all other groups: the groups before it are added up on the way, those
  * after it were added up beforehand. */
-static vp_result vp_impl_leave_out_solve(vp_impl_leave_out *folds, const unsigned char *nonnegative, int drop, vp_error *error) {
+static vp_result vp_impl_leave_out_solve(vp_impl_leave_out *folds, const unsigned char *nonnegative, int drop,
+                                         vp_error *error) {
     const size_t square = folds->width * folds->width, columns = folds->width - 1;
     double before[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH], others[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
     vp_impl_gather gather;
@@ -2044,21 +2223,25 @@ static double vp_impl_leave_out_value(const vp_impl_leave_out *folds, size_t gro
     return sum;
 }
 
-VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows, size_t columns, size_t group_count,
-                                  const vp_linear_options *options, void *scratch, size_t scratch_bytes, double *predicted, vp_error *error) {
+VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows,
+                                     size_t columns, size_t group_count, const vp_linear_options *options,
+                                     void *scratch, size_t scratch_bytes, double *predicted, vp_error *error) {
     vp_impl_leave_out folds;
     vp_result result;
     size_t i;
     if (!groups || !predicted) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "no groups, or no place for the result");
     if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
     for (i = 0; i < rows; i++) {
-        if (groups[i] >= group_count) return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
+        if (groups[i] >= group_count)
+            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
     }
     if (!vp_impl_leave_out_take(&folds, columns, group_count, scratch, scratch_bytes))
         return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
-    for (i = 0; i < rows; i++) vp_impl_leave_out_row(&folds, groups[i], x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
+    for (i = 0; i < rows; i++)
+        vp_impl_leave_out_row(&folds, groups[i], x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
     result = vp_impl_leave_out_solve(&folds, options->nonnegative, options->drop_dependent, error);
-    for (i = 0; result == VP_OK && i < rows; i++) predicted[i] = vp_impl_leave_out_value(&folds, groups[i], x + i * columns);
+    for (i = 0; result == VP_OK && i < rows; i++)
+        predicted[i] = vp_impl_leave_out_value(&folds, groups[i], x + i * columns);
     return result;
 }
 
@@ -2075,21 +2258,24 @@ VP_API const char *vp_latency_stage_name(vp_latency_stage stage) {
 VP_API const char *vp_latency_column_name(vp_latency_features features, vp_latency_stage stage, int32_t column) {
     static const char *const physical[VP_LATENCY_STAGE_COUNT][VP_LATENCY_COLUMNS_LIMIT] = {
         {"1", "views", "vision_tokens", NULL, NULL, NULL, NULL},
-        {"1", "sequence", "blocks", "blocks*sequence", "blocks*sequence*top_k", "blocks*sequence^2", "blocks*experts_read"},
+        {"1", "sequence", "blocks", "blocks*sequence", "blocks*sequence*top_k", "blocks*sequence^2",
+         "blocks*experts_read"},
         {"steps", "steps*blocks", "steps*blocks*top_k", "blocks*positions_read", NULL, NULL, NULL},
         {"1", "views", "sequence", NULL, NULL, NULL, NULL},
     };
-    static const char *const seed[VP_LATENCY_COLUMNS_LIMIT] = {"1", "vision_tokens", "text_tokens", "tier_index", "top_k", "num_active_blocks",
-                                                               "output_tokens"};
-    if ((int)stage < 0 || (int)stage >= VP_LATENCY_STAGE_COUNT || column < 0 || column >= VP_LATENCY_COLUMNS_LIMIT) return NULL;
+    static const char *const seed[VP_LATENCY_COLUMNS_LIMIT] = {
+        "1", "vision_tokens", "text_tokens", "tier_index", "top_k", "num_active_blocks", "output_tokens"};
+    if ((int)stage < 0 || (int)stage >= VP_LATENCY_STAGE_COUNT || column < 0 || column >= VP_LATENCY_COLUMNS_LIMIT)
+        return NULL;
     if (features == VP_LATENCY_PHYSICAL) return physical[stage][column];
     if (features == VP_LATENCY_SEED) return seed[column];
     return features == VP_LATENCY_MEAN && column == 0 ? "1" : NULL;
 }
 
 static int vp_impl_latency_good(const vp_latency_request *request) {
-    return request->views >= 0 && request->vision_tokens >= 0 && request->text_tokens >= 0 && request->sequence >= 1 && request->output_tokens >= 1 && request->tier_index >= 0
-        && request->top_k >= 1 && request->top_k <= request->expert_count && request->active_blocks >= 1;
+    return request->views >= 0 && request->vision_tokens >= 0 && request->text_tokens >= 0 && request->sequence >= 1
+           && request->output_tokens >= 1 && request->tier_index >= 0 && request->top_k >= 1
+           && request->top_k <= request->expert_count && request->active_blocks >= 1;
 }
 
 static int vp_impl_latency_runs(vp_latency_stage stage, const vp_latency_request *request) {
@@ -2097,7 +2283,8 @@ static int vp_impl_latency_runs(vp_latency_stage stage, const vp_latency_request
 }
 
 static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency_request *request, double *x) {
-    const double n = (double)request->sequence, blocks = (double)request->active_blocks, k = (double)request->top_k, steps = (double)request->output_tokens - 1.0;
+    const double n = (double)request->sequence, blocks = (double)request->active_blocks, k = (double)request->top_k,
+                 steps = (double)request->output_tokens - 1.0;
     switch (stage) {
     case VP_LATENCY_VISION:
     case VP_LATENCY_OTHER:
@@ -2113,7 +2300,8 @@ static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency
         x[4] = blocks * n * k;
         x[5] = blocks * n * n;
         /* E (1 - (1 - k / E)^n), written for many experts and few tokens too */
-        x[6] = blocks * (double)request->expert_count * (request->top_k < request->expert_count ? -expm1(n * log1p(-k / (double)request->expert_count)) : 1.0);
+        x[6] = blocks * (double)request->expert_count
+               * (request->top_k < request->expert_count ? -expm1(n * log1p(-k / (double)request->expert_count)) : 1.0);
         return 7;
     default:
         x[0] = steps;
@@ -2125,7 +2313,8 @@ static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency
 }
 
 /* the row of a request that was already checked */
-static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request, double *x) {
+static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stage stage,
+                                   const vp_latency_request *request, double *x) {
     const int runs = vp_impl_latency_runs(stage, request);
     int32_t count = 1, i;
     x[0] = 1.0;
@@ -2148,9 +2337,11 @@ static int vp_impl_latency_kind(vp_latency_features features) {
     return features == VP_LATENCY_PHYSICAL || features == VP_LATENCY_SEED || features == VP_LATENCY_MEAN;
 }
 
-VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request, double *x,
-                                int32_t *columns) {
-    if (!request || !x || !columns || !vp_impl_latency_kind(features) || (int)stage < 0 || (int)stage >= VP_LATENCY_STAGE_COUNT) return VP_ERR_RANGE;
+VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
+                                double *x, int32_t *columns) {
+    if (!request || !x || !columns || !vp_impl_latency_kind(features) || (int)stage < 0
+        || (int)stage >= VP_LATENCY_STAGE_COUNT)
+        return VP_ERR_RANGE;
     if (!vp_impl_latency_good(request)) return VP_ERR_RANGE;
     *columns = vp_impl_latency_row(features, stage, request, x);
     return VP_OK;
@@ -2158,8 +2349,8 @@ VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage s
 
 /* Can the fit learn from row i of a stage? 1 and its weight: yes; 0: no; -1: the row is wrong, and the error says
  * why. */
-static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request, double measured, size_t row,
-                               double *weight, vp_error *error) {
+static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
+                               double measured, size_t row, double *weight, vp_error *error) {
     if (!vp_impl_latency_good(request)) {
         vp_fail(error, VP_ERR_RANGE, (int64_t)row, "request", "a count is out of range");
         return -1;
@@ -2179,9 +2370,9 @@ static const unsigned char *vp_impl_latency_signs(vp_latency_features features) 
 }
 
 /* one stage; `stride` is the distance in doubles between the measured values of two rows */
-static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *requests,
-                                           const double *measured, size_t stride, size_t rows, vp_linear *fit, unsigned char *fitted,
-                                           vp_error *error) {
+static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_latency_stage stage,
+                                           const vp_latency_request *requests, const double *measured, size_t stride,
+                                           size_t rows, vp_linear *fit, unsigned char *fitted, vp_error *error) {
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH], x[VP_LATENCY_COLUMNS_LIMIT], weight = 1.0;
     vp_impl_gather gather;
     vp_latency_request any;
@@ -2201,17 +2392,19 @@ static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_late
     return vp_impl_linear_solve(triangle, gather.width, gather.rows, vp_impl_latency_signs(features), 1, fit, error);
 }
 
-VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests, const double *measured, size_t rows,
-                                vp_latency_model *model, vp_error *error) {
+VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests,
+                                const double *measured, size_t rows, vp_latency_model *model, vp_error *error) {
     vp_latency_model made;
     int32_t s, any = 0;
-    if (!requests || !measured || !rows || !model || !vp_impl_latency_kind(features) || rows > SIZE_MAX / sizeof *requests)
+    if (!requests || !measured || !rows || !model || !vp_impl_latency_kind(features)
+        || rows > SIZE_MAX / sizeof *requests)
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows and a kind of features");
     memset(&made, 0, sizeof made);
     made.features = features;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        const vp_result result = vp_impl_latency_fit_stage(features, (vp_latency_stage)s, requests, measured + s, VP_LATENCY_STAGE_COUNT, rows,
-                                                           &made.fit[s], &made.fitted[s], error);
+        const vp_result result = vp_impl_latency_fit_stage(features, (vp_latency_stage)s, requests, measured + s,
+                                                           VP_LATENCY_STAGE_COUNT, rows, &made.fit[s], &made.fitted[s],
+                                                           error);
         if (result != VP_OK) return result;
         made.affine[s].slope = 1.0;
         made.affine[s].condition = 1.0;
@@ -2226,15 +2419,18 @@ static int vp_impl_latency_model_good(const vp_latency_model *model) {
     int32_t s;
     if (!model || !vp_impl_latency_kind(model->features)) return 0;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        if (model->fitted[s] && (model->fit[s].columns < 1 || model->fit[s].columns > VP_LATENCY_COLUMNS_LIMIT)) return 0;
+        if (model->fitted[s] && (model->fit[s].columns < 1 || model->fit[s].columns > VP_LATENCY_COLUMNS_LIMIT))
+            return 0;
     }
     return 1;
 }
 
-VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request, vp_latency_prediction *prediction) {
+VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request,
+                                    vp_latency_prediction *prediction) {
     double x[VP_LATENCY_COLUMNS_LIMIT] = {0.0}, sum;
     int32_t s, j, columns;
-    if (!vp_impl_latency_model_good(model) || !request || !prediction || !vp_impl_latency_good(request)) return VP_ERR_RANGE;
+    if (!vp_impl_latency_model_good(model) || !request || !prediction || !vp_impl_latency_good(request))
+        return VP_ERR_RANGE;
     prediction->total = 0.0;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         if (!model->fitted[s]) {
@@ -2252,18 +2448,21 @@ VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_late
     return VP_OK;
 }
 
-VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage, const vp_latency_request *request, double level,
-                                     vp_linear_range *range) {
+VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage,
+                                     const vp_latency_request *request, double level, vp_linear_range *range) {
     double x[VP_LATENCY_COLUMNS_LIMIT] = {0.0}, value, held, weight;
     vp_linear_range made;
     const vp_affine *line;
     vp_result result;
-    if (!vp_impl_latency_model_good(model) || (int)stage < 0 || (int)stage >= VP_LATENCY_STAGE_COUNT || !request || !range) return VP_ERR_RANGE;
+    if (!vp_impl_latency_model_good(model) || (int)stage < 0 || (int)stage >= VP_LATENCY_STAGE_COUNT || !request
+        || !range)
+        return VP_ERR_RANGE;
     if (!vp_impl_latency_good(request) || !vp_impl_latency_runs(stage, request)) return VP_ERR_RANGE;
     if (!model->fitted[stage]) return VP_ERR_MISMATCH;
     vp_impl_latency_row(model->features, stage, request, x);
     value = vp_linear_value(&model->fit[stage], x);
-    weight = model->features == VP_LATENCY_PHYSICAL ? 1.0 / (value * value) : 1.0; /* what is not measured yet weighs as it is predicted */
+    /* what is not measured yet weighs as it is predicted */
+    weight = model->features == VP_LATENCY_PHYSICAL ? 1.0 / (value * value) : 1.0;
     result = vp_linear_interval(&model->fit[stage], x, weight, level, &made);
     if (result != VP_OK) return result;
     line = &model->affine[stage];
@@ -2288,8 +2487,9 @@ VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count) {
     return vp_linear_leave_out_scratch_bytes(VP_LATENCY_COLUMNS_LIMIT, group_count);
 }
 
-VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *requests,
-                                      const double *measured, const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
+VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_stage stage,
+                                      const vp_latency_request *requests, const double *measured,
+                                      const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
                                       size_t scratch_bytes, double *predicted, vp_error *error) {
     double x[VP_LATENCY_COLUMNS_LIMIT], weight = 1.0;
     vp_latency_request any;
@@ -2303,7 +2503,8 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a stage and a kind of features");
     columns = (size_t)vp_impl_latency_row(features, stage, &any, x);
     for (i = 0; i < rows; i++) {
-        if (groups[i] >= group_count) return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
+        if (groups[i] >= group_count)
+            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
     }
     if (!vp_impl_leave_out_take(&folds, columns, group_count, scratch, scratch_bytes))
         return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
@@ -2326,7 +2527,8 @@ VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, 
     double x = 0.0, y = 0.0, xx = 0.0, xy = 0.0, n = (double)count, dx, dy, spread, cosine;
     vp_affine made;
     size_t i;
-    if (!predicted || !measured || !affine || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count)) return VP_ERR_RANGE;
+    if (!predicted || !measured || !affine || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
+        return VP_ERR_RANGE;
     if (count < 2) return VP_ERR_MISMATCH;
     for (i = 1; i < count; i++) { /* means of the differences to the first point */
         x += predicted[i] - predicted[0];
@@ -2344,7 +2546,8 @@ VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, 
     made.slope = xy / xx;
     made.offset = (measured[0] + y) - made.slope * (predicted[0] + x);
     spread = sqrt(xx / n);
-    cosine = fabs(predicted[0] + x) / hypot(predicted[0] + x, spread); /* of the angle between the columns; the two singular values are 1 -+ it */
+    /* of the angle between the columns; the two singular values are 1 -+ it */
+    cosine = fabs(predicted[0] + x) / hypot(predicted[0] + x, spread);
     made.condition = (1.0 + cosine) * hypot(predicted[0] + x, spread) / spread;
     made.ill_conditioned = !(made.condition <= VP_AFFINE_CONDITION_LIMIT);
     made.count = count;
@@ -2357,8 +2560,9 @@ VP_API double vp_affine_apply(const vp_affine *affine, double predicted) {
     return affine ? affine->slope * predicted + affine->offset : (double)NAN;
 }
 
-VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests, const double *measured, size_t rows, int force,
-                                        double *scratch, vp_error *error) {
+VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests,
+                                        const double *measured, size_t rows, int force, double *scratch,
+                                        vp_error *error) {
     vp_affine line[VP_LATENCY_STAGE_COUNT];
     double weight = 1.0, x[VP_LATENCY_COLUMNS_LIMIT] = {0.0};
     vp_result result;
@@ -2385,8 +2589,10 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
                            "these measurements give no line: measure two or more requests of different sizes");
         }
         if (line[s].ill_conditioned && !force) {
-            return vp_fail(error, VP_ERR_MISMATCH, -1, vp_latency_stage_name(stage),
-                           "the measured requests are almost the same size, so that the line is worthless for others: measure different sizes");
+            return vp_fail(
+                error, VP_ERR_MISMATCH, -1, vp_latency_stage_name(stage),
+                "the measured requests are almost the same size, so that the line is worthless for others: measure "
+                "different sizes");
         }
     }
     memcpy(model->affine, line, sizeof line);
@@ -2413,8 +2619,9 @@ static void vp_impl_draw_first(vp_random *random, uint32_t *order, size_t count,
     }
 }
 
-VP_API vp_result vp_affine_learning(const double *predicted, const double *measured, size_t count, size_t points, size_t draws, uint32_t seed,
-                                    void *scratch, size_t scratch_bytes, vp_affine_curve *curve) {
+VP_API vp_result vp_affine_learning(const double *predicted, const double *measured, size_t count, size_t points,
+                                    size_t draws, uint32_t seed, void *scratch, size_t scratch_bytes,
+                                    vp_affine_curve *curve) {
     vp_arena arena = vp_impl_arena_of(scratch, scratch_bytes);
     double *x, *y, *errors, sum;
     vp_affine_curve made;
@@ -2422,8 +2629,10 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
     uint32_t *order;
     vp_affine line;
     size_t i, draw;
-    if (!predicted || !measured || !curve || count < 3 || points < 2 || points >= count || draws < 1 || draws > 100000) return VP_ERR_RANGE;
-    if (!vp_impl_counts_fit(count) || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count)) return VP_ERR_RANGE;
+    if (!predicted || !measured || !curve || count < 3 || points < 2 || points >= count || draws < 1 || draws > 100000)
+        return VP_ERR_RANGE;
+    if (!vp_impl_counts_fit(count) || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
+        return VP_ERR_RANGE;
     for (i = 0; i < count; i++) if (!(measured[i] < 0.0 || measured[i] > 0.0)) return VP_ERR_RANGE;
     x = (double *)vp_arena_take(&arena, count, sizeof(double));
     y = (double *)vp_arena_take(&arena, count, sizeof(double));
@@ -2460,12 +2669,13 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
     return VP_OK;
 }
 
-VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget, double safety, double tolerance,
-                                      vp_guardrail *guardrail) {
+VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
+                                      double safety, double tolerance, vp_guardrail *guardrail) {
     vp_guardrail made;
     size_t i;
-    if (!predicted || !measured || !guardrail || !count || !vp_impl_number(budget) || !(safety > 0.0 && safety < HUGE_VAL)
-        || !(tolerance >= 1.0 && tolerance < HUGE_VAL) || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
+    if (!predicted || !measured || !guardrail || !count || !vp_impl_number(budget)
+        || !(safety > 0.0 && safety < HUGE_VAL) || !(tolerance >= 1.0 && tolerance < HUGE_VAL)
+        || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
         return VP_ERR_RANGE;
     memset(&made, 0, sizeof made);
     made.budget = budget;
@@ -2480,7 +2690,8 @@ VP_API vp_result vp_guardrail_compute(const double *predicted, const double *mea
     }
     made.violation_rate = made.accepted ? (double)made.violations / (double)made.accepted : (double)NAN;
     made.false_accept_rate = made.over_budget ? (double)made.false_accepts / (double)made.over_budget : (double)NAN;
-    made.false_reject_rate = count > made.over_budget ? (double)made.false_rejects / (double)(count - made.over_budget) : (double)NAN;
+    made.false_reject_rate = count > made.over_budget ? (double)made.false_rejects / (double)(count - made.over_budget)
+                                                      : (double)NAN;
     *guardrail = made;
     return VP_OK;
 }

@@ -40,31 +40,40 @@ typedef struct vp_caption_scores {
  * every rule of the program that it replaces.
  * in:      text      [bytes] any bytes; bytes that are not UTF-8 are dropped; any white space separates words
  * out:     out       [capacity] with NUL; on success only, and not inside text
- *          needed    bytes without the NUL, at most 6 times those of the text; also written with VP_ERR_CAPACITY; may be NULL
+ * needed    bytes without the NUL, at most 6 times those of the text; also written with VP_ERR_CAPACITY; may be
+ * NULL
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text with bytes
  * rule:    of the tokens that could begin at a place, the longest. don't, dog's, they'll, cannot, gonna ... are cut
  *          in two; ( ) [ ] { } become -lrb- -rrb- -lsb- -rsb- -lcb- -rcb- and stay; the quotes and . ? ! , : ; - --
  *          ... are dropped, several of ? ! together stay; a blank inside a token ("2 1/2", a telephone number, a
  *          tag) becomes U+00A0
- * source:  behaviour of Stanford CoreNLP 3.4.1's PTBTokenizer -preserveLines -lowerCase and of pycocoevalcap 1.2, tokenizer/ptbtokenizer.py
+ * source:  behaviour of Stanford CoreNLP 3.4.1's PTBTokenizer -preserveLines -lowerCase and of pycocoevalcap 1.2,
+ * tokenizer/ptbtokenizer.py
  * numeric: the time is linear in the bytes, whatever they are
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, size_t capacity, size_t *needed);
 
 /* CIDEr-D, BLEU-1..4 and ROUGE-L of each image and of the corpus.
- * in:      images       [image_count], at least 1; document frequencies are those of this corpus, so a score depends on all images
+ * in:      images       [image_count], at least 1; document frequencies are those of this corpus, so a score
+ * depends on all images
  *          input        what the texts are
  * out:     each         [image_count] on success only; may be NULL
  *          corpus       on success only; may be NULL
  *          error        may be NULL; names the image
- * returns: VP_OK; VP_ERR_RANGE no image, a NULL text, an image without references (leave it out), over 2^29 words in all; VP_ERR_MEMORY
- * rule:    BLEU: counts clipped by the largest in any one reference; reference length: the closest, the shorter of two; product of (correct +
- *          1e-15) / (words + 1e-9), k-th root, times exp(1 - 1 / ratio) when ratio = (length + 1e-15) / (reference length + 1e-9) < 1; corpus:
+ * returns: VP_OK; VP_ERR_RANGE no image, a NULL text, an image without references (leave it out), over 2^29 words
+ * in all; VP_ERR_MEMORY
+ * rule:    BLEU: counts clipped by the largest in any one reference; reference length: the closest, the shorter of
+ * two; product of (correct +
+ * 1e-15) / (words + 1e-9), k-th root, times exp(1 - 1 / ratio) when ratio = (length + 1e-15) / (reference length +
+ * 1e-9) < 1; corpus:
  *          the same over summed counts.
- *          CIDEr-D: weight of an n-gram = count * (log images - log max(1, images whose references have it)); cosine with the candidate's
- *          weight clipped at the reference's, times exp(-d^2 / 72), d = difference of the numbers of bigrams; mean over n = 1..4 and the
- *          references, times 10. ROUGE-L: largest precision and largest recall over the references, beta 1.2, words between single spaces.
+ * CIDEr-D: weight of an n-gram = count * (log images - log max(1, images whose references have it)); cosine with
+ * the candidate's
+ * weight clipped at the reference's, times exp(-d^2 / 72), d = difference of the numbers of bigrams; mean over n =
+ * 1..4 and the
+ * references, times 10. ROUGE-L: largest precision and largest recall over the references, beta 1.2, words between
+ * single spaces.
  *          Corpus: means over the images.
  * source:  pycocoevalcap 1.2: bleu/bleu_scorer.py, cider/cider_scorer.py, rouge/rouge.py
  * numeric: double; within 1e-10 of the reference. n-grams are compared and not only hashed: none is mistaken for
@@ -73,8 +82,8 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
  *          the end. The time grows with the words, for ROUGE-L also with words of candidate * words of reference /
  *          64
  * threads: reentrant */
-VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input, vp_caption_scores *each,
-                                   vp_caption_scores *corpus, vp_error *error);
+VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
+                                   vp_caption_scores *each, vp_caption_scores *corpus, vp_error *error);
 
 #ifdef __cplusplus
 }
@@ -110,23 +119,32 @@ typedef struct vp_impl_caption_lexer {
     const char *no_close, *no_at, *no_hyphen, *no_file;
 } vp_impl_caption_lexer;
 
-static void vp_impl_caption_offer(vp_impl_caption_lexer *lexer, const char *stop, const char *reach, vp_impl_caption_kind kind, const char *said) {
+static void vp_impl_caption_offer(vp_impl_caption_lexer *lexer, const char *stop, const char *reach,
+                                  vp_impl_caption_kind kind, const char *said) {
     if (stop <= lexer->at || reach <= lexer->reach) return;
     lexer->stop = stop;
     lexer->reach = reach;
     lexer->kind = kind;
     lexer->said = said;
 }
-static void vp_impl_caption_token(vp_impl_caption_lexer *lexer, const char *stop) { vp_impl_caption_offer(lexer, stop, stop, VP_IMPL_CAPTION_TEXT, NULL); }
+static void vp_impl_caption_token(vp_impl_caption_lexer *lexer, const char *stop) {
+    vp_impl_caption_offer(lexer, stop, stop, VP_IMPL_CAPTION_TEXT, NULL);
+}
 
 static int vp_impl_caption_upper(int ascii) { return ascii >= 'A' && ascii <= 'Z'; }
-static int vp_impl_caption_ascii_letter(int ascii) { return (ascii >= 'a' && ascii <= 'z') || vp_impl_caption_upper(ascii); }
+static int vp_impl_caption_ascii_letter(int ascii) {
+    return (ascii >= 'a' && ascii <= 'z') || vp_impl_caption_upper(ascii);
+}
 static int vp_impl_caption_ascii_digit(int ascii) { return ascii >= '0' && ascii <= '9'; }
-static int vp_impl_caption_ascii_alnum(int ascii) { return vp_impl_caption_ascii_letter(ascii) || vp_impl_caption_ascii_digit(ascii); }
+static int vp_impl_caption_ascii_alnum(int ascii) {
+    return vp_impl_caption_ascii_letter(ascii) || vp_impl_caption_ascii_digit(ascii);
+}
 /* `ascii` is one of the characters of a list; NUL never is */
 static int vp_impl_caption_in(int ascii, const char *list) { return ascii && strchr(list, ascii) != NULL; }
 /* the byte at `at`; 0 past the end and for everything that is not ASCII */
-static int vp_impl_caption_at(const vp_impl_caption_lexer *lexer, const char *at) { return at < lexer->end && (unsigned char)*at < 0x80 ? *at : 0; }
+static int vp_impl_caption_at(const vp_impl_caption_lexer *lexer, const char *at) {
+    return at < lexer->end && (unsigned char)*at < 0x80 ? *at : 0;
+}
 
 /* the byte `count` places after `at` <= end, as above */
 static int vp_impl_caption_ahead(const vp_impl_caption_lexer *lexer, const char *at, size_t count) {
@@ -145,11 +163,15 @@ static const char *vp_impl_caption_says(const vp_impl_caption_lexer *lexer, cons
 /* letters beyond ASCII, with the marks that belong to them, as the reference has them */
 static int vp_impl_caption_unicode_letter(uint32_t code) {
     if (code > 0xFFFF) return 0; /* in Java these are two halves, which the reference drops */
-    if (code == 0xAD || code == 0x670 || (code >= 0x2C2 && code <= 0x36F) || (code >= 0x483 && code <= 0x487) || (code >= 0x64B && code <= 0x65E)) return 1;
+    if (code == 0xAD || code == 0x670 || (code >= 0x2C2 && code <= 0x36F) || (code >= 0x483 && code <= 0x487)
+        || (code >= 0x64B && code <= 0x65E))
+        return 1;
     if (code >= 0x591 && code <= 0x5C7) return code != 0x5BE && code != 0x5C0 && code != 0x5C3 && code != 0x5C6;
     if (code >= 0xE31 && code <= 0xE4E) return code != 0xE3F;
     if (code >= 0x900 && code < 0xE00) return code != 0x964 && code != 0x965 && !vp_unicode_is_digit(code);
-    if ((code >= 0x3041 && code <= 0x3094) || (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0xAC00 && code <= 0xD7A3)) return 1; /* quickly */
+    /* quickly */
+    if ((code >= 0x3041 && code <= 0x3094) || (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0xAC00 && code <= 0xD7A3))
+        return 1;
     return vp_unicode_class(code) == VP_UNICODE_LETTER;
 }
 
@@ -196,7 +218,8 @@ static const char *vp_impl_caption_word(const vp_impl_caption_lexer *lexer, cons
     if (!vp_impl_caption_letter(lexer, at)) return at;
     for (;;) {
         at = vp_impl_caption_alnums(lexer, at);
-        if (!vp_impl_caption_in(vp_impl_caption_at(lexer, at), ".!?") || !vp_impl_caption_letter(lexer, at + 1)) return at;
+        if (!vp_impl_caption_in(vp_impl_caption_at(lexer, at), ".!?") || !vp_impl_caption_letter(lexer, at + 1))
+            return at;
         at++;
     }
 }
@@ -205,7 +228,8 @@ static const char *vp_impl_caption_word(const vp_impl_caption_lexer *lexer, cons
 static const char *vp_impl_caption_clitic(const vp_impl_caption_lexer *lexer, const char *at) {
     const char *after = vp_impl_caption_apostrophe(lexer, at), *found;
     if (!after) return NULL;
-    if ((found = vp_impl_caption_says(lexer, after, "re")) || (found = vp_impl_caption_says(lexer, after, "ve"))) return found;
+    if ((found = vp_impl_caption_says(lexer, after, "re")) || (found = vp_impl_caption_says(lexer, after, "ve")))
+        return found;
     if ((found = vp_impl_caption_says(lexer, after, "ll"))) return found;
     return vp_impl_caption_in(vp_impl_caption_at(lexer, after), "msdMSD") ? after + 1 : NULL;
 }
@@ -221,10 +245,15 @@ static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, c
     most = items[2] - '0';
     for (count = 0; count <= most; count++) {
         int ascii;
-        if (count >= least && (found = vp_impl_caption_pattern(lexer, next, items + 3)) && (!best || found > best)) best = found;
+        if (count >= least && (found = vp_impl_caption_pattern(lexer, next, items + 3)) && (!best || found > best))
+            best = found;
         ascii = vp_impl_caption_at(lexer, next);
-        if (!(*items == '9' ? vp_impl_caption_ascii_digit(ascii) : *items == 's' ? vp_impl_caption_in(ascii, " -") : *items == 'b' ? ascii == ' '
-              : *items == '~' ? vp_impl_caption_in(ascii, "-/") : ascii == *items)) break;
+        if (!(*items == '9'   ? vp_impl_caption_ascii_digit(ascii)
+              : *items == 's' ? vp_impl_caption_in(ascii, " -")
+              : *items == 'b' ? ascii == ' '
+              : *items == '~' ? vp_impl_caption_in(ascii, "-/")
+                              : ascii == *items))
+            break;
         next++;
     }
     return best;
@@ -233,22 +262,27 @@ static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, c
 /* ---- words with an apostrophe, and words that are cut in two */
 static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, const char *word) {
     static const char *const cut[] = {"cannot", "gonna", "gotta", "lemme", "gimme", "wanna"};
-    static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l", "nat'l", "e'er", "o'o", "c'est", "cap'n", "ol'", "somethin'", "dunkin'",
-                                        "cont'd", "nor'easter"};
+    static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l",      "nat'l",   "e'er",   "o'o",
+                                        "c'est", "cap'n",   "ol'",   "somethin'", "dunkin'", "cont'd", "nor'easter"};
     const char *start = lexer->at, *letters_end, *after, *found;
     size_t i;
     int ascii = vp_impl_caption_at(lexer, start);
     for (i = 0; i < sizeof cut / sizeof *cut; i++)
-        if ((found = vp_impl_caption_says(lexer, start, cut[i]))) vp_impl_caption_offer(lexer, start + 3, found, VP_IMPL_CAPTION_TEXT, NULL);
+        if ((found = vp_impl_caption_says(lexer, start, cut[i])))
+            vp_impl_caption_offer(lexer, start + 3, found, VP_IMPL_CAPTION_TEXT, NULL);
     for (i = 0; i < sizeof whole / sizeof *whole; i++)
         if ((found = vp_impl_caption_says(lexer, start, whole[i]))) vp_impl_caption_token(lexer, found);
-    if ((found = vp_impl_caption_clitic(lexer, word))) vp_impl_caption_offer(lexer, word, found, VP_IMPL_CAPTION_TEXT, NULL);
+    if ((found = vp_impl_caption_clitic(lexer, word)))
+        vp_impl_caption_offer(lexer, word, found, VP_IMPL_CAPTION_TEXT, NULL);
     after = vp_impl_caption_apostrophe(lexer, word);
-    if (lexer->end - word > 3 && memcmp(word, "\xE2\x80\x98", 3) == 0 && vp_impl_caption_in(vp_impl_caption_at(lexer, word + 3), "tT")) after = word + 3;
+    if (lexer->end - word > 3 && memcmp(word, "\xE2\x80\x98", 3) == 0
+        && vp_impl_caption_in(vp_impl_caption_at(lexer, word + 3), "tT"))
+        after = word + 3;
     if (!after) return;
     letters_end = vp_impl_caption_letters(lexer, start);
     if (letters_end != word) return; /* only words of letters */
-    if (vp_impl_caption_in(vp_impl_caption_at(lexer, word - 1), "nN") && vp_impl_caption_in(vp_impl_caption_at(lexer, after), "tT")) {
+    if (vp_impl_caption_in(vp_impl_caption_at(lexer, word - 1), "nN")
+        && vp_impl_caption_in(vp_impl_caption_at(lexer, after), "tT")) {
         if (word - 1 > start) vp_impl_caption_offer(lexer, word - 1, after + 1, VP_IMPL_CAPTION_TEXT, NULL);
         else {
             const char *stop = vp_impl_caption_letters(lexer, after); /* n't */
@@ -276,14 +310,17 @@ static void vp_impl_caption_rule_apostrophe(vp_impl_caption_lexer *lexer) {
         vp_impl_caption_offer(lexer, found, found + (found < lexer->end), VP_IMPL_CAPTION_QUOTES, NULL);
     for (i = 0; i < sizeof whole / sizeof *whole; i++)
         if ((found = vp_impl_caption_says(lexer, after, whole[i]))) {
-            if (whole[i][0] == 'n' && vp_impl_caption_apostrophe(lexer, found)) found = vp_impl_caption_apostrophe(lexer, found);
+            if (whole[i][0] == 'n' && vp_impl_caption_apostrophe(lexer, found))
+                found = vp_impl_caption_apostrophe(lexer, found);
             vp_impl_caption_token(lexer, found);
         }
     if ((found = vp_impl_caption_pattern(lexer, after, "922"))) {
-        if (*after > '1' && after[1] == '0' && vp_impl_caption_at(lexer, found) == 's') vp_impl_caption_token(lexer, found + 1);
+        if (*after > '1' && after[1] == '0' && vp_impl_caption_at(lexer, found) == 's')
+            vp_impl_caption_token(lexer, found + 1);
         if (found == lexer->end || vp_impl_caption_at(lexer, found) == ' ') vp_impl_caption_token(lexer, found);
     }
-    if (after == lexer->at + 1 && (vp_impl_caption_says(lexer, after, "tis") || vp_impl_caption_says(lexer, after, "twas")))
+    if (after == lexer->at + 1
+        && (vp_impl_caption_says(lexer, after, "tis") || vp_impl_caption_says(lexer, after, "twas")))
         vp_impl_caption_offer(lexer, after + 1, after + 3, VP_IMPL_CAPTION_TEXT, NULL);
 }
 
@@ -295,19 +332,26 @@ static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
     for (i = 0; i < bytes; i++) key[i + 1] = (char)(vp_impl_caption_upper(text[i]) ? text[i] + 32 : text[i]);
 }
 
-/* ---- abbreviations that keep their period: always, or only before a number; "u.s.", and a letter alone unless a sentence begins behind it */
+/* ---- abbreviations that keep their period: always, or only before a number; "u.s.", and a letter alone unless a
+ * sentence begins behind it */
 static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
     static const char always[] =
-        " adj adm adv al ala alex apr ariz assn assoc asst atty attys aug ave bancorp bhd bldg blvd brig bros calif capt cf cie cmdr co col "
-        "colo comdr conn corp cos cpl ct dak dec dept det dr drs elec ens esq est etc ext feb fla fri ft ga gen gov govs hon inc ind insp "
-        "intl invt jan jos jr jul jun kan kans ky lieut lt ltd maj mar md messrs mfg mich minn mlle mme mo mon mont mr mrs ms msgr mt mtg "
-        "natl neb nev nov oct okla penn pfc ph.d ed.d ph plc ppte pptes ppty pptys pres prof profs pte ptes pty ptys pvt rd rep reps rev rt "
-        "sen sens sep sept seq sfc sgt spc sq sr st ste supt supts sys tel tenn thu thurs treas tue tues univ va vs vt wed wis wisc wm wyo "
+        " adj adm adv al ala alex apr ariz assn assoc asst atty attys aug ave bancorp bhd bldg blvd brig bros calif "
+        "capt cf cie cmdr co col "
+        "colo comdr conn corp cos cpl ct dak dec dept det dr drs elec ens esq est etc ext feb fla fri ft ga gen gov "
+        "govs hon inc ind insp "
+        "intl invt jan jos jr jul jun kan kans ky lieut lt ltd maj mar md messrs mfg mich minn mlle mme mo mon mont "
+        "mr mrs ms msgr mt mtg "
+        "natl neb nev nov oct okla penn pfc ph.d ed.d ph plc ppte pptes ppty pptys pres prof profs pte ptes pty "
+        "ptys pvt rd rep reps rev rt "
+        "sen sens sep sept seq sfc sgt spc sq sr st ste supt supts sys tel tenn thu thurs treas tue tues univ va vs "
+        "vt wed wis wisc wm wyo "
         "cont'd ";
     static const char capital[] = " ark az del ill la mass miss ore pa tex wash ";
     static const char before_number[] = " art ca fig figs no nos op pp prop ";
     static const char starters[] =
-        " a about according additionally after an as at but earlier he here however if in it last many more now once one other our she since "
+        " a about according additionally after an as at but earlier he here however if in it last many more now "
+        "once one other our she since "
         "so some such that the their then there these they this we what when while yet you ";
     const char *start = lexer->at, *stop = start, *after;
     char key[12];
@@ -315,7 +359,9 @@ static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
     int ascii;
     while (vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop)) && vp_impl_caption_ahead(lexer, stop, 1) == '.'
            && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 2))) stop += 2;
-    if (stop > start && vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop)) && vp_impl_caption_ahead(lexer, stop, 1) == '.') vp_impl_caption_token(lexer, stop + 2);
+    if (stop > start && vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop))
+        && vp_impl_caption_ahead(lexer, stop, 1) == '.')
+        vp_impl_caption_token(lexer, stop + 2);
     for (bytes = 0, stop = start; bytes < 9; bytes++, stop++) { /* the letters before the last period */
         ascii = vp_impl_caption_at(lexer, stop);
         if (ascii == '.' && !vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 1))) break;
@@ -336,7 +382,8 @@ static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
         }
         vp_impl_caption_token(lexer, stop);
     }
-    if (strstr(always, key) || (vp_impl_caption_upper(*start) && strstr(capital, key))) vp_impl_caption_token(lexer, stop);
+    if (strstr(always, key) || (vp_impl_caption_upper(*start) && strstr(capital, key)))
+        vp_impl_caption_token(lexer, stop);
     if (vp_impl_caption_at(lexer, stop) == ' ') stop++;
     if (strstr(before_number, key) && vp_impl_caption_ascii_digit(vp_impl_caption_at(lexer, stop)))
         vp_impl_caption_offer(lexer, lexer->at + bytes + 1, stop + 1, VP_IMPL_CAPTION_TEXT, NULL);
@@ -344,8 +391,9 @@ static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
 
 /* ---- numbers, dates, fractions, telephone numbers, words with hyphens and slashes */
 static void vp_impl_caption_rule_numbers(vp_impl_caption_lexer *lexer) {
-    static const char *const patterns[] = {"912~11912~11924", "914s11914/11914", "914/11914", "(11923)11b01934s01935", "+02924s11924s11934s01935",
-                                           "+02924s11934s01935", "+02924.11924.11934.11935", "924.11934.11935"};
+    static const char *const patterns[] = {"912~11912~11924",          "914s11914/11914",          "914/11914",
+                                           "(11923)11b01934s01935",    "+02924s11924s11934s01935", "+02924s11934s01935",
+                                           "+02924.11924.11934.11935", "924.11934.11935"};
     const char *at = lexer->at, *stop, *found;
     size_t i;
     int ascii = vp_impl_caption_at(lexer, at);
@@ -354,7 +402,8 @@ static void vp_impl_caption_rule_numbers(vp_impl_caption_lexer *lexer) {
         if ((found = vp_impl_caption_pattern(lexer, at, patterns[i]))) vp_impl_caption_token(lexer, found);
     at += vp_impl_caption_in(ascii, "+-");
     stop = vp_impl_caption_digits(lexer, at);
-    while (vp_impl_caption_in(vp_impl_caption_at(lexer, stop), ".,:") && vp_impl_caption_ascii_digit(vp_impl_caption_ahead(lexer, stop, 1)))
+    while (vp_impl_caption_in(vp_impl_caption_at(lexer, stop), ".,:")
+           && vp_impl_caption_ascii_digit(vp_impl_caption_ahead(lexer, stop, 1)))
         stop = vp_impl_caption_digits(lexer, stop + 1);
     if (stop > at) vp_impl_caption_token(lexer, stop);
 }
@@ -363,17 +412,24 @@ static void vp_impl_caption_rule_hyphens(vp_impl_caption_lexer *lexer) {
     const char *start = lexer->at, *stop, *part;
     if (!vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, start)) || start < lexer->no_hyphen) return;
     stop = start;
-    while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, stop)) || vp_impl_caption_in(vp_impl_caption_at(lexer, stop), ".,")) stop++;
+    while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, stop))
+           || vp_impl_caption_in(vp_impl_caption_at(lexer, stop), ".,"))
+        stop++;
     if (vp_impl_caption_at(lexer, stop) != '-' || !vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(lexer, stop, 1))) {
         lexer->no_hyphen = stop;
         return;
     }
-    while (vp_impl_caption_at(lexer, stop) == '-' && vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(lexer, stop, 1))) {
+    while (vp_impl_caption_at(lexer, stop) == '-'
+           && vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(lexer, stop, 1))) {
         part = stop + 1;
         stop = vp_impl_caption_ascii_alnums(lexer, part);
-        while (vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, part)) && vp_impl_caption_ahead(lexer, part, 1) == '.'
-               && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, part, 2))) part += 2;
-        if (part + 2 > stop && vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, part)) && vp_impl_caption_ahead(lexer, part, 1) == '.' && part[-1] == '.') stop = part + 2;
+        while (vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, part))
+               && vp_impl_caption_ahead(lexer, part, 1) == '.'
+               && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, part, 2)))
+            part += 2;
+        if (part + 2 > stop && vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, part))
+            && vp_impl_caption_ahead(lexer, part, 1) == '.' && part[-1] == '.')
+            stop = part + 2;
     }
     vp_impl_caption_token(lexer, stop);
 }
@@ -383,7 +439,9 @@ static const char *vp_impl_caption_slash_part(const vp_impl_caption_lexer *lexer
     const char *stop = vp_impl_caption_ascii_alnums(lexer, at);
     int i;
     if (stop == at) return NULL;
-    for (i = 0; i < 2 && vp_impl_caption_at(lexer, stop) == '-' && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 1)); i++)
+    for (i = 0; i < 2 && vp_impl_caption_at(lexer, stop) == '-'
+                && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 1));
+         i++)
         for (stop++; vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop)); stop++) {}
     return stop;
 }
@@ -394,7 +452,9 @@ static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *lexer) {
     int i, ascii;
     for (i = 0; stop && i < 2; i++) { /* up to two slashes */
         next = stop + (vp_impl_caption_at(lexer, stop) == '\\');
-        if (vp_impl_caption_ascii_digit(stop[-1]) && lexer->end - next > 3 && memcmp(next, "\xE2\x81\x84", 3) == 0 && vp_impl_caption_ascii_digit(next[3])) next += 2;
+        if (vp_impl_caption_ascii_digit(stop[-1]) && lexer->end - next > 3 && memcmp(next, "\xE2\x81\x84", 3) == 0
+            && vp_impl_caption_ascii_digit(next[3]))
+            next += 2;
         else if (vp_impl_caption_at(lexer, next) != '/') break;
         if (!(stop = vp_impl_caption_slash_part(lexer, next + 1))) break;
         vp_impl_caption_token(lexer, stop);
@@ -409,22 +469,28 @@ static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *lexer) {
     }
     stop = start;
     ascii = vp_impl_caption_at(lexer, start);
-    if (vp_impl_caption_in(ascii, "dlno") || (vp_impl_caption_upper(ascii) && ascii != 'I' && ascii != 'Y')) { /* o'clock, d'you, O'Neill */
+    /* o'clock, d'you, O'Neill */
+    if (vp_impl_caption_in(ascii, "dlno") || (vp_impl_caption_upper(ascii) && ascii != 'I' && ascii != 'Y')) {
         int digits = vp_impl_caption_in(ascii, "dloDLO");
         next = vp_impl_caption_apostrophe(lexer, start + 1);
         bytes = !next ? 0 : digits ? vp_impl_caption_alnum(lexer, next) : vp_impl_caption_letter(lexer, next);
-        if (bytes && (digits ? vp_impl_caption_alnum(lexer, next + bytes) : vp_impl_caption_letter(lexer, next + bytes))) stop = next;
+        if (bytes
+            && (digits ? vp_impl_caption_alnum(lexer, next + bytes) : vp_impl_caption_letter(lexer, next + bytes)))
+            stop = next;
     }
     stop = vp_impl_caption_alnums(lexer, stop);
     while (stop > start) { /* a_b, and hyphens with letters of any kind */
         bytes = vp_impl_caption_in(vp_impl_caption_at(lexer, stop), "-_") ? 1 : 0;
-        if (lexer->end - stop >= 3 && (memcmp(stop, "\xE2\x80\x90", 3) == 0 || memcmp(stop, "\xE2\x80\x91", 3) == 0)) bytes = 3;
+        if (lexer->end - stop >= 3 && (memcmp(stop, "\xE2\x80\x90", 3) == 0 || memcmp(stop, "\xE2\x80\x91", 3) == 0))
+            bytes = 3;
         if (!bytes || !vp_impl_caption_alnum(lexer, stop + bytes)) break;
         stop = vp_impl_caption_alnums(lexer, stop + bytes);
     }
     vp_impl_caption_token(lexer, stop);
-    if (stop > start && vp_impl_caption_at(lexer, stop) == '.' && vp_impl_caption_in(vp_impl_caption_ahead(lexer, stop, 1), ",;:"))
-        vp_impl_caption_offer(lexer, stop + 1, stop + 2, VP_IMPL_CAPTION_TEXT, NULL); /* a period before a comma ends no sentence */
+    if (stop > start && vp_impl_caption_at(lexer, stop) == '.'
+        && vp_impl_caption_in(vp_impl_caption_ahead(lexer, stop, 1), ",;:"))
+        vp_impl_caption_offer(lexer, stop + 1, stop + 2, VP_IMPL_CAPTION_TEXT,
+                              NULL); /* a period before a comma ends no sentence */
 }
 
 /* ---- addresses, file names, @names, #tags, tags in < > */
@@ -453,15 +519,19 @@ static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
     static const char *const endings[] = {"com", "net", "org", "edu"};
     const char *start = lexer->at + (*lexer->at == '<'), *stop, *next, *at_sign = NULL, *found; /* <me@x.org> too */
     size_t i;
-    if ((stop = vp_impl_caption_says(lexer, start, "http://")) || (stop = vp_impl_caption_says(lexer, start, "https://"))) {
-        for (next = vp_impl_caption_address_run(lexer, stop); next > stop && vp_impl_caption_in(next[-1], ".!?(){},-");) next--;
+    if ((stop = vp_impl_caption_says(lexer, start, "http://"))
+        || (stop = vp_impl_caption_says(lexer, start, "https://"))) {
+        for (next = vp_impl_caption_address_run(lexer, stop); next > stop && vp_impl_caption_in(next[-1], ".!?(){},-");)
+            next--;
         if (next > stop + 1 && start == lexer->at) vp_impl_caption_token(lexer, next);
     }
     stop = vp_impl_caption_letters(lexer, start);
-    for (next = stop; start == lexer->at && vp_impl_caption_at(lexer, next) == '.' && vp_impl_caption_letter(lexer, next + 1);) {
+    for (next = stop;
+         start == lexer->at && vp_impl_caption_at(lexer, next) == '.' && vp_impl_caption_letter(lexer, next + 1);) {
         next = vp_impl_caption_letters(lexer, next + 1);
         for (i = 0; i < sizeof endings / sizeof *endings; i++)
-            if (next - start > 4 && next[-4] == '.' && (found = vp_impl_caption_says(lexer, next - 3, endings[i])) && found == next)
+            if (next - start > 4 && next[-4] == '.' && (found = vp_impl_caption_says(lexer, next - 3, endings[i]))
+                && found == next)
                 vp_impl_caption_token(lexer, vp_impl_caption_path(lexer, next));
     }
     if (!vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, start)) || start < lexer->no_at) return;
@@ -483,7 +553,8 @@ static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
  * or white space follows */
 static void vp_impl_caption_rule_files(vp_impl_caption_lexer *lexer) {
     static const char endings[] =
-        " bat bmp c class cgi cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 mp4 pdf php pl png ppt ps py sql tar txt wav "
+        " bat bmp c class cgi cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 mp4 pdf php pl png "
+        "ppt ps py sql tar txt wav "
         "x xml zip wma wmv avi flv 3gp mpg ";
     const char *stop = vp_impl_caption_alnums(lexer, lexer->at), *start, *best = NULL;
     char key[8];
@@ -509,7 +580,9 @@ static const char *vp_impl_caption_blanks(const vp_impl_caption_lexer *lexer, co
 }
 static const char *vp_impl_caption_tag_name(const vp_impl_caption_lexer *lexer, const char *at) {
     if (vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, at)))
-        while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, at)) || vp_impl_caption_in(vp_impl_caption_at(lexer, at), ":.-_")) at++;
+        while (vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, at))
+               || vp_impl_caption_in(vp_impl_caption_at(lexer, at), ":.-_"))
+            at++;
     return at;
 }
 
@@ -554,32 +627,41 @@ static void vp_impl_caption_rule_smileys(vp_impl_caption_lexer *lexer) {
         face++;
         if (vp_impl_caption_at(lexer, face) == '_' || (paren && vp_impl_caption_at(lexer, face) == '.')) face++;
         else if (!paren) face = lexer->end;
-        if (vp_impl_caption_in(vp_impl_caption_at(lexer, face), "-^x=~<>'") && (!paren || vp_impl_caption_ahead(lexer, face, 1) == ')'))
+        if (vp_impl_caption_in(vp_impl_caption_at(lexer, face), "-^x=~<>'")
+            && (!paren || vp_impl_caption_ahead(lexer, face, 1) == ')'))
             vp_impl_caption_token(lexer, face + 1 + paren);
     }
     at += vp_impl_caption_in(vp_impl_caption_at(lexer, at), "<>");
     if (!vp_impl_caption_in(vp_impl_caption_at(lexer, at), ":;=")) return;
-    at += vp_impl_caption_in(vp_impl_caption_ahead(lexer, at, 1), "-o*'") && vp_impl_caption_in(vp_impl_caption_ahead(lexer, at, 2), "()DPdpO\\{@|[]") ? 2 : 1;
+    at += vp_impl_caption_in(vp_impl_caption_ahead(lexer, at, 1), "-o*'")
+                  && vp_impl_caption_in(vp_impl_caption_ahead(lexer, at, 2), "()DPdpO\\{@|[]")
+              ? 2
+              : 1;
     ascii = vp_impl_caption_at(lexer, at);
-    if (vp_impl_caption_in(ascii, "()DPdpO\\{@|[]") && !vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(lexer, at, 1)))
+    if (vp_impl_caption_in(ascii, "()DPdpO\\{@|[]")
+        && !vp_impl_caption_ascii_alnum(vp_impl_caption_ahead(lexer, at, 1)))
         vp_impl_caption_offer(lexer, at + 1, at + 1 + (at + 1 < lexer->end), VP_IMPL_CAPTION_TEXT, NULL);
 }
 
 /* ---- single characters, and runs of one character */
 static void vp_impl_caption_rule_ascii(vp_impl_caption_lexer *lexer, int ascii) {
-    static const struct { const char *from, *to; } said[] = {
-        {"(", "-lrb-"}, {")", "-rrb-"}, {"[", "-lsb-"}, {"]", "-rsb-"}, {"{", "-lcb-"}, {"}", "-rcb-"}, {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}};
+    static const struct { const char *from, *to;
+    } said[] = {{"(", "-lrb-"}, {")", "-rrb-"}, {"[", "-lsb-"}, {"]", "-rsb-"}, {"{", "-lcb-"},
+                {"}", "-rcb-"}, {"&amp;", "&"}, {"&lt;", "<"},  {"&gt;", ">"}};
     static const char *const dropped[] = {"&quot;", "&apos;", "&nbsp;", "&mdash;", "&ndash;"};
     static const char *const whole[] = {"c++", "c#", "pro-", "anti-", "c.d.s", "s&p-500", "s&ls"};
     const char *start = lexer->at, *stop = start, *found;
     size_t i, count, dots;
     for (i = 0; i < sizeof said / sizeof *said; i++)
-        if ((found = vp_impl_caption_says(lexer, start, said[i].from))) vp_impl_caption_offer(lexer, found, found, VP_IMPL_CAPTION_SAID, said[i].to);
+        if ((found = vp_impl_caption_says(lexer, start, said[i].from)))
+            vp_impl_caption_offer(lexer, found, found, VP_IMPL_CAPTION_SAID, said[i].to);
     for (i = 0; i < sizeof dropped / sizeof *dropped; i++)
-        if ((found = vp_impl_caption_says(lexer, start, dropped[i]))) vp_impl_caption_offer(lexer, found, found, VP_IMPL_CAPTION_DROP, NULL);
+        if ((found = vp_impl_caption_says(lexer, start, dropped[i])))
+            vp_impl_caption_offer(lexer, found, found, VP_IMPL_CAPTION_DROP, NULL);
     for (i = 0; i < sizeof whole / sizeof *whole; i++)
         if ((found = vp_impl_caption_says(lexer, start, whole[i]))) vp_impl_caption_token(lexer, found);
-    if ((ascii == '<' || ascii == '>') && vp_impl_caption_ahead(lexer, start, 1) == ascii) vp_impl_caption_token(lexer, start + 2);
+    if ((ascii == '<' || ascii == '>') && vp_impl_caption_ahead(lexer, start, 1) == ascii)
+        vp_impl_caption_token(lexer, start + 2);
     if (ascii == 'F' && vp_impl_caption_ahead(lexer, start, 1) == '#') vp_impl_caption_token(lexer, start + 2);
     if (ascii == '&' && vp_impl_caption_ahead(lexer, start, 1) == '#') {
         stop = vp_impl_caption_digits(lexer, start + 2);
@@ -587,22 +669,32 @@ static void vp_impl_caption_rule_ascii(vp_impl_caption_lexer *lexer, int ascii) 
     }
     for (stop = start; vp_impl_caption_upper(vp_impl_caption_at(lexer, stop)); stop++) {}
     if (vp_impl_caption_at(lexer, stop) == '$') vp_impl_caption_token(lexer, stop + 1); /* US$ */
-    if (ascii == '@' && (vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, start, 1)) || vp_impl_caption_ahead(lexer, start, 1) == '_')) {
-        for (stop = start + 1; vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, stop)) || vp_impl_caption_at(lexer, stop) == '_'; stop++) {}
+    if (ascii == '@'
+        && (vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, start, 1))
+            || vp_impl_caption_ahead(lexer, start, 1) == '_')) {
+        for (stop = start + 1;
+             vp_impl_caption_ascii_alnum(vp_impl_caption_at(lexer, stop)) || vp_impl_caption_at(lexer, stop) == '_';
+             stop++) {}
         vp_impl_caption_token(lexer, stop);
     }
     if (ascii == '#') vp_impl_caption_token(lexer, vp_impl_caption_letters(lexer, start + 1));
-    for (count = 0; count < 3 && vp_impl_caption_ahead(lexer, start, 2 * count) == '\\' && vp_impl_caption_ahead(lexer, start, 2 * count + 1) == '*';) count++;
+    for (count = 0; count < 3 && vp_impl_caption_ahead(lexer, start, 2 * count) == '\\'
+                    && vp_impl_caption_ahead(lexer, start, 2 * count + 1) == '*';)
+        count++;
     vp_impl_caption_token(lexer, start + 2 * count);
     for (count = 1; vp_impl_caption_in(ascii, "-@#_*") && vp_impl_caption_at(lexer, start + count) == ascii;) count++;
-    if (ascii == '-') vp_impl_caption_offer(lexer, start + count, start + count, count < 5 ? VP_IMPL_CAPTION_DROP : VP_IMPL_CAPTION_TEXT, NULL);
+    if (ascii == '-')
+        vp_impl_caption_offer(lexer, start + count, start + count,
+                              count < 5 ? VP_IMPL_CAPTION_DROP : VP_IMPL_CAPTION_TEXT, NULL);
     for (dots = 0; dots < 5 && vp_impl_caption_ahead(lexer, start, dots) == '.';) dots++;
     if (dots >= 3) vp_impl_caption_offer(lexer, start + dots, start + dots, VP_IMPL_CAPTION_DROP, NULL);
     if (vp_impl_caption_in(ascii, "@#_*")) vp_impl_caption_token(lexer, start + count);
     for (count = 0; vp_impl_caption_in(vp_impl_caption_at(lexer, start + count), "?!");) count++;
     if (count > 1) vp_impl_caption_token(lexer, start + count);
-    if (ascii == '\'' && vp_impl_caption_ahead(lexer, start, 1) == ascii) vp_impl_caption_offer(lexer, start + 2, start + 2, VP_IMPL_CAPTION_DROP, NULL);
-    if (vp_impl_caption_in(ascii, "'`\".?!,:;")) vp_impl_caption_offer(lexer, start + 1, start + 1, VP_IMPL_CAPTION_DROP, NULL);
+    if (ascii == '\'' && vp_impl_caption_ahead(lexer, start, 1) == ascii)
+        vp_impl_caption_offer(lexer, start + 2, start + 2, VP_IMPL_CAPTION_DROP, NULL);
+    if (vp_impl_caption_in(ascii, "'`\".?!,:;"))
+        vp_impl_caption_offer(lexer, start + 1, start + 1, VP_IMPL_CAPTION_DROP, NULL);
     else if (ascii > ' ' && ascii != 127) vp_impl_caption_token(lexer, start + 1);
 }
 
@@ -624,27 +716,32 @@ static void vp_impl_caption_rule_quotes(vp_impl_caption_lexer *lexer, uint32_t c
     const char *after = lexer->at + bytes, *one = vp_impl_caption_quote(code), *two;
     size_t more = 1;
     if (!one) return;
-    vp_impl_caption_offer(lexer, after, after, *one == '`' || *one == '\'' ? VP_IMPL_CAPTION_DROP : VP_IMPL_CAPTION_SAID, one);
+    vp_impl_caption_offer(lexer, after, after,
+                          *one == '`' || *one == '\'' ? VP_IMPL_CAPTION_DROP : VP_IMPL_CAPTION_SAID, one);
     two = after < lexer->end ? vp_impl_caption_quote(vp_unicode_get(after, lexer->end, &more)) : NULL;
     if (!two) return;
-    if (one[1] == 0 && strcmp(one, two) == 0) vp_impl_caption_offer(lexer, after + more, after + more, VP_IMPL_CAPTION_DROP, NULL); /* `` and '' */
+    /* `` and '' */
+    if (one[1] == 0 && strcmp(one, two) == 0)
+        vp_impl_caption_offer(lexer, after + more, after + more, VP_IMPL_CAPTION_DROP, NULL);
     else vp_impl_caption_offer(lexer, after + more, after + more, VP_IMPL_CAPTION_QUOTES, NULL);
 }
 
 /* the other characters beyond ASCII that are not letters: some are written differently, symbols are tokens, the rest
  * is dropped */
 static void vp_impl_caption_rule_symbols(vp_impl_caption_lexer *lexer, uint32_t code, size_t bytes) {
-    static const struct { uint32_t code; const char *to; } said[] = {
-        {0x80, "$"}, {0xA2, "cents"}, {0xA3, "#"}, {0xA4, "$"}, {0xBC, "1/4"}, {0xBD, "1/2"}, {0xBE, "3/4"}, {0x20A0, "$"}, {0x20AC, "$"},
-        {0x2153, "1/3"}, {0x2154, "2/3"}};
+    static const struct { uint32_t code; const char *to;
+    } said[] = {{0x80, "$"},   {0xA2, "cents"}, {0xA3, "#"},   {0xA4, "$"},     {0xBC, "1/4"},  {0xBD, "1/2"},
+                {0xBE, "3/4"}, {0x20A0, "$"},   {0x20AC, "$"}, {0x2153, "1/3"}, {0x2154, "2/3"}};
     static const uint16_t symbols[][2] = {
-        {0xA1, 0xA1}, {0xA5, 0xA9}, {0xAC, 0xAC}, {0xAE, 0xB4}, {0xB6, 0xB9}, {0xBF, 0xBF}, {0xD7, 0xD7}, {0xF7, 0xF7}, {0x37E, 0x37E},
-        {0x387, 0x387}, {0x589, 0x589}, {0x5BE, 0x5BE}, {0x5C0, 0x5C0}, {0x5C3, 0x5C3}, {0x5C6, 0x5C6}, {0x5F3, 0x5F4}, {0x600, 0x60C},
-        {0x614, 0x614}, {0x61B, 0x61B}, {0x61E, 0x61F}, {0x66A, 0x66A}, {0x66D, 0x66D}, {0x6D4, 0x6D4}, {0x700, 0x70D}, {0x7F6, 0x7F8},
-        {0x964, 0x965}, {0xE3F, 0xE3F}, {0xE4F, 0xE4F}, {0x1FBD, 0x1FBD}, {0x2016, 0x2017}, {0x2020, 0x2023}, {0x2030, 0x2038}, {0x203B, 0x203B},
-        {0x203E, 0x2042}, {0x2044, 0x2044}, {0x2070, 0x2070}, {0x2074, 0x207E}, {0x2080, 0x208E}, {0x20A4, 0x20A4}, {0x2100, 0x214F},
-        {0x2155, 0x215E}, {0x2190, 0x2BFF}, {0x3001, 0x3002}, {0x3012, 0x3012}, {0x30FB, 0x30FB}, {0xFF01, 0xFF0F}, {0xFF1A, 0xFF20},
-        {0xFF3B, 0xFF40}, {0xFF5B, 0xFF65}, {0xFFE0, 0xFFE1}, {0xFFE5, 0xFFE6}};
+        {0xA1, 0xA1},     {0xA5, 0xA9},     {0xAC, 0xAC},     {0xAE, 0xB4},     {0xB6, 0xB9},     {0xBF, 0xBF},
+        {0xD7, 0xD7},     {0xF7, 0xF7},     {0x37E, 0x37E},   {0x387, 0x387},   {0x589, 0x589},   {0x5BE, 0x5BE},
+        {0x5C0, 0x5C0},   {0x5C3, 0x5C3},   {0x5C6, 0x5C6},   {0x5F3, 0x5F4},   {0x600, 0x60C},   {0x614, 0x614},
+        {0x61B, 0x61B},   {0x61E, 0x61F},   {0x66A, 0x66A},   {0x66D, 0x66D},   {0x6D4, 0x6D4},   {0x700, 0x70D},
+        {0x7F6, 0x7F8},   {0x964, 0x965},   {0xE3F, 0xE3F},   {0xE4F, 0xE4F},   {0x1FBD, 0x1FBD}, {0x2016, 0x2017},
+        {0x2020, 0x2023}, {0x2030, 0x2038}, {0x203B, 0x203B}, {0x203E, 0x2042}, {0x2044, 0x2044}, {0x2070, 0x2070},
+        {0x2074, 0x207E}, {0x2080, 0x208E}, {0x20A4, 0x20A4}, {0x2100, 0x214F}, {0x2155, 0x215E}, {0x2190, 0x2BFF},
+        {0x3001, 0x3002}, {0x3012, 0x3012}, {0x30FB, 0x30FB}, {0xFF01, 0xFF0F}, {0xFF1A, 0xFF20}, {0xFF3B, 0xFF40},
+        {0xFF5B, 0xFF65}, {0xFFE0, 0xFFE1}, {0xFFE5, 0xFFE6}};
     const char *next = lexer->at + bytes;
     size_t i;
     for (i = 0; i < sizeof said / sizeof *said; i++)
@@ -681,7 +778,8 @@ static void vp_impl_caption_match(vp_impl_caption_lexer *lexer) {
         vp_impl_caption_rule_smileys(lexer);
         vp_impl_caption_rule_ascii(lexer, (int)code);
     }
-    if (code == '\'' && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, lexer->at, 1)) && lexer->end - lexer->at > 2 && lexer->at[2] != ' ')
+    if (code == '\'' && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, lexer->at, 1))
+        && lexer->end - lexer->at > 2 && lexer->at[2] != ' ')
         vp_impl_caption_offer(lexer, lexer->at + 1, lexer->at + 3, VP_IMPL_CAPTION_DROP, NULL); /* a quote that opens */
     vp_impl_caption_rule_quotes(lexer, code, bytes);
     if (code >= 0x80) vp_impl_caption_rule_symbols(lexer, code, bytes);
@@ -702,7 +800,9 @@ static void vp_impl_caption_add_code(vp_impl_caption_text *out, uint32_t code) {
     vp_impl_caption_add(out, buffer, vp_unicode_put(buffer, code));
 }
 
-static void vp_impl_caption_say(vp_impl_caption_text *out, const char *text) { vp_impl_caption_add(out, text, strlen(text)); }
+static void vp_impl_caption_say(vp_impl_caption_text *out, const char *text) {
+    vp_impl_caption_add(out, text, strlen(text));
+}
 
 static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_caption_text *out) {
     const char *at = lexer->at;
@@ -726,13 +826,16 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_cap
         }
         else if (code == '(' && !tag) vp_impl_caption_say(out, "-lrb-");
         else if (code == ')' && !tag) vp_impl_caption_say(out, "-rrb-");
-        else if (vp_unicode_is_space(code)) vp_impl_caption_say(out, "\xC2\xA0"); /* a blank inside a token does not part it */
+        /* a blank inside a token does not part it */
+        else if (vp_unicode_is_space(code)) vp_impl_caption_say(out, "\xC2\xA0");
         else if (code == 0x130) vp_impl_caption_say(out, "i\xCC\x87");
-        else if (code == 0x3A3) vp_impl_caption_add_code(out, vp_unicode_lower_sigma(lexer->at, at, lexer->stop, NULL, NULL));
+        else if (code == 0x3A3)
+            vp_impl_caption_add_code(out, vp_unicode_lower_sigma(lexer->at, at, lexer->stop, NULL, NULL));
         else if (code > 32 && code != 127 && code != 0xAD && code < 0x110000) /* no soft hyphens, no stray bytes */
             vp_impl_caption_add_code(out, vp_unicode_lower(code));
     }
-    if (out->bytes == before + (before > 0)) out->bytes = before; /* soft hyphens and stray bytes alone are not a word */
+    /* soft hyphens and stray bytes alone are not a word */
+    if (out->bytes == before + (before > 0)) out->bytes = before;
 }
 
 static void vp_impl_caption_tokens(const char *text, size_t bytes, vp_impl_caption_text *out) {
@@ -775,8 +878,10 @@ enum { VP_IMPL_CAPTION_N = 4 };
 #define VP_IMPL_CAPTION_WORDS_MAX ((size_t)1 << 29)
 
 typedef struct vp_impl_caption_list { void *data; size_t count, capacity; } vp_impl_caption_list;
-typedef struct vp_impl_caption_entry { size_t start, bytes; uint64_t hash; } vp_impl_caption_entry; /* start: in the pool of letters */
-typedef struct vp_impl_caption_gram { uint32_t prefix, word, id; } vp_impl_caption_gram; /* id 0: free; no n-gram has it */
+/* start: in the pool of letters */
+typedef struct vp_impl_caption_entry { size_t start, bytes; uint64_t hash; } vp_impl_caption_entry;
+/* id 0: free; no n-gram has it */
+typedef struct vp_impl_caption_gram { uint32_t prefix, word, id; } vp_impl_caption_gram;
 /* a text's words: as str.split() cuts them, and as split(" ") does for ROUGE-L (mostly the same) */
 typedef struct vp_impl_caption_line { size_t first, count, rouge_first, rouge_count; } vp_impl_caption_line;
 typedef struct vp_impl_caption_book {
@@ -785,11 +890,14 @@ typedef struct vp_impl_caption_book {
     size_t word_table_size;
     vp_impl_caption_gram *gram_table;
     size_t gram_table_size, gram_count;
-    uint32_t *grams[VP_IMPL_CAPTION_N]; /* [n - 1][place]: the n-gram that begins at a place of `numbers`; [0] are the numbers themselves */
+    /* [n - 1][place]: the n-gram that begins at a place of `numbers`; [0] are the numbers themselves */
+    uint32_t *grams[VP_IMPL_CAPTION_N];
     uint32_t *document_count, *in_candidate, *in_reference, *in_both; /* [numbers of words and n-grams] */
-    uint32_t *candidate_list, *reference_list;                        /* [4 * words of the longest text] different n-grams */
+    /* [4 * words of the longest text] different n-grams */
+    uint32_t *candidate_list, *reference_list;
     double *log_of;                                                   /* [images + 1] log of a count */
-    uint64_t *places;                                                 /* [words] where a word stands in 64 words of the candidate */
+    /* [words] where a word stands in 64 words of the candidate */
+    uint64_t *places;
     unsigned char *carry;                                             /* [words of the longest text] */
     size_t line_words_max;
 } vp_impl_caption_book;
@@ -847,12 +955,17 @@ static int vp_impl_caption_add_word(vp_impl_caption_book *book, const char *text
     size_t at;
     if (book->words.count * 2 >= book->word_table_size && !vp_impl_caption_grow_words(book)) return 0;
     if (!vp_impl_caption_reserve(&book->numbers, 1, sizeof(uint32_t))) return 0;
-    for (at = (size_t)hash & (book->word_table_size - 1); book->word_table[at]; at = (at + 1) & (book->word_table_size - 1)) {
+    for (at = (size_t)hash & (book->word_table_size - 1); book->word_table[at];
+         at = (at + 1) & (book->word_table_size - 1)) {
         word = (vp_impl_caption_entry *)book->words.data + (book->word_table[at] - 1);
-        if (word->hash == hash && word->bytes == bytes && (!bytes || memcmp((char *)book->letters.data + word->start, text, bytes) == 0)) break;
+        if (word->hash == hash && word->bytes == bytes
+            && (!bytes || memcmp((char *)book->letters.data + word->start, text, bytes) == 0))
+            break;
     }
     if (!book->word_table[at]) {
-        if (!vp_impl_caption_reserve(&book->words, 1, sizeof *word) || !vp_impl_caption_reserve(&book->letters, bytes, 1)) return 0;
+        if (!vp_impl_caption_reserve(&book->words, 1, sizeof *word)
+            || !vp_impl_caption_reserve(&book->letters, bytes, 1))
+            return 0;
         word = (vp_impl_caption_entry *)book->words.data + book->words.count++;
         word->start = book->letters.count;
         word->bytes = bytes;
@@ -905,13 +1018,16 @@ static vp_result vp_impl_caption_split(vp_impl_caption_book *book, const char *t
     return VP_OK;
 }
 
-static vp_result vp_impl_caption_read(vp_impl_caption_book *book, const vp_caption_text *caption, vp_caption_input input) {
+static vp_result vp_impl_caption_read(vp_impl_caption_book *book, const vp_caption_text *caption,
+                                      vp_caption_input input) {
     size_t needed = 0;
     vp_result result;
     if (!caption->text && caption->bytes) return VP_ERR_RANGE;
-    if (input == VP_CAPTION_TOKENISED) return vp_impl_caption_split(book, caption->text ? caption->text : "", caption->bytes);
+    if (input == VP_CAPTION_TOKENISED)
+        return vp_impl_caption_split(book, caption->text ? caption->text : "", caption->bytes);
     for (;;) {
-        result = vp_caption_tokenise(caption->text, caption->bytes, (char *)book->scratch.data, book->scratch.capacity, &needed);
+        result = vp_caption_tokenise(caption->text, caption->bytes, (char *)book->scratch.data, book->scratch.capacity,
+                                     &needed);
         if (result != VP_ERR_CAPACITY) break;
         if (needed == SIZE_MAX || !vp_impl_caption_reserve(&book->scratch, needed + 1, 1)) return VP_ERR_MEMORY;
     }
@@ -971,7 +1087,8 @@ static vp_result vp_impl_caption_number_grams(vp_impl_caption_book *book) {
 /* Allocates everything that the scoring needs; nothing after it can fail. */
 static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t image_count) {
     size_t numbers = book->words.count + book->gram_count + 1, longest = book->line_words_max + 1, i, bytes;
-    if (!vp_size_multiply(image_count, sizeof(double), &bytes) || !vp_size_add(bytes, sizeof(double), &bytes)) return VP_ERR_MEMORY;
+    if (!vp_size_multiply(image_count, sizeof(double), &bytes) || !vp_size_add(bytes, sizeof(double), &bytes))
+        return VP_ERR_MEMORY;
     book->document_count = (uint32_t *)calloc(numbers, sizeof(uint32_t));
     book->in_candidate = (uint32_t *)calloc(numbers, sizeof(uint32_t));
     book->in_reference = (uint32_t *)calloc(numbers, sizeof(uint32_t));
@@ -981,9 +1098,11 @@ static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t imag
     book->places = (uint64_t *)calloc(book->words.count + 1, sizeof(uint64_t));
     book->carry = (unsigned char *)calloc(longest, 1);
     book->log_of = (double *)malloc(bytes);
-    if (!book->document_count || !book->in_candidate || !book->in_reference || !book->in_both || !book->candidate_list || !book->reference_list || !book->places
-        || !book->carry || !book->log_of) return VP_ERR_MEMORY;
-    for (i = 0; i <= image_count; i++) book->log_of[i] = i ? log((double)i) : 0.0; /* an n-gram of no reference counts as one of a single image */
+    if (!book->document_count || !book->in_candidate || !book->in_reference || !book->in_both || !book->candidate_list
+        || !book->reference_list || !book->places || !book->carry || !book->log_of)
+        return VP_ERR_MEMORY;
+    /* an n-gram of no reference counts as one of a single image */
+    for (i = 0; i <= image_count; i++) book->log_of[i] = i ? log((double)i) : 0.0;
     return VP_OK;
 }
 
@@ -1009,7 +1128,8 @@ static void vp_impl_caption_release(vp_impl_caption_book *book) {
 }
 
 /* how many images have an n-gram in their references; meanwhile in_candidate holds the last such image */
-static void vp_impl_caption_count_documents(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count) {
+static void vp_impl_caption_count_documents(vp_impl_caption_book *book, const vp_caption_image *images,
+                                            size_t image_count) {
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
     size_t image, reference, n, i;
     for (image = 0; image < image_count; image++) {
@@ -1028,8 +1148,8 @@ static void vp_impl_caption_count_documents(vp_impl_caption_book *book, const vp
 
 /* Counts a text's n-grams. list gets the different ones in the order of the text; first[n] .. first[n + 1] are those
  * of n + 1 words. */
-static void vp_impl_caption_count(const vp_impl_caption_book *book, const vp_impl_caption_line *line, uint32_t *counts, uint32_t *list,
-                                  size_t first[VP_IMPL_CAPTION_N + 1]) {
+static void vp_impl_caption_count(const vp_impl_caption_book *book, const vp_impl_caption_line *line, uint32_t *counts,
+                                  uint32_t *list, size_t first[VP_IMPL_CAPTION_N + 1]) {
     size_t n, i, found = 0;
     for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
         first[n] = found;
@@ -1043,8 +1163,10 @@ static void vp_impl_caption_count(const vp_impl_caption_book *book, const vp_imp
 
 /* length of the longest common subsequence, 64 words of the candidate at a time, one bit each (Hyyro 2004,
  * "Bit-parallel LCS-length") */
-static size_t vp_impl_caption_common(const vp_impl_caption_book *book, const vp_impl_caption_line *candidate, const vp_impl_caption_line *reference) {
-    const uint32_t *candidate_words = book->grams[0] + candidate->rouge_first, *reference_words = book->grams[0] + reference->rouge_first;
+static size_t vp_impl_caption_common(const vp_impl_caption_book *book, const vp_impl_caption_line *candidate,
+                                     const vp_impl_caption_line *reference) {
+    const uint32_t *candidate_words = book->grams[0] + candidate->rouge_first,
+                   *reference_words = book->grams[0] + reference->rouge_first;
     size_t start, i, common = 0;
     memset(book->carry, 0, reference->rouge_count);
     for (start = 0; start < candidate->rouge_count; start += 64) {
@@ -1065,7 +1187,9 @@ static size_t vp_impl_caption_common(const vp_impl_caption_book *book, const vp_
 }
 
 /* what BLEU counts, of one image or of all */
-typedef struct vp_impl_caption_bleu { uint64_t correct[VP_IMPL_CAPTION_N], guesses[VP_IMPL_CAPTION_N], words, reference_words; } vp_impl_caption_bleu;
+typedef struct vp_impl_caption_bleu {
+    uint64_t correct[VP_IMPL_CAPTION_N], guesses[VP_IMPL_CAPTION_N], words, reference_words;
+} vp_impl_caption_bleu;
 
 static void vp_impl_caption_bleu_score(const vp_impl_caption_bleu *counts, double bleu[VP_IMPL_CAPTION_N]) {
     double product = 1.0, ratio = ((double)counts->words + 1e-15) / ((double)counts->reference_words + 1e-9);
@@ -1078,21 +1202,26 @@ static void vp_impl_caption_bleu_score(const vp_impl_caption_bleu *counts, doubl
 }
 
 /* CIDEr-D of one reference, summed over n. The n-grams shared with the candidate are recorded in in_both, for BLEU. */
-static double vp_impl_caption_similarity(vp_impl_caption_book *book, const vp_impl_caption_line *candidate, const vp_impl_caption_line *reference,
-                                         const double norms[VP_IMPL_CAPTION_N], double log_images) {
+static double vp_impl_caption_similarity(vp_impl_caption_book *book, const vp_impl_caption_line *candidate,
+                                         const vp_impl_caption_line *reference, const double norms[VP_IMPL_CAPTION_N],
+                                         double log_images) {
     size_t first[VP_IMPL_CAPTION_N + 1], n, i;
-    const double bigrams = (double)(candidate->count ? candidate->count - 1 : 0), other = (double)(reference->count ? reference->count - 1 : 0);
+    const double bigrams = (double)(candidate->count ? candidate->count - 1 : 0),
+                 other = (double)(reference->count ? reference->count - 1 : 0);
     const double penalty = exp(-((bigrams - other) * (bigrams - other)) / 72.0);
     double sum = 0.0;
     vp_impl_caption_count(book, reference, book->in_reference, book->reference_list, first);
     for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
         double product = 0.0, norm = 0.0;
         for (i = first[n]; i < first[n + 1]; i++) {
-            const uint32_t number = book->reference_list[i], reference_times = book->in_reference[number], candidate_times = book->in_candidate[number];
-            const double weight = log_images - book->log_of[book->document_count[number]], mine = candidate_times * weight, theirs = reference_times * weight;
+            const uint32_t number = book->reference_list[i], reference_times = book->in_reference[number],
+                           candidate_times = book->in_candidate[number];
+            const double weight = log_images - book->log_of[book->document_count[number]],
+                         mine = candidate_times * weight, theirs = reference_times * weight;
             product += (mine < theirs ? mine : theirs) * theirs;
             norm += theirs * theirs;
-            if ((candidate_times < reference_times ? candidate_times : reference_times) > book->in_both[number]) book->in_both[number] = candidate_times < reference_times ? candidate_times : reference_times;
+            if ((candidate_times < reference_times ? candidate_times : reference_times) > book->in_both[number])
+                book->in_both[number] = candidate_times < reference_times ? candidate_times : reference_times;
             book->in_reference[number] = 0;
         }
         norm = sqrt(norm);
@@ -1103,22 +1232,25 @@ static double vp_impl_caption_similarity(vp_impl_caption_book *book, const vp_im
 }
 
 /* One image: `candidate` is its line, the references' lines follow. */
-static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_caption_line *candidate, size_t reference_count, double log_images,
-                                  vp_impl_caption_bleu *counts, vp_caption_scores *scores) {
+static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_caption_line *candidate,
+                                  size_t reference_count, double log_images, vp_impl_caption_bleu *counts,
+                                  vp_caption_scores *scores) {
     size_t first[VP_IMPL_CAPTION_N + 1], n, i, reference, closest = 0, distance = SIZE_MAX;
     double norms[VP_IMPL_CAPTION_N] = {0.0, 0.0, 0.0, 0.0}, similarity = 0.0, precision = 0.0, recall = 0.0;
     vp_impl_caption_count(book, candidate, book->in_candidate, book->candidate_list, first);
     for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
         for (i = first[n]; i < first[n + 1]; i++) {
             const uint32_t number = book->candidate_list[i];
-            const double weight = book->in_candidate[number] * (log_images - book->log_of[book->document_count[number]]);
+            const double weight = book->in_candidate[number]
+                                  * (log_images - book->log_of[book->document_count[number]]);
             norms[n] += weight * weight;
         }
         norms[n] = sqrt(norms[n]);
     }
     for (reference = 1; reference <= reference_count; reference++) {
         const vp_impl_caption_line *line = candidate + reference;
-        const size_t apart = line->count < candidate->count ? candidate->count - line->count : line->count - candidate->count;
+        const size_t apart = line->count < candidate->count ? candidate->count - line->count
+                                                            : line->count - candidate->count;
         const double common = (double)vp_impl_caption_common(book, candidate, line);
         similarity += vp_impl_caption_similarity(book, candidate, line, norms, log_images);
         if (apart < distance || (apart == distance && line->count < closest)) {
@@ -1140,11 +1272,13 @@ static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_capt
     }
     vp_impl_caption_bleu_score(counts, scores->bleu);
     scores->cider_d = similarity / VP_IMPL_CAPTION_N / (double)reference_count * 10.0;
-    scores->rouge_l = precision != 0.0 && recall != 0.0 ? (1.0 + 1.2 * 1.2) * precision * recall / (recall + 1.2 * 1.2 * precision) : 0.0;
+    scores->rouge_l = precision != 0.0 && recall != 0.0
+                          ? (1.0 + 1.2 * 1.2) * precision * recall / (recall + 1.2 * 1.2 * precision)
+                          : 0.0;
 }
 
-static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count, vp_caption_scores *each,
-                                  vp_caption_scores *corpus) {
+static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count,
+                                  vp_caption_scores *each, vp_caption_scores *corpus) {
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
     vp_impl_caption_bleu sums, counts;
     vp_caption_scores mean, scores;
@@ -1171,29 +1305,32 @@ static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_i
     if (corpus) *corpus = mean;
 }
 
-static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count, vp_caption_input input,
-                                          size_t *image) {
+static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_caption_image *images,
+                                          size_t image_count, vp_caption_input input, size_t *image) {
     vp_result result;
     size_t i;
     for (*image = 0; *image < image_count; ++*image) {
         const vp_caption_image *one = &images[*image];
         if (!one->references || !one->reference_count) return VP_ERR_RANGE;
         result = vp_impl_caption_read(book, &one->candidate, input);
-        for (i = 0; i < one->reference_count && result == VP_OK; i++) result = vp_impl_caption_read(book, &one->references[i], input);
+        for (i = 0; i < one->reference_count && result == VP_OK; i++)
+            result = vp_impl_caption_read(book, &one->references[i], input);
         if (result != VP_OK) return result;
     }
     return VP_OK;
 }
 
-VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input, vp_caption_scores *each,
-                                   vp_caption_scores *corpus, vp_error *error) {
+VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
+                                   vp_caption_scores *each, vp_caption_scores *corpus, vp_error *error) {
     vp_impl_caption_book book;
     vp_message where = {{0}, 0};
     vp_result result;
     size_t image = 0;
     if (!images || !image_count) return vp_fail(error, VP_ERR_RANGE, -1, "captions", "no images to score");
-    if (image_count >= VP_IMPL_CAPTION_WORDS_MAX) return vp_fail(error, VP_ERR_RANGE, -1, "captions", "over 2^29 images; score them in parts");
-    if (input != VP_CAPTION_TOKENISED && input != VP_CAPTION_RAW) return vp_fail(error, VP_ERR_RANGE, -1, "captions", "unknown kind of input");
+    if (image_count >= VP_IMPL_CAPTION_WORDS_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, "captions", "over 2^29 images; score them in parts");
+    if (input != VP_CAPTION_TOKENISED && input != VP_CAPTION_RAW)
+        return vp_fail(error, VP_ERR_RANGE, -1, "captions", "unknown kind of input");
     memset(&book, 0, sizeof book);
     result = vp_impl_caption_read_all(&book, images, image_count, input, &image);
     vp_message_text(&where, "image ");
@@ -1201,7 +1338,8 @@ VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_
     if (result == VP_ERR_RANGE) {
         if (!images[image].references || !images[image].reference_count)
             vp_fail(error, result, -1, where.text, "there is no reference caption; leave the image out");
-        else if (vp_impl_caption_full(&book) != VP_OK) vp_fail(error, result, -1, where.text, "over 2^29 words in all; score the corpus in parts");
+        else if (vp_impl_caption_full(&book) != VP_OK)
+            vp_fail(error, result, -1, where.text, "over 2^29 words in all; score the corpus in parts");
         else vp_fail(error, result, -1, where.text, "a text is NULL");
     } else {
         if (result == VP_OK) result = vp_impl_caption_number_grams(&book);

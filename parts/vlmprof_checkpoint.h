@@ -1,6 +1,7 @@
 /* vlmprof_checkpoint.h - v0.2.0 - config.json, safetensors, packed weights - MIT licence
  *
- * config.json -> the shape of a model; the tensors such a model has; safetensors files -> those tensors. Uses malloc, mmap and stdio.
+ * config.json -> the shape of a model; the tensors such a model has; safetensors files -> those tensors. Uses
+ * malloc, mmap and stdio.
  *
  * Needs vlmprof.h and vlmprof_file.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -28,33 +29,42 @@ enum { VP_VIT_LAYERS_MAX = 4 };
  * positive; only additional_vocab_size may be 0. */
 typedef struct vp_model_config {
     int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
-    int32_t expert_count, expert_dim, top_k;                   /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
-    int32_t vocab_size, embedding_size, additional_vocab_size; /* text tokens; rows of wte.embedding and lm_head; rows of wte.new_embedding */
+    /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
+    int32_t expert_count, expert_dim, top_k;
+    /* text tokens; rows of wte.embedding and lm_head; rows of wte.new_embedding */
+    int32_t vocab_size, embedding_size, additional_vocab_size;
     int32_t max_sequence_length;                               /* the length of training */
-    int32_t max_positions;                                     /* most positions of a request [max_position_embeddings, else max_sequence_length] */
+    /* most positions of a request [max_position_embeddings, else max_sequence_length] */
+    int32_t max_positions;
     double rope_theta;
     float norm_eps;                                            /* [layer_norm_eps] */
-    int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions; /* [vision_backbone.image_*] */
+    /* [vision_backbone.image_*] */
+    int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions;
     float vit_norm_eps;
-    int32_t vit_layers[VP_VIT_LAYERS_MAX], vit_layer_count;    /* block outputs used, as in the config (negative from the end) */
-    int32_t vit_blocks_needed;                                 /* blocks that must run for them: 1 + the largest index */
+    /* block outputs used, as in the config (negative from the end) */
+    int32_t vit_layers[VP_VIT_LAYERS_MAX], vit_layer_count;
+    /* blocks that must run for them: 1 + the largest index */
+    int32_t vit_blocks_needed;
     int32_t projector_dim;                                     /* hidden width of the image projector: = expert_dim */
     vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
 } vp_model_config;
 
 /* Reads the shape of a model. Whatever the engine does not implement is refused, by name.
  * in:      config_json        bytes [config_bytes]        text of config.json
- *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from config.json and CLIP's mean and std
+ * preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from config.json
+ * and CLIP's mean and std
  * out:     config             on success only
- * returns: VP_OK; VP_ERR_FORMAT bad JSON or a value of the wrong type; VP_ERR_NOT_FOUND a field is missing; VP_ERR_RANGE a value is out of range;
- *          VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two fields contradict each other; VP_ERR_MEMORY. error->where is the field.
+ * returns: VP_OK; VP_ERR_FORMAT bad JSON or a value of the wrong type; VP_ERR_NOT_FOUND a field is missing;
+ * VP_ERR_RANGE a value is out of range;
+ * VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two fields contradict each other; VP_ERR_MEMORY.
+ * error->where is the field.
  * rule:    an absent field has the default of the reference's ModelConfig. If that default is not implemented, the
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py
  * memory:  temporary: about 40 bytes per JSON value
  * threads: reentrant */
-VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json, size_t preprocessor_bytes,
-                                       vp_model_config *config, vp_error *error);
+VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
+                                       size_t preprocessor_bytes, vp_model_config *config, vp_error *error);
 /* Built-in shapes: "molmoe-1b" is the real model's; "tiny" runs in milliseconds and goes with the byte tokenizer.
  * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched)
  * memory:  none
@@ -74,7 +84,8 @@ VP_API float vp_f16_to_f32(uint16_t value);
 
 /* A tensor that a model of this config has: name and shape, outermost dimension first. */
 typedef struct vp_tensor_spec { char name[112]; int32_t dimensions; int64_t shape[2]; } vp_tensor_spec;
-/* Number of tensors (3,573 for MolmoE-1B), and tensor `index` of them in a fixed order: embeddings, final norm, blocks, connector, ViT, head.
+/* Number of tensors (3,573 for MolmoE-1B), and tensor `index` of them in a fixed order: embeddings, final norm,
+ * blocks, connector, ViT, head.
  * in:      config  as vp_model_config_parse or a preset fills it
  *          index   0..count-1, else VP_ERR_RANGE
  * out:     spec    on success only
@@ -100,18 +111,24 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
  * in:      directory   path of the folder
  *          config      NULL: any set of tensors is accepted
  * out:     checkpoint  on success only; close it with vp_checkpoint_close
- * returns: VP_OK; VP_ERR_NOT_FOUND no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT a malformed file; VP_ERR_MISMATCH names
- *          or shapes differ from the index or the config, packed weights of another config, safetensors beside packed weights;
- *          VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed weights of another version or byte order, or a needed tensor is
+ * returns: VP_OK; VP_ERR_NOT_FOUND no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT a malformed
+ * file; VP_ERR_MISMATCH names
+ * or shapes differ from the index or the config, packed weights of another config, safetensors beside packed
+ * weights;
+ * VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed weights of another version or byte order, or
+ * a needed tensor is
  *          not F32, BF16 or F16; VP_ERR_MEMORY
- * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or rest; each key once
+ * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap
+ * or rest; each key once
  * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
  * memory:  about 120 bytes per tensor; the files are mapped read-only and must not shrink while they are open
  * threads: one thread opens; many threads may then read one checkpoint */
-VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error);
+VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
+                                    vp_error *error);
 /* One tensor by its name.
  * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
- * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16, F16, or over 4 dimensions
+ * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16,
+ * F16, or over 4 dimensions
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
@@ -188,7 +205,8 @@ VP_API float vp_bf16_to_f32(uint16_t value) {
 VP_API uint16_t vp_f32_to_bf16(float value) {
     uint32_t bits;
     memcpy(&bits, &value, 4);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* the payload could round to infinity */
+    /* the payload could round to infinity */
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u);
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
@@ -249,7 +267,8 @@ static uint32_t vp_impl_fields_get(const vp_impl_fields *fields, const char *fie
 }
 
 /* An integer in minimum..maximum. fallback < 0: the field is required. */
-static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum, int32_t fallback) {
+static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum,
+                                  int32_t fallback) {
     char text[128];
     uint32_t node;
     int64_t value = 0;
@@ -259,7 +278,8 @@ static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int
         if (fallback < 0) vp_impl_fields_fail(fields, VP_ERR_NOT_FOUND, field, "this field is missing");
         return fallback;
     }
-    if (fields->json->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(fields->json, node, &value) == VP_ERR_FORMAT) {
+    if (fields->json->nodes[node].type != VP_JSON_NUMBER
+        || vp_json_to_int(fields->json, node, &value) == VP_ERR_FORMAT) {
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be an integer");
         return 0;
     }
@@ -272,7 +292,8 @@ static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int
 }
 
 /* A number with minimum < value < maximum; for an absent field and for null, the fallback. */
-static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, double minimum, double maximum, double fallback) {
+static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, double minimum, double maximum,
+                                    double fallback) {
     char text[128];
     uint32_t node;
     double value = 0;
@@ -289,7 +310,8 @@ static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, d
 }
 
 /* An array of integers; its length is 1..capacity. An absent one leaves `out` and returns 0. */
-static int32_t vp_impl_fields_ints(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum, int32_t capacity, int32_t *out) {
+static int32_t vp_impl_fields_ints(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum,
+                                   int32_t capacity, int32_t *out) {
     char text[128];
     uint32_t node, i, count;
     int64_t value = 0;
@@ -297,7 +319,8 @@ static int32_t vp_impl_fields_ints(vp_impl_fields *fields, const char *field, in
     node = vp_impl_fields_get(fields, field, 0);
     if (node == VP_JSON_NONE) return 0;
     count = fields->json->nodes[node].count;
-    vp_impl_print(text, sizeof text, "this field must be a list of 1 to %d integers in %d..%d", (int)capacity, (int)minimum, (int)maximum);
+    vp_impl_print(text, sizeof text, "this field must be a list of 1 to %d integers in %d..%d", (int)capacity,
+                  (int)minimum, (int)maximum);
     if (fields->json->nodes[node].type != VP_JSON_ARRAY || count < 1 || count > (uint32_t)capacity) {
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, text);
         return 0;
@@ -350,9 +373,11 @@ static int vp_impl_setting_is(const vp_json *json, uint32_t node, const char *wa
     const vp_json_node *found = &json->nodes[node];
     int64_t value = 0;
     size_t bytes = strlen(wanted);
-    if (found->type == VP_JSON_STRING) return wanted[0] >= 'a' && strcmp(wanted, "null") && strcmp(wanted, "true") && strcmp(wanted, "false")
-                                          && vp_json_equals(json, node, wanted);
-    if (found->type == VP_JSON_NUMBER) return bytes == 1 && vp_json_to_int(json, node, &value) == VP_OK && value == wanted[0] - '0';
+    if (found->type == VP_JSON_STRING)
+        return wanted[0] >= 'a' && strcmp(wanted, "null") && strcmp(wanted, "true") && strcmp(wanted, "false")
+               && vp_json_equals(json, node, wanted);
+    if (found->type == VP_JSON_NUMBER)
+        return bytes == 1 && vp_json_to_int(json, node, &value) == VP_OK && value == wanted[0] - '0';
     return found->bytes == bytes && memcmp(json->text + found->start, wanted, bytes) == 0;
 }
 
@@ -364,12 +389,17 @@ static void vp_impl_fields_settings(vp_impl_fields *fields, const vp_impl_settin
         uint32_t node = vp_impl_fields_get(fields, setting->field, 0);
         if (node != VP_JSON_NONE) {
             const vp_json_node *found = &fields->json->nodes[node];
-            if (vp_impl_setting_is(fields->json, node, setting->wanted) || vp_impl_setting_is(fields->json, node, setting->other_wanted)) continue;
-            vp_impl_print(got, sizeof got, "%.*s", (int)(found->bytes < 40 ? found->bytes : 40), fields->json->text + found->start);
-            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof runs models where it is %s", got, setting->wanted);
+            if (vp_impl_setting_is(fields->json, node, setting->wanted)
+                || vp_impl_setting_is(fields->json, node, setting->other_wanted))
+                continue;
+            vp_impl_print(got, sizeof got, "%.*s", (int)(found->bytes < 40 ? found->bytes : 40),
+                          fields->json->text + found->start);
+            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof runs models where it is %s", got,
+                          setting->wanted);
         } else {
             if (!strcmp(setting->absent, setting->wanted) || !strcmp(setting->absent, setting->other_wanted)) continue;
-            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof runs models where it is %s", setting->absent, setting->wanted);
+            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof runs models where it is %s",
+                          setting->absent, setting->wanted);
         }
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, setting->field, text);
     }
@@ -387,7 +417,8 @@ static void vp_impl_config_settings(vp_impl_fields *fields) {
         {"attn_logit_softcapping", "null", "null", "null"},
         {"bias_for_layer_norm", "false", "null", "null"},
         {"clip_qkv", "null", "null", "null"},
-        {"crop_mode", "overlap-and-resize-c2", "overlap-and-resize-c2", "overlap-and-resize-c2"}, /* the HF processor knows no other */
+        /* the HF processor knows no other */
+        {"crop_mode", "overlap-and-resize-c2", "overlap-and-resize-c2", "overlap-and-resize-c2"},
         {"final_logit_softcapping", "null", "null", "null"},
         {"fix_image_input_idx", "2", "2", "2"},
         {"image_padding_embed", "pad_and_partial_pad", "pad_and_partial_pad", "null"},
@@ -427,10 +458,12 @@ static void vp_impl_config_language(vp_impl_fields *fields, vp_model_config *con
     config->expert_count = vp_impl_fields_int(fields, "moe_num_experts", 1, 1024, -1);
     config->top_k = vp_impl_fields_int(fields, "moe_top_k", 1, 1024, -1);
     config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, -1);
-    config->embedding_size = vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24, config->vocab_size > 0 ? config->vocab_size : 0);
+    config->embedding_size = vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24,
+                                                config->vocab_size > 0 ? config->vocab_size : 0);
     config->additional_vocab_size = vp_impl_fields_int(fields, "additional_vocab_size", 0, 1 << 24, 0);
     config->max_sequence_length = vp_impl_fields_int(fields, "max_sequence_length", 1, 1 << 24, 1024);
-    config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24, config->max_sequence_length);
+    config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24,
+                                               config->max_sequence_length);
     config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, 10000.0);
     config->norm_eps = (float)vp_impl_fields_double(fields, "layer_norm_eps", 0, 1, 1e-5);
     ratio = vp_impl_fields_int(fields, "mlp_ratio", 1, 65536, 4);
@@ -445,17 +478,24 @@ static void vp_impl_config_language(vp_impl_fields *fields, vp_model_config *con
     }
     config->expert_dim = config->projector_dim = hidden / 2; /* the reference's floor division */
     config->head_dim = config->d_model / config->head_count;
-    if (config->d_model % config->head_count) vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
-    else if (config->head_dim % 2) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs");
+    if (config->d_model % config->head_count)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
+    else if (config->head_dim % 2)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs");
     else if (vp_impl_fields_int(fields, "head_dim", 1, 65536, config->head_dim) != config->head_dim)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "only d_model / n_heads is implemented");
     else if (vp_impl_fields_int(fields, "n_kv_heads", 1, 4096, config->head_count) != config->head_count)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_kv_heads", "grouped-query attention is not implemented; n_kv_heads must be null or n_heads");
-    else if (config->top_k > config->expert_count) vp_impl_fields_fail(fields, VP_ERR_RANGE, "moe_top_k", "moe_top_k is above moe_num_experts");
-    else if (config->embedding_size < config->vocab_size) vp_impl_fields_fail(fields, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_kv_heads",
+                            "grouped-query attention is not implemented; n_kv_heads must be null or n_heads");
+    else if (config->top_k > config->expert_count)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "moe_top_k", "moe_top_k is above moe_num_experts");
+    else if (config->embedding_size < config->vocab_size)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
     else if (vp_impl_fields_get(fields, "additional_vocab_size", 1) == VP_JSON_NONE)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "additional_vocab_size", "models without additional embedding rows are not implemented");
-    else if (!(config->norm_eps > 0)) vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "additional_vocab_size",
+                            "models without additional embedding rows are not implemented");
+    else if (!(config->norm_eps > 0))
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
 }
 
 /* the ViT; `vit_layers` stands in the outer object */
@@ -476,18 +516,24 @@ static void vp_impl_config_vision(vp_impl_fields *fields, vp_impl_fields *vision
     config->vit_norm_eps = (float)vp_impl_fields_double(vision, "image_norm_eps", 0, 1, 1e-5);
     if (vision->result != VP_OK) return;
     if (config->vit_head_count * config->vit_head_dim != config->vit_width)
-        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_head_dim", "only image_emb_dim / image_num_heads is implemented");
-    else if (vp_impl_fields_int(vision, "image_num_key_value_heads", 1, 4096, config->vit_head_count) != config->vit_head_count)
-        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_num_key_value_heads", "grouped-query attention is not implemented");
-    else if (!(config->vit_norm_eps > 0)) vp_impl_fields_fail(vision, VP_ERR_RANGE, "image_norm_eps", "the value vanishes in float32");
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_head_dim",
+                            "only image_emb_dim / image_num_heads is implemented");
+    else if (vp_impl_fields_int(vision, "image_num_key_value_heads", 1, 4096, config->vit_head_count)
+             != config->vit_head_count)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_num_key_value_heads",
+                            "grouped-query attention is not implemented");
+    else if (!(config->vit_norm_eps > 0))
+        vp_impl_fields_fail(vision, VP_ERR_RANGE, "image_norm_eps", "the value vanishes in float32");
     if (vision->result != VP_OK) return;
     config->vit_layers[0] = -1;
     config->vit_layer_count = 1;
-    i = vp_impl_fields_ints(fields, "vit_layers", -config->vit_block_count, config->vit_block_count - 1, VP_VIT_LAYERS_MAX, config->vit_layers);
+    i = vp_impl_fields_ints(fields, "vit_layers", -config->vit_block_count, config->vit_block_count - 1,
+                            VP_VIT_LAYERS_MAX, config->vit_layers);
     if (i > 0) config->vit_layer_count = i;
     config->vit_blocks_needed = 0;
     for (i = 0; i < config->vit_layer_count; i++) {
-        int32_t block = config->vit_layers[i] < 0 ? config->vit_layers[i] + config->vit_block_count : config->vit_layers[i];
+        int32_t block = config->vit_layers[i] < 0 ? config->vit_layers[i] + config->vit_block_count
+                                                  : config->vit_layers[i];
         if (block + 1 > config->vit_blocks_needed) config->vit_blocks_needed = block + 1;
     }
 }
@@ -495,7 +541,8 @@ static void vp_impl_config_vision(vp_impl_fields *fields, vp_impl_fields *vision
 /* a square size given as [side, side]; 0 when absent */
 static int32_t vp_impl_fields_side(vp_impl_fields *fields, const char *field) {
     int32_t side[2] = {0, 0}, count = vp_impl_fields_ints(fields, field, 1, 65536, 2, side);
-    if (fields->result == VP_OK && count == 1) vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 2 integers");
+    if (fields->result == VP_OK && count == 1)
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 2 integers");
     if (fields->result == VP_OK && count == 2 && side[0] != side[1])
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, field, "only square crops are implemented");
     return side[0];
@@ -503,7 +550,8 @@ static int32_t vp_impl_fields_side(vp_impl_fields *fields, const char *field) {
 
 static void vp_impl_fields_margins(vp_impl_fields *fields, vp_geometry *geometry) {
     int32_t margins[2] = {4, 4}, count = vp_impl_fields_ints(fields, "overlap_margins", 0, 65536, 2, margins);
-    if (fields->result == VP_OK && count == 1) vp_impl_fields_fail(fields, VP_ERR_FORMAT, "overlap_margins", "this field must be a list of 2 integers");
+    if (fields->result == VP_OK && count == 1)
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, "overlap_margins", "this field must be a list of 2 integers");
     if (count != 2) return;
     geometry->margin_left_patches = margins[0];
     geometry->margin_right_patches = margins[1];
@@ -515,8 +563,11 @@ static void vp_impl_config_geometry(vp_impl_fields *fields, vp_impl_fields *visi
     *geometry = vp_geometry_default();
     if (side) geometry->crop_px = side;
     geometry->patch_px = vp_impl_fields_int(vision, "image_patch_size", 1, 1024, 14);
-    if (vision->result == VP_OK && vp_impl_fields_int(vision, "image_pos_patch_size", 1, 1024, geometry->patch_px) != geometry->patch_px && vision->result == VP_OK)
-        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_pos_patch_size", "differs from image_patch_size; interpolation is not implemented");
+    if (vision->result == VP_OK
+        && vp_impl_fields_int(vision, "image_pos_patch_size", 1, 1024, geometry->patch_px) != geometry->patch_px
+        && vision->result == VP_OK)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_pos_patch_size",
+                            "differs from image_patch_size; interpolation is not implemented");
     vp_impl_fields_margins(fields, geometry);
     geometry->max_crops = vp_impl_fields_int(fields, "max_crops", 1, 4096, geometry->max_crops);
 }
@@ -531,9 +582,11 @@ static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geo
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     side = vp_impl_fields_side(fields, "base_image_input_size");
     if (fields->result == VP_OK && side && side != geometry->crop_px)
-        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "base_image_input_size", "differs from vision_backbone.image_default_input_size in config.json");
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "base_image_input_size",
+                            "differs from vision_backbone.image_default_input_size in config.json");
     if (vp_impl_fields_int(fields, "image_patch_size", 1, 1024, geometry->patch_px) != geometry->patch_px)
-        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_patch_size", "differs from vision_backbone.image_patch_size in config.json");
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_patch_size",
+                            "differs from vision_backbone.image_patch_size in config.json");
     vp_impl_fields_margins(fields, geometry);
     geometry->max_crops = vp_impl_fields_int(fields, "max_crops", 1, 4096, geometry->max_crops);
     vp_impl_fields_rgb(fields, "image_mean", geometry->mean);
@@ -546,19 +599,22 @@ static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geo
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_w", "is not crop side / patch side / 2");
 }
 
-static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *config, vp_error *error) {
+static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *config,
+                                     vp_error *error) {
     vp_impl_fields fields, vision;
     int64_t side;
     fields.json = json; fields.object = 0; fields.prefix = ""; fields.result = VP_OK; fields.error = error;
     vision = fields;
     vision.prefix = "vision_backbone.";
-    if (json->nodes[0].type != VP_JSON_OBJECT) return vp_fail(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
+    if (json->nodes[0].type != VP_JSON_OBJECT)
+        return vp_fail(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
     vp_impl_config_settings(&fields);
     vp_impl_config_language(&fields, config);
     if (fields.result != VP_OK) return fields.result;
     vision.object = vp_impl_fields_get(&fields, "vision_backbone", 1);
     if (vision.object == VP_JSON_NONE)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_backbone", "models without a vision backbone are not implemented");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_backbone",
+                       "models without a vision backbone are not implemented");
     if (json->nodes[vision.object].type != VP_JSON_OBJECT)
         return vp_fail(error, VP_ERR_FORMAT, -1, "vision_backbone", "this field must be an object");
     vp_impl_config_vision(&fields, &vision, config);
@@ -575,25 +631,29 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
         if (processor_fields.result != VP_OK) return processor_fields.result;
     }
     if (vp_geometry_check(&config->geometry) != VP_OK)
-        return vp_fail(error, VP_ERR_RANGE, -1, "geometry", "crop side, patch side, overlap_margins, max_crops, mean and std do not fit together");
+        return vp_fail(error, VP_ERR_RANGE, -1, "geometry",
+                       "crop side, patch side, overlap_margins, max_crops, mean and std do not fit together");
     side = config->geometry.crop_px / config->geometry.patch_px;
     if (config->vit_positions != side * side + 1)
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos", "is not 1 + (image size / patch size)^2");
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos",
+                       "is not 1 + (image size / patch size)^2");
     return VP_OK;
 }
 
-VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json, size_t preprocessor_bytes,
-                                       vp_model_config *config, vp_error *error) {
+VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
+                                       size_t preprocessor_bytes, vp_model_config *config, vp_error *error) {
     vp_json json, preprocessor;
     vp_model_config made;
     vp_result result;
-    if (!config_json || !config) return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
+    if (!config_json || !config)
+        return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
     memset(&json, 0, sizeof json);
     memset(&preprocessor, 0, sizeof preprocessor);
     memset(&made, 0, sizeof made);
     result = vp_impl_json_load(config_json, config_bytes, "config.json", &json, error);
     if (result == VP_OK && preprocessor_json)
-        result = vp_impl_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor, error);
+        result = vp_impl_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor,
+                                   error);
     if (result == VP_OK) result = vp_impl_config_read(&json, preprocessor_json ? &preprocessor : NULL, &made, error);
     free((void *)json.nodes);
     free((void *)preprocessor.nodes);
@@ -611,7 +671,12 @@ static vp_model_config vp_impl_preset_molmoe_1b(void) {
     config.max_sequence_length = config.max_positions = 4096;
     config.rope_theta = 10000.0;
     config.norm_eps = 1e-5f;
-    config.vit_width = 1024; config.vit_head_count = 16; config.vit_head_dim = 64; config.vit_mlp_dim = 4096; config.vit_block_count = 23; config.vit_positions = 577;
+    config.vit_width = 1024;
+    config.vit_head_count = 16;
+    config.vit_head_dim = 64;
+    config.vit_mlp_dim = 4096;
+    config.vit_block_count = 23;
+    config.vit_positions = 577;
     config.vit_norm_eps = 1e-5f;
     config.vit_layers[0] = -2; config.vit_layers[1] = -9; config.vit_layer_count = 2;
     config.vit_blocks_needed = 22;
@@ -625,7 +690,11 @@ static vp_model_config vp_impl_preset_tiny(void) {
     config.d_model = 128; config.head_count = 4; config.head_dim = 32; config.block_count = 4;
     config.expert_count = 8; config.expert_dim = 64; config.top_k = 2;
     config.vocab_size = 259; config.embedding_size = 320; config.additional_vocab_size = 16;
-    config.vit_width = 64; config.vit_head_count = 4; config.vit_head_dim = 16; config.vit_mlp_dim = 256; config.vit_block_count = 5;
+    config.vit_width = 64;
+    config.vit_head_count = 4;
+    config.vit_head_dim = 16;
+    config.vit_mlp_dim = 256;
+    config.vit_block_count = 5;
     config.vit_layers[1] = -4;
     config.vit_blocks_needed = 4;
     config.projector_dim = 64;
@@ -663,12 +732,15 @@ enum {
 };
 
 VP_API int64_t vp_model_tensor_count(const vp_model_config *config) {
-    return VP_IMPL_EMBED_TENSORS + (int64_t)config->block_count * (VP_IMPL_BLOCK_TENSORS + (int64_t)VP_IMPL_EXPERT_TENSORS * config->expert_count)
-        + VP_IMPL_VISION_TENSORS + (int64_t)VP_IMPL_VIT_BLOCK_TENSORS * config->vit_block_count + 1;
+    return VP_IMPL_EMBED_TENSORS
+           + (int64_t)config->block_count
+                 * (VP_IMPL_BLOCK_TENSORS + (int64_t)VP_IMPL_EXPERT_TENSORS * config->expert_count)
+           + VP_IMPL_VISION_TENSORS + (int64_t)VP_IMPL_VIT_BLOCK_TENSORS * config->vit_block_count + 1;
 }
 
 /* columns 0: one dimension */
-static vp_result vp_impl_spec_set(vp_tensor_spec *spec, const char *prefix, const char *name, int64_t rows, int64_t columns) {
+static vp_result vp_impl_spec_set(vp_tensor_spec *spec, const char *prefix, const char *name, int64_t rows,
+                                  int64_t columns) {
     vp_impl_print(spec->name, sizeof spec->name, "model.%s%s", prefix, name);
     spec->dimensions = columns ? 2 : 1;
     spec->shape[0] = rows;
@@ -678,7 +750,8 @@ static vp_result vp_impl_spec_set(vp_tensor_spec *spec, const char *prefix, cons
 
 static vp_result vp_impl_spec_block(const vp_model_config *config, int64_t block, int64_t index, vp_tensor_spec *spec) {
     char prefix[64];
-    int64_t d_model = config->d_model, dim = config->expert_dim, expert = (index - VP_IMPL_BLOCK_TENSORS) / VP_IMPL_EXPERT_TENSORS;
+    int64_t d_model = config->d_model, dim = config->expert_dim,
+            expert = (index - VP_IMPL_BLOCK_TENSORS) / VP_IMPL_EXPERT_TENSORS;
     vp_impl_print(prefix, sizeof prefix, "transformer.blocks.%d.", (int)block);
     switch (index) {
         case 0: return vp_impl_spec_set(spec, prefix, "attn.q_norm.weight", d_model, 0);
@@ -700,7 +773,8 @@ static vp_result vp_impl_spec_block(const vp_model_config *config, int64_t block
 
 static vp_result vp_impl_spec_vision(const vp_model_config *config, int64_t index, vp_tensor_spec *spec) {
     const char *prefix = "vision_backbone.";
-    int64_t width = config->vit_width, inner = (int64_t)config->vit_head_count * config->vit_head_dim, in = (int64_t)config->vit_layer_count * width;
+    int64_t width = config->vit_width, inner = (int64_t)config->vit_head_count * config->vit_head_dim,
+            in = (int64_t)config->vit_layer_count * width;
     int64_t patch = (int64_t)config->geometry.patch_px * config->geometry.patch_px * 3;
     switch (index) {
         case 0: return vp_impl_spec_set(spec, prefix, "pad_embed", 2, in);
@@ -713,7 +787,8 @@ static vp_result vp_impl_spec_vision(const vp_model_config *config, int64_t inde
         case 7: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.weight", width, inner);
         case 8: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.bias", width, 0);
         case 9: return vp_impl_spec_set(spec, prefix, "image_projector.w1.weight", config->projector_dim, width);
-        case 10: return vp_impl_spec_set(spec, prefix, "image_projector.w2.weight", config->d_model, config->projector_dim);
+        case 10:
+            return vp_impl_spec_set(spec, prefix, "image_projector.w2.weight", config->d_model, config->projector_dim);
         case 11: return vp_impl_spec_set(spec, prefix, "image_projector.w3.weight", config->projector_dim, width);
         case 12: return vp_impl_spec_set(spec, prefix, "image_vit.class_embedding", width, 0);
         case 13: return vp_impl_spec_set(spec, prefix, "image_vit.positional_embedding", config->vit_positions, width);
@@ -723,13 +798,16 @@ static vp_result vp_impl_spec_vision(const vp_model_config *config, int64_t inde
     }
 }
 
-static vp_result vp_impl_spec_vit_block(const vp_model_config *config, int64_t block, int64_t index, vp_tensor_spec *spec) {
+static vp_result vp_impl_spec_vit_block(const vp_model_config *config, int64_t block, int64_t index,
+                                        vp_tensor_spec *spec) {
     static const char *const names[VP_IMPL_VIT_BLOCK_TENSORS] = {
-        "attention.wq.weight", "attention.wq.bias", "attention.wk.weight", "attention.wk.bias", "attention.wv.weight", "attention.wv.bias",
-        "attention.wo.weight", "attention.wo.bias", "feed_forward.w1.weight", "feed_forward.w1.bias", "feed_forward.w2.weight",
-        "feed_forward.w2.bias", "attention_norm.weight", "attention_norm.bias", "ffn_norm.weight", "ffn_norm.bias"};
+        "attention.wq.weight",    "attention.wq.bias",    "attention.wk.weight",    "attention.wk.bias",
+        "attention.wv.weight",    "attention.wv.bias",    "attention.wo.weight",    "attention.wo.bias",
+        "feed_forward.w1.weight", "feed_forward.w1.bias", "feed_forward.w2.weight", "feed_forward.w2.bias",
+        "attention_norm.weight",  "attention_norm.bias",  "ffn_norm.weight",        "ffn_norm.bias"};
     char prefix[80];
-    int64_t width = config->vit_width, inner = (int64_t)config->vit_head_count * config->vit_head_dim, rows = width, columns = 0;
+    int64_t width = config->vit_width, inner = (int64_t)config->vit_head_count * config->vit_head_dim, rows = width,
+            columns = 0;
     if (index < 6) rows = inner;
     if (index == 8 || index == 9) rows = config->vit_mlp_dim;
     if (index < 12 && index % 2 == 0) columns = index == 6 ? inner : index == 10 ? config->vit_mlp_dim : width;
@@ -741,12 +819,16 @@ VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, v
     int64_t per_block, rest = index;
     if (!config || !spec || index < 0 || index >= vp_model_tensor_count(config)) return VP_ERR_RANGE;
     memset(spec, 0, sizeof *spec);
-    if (rest == 0) return vp_impl_spec_set(spec, "", "transformer.wte.embedding", config->embedding_size, config->d_model);
-    if (rest == 1) return vp_impl_spec_set(spec, "", "transformer.wte.new_embedding", config->additional_vocab_size, config->d_model);
+    if (rest == 0)
+        return vp_impl_spec_set(spec, "", "transformer.wte.embedding", config->embedding_size, config->d_model);
+    if (rest == 1)
+        return vp_impl_spec_set(spec, "", "transformer.wte.new_embedding", config->additional_vocab_size,
+                                config->d_model);
     if (rest == 2) return vp_impl_spec_set(spec, "", "transformer.ln_f.weight", config->d_model, 0);
     rest -= VP_IMPL_EMBED_TENSORS;
     per_block = VP_IMPL_BLOCK_TENSORS + (int64_t)VP_IMPL_EXPERT_TENSORS * config->expert_count;
-    if (rest < per_block * config->block_count) return vp_impl_spec_block(config, rest / per_block, rest % per_block, spec);
+    if (rest < per_block * config->block_count)
+        return vp_impl_spec_block(config, rest / per_block, rest % per_block, spec);
     rest -= per_block * config->block_count;
     if (rest < VP_IMPL_VISION_TENSORS) return vp_impl_spec_vision(config, rest, spec);
     rest -= VP_IMPL_VISION_TENSORS;
@@ -790,9 +872,10 @@ struct vp_checkpoint {
 
 typedef struct vp_impl_file_type { const char *name; uint32_t bits; } vp_impl_file_type;
 static const vp_impl_file_type vp_impl_file_types[] = {
-    {"F32", 32}, {"BF16", 16}, {"F16", 16}, /* in the order of vp_dtype */
-    {"BOOL", 8}, {"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8}, {"I8", 8}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},
-    {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16}, {"I32", 32}, {"U32", 32}, {"C64", 64}, {"F64", 64}, {"I64", 64}, {"U64", 64}};
+    {"F32", 32},    {"BF16", 16},   {"F16", 16}, /* in the order of vp_dtype */
+    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6},     {"F6_E3M2", 6},     {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8},
+    {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16}, {"I32", 32},
+    {"U32", 32},    {"C64", 64},    {"F64", 64},        {"I64", 64},        {"U64", 64}};
 enum { VP_IMPL_FILE_TYPE_COUNT = sizeof vp_impl_file_types / sizeof vp_impl_file_types[0] };
 
 /* what the checks of one header share */
@@ -821,16 +904,19 @@ static int vp_impl_json_u64(const vp_json *json, uint32_t node, uint64_t *out) {
     return 1;
 }
 
-static vp_result vp_impl_header_shape(const vp_impl_header *header, uint32_t node, vp_impl_entry *entry, uint64_t *elements) {
+static vp_result vp_impl_header_shape(const vp_impl_header *header, uint32_t node, vp_impl_entry *entry,
+                                      uint64_t *elements) {
     uint32_t i, item = node + 1, count = header->json->nodes[node].count;
     uint64_t side = 0;
-    if (header->json->nodes[node].type != VP_JSON_ARRAY) return vp_impl_header_fail(header, entry->name, "shape is not a list");
+    if (header->json->nodes[node].type != VP_JSON_ARRAY)
+        return vp_impl_header_fail(header, entry->name, "shape is not a list");
     *elements = 1;
     for (i = 0; i < count; i++, item++) { /* numbers have no children, so the next element is the next node */
         if (!vp_impl_json_u64(header->json, item, &side) || side > (uint64_t)INT64_MAX)
             return vp_impl_header_fail(header, entry->name, "shape must hold integers from 0");
         if (i < 4) entry->shape[i] = (int64_t)side;
-        if (side && *elements > UINT64_MAX / side) return vp_impl_header_fail(header, entry->name, "the number of elements overflows");
+        if (side && *elements > UINT64_MAX / side)
+            return vp_impl_header_fail(header, entry->name, "the number of elements overflows");
         *elements *= side;
     }
     entry->dimensions = count;
@@ -838,10 +924,12 @@ static vp_result vp_impl_header_shape(const vp_impl_header *header, uint32_t nod
 }
 
 static vp_result vp_impl_header_offsets(const vp_impl_header *header, uint32_t node, vp_impl_entry *entry) {
-    if (header->json->nodes[node].type != VP_JSON_ARRAY || header->json->nodes[node].count != 2 || !vp_impl_json_u64(header->json, node + 1, &entry->begin)
+    if (header->json->nodes[node].type != VP_JSON_ARRAY || header->json->nodes[node].count != 2
+        || !vp_impl_json_u64(header->json, node + 1, &entry->begin)
         || !vp_impl_json_u64(header->json, node + 2, &entry->end))
         return vp_impl_header_fail(header, entry->name, "data_offsets must be two integers from 0");
-    if (entry->begin > entry->end) return vp_impl_header_fail(header, entry->name, "data_offsets end before they begin");
+    if (entry->begin > entry->end)
+        return vp_impl_header_fail(header, entry->name, "data_offsets end before they begin");
     return VP_OK;
 }
 
@@ -859,19 +947,23 @@ static vp_result vp_impl_header_type(const vp_impl_header *header, uint32_t node
 /* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}; other members are ignored, as in the reference */
 static vp_result vp_impl_header_tensor(const vp_impl_header *header, uint32_t object, vp_impl_entry *entry) {
     static const char *const fields[3] = {"dtype", "shape", "data_offsets"};
-    uint32_t nodes[3] = {VP_JSON_NONE, VP_JSON_NONE, VP_JSON_NONE}, i, k, key = object + 1, count = header->json->nodes[object].count, bits;
+    uint32_t nodes[3] = {VP_JSON_NONE, VP_JSON_NONE, VP_JSON_NONE}, i, k, key = object + 1,
+             count = header->json->nodes[object].count, bits;
     uint64_t elements = 0, bytes;
     vp_result result;
-    if (header->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(header, entry->name, "the entry is not an object");
+    if (header->json->nodes[object].type != VP_JSON_OBJECT)
+        return vp_impl_header_fail(header, entry->name, "the entry is not an object");
     for (i = 0; i < count; i++, key = header->json->nodes[key + 1].end) {
         for (k = 0; k < 3; k++) {
             if (!vp_json_equals(header->json, key, fields[k])) continue;
-            if (nodes[k] != VP_JSON_NONE) return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets stands twice");
+            if (nodes[k] != VP_JSON_NONE)
+                return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets stands twice");
             nodes[k] = key + 1;
         }
     }
     for (k = 0; k < 3; k++)
-        if (nodes[k] == VP_JSON_NONE) return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets is missing");
+        if (nodes[k] == VP_JSON_NONE)
+            return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets is missing");
     result = vp_impl_header_type(header, nodes[0], entry);
     if (result == VP_OK) result = vp_impl_header_shape(header, nodes[1], entry, &elements);
     if (result == VP_OK) result = vp_impl_header_offsets(header, nodes[2], entry);
@@ -880,11 +972,14 @@ static vp_result vp_impl_header_tensor(const vp_impl_header *header, uint32_t ob
     if (elements > UINT64_MAX / bits) return vp_impl_header_fail(header, entry->name, "the size overflows");
     if (elements * bits % 8) return vp_impl_header_fail(header, entry->name, "the elements do not fill whole bytes");
     bytes = elements * bits / 8;
-    if (bytes != entry->end - entry->begin) return vp_impl_header_fail(header, entry->name, "data_offsets do not span what dtype and shape need");
+    if (bytes != entry->end - entry->begin)
+        return vp_impl_header_fail(header, entry->name, "data_offsets do not span what dtype and shape need");
     return VP_OK;
 }
 
-static int vp_impl_text_order(const void *left, const void *right) { return strcmp(*(const char *const *)left, *(const char *const *)right); }
+static int vp_impl_text_order(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
 
 static int vp_impl_entry_order(const void *left, const void *right) {
     const vp_impl_entry *one = (const vp_impl_entry *)left, *other = (const vp_impl_entry *)right;
@@ -898,11 +993,13 @@ static int vp_impl_offset_order(const void *left, const void *right) {
     return (one->end > other->end) - (one->end < other->end);
 }
 
-/* Unescaped copy of a string node at *end of a block that is large enough (unescaping never makes a text longer); NULL when it holds a NUL. */
+/* Unescaped copy of a string node at *end of a block that is large enough (unescaping never makes a text longer);
+ * NULL when it holds a NUL. */
 static const char *vp_impl_json_keep(const vp_json *json, uint32_t node, char **end) {
     char *text = *end;
     size_t bytes = 0;
-    if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &bytes) != VP_OK || strlen(text) != bytes) return NULL;
+    if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &bytes) != VP_OK || strlen(text) != bytes)
+        return NULL;
     *end = text + bytes + 1;
     return text;
 }
@@ -926,19 +1023,24 @@ static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t 
     const char **keys;
     char *names, *end;
     vp_result result = VP_OK;
-    if (header->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(header, VP_IMPL_METADATA, "this is not an object");
+    if (header->json->nodes[object].type != VP_JSON_OBJECT)
+        return vp_impl_header_fail(header, VP_IMPL_METADATA, "this is not an object");
     count = header->json->nodes[object].count;
     names = end = (char *)malloc(vp_impl_json_keep_bytes(header->json, object, 0));
     keys = (const char **)malloc(((size_t)count + 1) * sizeof *keys);
-    if (!names || !keys) result = vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
+    if (!names || !keys)
+        result = vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
     for (i = 0; i < count && result == VP_OK; i++, key = header->json->nodes[key + 1].end) {
-        if (header->json->nodes[key + 1].type != VP_JSON_STRING) result = vp_impl_header_fail(header, VP_IMPL_METADATA, "only strings are allowed as values");
-        else if (!(keys[i] = vp_impl_json_keep(header->json, key, &end))) result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key holds a NUL character");
+        if (header->json->nodes[key + 1].type != VP_JSON_STRING)
+            result = vp_impl_header_fail(header, VP_IMPL_METADATA, "only strings are allowed as values");
+        else if (!(keys[i] = vp_impl_json_keep(header->json, key, &end)))
+            result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key holds a NUL character");
     }
     if (result == VP_OK && count > 1) {
         qsort(keys, count, sizeof *keys, vp_impl_text_order);
         for (i = 1; i < count && result == VP_OK; i++)
-            if (!strcmp(keys[i - 1], keys[i])) result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key stands twice");
+            if (!strcmp(keys[i - 1], keys[i]))
+                result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key stands twice");
     }
     free(names);
     free((void *)keys);
@@ -947,23 +1049,29 @@ static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t 
 
 /* The entries of one file: no name comes twice, and the data fill the buffer from its first to its last byte,
  * without gaps. */
-static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entry *entries, size_t count, uint64_t buffer_bytes) {
+static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entry *entries, size_t count,
+                                      uint64_t buffer_bytes) {
     uint64_t end = 0;
     size_t i;
     if (count) qsort(entries, count, sizeof *entries, vp_impl_entry_order);
     for (i = 1; i < count; i++)
-        if (!strcmp(entries[i - 1].name, entries[i].name)) return vp_impl_header_fail(header, entries[i].name, "this key stands twice");
+        if (!strcmp(entries[i - 1].name, entries[i].name))
+            return vp_impl_header_fail(header, entries[i].name, "this key stands twice");
     if (count) qsort(entries, count, sizeof *entries, vp_impl_offset_order);
     for (i = 0; i < count; i++) {
-        if (entries[i].begin < end) return vp_impl_header_fail(header, entries[i].name, "its data overlap those of another tensor");
-        if (entries[i].begin > end) return vp_impl_header_fail(header, entries[i].name, "there is a hole before its data");
+        if (entries[i].begin < end)
+            return vp_impl_header_fail(header, entries[i].name, "its data overlap those of another tensor");
+        if (entries[i].begin > end)
+            return vp_impl_header_fail(header, entries[i].name, "there is a hole before its data");
         end = entries[i].end;
     }
     if (end > buffer_bytes)
-        return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where, "the file is truncated: tensors need %llu bytes of data, it has %llu",
-                             (unsigned long long)end, (unsigned long long)buffer_bytes);
+        return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where,
+                        "the file is truncated: tensors need %llu bytes of data, it has %llu", (unsigned long long)end,
+                        (unsigned long long)buffer_bytes);
     if (end < buffer_bytes)
-        return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where, "%llu bytes follow the last tensor", (unsigned long long)(buffer_bytes - end));
+        return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where, "%llu bytes follow the last tensor",
+                        (unsigned long long)(buffer_bytes - end));
     for (i = 0; i < count; i++) {
         entries[i].begin += header->data_start;
         entries[i].end += header->data_start;
@@ -971,15 +1079,19 @@ static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entr
     return VP_OK;
 }
 
-static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint *cp, int32_t shard, uint64_t buffer_bytes) {
+static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint *cp, int32_t shard,
+                                     uint64_t buffer_bytes) {
     uint32_t i, key = 1, count = header->json->nodes[0].count;
     size_t first = cp->entry_count, needed = first + count + 1, bytes; /* one more: never NULL, even without a tensor */
     int metadata_seen = 0;
     char *end;
-    if (header->json->nodes[0].type != VP_JSON_OBJECT) return vp_fail(header->error, VP_ERR_FORMAT, 8, header->where, "the header is not a JSON object");
+    if (header->json->nodes[0].type != VP_JSON_OBJECT)
+        return vp_fail(header->error, VP_ERR_FORMAT, 8, header->where, "the header is not a JSON object");
     end = cp->shards[shard].names = (char *)malloc(vp_impl_json_keep_bytes(header->json, 0, 0));
     if (needed > cp->entry_capacity) {
-        vp_impl_entry *grown = vp_size_multiply(needed, sizeof *grown, &bytes) ? (vp_impl_entry *)realloc(cp->entries, bytes) : NULL;
+        vp_impl_entry *grown = vp_size_multiply(needed, sizeof *grown, &bytes)
+                                   ? (vp_impl_entry *)realloc(cp->entries, bytes)
+                                   : NULL;
         if (!grown) return vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
         cp->entries = grown;
         cp->entry_capacity = needed;
@@ -993,7 +1105,8 @@ static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint
         entry->name = vp_impl_json_keep(header->json, key, &end);
         if (!entry->name) return vp_impl_header_fail(header, "a tensor name", "holds a NUL character");
         if (!strcmp(entry->name, VP_IMPL_METADATA)) {
-            result = metadata_seen ? vp_impl_header_fail(header, entry->name, "this key stands twice") : vp_impl_header_metadata(header, key + 1);
+            result = metadata_seen ? vp_impl_header_fail(header, entry->name, "this key stands twice")
+                                   : vp_impl_header_metadata(header, key + 1);
             metadata_seen = 1;
         } else {
             result = vp_impl_header_tensor(header, key + 1, entry);
@@ -1010,7 +1123,8 @@ static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
     int fd;
     if (stat(shard->path, &info) != 0) return vp_file_failed(shard->path, error);
     if (!S_ISREG(info.st_mode)) /* before open: opening a pipe would wait for its writer */
-        return vp_fail(error, VP_ERR_READ, -1, shard->path, S_ISDIR(info.st_mode) ? "this is a folder, not a file" : "this is not a regular file");
+        return vp_fail(error, VP_ERR_READ, -1, shard->path,
+                       S_ISDIR(info.st_mode) ? "this is a folder, not a file" : "this is not a regular file");
     fd = open(shard->path, O_RDONLY);
     if (fd < 0) return vp_file_failed(shard->path, error);
     if (fstat(fd, &info) != 0 || info.st_size < 8 || (uint64_t)info.st_size > (uint64_t)SIZE_MAX) {
@@ -1019,7 +1133,8 @@ static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
     }
     map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
-    if (map == MAP_FAILED) return vp_failf(error, VP_ERR_READ, -1, shard->path, "the file cannot be mapped (errno %d)", errno);
+    if (map == MAP_FAILED)
+        return vp_failf(error, VP_ERR_READ, -1, shard->path, "the file cannot be mapped (errno %d)", errno);
     shard->map = (unsigned char *)map;
     shard->map_bytes = (size_t)info.st_size;
     return VP_OK;
@@ -1035,10 +1150,13 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
     if (result != VP_OK) return result;
     for (i = 7; i >= 0; i--) header_bytes = header_bytes << 8 | shard->map[i];
     if (header_bytes > VP_IMPL_HEADER_BYTES_MAX)
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is longer than 100000000 bytes; this is no safetensors file");
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path,
+                       "the header is longer than 100000000 bytes; this is no safetensors file");
     if (header_bytes > shard->map_bytes - 8)
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header ends behind the file: it is truncated or no safetensors file");
-    if (header_bytes < 2 || shard->map[8] != '{') return vp_fail(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path,
+                       "the header ends behind the file: it is truncated or no safetensors file");
+    if (header_bytes < 2 || shard->map[8] != '{')
+        return vp_fail(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
     memset(&json, 0, sizeof json);
     result = vp_impl_json_load((const char *)shard->map + 8, (size_t)header_bytes, shard->path, &json, error);
     if (result != VP_OK) return result;
@@ -1088,16 +1206,25 @@ static vp_result vp_impl_checkpoint_add(vp_checkpoint *cp, const char *directory
 
 /* A short list of faults: per kind a count and the first names. */
 enum {
-    VP_IMPL_FAULT_MISSING, VP_IMPL_FAULT_EXTRA, VP_IMPL_FAULT_SHAPE, VP_IMPL_FAULT_TYPE, VP_IMPL_FAULT_SHARD, VP_IMPL_FAULT_TWICE,
+    VP_IMPL_FAULT_MISSING,
+    VP_IMPL_FAULT_EXTRA,
+    VP_IMPL_FAULT_SHAPE,
+    VP_IMPL_FAULT_TYPE,
+    VP_IMPL_FAULT_SHARD,
+    VP_IMPL_FAULT_TWICE,
     VP_IMPL_FAULT_KINDS
 };
-typedef struct vp_impl_faults { int64_t count[VP_IMPL_FAULT_KINDS]; char first[VP_IMPL_FAULT_KINDS][600]; } vp_impl_faults;
+typedef struct vp_impl_faults {
+    int64_t count[VP_IMPL_FAULT_KINDS];
+    char first[VP_IMPL_FAULT_KINDS][600];
+} vp_impl_faults;
 
 static void vp_impl_faults_add(vp_impl_faults *faults, int kind, const char *name, const char *detail) {
     char *first = faults->first[kind];
     size_t used = strlen(first);
     faults->count[kind]++;
-    if (faults->count[kind] <= 3) vp_impl_print(first + used, sizeof faults->first[kind] - used, "%s%s%s", used ? ", " : "", name, detail);
+    if (faults->count[kind] <= 3)
+        vp_impl_print(first + used, sizeof faults->first[kind] - used, "%s%s%s", used ? ", " : "", name, detail);
 }
 
 static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char *where, vp_error *error) {
@@ -1114,8 +1241,9 @@ static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char 
     shown = (int)(sizeof text - 1) / kinds - 45; /* room for every kind's count and words */
     for (kind = 0; kind < VP_IMPL_FAULT_KINDS && used < sizeof text - 1; kind++) {
         if (!faults->count[kind]) continue;
-        vp_impl_print(text + used, sizeof text - used, "%s%lld %s: %.*s%s", used ? "; " : "", (long long)faults->count[kind], words[kind], shown,
-                      faults->first[kind], faults->count[kind] > 3 || (int)strlen(faults->first[kind]) > shown ? " ..." : "");
+        vp_impl_print(text + used, sizeof text - used, "%s%lld %s: %.*s%s", used ? "; " : "",
+                      (long long)faults->count[kind], words[kind], shown, faults->first[kind],
+                      faults->count[kind] > 3 || (int)strlen(faults->first[kind]) > shown ? " ..." : "");
         used += strlen(text + used);
     }
     return vp_fail(error, code, -1, where, text);
@@ -1138,7 +1266,8 @@ static int vp_impl_ends_with(const char *text, const char *end) {
 }
 
 /* texts: large enough for all names; places: one a member */
-static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const char *where, char *texts, vp_impl_place *places, vp_error *error) {
+static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const char *where, char *texts,
+                                     vp_impl_place *places, vp_error *error) {
     uint32_t i, key = map + 1, count = json->nodes[map].count;
     for (i = 0; i < count; i++, key = json->nodes[key + 1].end) {
         const char *name = vp_impl_json_keep(json, key, &texts), *file;
@@ -1148,27 +1277,34 @@ static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const ch
         file = vp_impl_json_keep(json, key + 1, &texts);
         /* a name that leaves the folder is an attack, not a checkpoint */
         if (!file || !*file || strchr(file, '/') || strchr(file, '\\') || strstr(file, ".."))
-            return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s: the file name must be a plain name in this folder", name);
+            return vp_failf(error, VP_ERR_FORMAT, -1, where,
+                            "%.100s: the file name must be a plain name in this folder", name);
         if (vp_impl_ends_with(file, ".bin") || vp_impl_ends_with(file, ".pt") || vp_impl_ends_with(file, ".pth"))
-            return vp_failf(error, VP_ERR_UNSUPPORTED, -1, where, "%.80s: pickle files can execute code; convert them to safetensors", file);
+            return vp_failf(error, VP_ERR_UNSUPPORTED, -1, where,
+                            "%.80s: pickle files can execute code; convert them to safetensors", file);
         places[i].name = name;
         places[i].file = file;
     }
     if (count) qsort(places, count, sizeof *places, vp_impl_place_order);
     for (i = 1; i < count; i++)
-        if (!strcmp(places[i - 1].name, places[i].name)) return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s stands twice", places[i].name);
+        if (!strcmp(places[i - 1].name, places[i].name))
+            return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s stands twice", places[i].name);
     return VP_OK;
 }
 
 /* both lists are in the order of names */
-static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_place *places, size_t count, const char *where, vp_error *error) {
+static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_place *places, size_t count,
+                                       const char *where, vp_error *error) {
     vp_impl_faults faults;
     char detail[120];
     size_t i = 0, place = 0;
     memset(&faults, 0, sizeof faults);
     while (i < cp->entry_count || place < count) {
         const vp_impl_entry *entry = &cp->entries[i];
-        int order = i >= cp->entry_count ? 1 : place >= count ? -1 : strcmp(entry->name, places[place].name), right = 0, copies = 0;
+        int order = i >= cp->entry_count ? 1
+                    : place >= count     ? -1
+                                         : strcmp(entry->name, places[place].name),
+            right = 0, copies = 0;
         if (order < 0) {
             vp_impl_print(detail, sizeof detail, " (in %.80s, not in the index)", cp->shards[entry->shard].file);
             vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, entry->name, detail);
@@ -1188,15 +1324,16 @@ static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_pl
 }
 
 /* opens the shards in the order of their names, then compares */
-static vp_result vp_impl_index_open(vp_checkpoint *cp, const char *directory, const char *where, vp_impl_place *places, size_t count,
-                                    vp_error *error) {
+static vp_result vp_impl_index_open(vp_checkpoint *cp, const char *directory, const char *where, vp_impl_place *places,
+                                    size_t count, vp_error *error) {
     vp_result result = VP_OK;
     size_t i;
     if (count) qsort(places, count, sizeof *places, vp_impl_place_file_order);
     for (i = 0; i < count && result == VP_OK; i++) {
         if (i && !strcmp(places[i - 1].file, places[i].file)) continue;
         result = vp_impl_checkpoint_add(cp, directory, places[i].file, error);
-        if (result == VP_ERR_NOT_FOUND) result = vp_failf(error, VP_ERR_NOT_FOUND, -1, where, "the shard %.100s is missing", places[i].file);
+        if (result == VP_ERR_NOT_FOUND)
+            result = vp_failf(error, VP_ERR_NOT_FOUND, -1, where, "the shard %.100s is missing", places[i].file);
     }
     if (result != VP_OK) return result;
     if (count) qsort(places, count, sizeof *places, vp_impl_place_order);
@@ -1204,7 +1341,8 @@ static vp_result vp_impl_index_open(vp_checkpoint *cp, const char *directory, co
     return vp_impl_index_compare(cp, places, count, where, error);
 }
 
-static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directory, const char *where, vp_error *error) {
+static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directory, const char *where,
+                                          vp_error *error) {
     char *text = NULL, *texts = NULL;
     size_t bytes = 0, place_bytes = 0;
     vp_impl_place *places = NULL;
@@ -1220,7 +1358,8 @@ static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directo
     }
     if (result == VP_OK) {
         texts = (char *)malloc(vp_impl_json_keep_bytes(&json, map, 1));
-        if (vp_size_multiply((size_t)json.nodes[map].count + 1, sizeof *places, &place_bytes)) places = (vp_impl_place *)malloc(place_bytes);
+        if (vp_size_multiply((size_t)json.nodes[map].count + 1, sizeof *places, &place_bytes))
+            places = (vp_impl_place *)malloc(place_bytes);
         if (!texts || !places) result = vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the index");
     }
     if (result == VP_OK) result = vp_impl_index_parse(&json, map, where, texts, places, error);
@@ -1266,7 +1405,8 @@ static void vp_impl_checkpoint_compare_one(vp_impl_entry *entry, const vp_tensor
         return;
     }
     entry->used = 1;
-    if (entry->dimensions != (uint32_t)spec->dimensions || entry->shape[0] != spec->shape[0] || (spec->dimensions > 1 && entry->shape[1] != spec->shape[1])) {
+    if (entry->dimensions != (uint32_t)spec->dimensions || entry->shape[0] != spec->shape[0]
+        || (spec->dimensions > 1 && entry->shape[1] != spec->shape[1])) {
         vp_impl_shape_text(got, sizeof got, entry->shape, entry->dimensions);
         vp_impl_print(detail, sizeof detail, " is %s, wanted %s", got, wanted);
         vp_impl_faults_add(faults, VP_IMPL_FAULT_SHAPE, spec->name, detail);
@@ -1283,17 +1423,22 @@ static int vp_impl_is_olmo(const vp_checkpoint *cp) {
     size_t i;
     for (i = 0; i < cp->entry_count; i++) {
         const char *name = cp->entries[i].name;
-        if (!strncmp(name, "transformer.", 12) || strstr(name, ".ffn.experts.mlp.") || strstr(name, "transformer.ff_out.weight")) return 1;
+        if (!strncmp(name, "transformer.", 12) || strstr(name, ".ffn.experts.mlp.")
+            || strstr(name, "transformer.ff_out.weight"))
+            return 1;
     }
     return 0;
 }
 static vp_result vp_impl_fail_olmo(const char *directory, vp_error *error) {
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, directory,
-                   "the weights are in OLMo's original training format: other tensor names, all experts of a block in one tensor, w2 transposed; "
-                   "convert them to the Hugging Face format (config.json, model.safetensors) with the model's own script first");
+    return vp_fail(
+        error, VP_ERR_UNSUPPORTED, -1, directory,
+        "the weights are in OLMo's original training format: other tensor names, all experts of a block in one "
+        "tensor, w2 transposed; "
+        "convert them to the Hugging Face format (config.json, model.safetensors) with the model's own script first");
 }
 
-static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_config *config, const char *where, vp_error *error) {
+static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_config *config, const char *where,
+                                            vp_error *error) {
     vp_impl_faults faults;
     vp_tensor_spec spec;
     char shape[96], detail[128];
@@ -1301,7 +1446,8 @@ static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_co
     size_t k;
     memset(&faults, 0, sizeof faults);
     for (i = 0; i < count; i++) {
-        if (vp_model_tensor(config, i, &spec) != VP_OK) return vp_fail(error, VP_ERR_RANGE, -1, "config", "the config is not valid");
+        if (vp_model_tensor(config, i, &spec) != VP_OK)
+            return vp_fail(error, VP_ERR_RANGE, -1, "config", "the config is not valid");
         vp_impl_checkpoint_compare_one(vp_impl_checkpoint_entry(cp, spec.name), &spec, &faults);
     }
     for (k = 0; k < cp->entry_count; k++) {
@@ -1317,14 +1463,19 @@ static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_co
 
 /* no readable weights exist: reports why */
 static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error) {
-    if (vp_impl_path_exists(directory, "pytorch_model.bin") > 0 || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, directory,
-                       "the weights are PyTorch pickles (pytorch_model.bin), which can execute code when they are loaded; make safetensors of them: "
-                       "in Python, load the model with from_pretrained and write it with save_pretrained(folder, safe_serialization=True)");
+    if (vp_impl_path_exists(directory, "pytorch_model.bin") > 0
+        || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0)
+        return vp_fail(
+            error, VP_ERR_UNSUPPORTED, -1, directory,
+            "the weights are PyTorch pickles (pytorch_model.bin), which can execute code when they are loaded; make "
+            "safetensors of them: "
+            "in Python, load the model with from_pretrained and write it with save_pretrained(folder, "
+            "safe_serialization=True)");
     if (vp_impl_path_exists(directory, "config.yaml") > 0 || vp_impl_path_exists(directory, "model.pt") > 0)
         return vp_impl_fail_olmo(directory, error);
     return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory,
-                   "there is neither model.safetensors nor model.safetensors.index.json nor " VP_PACKED_FILE " in this folder");
+                   "there is neither model.safetensors nor model.safetensors.index.json nor " VP_PACKED_FILE
+                   " in this folder");
 }
 
 /* ---------------------------------------------------------------------------------------------- packed weights */
@@ -1372,36 +1523,45 @@ VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PA
 }
 
 /* checks the header of a mapped file: the file must hold exactly what its header declares */
-static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed, vp_error *error) {
+static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed,
+                                      vp_error *error) {
     unsigned char wanted[VP_PACKED_HEADER_BYTES];
     uint32_t words[4];
     uint64_t there;
-    if (memcmp(shard->map, VP_IMPL_PACKED_MAGIC, 8)) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is no file that convert packed");
-    if (shard->map_bytes < VP_PACKED_HEADER_BYTES) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is truncated within its header");
+    if (memcmp(shard->map, VP_IMPL_PACKED_MAGIC, 8))
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is no file that convert packed");
+    if (shard->map_bytes < VP_PACKED_HEADER_BYTES)
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is truncated within its header");
     memcpy(words, shard->map + 8, sizeof words);
     memcpy(&packed->model_hash, shard->map + 24, 8);
     memcpy(&packed->weights_bytes, shard->map + 32, 8);
     packed->panel_columns = words[3];
     packed->weights = shard->map + VP_PACKED_HEADER_BYTES;
     if (words[0] != VP_IMPL_PACKED_ORDER)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, 8, shard->path, "the weights were packed on a machine of another byte order; convert them here");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, 8, shard->path,
+                       "the weights were packed on a machine of another byte order; convert them here");
     if (words[1] != VP_PACKED_VERSION)
-        return vp_failf(error, VP_ERR_UNSUPPORTED, 12, shard->path, "the packed layout is version %lu, this program reads version %d; "
-                             "convert the original folder again", (unsigned long)words[1], (int)VP_PACKED_VERSION);
+        return vp_failf(error, VP_ERR_UNSUPPORTED, 12, shard->path,
+                        "the packed layout is version %lu, this program reads version %d; "
+                        "convert the original folder again",
+                        (unsigned long)words[1], (int)VP_PACKED_VERSION);
     there = shard->map_bytes - VP_PACKED_HEADER_BYTES;
     vp_packed_header(packed, wanted);
-    if (memcmp(shard->map, wanted, sizeof wanted)) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is damaged; convert again");
+    if (memcmp(shard->map, wanted, sizeof wanted))
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is damaged; convert again");
     if (packed->weights_bytes != there)
         return vp_failf(error, VP_ERR_FORMAT, -1, shard->path,
                              "the file is %s: it has %llu bytes of weights, its header says %llu; convert again",
                              packed->weights_bytes > there ? "truncated" : "too long", (unsigned long long)there,
                              (unsigned long long)packed->weights_bytes);
     if (config && packed->model_hash != vp_model_hash(config))
-        return vp_fail(error, VP_ERR_MISMATCH, 24, shard->path, "the weights were packed for another config.json; convert again");
+        return vp_fail(error, VP_ERR_MISMATCH, 24, shard->path,
+                       "the weights were packed for another config.json; convert again");
     return VP_OK;
 }
 
-static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *directory, const vp_model_config *config, vp_error *error) {
+static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *directory, const vp_model_config *config,
+                                           vp_error *error) {
     vp_packed packed;
     vp_result result;
     cp->shards = (vp_impl_shard *)calloc(1, sizeof *cp->shards);
@@ -1425,21 +1585,26 @@ VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed
 
 /* ---------------------------------------------------------------------------------------------------- the whole */
 /* the files that exist decide how a folder is read */
-static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *directory, const vp_model_config *config, vp_error *error) {
+static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *directory, const vp_model_config *config,
+                                         vp_error *error) {
     static const char single[] = "model.safetensors", index[] = "model.safetensors.index.json";
     int there = vp_impl_path_exists(directory, single), indexed = vp_impl_path_exists(directory, index),
         packed = vp_impl_path_exists(directory, VP_PACKED_FILE);
     vp_result result;
-    if (there < 0 || indexed < 0 || packed < 0) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    if (there < 0 || indexed < 0 || packed < 0)
+        return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     if (packed && (there || indexed))
-        return vp_fail(error, VP_ERR_MISMATCH, -1, directory, "there are safetensors beside " VP_PACKED_FILE "; remove the one or the other");
+        return vp_fail(error, VP_ERR_MISMATCH, -1, directory,
+                       "there are safetensors beside " VP_PACKED_FILE "; remove the one or the other");
     if (packed) return vp_impl_checkpoint_packed(cp, directory, config, error);
     if (there) {
         result = vp_impl_checkpoint_add(cp, directory, single, error);
-        if (result == VP_OK && cp->entry_count) qsort(cp->entries, cp->entry_count, sizeof *cp->entries, vp_impl_entry_order);
+        if (result == VP_OK && cp->entry_count)
+            qsort(cp->entries, cp->entry_count, sizeof *cp->entries, vp_impl_entry_order);
     } else if (indexed) {
         char *path = vp_impl_path_join(directory, index);
-        result = path ? vp_impl_checkpoint_index(cp, directory, path, error) : vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+        result = path ? vp_impl_checkpoint_index(cp, directory, path, error)
+                      : vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
         free(path);
     } else {
         result = vp_impl_checkpoint_none(directory, error);
@@ -1447,17 +1612,21 @@ static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *director
     return result == VP_OK && config ? vp_impl_checkpoint_compare(cp, config, directory, error) : result;
 }
 
-VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error) {
+VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
+                                    vp_error *error) {
     struct stat info;
     vp_checkpoint *cp;
     vp_result result;
-    if (!directory || !checkpoint) return vp_fail(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
+    if (!directory || !checkpoint)
+        return vp_fail(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
     if (stat(directory, &info) != 0) {
-        if (errno == EACCES) return vp_fail(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
+        if (errno == EACCES)
+            return vp_fail(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
         return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
     }
     if (!S_ISDIR(info.st_mode))
-        return vp_fail(error, VP_ERR_READ, -1, directory, "this is a file; give the folder that holds config.json and the weights");
+        return vp_fail(error, VP_ERR_READ, -1, directory,
+                       "this is a file; give the folder that holds config.json and the weights");
     cp = (vp_checkpoint *)calloc(1, sizeof *cp);
     if (!cp) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     result = vp_impl_checkpoint_read(cp, directory, config, error);
@@ -1486,14 +1655,17 @@ VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char 
     return VP_OK;
 }
 
-VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint) { return checkpoint ? checkpoint->shard_count : 0; }
+VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint) {
+    return checkpoint ? checkpoint->shard_count : 0;
+}
 
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed) {
     /* a page fault also maps pages around the address, so the range to release is wider than the tensor */
     enum { AROUND = 65536 };
     const vp_impl_shard *shard;
     size_t page = (size_t)sysconf(_SC_PAGESIZE), begin, end;
-    if (!checkpoint || !tensor || tensor->shard < 0 || tensor->shard >= checkpoint->shard_count || !tensor->bytes) return;
+    if (!checkpoint || !tensor || tensor->shard < 0 || tensor->shard >= checkpoint->shard_count || !tensor->bytes)
+        return;
     shard = &checkpoint->shards[tensor->shard];
     begin = (size_t)(tensor->data - shard->map);
     end = begin + (size_t)tensor->bytes;

@@ -4,7 +4,8 @@
  * vlmprof_kernels.cu: link the objects (libvlmprof.a). An engine owns packed weights, KV cache and every buffer,
  * sized once for the longest request: vp_engine_run allocates nothing. One engine per thread.
  *
- * Needs vlmprof.h, vlmprof_stages.h, vlmprof_ranges.h and vlmprof_checkpoint.h, and includes what is missing. The manual stands in vlmprof.h. */
+ * Needs vlmprof.h, vlmprof_stages.h, vlmprof_ranges.h and vlmprof_checkpoint.h, and includes what is missing. The
+ * manual stands in vlmprof.h. */
 #ifndef VLMPROF_ENGINE_H
 #define VLMPROF_ENGINE_H
 #ifndef VLMPROF_H
@@ -27,10 +28,12 @@ extern "C" {
 typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32 } vp_weights; /* fp32: fp32 arithmetic everywhere */
 typedef struct vp_engine vp_engine;
 
-typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total); /* not VP_OK: stop with VP_ERR_INTERRUPTED */
+/* not VP_OK: stop with VP_ERR_INTERRUPTED */
+typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total);
 typedef struct vp_engine_options {
     const vp_model_config *config;
-    const vp_checkpoint *checkpoint; /* NULL: synthetic weights from `seed`; packed weights are used where they lie: bf16 on the CPU only */
+    /* NULL: synthetic weights from `seed`; packed weights are used where they lie: bf16 on the CPU only */
+    const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
     const char *device;              /* "auto", "cpu", "cuda", "cuda:N" */
@@ -40,7 +43,8 @@ typedef struct vp_engine_options {
     int32_t max_views;               /* most views (crops + global) of any request */
     vp_progress progress; void *progress_user;
 } vp_engine_options;
-/* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to fill in */
+/* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to
+ * fill in */
 VP_API vp_engine_options vp_engine_options_default(void);
 /* CUDA devices. The GPU code exists only if vlmprof_kernels.cu, compiled by nvcc, is linked in addition to the
  * object that a C compiler makes of it. */
@@ -51,7 +55,8 @@ VP_API vp_result vp_device_count(int32_t *count, vp_error *error);
 /* Describes device `index`.
  * returns: VP_OK; VP_ERR_DEVICE as above, or no such device */
 VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error);
-VP_API int32_t vp_device_toolkit(void); /* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
+/* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
+VP_API int32_t vp_device_toolkit(void);
 /* Reads the telemetry of CUDA device `cuda_device` through NVML (opened with dlopen; the device is found by its PCI
  * address), or with -1 of the CPU, from /sys and /proc. It can take some milliseconds (the first call on a GPU
  * more): never call it inside a timed section.
@@ -64,14 +69,19 @@ VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_
 
 /* Chooses kernels, reserves memory, and loads or draws the weights. "auto" takes the first CUDA device if
  * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then says why.
- * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must stay open as long as the
+ * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint
+ * must stay open as long as the
  *                   engine
  * out:     engine   on success only; give it to vp_engine_close
- * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE the device is missing, is too
- *          old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels lack, or packed weights in fp32 or for a GPU; VP_ERR_MEMORY
- *          with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED
+ * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks;
+ * VP_ERR_DEVICE the device is missing, is too
+ * old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels lack, or packed weights in fp32 or for
+ * a GPU; VP_ERR_MEMORY
+ * with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout;
+ * VP_ERR_INTERRUPTED
  *          by progress
- * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position; fp32: twice that. On a GPU
+ * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a
+ * position; fp32: twice that. On a GPU
  *          also 32 MiB of pinned host memory. While loading also one tensor of the checkpoint at a time
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
@@ -95,8 +105,10 @@ typedef struct vp_convert_options {
 VP_API vp_convert_options vp_convert_options_default(void);
 /* Writes the weights of a model in another form. A bf16 run gives the same bits from every form. Each file is on the
  * disk when this returns.
- * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape that the kernels lack;
- *          VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED by progress. What was written then stays behind
+ * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a
+ * shape that the kernels lack;
+ * VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED by progress. What was
+ * written then stays behind
  * memory:  the largest tensor and 64 MiB; packed: addresses for all weights
  * threads: reentrant */
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
@@ -106,7 +118,8 @@ typedef struct vp_memory_block {
     const char *name;          /* static */
     uint64_t bytes;
     int32_t on_device;         /* 0: the host's memory; on the CPU all of it */
-    uint64_t bytes_a_position; /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
+    uint64_t
+        bytes_a_position; /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
                                 * active blocks. Else 0 */
 } vp_memory_block;
 /* Blocks of memory, counted from 0: weights, KV cache, vision buffers, language buffers, scratch (their sum is
@@ -117,7 +130,8 @@ VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memor
 /* What the device can do at most, to compare operations with. */
 typedef struct vp_ceilings {
     double bytes_per_s;      /* reading */
-    double copy_bytes_per_s; /* the engine's copy within the device's memory (CPU: one thread's), bytes read and bytes written both counted */
+    /* the engine's copy within the device's memory (CPU: one thread's), bytes read and bytes written both counted */
+    double copy_bytes_per_s;
     double flops_per_s;      /* products of the engine's arithmetic */
     uint64_t read_bytes;     /* how much was read at once */
     int32_t product_size;    /* n of the fastest n x n x n product */
@@ -132,7 +146,8 @@ typedef struct vp_ceilings {
  * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
  * memory:  256 MiB on the device during the first call */
 VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
-VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
+/* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
+VP_API const char *vp_engine_device(const vp_engine *engine);
 /* Why "auto" took the CPU; or what this GPU does differently than intended, and why: decode steps sent kernel by
  * kernel instead of as a graph, or products whose bias needs a launch of its own. Otherwise "". It may grow with
  * each request. */
@@ -152,7 +167,8 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
  * attention, and whether experts, run on our own tensor core tiles, or "none". The text is valid until the next
  * call. */
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows);
-VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
+/* kernels this processor can run; NULL past the end */
+VP_API const char *vp_engine_gemm_name(int32_t index);
 /* For vp_ranges_init: sends ranges to a tool that reads NVTX (Nsight Systems); without such a tool a pair costs a
  * few ns. NULL: built without NVTX, that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program;
  * any thread may use it. */
@@ -175,19 +191,24 @@ typedef struct vp_request {
     const int32_t *image_input_idx;                  /* int32 [views, tokens_per_crop] */
     int32_t views;
     int32_t top_k;                                   /* 1..expert_count */
-    const int32_t *active_blocks; int32_t active_block_count; /* ascending; a block that is not listed is the identity */
+    /* ascending; a block that is not listed is the identity */
+    const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;
-    vp_launch *launches; int64_t launch_capacity;    /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
-    vp_span *spans; int64_t span_capacity;           /* VP_TIMING_KERNEL: room for the threads' spans, in no order; NULL and 0: not wanted */
+    /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
+    vp_launch *launches; int64_t launch_capacity;
+    /* VP_TIMING_KERNEL: room for the threads' spans, in no order; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;
 } vp_request;
 
 typedef struct vp_reply {
-    int32_t *tokens; int64_t *step_ns;               /* caller's, [max_new_tokens] each; step_ns[i]: decode step i < token_count - 1 on the device */
+    /* caller's, [max_new_tokens] each; step_ns[i]: decode step i < token_count - 1 on the device */
+    int32_t *tokens; int64_t *step_ns;
     int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
     vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
-    int64_t launch_count;                            /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
+    /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
+    int64_t launch_count;
     int64_t span_count;                              /* the same of spans, where they are wanted; a GPU has none */
 } vp_reply;
 /* Runs a request: greedy, one token per step. N tokens take N - 1 decode steps.
@@ -198,7 +219,8 @@ typedef struct vp_reply {
  *          that are not numbers: the weights or pixels are damaged (reply is then unusable); VP_ERR_DEVICE or
  *          VP_ERR_MEMORY a CUDA call failed: the same request may succeed if it is sent again, unless
  *          vp_engine_broken
- * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same kernels
+ * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the
+ * same kernels
  * memory:  none; VP_TIMING_KERNEL: one vp_launch per launch, on a GPU also two events; allocated before the request
  *          starts and kept for the next one
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py

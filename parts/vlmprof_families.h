@@ -29,7 +29,8 @@ typedef enum vp_certainty {
     VP_CERTAINTY_EXECUTED,  /* the official code was run on the golden sizes, and every column is equal */
     VP_CERTAINTY_NUMBERS,   /* rule read in official code, equal to numbers that its tests or users state */
     VP_CERTAINTY_READ,      /* rule read in official code, but not executed */
-    VP_CERTAINTY_DOCUMENTED /* the vendor's documentation, or inferred from published measurements: no code is published */
+    /* the vendor's documentation, or inferred from published measurements: no code is published */
+    VP_CERTAINTY_DOCUMENTED
 } vp_certainty;
 /* The word for a mark ("executed", ...); never NULL. */
 VP_API const char *vp_certainty_text(vp_certainty certainty);
@@ -113,18 +114,22 @@ typedef struct vp_vision_count {
     int64_t rows, cols;                          /* of patches, tokens or tiles; 0,0: no tiles */
     int64_t views;                               /* images that the vision tower sees, global view included */
     int64_t feature_tokens, separator_tokens, marker_tokens;
-    int64_t total_tokens; /* what the processor puts in the place of one image; tokens that only a chat template writes are not counted */
+    /* what the processor puts in the place of one image; tokens that only a chat template writes are not counted */
+    int64_t total_tokens;
 } vp_vision_count;
 /* Image size -> tokens.
  * in:      width_px, height_px  of the image, 1..VP_FAMILY_PX_LIMIT
  * out:     count                on success
- * returns: VP_OK; VP_ERR_RANGE: a side out of range, or the family's own code refuses the size (the text says why); VP_ERR_UNSUPPORTED: the rule
+ * returns: VP_OK; VP_ERR_RANGE: a side out of range, or the family's own code refuses the size (the text says why);
+ * VP_ERR_UNSUPPORTED: the rule
  *          for such a size is not published
  * rule:    that of the family, operation by operation
  * numeric: IEEE double where the original computes so, float32 where it does, half to even where it rounds so
- * source:  transformers 5.23.0, mistral-common 1.13.1, qwen-vl-utils 0.0.14, llava-torch 1.2.2, the repositories of DeepSeek-VL2, Ovis, MiniCPM-V
+ * source:  transformers 5.23.0, mistral-common 1.13.1, qwen-vl-utils 0.0.14, llava-torch 1.2.2, the repositories of
+ * DeepSeek-VL2, Ovis, MiniCPM-V
  *          and Phi-3.5, and the vendors' documentation, each as the preset's certainty says */
-VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count, vp_error *error);
+VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count,
+                                 vp_error *error);
 /* The key that limits a family's tokens (max_pixels, max_crops, longest_edge ...), or NULL. */
 VP_API const vp_family_key *vp_family_knob(const vp_family *family);
 /* Finds the largest value of the knob that keeps images within a number of tokens.
@@ -138,8 +143,8 @@ VP_API const vp_family_key *vp_family_knob(const vp_family *family);
  *          argument is out of range
  * rule:    a size that the family refuses at some value counts as over the limit. Knobs with up to 65536 values are
  *          tried from the top down, others by bisection, because there the tokens grow with the knob */
-VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count, double share, int64_t max_tokens,
-                                   int64_t *value, int *unlimited, vp_error *error);
+VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count,
+                                   double share, int64_t max_tokens, int64_t *value, int *unlimited, vp_error *error);
 
 #ifdef __cplusplus
 }
@@ -160,15 +165,45 @@ extern "C" {
 #endif
 /* rules; the index of VP_IMPL_RULES */
 enum {
-    VP_IMPL_SMART, VP_IMPL_NAVIT, VP_IMPL_BUDGET, VP_IMPL_MUSE, VP_IMPL_NEMOTRON, VP_IMPL_POOLED, VP_IMPL_PAN, VP_IMPL_CLOSEST, VP_IMPL_OCR,
-    VP_IMPL_FIT, VP_IMPL_MOLMO, VP_IMPL_LONGEST, VP_IMPL_ANYRES, VP_IMPL_CANVAS, VP_IMPL_SPLIT, VP_IMPL_PHI4, VP_IMPL_PHI3, VP_IMPL_COVER,
-    VP_IMPL_LFM2, VP_IMPL_SLICE, VP_IMPL_PERCEPTION, VP_IMPL_WINDOW, VP_IMPL_CONSTANT, VP_IMPL_CLAUDE, VP_IMPL_OPENAI_TILES,
-    VP_IMPL_OPENAI_PATCHES, VP_IMPL_GEMINI
+    VP_IMPL_SMART,
+    VP_IMPL_NAVIT,
+    VP_IMPL_BUDGET,
+    VP_IMPL_MUSE,
+    VP_IMPL_NEMOTRON,
+    VP_IMPL_POOLED,
+    VP_IMPL_PAN,
+    VP_IMPL_CLOSEST,
+    VP_IMPL_OCR,
+    VP_IMPL_FIT,
+    VP_IMPL_MOLMO,
+    VP_IMPL_LONGEST,
+    VP_IMPL_ANYRES,
+    VP_IMPL_CANVAS,
+    VP_IMPL_SPLIT,
+    VP_IMPL_PHI4,
+    VP_IMPL_PHI3,
+    VP_IMPL_COVER,
+    VP_IMPL_LFM2,
+    VP_IMPL_SLICE,
+    VP_IMPL_PERCEPTION,
+    VP_IMPL_WINDOW,
+    VP_IMPL_CONSTANT,
+    VP_IMPL_CLAUDE,
+    VP_IMPL_OPENAI_TILES,
+    VP_IMPL_OPENAI_PATCHES,
+    VP_IMPL_GEMINI
 };
 /* how the members of a rule differ */
 enum {
-    VP_IMPL_RATIO_200 = 1, VP_IMPL_CLAMP_FIRST = 2, VP_IMPL_CLAMP_FLOOR = 4, VP_IMPL_FRAMES_2 = 8, VP_IMPL_ENLARGE = 16, VP_IMPL_WIDEN = 32,
-    VP_IMPL_ROW_ENDS = 64, VP_IMPL_AUTO_LIMITS = 128, VP_IMPL_QWEN = VP_IMPL_RATIO_200 | VP_IMPL_CLAMP_FLOOR
+    VP_IMPL_RATIO_200 = 1,
+    VP_IMPL_CLAMP_FIRST = 2,
+    VP_IMPL_CLAMP_FLOOR = 4,
+    VP_IMPL_FRAMES_2 = 8,
+    VP_IMPL_ENLARGE = 16,
+    VP_IMPL_WIDEN = 32,
+    VP_IMPL_ROW_ENDS = 64,
+    VP_IMPL_AUTO_LIMITS = 128,
+    VP_IMPL_QWEN = VP_IMPL_RATIO_200 | VP_IMPL_CLAMP_FLOOR
 };
 enum { VP_IMPL_PLAIN, VP_IMPL_TAGS, VP_IMPL_DOCLING };                                       /* closest */
 enum { VP_IMPL_COHERE, VP_IMPL_LLAMA4, VP_IMPL_MLLAMA, VP_IMPL_MOLMO2 };                     /* fit */
@@ -180,142 +215,713 @@ enum { VP_IMPL_ARIA, VP_IMPL_DEEPSEEK };                                        
 #define VP_IMPL_TILES(min, max, tile) {"min_patches", VP_SLOT_MIN, min}, {"max_patches", VP_SLOT_MAX, max}, {"size", VP_SLOT_TILE, tile}
 #define VP_IMPL_IMAGE_TOKENS(tokens) {"image_seq_length", VP_SLOT_TOKENS, tokens}
 static const vp_family_preset vp_impl_presets[] = {
-    {"qwen2_vl_hf", "qwen2-vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"qwen2_vl_hf",
+     "qwen2-vl",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_PIXELS(3136, 12845056), VP_IMPL_PATCHES(14, 2)}},
-    {"qwen2_5_vl_hf", "qwen2.5-vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"qwen2_5_vl_hf",
+     "qwen2.5-vl",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_PIXELS(3136, 12845056), VP_IMPL_PATCHES(14, 2)}},
-    {"qwen3_vl_hf", "qwen3-vl qwen3_vl_moe qwen3.5 qwen3_5_moe qwen3.6", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"qwen3_vl_hf",
+     "qwen3-vl qwen3_vl_moe qwen3.5 qwen3_5_moe qwen3.6",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_PIXELS(65536, 16777216), VP_IMPL_PATCHES(16, 2)}},
-    {"qwen_vl_utils", "", "smart", VP_IMPL_SMART, VP_IMPL_RATIO_200 | VP_IMPL_CLAMP_FIRST | VP_IMPL_AUTO_LIMITS, 0,
-     VP_CERTAINTY_EXECUTED, NULL, 3,
+    {"qwen_vl_utils",
+     "",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_RATIO_200 | VP_IMPL_CLAMP_FIRST | VP_IMPL_AUTO_LIMITS,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     3,
      {{"image_patch_size", VP_SLOT_PATCH, 14}, VP_IMPL_PIXELS(3136, 12845056), {"merge_size", VP_SLOT_MERGE, 2}}},
-    {"glm4v", "glm-4.1v glm-4.5v glm4v_moe", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE, 0,
-     VP_CERTAINTY_EXECUTED, NULL, 2, {VP_IMPL_PIXELS(12544, 9633792), VP_IMPL_PATCHES(14, 2)}},
-    {"glm46v", "glm-4.6v glm46v_moe glm-ocr", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE, 0, VP_CERTAINTY_EXECUTED,
-     NULL, 2, {VP_IMPL_PIXELS(12544, 9633792), VP_IMPL_PATCHES(14, 2)}},
-    {"ernie4_5_vl", "ernie-4.5-vl ernie4_5_vl_moe", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"glm4v",
+     "glm-4.1v glm-4.5v glm4v_moe",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {VP_IMPL_PIXELS(12544, 9633792), VP_IMPL_PATCHES(14, 2)}},
+    {"glm46v",
+     "glm-4.6v glm46v_moe glm-ocr",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {VP_IMPL_PIXELS(12544, 9633792), VP_IMPL_PATCHES(14, 2)}},
+    {"ernie4_5_vl",
+     "ernie-4.5-vl ernie4_5_vl_moe",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_PIXELS(3136, 4842768), VP_IMPL_PATCHES(14, 2)}},
-    {"paddleocr_vl", "", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_WIDEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"paddleocr_vl",
+     "",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN | VP_IMPL_WIDEN,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_PIXELS(147456, 2359296), VP_IMPL_PATCHES(14, 2)}},
-    {"minimax_m3_vl", "minimax-m3", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"minimax_m3_vl",
+     "minimax-m3",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_PIXELS(3136, 451584), VP_IMPL_PATCHES(14, 2)}},
-    {"hunyuan_vl", "hunyuanvl hunyuan-ocr", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_ROW_ENDS, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"hunyuan_vl",
+     "hunyuanvl hunyuan-ocr",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN | VP_IMPL_ROW_ENDS,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_PIXELS(262144, 4194304), VP_IMPL_PATCHES(16, 2)}},
-    {"video_llama_3", "videollama3", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"video_llama_3",
+     "videollama3",
+     "smart",
+     VP_IMPL_SMART,
+     VP_IMPL_QWEN,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_PIXELS(3136, 1003520), VP_IMPL_PATCHES(14, 1)}},
-    {"kimi_k25", "kimi-k2.5 kimi-k2.6", "navit", VP_IMPL_NAVIT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"kimi_k25",
+     "kimi-k2.5 kimi-k2.6",
+     "navit",
+     VP_IMPL_NAVIT,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {{"max_patches", VP_SLOT_MAX, 16384}, {"max_side_patches", VP_SLOT_SIDE, 512}, VP_IMPL_PATCHES(14, 2)}},
-    {"kimi_vl", "", "navit", VP_IMPL_NAVIT, 1, 0, VP_CERTAINTY_READ, NULL, 2,
+    {"kimi_vl",
+     "",
+     "navit",
+     VP_IMPL_NAVIT,
+     1,
+     0,
+     VP_CERTAINTY_READ,
+     NULL,
+     2,
      {{"in_token_limit", VP_SLOT_MAX, 4096}, {"max_side_patches", VP_SLOT_SIDE, 512}, VP_IMPL_PATCHES(14, 2)}},
-    {"glm5_next", "glm-5-next glm5", "budget", VP_IMPL_BUDGET, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"glm5_next",
+     "glm-5-next glm5",
+     "budget",
+     VP_IMPL_BUDGET,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {{"min_image_tokens", VP_SLOT_MIN, 16}, {"max_image_tokens", VP_SLOT_MAX, 8000}, VP_IMPL_PATCHES(14, 2)}},
-    {"muse_glimmer", "", "muse", VP_IMPL_MUSE, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"muse_glimmer",
+     "",
+     "muse",
+     VP_IMPL_MUSE,
+     0,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     1,
      {{"max_image_tokens", VP_SLOT_MAX, 4096}, VP_IMPL_PATCHES(14, 2)}},
-    {"nemotron_h_omni", "nemotron-3-nano-omni nemotron_h_omni_reasoning_v3", "nemotron", VP_IMPL_NEMOTRON, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
-     {{"min_num_patches", VP_SLOT_MIN, 1024}, {"max_num_patches", VP_SLOT_MAX, 13312}, {"max_model_len", VP_SLOT_SIDE, 16384},
+    {"nemotron_h_omni",
+     "nemotron-3-nano-omni nemotron_h_omni_reasoning_v3",
+     "nemotron",
+     VP_IMPL_NEMOTRON,
+     0,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {{"min_num_patches", VP_SLOT_MIN, 1024},
+      {"max_num_patches", VP_SLOT_MAX, 13312},
+      {"max_model_len", VP_SLOT_SIDE, 16384},
       VP_IMPL_PATCHES(16, 2)}},
-    {"gemma4", "", "pooled", VP_IMPL_POOLED, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 1,
-     {{"max_soft_tokens", VP_SLOT_MAX, 280}, {"patch_size", VP_SLOT_PATCH, 16}, {"pooling_kernel_size", VP_SLOT_MERGE, 3}}},
-    {"gemini_3", "", "pooled", VP_IMPL_POOLED, 0, 1, VP_CERTAINTY_DOCUMENTED, NULL, 1, /* inferred: equal to 10 of 10 measured sizes */
+    {"gemma4",
+     "",
+     "pooled",
+     VP_IMPL_POOLED,
+     0,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     1,
+     {{"max_soft_tokens", VP_SLOT_MAX, 280},
+      {"patch_size", VP_SLOT_PATCH, 16},
+      {"pooling_kernel_size", VP_SLOT_MERGE, 3}}},
+    /* inferred: equal to 10 of 10 measured sizes */
+    {"gemini_3",
+     "",
+     "pooled",
+     VP_IMPL_POOLED,
+     0,
+     1,
+     VP_CERTAINTY_DOCUMENTED,
+     NULL,
+     1,
      {{"max_soft_tokens", VP_SLOT_MAX, 1120}, {NULL, VP_SLOT_PATCH, 16}, {NULL, VP_SLOT_MERGE, 3}}},
-    {"gemma3", "", "pan_and_scan", VP_IMPL_PAN, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 4,
-     {{"do_pan_and_scan", VP_SLOT_SPLIT, 0}, {"min_crop_size", VP_SLOT_TILE, 256}, {"max_num_crops", VP_SLOT_MAX, 4},
-      {"min_ratio_to_activate", VP_SLOT_RATIO, 1.2}, VP_IMPL_IMAGE_TOKENS(256)}},
-    {"internvl", "internvl2 internvl2.5 internvl3 internvl3.5 internvl_chat", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 2,
-     VP_CERTAINTY_EXECUTED, NULL, 2, {VP_IMPL_TILES(1, 12, 448), VP_IMPL_IMAGE_TOKENS(256)}},
-    {"got_ocr2", "", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"gemma3",
+     "",
+     "pan_and_scan",
+     VP_IMPL_PAN,
+     0,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     4,
+     {{"do_pan_and_scan", VP_SLOT_SPLIT, 0},
+      {"min_crop_size", VP_SLOT_TILE, 256},
+      {"max_num_crops", VP_SLOT_MAX, 4},
+      {"min_ratio_to_activate", VP_SLOT_RATIO, 1.2},
+      VP_IMPL_IMAGE_TOKENS(256)}},
+    {"internvl",
+     "internvl2 internvl2.5 internvl3 internvl3.5 internvl_chat",
+     "closest",
+     VP_IMPL_CLOSEST,
+     VP_IMPL_PLAIN,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {VP_IMPL_TILES(1, 12, 448), VP_IMPL_IMAGE_TOKENS(256)}},
+    {"got_ocr2",
+     "",
+     "closest",
+     VP_IMPL_CLOSEST,
+     VP_IMPL_PLAIN,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_TILES(1, 12, 1024), VP_IMPL_IMAGE_TOKENS(256)}},
-    {"aya_vision", "", "closest", VP_IMPL_CLOSEST, VP_IMPL_TAGS, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"aya_vision",
+     "",
+     "closest",
+     VP_IMPL_CLOSEST,
+     VP_IMPL_TAGS,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_TILES(1, 12, 364), VP_IMPL_IMAGE_TOKENS(169)}},
-    {"granite_docling", "granite-docling-500m granite-for-docling", "closest", VP_IMPL_CLOSEST, VP_IMPL_DOCLING, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
-     {{"max_patches", VP_SLOT_MAX, 32}, {"image_seq_len", VP_SLOT_TOKENS, 64}, {"min_patches", VP_SLOT_MIN, 1}, {"size", VP_SLOT_TILE, 512}}},
-    {"deepseek_ocr_unlimited_ocr", "unlimited_ocr", "ocr", VP_IMPL_OCR, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
-     {{"min_patches", VP_SLOT_MIN, 2}, {"max_patches", VP_SLOT_MAX, 32}, {"tile_size", VP_SLOT_TILE, 640}, {"size", VP_SLOT_SIDE, 1024},
-      {"patch_size", VP_SLOT_PATCH, 16}, {"downsample_ratio", VP_SLOT_MERGE, 4}}},
-    {"deepseek_ocr", "deepseek-ocr-gundam", "ocr", VP_IMPL_OCR, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
-     {{"min_patches", VP_SLOT_MIN, 2}, {"max_patches", VP_SLOT_MAX, 6}, {"tile_size", VP_SLOT_TILE, 640}, {"size", VP_SLOT_SIDE, 1024},
-      {"patch_size", VP_SLOT_PATCH, 16}, {"downsample_ratio", VP_SLOT_MERGE, 4}}},
-    {"deepseek_ocr2", "", "ocr", VP_IMPL_OCR, 1, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
-     {{"min_patches", VP_SLOT_MIN, 2}, {"max_patches", VP_SLOT_MAX, 6}, {"tile_size", VP_SLOT_TILE, 768}, {"size", VP_SLOT_SIDE, 1024},
-      {"patch_size", VP_SLOT_PATCH, 16}, {"downsample_ratio", VP_SLOT_MERGE, 4}}},
-    {"cohere2_vision", "command-a-vision", "fit", VP_IMPL_FIT, VP_IMPL_COHERE, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"granite_docling",
+     "granite-docling-500m granite-for-docling",
+     "closest",
+     VP_IMPL_CLOSEST,
+     VP_IMPL_DOCLING,
+     3,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {{"max_patches", VP_SLOT_MAX, 32},
+      {"image_seq_len", VP_SLOT_TOKENS, 64},
+      {"min_patches", VP_SLOT_MIN, 1},
+      {"size", VP_SLOT_TILE, 512}}},
+    {"deepseek_ocr_unlimited_ocr",
+     "unlimited_ocr",
+     "ocr",
+     VP_IMPL_OCR,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {{"min_patches", VP_SLOT_MIN, 2},
+      {"max_patches", VP_SLOT_MAX, 32},
+      {"tile_size", VP_SLOT_TILE, 640},
+      {"size", VP_SLOT_SIDE, 1024},
+      {"patch_size", VP_SLOT_PATCH, 16},
+      {"downsample_ratio", VP_SLOT_MERGE, 4}}},
+    {"deepseek_ocr",
+     "deepseek-ocr-gundam",
+     "ocr",
+     VP_IMPL_OCR,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {{"min_patches", VP_SLOT_MIN, 2},
+      {"max_patches", VP_SLOT_MAX, 6},
+      {"tile_size", VP_SLOT_TILE, 640},
+      {"size", VP_SLOT_SIDE, 1024},
+      {"patch_size", VP_SLOT_PATCH, 16},
+      {"downsample_ratio", VP_SLOT_MERGE, 4}}},
+    {"deepseek_ocr2",
+     "",
+     "ocr",
+     VP_IMPL_OCR,
+     1,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {{"min_patches", VP_SLOT_MIN, 2},
+      {"max_patches", VP_SLOT_MAX, 6},
+      {"tile_size", VP_SLOT_TILE, 768},
+      {"size", VP_SLOT_SIDE, 1024},
+      {"patch_size", VP_SLOT_PATCH, 16},
+      {"downsample_ratio", VP_SLOT_MERGE, 4}}},
+    {"cohere2_vision",
+     "command-a-vision",
+     "fit",
+     VP_IMPL_FIT,
+     VP_IMPL_COHERE,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {VP_IMPL_TILES(1, 12, 512), VP_IMPL_IMAGE_TOKENS(256)}},
-    {"llama4", "", "fit", VP_IMPL_FIT, VP_IMPL_LLAMA4, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
-     {{"max_patches", VP_SLOT_MAX, 16}, {"tile_size", VP_SLOT_TILE, 336}, {"patch_size", VP_SLOT_PATCH, 14}, {NULL, VP_SLOT_MERGE, 2}}},
-    {"mllama", "llama-3.2-vision llama3.2-vision", "fit", VP_IMPL_FIT, VP_IMPL_MLLAMA, 1, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"llama4",
+     "",
+     "fit",
+     VP_IMPL_FIT,
+     VP_IMPL_LLAMA4,
+     3,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {{"max_patches", VP_SLOT_MAX, 16},
+      {"tile_size", VP_SLOT_TILE, 336},
+      {"patch_size", VP_SLOT_PATCH, 14},
+      {NULL, VP_SLOT_MERGE, 2}}},
+    {"mllama",
+     "llama-3.2-vision llama3.2-vision",
+     "fit",
+     VP_IMPL_FIT,
+     VP_IMPL_MLLAMA,
+     1,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {{"max_image_tiles", VP_SLOT_MAX, 4}, {"tile_size", VP_SLOT_TILE, 560}, {"patch_size", VP_SLOT_PATCH, 14}}},
-    {"molmo2", "", "fit", VP_IMPL_FIT, VP_IMPL_MOLMO2, 4, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"molmo2",
+     "",
+     "fit",
+     VP_IMPL_FIT,
+     VP_IMPL_MOLMO2,
+     4,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {{"max_crops", VP_SLOT_MAX, 8}, {"low_res_col_tokens", VP_SLOT_SPLIT, 0}}},
-    {"molmo", "molmo-7b-d molmoe-1b molmo-72b molmo-0924", "molmo", VP_IMPL_MOLMO, 0, 4, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"molmo",
+     "molmo-7b-d molmoe-1b molmo-72b molmo-0924",
+     "molmo",
+     VP_IMPL_MOLMO,
+     0,
+     4,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     1,
      {{"max_crops", VP_SLOT_MAX, 12}}},
-    {"pixtral_hf", "pixtral", "longest", VP_IMPL_LONGEST, 0, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
-     {{"longest_edge", VP_SLOT_SIDE, 1024}, {"patch_size", VP_SLOT_PATCH, 16}, {"spatial_merge_size", VP_SLOT_MERGE, 1}}},
-    {"mistral3_hf", "mistral-small-3.1 mistral3 ministral-3", "longest", VP_IMPL_LONGEST, 0, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
-     {{"longest_edge", VP_SLOT_SIDE, 1540}, {"patch_size", VP_SLOT_PATCH, 14}, {"spatial_merge_size", VP_SLOT_MERGE, 2}}},
-    {"mistral_common", "", "longest", VP_IMPL_LONGEST, 1, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
-     {{"max_image_size", VP_SLOT_SIDE, 1024}, {"patch_size", VP_SLOT_PATCH, 16}, {"spatial_merge_size", VP_SLOT_MERGE, 1}}},
-    {"llava_next_hf", "llava-next llava-1.6 llava-v1.6", "anyres", VP_IMPL_ANYRES, VP_IMPL_HEIGHT_FIRST, 0, VP_CERTAINTY_EXECUTED,
-     "llava_1_6 granite_vision", 1,
+    {"pixtral_hf",
+     "pixtral",
+     "longest",
+     VP_IMPL_LONGEST,
+     0,
+     1,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     3,
+     {{"longest_edge", VP_SLOT_SIDE, 1024},
+      {"patch_size", VP_SLOT_PATCH, 16},
+      {"spatial_merge_size", VP_SLOT_MERGE, 1}}},
+    {"mistral3_hf",
+     "mistral-small-3.1 mistral3 ministral-3",
+     "longest",
+     VP_IMPL_LONGEST,
+     0,
+     1,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     3,
+     {{"longest_edge", VP_SLOT_SIDE, 1540},
+      {"patch_size", VP_SLOT_PATCH, 14},
+      {"spatial_merge_size", VP_SLOT_MERGE, 2}}},
+    {"mistral_common",
+     "",
+     "longest",
+     VP_IMPL_LONGEST,
+     1,
+     1,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     3,
+     {{"max_image_size", VP_SLOT_SIDE, 1024},
+      {"patch_size", VP_SLOT_PATCH, 16},
+      {"spatial_merge_size", VP_SLOT_MERGE, 1}}},
+    {"llava_next_hf",
+     "llava-next llava-1.6 llava-v1.6",
+     "anyres",
+     VP_IMPL_ANYRES,
+     VP_IMPL_HEIGHT_FIRST,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     "llava_1_6 granite_vision",
+     1,
      {{"preset", VP_SLOT_SPLIT, 0}, {"size", VP_SLOT_TILE, 336}, {"patches_per_side", VP_SLOT_TOKENS, 24}}},
-    {"granite_vision", "granite-vision-3.3", "anyres", VP_IMPL_ANYRES, VP_IMPL_HEIGHT_FIRST, 0, VP_CERTAINTY_EXECUTED,
-     "llava_1_6 granite_vision", 1,
+    {"granite_vision",
+     "granite-vision-3.3",
+     "anyres",
+     VP_IMPL_ANYRES,
+     VP_IMPL_HEIGHT_FIRST,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     "llava_1_6 granite_vision",
+     1,
      {{"preset", VP_SLOT_SPLIT, 1}, {"size", VP_SLOT_TILE, 384}, {"patches_per_side", VP_SLOT_TOKENS, 27}}},
-    {"llava_next_original", "", "anyres", VP_IMPL_ANYRES, VP_IMPL_WIDTH_FIRST, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+    {"llava_next_original",
+     "",
+     "anyres",
+     VP_IMPL_ANYRES,
+     VP_IMPL_WIDTH_FIRST,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
      {{"size", VP_SLOT_TILE, 336}, {"patches_per_side", VP_SLOT_TOKENS, 24}}},
-    {"llava_onevision_hf", "llava-onevision", "anyres", VP_IMPL_ANYRES, VP_IMPL_ONEVISION, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"llava_onevision_hf",
+     "llava-onevision",
+     "anyres",
+     VP_IMPL_ANYRES,
+     VP_IMPL_ONEVISION,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     1,
      {{"anyres_max", VP_SLOT_MAX, 9}, {"size", VP_SLOT_TILE, 384}, {"patches_per_side", VP_SLOT_TOKENS, 27}}},
-    {"deepseek_vl2", "deepseek_vl_v2", "canvas", VP_IMPL_CANVAS, VP_IMPL_DEEPSEEK, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
-     {{"cropping", VP_SLOT_SPLIT, 1}, {"size", VP_SLOT_TILE, 384}, {"patch_size", VP_SLOT_PATCH, 14}, {"downsample_ratio", VP_SLOT_MERGE, 2}}},
-    {"aria", "", "canvas", VP_IMPL_CANVAS, VP_IMPL_ARIA, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+    {"deepseek_vl2",
+     "deepseek_vl_v2",
+     "canvas",
+     VP_IMPL_CANVAS,
+     VP_IMPL_DEEPSEEK,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     1,
+     {{"cropping", VP_SLOT_SPLIT, 1},
+      {"size", VP_SLOT_TILE, 384},
+      {"patch_size", VP_SLOT_PATCH, 14},
+      {"downsample_ratio", VP_SLOT_MERGE, 2}}},
+    {"aria",
+     "",
+     "canvas",
+     VP_IMPL_CANVAS,
+     VP_IMPL_ARIA,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
      {{"max_image_size", VP_SLOT_SIDE, 980}, {"split_image", VP_SLOT_SPLIT, 0}, {NULL, VP_SLOT_TILE, 490}}},
-    {"idefics3_smolvlm", "idefics3", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
+    {"idefics3_smolvlm",
+     "idefics3",
+     "split",
+     VP_IMPL_SPLIT,
+     0,
+     3,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     3,
      {{"longest_edge", VP_SLOT_SIDE, 1456}, {"tile_size", VP_SLOT_TILE, 364}, {"image_seq_len", VP_SLOT_TOKENS, 169}}},
-    {"smolvlm", "smolvlm2 smolvlm-256m smolvlm-500m granite-docling-258m", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
+    {"smolvlm",
+     "smolvlm2 smolvlm-256m smolvlm-500m granite-docling-258m",
+     "split",
+     VP_IMPL_SPLIT,
+     0,
+     3,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     3,
      {{"longest_edge", VP_SLOT_SIDE, 2048}, {"tile_size", VP_SLOT_TILE, 512}, {"image_seq_len", VP_SLOT_TOKENS, 64}}},
-    {"smolvlm_2_2b", "smolvlm2-2.2b smolvlm-2.2b", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
+    {"smolvlm_2_2b",
+     "smolvlm2-2.2b smolvlm-2.2b",
+     "split",
+     VP_IMPL_SPLIT,
+     0,
+     3,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     3,
      {{"longest_edge", VP_SLOT_SIDE, 1536}, {"tile_size", VP_SLOT_TILE, 384}, {"image_seq_len", VP_SLOT_TOKENS, 81}}},
-    {"phi4_multimodal", "phi-4-multimodal", "padded", VP_IMPL_PHI4, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"phi4_multimodal",
+     "phi-4-multimodal",
+     "padded",
+     VP_IMPL_PHI4,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     1,
      {{"dynamic_hd", VP_SLOT_MAX, 36}, {"size", VP_SLOT_TILE, 448}, {"patch_size", VP_SLOT_PATCH, 14}}},
-    {"phi3_5_vision", "phi-3.5-vision phi3-v", "growing", VP_IMPL_PHI3, 0, 0, VP_CERTAINTY_NUMBERS, NULL, 1, {{"num_crops", VP_SLOT_MAX, 4}}},
-    {"ovis2_hf", "ovis2", "covering", VP_IMPL_COVER, 1, 3, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"phi3_5_vision",
+     "phi-3.5-vision phi3-v",
+     "growing",
+     VP_IMPL_PHI3,
+     0,
+     0,
+     VP_CERTAINTY_NUMBERS,
+     NULL,
+     1,
+     {{"num_crops", VP_SLOT_MAX, 4}}},
+    {"ovis2_hf",
+     "ovis2",
+     "covering",
+     VP_IMPL_COVER,
+     1,
+     3,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     1,
      {{"max_patches", VP_SLOT_MAX, 9}, {"size", VP_SLOT_TILE, 448}, VP_IMPL_IMAGE_TOKENS(256)}},
-    {"ovis2_original", "", "covering", VP_IMPL_COVER, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 1,
+    {"ovis2_original",
+     "",
+     "covering",
+     VP_IMPL_COVER,
+     0,
+     3,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     1,
      {{"max_partition", VP_SLOT_MAX, 9}, {"size", VP_SLOT_TILE, 448}, VP_IMPL_IMAGE_TOKENS(256)}},
-    {"lfm2_vl", "lfm2.5-vl", "lfm2", VP_IMPL_LFM2, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 5,
-     {{"min_tiles", VP_SLOT_MIN, 2}, {"max_tiles", VP_SLOT_MAX, 10}, {"min_image_tokens", VP_SLOT_MIN_TOKENS, 64},
-      {"max_image_tokens", VP_SLOT_MAX_TOKENS, 256}, {"do_image_splitting", VP_SLOT_SPLIT, 1}, {"tile_size", VP_SLOT_TILE, 512},
-      {"encoder_patch_size", VP_SLOT_PATCH, 16}, {"downsample_factor", VP_SLOT_MERGE, 2}}},
-    {"minicpm_v_2_6", "minicpm-v-2.6 minicpm-o-2.6 minicpm-v-4 minicpm-v-4.5 minicpmv minicpmo", "slices", VP_IMPL_SLICE, 0, 3,
-     VP_CERTAINTY_EXECUTED, NULL, 2,
-     {{"max_slice_nums", VP_SLOT_MAX, 9}, {"image_feature_size", VP_SLOT_TOKENS, 64}, {"scale_resolution", VP_SLOT_TILE, 448},
+    {"lfm2_vl",
+     "lfm2.5-vl",
+     "lfm2",
+     VP_IMPL_LFM2,
+     0,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     5,
+     {{"min_tiles", VP_SLOT_MIN, 2},
+      {"max_tiles", VP_SLOT_MAX, 10},
+      {"min_image_tokens", VP_SLOT_MIN_TOKENS, 64},
+      {"max_image_tokens", VP_SLOT_MAX_TOKENS, 256},
+      {"do_image_splitting", VP_SLOT_SPLIT, 1},
+      {"tile_size", VP_SLOT_TILE, 512},
+      {"encoder_patch_size", VP_SLOT_PATCH, 16},
+      {"downsample_factor", VP_SLOT_MERGE, 2}}},
+    {"minicpm_v_2_6",
+     "minicpm-v-2.6 minicpm-o-2.6 minicpm-v-4 minicpm-v-4.5 minicpmv minicpmo",
+     "slices",
+     VP_IMPL_SLICE,
+     0,
+     3,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     2,
+     {{"max_slice_nums", VP_SLOT_MAX, 9},
+      {"image_feature_size", VP_SLOT_TOKENS, 64},
+      {"scale_resolution", VP_SLOT_TILE, 448},
       {"patch_size", VP_SLOT_PATCH, 14}}},
-    {"minicpm_v_4_6", "", "slices", VP_IMPL_SLICE, 1, 3, VP_CERTAINTY_EXECUTED, "16x 4x", 2,
-     {{"max_slice_nums", VP_SLOT_MAX, 9}, {"downsample_mode", VP_SLOT_SPLIT, 0}, {"scale_resolution", VP_SLOT_TILE, 448},
+    {"minicpm_v_4_6",
+     "",
+     "slices",
+     VP_IMPL_SLICE,
+     1,
+     3,
+     VP_CERTAINTY_EXECUTED,
+     "16x 4x",
+     2,
+     {{"max_slice_nums", VP_SLOT_MAX, 9},
+      {"downsample_mode", VP_SLOT_SPLIT, 0},
+      {"scale_resolution", VP_SLOT_TILE, 448},
       {"patch_size", VP_SLOT_PATCH, 14}}},
-    {"perception_lm", "plm", "perception", VP_IMPL_PERCEPTION, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
-     {{"max_num_tiles", VP_SLOT_MAX, 36}, {"tile_size", VP_SLOT_TILE, 448}, {"patch_size", VP_SLOT_PATCH, 14},
+    {"perception_lm",
+     "plm",
+     "perception",
+     VP_IMPL_PERCEPTION,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     1,
+     {{"max_num_tiles", VP_SLOT_MAX, 36},
+      {"tile_size", VP_SLOT_TILE, 448},
+      {"patch_size", VP_SLOT_PATCH, 14},
       {"pooling_ratio", VP_SLOT_MERGE, 2}}},
-    {"step3p7", "step-3.7 step-3.7-flash", "windows", VP_IMPL_WINDOW, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+    {"step3p7",
+     "step-3.7 step-3.7-flash",
+     "windows",
+     VP_IMPL_WINDOW,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
      {{"patch_size", VP_SLOT_TILE, 504}, {"max_image_size", VP_SLOT_SIDE, 3024}, {"size", VP_SLOT_MAX, 728}}},
-    {"llava_1_5", "llava", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
-    {"paligemma_224", "paligemma paligemma2", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+    {"llava_1_5",
+     "llava",
+     "constant",
+     VP_IMPL_CONSTANT,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
+     {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"paligemma_224",
+     "paligemma paligemma2",
+     "constant",
+     VP_IMPL_CONSTANT,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
      {{NULL, VP_SLOT_TOKENS, 256}}},
-    {"paligemma_448", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 1024}}},
-    {"paligemma_896", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 4096}}},
+    {"paligemma_448",
+     "",
+     "constant",
+     VP_IMPL_CONSTANT,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
+     {{NULL, VP_SLOT_TOKENS, 1024}}},
+    {"paligemma_896",
+     "",
+     "constant",
+     VP_IMPL_CONSTANT,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
+     {{NULL, VP_SLOT_TOKENS, 4096}}},
     {"gemma3n", "", "constant", VP_IMPL_CONSTANT, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
-    {"janus", "janus-pro", "constant", VP_IMPL_CONSTANT, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
-    {"deepseek_vl", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
-    {"deepseek_vl_hybrid", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
-    {"got_ocr2_no_crop", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
-    {"claude", "claude-standard", "claude", VP_IMPL_CLAUDE, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 2,
+    {"janus",
+     "janus-pro",
+     "constant",
+     VP_IMPL_CONSTANT,
+     0,
+     2,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
+     {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"deepseek_vl",
+     "",
+     "constant",
+     VP_IMPL_CONSTANT,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
+     {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"deepseek_vl_hybrid",
+     "",
+     "constant",
+     VP_IMPL_CONSTANT,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
+     {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"got_ocr2_no_crop",
+     "",
+     "constant",
+     VP_IMPL_CONSTANT,
+     0,
+     0,
+     VP_CERTAINTY_EXECUTED,
+     NULL,
+     0,
+     {{NULL, VP_SLOT_TOKENS, 256}}},
+    {"claude",
+     "claude-standard",
+     "claude",
+     VP_IMPL_CLAUDE,
+     0,
+     0,
+     VP_CERTAINTY_DOCUMENTED,
+     NULL,
+     2,
      {{"max_side", VP_SLOT_SIDE, 1568}, {"max_image_tokens", VP_SLOT_MAX, 1568}}},
-    {"claude_high_resolution", "claude-4.7 claude-hi-res", "claude", VP_IMPL_CLAUDE, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 2,
+    {"claude_high_resolution",
+     "claude-4.7 claude-hi-res",
+     "claude",
+     VP_IMPL_CLAUDE,
+     0,
+     0,
+     VP_CERTAINTY_DOCUMENTED,
+     NULL,
+     2,
      {{"max_side", VP_SLOT_SIDE, 2576}, {"max_image_tokens", VP_SLOT_MAX, 4784}}},
-    {"openai_tiles", "gpt-4o gpt-4.1 gpt-4.5", "openai_tiles", VP_IMPL_OPENAI_TILES, 0, 85, VP_CERTAINTY_DOCUMENTED, NULL, 2,
+    {"openai_tiles",
+     "gpt-4o gpt-4.1 gpt-4.5",
+     "openai_tiles",
+     VP_IMPL_OPENAI_TILES,
+     0,
+     85,
+     VP_CERTAINTY_DOCUMENTED,
+     NULL,
+     2,
      {{"base_tokens", VP_SLOT_MIN, 85}, {"tile_tokens", VP_SLOT_TOKENS, 170}}},
-    {"openai_patches", "gpt-5-mini gpt-5-nano o4-mini", "openai_patches", VP_IMPL_OPENAI_PATCHES, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 3,
+    {"openai_patches",
+     "gpt-5-mini gpt-5-nano o4-mini",
+     "openai_patches",
+     VP_IMPL_OPENAI_PATCHES,
+     0,
+     0,
+     VP_CERTAINTY_DOCUMENTED,
+     NULL,
+     3,
      {{"patch_budget", VP_SLOT_MAX, 1536}, {"max_side", VP_SLOT_SIDE, 2048}, {"multiplier", VP_SLOT_RATIO, 1}}},
-    {"gemini_2", "gemini-2.0 gemini-2.5", "gemini", VP_IMPL_GEMINI, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 258}}},
+    {"gemini_2",
+     "gemini-2.0 gemini-2.5",
+     "gemini",
+     VP_IMPL_GEMINI,
+     0,
+     0,
+     VP_CERTAINTY_DOCUMENTED,
+     NULL,
+     0,
+     {{NULL, VP_SLOT_TOKENS, 258}}},
 };
 
 /* Integers from quotients that are not negative and below 2^51. */
@@ -323,7 +929,8 @@ static int64_t vp_impl_ceiling(double value) {
     const int64_t whole = (int64_t)value;
     return whole + ((double)whole < value);
 }
-static int64_t vp_impl_half_even(double value) { /* adding 2^52 leaves no bits for the fraction: the addition rounds it away, halves to even */
+/* adding 2^52 leaves no bits for the fraction: the addition rounds it away, halves to even */
+static int64_t vp_impl_half_even(double value) {
     return (int64_t)(value + 4503599627370496.0 - 4503599627370496.0);
 }
 static int64_t vp_impl_least(int64_t one, int64_t other) { return one < other ? one : other; }
@@ -343,7 +950,8 @@ static double vp_impl_remainder(double dividend, double divisor) {
 /* CPython's dividend // divisor of floats. This is not floor(dividend / divisor), which can be one more if the
  * quotient is nearly an integer. */
 static int64_t vp_impl_floor_division(double dividend, double divisor) {
-    const double quotient = (dividend - vp_impl_remainder(dividend, divisor)) / divisor, whole = (double)(int64_t)quotient;
+    const double quotient = (dividend - vp_impl_remainder(dividend, divisor)) / divisor,
+                 whole = (double)(int64_t)quotient;
     return (int64_t)(quotient - whole > 0.5 ? whole + 1.0 : whole);
 }
 
@@ -362,7 +970,8 @@ static void vp_impl_cells(vp_vision_count *count, int64_t rows, int64_t cols) {
 }
 
 /* ---- whole images, resized to multiples of a unit */
-static const char *vp_impl_smart_resize(int64_t *width, int64_t *height, int64_t unit, int64_t least, int64_t most, int how) {
+static const char *vp_impl_smart_resize(int64_t *width, int64_t *height, int64_t unit, int64_t least, int64_t most,
+                                        int how) {
     const double factor = (double)unit, frames = how & VP_IMPL_FRAMES_2 ? 2.0 : 1.0;
     double wide = (double)*width, tall = (double)*height, pixels, beta;
     int64_t rounded_w, rounded_h;
@@ -379,7 +988,8 @@ static const char *vp_impl_smart_resize(int64_t *width, int64_t *height, int64_t
         tall = (double)vp_impl_half_even(tall * factor / wide);
         wide = factor;
     }
-    if ((how & VP_IMPL_RATIO_200) && (wide > tall ? wide / tall : tall / wide) > 200.0) return "the sides differ by more than a factor of 200";
+    if ((how & VP_IMPL_RATIO_200) && (wide > tall ? wide / tall : tall / wide) > 200.0)
+        return "the sides differ by more than a factor of 200";
     rounded_w = vp_impl_half_even(wide / factor) * unit;
     rounded_h = vp_impl_half_even(tall / factor) * unit;
     if (how & VP_IMPL_CLAMP_FIRST) {
@@ -416,8 +1026,10 @@ static void vp_impl_patches(const vp_family *family, int64_t width, int64_t heig
 static const char *vp_impl_count_smart(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t *value = family->value, unit = value[VP_SLOT_PATCH] * value[VP_SLOT_MERGE];
     const char *refused;
-    if ((family->preset->variant & VP_IMPL_AUTO_LIMITS) && value[VP_SLOT_MIN] > value[VP_SLOT_MAX]) return "max_pixels must not be below min_pixels";
-    refused = vp_impl_smart_resize(&width, &height, unit, value[VP_SLOT_MIN], value[VP_SLOT_MAX], family->preset->variant);
+    if ((family->preset->variant & VP_IMPL_AUTO_LIMITS) && value[VP_SLOT_MIN] > value[VP_SLOT_MAX])
+        return "max_pixels must not be below min_pixels";
+    refused = vp_impl_smart_resize(&width, &height, unit, value[VP_SLOT_MIN], value[VP_SLOT_MAX],
+                                   family->preset->variant);
     if (refused) return refused;
     vp_impl_patches(family, width, height, count);
     if (family->preset->variant & VP_IMPL_ROW_ENDS) count->separator_tokens = count->rows / value[VP_SLOT_MERGE];
@@ -454,8 +1066,10 @@ static const char *vp_impl_count_navit(const vp_family *family, int64_t width, i
 }
 /* GLM-5: sides are rounded up to multiples of the unit. Over the budget: the largest height whose own multiples fit,
  * by bisection. */
-static const char *vp_impl_count_budget(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
-    const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE], least = family->value[VP_SLOT_MIN], most = family->value[VP_SLOT_MAX];
+static const char *vp_impl_count_budget(const vp_family *family, int64_t width, int64_t height,
+                                        vp_vision_count *count) {
+    const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE],
+                  least = family->value[VP_SLOT_MIN], most = family->value[VP_SLOT_MAX];
     int64_t rows = (height + unit - 1) / unit, cols = (width + unit - 1) / unit, low = 1, high = height;
     if (rows * cols < least) {
         const double scale = sqrt((double)(least * 2 * unit * unit) / (2.0 * (double)height * (double)width));
@@ -482,7 +1096,8 @@ static const char *vp_impl_count_budget(const vp_family *family, int64_t width, 
 }
 /* CPython's sets are walked in the order of a hash table. If two grids are equally good, this order decides. */
 static uint64_t vp_impl_pair_hash(uint64_t first, uint64_t second) { /* of a tuple of two small whole numbers */
-    const uint64_t one = UINT64_C(11400714785074694791), two = UINT64_C(14029467366897019727), five = UINT64_C(2870177450012600261);
+    const uint64_t one = UINT64_C(11400714785074694791), two = UINT64_C(14029467366897019727),
+                   five = UINT64_C(2870177450012600261);
     uint64_t hash = five + first * two;
     hash = (hash << 31 | hash >> 33) * one + second * two;
     return (hash << 31 | hash >> 33) * one + (2 ^ (five ^ UINT64_C(3527539)));
@@ -545,11 +1160,14 @@ static int64_t vp_impl_even_side(int64_t side, int64_t other, int64_t merge, int
     if (!rest) return side;
     return (side + merge - rest) * other <= most ? side + merge - rest : vp_impl_most(merge, side - rest);
 }
-static const char *vp_impl_count_nemotron(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
-    const int64_t *value = family->value, patch = value[VP_SLOT_PATCH], merge = value[VP_SLOT_MERGE], least = value[VP_SLOT_MIN];
+static const char *vp_impl_count_nemotron(const vp_family *family, int64_t width, int64_t height,
+                                          vp_vision_count *count) {
+    const int64_t *value = family->value, patch = value[VP_SLOT_PATCH], merge = value[VP_SLOT_MERGE],
+                  least = value[VP_SLOT_MIN];
     const int64_t length = vp_impl_most((value[VP_SLOT_SIDE] - 4) * merge * merge, least);
     const int64_t most = vp_impl_most(vp_impl_least(length, value[VP_SLOT_MAX]), least);
-    int64_t rows = vp_impl_half_even((double)height / (double)patch + 0.5), cols = vp_impl_half_even((double)width / (double)patch + 0.5);
+    int64_t rows = vp_impl_half_even((double)height / (double)patch + 0.5),
+            cols = vp_impl_half_even((double)width / (double)patch + 0.5);
     double factor;
     if (rows * cols < 1) return vp_impl_no_pixel;
     factor = sqrt((double)most / (double)(rows * cols));
@@ -569,9 +1187,12 @@ static const char *vp_impl_count_nemotron(const vp_family *family, int64_t width
     return NULL;
 }
 /* Gemma 4: the image is scaled up or down to as many pixels as the budget allows. */
-static const char *vp_impl_count_pooled(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
-    const int64_t merge = family->value[VP_SLOT_MERGE], patch = family->value[VP_SLOT_PATCH], unit = merge * patch, soft = family->value[VP_SLOT_MAX];
-    const double wide = (double)width, tall = (double)height, pixels = (double)(soft * unit * unit), factor = sqrt(pixels / (tall * wide));
+static const char *vp_impl_count_pooled(const vp_family *family, int64_t width, int64_t height,
+                                        vp_vision_count *count) {
+    const int64_t merge = family->value[VP_SLOT_MERGE], patch = family->value[VP_SLOT_PATCH], unit = merge * patch,
+                  soft = family->value[VP_SLOT_MAX];
+    const double wide = (double)width, tall = (double)height, pixels = (double)(soft * unit * unit),
+                 factor = sqrt(pixels / (tall * wide));
     int64_t rows = (int64_t)(factor * tall / (double)unit), cols = (int64_t)(factor * wide / (double)unit);
     if (!rows && !cols) return vp_impl_no_pixel;
     if (!rows) {
@@ -589,7 +1210,8 @@ static const char *vp_impl_count_pooled(const vp_family *family, int64_t width, 
     return NULL;
 }
 /* Pixtral: the image fits into a square, then its sides are rounded up to multiples of the unit. */
-static const char *vp_impl_count_longest(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+static const char *vp_impl_count_longest(const vp_family *family, int64_t width, int64_t height,
+                                         vp_vision_count *count) {
     const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
     const double side = (double)family->value[VP_SLOT_SIDE], tall = (double)height / side, wide = (double)width / side;
     const double ratio = tall > wide ? tall : wide;
@@ -613,9 +1235,12 @@ static int64_t vp_impl_window_side(int64_t side, int64_t window) {
     if (side < window) return side;
     return window * (side / window + ((double)(side % window) > 0.2 * (double)window));
 }
-static const char *vp_impl_count_window(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
-    const int64_t patch = family->value[VP_SLOT_TILE], limit = family->value[VP_SLOT_SIDE], size = family->value[VP_SLOT_MAX];
-    int64_t small = vp_impl_least(width, height), large = vp_impl_most(width, height), window = patch, rows = 0, cols = 0;
+static const char *vp_impl_count_window(const vp_family *family, int64_t width, int64_t height,
+                                        vp_vision_count *count) {
+    const int64_t patch = family->value[VP_SLOT_TILE], limit = family->value[VP_SLOT_SIDE],
+                  size = family->value[VP_SLOT_MAX];
+    int64_t small = vp_impl_least(width, height), large = vp_impl_most(width, height), window = patch, rows = 0,
+            cols = 0;
     double ratio = (double)large / (double)small;
     if (small < 32 && ratio > 4.0) width = height = large;
     if (large > limit) {
@@ -642,11 +1267,13 @@ static const char *vp_impl_count_window(const vp_family *family, int64_t width, 
     return NULL;
 }
 static const char *vp_impl_count_pan(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
-    const int64_t crop = family->value[VP_SLOT_TILE], small = vp_impl_least(width, height), large = vp_impl_most(width, height);
+    const int64_t crop = family->value[VP_SLOT_TILE], small = vp_impl_least(width, height),
+                  large = vp_impl_most(width, height);
     const double ratio = (double)large / (double)small;
     int64_t crops = 0;
     if (family->value[VP_SLOT_SPLIT] && !(ratio < family->ratio)) {
-        crops = vp_impl_least(family->value[VP_SLOT_MAX], vp_impl_most(2, vp_impl_least(large / crop, (int64_t)(ratio + 0.5))));
+        crops = vp_impl_least(family->value[VP_SLOT_MAX],
+                              vp_impl_most(2, vp_impl_least(large / crop, (int64_t)(ratio + 0.5))));
         if (vp_impl_least((large + crops - 1) / crops, small) < crop) crops = 0;
     }
     vp_impl_cells(count, width >= height && crops ? 1 : crops, width >= height ? crops : crops > 0);
@@ -655,7 +1282,8 @@ static const char *vp_impl_count_pan(const vp_family *family, int64_t width, int
     count->marker_tokens = 2 * count->views;
     return NULL;
 }
-static const char *vp_impl_count_constant(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+static const char *vp_impl_count_constant(const vp_family *family, int64_t width, int64_t height,
+                                          vp_vision_count *count) {
     (void)width;
     (void)height;
     count->views = 1;
@@ -668,7 +1296,8 @@ static const char *vp_impl_count_constant(const vp_family *family, int64_t width
 /* InternVL's search over the grids in order of their tiles. Of equal distances the later one wins if the image has
  * more than half of its pixels. */
 static void vp_impl_closest(const vp_family *family, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
-    const double tile = (double)family->value[VP_SLOT_TILE], aspect = (double)width / (double)height, area = (double)width * (double)height;
+    const double tile = (double)family->value[VP_SLOT_TILE], aspect = (double)width / (double)height,
+                 area = (double)width * (double)height;
     const double half = 0.5 * tile * tile;
     double best = INFINITY;
     int32_t i, found = -1;
@@ -683,7 +1312,8 @@ static void vp_impl_closest(const vp_family *family, int64_t width, int64_t heig
     *rows = found < 0 ? 1 : family->grid_rows[found];
     *cols = found < 0 ? 1 : family->grid_cols[found];
 }
-static const char *vp_impl_count_closest(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+static const char *vp_impl_count_closest(const vp_family *family, int64_t width, int64_t height,
+                                         vp_vision_count *count) {
     const int64_t tile = family->value[VP_SLOT_TILE];
     vp_impl_closest(family, width, height, &count->rows, &count->cols);
     vp_impl_resized(count, count->cols * tile, count->rows * tile);
@@ -698,7 +1328,8 @@ static const char *vp_impl_count_closest(const vp_family *family, int64_t width,
     return NULL;
 }
 static const char *vp_impl_count_ocr(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
-    const int64_t *value = family->value, tile = value[VP_SLOT_TILE], side = value[VP_SLOT_SIDE], unit = value[VP_SLOT_PATCH], ratio = value[VP_SLOT_MERGE];
+    const int64_t *value = family->value, tile = value[VP_SLOT_TILE], side = value[VP_SLOT_SIDE],
+                  unit = value[VP_SLOT_PATCH], ratio = value[VP_SLOT_MERGE];
     const int exact = family->preset->variant; /* one rounds the quotient by the patch down first */
     const int64_t whole = exact ? (side + unit * ratio - 1) / (unit * ratio) : (side / unit + ratio - 1) / ratio;
     const int64_t part = exact ? (tile + unit * ratio - 1) / (unit * ratio) : (tile / unit + ratio - 1) / ratio;
@@ -717,17 +1348,20 @@ static const char *vp_impl_count_ocr(const vp_family *family, int64_t width, int
     return NULL;
 }
 static const char *vp_impl_count_lfm2(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
-    const int64_t *value = family->value, patch = value[VP_SLOT_PATCH], merge = value[VP_SLOT_MERGE], unit = patch * merge, side = value[VP_SLOT_TILE] / patch;
+    const int64_t *value = family->value, patch = value[VP_SLOT_PATCH], merge = value[VP_SLOT_MERGE],
+                  unit = patch * merge, side = value[VP_SLOT_TILE] / patch;
     const int64_t per_tile = (side + merge - 1) / merge * ((side + merge - 1) / merge);
     const int64_t rounded_width = vp_impl_most(patch, vp_impl_half_even((double)width / (double)unit) * unit);
     const int64_t rounded_height = vp_impl_most(patch, vp_impl_half_even((double)height / (double)unit) * unit);
     const int split = value[VP_SLOT_SPLIT] && !(value[VP_SLOT_MIN] == 1 && value[VP_SLOT_MAX] == 1);
     int64_t view_w = width, view_h = height;
     if (value[VP_SLOT_SPLIT] && value[VP_SLOT_MIN] > value[VP_SLOT_MAX]) return "max_tiles must not be below min_tiles";
-    vp_impl_smart_resize(&view_w, &view_h, unit, value[VP_SLOT_MIN_TOKENS] * unit * unit, value[VP_SLOT_MAX_TOKENS] * unit * unit,
-                         VP_IMPL_CLAMP_FIRST | VP_IMPL_CLAMP_FLOOR);
+    vp_impl_smart_resize(&view_w, &view_h, unit, value[VP_SLOT_MIN_TOKENS] * unit * unit,
+                         value[VP_SLOT_MAX_TOKENS] * unit * unit, VP_IMPL_CLAMP_FIRST | VP_IMPL_CLAMP_FLOOR);
     vp_impl_cells(count, 1, 1);
-    if (split && (double)rounded_width * (double)rounded_height > (double)(value[VP_SLOT_MAX_TOKENS] * unit * unit) * 2.0) vp_impl_closest(family, width, height, &count->rows, &count->cols);
+    if (split
+        && (double)rounded_width * (double)rounded_height > (double)(value[VP_SLOT_MAX_TOKENS] * unit * unit) * 2.0)
+        vp_impl_closest(family, width, height, &count->rows, &count->cols);
     vp_impl_resized(count, view_w, view_h);
     count->views = 1;
     count->feature_tokens = view_w / unit * (view_h / unit);
@@ -741,7 +1375,8 @@ static const char *vp_impl_count_lfm2(const vp_family *family, int64_t width, in
 }
 static const char *vp_impl_count_phi4(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t tile = family->value[VP_SLOT_TILE], patch = family->value[VP_SLOT_PATCH], side = tile / patch;
-    int64_t rows = (height + tile - 1) / tile, cols = (width + tile - 1) / tile, new_width, new_height, valid_cols, valid_rows;
+    int64_t rows = (height + tile - 1) / tile, cols = (width + tile - 1) / tile, new_width, new_height, valid_cols,
+            valid_rows;
     double wide, tall;
     if (rows * cols > family->value[VP_SLOT_MAX]) vp_impl_closest(family, width, height, &rows, &cols);
     new_width = tile * cols;
@@ -781,15 +1416,21 @@ static const char *vp_impl_count_phi3(const vp_family *family, int64_t width, in
 /* Among grids of at most `most` tiles: the smallest scale >= 1, otherwise the largest; the first of the fewest
  * tiles. As in vp_impl_adaptive, the tilings that come first for their scale form one path. Here quotients are
  * compared as the original rounds them, in float32 or double. */
-static void vp_impl_fit_tiles(double width, double height, int64_t tile, int64_t most, int narrow, int64_t *rows, int64_t *cols) {
+static void vp_impl_fit_tiles(double width, double height, int64_t tile, int64_t most, int narrow, int64_t *rows,
+                              int64_t *cols) {
     int64_t row_count = 1, col_count = 1;
-    if (width < 0.0 || height < 0.0) { /* only Molmo's sizes less the margin: every scale is negative, that of 1x1 the largest */
+    /* only Molmo's sizes less the margin: every scale is negative, that of 1x1 the largest */
+    if (width < 0.0 || height < 0.0) {
         *rows = *cols = 1;
         return;
     }
     for (;;) {
-        const double tall = height > 0.0 ? (narrow ? (double)((float)(tile * row_count) / (float)height) : (double)(tile * row_count) / height) : INFINITY;
-        const double wide = width > 0.0 ? (narrow ? (double)((float)(tile * col_count) / (float)width) : (double)(tile * col_count) / width) : INFINITY;
+        const double tall = height > 0.0 ? (narrow ? (double)((float)(tile * row_count) / (float)height)
+                                                   : (double)(tile * row_count) / height)
+                                         : INFINITY;
+        const double wide = width > 0.0 ? (narrow ? (double)((float)(tile * col_count) / (float)width)
+                                                  : (double)(tile * col_count) / width)
+                                        : INFINITY;
         *rows = row_count;
         *cols = col_count;
         if (tall >= 1.0 && wide >= 1.0) return;
@@ -803,15 +1444,18 @@ static void vp_impl_inside(int64_t width, int64_t height, int64_t tile, vp_visio
     const int64_t target_w = vp_impl_least(vp_impl_most(width, tile), count->cols * tile);
     const int64_t target_h = vp_impl_least(vp_impl_most(height, tile), count->rows * tile);
     const double tall = (double)target_h / (double)height, wide = (double)target_w / (double)width;
-    if (wide < tall) vp_impl_resized(count, target_w, vp_impl_least(vp_impl_most(1, (int64_t)((double)height * wide)), target_h));
+    if (wide < tall)
+        vp_impl_resized(count, target_w, vp_impl_least(vp_impl_most(1, (int64_t)((double)height * wide)), target_h));
     else vp_impl_resized(count, vp_impl_least(vp_impl_most(1, (int64_t)((double)width * tall)), target_w), target_h);
 }
 static const char *vp_impl_count_fit(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
-    const int64_t *value = family->value, tile = value[VP_SLOT_TILE], side = value[VP_SLOT_PATCH] ? tile / value[VP_SLOT_PATCH] : 0;
+    const int64_t *value = family->value, tile = value[VP_SLOT_TILE],
+                  side = value[VP_SLOT_PATCH] ? tile / value[VP_SLOT_PATCH] : 0;
     const int variant = family->preset->variant, narrow = variant == VP_IMPL_LLAMA4 || variant == VP_IMPL_MOLMO2;
     const int64_t margin = variant == VP_IMPL_MOLMO2 ? 112 : 0, window = variant == VP_IMPL_MOLMO2 ? 266 : tile;
     int64_t tiles;
-    vp_impl_fit_tiles((double)(width - margin), (double)(height - margin), window, value[VP_SLOT_MAX], narrow, &count->rows, &count->cols);
+    vp_impl_fit_tiles((double)(width - margin), (double)(height - margin), window, value[VP_SLOT_MAX], narrow,
+                      &count->rows, &count->cols);
     tiles = count->rows * count->cols;
     vp_impl_resized(count, count->cols * window + margin, count->rows * window + margin);
     count->views = tiles + (tiles > 1);
@@ -841,7 +1485,8 @@ static const char *vp_impl_count_molmo(const vp_family *family, int64_t width, i
     vp_layout layout;
     memset(&layout, 0, sizeof layout); /* gcc 12 at -O3 does not see that VP_OK means it was written */
     options.max_crops = (int32_t)family->value[VP_SLOT_MAX];
-    if (vp_layout_compute(&geometry, &options, (int32_t)width, (int32_t)height, &layout, NULL) != VP_OK) return vp_impl_no_pixel;
+    if (vp_layout_compute(&geometry, &options, (int32_t)width, (int32_t)height, &layout, NULL) != VP_OK)
+        return vp_impl_no_pixel;
     vp_impl_resized(count, layout.resized_width_px, layout.resized_height_px);
     vp_impl_cells(count, layout.tiling.rows, layout.tiling.cols);
     count->views = layout.views;
@@ -855,7 +1500,8 @@ static const char *vp_impl_count_molmo(const vp_family *family, int64_t width, i
  * first of equals. The grids are sorted by area; grids of equal area are in the configuration's order. Large grids
  * are examined first: most others are then ruled out before any rounding. */
 static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
-    const double image_width = (double)width, image_height = (double)height, tile = (double)family->value[VP_SLOT_TILE], area = image_width * image_height;
+    const double image_width = (double)width, image_height = (double)height, tile = (double)family->value[VP_SLOT_TILE],
+                 area = image_width * image_height;
     double wide[17], tall[17], best = 0.0, least_waste = INFINITY;
     int32_t i;
     for (i = 1; i <= family->grid_side; i++) {
@@ -865,7 +1511,8 @@ static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t 
     *rows = *cols = 1;
     for (i = family->grid_count - 1; i >= 0; i--) {
         const int32_t grid_rows = family->grid_rows[i], grid_cols = family->grid_cols[i];
-        const double scale = wide[grid_cols] < tall[grid_rows] ? wide[grid_cols] : tall[grid_rows], across = image_width * scale, down = image_height * scale;
+        const double scale = wide[grid_cols] < tall[grid_rows] ? wide[grid_cols] : tall[grid_rows],
+                     across = image_width * scale, down = image_height * scale;
         double kept, waste;
         if (across * down < best) continue; /* truncated sides give no more */
         kept = (double)(int64_t)across * (double)(int64_t)down;
@@ -880,14 +1527,16 @@ static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t 
     }
 }
 /* LLaVA-NeXT, OneVision: a base view, and the canvas's patches without the padding; each row has an end token. */
-static const char *vp_impl_count_anyres(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+static const char *vp_impl_count_anyres(const vp_family *family, int64_t width, int64_t height,
+                                        vp_vision_count *count) {
     const int64_t tile = family->value[VP_SLOT_TILE], side = family->value[VP_SLOT_TOKENS];
     const int original = family->preset->variant == VP_IMPL_WIDTH_FIRST;
     int64_t rows, cols, kept;
     vp_impl_best_canvas(family, width, height, &count->rows, &count->cols);
     rows = count->rows * side;
     cols = count->cols * side;
-    if ((double)width / (double)height > (double)cols / (double)rows) { /* transformers' int(round(x, 7)) is the exact floor up to 2^24 pixels */
+    /* transformers' int(round(x, 7)) is the exact floor up to 2^24 pixels */
+    if ((double)width / (double)height > (double)cols / (double)rows) {
         kept = original ? (int64_t)((double)height * ((double)cols / (double)width)) : height * cols / width;
         rows -= (rows - kept) / 2 * 2;
     } else {
@@ -907,7 +1556,8 @@ static const char *vp_impl_count_anyres(const vp_family *family, int64_t width, 
     count->separator_tokens = rows;
     return NULL;
 }
-static const char *vp_impl_count_canvas(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+static const char *vp_impl_count_canvas(const vp_family *family, int64_t width, int64_t height,
+                                        vp_vision_count *count) {
     const int64_t *value = family->value, tile = value[VP_SLOT_TILE], side = value[VP_SLOT_SIDE];
     int64_t rows = 1, cols = 1, local;
     if (value[VP_SLOT_SPLIT]) vp_impl_best_canvas(family, width, height, &rows, &cols);
@@ -973,7 +1623,8 @@ static const char *vp_impl_count_split(const vp_family *family, int64_t width, i
 }
 /* Ovis2: how many pixels of a part of the image its tile keeps */
 static double vp_impl_kept(int64_t width, int64_t height, int64_t tile) {
-    const double large = (double)vp_impl_most(width, height), small = (double)vp_impl_least(width, height), side = (double)tile;
+    const double large = (double)vp_impl_most(width, height), small = (double)vp_impl_least(width, height),
+                 side = (double)tile;
     return large > side ? small / large * side * side : large * small;
 }
 /* The fewest tiles that keep more than nine tenths of the image; if none does, the grid that keeps most of it. */
@@ -982,8 +1633,10 @@ static const char *vp_impl_count_cover(const vp_family *family, int64_t width, i
     double best = -1.0, enough = -1.0;
     int32_t i, found = 0, tiles = 0;
     for (i = 0; i < family->grid_count; i++) {
-        const int32_t rows = family->grid_cols[i], cols = family->grid_rows[i]; /* the original sorts by area, then rows */
-        const int64_t row = height / rows, col = width / cols, last_row = height - row * (rows - 1), last_col = width - col * (cols - 1);
+        /* the original sorts by area, then rows */
+        const int32_t rows = family->grid_cols[i], cols = family->grid_rows[i];
+        const int64_t row = height / rows, col = width / cols, last_row = height - row * (rows - 1),
+                      last_col = width - col * (cols - 1);
         const double inner = vp_impl_kept(col, row, tile), right = vp_impl_kept(last_col, row, tile);
         const double below = vp_impl_kept(col, last_row, tile), corner = vp_impl_kept(last_col, last_row, tile);
         double sum = 0.0, share;
@@ -1051,7 +1704,8 @@ static void vp_impl_slice_grid(const vp_family *family, int64_t width, int64_t h
         for (i = 0; i < grid_count; i++) {
             const int32_t at = family->preset->variant ? first + grid_count - 1 - i : first + i;
             const double distance = fabs(aspect - family->grid_ratio[at]);
-            if (distance < best || (family->preset->variant && distance == best && family->grid_rows[at] > count->rows)) {
+            if (distance < best
+                || (family->preset->variant && distance == best && family->grid_rows[at] > count->rows)) {
                 best = distance;
                 vp_impl_cells(count, family->grid_rows[at], family->grid_cols[at]);
             }
@@ -1060,7 +1714,11 @@ static void vp_impl_slice_grid(const vp_family *family, int64_t width, int64_t h
 }
 static const char *vp_impl_count_slice(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const double scale = (double)family->value[VP_SLOT_TILE];
-    const int64_t patch = family->value[VP_SLOT_PATCH], merge = !family->preset->variant ? 1 : family->value[VP_SLOT_SPLIT] ? 2 : 4, unit = patch * merge;
+    const int64_t patch = family->value[VP_SLOT_PATCH],
+                  merge = !family->preset->variant       ? 1
+                          : family->value[VP_SLOT_SPLIT] ? 2
+                                                         : 4,
+                  unit = patch * merge;
     int64_t size[2], part[2], slices;
     vp_impl_slice_grid(family, width, height, count);
     slices = count->rows * count->cols;
@@ -1084,8 +1742,10 @@ static const char *vp_impl_count_slice(const vp_family *family, int64_t width, i
 }
 /* Perception-LM: the canvas that holds the whole image at the largest size; otherwise, among smaller aspect ratios,
  * the largest canvas of the nearest one. */
-static const char *vp_impl_count_perception(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
-    const int64_t tile = family->value[VP_SLOT_TILE], side = tile / family->value[VP_SLOT_PATCH] / family->value[VP_SLOT_MERGE];
+static const char *vp_impl_count_perception(const vp_family *family, int64_t width, int64_t height,
+                                            vp_vision_count *count) {
+    const int64_t tile = family->value[VP_SLOT_TILE],
+                  side = tile / family->value[VP_SLOT_PATCH] / family->value[VP_SLOT_MERGE];
     const int64_t least_cols = (width + tile - 1) / tile, least_rows = (height + tile - 1) / tile;
     const double image_width = (double)width, image_height = (double)height, aspect = image_width / image_height;
     double best = -1.0, nearest = INFINITY;
@@ -1095,7 +1755,9 @@ static const char *vp_impl_count_perception(const vp_family *family, int64_t wid
         double scale, grown;
         if (family->grid_cols[i] < least_cols || family->grid_rows[i] < least_rows) continue;
         scale = across / image_width < down / image_height ? across / image_width : down / image_height;
-        grown = aspect > 1.0 ? (double)(int64_t)(scale * image_width / aspect) : aspect < 1.0 ? (double)(int64_t)(scale * image_height * aspect) : scale * image_height;
+        grown = aspect > 1.0   ? (double)(int64_t)(scale * image_width / aspect)
+                : aspect < 1.0 ? (double)(int64_t)(scale * image_height * aspect)
+                               : scale * image_height;
         if (grown >= best) {
             best = grown;
             found = i;
@@ -1119,7 +1781,8 @@ static const char *vp_impl_count_perception(const vp_family *family, int64_t wid
 }
 
 /* ---- hosted services, as their documentation says */
-static const char *vp_impl_count_claude(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+static const char *vp_impl_count_claude(const vp_family *family, int64_t width, int64_t height,
+                                        vp_vision_count *count) {
     const int64_t side = family->value[VP_SLOT_SIDE], most = family->value[VP_SLOT_MAX];
     const int64_t large = vp_impl_most(width, height), small = vp_impl_least(width, height);
     int64_t low = 0, high = large, other = small;
@@ -1142,7 +1805,8 @@ static const char *vp_impl_count_claude(const vp_family *family, int64_t width, 
 }
 /* Shrunk into 2048 x 2048, then until the short side is 768. Whether smaller images are enlarged is not documented;
  * here they are not. */
-static const char *vp_impl_count_openai_tiles(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+static const char *vp_impl_count_openai_tiles(const vp_family *family, int64_t width, int64_t height,
+                                              vp_vision_count *count) {
     const int64_t large = vp_impl_most(width, height), small = vp_impl_least(width, height);
     int64_t up = 1, down = 1; /* the scale is up / down */
     if (large > 2048) {
@@ -1160,7 +1824,8 @@ static const char *vp_impl_count_openai_tiles(const vp_family *family, int64_t w
     count->marker_tokens = family->value[VP_SLOT_MIN];
     return NULL;
 }
-static const char *vp_impl_count_openai_patches(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+static const char *vp_impl_count_openai_patches(const vp_family *family, int64_t width, int64_t height,
+                                                vp_vision_count *count) {
     const int64_t most = family->value[VP_SLOT_MAX], side = family->value[VP_SLOT_SIDE];
     const int64_t patches = (width + 31) / 32 * ((height + 31) / 32);
     if (patches > most || vp_impl_most(width, height) > side) {
@@ -1174,22 +1839,28 @@ static const char *vp_impl_count_openai_patches(const vp_family *family, int64_t
         if (scale > 1.0) return "the documentation does not say what becomes of so long an image";
         width = (int64_t)((double)width * scale);
         height = (int64_t)((double)height * scale);
-        if (vp_impl_most(width, height) > side) return "the documentation does not say what becomes of so long an image";
+        if (vp_impl_most(width, height) > side)
+            return "the documentation does not say what becomes of so long an image";
     }
     vp_impl_resized(count, width, height);
     vp_impl_cells(count, (height + 31) / 32, (width + 31) / 32);
     count->feature_tokens = vp_impl_ceiling((double)(count->rows * count->cols) * family->ratio);
     return NULL;
 }
-static const char *vp_impl_count_gemini(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
+static const char *vp_impl_count_gemini(const vp_family *family, int64_t width, int64_t height,
+                                        vp_vision_count *count) {
     if (vp_impl_most(width, height) > 384) return "how an image over 384 pixels is cut into tiles is not published";
     return vp_impl_count_constant(family, width, height, count);
 }
 static const vp_impl_rule vp_impl_rules[] = {
-    vp_impl_count_smart, vp_impl_count_navit, vp_impl_count_budget, vp_impl_count_muse, vp_impl_count_nemotron, vp_impl_count_pooled,
-    vp_impl_count_pan, vp_impl_count_closest, vp_impl_count_ocr, vp_impl_count_fit, vp_impl_count_molmo, vp_impl_count_longest,
-    vp_impl_count_anyres, vp_impl_count_canvas, vp_impl_count_split, vp_impl_count_phi4, vp_impl_count_phi3, vp_impl_count_cover,
-    vp_impl_count_lfm2, vp_impl_count_slice, vp_impl_count_perception, vp_impl_count_window, vp_impl_count_constant, vp_impl_count_claude,
+    vp_impl_count_smart,        vp_impl_count_navit,          vp_impl_count_budget,
+    vp_impl_count_muse,         vp_impl_count_nemotron,       vp_impl_count_pooled,
+    vp_impl_count_pan,          vp_impl_count_closest,        vp_impl_count_ocr,
+    vp_impl_count_fit,          vp_impl_count_molmo,          vp_impl_count_longest,
+    vp_impl_count_anyres,       vp_impl_count_canvas,         vp_impl_count_split,
+    vp_impl_count_phi4,         vp_impl_count_phi3,           vp_impl_count_cover,
+    vp_impl_count_lfm2,         vp_impl_count_slice,          vp_impl_count_perception,
+    vp_impl_count_window,       vp_impl_count_constant,       vp_impl_count_claude,
     vp_impl_count_openai_tiles, vp_impl_count_openai_patches, vp_impl_count_gemini};
 
 /* ---- presets, keys and values */
@@ -1208,7 +1879,8 @@ static int32_t vp_impl_word_index(const char *words, const char *name) {
     int32_t index = 0;
     while (*words) {
         const char *name_at = vp_impl_name_skip(name), *word_at = vp_impl_name_skip(words);
-        while (*name_at && *word_at && *word_at != ' ' && (*word_at | 32) == (*name_at | 32)) { /* of letters bit 5 is the case, digits have it */
+        /* of letters bit 5 is the case, digits have it */
+        while (*name_at && *word_at && *word_at != ' ' && (*word_at | 32) == (*name_at | 32)) {
             word_at = vp_impl_name_skip(word_at + 1);
             name_at = vp_impl_name_skip(name_at + 1);
         }
@@ -1223,7 +1895,8 @@ VP_API const vp_family_preset *vp_family_find(const char *name) {
     int32_t i, turn;
     for (turn = 0; turn < 2; turn++) /* names before aliases */
         for (i = 0; vp_family_at(i); i++)
-            if (vp_impl_word_index(turn ? vp_impl_presets[i].aliases : vp_impl_presets[i].name, name) >= 0) return &vp_impl_presets[i];
+            if (vp_impl_word_index(turn ? vp_impl_presets[i].aliases : vp_impl_presets[i].name, name) >= 0)
+                return &vp_impl_presets[i];
     return NULL;
 }
 /* how many letters two short names differ by */
@@ -1279,7 +1952,8 @@ static void vp_impl_grids_by_tiles(vp_family *family, int64_t least, int64_t mos
         for (cols = 1; n >= least && cols <= n; cols++) {
             if (n % cols || cols > side || n / cols > side) continue;
             vp_impl_add_grid(family, n / cols, cols);
-            if (logarithms) family->grid_ratio[family->grid_count - 1] = log(family->grid_ratio[family->grid_count - 1]);
+            if (logarithms)
+                family->grid_ratio[family->grid_count - 1] = log(family->grid_ratio[family->grid_count - 1]);
         }
     }
     family->grid_first[n] = (int16_t)family->grid_count;
@@ -1293,18 +1967,22 @@ static void vp_impl_grids_by_set(vp_family *family, int32_t least, int32_t most)
     memset(tables, 0xff, sizeof tables);
     for (n = least; n <= most; n++) {
         for (cols = 1; cols <= n; cols++) {
-            for (rows = n == least || cols == n ? 1 : n; rows <= n; rows++) { /* what shorter sides gave is there already */
+            /* what shorter sides gave is there already */
+            for (rows = n == least || cols == n ? 1 : n; rows <= n; rows++) {
                 if (cols * rows < least || cols * rows > most) continue;
                 pair[used][0] = (int16_t)cols;
                 pair[used][1] = (int16_t)rows;
-                vp_impl_set_insert(tables[turn], mask, vp_impl_pair_hash((uint64_t)cols, (uint64_t)rows), (int16_t)used);
+                vp_impl_set_insert(tables[turn], mask, vp_impl_pair_hash((uint64_t)cols, (uint64_t)rows),
+                                   (int16_t)used);
                 if ((uint64_t)++used * 5 < mask * 3) continue;
                 turn = !turn; /* grows: to the power of two above four times its elements */
                 memset(tables[turn], 0xff, sizeof tables[turn]);
                 for (i = mask, mask = 7; mask + 1 <= (uint64_t)used * 4;) mask = mask * 2 + 1;
                 for (i++, tiles = 0; (uint64_t)tiles < i; tiles++) {
                     const int16_t at = tables[!turn][tiles];
-                    if (at >= 0) vp_impl_set_insert(tables[turn], mask, vp_impl_pair_hash((uint64_t)pair[at][0], (uint64_t)pair[at][1]), at);
+                    if (at >= 0)
+                        vp_impl_set_insert(tables[turn], mask,
+                                           vp_impl_pair_hash((uint64_t)pair[at][0], (uint64_t)pair[at][1]), at);
                 }
             }
         }
@@ -1353,32 +2031,50 @@ static void vp_impl_sort_canvases(vp_family *family) {
 /* The lists of canvases: pairs of hexadecimal digits, height before width. */
 static void vp_impl_grids_of_list(vp_family *family, const char *list, int width_first) {
     for (; *list; list += 2) {
-        const int32_t first = list[0] > '9' ? list[0] - 'a' + 10 : list[0] - '0', second = list[1] > '9' ? list[1] - 'a' + 10 : list[1] - '0';
+        const int32_t first = list[0] > '9' ? list[0] - 'a' + 10 : list[0] - '0',
+                      second = list[1] > '9' ? list[1] - 'a' + 10 : list[1] - '0';
         vp_impl_add_grid(family, width_first ? second : first, width_first ? first : second);
     }
     vp_impl_sort_canvases(family);
 }
 static void vp_impl_family_grids(vp_family *family) {
-    static const char llava[] = "1221223113", aria[] = "1213141516171824232221313241425161" "7181", deepseek[] =
-        "1112211331144122155116612332177118812442199133", granite[] = "1112131415161718191a" "2122232425" "313233" "4142" "5152" "61718191a1",
-        onevision[] = "111213141516212223242526313233343536414243444546515253545556616263646566";
-    const int variant = family->preset->variant, list = family->preset->rule_index == VP_IMPL_CANVAS || family->preset->rule_index == VP_IMPL_ANYRES;
+    static const char llava[] = "1221223113",
+                      aria[] = "1213141516171824232221313241425161"
+                               "7181",
+                      deepseek[] = "1112211331144122155116612332177118812442199133",
+                      granite[] = "1112131415161718191a"
+                                  "2122232425"
+                                  "313233"
+                                  "4142"
+                                  "5152"
+                                  "61718191a1",
+                      onevision[] = "111213141516212223242526313233343536414243444546515253545556616263646566";
+    const int variant = family->preset->variant,
+              list = family->preset->rule_index == VP_IMPL_CANVAS || family->preset->rule_index == VP_IMPL_ANYRES;
     if (list && family->canvas_count > 0) return;
     family->grid_count = family->grid_side = 0;
     switch (family->preset->rule_index) {
     case VP_IMPL_CLOSEST: case VP_IMPL_OCR:
-        vp_impl_grids_by_tiles(family, family->value[VP_SLOT_MIN], family->value[VP_SLOT_MAX], variant == VP_IMPL_DOCLING ? 16 : VP_FAMILY_TILES_LIMIT, 0);
+        vp_impl_grids_by_tiles(family, family->value[VP_SLOT_MIN], family->value[VP_SLOT_MAX],
+                               variant == VP_IMPL_DOCLING ? 16 : VP_FAMILY_TILES_LIMIT, 0);
         break;
-    case VP_IMPL_LFM2: vp_impl_grids_by_set(family, (int32_t)family->value[VP_SLOT_MIN], (int32_t)family->value[VP_SLOT_MAX]); break;
+    case VP_IMPL_LFM2:
+        vp_impl_grids_by_set(family, (int32_t)family->value[VP_SLOT_MIN], (int32_t)family->value[VP_SLOT_MAX]);
+        break;
     case VP_IMPL_PHI4: vp_impl_grids_by_set(family, 1, (int32_t)family->value[VP_SLOT_MAX]); break;
     case VP_IMPL_COVER: vp_impl_grids_by_tiles(family, 1, family->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 0); break;
     case VP_IMPL_SLICE: vp_impl_grids_by_tiles(family, 1, family->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 1); break;
     case VP_IMPL_PERCEPTION: vp_impl_grids_by_ratio(family, family->value[VP_SLOT_MAX]); break;
     case VP_IMPL_ANYRES:
-        vp_impl_grids_of_list(family, variant == VP_IMPL_ONEVISION ? onevision : family->value[VP_SLOT_SPLIT] ? granite : llava,
+        vp_impl_grids_of_list(family,
+                              variant == VP_IMPL_ONEVISION   ? onevision
+                              : family->value[VP_SLOT_SPLIT] ? granite
+                                                             : llava,
                               variant == VP_IMPL_WIDTH_FIRST);
         break;
-    case VP_IMPL_CANVAS: vp_impl_grids_of_list(family, variant == VP_IMPL_ARIA ? aria : deepseek, variant == VP_IMPL_DEEPSEEK); break;
+    case VP_IMPL_CANVAS:
+        vp_impl_grids_of_list(family, variant == VP_IMPL_ARIA ? aria : deepseek, variant == VP_IMPL_DEEPSEEK);
+        break;
     default: break;
     }
 }
@@ -1411,24 +2107,31 @@ VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family)
 
 /* NULL, or what is wrong with a number for a key */
 static const char *vp_impl_family_refuses(const vp_family *family, const vp_family_key *key, double number) {
-    static const double most[VP_SLOT_COUNT] = {1099511627776.0, 1099511627776.0, 16777216.0, 32768.0, 4096.0, 64.0, 65536.0, 1.0, 65536.0,
-                                               65536.0, 1e6};
+    static const double most[VP_SLOT_COUNT] = {
+        1099511627776.0, 1099511627776.0, 16777216.0, 32768.0, 4096.0, 64.0, 65536.0, 1.0, 65536.0, 65536.0, 1e6};
     const int rule = family->preset->rule_index;
-    if (!(number >= (key->slot == VP_SLOT_SPLIT ? 0.0 : key->slot == VP_SLOT_RATIO ? 1e-6 : 1.0) && number <= most[key->slot])) {
+    if (!(number >= (key->slot == VP_SLOT_SPLIT   ? 0.0
+                     : key->slot == VP_SLOT_RATIO ? 1e-6
+                                                  : 1.0)
+          && number <= most[key->slot])) {
         return key->slot == VP_SLOT_SPLIT ? "must be 0 or 1" : "is out of range";
     }
     if (key->slot != VP_SLOT_RATIO && number != floor(number)) return "must be a whole number";
     if (rule == VP_IMPL_POOLED && key->slot == VP_SLOT_MAX
         && number != 70.0 && number != 140.0 && number != 280.0 && number != 560.0 && number != 1120.0)
         return "must be 70, 140, 280, 560 or 1120";
-    if (rule == VP_IMPL_CANVAS && key->slot == VP_SLOT_SIDE && number != 490.0 && number != 980.0) return "must be 490 or 980";
-    if (key->slot <= VP_SLOT_MAX && rule >= VP_IMPL_CLOSEST && rule <= VP_IMPL_PERCEPTION && number > VP_FAMILY_TILES_LIMIT)
+    if (rule == VP_IMPL_CANVAS && key->slot == VP_SLOT_SIDE && number != 490.0 && number != 980.0)
+        return "must be 490 or 980";
+    if (key->slot <= VP_SLOT_MAX && rule >= VP_IMPL_CLOSEST && rule <= VP_IMPL_PERCEPTION
+        && number > VP_FAMILY_TILES_LIMIT)
         return "must be at most 256";
     if (rule == VP_IMPL_WINDOW && key->slot == VP_SLOT_MAX && number > 65536.0) return "is out of range";
-    if (key->slot == VP_SLOT_TILE && family->value[VP_SLOT_PATCH] * vp_impl_most(1, family->value[VP_SLOT_MERGE]) > (int64_t)number)
+    if (key->slot == VP_SLOT_TILE
+        && family->value[VP_SLOT_PATCH] * vp_impl_most(1, family->value[VP_SLOT_MERGE]) > (int64_t)number)
         return "is less than a patch";
     if ((key->slot == VP_SLOT_PATCH || key->slot == VP_SLOT_MERGE) && family->value[VP_SLOT_TILE] > 0
-        && number * (double)vp_impl_most(1, family->value[key->slot == VP_SLOT_PATCH ? VP_SLOT_MERGE : VP_SLOT_PATCH]) > (double)family->value[VP_SLOT_TILE])
+        && number * (double)vp_impl_most(1, family->value[key->slot == VP_SLOT_PATCH ? VP_SLOT_MERGE : VP_SLOT_PATCH])
+               > (double)family->value[VP_SLOT_TILE])
         return "is more than a tile";
     return NULL;
 }
@@ -1457,18 +2160,22 @@ VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *t
         if (word >= 0) return vp_impl_family_put(family, found, word, error);
     }
     for (; *at >= '0' && *at <= '9' && digits < 15; at++, digits++) number = number * 10.0 + (double)(*at - '0');
-    if (*at == '.' && digits) /* both parts of the quotient are exact, so it is rounded once, as a reader of decimals does */
-        for (at++; *at >= '0' && *at <= '9' && digits < 15; at++, digits++, unit *= 10.0) number = number * 10.0 + (double)(*at - '0');
+    /* both parts of the quotient are exact, so it is rounded once, as a reader of decimals does */
+    if (*at == '.' && digits)
+        for (at++; *at >= '0' && *at <= '9' && digits < 15; at++, digits++, unit *= 10.0)
+            number = number * 10.0 + (double)(*at - '0');
     if (*at || !digits) return vp_fail(error, VP_ERR_RANGE, -1, key, "is not a number");
     return vp_impl_family_put(family, found, number / unit, error);
 }
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error) {
     const int rule = family->preset->rule_index;
-    const int width_first = rule == VP_IMPL_CANVAS ? family->preset->variant == VP_IMPL_DEEPSEEK : family->preset->variant == VP_IMPL_WIDTH_FIRST;
+    const int width_first = rule == VP_IMPL_CANVAS ? family->preset->variant == VP_IMPL_DEEPSEEK
+                                                   : family->preset->variant == VP_IMPL_WIDTH_FIRST;
     int32_t i;
     if (rule != VP_IMPL_ANYRES && rule != VP_IMPL_CANVAS)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, family->preset->name, "does not choose from a list of canvases");
-    if (count < 1 || count > VP_FAMILY_GRIDS_LIMIT) return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "must be 1 to 1466");
+    if (count < 1 || count > VP_FAMILY_GRIDS_LIMIT)
+        return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "must be 1 to 1466");
     for (i = 0; i < count; i++)
         if (sides[i][0] < 1 || sides[i][0] > 16 || sides[i][1] < 1 || sides[i][1] > 16)
             return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "a side must be 1 to 16 tiles");
@@ -1481,14 +2188,17 @@ VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides
 
 static const char *vp_impl_family_run(const vp_family *family, int32_t width, int32_t height, vp_vision_count *count) {
     const char *refused;
-    if (width < 1 || height < 1 || width > VP_FAMILY_PX_LIMIT || height > VP_FAMILY_PX_LIMIT) return "both sides must be 1 to 16777216 pixels";
+    if (width < 1 || height < 1 || width > VP_FAMILY_PX_LIMIT || height > VP_FAMILY_PX_LIMIT)
+        return "both sides must be 1 to 16777216 pixels";
     count->resized_width_px = count->resized_height_px = count->rows = count->cols = count->views = -1;
     count->feature_tokens = count->separator_tokens = count->marker_tokens = count->total_tokens = 0;
     refused = vp_impl_rules[family->preset->rule_index](family, width, height, count);
-    if (!count->total_tokens) count->total_tokens = count->feature_tokens + count->separator_tokens + count->marker_tokens;
+    if (!count->total_tokens)
+        count->total_tokens = count->feature_tokens + count->separator_tokens + count->marker_tokens;
     return refused;
 }
-VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count, vp_error *error) {
+VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count,
+                                 vp_error *error) {
     vp_vision_count out;
     const char *refused = vp_impl_family_run(family, width_px, height_px, &out);
     if (refused) {
@@ -1507,19 +2217,33 @@ VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int3
 
 /* ---- checkpoints */
 /* where a key is found if it is not at the top level under its own name */
-static const char *const vp_impl_config_places[][2] = {
-    {"min_pixels", "size.shortest_edge"}, {"min_pixels", "size.min_pixels"}, {"max_pixels", "size.longest_edge"}, {"max_pixels", "size.max_pixels"},
-    {"size", "size.height"}, {"size", "size.shortest_edge"}, {"size", "force_image_size"}, {"tile_size", "max_image_size.longest_edge"},
-    {"tile_size", "size.height"}, {"longest_edge", "size.longest_edge"}, {"patch_size", "patch_size.height"}, {"max_side_patches", "size.max_height"},
-    {"max_side_patches", "media_proc_cfg.patch_limit_on_one_side"}, {"max_patches", "media_proc_cfg.in_patch_limit"},
-    {"min_crop_size", "pan_and_scan_min_crop_size"}, {"max_num_crops", "pan_and_scan_max_num_crops"},
-    {"min_ratio_to_activate", "pan_and_scan_min_ratio_to_activate"}, {"low_res_col_tokens", "use_single_crop_col_tokens"},
-    {"min_patches", "min_dynamic_patch"}, {"max_patches", "max_dynamic_patch"}, {"anyres_max", "vision_aspect_ratio"},
-    {"image_seq_length", "mm_tokens_per_image"}};
+static const char *const vp_impl_config_places[][2] = {{"min_pixels", "size.shortest_edge"},
+                                                       {"min_pixels", "size.min_pixels"},
+                                                       {"max_pixels", "size.longest_edge"},
+                                                       {"max_pixels", "size.max_pixels"},
+                                                       {"size", "size.height"},
+                                                       {"size", "size.shortest_edge"},
+                                                       {"size", "force_image_size"},
+                                                       {"tile_size", "max_image_size.longest_edge"},
+                                                       {"tile_size", "size.height"},
+                                                       {"longest_edge", "size.longest_edge"},
+                                                       {"patch_size", "patch_size.height"},
+                                                       {"max_side_patches", "size.max_height"},
+                                                       {"max_side_patches", "media_proc_cfg.patch_limit_on_one_side"},
+                                                       {"max_patches", "media_proc_cfg.in_patch_limit"},
+                                                       {"min_crop_size", "pan_and_scan_min_crop_size"},
+                                                       {"max_num_crops", "pan_and_scan_max_num_crops"},
+                                                       {"min_ratio_to_activate", "pan_and_scan_min_ratio_to_activate"},
+                                                       {"low_res_col_tokens", "use_single_crop_col_tokens"},
+                                                       {"min_patches", "min_dynamic_patch"},
+                                                       {"max_patches", "max_dynamic_patch"},
+                                                       {"anyres_max", "vision_aspect_ratio"},
+                                                       {"image_seq_length", "mm_tokens_per_image"}};
 /* switches, and the value that the rules assume for each */
-static const struct { const char *name; int usual; } vp_impl_config_switches[] = {
-    {"do_resize", 1}, {"use_thumbnail", 1}, {"slice_mode", 1}, {"use_image_id", 1}, {"do_image_splitting", 1}, {"resize_to_max_canvas", 0},
-    {"fine_route", 0}, {"crop_to_patches", 1}};
+static const struct { const char *name; int usual;
+} vp_impl_config_switches[] = {{"do_resize", 1},    {"use_thumbnail", 1},      {"slice_mode", 1},
+                               {"use_image_id", 1}, {"do_image_splitting", 1}, {"resize_to_max_canvas", 0},
+                               {"fine_route", 0},   {"crop_to_patches", 1}};
 
 /* value of "a" or "a.b" that is neither null nor a container; *json: the file that has it */
 static uint32_t vp_impl_config_get(const vp_json *const files[3], const char *path, const vp_json **json) {
@@ -1533,7 +2257,9 @@ static uint32_t vp_impl_config_get(const vp_json *const files[3], const char *pa
         name[first] = 0;
         node = vp_json_get(files[i], 0, name);
         if (path[first]) node = vp_json_get(files[i], node, path + first + 1);
-        if (node == VP_JSON_NONE || files[i]->nodes[node].type == VP_JSON_NULL || files[i]->nodes[node].type >= VP_JSON_ARRAY) continue;
+        if (node == VP_JSON_NONE || files[i]->nodes[node].type == VP_JSON_NULL
+            || files[i]->nodes[node].type >= VP_JSON_ARRAY)
+            continue;
         *json = files[i];
         return node;
     }
@@ -1545,15 +2271,18 @@ static void vp_impl_config_text(const vp_json *json, uint32_t node, char out[64]
     memcpy(out, json->text + found->start, bytes);
     out[bytes] = 0;
 }
-static int64_t vp_impl_config_int(const vp_json *const files[3], const char *path) { /* -1: not there, or no whole number */
+/* -1: not there, or no whole number */
+static int64_t vp_impl_config_int(const vp_json *const files[3], const char *path) {
     const vp_json *json = NULL;
     const uint32_t node = vp_impl_config_get(files, path, &json);
     int64_t value = -1;
     if (node == VP_JSON_NONE || vp_json_to_int(json, node, &value) != VP_OK || value < 1 || value > 65536) return -1;
     return value;
 }
-static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[3], char model[64], char processor[64]) {
-    static const char *const tails[] = {"Fast", "ImageProcessor"}, *const paligemma[] = {"paligemma_448", "paligemma_896"};
+static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[3], char model[64],
+                                                     char processor[64]) {
+    static const char *const tails[] = {"Fast", "ImageProcessor"}, *const paligemma[] = {"paligemma_448",
+                                                                                         "paligemma_896"};
     const vp_family_preset *by_model, *by_processor;
     const vp_json *json = NULL;
     uint32_t node = vp_impl_config_get(files, "image_processor_type", &json);
@@ -1569,7 +2298,9 @@ static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[
     by_model = vp_family_find(model);
     by_processor = vp_family_find(processor);
     if (by_model && !strcmp(by_model->name, "paligemma_224"))
-        for (i = 0; i < 2; i++) if (vp_impl_config_int(files, "vision_config.image_size") == 448 << i) by_model = vp_family_find(paligemma[i]);
+        for (i = 0; i < 2; i++)
+            if (vp_impl_config_int(files, "vision_config.image_size") == 448 << i)
+                by_model = vp_family_find(paligemma[i]);
     return by_model && !(by_processor && !strcmp(model, "llava")) ? by_model : by_processor;
 }
 static vp_result vp_impl_config_keys(vp_family *family, const vp_json *const files[3], vp_error *error) {
@@ -1585,7 +2316,8 @@ static vp_result vp_impl_config_keys(vp_family *family, const vp_json *const fil
         if (!key->name) continue;
         node = vp_impl_config_get(files, key->name, &json);
         for (k = 0; k < place_count && node == VP_JSON_NONE; k++)
-            if (!strcmp(vp_impl_config_places[k][0], key->name)) node = vp_impl_config_get(files, vp_impl_config_places[k][1], &json);
+            if (!strcmp(vp_impl_config_places[k][0], key->name))
+                node = vp_impl_config_get(files, vp_impl_config_places[k][1], &json);
         if (node == VP_JSON_NONE) continue;
         vp_impl_config_text(json, node, text);
         result = vp_family_set(family, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
@@ -1611,9 +2343,11 @@ static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const
     for (pair = list + 1; pair < json->nodes[list].end; pair = json->nodes[pair].end, count++) {
         for (k = 0; k < 2; k++) {
             int64_t side = 0;
-            if (count >= 256 || json->nodes[pair].type != VP_JSON_ARRAY || vp_json_to_int(json, vp_json_at(json, pair, (uint32_t)k), &side) != VP_OK
-                || side < 1 || side > 1000000 || side % tile)
-                return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "canvases", "not a list of at most 256 pairs of multiples of the tile");
+            if (count >= 256 || json->nodes[pair].type != VP_JSON_ARRAY
+                || vp_json_to_int(json, vp_json_at(json, pair, (uint32_t)k), &side) != VP_OK || side < 1
+                || side > 1000000 || side % tile)
+                return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "canvases",
+                               "not a list of at most 256 pairs of multiples of the tile");
             sides[count][k] = (int32_t)(side / tile);
         }
     }
@@ -1628,23 +2362,30 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         const char *name = vp_impl_config_switches[i].name;
         const vp_json *json = NULL;
         const uint32_t node = vp_impl_config_get(files, name, &json);
-        if (node == VP_JSON_NONE || json->nodes[node].type == (vp_impl_config_switches[i].usual ? VP_JSON_TRUE : VP_JSON_FALSE)) continue;
-        if (!strcmp(name, "do_image_splitting") && rule != VP_IMPL_SPLIT) continue; /* a key of its own, or of no effect */
-        if (strcmp(name, "crop_to_patches") || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
-            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, name, "is not at its usual value: counts for it are not known");
+        if (node == VP_JSON_NONE
+            || json->nodes[node].type == (vp_impl_config_switches[i].usual ? VP_JSON_TRUE : VP_JSON_FALSE))
+            continue;
+        /* a key of its own, or of no effect */
+        if (!strcmp(name, "do_image_splitting") && rule != VP_IMPL_SPLIT) continue;
+        if (strcmp(name, "crop_to_patches")
+            || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
+            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, name,
+                           "is not at its usual value: counts for it are not known");
         family->value[VP_SLOT_MIN] = family->value[VP_SLOT_MAX] = 1;
         vp_impl_family_derive(family);
     }
     for (i = 0; i < VP_FAMILY_KEYS_LIMIT && (rule == VP_IMPL_CLOSEST || rule == VP_IMPL_FIT); i++) {
         const vp_family_key *key = &family->preset->keys[i];
-        if (key->name && key->slot == VP_SLOT_TILE && family->value[VP_SLOT_TILE] != (int64_t)key->fallback && family->value[VP_SLOT_TOKENS]
-            && !(family->given >> VP_SLOT_TOKENS & 1u))
+        if (key->name && key->slot == VP_SLOT_TILE && family->value[VP_SLOT_TILE] != (int64_t)key->fallback
+            && family->value[VP_SLOT_TOKENS] && !(family->given >> VP_SLOT_TOKENS & 1u))
             return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "size", "the tokens of a tile of this size are not known");
     }
     image = vp_impl_config_int(files, "vision_config.image_size");
     patch = vp_impl_config_int(files, "vision_config.patch_size");
-    if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !family->preset->markers && (image / patch) * (image / patch) != family->value[VP_SLOT_TOKENS])
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_config", "has another number of patches than this family");
+    if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !family->preset->markers
+        && (image / patch) * (image / patch) != family->value[VP_SLOT_TOKENS])
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_config",
+                       "has another number of patches than this family");
     return VP_OK;
 }
 VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error) {
@@ -1674,19 +2415,21 @@ VP_API const vp_family_key *vp_family_knob(const vp_family *family) {
     if (rule == VP_IMPL_WINDOW || rule == VP_IMPL_CANVAS) return NULL;
     for (turn = 0; turn < 2; turn++)
         for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++)
-            if (family->preset->keys[i].name && family->preset->keys[i].slot == order[turn]) return &family->preset->keys[i];
+            if (family->preset->keys[i].name && family->preset->keys[i].slot == order[turn])
+                return &family->preset->keys[i];
     return NULL;
 }
 /* whether at least `wanted` of the sizes stay within the tokens */
-static int vp_impl_family_within(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count, size_t wanted, int64_t max_tokens) {
+static int vp_impl_family_within(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count,
+                                 size_t wanted, int64_t max_tokens) {
     vp_vision_count count;
     size_t i, good = 0;
     for (i = 0; i < size_count && good < wanted && good + (size_count - i) >= wanted; i++)
         good += !vp_impl_family_run(family, sizes_px[i][0], sizes_px[i][1], &count) && count.total_tokens <= max_tokens;
     return good >= wanted;
 }
-VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count, double share, int64_t max_tokens,
-                                   int64_t *value, int *unlimited, vp_error *error) {
+VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count,
+                                   double share, int64_t max_tokens, int64_t *value, int *unlimited, vp_error *error) {
     const vp_family_key *knob = vp_family_knob(family);
     vp_family tried = *family;
     int64_t low, high, most, middle;
@@ -1697,7 +2440,8 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
     wanted = (size_t)ceil(share * (double)size_count);
     if (wanted > size_count) wanted = size_count;
     if (knob->slot == VP_SLOT_SIDE) most = 16384;
-    else if (tried.preset->rule_index >= VP_IMPL_CLOSEST && tried.preset->rule_index <= VP_IMPL_PERCEPTION) most = VP_FAMILY_TILES_LIMIT;
+    else if (tried.preset->rule_index >= VP_IMPL_CLOSEST && tried.preset->rule_index <= VP_IMPL_PERCEPTION)
+        most = VP_FAMILY_TILES_LIMIT;
     else most = tried.preset->rule_index == VP_IMPL_POOLED ? 1120 : INT64_C(1) << 40;
     for (low = 0, high = most; low < high;) {
         middle = most <= 65536 ? high : low == 0 && high == most ? most : low + (high - low + 1) / 2;

@@ -78,7 +78,8 @@ VP_API vp_result vp_file_read(const char *path, size_t limit_bytes, char **text,
     if (S_ISDIR(info.st_mode)) return vp_fail(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
     file = fopen(path, "rb");
     if (!file) return vp_file_failed(path, error);
-    if (S_ISREG(info.st_mode) && info.st_size >= 0 && (uint64_t)info.st_size < (uint64_t)(SIZE_MAX / 4)) capacity = (size_t)info.st_size + 2;
+    if (S_ISREG(info.st_mode) && info.st_size >= 0 && (uint64_t)info.st_size < (uint64_t)(SIZE_MAX / 4))
+        capacity = (size_t)info.st_size + 2;
     /* the size is only a hint: a pipe has none, and a file may grow. Reading one byte beyond the limit shows that it
      * is exceeded. */
     if (limit_bytes > SIZE_MAX - 2) limit_bytes = SIZE_MAX - 2;
@@ -88,9 +89,13 @@ VP_API vp_result vp_file_read(const char *path, size_t limit_bytes, char **text,
         if (!grown) { result = vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory for the file"); break; }
         data = grown;
         used += fread(data + used, 1, capacity - 1 - used, file);
-        if (ferror(file)) { result = vp_fail(error, VP_ERR_READ, (int64_t)used, path, "reading the file failed"); break; }
+        if (ferror(file)) {
+            result = vp_fail(error, VP_ERR_READ, (int64_t)used, path, "reading the file failed");
+            break;
+        }
         if (used > limit_bytes) {
-            result = vp_failf(error, VP_ERR_RANGE, -1, path, "the file is larger than the limit of %llu bytes", (unsigned long long)limit_bytes);
+            result = vp_failf(error, VP_ERR_RANGE, -1, path, "the file is larger than the limit of %llu bytes",
+                              (unsigned long long)limit_bytes);
             break;
         }
         if (used < capacity - 1) break; /* end of file */

@@ -3,12 +3,17 @@
  * PNG and JPEG files -> upright 8-bit RGB. Any other format is refused with its name. Upright RGB -> what the vision
  * transformer takes. Resizing is antialiased bilinear, as torch does it, and only of the parts that a view shows.
  *
- * Pixels are decoded by stb_image, of which this header compiles a private, static copy. Switches, defined before the include:
- *   VLMPROF_STB_IMAGE     where that copy comes from, for instance "stb_image.h"; else <stb/stb_image.h> (Debian, Ubuntu: package libstb-dev)
- *   VLMPROF_STB_EXTERNAL  no copy: the program implements stb_image itself (STB_IMAGE_IMPLEMENTATION), in this file or in another, before or after
- *                         this one. Where stb_image.h was included before this header's implementation, that is taken to be so.
- *                         It must decode PNG and JPEG, with stb_image's settings as they are at the start. Its memory is then its own: what PNG data inflate to is bounded by its limits, not by ours.
- *   VLMPROF_NO_STB        no stb_image at all: vp_image_size and vp_image_decode return VP_ERR_UNSUPPORTED; preprocessing works as ever
+ * Pixels are decoded by stb_image, of which this header compiles a private, static copy. Switches, defined before
+ * the include:
+ * VLMPROF_STB_IMAGE     where that copy comes from, for instance "stb_image.h"; else <stb/stb_image.h> (Debian,
+ * Ubuntu: package libstb-dev)
+ * VLMPROF_STB_EXTERNAL  no copy: the program implements stb_image itself (STB_IMAGE_IMPLEMENTATION), in this file
+ * or in another, before or after
+ * this one. Where stb_image.h was included before this header's implementation, that is taken to be so.
+ * It must decode PNG and JPEG, with stb_image's settings as they are at the start. Its memory is then its own: what
+ * PNG data inflate to is bounded by its limits, not by ours.
+ * VLMPROF_NO_STB        no stb_image at all: vp_image_size and vp_image_decode return VP_ERR_UNSUPPORTED;
+ * preprocessing works as ever
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -27,28 +32,35 @@ enum { VP_IMAGE_PIXELS_MAX = 100000000 }; /* of a decoded image, and of all view
 
 typedef struct vp_image {
     int32_t width_px, height_px; /* upright */
-    uint8_t *rgb;                /* [height, width, 3]; the library's memory: release with vp_image_free, never with free() */
+    /* [height, width, 3]; the library's memory: release with vp_image_free, never with free() */
+    uint8_t *rgb;
 } vp_image;
 
 /* Upright size of an image file from its headers alone.
  * in:      file    uint8 [bytes]  PNG or JPEG. The beginning of a file is enough if it contains the frame header
  *          and, if there is one, the EXIF block
  * out:     width_px, height_px    on VP_OK
- * returns: VP_OK; VP_ERR_FORMAT: not an image, cut or damaged in the headers; VP_ERR_UNSUPPORTED: another format, or a kind of PNG or JPEG that
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, cut or damaged in the headers; VP_ERR_UNSUPPORTED: another format,
+ * or a kind of PNG or JPEG that
  *          is not read (CgBI; CMYK, arithmetic, lossless, 12-bit); VP_ERR_RANGE: a NULL
  * rule:    EXIF orientations 5..8 swap the sides; no limit on the size
  * threads: reentrant */
-VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error);
+VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
+                               vp_error *error);
 /* Decodes an image file into upright RGB.
  * in:      file    uint8 [bytes]  the whole PNG or JPEG file; bytes behind its end mark are ignored
  * out:     image   on VP_OK
  * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are verified), or with too few or
  *          too many data for its header;
- *          VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500 scans, and files over 2 GiB; VP_ERR_RANGE: a NULL,
+ * VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500 scans, and files over 2 GiB;
+ * VP_ERR_RANGE: a NULL,
  *          more than VP_IMAGE_PIXELS_MAX pixels, or a side over 2^24; VP_ERR_MEMORY
- * rule:    grey is copied to three channels, 1, 2 and 4 bits stretched to 0..255; palettes looked up (black beyond their end); alpha and colour
- *          keys dropped, not blended; 16-bit RGB keeps the high byte; 16-bit grey saturates, min(v, 255), as the reference's image library does
- * source:  PNG and JPEG data by stb_image, its zlib output bounded by what the header promises; containers and EXIF (CIPA DC-008) read here
+ * rule:    grey is copied to three channels, 1, 2 and 4 bits stretched to 0..255; palettes looked up (black beyond
+ * their end); alpha and colour
+ * keys dropped, not blended; 16-bit RGB keeps the high byte; 16-bit grey saturates, min(v, 255), as the reference's
+ * image library does
+ * source:  PNG and JPEG data by stb_image, its zlib output bounded by what the header promises; containers and EXIF
+ * (CIPA DC-008) read here
  * numeric: PNG exact; JPEG differs from libjpeg's bytes by up to 3 levels (4:2:2 chroma: 27)
  * memory:  3 bytes per pixel that stay; up to about 24 per pixel while decoding
  * threads: reentrant */
@@ -68,21 +80,27 @@ VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_la
  * in:      layout       as vp_layout_compute made it for this image and geometry
  *          rgb          uint8 [height, width, 3]  the upright image
  *          scratch      scratch_bytes, at least vp_preprocess_scratch_bytes; any alignment
- * out:     pixels       f32 [views, patches, patch_px * patch_px * 3]  global view first, then crops row by row; patches row by row; inside a
+ * out:     pixels       f32 [views, patches, patch_px * patch_px * 3]  global view first, then crops row by row;
+ * patches row by row; inside a
  *                       patch (y, x, channel)
  *          image_masks  f32 [views, patches]  share of each patch that is image, not padding. Row i belongs to crop i,
  *                       counted without the global view; the last row is -1. The model was trained with this shift
- * returns: VP_OK; VP_ERR_RANGE: a NULL, a bad geometry, sides or views < 1, or over VP_IMAGE_PIXELS_MAX pixels in the image or in all views;
+ * returns: VP_OK; VP_ERR_RANGE: a NULL, a bad geometry, sides or views < 1, or over VP_IMAGE_PIXELS_MAX pixels in
+ * the image or in all views;
  *          VP_ERR_MISMATCH: the layout's numbers do not fit together; VP_ERR_CAPACITY: scratch is too small
- * rule:    u8 / 255; horizontal pass, then vertical pass, an axis of unchanged size skipped; clip to 0..1; VP_FIT_PAD: centred on a canvas of 0,
- *          VP_FIT_FILL: the centre is cut out; (v - mean) / std. Global view and crops are both made from the original image.
- * source:  ChulanZhang/molmo_hf preprocessing_molmo.py (pad) and multimodal_preprocessor.py (fill); torch 2.5 upsample_bilinear2d_aa
- * numeric: float32 throughout, weights and positions too; products are accumulated by fused multiply-add in ascending order, so the bits are
+ * rule:    u8 / 255; horizontal pass, then vertical pass, an axis of unchanged size skipped; clip to 0..1;
+ * VP_FIT_PAD: centred on a canvas of 0,
+ * VP_FIT_FILL: the centre is cut out; (v - mean) / std. Global view and crops are both made from the original
+ * image.
+ * source:  ChulanZhang/molmo_hf preprocessing_molmo.py (pad) and multimodal_preprocessor.py (fill); torch 2.5
+ * upsample_bilinear2d_aa
+ * numeric: float32 throughout, weights and positions too; products are accumulated by fused multiply-add in
+ * ascending order, so the bits are
  *          the same with and without AVX2
  * memory:  none beside scratch
  * threads: reentrant */
-VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels, float *image_masks,
-                               void *scratch, size_t scratch_bytes);
+VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels,
+                               float *image_masks, void *scratch, size_t scratch_bytes);
 
 #ifdef __cplusplus
 }
@@ -110,7 +128,8 @@ extern "C" {
  * instruction. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
 #define VP_IMPL_PREPROCESS_AVX2
-/* vectors of the language, not immintrin.h: that header alone takes a quarter of this one's compile time. Not aligned: they lie anywhere in a row */
+/* vectors of the language, not immintrin.h: that header alone takes a quarter of this one's compile time. Not
+ * aligned: they lie anywhere in a row */
 typedef float vp_impl_f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vp_impl_f4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t vp_impl_i8 __attribute__((vector_size(32)));
@@ -192,7 +211,8 @@ static int32_t vp_impl_axis_at(const vp_impl_axis *axis, int32_t pixel, int32_t 
 }
 
 /* Fills an axis; 0 when the layout's numbers do not fit together. */
-static int vp_impl_axis_set(vp_impl_axis *axis, vp_fit fit, int32_t source, int32_t resized, int32_t offset, int32_t canvas) {
+static int vp_impl_axis_set(vp_impl_axis *axis, vp_fit fit, int32_t source, int32_t resized, int32_t offset,
+                            int32_t canvas) {
     int32_t i, first, taps;
     if (source < 1 || resized < 1 || canvas < 1 || offset < 0) return 0;
     axis->source = source;
@@ -220,9 +240,11 @@ static int vp_impl_axis_set(vp_impl_axis *axis, vp_fit fit, int32_t source, int3
 }
 
 /* Checks everything and sets both axes of the global view (which = 0) or of the crops (1). */
-static vp_result vp_impl_resizer_set(const vp_geometry *geometry, const vp_layout *layout, int which, vp_impl_resizer *resizer) {
+static vp_result vp_impl_resizer_set(const vp_geometry *geometry, const vp_layout *layout, int which,
+                                     vp_impl_resizer *resizer) {
     int64_t side = geometry->crop_px, window = vp_geometry_window_px(geometry), views = layout->views, pixels;
-    int32_t width = which ? layout->canvas_width_px : geometry->crop_px, height = which ? layout->canvas_height_px : geometry->crop_px;
+    int32_t width = which ? layout->canvas_width_px : geometry->crop_px,
+            height = which ? layout->canvas_height_px : geometry->crop_px;
     int good;
     if (layout->fit != VP_FIT_PAD && layout->fit != VP_FIT_FILL) return VP_ERR_RANGE;
     if (layout->width_px < 1 || layout->height_px < 1) return VP_ERR_RANGE;
@@ -234,11 +256,15 @@ static vp_result vp_impl_resizer_set(const vp_geometry *geometry, const vp_layou
     pixels = side * side; /* side < 2^31 */
     if (pixels > VP_IMAGE_PIXELS_MAX || views > VP_IMAGE_PIXELS_MAX / pixels) return VP_ERR_RANGE;
     if (which)
-        good = vp_impl_axis_set(&resizer->x, layout->fit, layout->width_px, layout->resized_width_px, layout->offset_left_px, width)
-            && vp_impl_axis_set(&resizer->y, layout->fit, layout->height_px, layout->resized_height_px, layout->offset_top_px, height);
+        good = vp_impl_axis_set(&resizer->x, layout->fit, layout->width_px, layout->resized_width_px,
+                                layout->offset_left_px, width)
+               && vp_impl_axis_set(&resizer->y, layout->fit, layout->height_px, layout->resized_height_px,
+                                   layout->offset_top_px, height);
     else
-        good = vp_impl_axis_set(&resizer->x, layout->fit, layout->width_px, layout->global_resized_width_px, layout->global_offset_left_px, width)
-            && vp_impl_axis_set(&resizer->y, layout->fit, layout->height_px, layout->global_resized_height_px, layout->global_offset_top_px, height);
+        good = vp_impl_axis_set(&resizer->x, layout->fit, layout->width_px, layout->global_resized_width_px,
+                                layout->global_offset_left_px, width)
+               && vp_impl_axis_set(&resizer->y, layout->fit, layout->height_px, layout->global_resized_height_px,
+                                   layout->global_offset_top_px, height);
     if (!good) return VP_ERR_MISMATCH;
     /* one pixel behind the window for the four-float stores of the horizontal pass, then whole blend steps */
     resizer->stride = ((size_t)resizer->x.count * 3 + 3 + VP_IMPL_LANES - 1) / VP_IMPL_LANES * VP_IMPL_LANES;
@@ -249,7 +275,8 @@ static vp_result vp_impl_resizer_set(const vp_geometry *geometry, const vp_layou
 static int vp_impl_resizer_take(vp_impl_resizer *resizer, vp_arena *arena, size_t *bytes) {
     struct { size_t count, element_bytes; } want[7];
     void *got[7];
-    size_t columns = (size_t)(resizer->x.end - resizer->x.first), x_taps = (size_t)resizer->x.taps, y_taps = (size_t)resizer->y.taps, size;
+    size_t columns = (size_t)(resizer->x.end - resizer->x.first), x_taps = (size_t)resizer->x.taps,
+           y_taps = (size_t)resizer->y.taps, size;
     int i;
     if (!vp_size_multiply((size_t)resizer->x.count, x_taps, &want[1].count)) return 0;
     if (!vp_size_multiply(columns + x_taps + 2, 3, &want[2].count)) return 0;
@@ -284,8 +311,10 @@ static void vp_impl_row_to_float(const uint8_t *bytes, size_t count, float *out)
     for (i = 0; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
 }
 
-/* Horizontal pass: out [count, 3]. All pixels take the same number of taps: weights of 0 behind the real ones change no bit. */
-static void vp_impl_row_filter(const float *line, const int32_t *first, const float *weights, int32_t taps, int32_t count, float *out) {
+/* Horizontal pass: out [count, 3]. All pixels take the same number of taps: weights of 0 behind the real ones change
+ * no bit. */
+static void vp_impl_row_filter(const float *line, const int32_t *first, const float *weights, int32_t taps,
+                               int32_t count, float *out) {
     int32_t x, j;
     for (x = 0; x < count; x++, weights += taps, out += 3) {
         const float *pixel = line + (size_t)first[x] * 3;
@@ -317,7 +346,8 @@ static void vp_impl_row_blend(const vp_impl_resizer *resizer, int32_t taps, size
 }
 
 #ifdef VP_IMPL_PREPROCESS_AVX2
-__attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const uint8_t *bytes, size_t count, float *out) {
+__attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const uint8_t *bytes, size_t count,
+                                                                          float *out) {
     size_t i;
     for (i = 0; i + 8 <= count; i += 8) {
 #ifdef __clang__
@@ -333,13 +363,15 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const 
 
 /* One pixel per vector. Its fourth lane belongs to the next pixel; the next store overwrites it. Three pixels are
  * processed at a time, because each is one chain of dependent additions. */
-__attribute__((target("avx2,fma"))) static void vp_impl_row_filter_avx2(const float *line, const int32_t *first, const float *weights, int32_t taps,
+__attribute__((target("avx2,fma"))) static void vp_impl_row_filter_avx2(const float *line, const int32_t *first,
+                                                                        const float *weights, int32_t taps,
                                                                         int32_t count, float *out) {
     const vp_impl_f4 zero = {0.0f, 0.0f, 0.0f, 0.0f};
     const float *w0 = weights, *w1, *w2;
     int32_t x, j;
     for (x = 0; x + 3 <= count; x += 3, w0 = w2 + taps, out += 9) {
-        const float *p0 = line + (size_t)first[x] * 3, *p1 = line + (size_t)first[x + 1] * 3, *p2 = line + (size_t)first[x + 2] * 3;
+        const float *p0 = line + (size_t)first[x] * 3, *p1 = line + (size_t)first[x + 1] * 3,
+                    *p2 = line + (size_t)first[x + 2] * 3;
         vp_impl_f4 sum0 = *(const vp_impl_f4 *)p0 * w0[0], sum1, sum2;
         w1 = w0 + taps;
         w2 = w1 + taps;
@@ -362,7 +394,8 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_filter_avx2(const fl
     }
 }
 
-__attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_impl_resizer *resizer, int32_t taps, size_t floats, float *out) {
+__attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_impl_resizer *resizer, int32_t taps,
+                                                                       size_t floats, float *out) {
     const vp_impl_f8 zero = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}, one = zero + 1.0f;
     size_t i;
     int32_t j;
@@ -381,7 +414,8 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_
             sum[k] = (vp_impl_f8)((vp_impl_i8)sum[k] & (vp_impl_i8)(sum[k] > zero));
             below_one = (vp_impl_i8)(sum[k] < one);
             sum[k] = (vp_impl_f8)(((vp_impl_i8)sum[k] & below_one) | ((vp_impl_i8)one & ~below_one));
-            *(vp_impl_f8 *)(out + i + 8 * k) = (sum[k] - *(const vp_impl_f8 *)(resizer->mean + 8 * k)) / *(const vp_impl_f8 *)(resizer->std + 8 * k);
+            *(vp_impl_f8 *)(out + i + 8 * k) = (sum[k] - *(const vp_impl_f8 *)(resizer->mean + 8 * k))
+                                               / *(const vp_impl_f8 *)(resizer->std + 8 * k);
         }
     }
 }
@@ -395,7 +429,8 @@ static void vp_impl_resizer_push(vp_impl_resizer *resizer, const uint8_t *rgb, i
 #ifdef VP_IMPL_PREPROCESS_AVX2
     if (resizer->wide) {
         vp_impl_row_to_float_avx2(bytes, count, resizer->line);
-        vp_impl_row_filter_avx2(resizer->line, resizer->x_first, resizer->x_weights, resizer->x.taps, resizer->x.count, out);
+        vp_impl_row_filter_avx2(resizer->line, resizer->x_first, resizer->x_weights, resizer->x.taps, resizer->x.count,
+                                out);
     } else
 #endif
     {
@@ -413,25 +448,30 @@ static void vp_impl_resizer_pad(vp_impl_resizer *resizer, int32_t begin, int32_t
 
 /* Cuts one canvas row into the patches of all crops that show it. Crops overlap, so a pixel belongs to up to four of
  * them. */
-static void vp_impl_row_scatter(const vp_geometry *geometry, const vp_impl_resizer *resizer, int32_t row, int32_t rows, int32_t cols, float *pixels) {
-    size_t side = (size_t)geometry->crop_px, patch = (size_t)geometry->patch_px, window = (size_t)vp_geometry_window_px(geometry);
+static void vp_impl_row_scatter(const vp_geometry *geometry, const vp_impl_resizer *resizer, int32_t row, int32_t rows,
+                                int32_t cols, float *pixels) {
+    size_t side = (size_t)geometry->crop_px, patch = (size_t)geometry->patch_px,
+           window = (size_t)vp_geometry_window_px(geometry);
     size_t per_side = side / patch, values = patch * patch * 3, i, j, k;
     for (i = 0; i < (size_t)rows; i++) {
         size_t inside = (size_t)row - i * window;
         if ((size_t)row < i * window || inside >= side) continue;
         for (j = 0; j < (size_t)cols; j++) {
             const float *from = resizer->canvas + j * window * 3;
-            float *to = pixels + ((i * (size_t)cols + j) * per_side + inside / patch) * per_side * values + inside % patch * patch * 3;
+            float *to = pixels + ((i * (size_t)cols + j) * per_side + inside / patch) * per_side * values
+                        + inside % patch * patch * 3;
             for (k = 0; k < per_side; k++) memcpy(to + k * values, from + k * patch * 3, patch * 3 * sizeof(float));
         }
     }
 }
 
 /* Resizes, normalises and cuts: `rows` x `cols` crops into pixels. */
-static void vp_impl_resizer_run(const vp_geometry *geometry, vp_impl_resizer *resizer, const uint8_t *rgb, int32_t rows, int32_t cols, float *pixels) {
+static void vp_impl_resizer_run(const vp_geometry *geometry, vp_impl_resizer *resizer, const uint8_t *rgb, int32_t rows,
+                                int32_t cols, float *pixels) {
     size_t floats = ((size_t)resizer->x.count * 3 + VP_IMPL_LANES - 1) / VP_IMPL_LANES * VP_IMPL_LANES;
     int32_t next = resizer->y.first, x, y, i, j, first, taps;
-    memset(resizer->line, 0, ((size_t)(resizer->x.end - resizer->x.first) + (size_t)resizer->x.taps + 2) * 3 * sizeof(float));
+    memset(resizer->line, 0,
+           ((size_t)(resizer->x.end - resizer->x.first) + (size_t)resizer->x.taps + 2) * 3 * sizeof(float));
     for (x = 0; x < resizer->x.count; x++) {
         float *weights = resizer->x_weights + (size_t)x * (size_t)resizer->x.taps;
         taps = vp_impl_axis_at(&resizer->x, resizer->x.begin + x, &first, weights);
@@ -450,10 +490,12 @@ static void vp_impl_resizer_run(const vp_geometry *geometry, vp_impl_resizer *re
         } else {
             taps = vp_impl_axis_at(&resizer->y, resizer->y.begin + i, &first, resizer->y_weights);
             while (next < first + taps) vp_impl_resizer_push(resizer, rgb, next++);
-            for (j = 0; j < taps; j++) resizer->rows[j] = resizer->ring + (size_t)((first + j) % resizer->y.taps) * resizer->stride;
+            for (j = 0; j < taps; j++)
+                resizer->rows[j] = resizer->ring + (size_t)((first + j) % resizer->y.taps) * resizer->stride;
             vp_impl_resizer_pad(resizer, 0, resizer->x.at);
 #ifdef VP_IMPL_PREPROCESS_AVX2
-            if (resizer->wide) vp_impl_row_blend_avx2(resizer, taps, floats, resizer->canvas + (size_t)resizer->x.at * 3);
+            if (resizer->wide)
+                vp_impl_row_blend_avx2(resizer, taps, floats, resizer->canvas + (size_t)resizer->x.at * 3);
             else
 #endif
                 vp_impl_row_blend(resizer, taps, floats, resizer->canvas + (size_t)resizer->x.at * 3);
@@ -471,8 +513,10 @@ static int32_t vp_impl_axis_overlap(const vp_impl_axis *axis, int32_t begin, int
 }
 
 /* Mean of the canvas mask (1 image, 0 padding) per patch. */
-static void vp_impl_masks(const vp_geometry *geometry, const vp_impl_resizer *resizer, int32_t rows, int32_t cols, float *masks) {
-    int32_t per_side = vp_geometry_patches_per_side(geometry), patch = geometry->patch_px, window = vp_geometry_window_px(geometry);
+static void vp_impl_masks(const vp_geometry *geometry, const vp_impl_resizer *resizer, int32_t rows, int32_t cols,
+                          float *masks) {
+    int32_t per_side = vp_geometry_patches_per_side(geometry), patch = geometry->patch_px,
+            window = vp_geometry_window_px(geometry);
     int32_t i, j, y, x, high, wide;
     for (i = 0; i < rows; i++)
         for (j = 0; j < cols; j++)
@@ -486,7 +530,8 @@ static void vp_impl_masks(const vp_geometry *geometry, const vp_impl_resizer *re
 }
 
 /* Sets resizers[0] (global view) and [1] (crops) and counts the scratch of the larger one. */
-static vp_result vp_impl_preprocess_plan(const vp_geometry *geometry, const vp_layout *layout, vp_impl_resizer *resizers, size_t *scratch_bytes) {
+static vp_result vp_impl_preprocess_plan(const vp_geometry *geometry, const vp_layout *layout,
+                                         vp_impl_resizer *resizers, size_t *scratch_bytes) {
     size_t bytes[2] = {63, 63};
     vp_result result;
     int which;
@@ -510,12 +555,13 @@ VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_la
     vp_impl_resizer resizers[2];
     size_t bytes, per_side;
     if (vp_impl_preprocess_plan(geometry, layout, resizers, &bytes) != VP_OK) return 0;
-    per_side = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)geometry->patch_px; /* a plan exists: at most 3 * 10^8 floats */
+    /* a plan exists: at most 3 * 10^8 floats */
+    per_side = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)geometry->patch_px;
     return (size_t)layout->views * per_side * per_side * 3;
 }
 
-VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels, float *image_masks,
-                               void *scratch, size_t scratch_bytes) {
+VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels,
+                               float *image_masks, void *scratch, size_t scratch_bytes) {
     vp_impl_resizer resizers[2];
     vp_arena arena;
     size_t needed = 0, view;
@@ -575,14 +621,17 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
 enum { VP_IMPL_BLOCK_HEADER = 16, VP_IMPL_BLOCK_SLACK = 65536 };
 
 static void *vp_impl_stb_malloc(size_t bytes) {
-    unsigned char *block = bytes <= SIZE_MAX - VP_IMPL_BLOCK_HEADER ? (unsigned char *)calloc(1, bytes + VP_IMPL_BLOCK_HEADER) : NULL;
+    unsigned char *block = bytes <= SIZE_MAX - VP_IMPL_BLOCK_HEADER
+                               ? (unsigned char *)calloc(1, bytes + VP_IMPL_BLOCK_HEADER)
+                               : NULL;
     if (!block) return NULL;
     memcpy(block, &bytes, sizeof bytes);
     return block + VP_IMPL_BLOCK_HEADER;
 }
 
 static void *vp_impl_stb_realloc(void *memory, size_t old_bytes, size_t bytes) {
-    size_t first = SIZE_MAX / 4; /* a block that began as nothing: the compressed data themselves, bounded by the file */
+    /* a block that began as nothing: the compressed data themselves, bounded by the file */
+    size_t first = SIZE_MAX / 4;
     unsigned char *block = memory ? (unsigned char *)memory - VP_IMPL_BLOCK_HEADER : NULL;
     if (block) memcpy(&first, block, sizeof first);
     if (bytes > SIZE_MAX / 2 || (bytes > VP_IMPL_BLOCK_SLACK && bytes / 2 > first)) return NULL;
@@ -617,7 +666,8 @@ static void vp_impl_stb_free(void *memory) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
-/* JPEG data that end early make it shift zeros by over 31 bits and let sums wrap: harmless, but sanitizers would stop there */
+/* JPEG data that end early make it shift zeros by over 31 bits and let sums wrap: harmless, but sanitizers would
+ * stop there */
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((no_sanitize("shift", "signed-integer-overflow"))), apply_to = function)
 #endif
@@ -680,7 +730,8 @@ static vp_result vp_impl_image_fail(vp_error *error, vp_result code, size_t offs
     return vp_fail(error, code, (int64_t)offset, "image", text);
 }
 
-/* EXIF: a TIFF file of its own, in either byte order. Returns the orientation, or 1 where there is none that makes sense. */
+/* EXIF: a TIFF file of its own, in either byte order. Returns the orientation, or 1 where there is none that makes
+ * sense. */
 static int32_t vp_impl_exif_orientation(const uint8_t *tiff, size_t bytes) {
     int little, orientation = 1;
     size_t at, count, i;
@@ -729,16 +780,21 @@ static vp_result vp_impl_png_header(const uint8_t *data, size_t at, vp_impl_imag
     info->depth = depth;
     info->colour = colour;
     if (info->width_px < 1 || info->height_px < 1 || info->width_px > INT32_MAX || info->height_px > INT32_MAX)
-        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "PNG with an impossible width or height; the file is damaged");
-    good = depth == 8 || (depth == 16 && colour != 3) || ((depth == 1 || depth == 2 || depth == 4) && (colour == 0 || colour == 3));
-    if (!good || (colour != 0 && colour != 2 && colour != 3 && colour != 4 && colour != 6) || data[10] || data[11] || data[12] > 1)
-        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "PNG with an impossible bit depth, colour type or method; the file is damaged");
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
+                                  "PNG with an impossible width or height; the file is damaged");
+    good = depth == 8 || (depth == 16 && colour != 3)
+           || ((depth == 1 || depth == 2 || depth == 4) && (colour == 0 || colour == 3));
+    if (!good || (colour != 0 && colour != 2 && colour != 3 && colour != 4 && colour != 6) || data[10] || data[11]
+        || data[12] > 1)
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
+                                  "PNG with an impossible bit depth, colour type or method; the file is damaged");
     return VP_OK;
 }
 
 /* One pass over the chunks. With `all` = 0 only size and orientation are read, and errors after the header are
  * ignored. */
-static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info, vp_error *error) {
+static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info,
+                                  vp_error *error) {
     uint32_t table[256];
     size_t at = 8;
     vp_result result;
@@ -748,9 +804,11 @@ static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp
         size_t length = vp_impl_be32(chunk);
         int critical = !(chunk[4] & 32), first = at == 8;
         if (memcmp(chunk + 4, "CgBI", 4) == 0)
-            return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "Apple's private variant of PNG (CgBI); convert it to plain PNG");
+            return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at,
+                                      "Apple's private variant of PNG (CgBI); convert it to plain PNG");
         if (first != (memcmp(chunk + 4, "IHDR", 4) == 0) || (first && length != 13))
-            return vp_impl_image_fail(error, VP_ERR_FORMAT, at, first ? "PNG that does not begin with a header chunk" : "PNG with two headers");
+            return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
+                                      first ? "PNG that does not begin with a header chunk" : "PNG with two headers");
         if (length > bytes - at - 12) { /* cut inside this chunk; the 13 bytes of a header may still be there */
             if (first || all) break;
             return VP_OK;
@@ -780,24 +838,31 @@ static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp
 }
 
 /* SOF: the frame header of a JPEG. `segment` begins behind the length. */
-static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t length, size_t at, vp_impl_image_info *info, vp_error *error) {
-    if (length < 6) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with a cut frame header; the file is damaged");
-    if (info->width_px) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with two frame headers; the file is damaged");
+static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t length, size_t at,
+                                    vp_impl_image_info *info, vp_error *error) {
+    if (length < 6)
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with a cut frame header; the file is damaged");
+    if (info->width_px)
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with two frame headers; the file is damaged");
     info->height_px = vp_impl_be16(segment + 1);
     info->width_px = vp_impl_be16(segment + 3);
     info->components = segment[5];
-    if (info->width_px < 1) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG of no width; the file is damaged");
+    if (info->width_px < 1)
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG of no width; the file is damaged");
     if (info->height_px < 1)
-        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "JPEG whose height stands behind the data (DNL); save it again");
+        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at,
+                                  "JPEG whose height stands behind the data (DNL); save it again");
     if (marker > 0xC2)
         return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at,
                                   marker > 0xC8 ? "arithmetic-coded JPEG; save it as baseline or progressive"
                                   : marker == 0xC3 ? "lossless JPEG; save it as PNG or baseline JPEG"
                                                    : "hierarchical JPEG; save it as baseline or progressive");
-    if (segment[0] != 8) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "JPEG of more than 8 bits a channel; save it with 8");
+    if (segment[0] != 8)
+        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "JPEG of more than 8 bits a channel; save it with 8");
     if (info->components == 4) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "CMYK JPEG; convert it to RGB");
     if (info->components != 1 && info->components != 3)
-        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with neither 1 nor 3 components; the file is damaged");
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
+                                  "JPEG with neither 1 nor 3 components; the file is damaged");
     return VP_OK;
 }
 
@@ -832,20 +897,25 @@ static int vp_impl_jpeg_huffman(const uint8_t *segment, size_t length) {
 /* One pass over the segments. The end mark is searched segment by segment: bytes after it (a second image, a phone's
  * trailer) do no harm, and the end of an embedded thumbnail is not mistaken for it. `all` = 0 stops at the first
  * scan. */
-static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info, vp_error *error) {
+static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info,
+                                   vp_error *error) {
     size_t at = 2, length;
     int exif = 0;
     while ((at = vp_impl_jpeg_marker(file, bytes, at)) < bytes) {
         int marker = file[at + 1];
         const uint8_t *segment = file + at + 4;
-        if (marker == 0xD8) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG that begins again before it ends; the file is damaged");
+        if (marker == 0xD8)
+            return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
+                                      "JPEG that begins again before it ends; the file is damaged");
         if (marker == 0xD9) {
             info->whole = 1;
             break;
         }
         if (bytes - at < 4) break;
         length = vp_impl_be16(file + at + 2);
-        if (length < 2) return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with a segment of impossible length; the file is damaged");
+        if (length < 2)
+            return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
+                                      "JPEG with a segment of impossible length; the file is damaged");
         length -= 2;
         if (length > bytes - at - 4) break;
         if (marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC) {
@@ -858,11 +928,13 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
             info->tables |= 1;
         } else if (marker == 0xC4) {
             if (!vp_impl_jpeg_huffman(segment, length))
-                return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with an impossible Huffman table; the file is damaged");
+                return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
+                                          "JPEG with an impossible Huffman table; the file is damaged");
             info->tables |= 2;
         } else if (marker == 0xDA) {
             if (!info->width_px)
-                return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with image data before the frame header; the file is damaged");
+                return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
+                                          "JPEG with image data before the frame header; the file is damaged");
             if (!all) return VP_OK;
             info->scans++;
             exif = 1; /* metadata stand before the image */
@@ -876,34 +948,48 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
 
 /* The name of a picture format that is recognised but not read, or NULL. */
 static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
-    static const struct { int at, length; const char *magic, *text; } foreign[] = {
-        {0, 4, "GIF8", "a GIF file; convert it to PNG"}, {8, 4, "WEBP", "a WebP file; convert it to PNG or JPEG"},
-        {4, 8, "ftypavif", "an AVIF file; convert it to PNG or JPEG"}, {4, 8, "ftypavis", "an AVIF file; convert it to PNG or JPEG"},
-        {4, 7, "ftyphei", "a HEIC file; convert it to JPEG"}, {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
-        {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"}, {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
-        {4, 4, "ftyp", "a video or another MP4 family file; extract a picture as PNG or JPEG"},
-        {0, 4, "II*\0", "a TIFF file; convert it to PNG"}, {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
-        {0, 4, "II+\0", "a BigTIFF file; convert it to PNG"}, {0, 4, "MM\0+", "a BigTIFF file; convert it to PNG"},
-        {0, 2, "BM", "a BMP file; convert it to PNG"}, {0, 4, "8BPS", "a Photoshop file; export it as PNG"},
-        {0, 12, "\0\0\0\014JXL \r\n\207\n", "a JPEG XL file; convert it to PNG or JPEG"},
-        {0, 2, "\377\012", "a JPEG XL file; convert it to PNG or JPEG"},
-        {0, 8, "\0\0\0\014jP  ", "a JPEG 2000 file; convert it to PNG"}, {0, 4, "\377\117\377\121", "a JPEG 2000 file; convert it to PNG"},
-        {0, 4, "qoif", "a QOI file; convert it to PNG"}, {0, 4, "\0\0\1\0", "an icon file; convert it to PNG"},
-        {0, 4, "%PDF", "a PDF file; export the page as PNG"}, {0, 4, "<svg", "an SVG file; export it as PNG"},
-        {0, 5, "<?xml", "an XML file (SVG?); export it as PNG"}, {0, 4, "DDS ", "a DDS file; convert it to PNG"},
-        {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"}, {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
-        {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"}};
+    static const struct { int at, length; const char *magic, *text;
+    } foreign[] = {{0, 4, "GIF8", "a GIF file; convert it to PNG"},
+                   {8, 4, "WEBP", "a WebP file; convert it to PNG or JPEG"},
+                   {4, 8, "ftypavif", "an AVIF file; convert it to PNG or JPEG"},
+                   {4, 8, "ftypavis", "an AVIF file; convert it to PNG or JPEG"},
+                   {4, 7, "ftyphei", "a HEIC file; convert it to JPEG"},
+                   {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
+                   {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"},
+                   {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
+                   {4, 4, "ftyp", "a video or another MP4 family file; extract a picture as PNG or JPEG"},
+                   {0, 4, "II*\0", "a TIFF file; convert it to PNG"},
+                   {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
+                   {0, 4, "II+\0", "a BigTIFF file; convert it to PNG"},
+                   {0, 4, "MM\0+", "a BigTIFF file; convert it to PNG"},
+                   {0, 2, "BM", "a BMP file; convert it to PNG"},
+                   {0, 4, "8BPS", "a Photoshop file; export it as PNG"},
+                   {0, 12, "\0\0\0\014JXL \r\n\207\n", "a JPEG XL file; convert it to PNG or JPEG"},
+                   {0, 2, "\377\012", "a JPEG XL file; convert it to PNG or JPEG"},
+                   {0, 8, "\0\0\0\014jP  ", "a JPEG 2000 file; convert it to PNG"},
+                   {0, 4, "\377\117\377\121", "a JPEG 2000 file; convert it to PNG"},
+                   {0, 4, "qoif", "a QOI file; convert it to PNG"},
+                   {0, 4, "\0\0\1\0", "an icon file; convert it to PNG"},
+                   {0, 4, "%PDF", "a PDF file; export the page as PNG"},
+                   {0, 4, "<svg", "an SVG file; export it as PNG"},
+                   {0, 5, "<?xml", "an XML file (SVG?); export it as PNG"},
+                   {0, 4, "DDS ", "a DDS file; convert it to PNG"},
+                   {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"},
+                   {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
+                   {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"}};
     size_t i;
     for (i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
         size_t at = (size_t)foreign[i].at, length = (size_t)foreign[i].length;
         if (bytes >= at + length && memcmp(file + at, foreign[i].magic, length) == 0) return foreign[i].text;
     }
-    if (bytes >= 3 && file[0] == 'P' && file[1] >= '1' && file[1] <= '7' && (file[2] == '\n' || file[2] == ' ' || file[2] == '\r'))
+    if (bytes >= 3 && file[0] == 'P' && file[1] >= '1' && file[1] <= '7'
+        && (file[2] == '\n' || file[2] == ' ' || file[2] == '\r'))
         return "a PNM file (PBM, PGM, PPM, PAM); convert it to PNG";
     return NULL;
 }
 
-static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info, vp_error *error) {
+static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info,
+                                    vp_error *error) {
     static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
     vp_message message = {{0}, 0};
     const char *foreign;
@@ -930,7 +1016,8 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
     static const int32_t channels[7] = {1, 0, 3, 1, 2, 0, 4};
     uint64_t pixels = (uint64_t)info->width_px * (uint64_t)info->height_px, raw;
     vp_message message = {{0}, 0};
-    if (info->width_px * info->height_px > VP_IMAGE_PIXELS_MAX || info->width_px > VP_IMPL_IMAGE_SIDE_MAX || info->height_px > STBI_MAX_DIMENSIONS) {
+    if (info->width_px * info->height_px > VP_IMAGE_PIXELS_MAX || info->width_px > VP_IMPL_IMAGE_SIDE_MAX
+        || info->height_px > STBI_MAX_DIMENSIONS) {
         vp_message_text(&message, "the header says ");
         vp_message_int(&message, info->width_px);
         vp_message_text(&message, " x ");
@@ -941,15 +1028,23 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
         return vp_impl_image_fail(error, VP_ERR_RANGE, 0, message.text);
     }
     if (info->jpeg) {
-        if (pixels / 1024 > bytes) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "the JPEG header says more pixels than the file can hold");
-        if (info->scans > 500) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "JPEG with over 500 scans, made to stall; save it again");
-        if (info->tables != 3) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "JPEG without its own tables; save it again");
+        if (pixels / 1024 > bytes)
+            return vp_impl_image_fail(error, VP_ERR_FORMAT, 0,
+                                      "the JPEG header says more pixels than the file can hold");
+        if (info->scans > 500)
+            return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0,
+                                      "JPEG with over 500 scans, made to stall; save it again");
+        if (info->tables != 3)
+            return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "JPEG without its own tables; save it again");
         return VP_OK;
     }
-    raw = ((uint64_t)info->width_px * (uint64_t)(info->depth * channels[info->colour]) + 7) / 8 * (uint64_t)info->height_px;
-    if (raw / 1032 > info->data_bytes) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "the PNG header says more pixels than the file can hold");
+    raw = ((uint64_t)info->width_px * (uint64_t)(info->depth * channels[info->colour]) + 7) / 8
+          * (uint64_t)info->height_px;
+    if (raw / 1032 > info->data_bytes)
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "the PNG header says more pixels than the file can hold");
     if (info->colour == 3 && (info->palette_bytes < 3 || info->palette_bytes > 768 || info->palette_bytes % 3))
-        return vp_impl_image_fail(error, VP_ERR_FORMAT, info->palette_at, "PNG with a palette of impossible length; the file is damaged");
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, info->palette_at,
+                                  "PNG with a palette of impossible length; the file is damaged");
     return VP_OK;
 }
 
@@ -968,7 +1063,8 @@ static uint8_t *vp_impl_png_palette(const uint8_t *file, size_t bytes, const vp_
     return copy;
 }
 
-/* 16-bit grey -> RGB. The reference's image library saturates such values instead of scaling them, so most of them turn white. */
+/* 16-bit grey -> RGB. The reference's image library saturates such values instead of scaling them, so most of them
+ * turn white. */
 static uint8_t *vp_impl_grey16_to_rgb(const uint16_t *grey, size_t pixels) {
     uint8_t *rgb = (uint8_t *)vp_impl_rgb_malloc(pixels * 3); /* at most 3 * 10^8 */
     size_t i;
@@ -984,7 +1080,8 @@ static uint8_t *vp_impl_image_upright(const uint8_t *rgb, int32_t orientation, i
     int turned = orientation >= 5;
     uint8_t *out = (uint8_t *)vp_impl_rgb_malloc(width * height * 3), *to = out;
     if (!out) return NULL;
-    /* walking the upright rows, the stored position moves by step_x and step_y pixels; negative steps wrap around, as size_t does */
+    /* walking the upright rows, the stored position moves by step_x and step_y pixels; negative steps wrap around,
+     * as size_t does */
     step_x = turned ? width : 1;
     step_y = turned ? 1 : width;
     origin = 0;
@@ -1019,7 +1116,8 @@ static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *erro
 }
 
 /* Decodes into RGB as stored. */
-static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const vp_impl_image_info *info, vp_image *out, vp_error *error) {
+static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const vp_impl_image_info *info, vp_image *out,
+                                      vp_error *error) {
     uint8_t *copy = NULL;
     int width = 0, height = 0, channels;
     if (!info->jpeg && info->colour == 0 && info->depth == 16) {
@@ -1046,7 +1144,8 @@ static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const v
     return VP_OK;
 }
 
-VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
+VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
+                               vp_error *error) {
     vp_impl_image_info info;
     vp_result result;
     if (!width_px || !height_px) return vp_fail(error, VP_ERR_RANGE, -1, "image", "no place for the size");
@@ -1066,7 +1165,8 @@ VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *im
     if (result != VP_OK) return result;
     result = vp_impl_image_plausible(&info, bytes, error);
     if (result != VP_OK) return result;
-    if (bytes > INT32_MAX - 1024) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "image files are read up to 2 GiB; save it smaller");
+    if (bytes > INT32_MAX - 1024)
+        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "image files are read up to 2 GiB; save it smaller");
     result = vp_impl_image_stored(file, bytes, &info, &out, error);
     if (result != VP_OK) return result;
     if (info.orientation > 1) {
@@ -1087,9 +1187,11 @@ VP_API void vp_image_free(vp_image *image) {
 }
 #else /* VLMPROF_NO_STB */
 static vp_result vp_impl_image_without_stb(vp_error *error) {
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "built without stb_image (VLMPROF_NO_STB): no image file can be read");
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image",
+                   "built without stb_image (VLMPROF_NO_STB): no image file can be read");
 }
-VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
+VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
+                               vp_error *error) {
     (void)file, (void)bytes, (void)width_px, (void)height_px;
     return vp_impl_image_without_stb(error);
 }

@@ -2,8 +2,10 @@
  *
  * A record of a data set -> the text that the tokenizer gets. Several messages follow one another; their ids are the
  * ids of the whole text. (A data set's metric: vp_score_metric_for_dataset.)
- * source: ChulanZhang/molmo_hf 09bce1f, molmo/data/academic_datasets.py and data_formatter.py (prompt_type uber_model, message_formatting role,
- *         system_prompt_kind demo_or_style, always_start_with_space), slips included; max_new_tokens: experiments/core_exp/answer_length_summary.md
+ * source: ChulanZhang/molmo_hf 09bce1f, molmo/data/academic_datasets.py and data_formatter.py (prompt_type
+ * uber_model, message_formatting role,
+ * system_prompt_kind demo_or_style, always_start_with_space), slips included; max_new_tokens:
+ * experiments/core_exp/answer_length_summary.md
  *         (recommended; its launch scripts have 16, 64, 16, 16, 32, 32, 16 and 64 in this order, without mmmu)
  *
  * Needs vlmprof.h, and includes what is missing.
@@ -24,7 +26,8 @@ typedef enum vp_prompt_kind {
     VP_PROMPT_QUESTION,  /* one question; options of the record are not read */
     VP_PROMPT_QUESTIONS, /* all questions of an image, a message each: the model answers the last one */
     VP_PROMPT_SCIENCE,   /* question and options; a hint that is not empty stands twice in place of the question */
-    VP_PROMPT_MMMU,      /* multiple choice or open, by question_type; two options that are image links drop the image, and with it BOS */
+    /* multiple choice or open, by question_type; two options that are image links drop the image, and with it BOS */
+    VP_PROMPT_MMMU,
     VP_PROMPT_CAPTION    /* no question: one of ten templates by lot */
 } vp_prompt_kind;
 typedef struct vp_prompt_dataset {
@@ -44,12 +47,14 @@ VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style);
 
 /* What is known about a record; fields that are zero are unknown. */
 typedef struct vp_prompt {
-    const vp_prompt_dataset *dataset;                        /* NULL: none of the nine; options then follow any question */
+    /* NULL: none of the nine; options then follow any question */
+    const vp_prompt_dataset *dataset;
     const char *style;                                       /* NULL: the data set's; neither: no style in the text */
     const char *const *questions; size_t question_count;
     const char *const *options; size_t option_count;         /* NULL: the record has none */
     const char *hint, *question_type;                        /* question_type: "multiple-choice", else open */
-    uint32_t rng_seed;                                       /* of the lot for captions: the experiment's seed (66, older ones 42) + data set index */
+    /* of the lot for captions: the experiment's seed (66, older ones 42) + data set index */
+    uint32_t rng_seed;
 } vp_prompt;
 typedef struct vp_prompt_info {
     const char *style;              /* in the text; NULL: none */
@@ -64,14 +69,17 @@ typedef struct vp_prompt_info {
  *          needed    bytes without the NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY
  *          info      may be NULL; as needed
  *          error     may be NULL; where: the field concerned
- * returns: VP_OK; VP_ERR_CAPACITY fewer than *needed + 1 bytes; VP_ERR_MISMATCH the record lacks what its data set needs; VP_ERR_RANGE more than
+ * returns: VP_OK; VP_ERR_CAPACITY fewer than *needed + 1 bytes; VP_ERR_MISMATCH the record lacks what its data set
+ * needs; VP_ERR_RANGE more than
  *          VP_PROMPT_PLAIN_OPTIONS options, a text over SIZE_MAX, NULL
- * rule:    message = " User: " + STYLE + ":" + (" " + prompt, if not empty) + " Assistant:", without a style " User: " + prompt + " Assistant:";
- *          prompt = question, or question + "\n" + "A: ..." lines + "\n"; template = RandomState(rng_seed).randint(0, 10);
+ * rule:    message = " User: " + STYLE + ":" + (" " + prompt, if not empty) + " Assistant:", without a style "
+ * User: " + prompt + " Assistant:";
+ * prompt = question, or question + "\n" + "A: ..." lines + "\n"; template = RandomState(rng_seed).randint(0, 10);
  *          mmmu without question_type: multiple choice if the style is a_okvqa_mc, or if there are options and no style
  * memory:  2.5 KB of stack
  * threads: reentrant */
-VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capacity, size_t *needed, vp_prompt_info *info, vp_error *error);
+VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capacity, size_t *needed,
+                                 vp_prompt_info *info, vp_error *error);
 
 #ifdef __cplusplus
 }
@@ -122,14 +130,16 @@ VP_API const vp_prompt_dataset *vp_prompt_dataset_at(int32_t index) {
 VP_API const vp_prompt_dataset *vp_prompt_dataset_find(const char *name) {
     const vp_prompt_dataset *dataset;
     int32_t i;
-    for (i = 0; name && (dataset = vp_prompt_dataset_at(i)) != NULL; i++) if (strcmp(dataset->name, name) == 0) return dataset;
+    for (i = 0; name && (dataset = vp_prompt_dataset_at(i)) != NULL; i++)
+        if (strcmp(dataset->name, name) == 0) return dataset;
     return NULL;
 }
 VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style) {
     const vp_prompt_dataset *dataset;
     int32_t i;
     if (!style || strcmp(style, "vqa2") == 0) return NULL;
-    for (i = 0; (dataset = vp_prompt_dataset_at(i)) != NULL; i++) if (strcmp(dataset->style, style) == 0) return dataset;
+    for (i = 0; (dataset = vp_prompt_dataset_at(i)) != NULL; i++)
+        if (strcmp(dataset->style, style) == 0) return dataset;
     return NULL;
 }
 
@@ -142,7 +152,8 @@ typedef struct vp_impl_prompt_plan {
     int has_options;
     vp_prompt_info info;
 } vp_impl_prompt_plan;
-typedef struct vp_impl_prompt_text { char *out; size_t bytes; int too_long; } vp_impl_prompt_text; /* out NULL: only counts */
+/* out NULL: only counts */
+typedef struct vp_impl_prompt_text { char *out; size_t bytes; int too_long; } vp_impl_prompt_text;
 
 static void vp_impl_prompt_add(vp_impl_prompt_text *prompt_text, const char *text) {
     const size_t bytes = strlen(text);
@@ -216,7 +227,8 @@ static void vp_impl_prompt_choose(vp_impl_prompt_plan *plan) {
     } else if (kind == VP_PROMPT_MMMU && vp_impl_prompt_is_choice(prompt)) {
         style = vp_impl_prompt_choice_style;
         plan->has_options = 1;
-        for (k = 0; prompt->options && k < prompt->option_count; k++) images += (size_t)vp_impl_prompt_is_image(prompt->options[k]);
+        for (k = 0; prompt->options && k < prompt->option_count; k++)
+            images += (size_t)vp_impl_prompt_is_image(prompt->options[k]);
         plan->info.has_image = images < 2;
     }
     plan->info.style = prompt->style ? prompt->style : style;
@@ -228,22 +240,26 @@ static void vp_impl_prompt_choose(vp_impl_prompt_plan *plan) {
     plan->info.options_dropped = prompt->option_count - plan->options;
 }
 
-VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capacity, size_t *needed, vp_prompt_info *info, vp_error *error) {
+VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capacity, size_t *needed,
+                                 vp_prompt_info *info, vp_error *error) {
     const char *const name = prompt && prompt->dataset ? prompt->dataset->name : "prompt";
     vp_impl_prompt_text prompt_text = {NULL, 0, 0};
     vp_impl_prompt_plan plan;
     size_t i;
     if (!prompt || (!prompt->questions && prompt->question_count) || (!prompt->options && prompt->option_count))
         return vp_fail(error, VP_ERR_RANGE, -1, name, "no record, or a count without its texts");
-    for (i = 0; i < prompt->question_count; i++) if (!prompt->questions[i]) return vp_fail(error, VP_ERR_RANGE, -1, "question", "a text is NULL");
-    for (i = 0; i < prompt->option_count; i++) if (!prompt->options[i]) return vp_fail(error, VP_ERR_RANGE, -1, "options", "a text is NULL");
+    for (i = 0; i < prompt->question_count; i++)
+        if (!prompt->questions[i]) return vp_fail(error, VP_ERR_RANGE, -1, "question", "a text is NULL");
+    for (i = 0; i < prompt->option_count; i++)
+        if (!prompt->options[i]) return vp_fail(error, VP_ERR_RANGE, -1, "options", "a text is NULL");
     memset(&plan, 0, sizeof plan);
     plan.prompt = prompt;
     vp_impl_prompt_choose(&plan);
     if (!plan.messages) return vp_fail(error, VP_ERR_MISMATCH, -1, "question", "the record has no question");
     if (plan.messages > 1 && prompt->dataset && prompt->dataset->kind != VP_PROMPT_QUESTIONS)
         return vp_fail(error, VP_ERR_MISMATCH, -1, "questions", "records of this data set have one question each");
-    if (plan.has_options && !prompt->options) return vp_fail(error, VP_ERR_MISMATCH, -1, "options", "the record has no options to choose from");
+    if (plan.has_options && !prompt->options)
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "options", "the record has no options to choose from");
     if (plan.info.options_dropped && !plan.info.style)
         return vp_fail(error, VP_ERR_RANGE, -1, "options", "there are letters for 26 options at most");
     vp_impl_prompt_write(&prompt_text, &plan);

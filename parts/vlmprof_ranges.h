@@ -40,9 +40,11 @@ typedef struct vp_range_payload {
 typedef struct vp_range {
     const char *name, *file;         /* file NULL: not known */
     int32_t line, depth;             /* depth 0: outermost */
-    int64_t parent;                  /* index of the range around it, -1: none. Ranges lie in the order in which they began */
+    /* index of the range around it, -1: none. Ranges lie in the order in which they began */
+    int64_t parent;
     int64_t begin_ns, end_ns;        /* vp_clock_ns; end_ns is INT64_MIN while it is open */
-    int64_t children_ns;             /* time in ranges directly below, those without a record included: self = end - begin - children */
+    /* time in ranges directly below, those without a record included: self = end - begin - children */
+    int64_t children_ns;
     int64_t children_memory_bytes;   /* memory_bytes of all ranges below that have a record */
     vp_range_payload payload;
 } vp_range;
@@ -70,19 +72,22 @@ typedef struct vp_ranges {
  *          thread_name  for reports; NULL: none
  *          hooks        NULL: none; otherwise both functions are set. It must live as long as `ranges`
  * returns: VP_OK; VP_ERR_RANGE: capacity < 0, records NULL where it is above 0, or a hook without its partner */
-VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
-                                const vp_range_hooks *hooks);
-/* Begins a range within those that are open. VP_RANGE(ranges, "name") fills in file and line; its name must be a literal.
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread,
+                                const char *thread_name, const vp_range_hooks *hooks);
+/* Begins a range within those that are open. VP_RANGE(ranges, "name") fills in file and line; its name must be a
+ * literal.
  * returns: VP_OK; VP_ERR_CAPACITY: no room for a record. The range is counted in `dropped`; end it like any other.
  *          VP_ERR_RANGE: name NULL (nothing was begun)
  * numeric: two clock reads and about 10 ns per pair: tests/bench/bench_ranges.c */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line);
 #define VP_RANGE(ranges, name) vp_range_begin((ranges), "" name, __FILE__, __LINE__)
 /* Says what the innermost open range works on. A second call replaces the first.
- * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open; VP_ERR_CAPACITY: it has no record */
+ * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open;
+ * VP_ERR_CAPACITY: it has no record */
 VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload);
 /* Ends the innermost open range.
- * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it holds passes int64 */
+ * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it
+ * holds passes int64 */
 VP_API vp_result vp_range_end(vp_ranges *ranges);
 /* Discards what was recorded, so that the buffer can be used again, for example step by step after its ranges went
  * into a table.
@@ -97,19 +102,23 @@ enum {
     VP_OPS_BY_ALL = 63,
     VP_OP_STACK_LIMIT = 8,
     VP_OP_NONE = -1,                 /* block, step: has none */
-    VP_OP_SEVERAL = -2               /* block, step, dimensions: the row's calls differ; of stage and part "*" says so, of a file NULL and line 0 */
+    /* block, step, dimensions: the row's calls differ; of stage and part "*" says so, of a file NULL and line 0 */
+    VP_OP_SEVERAL = -2
 };
 typedef struct vp_op_frame { const char *name, *file; int32_t line; } vp_op_frame; /* file NULL: not known */
-/* A sample of one call that goes into a table, or a row: sums over its calls. Host times are the CPU's, device times a GPU's, 0 without one. */
+/* A sample of one call that goes into a table, or a row: sums over its calls. Host times are the CPU's, device times
+ * a GPU's, 0 without one. */
 typedef struct vp_op {
     const char *name;                /* UTF-8, not empty */
     const char *stage, *part, *file; /* NULL: none */
     int32_t line, block, step;
     int32_t shape[4], dimensions;    /* 0: no shape */
-    int32_t stack_count;             /* frames known: 0..VP_OP_STACK_LIMIT; a row has at most as many as the table groups by */
+    /* frames known: 0..VP_OP_STACK_LIMIT; a row has at most as many as the table groups by */
+    int32_t stack_count;
     vp_op_frame stack[VP_OP_STACK_LIMIT]; /* innermost first, beginning with the operation's own place */
     int64_t calls, primitive_calls;  /* primitive: not within another call of the same row */
-    int64_t host_total_ns, host_self_ns; /* total: with what is nested, each call of a recursion counts (torch); self: without */
+    /* total: with what is nested, each call of a recursion counts (torch); self: without */
+    int64_t host_total_ns, host_self_ns;
     int64_t host_cumulative_ns;      /* total of the primitive calls alone (cProfile) */
     int64_t host_min_ns, host_max_ns; /* of the totals of single calls */
     int64_t device_total_ns, device_self_ns, device_min_ns, device_max_ns;
@@ -127,11 +136,14 @@ typedef struct vp_ops {
     int64_t capacity, count;
     uint32_t group_by;               /* VP_OPS_BY_.. */
     int32_t group_by_stack_n;        /* innermost frames that distinguish rows: 0..VP_OP_STACK_LIMIT */
-    vp_ops_clock clock;              /* whose times cProfile's words and the rates mean: VP_OPS_HOST, until the caller sets it */
-    const char *device_name;         /* "CUDA": torch's table then has its columns, where a row has device time. NULL: none; the caller's to set */
+    /* whose times cProfile's words and the rates mean: VP_OPS_HOST, until the caller sets it */
+    vp_ops_clock clock;
+    /* "CUDA": torch's table then has its columns, where a row has device time. NULL: none; the caller's to set */
+    const char *device_name;
     vp_op_ceilings ceilings;         /* for the share of the roofline: not known, until the caller sets them */
     const char *sort_key;            /* of the last vp_ops_sort; NULL: rows lie in the order of their first call */
-    int64_t dropped_calls;           /* calls that are in no row: ranges without a record, samples that found the table full */
+    /* calls that are in no row: ranges without a record, samples that found the table full */
+    int64_t dropped_calls;
     int64_t dropped_host_ns, dropped_device_ns; /* their self times, as far as known */
 } vp_ops;
 
@@ -140,20 +152,26 @@ VP_API vp_op vp_op_default(void);
 /* Begins an empty table.
  * in:      rows      vp_op [capacity]
  *          group_by  of VP_OPS_BY_..; 0: the name alone, as key_averages() does
- * returns: VP_OK; VP_ERR_RANGE: capacity < 0 or rows NULL where it is above 0, group_by or group_by_stack_n outside the above */
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0 or rows NULL where it is above 0, group_by or group_by_stack_n outside
+ * the above */
 VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n);
 /* Adds a sample, or a row of another table.
- * in:      op  of one call (calls 1): primitive_calls 0 or 1; host_cumulative_ns, host_min_ns and host_max_ns, device_min_ns and device_max_ns are
+ * in:      op  of one call (calls 1): primitive_calls 0 or 1; host_cumulative_ns, host_min_ns and host_max_ns,
+ * device_min_ns and device_max_ns are
  *              not read but derived. With more calls all must be set
- * returns: VP_OK; VP_ERR_FORMAT: a name that is NULL, empty or not UTF-8, or another text that is not UTF-8; VP_ERR_RANGE: calls < 1, primitive_calls
- *          outside 0..calls, a time, flops or bytes below 0, self above total, min above max, cumulative above total, dimensions outside 0..4,
- *          stack_count outside its range, or a sum passes INT64_MAX; VP_ERR_CAPACITY: no row is left: counted in `dropped_calls`
+ * returns: VP_OK; VP_ERR_FORMAT: a name that is NULL, empty or not UTF-8, or another text that is not UTF-8;
+ * VP_ERR_RANGE: calls < 1, primitive_calls
+ * outside 0..calls, a time, flops or bytes below 0, self above total, min above max, cumulative above total,
+ * dimensions outside 0..4,
+ * stack_count outside its range, or a sum passes INT64_MAX; VP_ERR_CAPACITY: no row is left: counted in
+ * `dropped_calls`
  * rule:    a member that the table does not group by keeps its value as long as all calls of the row agree; then it
  *          says "several". The stack is cut to group_by_stack_n. "ProfilerStep#<N>" is counted as "ProfilerStep*",
  *          as torch does */
 VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op);
 /* Adds all ranges of a thread; their stacks are the ranges around them.
- * returns: as vp_ops_add, VP_ERR_CAPACITY after all that fit were added; VP_ERR_STATE: a range is open (nothing was added) */
+ * returns: as vp_ops_add, VP_ERR_CAPACITY after all that fit were added; VP_ERR_STATE: a range is open (nothing was
+ * added) */
 VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges);
 /* Adds all rows of another table, which must group by at least as much. Returns as vp_ops_add; also adds what the
  * other table dropped. */
@@ -162,7 +180,8 @@ VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from);
  * returns: VP_OK; VP_ERR_RANGE: a sum passes INT64_MAX */
 VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total);
 
-/* Sort keys: torch's attributes (cuda_ is device_), then cProfile's, whose times are those of ops->clock. Numbers descend, texts ascend. */
+/* Sort keys: torch's attributes (cuda_ is device_), then cProfile's, whose times are those of ops->clock. Numbers
+ * descend, texts ascend. */
 #define VP_OPS_KEYS(X) \
     X("cpu_time", HOST_AVERAGE, "average CPU time") X("cpu_time_total", HOST_TOTAL, "total CPU time") \
     X("self_cpu_time_total", HOST_SELF, "self CPU time") X("device_time", DEVICE_AVERAGE, "average device time") \
@@ -187,7 +206,8 @@ VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key);
 
 typedef struct vp_op_rates {
     double gb_per_s, tflop_per_s;    /* achieved; NaN without bytes, FLOPs or time */
-    double ceiling_percent;          /* of what the lower roof allows; NaN where no roof applies. Above 100: cached operands, or a ceiling too low */
+    /* of what the lower roof allows; NaN where no roof applies. Above 100: cached operands, or a ceiling too low */
+    double ceiling_percent;
     int memory_bound;                /* 1: the memory's roof is the lower one, 0: the arithmetic's */
 } vp_op_rates;
 /* Achieved rates of a row over its self time, and their share of the roofline.
@@ -212,17 +232,21 @@ typedef struct vp_ops_print_options {
     int with_rates;                  /* not torch's: GB/s, TFLOP/s and, with ops->ceilings, the share of the roofline */
     int32_t decimals;                /* cProfile's table: of a second, 3..9 */
 } vp_ops_print_options;
-VP_API vp_ops_print_options vp_ops_print_options_default(void); /* torch's: 100 rows, widths 55, 80 and 75, no further columns; 3 decimals */
-/* key_averages().table(): its columns, widths and units. Grouped by stage, part, block or step, a column for each follows "# of Calls".
+/* torch's: 100 rows, widths 55, 80 and 75, no further columns; 3 decimals */
+VP_API vp_ops_print_options vp_ops_print_options_default(void);
+/* key_averages().table(): its columns, widths and units. Grouped by stage, part, block or step, a column for each
+ * follows "# of Calls".
  * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
  * rule:    as torch, except that FLOPs stand under their own heading if there are stacks too (torch swaps these two
  *          columns). An empty table prints nothing
  * source:  torch 2.15 torch/autograd/profiler_util.py _build_table */
-VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
+                                    void *user);
 /* print_stats(): ncalls tottime percall cumtime percall filename:lineno(function), in seconds of ops->clock. Other
  * groupings of the rows follow the name, in brackets. Returns as above. Only row_limit and decimals are used.
  * source:  CPython 3.11 Lib/pstats.py */
-VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
+                                       void *user);
 /* One line per row, for all rows. The columns are the members of vp_op and vp_op_rates; stack frames are
  * "file(line): name", separated by "; ". */
 VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user);
@@ -230,34 +254,45 @@ VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *us
 #define VP_OPS_SCHEMA "vlmprof-ops-1"
 /* Writes a table as one JSON value. It can be read back and sorted by another key.
  * returns: writer->result
- * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device", "sort_key": text or null,
- *          "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls", "host_ns", "device_ns"}, "rows": [{...}]}; a row has the
- *          members of vp_op by name ("shape" an array, null for several; "stack" of {"name", "file", "line"}), none is null, and for readers
- *          "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where there is none */
+ * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device",
+ * "sort_key": text or null,
+ * "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls", "host_ns", "device_ns"}, "rows":
+ * [{...}]}; a row has the
+ * members of vp_op by name ("shape" an array, null for several; "stack" of {"name", "file", "line"}), none is null,
+ * and for readers
+ * "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where
+ * there is none */
 VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops);
 /* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are skipped.
  * in:      object  the node of that value, 0 for a whole text
  *          ops     rows and capacity as vp_ops_init left them; its grouping is replaced by that of the text
  *          text    char [capacity]  receives all names; as many bytes as the JSON text has are always enough
- * returns: VP_OK; VP_ERR_CAPACITY: more rows than fit, or `text` too small; VP_ERR_MISMATCH: another schema; VP_ERR_FORMAT: a member that is missing
- *          or of another kind; VP_ERR_RANGE: a row that vp_ops_add refuses, or two rows of one key. On failure the table is empty */
-VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity, vp_error *error);
+ * returns: VP_OK; VP_ERR_CAPACITY: more rows than fit, or `text` too small; VP_ERR_MISMATCH: another schema;
+ * VP_ERR_FORMAT: a member that is missing
+ * or of another kind; VP_ERR_RANGE: a row that vp_ops_add refuses, or two rows of one key. On failure the table is
+ * empty */
+VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity,
+                                  vp_error *error);
 
 /* ---- schedule: which steps of a loop are recorded. A step is one request, or whatever the caller counts, from 0 */
-typedef enum vp_schedule_state { VP_SCHEDULE_NONE, VP_SCHEDULE_WARMUP, VP_SCHEDULE_RECORD, VP_SCHEDULE_RECORD_AND_SAVE } vp_schedule_state;
-VP_API const char *vp_schedule_state_name(vp_schedule_state state); /* "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"; NULL for another value */
+typedef enum vp_schedule_state { VP_SCHEDULE_NONE, VP_SCHEDULE_WARMUP, VP_SCHEDULE_RECORD,
+                                 VP_SCHEDULE_RECORD_AND_SAVE } vp_schedule_state;
+/* "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"; NULL for another value */
+VP_API const char *vp_schedule_state_name(vp_schedule_state state);
 /* skip_first steps, then cycles of wait, warmup and active steps */
 typedef struct vp_schedule {
     int64_t skip_first;
     int64_t wait, warmup, active;    /* active >= 1 */
     int64_t repeat;                  /* cycles; 0: until the loop ends */
     int skip_first_wait;             /* 1: the first cycle has no wait */
-    int64_t every_n_steps;           /* 0: a cycle follows the one before; else cycles begin so many steps apart, at least wait + warmup + active */
+    /* 0: a cycle follows the one before; else cycles begin so many steps apart, at least wait + warmup + active */
+    int64_t every_n_steps;
 } vp_schedule;
 typedef struct vp_schedule_step {
     vp_schedule_state state;
     int64_t cycle;                   /* from 0; -1 before the first and after the last */
-    int ends_cycle;                  /* 1: the recording is to be saved when this step is over: state is RECORD_AND_SAVE */
+    /* 1: the recording is to be saved when this step is over: state is RECORD_AND_SAVE */
+    int ends_cycle;
 } vp_schedule_step;
 typedef struct vp_schedule_sum {
     int64_t cycles;                  /* that ended, each of them saved */
@@ -268,7 +303,8 @@ VP_API vp_schedule vp_schedule_default(void); /* skip 0, wait 1, warmup 1, activ
 /* Checks a schedule.
  * out:     no_warmup  may be NULL; 1: warmup is 0, so the first recorded step includes start-up costs: report a
  *          warning
- * returns: VP_OK; VP_ERR_RANGE: active < 1, another number below 0, skip_first_wait neither 0 nor 1, every_n_steps shorter than a cycle,
+ * returns: VP_OK; VP_ERR_RANGE: active < 1, another number below 0, skip_first_wait neither 0 nor 1, every_n_steps
+ * shorter than a cycle,
  *          or a number above 2^53 */
 VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error);
 /* The state of a step.
@@ -292,8 +328,8 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
 extern "C" {
 #endif
 
-VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
-                                const vp_range_hooks *hooks) {
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread,
+                                const char *thread_name, const vp_range_hooks *hooks) {
     if (capacity < 0 || (capacity > 0 && !records) || (hooks && (!hooks->push || !hooks->pop))) return VP_ERR_RANGE;
     memset(ranges, 0, sizeof *ranges);
     ranges->records = records;
@@ -318,7 +354,8 @@ VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char 
     vp_range *range;
     if (!name) return VP_ERR_RANGE;
     if (ranges->hooks) ranges->hooks->push(ranges->hooks->user, name);
-    if (ranges->count >= ranges->capacity) { /* stays so while a range is open: what is nested in a range without a record has none either */
+    /* stays so while a range is open: what is nested in a range without a record has none either */
+    if (ranges->count >= ranges->capacity) {
         ranges->dropped++;
         if (ranges->dropped_open++ == 0) ranges->dropped_begin_ns = vp_clock_ns();
         return VP_ERR_CAPACITY;
@@ -339,7 +376,8 @@ VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char 
 }
 
 VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload) {
-    if (payload->dimensions < 0 || payload->dimensions > 4 || payload->flops < 0 || payload->bytes < 0) return VP_ERR_RANGE;
+    if (payload->dimensions < 0 || payload->dimensions > 4 || payload->flops < 0 || payload->bytes < 0)
+        return VP_ERR_RANGE;
     if (ranges->dropped_open > 0) return VP_ERR_CAPACITY;
     if (ranges->open < 0) return VP_ERR_STATE;
     ranges->records[ranges->open].payload = *payload;
@@ -364,7 +402,8 @@ VP_API vp_result vp_range_end(vp_ranges *ranges) {
             int64_t memory_bytes = range->children_memory_bytes;
             vp_range *parent = &ranges->records[range->parent];
             parent->children_ns += now - range->begin_ns;
-            if (!vp_impl_int64_add(&memory_bytes, range->payload.memory_bytes) || !vp_impl_int64_add(&parent->children_memory_bytes, memory_bytes))
+            if (!vp_impl_int64_add(&memory_bytes, range->payload.memory_bytes)
+                || !vp_impl_int64_add(&parent->children_memory_bytes, memory_bytes))
                 result = VP_ERR_RANGE;
         }
     }
@@ -415,19 +454,25 @@ static vp_result vp_impl_op_check_key(const vp_op *op) {
     if (op->dimensions != VP_OP_SEVERAL && (op->dimensions < 0 || op->dimensions > 4)) return VP_ERR_RANGE;
     if (op->block < VP_OP_SEVERAL || op->step < VP_OP_SEVERAL) return VP_ERR_RANGE;
     if (!op->name || !op->name[0] || !vp_impl_op_text_good(op->name)) return VP_ERR_FORMAT;
-    if (!vp_impl_op_text_good(op->stage) || !vp_impl_op_text_good(op->part) || !vp_impl_op_text_good(op->file)) return VP_ERR_FORMAT;
+    if (!vp_impl_op_text_good(op->stage) || !vp_impl_op_text_good(op->part) || !vp_impl_op_text_good(op->file))
+        return VP_ERR_FORMAT;
     for (i = 0; i < op->stack_count; i++)
-        if (!op->stack[i].name || !vp_impl_op_text_good(op->stack[i].name) || !vp_impl_op_text_good(op->stack[i].file)) return VP_ERR_FORMAT;
+        if (!op->stack[i].name || !vp_impl_op_text_good(op->stack[i].name) || !vp_impl_op_text_good(op->stack[i].file))
+            return VP_ERR_FORMAT;
     return VP_OK;
 }
 
 static vp_result vp_impl_op_check_numbers(const vp_op *op) {
     if (op->calls < 1 || op->primitive_calls < 0 || op->primitive_calls > op->calls) return VP_ERR_RANGE;
-    if (op->host_self_ns < 0 || op->host_self_ns > op->host_total_ns || op->device_self_ns < 0 || op->device_self_ns > op->device_total_ns)
+    if (op->host_self_ns < 0 || op->host_self_ns > op->host_total_ns || op->device_self_ns < 0
+        || op->device_self_ns > op->device_total_ns)
         return VP_ERR_RANGE;
-    if (op->host_cumulative_ns < 0 || op->host_cumulative_ns > op->host_total_ns || op->flops < 0 || op->bytes < 0) return VP_ERR_RANGE;
-    if (op->host_min_ns < 0 || op->host_min_ns > op->host_max_ns || op->host_max_ns > op->host_total_ns) return VP_ERR_RANGE;
-    if (op->device_min_ns < 0 || op->device_min_ns > op->device_max_ns || op->device_max_ns > op->device_total_ns) return VP_ERR_RANGE;
+    if (op->host_cumulative_ns < 0 || op->host_cumulative_ns > op->host_total_ns || op->flops < 0 || op->bytes < 0)
+        return VP_ERR_RANGE;
+    if (op->host_min_ns < 0 || op->host_min_ns > op->host_max_ns || op->host_max_ns > op->host_total_ns)
+        return VP_ERR_RANGE;
+    if (op->device_min_ns < 0 || op->device_min_ns > op->device_max_ns || op->device_max_ns > op->device_total_ns)
+        return VP_ERR_RANGE;
     return VP_OK;
 }
 
@@ -455,8 +500,10 @@ static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
     if (ops->group_by & VP_OPS_BY_PART) hash = vp_impl_hash_text(hash, op->part);
     if (ops->group_by & VP_OPS_BY_BLOCK) hash = vp_impl_hash_bytes(hash, &op->block, sizeof op->block);
     if (ops->group_by & VP_OPS_BY_STEP) hash = vp_impl_hash_bytes(hash, &op->step, sizeof op->step);
-    if (ops->group_by & VP_OPS_BY_PLACE) hash = vp_impl_hash_bytes(vp_impl_hash_text(hash, op->file), &op->line, sizeof op->line);
-    if ((ops->group_by & VP_OPS_BY_SHAPE) && op->dimensions > 0) hash = vp_impl_hash_bytes(hash, op->shape, (size_t)op->dimensions * 4);
+    if (ops->group_by & VP_OPS_BY_PLACE)
+        hash = vp_impl_hash_bytes(vp_impl_hash_text(hash, op->file), &op->line, sizeof op->line);
+    if ((ops->group_by & VP_OPS_BY_SHAPE) && op->dimensions > 0)
+        hash = vp_impl_hash_bytes(hash, op->shape, (size_t)op->dimensions * 4);
     for (i = 0; i < op->stack_count && i < ops->group_by_stack_n; i++) {
         hash = vp_impl_hash_text(vp_impl_hash_text(hash, op->stack[i].name), op->stack[i].file);
         hash = vp_impl_hash_bytes(hash, &op->stack[i].line, sizeof op->stack[i].line);
@@ -487,10 +534,13 @@ static int vp_impl_compare_stack(const vp_op *left, const vp_op *right, int32_t 
     int order = 0;
     for (i = 0; !order && i < frames && i < left->stack_count && i < right->stack_count; i++) {
         order = vp_impl_compare_text(left->stack[i].name, right->stack[i].name);
-        if (!order) order = vp_impl_compare_place(left->stack[i].file, left->stack[i].line, right->stack[i].file, right->stack[i].line);
+        if (!order)
+            order = vp_impl_compare_place(left->stack[i].file, left->stack[i].line, right->stack[i].file,
+                                          right->stack[i].line);
     }
     if (order) return order;
-    return vp_impl_compare_int(left->stack_count < frames ? left->stack_count : frames, right->stack_count < frames ? right->stack_count : frames);
+    return vp_impl_compare_int(left->stack_count < frames ? left->stack_count : frames,
+                               right->stack_count < frames ? right->stack_count : frames);
 }
 
 /* the order of two ops by what distinguishes rows in this table; 0 means the same row */
@@ -501,7 +551,8 @@ static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *left, const vp
     if (!order && (ops->group_by & VP_OPS_BY_BLOCK)) order = vp_impl_compare_int(left->block, right->block);
     if (!order && (ops->group_by & VP_OPS_BY_STEP)) order = vp_impl_compare_int(left->step, right->step);
     if (!order && (ops->group_by & VP_OPS_BY_SHAPE)) order = vp_impl_compare_shape(left, right);
-    if (!order && (ops->group_by & VP_OPS_BY_PLACE)) order = vp_impl_compare_place(left->file, left->line, right->file, right->line);
+    if (!order && (ops->group_by & VP_OPS_BY_PLACE))
+        order = vp_impl_compare_place(left->file, left->line, right->file, right->line);
     if (!order) order = vp_impl_compare_stack(left, right, ops->group_by_stack_n);
     return order;
 }
@@ -521,14 +572,17 @@ static int vp_impl_op_sum(vp_op *row, const vp_op *op) {
     if (op->device_min_ns < row->device_min_ns) row->device_min_ns = op->device_min_ns;
     if (op->device_max_ns > row->device_max_ns) row->device_max_ns = op->device_max_ns;
     if (op->memory_peak_bytes > row->memory_peak_bytes) row->memory_peak_bytes = op->memory_peak_bytes;
-    return vp_impl_int64_add(&row->calls, op->calls) && vp_impl_int64_add(&row->primitive_calls, op->primitive_calls) &&
-           vp_impl_int64_add(&row->host_total_ns, op->host_total_ns) && vp_impl_int64_add(&row->host_self_ns, op->host_self_ns) &&
-           vp_impl_int64_add(&row->host_cumulative_ns, op->host_cumulative_ns) && vp_impl_int64_add(&row->device_total_ns, op->device_total_ns) &&
-           vp_impl_int64_add(&row->device_self_ns, op->device_self_ns) && vp_impl_int64_add(&row->flops, op->flops) &&
-           vp_impl_int64_add(&row->bytes, op->bytes) && vp_impl_int64_add(&row->host_memory_bytes, op->host_memory_bytes) &&
-           vp_impl_int64_add(&row->host_self_memory_bytes, op->host_self_memory_bytes) &&
-           vp_impl_int64_add(&row->device_memory_bytes, op->device_memory_bytes) &&
-           vp_impl_int64_add(&row->device_self_memory_bytes, op->device_self_memory_bytes);
+    return vp_impl_int64_add(&row->calls, op->calls) && vp_impl_int64_add(&row->primitive_calls, op->primitive_calls)
+           && vp_impl_int64_add(&row->host_total_ns, op->host_total_ns)
+           && vp_impl_int64_add(&row->host_self_ns, op->host_self_ns)
+           && vp_impl_int64_add(&row->host_cumulative_ns, op->host_cumulative_ns)
+           && vp_impl_int64_add(&row->device_total_ns, op->device_total_ns)
+           && vp_impl_int64_add(&row->device_self_ns, op->device_self_ns) && vp_impl_int64_add(&row->flops, op->flops)
+           && vp_impl_int64_add(&row->bytes, op->bytes)
+           && vp_impl_int64_add(&row->host_memory_bytes, op->host_memory_bytes)
+           && vp_impl_int64_add(&row->host_self_memory_bytes, op->host_self_memory_bytes)
+           && vp_impl_int64_add(&row->device_memory_bytes, op->device_memory_bytes)
+           && vp_impl_int64_add(&row->device_self_memory_bytes, op->device_self_memory_bytes);
 }
 
 /* clears what a row of several different calls can no longer say */
@@ -560,8 +614,10 @@ VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
     if (result != VP_OK) return result;
     if (ops->capacity > 0) at = vp_impl_ops_find(ops, &one, &bucket);
     if (!at && ops->count >= ops->capacity) {
-        if (!vp_impl_int64_add(&ops->dropped_calls, one.calls) || !vp_impl_int64_add(&ops->dropped_host_ns, one.host_self_ns) ||
-            !vp_impl_int64_add(&ops->dropped_device_ns, one.device_self_ns)) return VP_ERR_RANGE;
+        if (!vp_impl_int64_add(&ops->dropped_calls, one.calls)
+            || !vp_impl_int64_add(&ops->dropped_host_ns, one.host_self_ns)
+            || !vp_impl_int64_add(&ops->dropped_device_ns, one.device_self_ns))
+            return VP_ERR_RANGE;
         return VP_ERR_CAPACITY;
     }
     if (at) {
@@ -633,7 +689,8 @@ VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges) {
         if (one != VP_OK && one != VP_ERR_CAPACITY) return one;
         if (one != VP_OK) result = one;
     }
-    if (!vp_impl_int64_add(&ops->dropped_calls, ranges->dropped) || !vp_impl_int64_add(&ops->dropped_host_ns, ranges->dropped_ns))
+    if (!vp_impl_int64_add(&ops->dropped_calls, ranges->dropped)
+        || !vp_impl_int64_add(&ops->dropped_host_ns, ranges->dropped_ns))
         return VP_ERR_RANGE;
     return result;
 }
@@ -646,8 +703,10 @@ VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from) {
         if (one != VP_OK && one != VP_ERR_CAPACITY) return one;
         if (one != VP_OK) result = one;
     }
-    if (!vp_impl_int64_add(&ops->dropped_calls, from->dropped_calls) || !vp_impl_int64_add(&ops->dropped_host_ns, from->dropped_host_ns) ||
-        !vp_impl_int64_add(&ops->dropped_device_ns, from->dropped_device_ns)) return VP_ERR_RANGE;
+    if (!vp_impl_int64_add(&ops->dropped_calls, from->dropped_calls)
+        || !vp_impl_int64_add(&ops->dropped_host_ns, from->dropped_host_ns)
+        || !vp_impl_int64_add(&ops->dropped_device_ns, from->dropped_device_ns))
+        return VP_ERR_RANGE;
     return result;
 }
 
@@ -680,7 +739,8 @@ VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceiling
     return rates;
 }
 
-/* ---- "file:line(name)" in pieces, as pstats names a function: what has no file is "name", and "{name}" where the name is "<name>" */
+/* ---- "file:line(name)" in pieces, as pstats names a function: what has no file is "name", and "{name}" where the
+ * name is "<name>" */
 typedef struct vp_impl_pieces {
     const char *text[6];
     size_t bytes[6], count;
@@ -723,8 +783,12 @@ static int vp_impl_compare_pieces(const vp_impl_pieces *left, const vp_impl_piec
     for (;;) {
         while (left_piece < left->count && left_at == left->bytes[left_piece]) { left_piece++; left_at = 0; }
         while (right_piece < right->count && right_at == right->bytes[right_piece]) { right_piece++; right_at = 0; }
-        if (left_piece == left->count || right_piece == right->count) return (left_piece < left->count) - (right_piece < right->count);
-        if (left->text[left_piece][left_at] != right->text[right_piece][right_at]) return (unsigned char)left->text[left_piece][left_at] < (unsigned char)right->text[right_piece][right_at] ? -1 : 1;
+        if (left_piece == left->count || right_piece == right->count)
+            return (left_piece < left->count) - (right_piece < right->count);
+        if (left->text[left_piece][left_at] != right->text[right_piece][right_at])
+            return (unsigned char)left->text[left_piece][left_at] < (unsigned char)right->text[right_piece][right_at]
+                       ? -1
+                       : 1;
         left_at++;
         right_at++;
     }
@@ -732,10 +796,27 @@ static int vp_impl_compare_pieces(const vp_impl_pieces *left, const vp_impl_piec
 
 /* ---- order of the rows */
 typedef enum vp_impl_sort {
-    VP_IMPL_SORT_HOST_AVERAGE, VP_IMPL_SORT_HOST_TOTAL, VP_IMPL_SORT_HOST_SELF, VP_IMPL_SORT_DEVICE_AVERAGE, VP_IMPL_SORT_DEVICE_TOTAL,
-    VP_IMPL_SORT_DEVICE_SELF, VP_IMPL_SORT_HOST_MEMORY, VP_IMPL_SORT_HOST_SELF_MEMORY, VP_IMPL_SORT_DEVICE_MEMORY, VP_IMPL_SORT_DEVICE_SELF_MEMORY,
-    VP_IMPL_SORT_CALLS, VP_IMPL_SORT_PRIMITIVE, VP_IMPL_SORT_FLOPS, VP_IMPL_SORT_BYTES, VP_IMPL_SORT_CUMULATIVE, VP_IMPL_SORT_SELF,
-    VP_IMPL_SORT_NAME, VP_IMPL_SORT_FILE, VP_IMPL_SORT_LINE, VP_IMPL_SORT_NAME_FILE_LINE, VP_IMPL_SORT_STANDARD_NAME
+    VP_IMPL_SORT_HOST_AVERAGE,
+    VP_IMPL_SORT_HOST_TOTAL,
+    VP_IMPL_SORT_HOST_SELF,
+    VP_IMPL_SORT_DEVICE_AVERAGE,
+    VP_IMPL_SORT_DEVICE_TOTAL,
+    VP_IMPL_SORT_DEVICE_SELF,
+    VP_IMPL_SORT_HOST_MEMORY,
+    VP_IMPL_SORT_HOST_SELF_MEMORY,
+    VP_IMPL_SORT_DEVICE_MEMORY,
+    VP_IMPL_SORT_DEVICE_SELF_MEMORY,
+    VP_IMPL_SORT_CALLS,
+    VP_IMPL_SORT_PRIMITIVE,
+    VP_IMPL_SORT_FLOPS,
+    VP_IMPL_SORT_BYTES,
+    VP_IMPL_SORT_CUMULATIVE,
+    VP_IMPL_SORT_SELF,
+    VP_IMPL_SORT_NAME,
+    VP_IMPL_SORT_FILE,
+    VP_IMPL_SORT_LINE,
+    VP_IMPL_SORT_NAME_FILE_LINE,
+    VP_IMPL_SORT_STANDARD_NAME
 } vp_impl_sort;
 typedef struct vp_impl_sort_key { const char *name, *meaning; vp_impl_sort sort; } vp_impl_sort_key;
 static const vp_impl_sort_key vp_impl_sort_keys[] = {
@@ -756,7 +837,9 @@ static const vp_impl_sort_key *vp_impl_sort_find(const char *name) {
     return NULL;
 }
 
-static int64_t vp_impl_op_self(const vp_op *op, vp_ops_clock clock) { return clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns; }
+static int64_t vp_impl_op_self(const vp_op *op, vp_ops_clock clock) {
+    return clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns;
+}
 static int64_t vp_impl_op_cumulative(const vp_op *op, vp_ops_clock clock) {
     return clock == VP_OPS_DEVICE ? op->device_total_ns : op->host_cumulative_ns;
 }
@@ -794,21 +877,28 @@ static int vp_impl_op_order(const vp_ops *ops, vp_impl_sort sort, const vp_op *l
     vp_impl_pieces left_name, right_name;
     int order = 0;
     switch (sort) {
-        case VP_IMPL_SORT_HOST_AVERAGE: order = vp_impl_compare_average(right->host_total_ns, right->calls, left->host_total_ns, left->calls); break;
-        case VP_IMPL_SORT_DEVICE_AVERAGE: order = vp_impl_compare_average(right->device_total_ns, right->calls, left->device_total_ns, left->calls); break;
-        case VP_IMPL_SORT_FILE: order = vp_impl_compare_text(vp_impl_op_file(left), vp_impl_op_file(right)); break;
-        case VP_IMPL_SORT_LINE: order = vp_impl_compare_int(left->line, right->line); break;
-        case VP_IMPL_SORT_NAME: break;
-        case VP_IMPL_SORT_NAME_FILE_LINE:
-            order = vp_impl_compare_text(left->name, right->name);
-            if (!order) order = vp_impl_compare_place(vp_impl_op_file(left), left->line, vp_impl_op_file(right), right->line);
-            break;
-        case VP_IMPL_SORT_STANDARD_NAME:
-            vp_impl_standard_name(left, &left_name);
-            vp_impl_standard_name(right, &right_name);
-            order = vp_impl_compare_pieces(&left_name, &right_name);
-            break;
-        default: order = vp_impl_compare_int(vp_impl_sort_number(right, sort, ops->clock), vp_impl_sort_number(left, sort, ops->clock));
+    case VP_IMPL_SORT_HOST_AVERAGE:
+        order = vp_impl_compare_average(right->host_total_ns, right->calls, left->host_total_ns, left->calls);
+        break;
+    case VP_IMPL_SORT_DEVICE_AVERAGE:
+        order = vp_impl_compare_average(right->device_total_ns, right->calls, left->device_total_ns, left->calls);
+        break;
+    case VP_IMPL_SORT_FILE: order = vp_impl_compare_text(vp_impl_op_file(left), vp_impl_op_file(right)); break;
+    case VP_IMPL_SORT_LINE: order = vp_impl_compare_int(left->line, right->line); break;
+    case VP_IMPL_SORT_NAME: break;
+    case VP_IMPL_SORT_NAME_FILE_LINE:
+        order = vp_impl_compare_text(left->name, right->name);
+        if (!order)
+            order = vp_impl_compare_place(vp_impl_op_file(left), left->line, vp_impl_op_file(right), right->line);
+        break;
+    case VP_IMPL_SORT_STANDARD_NAME:
+        vp_impl_standard_name(left, &left_name);
+        vp_impl_standard_name(right, &right_name);
+        order = vp_impl_compare_pieces(&left_name, &right_name);
+        break;
+    default:
+        order = vp_impl_compare_int(vp_impl_sort_number(right, sort, ops->clock),
+                                    vp_impl_sort_number(left, sort, ops->clock));
     }
     return order ? order : vp_impl_op_compare_key(ops, left, right);
 }
@@ -919,7 +1009,8 @@ static void vp_impl_put_cell(vp_impl_text *out, const char *text, size_t bytes, 
     if (left) vp_impl_put_repeated(out, ' ', blanks);
 }
 
-/* A finite number with a fixed count of decimals (0..9), as C's and Python's %.3f: the double's exact value, rounded half to even.
+/* A finite number with a fixed count of decimals (0..9), as C's and Python's %.3f: the double's exact value, rounded
+ * half to even.
  * value * 10^decimals is high * 2^32 + low of at most 83 bits; from 9e18 on it comes as vp_number_format writes it.
  * returns: bytes, without the NUL */
 static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
@@ -939,10 +1030,15 @@ static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
     } else if (shift > 84) {
         whole = 0;
     } else {
-        const uint64_t half_high = shift > 32 ? UINT64_C(1) << (shift - 33) : 0, half_low = shift > 32 ? 0 : UINT64_C(1) << (shift - 1);
-        const uint64_t rest_high = shift > 32 ? high & ((half_high << 1) - 1) : 0, rest_low = shift >= 32 ? low : low & ((half_low << 1) - 1);
+        const uint64_t half_high = shift > 32 ? UINT64_C(1) << (shift - 33) : 0,
+                       half_low = shift > 32 ? 0 : UINT64_C(1) << (shift - 1);
+        const uint64_t rest_high = shift > 32 ? high & ((half_high << 1) - 1) : 0,
+                       rest_low = shift >= 32 ? low : low & ((half_low << 1) - 1);
         whole = shift >= 32 ? high >> (shift - 32) : high << (32 - shift) | low >> shift;
-        if (rest_high != half_high ? rest_high > half_high : rest_low != half_low ? rest_low > half_low : (whole & 1) != 0) whole++;
+        if (rest_high != half_high ? rest_high > half_high
+            : rest_low != half_low ? rest_low > half_low
+                                   : (whole & 1) != 0)
+            whole++;
     }
     out[0] = '-';
     start = value < 0.0 || (value == 0.0 && 1.0 / value < 0.0) ? 1 : 0;
@@ -967,13 +1063,39 @@ VP_API vp_ops_print_options vp_ops_print_options_default(void) {
 }
 
 typedef enum vp_impl_cell {
-    VP_IMPL_CELL_NAME, VP_IMPL_CELL_HOST_SELF_PERCENT, VP_IMPL_CELL_HOST_SELF, VP_IMPL_CELL_HOST_TOTAL_PERCENT, VP_IMPL_CELL_HOST_TOTAL,
-    VP_IMPL_CELL_HOST_AVERAGE, VP_IMPL_CELL_DEVICE_SELF, VP_IMPL_CELL_DEVICE_SELF_PERCENT, VP_IMPL_CELL_DEVICE_TOTAL, VP_IMPL_CELL_DEVICE_AVERAGE,
-    VP_IMPL_CELL_HOST_MEMORY, VP_IMPL_CELL_HOST_SELF_MEMORY, VP_IMPL_CELL_DEVICE_MEMORY, VP_IMPL_CELL_DEVICE_SELF_MEMORY, VP_IMPL_CELL_CALLS,
-    VP_IMPL_CELL_STAGE, VP_IMPL_CELL_PART, VP_IMPL_CELL_BLOCK, VP_IMPL_CELL_STEP, VP_IMPL_CELL_SHAPES, VP_IMPL_CELL_SOURCE, VP_IMPL_CELL_FLOPS,
-    VP_IMPL_CELL_GB_PER_S, VP_IMPL_CELL_TFLOP_PER_S, VP_IMPL_CELL_CEILING, VP_IMPL_CELLS
+    VP_IMPL_CELL_NAME,
+    VP_IMPL_CELL_HOST_SELF_PERCENT,
+    VP_IMPL_CELL_HOST_SELF,
+    VP_IMPL_CELL_HOST_TOTAL_PERCENT,
+    VP_IMPL_CELL_HOST_TOTAL,
+    VP_IMPL_CELL_HOST_AVERAGE,
+    VP_IMPL_CELL_DEVICE_SELF,
+    VP_IMPL_CELL_DEVICE_SELF_PERCENT,
+    VP_IMPL_CELL_DEVICE_TOTAL,
+    VP_IMPL_CELL_DEVICE_AVERAGE,
+    VP_IMPL_CELL_HOST_MEMORY,
+    VP_IMPL_CELL_HOST_SELF_MEMORY,
+    VP_IMPL_CELL_DEVICE_MEMORY,
+    VP_IMPL_CELL_DEVICE_SELF_MEMORY,
+    VP_IMPL_CELL_CALLS,
+    VP_IMPL_CELL_STAGE,
+    VP_IMPL_CELL_PART,
+    VP_IMPL_CELL_BLOCK,
+    VP_IMPL_CELL_STEP,
+    VP_IMPL_CELL_SHAPES,
+    VP_IMPL_CELL_SOURCE,
+    VP_IMPL_CELL_FLOPS,
+    VP_IMPL_CELL_GB_PER_S,
+    VP_IMPL_CELL_TFLOP_PER_S,
+    VP_IMPL_CELL_CEILING,
+    VP_IMPL_CELLS
 } vp_impl_cell;
-typedef struct vp_impl_column { vp_impl_cell cell; const char *before, *after; int names_device; int32_t width; } vp_impl_column;
+typedef struct vp_impl_column {
+    vp_impl_cell cell;
+    const char *before, *after;
+    int names_device;
+    int32_t width;
+} vp_impl_column;
 typedef struct vp_impl_table {
     const vp_ops *ops;
     const vp_ops_print_options *options;
@@ -984,7 +1106,8 @@ typedef struct vp_impl_table {
     vp_impl_text out;
 } vp_impl_table;
 
-static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const char *before, const char *after, int names_device, int32_t width) {
+static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const char *before, const char *after,
+                                 int names_device, int32_t width) {
     vp_impl_column *column = &table->columns[table->count++];
     column->cell = cell;
     column->before = before;
@@ -1059,12 +1182,15 @@ static void vp_impl_table_choose_last(vp_impl_table *table, const vp_impl_widest
     const vp_ops_print_options *options = table->options;
     const int32_t stage = vp_impl_limit_width(widest->stage, options->max_name_column_width);
     const int32_t part = vp_impl_limit_width(widest->part, options->max_name_column_width);
-    if (ops->group_by & VP_OPS_BY_STAGE) vp_impl_table_column(table, VP_IMPL_CELL_STAGE, "Stage", "", 0, stage > 12 ? stage : 12);
-    if (ops->group_by & VP_OPS_BY_PART) vp_impl_table_column(table, VP_IMPL_CELL_PART, "Part", "", 0, part > 12 ? part : 12);
+    if (ops->group_by & VP_OPS_BY_STAGE)
+        vp_impl_table_column(table, VP_IMPL_CELL_STAGE, "Stage", "", 0, stage > 12 ? stage : 12);
+    if (ops->group_by & VP_OPS_BY_PART)
+        vp_impl_table_column(table, VP_IMPL_CELL_PART, "Part", "", 0, part > 12 ? part : 12);
     if (ops->group_by & VP_OPS_BY_BLOCK) vp_impl_table_column(table, VP_IMPL_CELL_BLOCK, "Block", "", 0, 12);
     if (ops->group_by & VP_OPS_BY_STEP) vp_impl_table_column(table, VP_IMPL_CELL_STEP, "Step", "", 0, 12);
     if ((ops->group_by & VP_OPS_BY_SHAPE) && widest->shape > 0)
-        vp_impl_table_column(table, VP_IMPL_CELL_SHAPES, "Input Shapes", "", 0, vp_impl_limit_width(widest->shape, options->max_shapes_column_width));
+        vp_impl_table_column(table, VP_IMPL_CELL_SHAPES, "Input Shapes", "", 0,
+                             vp_impl_limit_width(widest->shape, options->max_shapes_column_width));
     if (widest->frame > 0)
         vp_impl_table_column(table, VP_IMPL_CELL_SOURCE, "Source Location", "", 0,
                              vp_impl_limit_width(widest->frame, options->max_src_column_width));
@@ -1093,7 +1219,8 @@ static void vp_impl_table_choose(vp_impl_table *table) {
         has_device_memory |= ops->device_name && op->device_self_memory_bytes > 0;
         if (op->flops > 0 && (least_flops == 0 || op->flops < least_flops)) least_flops = op->flops;
     }
-    vp_impl_table_column(table, VP_IMPL_CELL_NAME, "Name", "", 0, vp_impl_limit_width(widest.name, table->options->max_name_column_width));
+    vp_impl_table_column(table, VP_IMPL_CELL_NAME, "Name", "", 0,
+                         vp_impl_limit_width(widest.name, table->options->max_name_column_width));
     vp_impl_table_column(table, VP_IMPL_CELL_HOST_SELF_PERCENT, "Self CPU %", "", 0, 12);
     vp_impl_table_column(table, VP_IMPL_CELL_HOST_SELF, "Self CPU", "", 0, 12);
     vp_impl_table_column(table, VP_IMPL_CELL_HOST_TOTAL_PERCENT, "CPU total %", "", 0, 12);
@@ -1169,11 +1296,14 @@ static size_t vp_impl_table_number(const vp_impl_table *table, const vp_op *op, 
         case VP_IMPL_CELL_HOST_SELF: return vp_impl_time_text((double)op->host_self_ns / 1e3, unit, out);
         case VP_IMPL_CELL_HOST_TOTAL_PERCENT: return vp_impl_percent_text(op->host_total_ns, table->host_self_ns, out);
         case VP_IMPL_CELL_HOST_TOTAL: return vp_impl_time_text((double)op->host_total_ns / 1e3, unit, out);
-        case VP_IMPL_CELL_HOST_AVERAGE: return vp_impl_time_text((double)op->host_total_ns / 1e3 / (double)op->calls, unit, out);
+        case VP_IMPL_CELL_HOST_AVERAGE:
+            return vp_impl_time_text((double)op->host_total_ns / 1e3 / (double)op->calls, unit, out);
         case VP_IMPL_CELL_DEVICE_SELF: return vp_impl_time_text((double)op->device_self_ns / 1e3, unit, out);
-        case VP_IMPL_CELL_DEVICE_SELF_PERCENT: return vp_impl_percent_text(op->device_self_ns, table->device_self_ns, out);
+        case VP_IMPL_CELL_DEVICE_SELF_PERCENT:
+            return vp_impl_percent_text(op->device_self_ns, table->device_self_ns, out);
         case VP_IMPL_CELL_DEVICE_TOTAL: return vp_impl_time_text((double)op->device_total_ns / 1e3, unit, out);
-        case VP_IMPL_CELL_DEVICE_AVERAGE: return vp_impl_time_text((double)op->device_total_ns / 1e3 / (double)op->calls, unit, out);
+        case VP_IMPL_CELL_DEVICE_AVERAGE:
+            return vp_impl_time_text((double)op->device_total_ns / 1e3 / (double)op->calls, unit, out);
         case VP_IMPL_CELL_HOST_MEMORY: return vp_impl_memory_text(op->host_memory_bytes, out);
         case VP_IMPL_CELL_HOST_SELF_MEMORY: return vp_impl_memory_text(op->host_self_memory_bytes, out);
         case VP_IMPL_CELL_DEVICE_MEMORY: return vp_impl_memory_text(op->device_memory_bytes, out);
@@ -1181,10 +1311,14 @@ static size_t vp_impl_table_number(const vp_impl_table *table, const vp_op *op, 
         case VP_IMPL_CELL_CALLS: return vp_impl_int_text(out, op->calls);
         case VP_IMPL_CELL_BLOCK: return vp_impl_index_text(op->block, out);
         case VP_IMPL_CELL_STEP: return vp_impl_index_text(op->step, out);
-        case VP_IMPL_CELL_FLOPS: return vp_impl_rate_text(op->flops > 0 ? (double)op->flops * table->flops_scale : (double)NAN, out);
-        case VP_IMPL_CELL_GB_PER_S: return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).gb_per_s, out);
-        case VP_IMPL_CELL_TFLOP_PER_S: return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).tflop_per_s, out);
-        case VP_IMPL_CELL_CEILING: return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).ceiling_percent, out);
+        case VP_IMPL_CELL_FLOPS:
+            return vp_impl_rate_text(op->flops > 0 ? (double)op->flops * table->flops_scale : (double)NAN, out);
+        case VP_IMPL_CELL_GB_PER_S:
+            return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).gb_per_s, out);
+        case VP_IMPL_CELL_TFLOP_PER_S:
+            return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).tflop_per_s, out);
+        case VP_IMPL_CELL_CEILING:
+            return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).ceiling_percent, out);
         default: out[0] = 0; return 0;
     }
 }
@@ -1233,7 +1367,8 @@ static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_i
         case VP_IMPL_CELL_PART: vp_impl_put_name(&table->out, op->part ? op->part : "", column->width, limit); break;
         case VP_IMPL_CELL_SHAPES:
             bytes = vp_impl_op_shape_text(op, text);
-            vp_impl_put_cell(&table->out, text, bytes > (size_t)column->width ? (size_t)column->width : bytes, column->width, 0);
+            vp_impl_put_cell(&table->out, text, bytes > (size_t)column->width ? (size_t)column->width : bytes,
+                             column->width, 0);
             break;
         case VP_IMPL_CELL_SOURCE:
             if (op->stack_count > 0) vp_impl_put_frame(&table->out, &op->stack[0], column->width);
@@ -1277,7 +1412,9 @@ static void vp_impl_table_titles(vp_impl_table *table) {
         const char *device = column->names_device ? table->ops->device_name : "";
         const size_t bytes = strlen(device);
         const int left = column->cell == VP_IMPL_CELL_SOURCE;
-        const int64_t blanks = (int64_t)column->width - (int64_t)(strlen(column->before) + vp_impl_characters(device, bytes) + strlen(column->after));
+        const int64_t blanks = (int64_t)column->width
+                               - (int64_t)(strlen(column->before) + vp_impl_characters(device, bytes)
+                                           + strlen(column->after));
         if (!left) vp_impl_put_repeated(&table->out, ' ', blanks);
         vp_impl_put(&table->out, column->before);
         vp_impl_put_clean(&table->out, device, bytes);
@@ -1292,14 +1429,16 @@ static void vp_impl_table_foot(vp_impl_table *table) {
     char text[64];
     int32_t i;
     vp_impl_put(&table->out, "Self CPU time total: ");
-    vp_impl_put_bytes(&table->out, text, vp_impl_time_text((double)table->host_self_ns / 1e3, table->options->time_unit, text));
+    vp_impl_put_bytes(&table->out, text,
+                      vp_impl_time_text((double)table->host_self_ns / 1e3, table->options->time_unit, text));
     vp_impl_put(&table->out, "\n");
     for (i = 0; i < table->count && table->columns[i].cell != VP_IMPL_CELL_DEVICE_SELF; i++) continue;
     if (i < table->count) {
         vp_impl_put(&table->out, "Self ");
         vp_impl_put_clean(&table->out, table->ops->device_name, strlen(table->ops->device_name));
         vp_impl_put(&table->out, " time total: ");
-        vp_impl_put_bytes(&table->out, text, vp_impl_time_text((double)table->device_self_ns / 1e3, table->options->time_unit, text));
+        vp_impl_put_bytes(&table->out, text,
+                          vp_impl_time_text((double)table->device_self_ns / 1e3, table->options->time_unit, text));
         vp_impl_put(&table->out, "\n");
     }
     if (table->ops->dropped_calls > 0) {
@@ -1311,7 +1450,8 @@ static void vp_impl_table_foot(vp_impl_table *table) {
 
 static int vp_impl_print_options_good(const vp_ops_print_options *options) {
     const char *unit = options->time_unit;
-    const int32_t widths[] = { options->max_name_column_width, options->max_shapes_column_width, options->max_src_column_width };
+    const int32_t widths[] = {options->max_name_column_width, options->max_shapes_column_width,
+                              options->max_src_column_width};
     int i;
     for (i = 0; i < 3; i++)
         if (widths[i] != -1 && widths[i] < 4) return 0;
@@ -1319,7 +1459,8 @@ static int vp_impl_print_options_good(const vp_ops_print_options *options) {
     return options->row_limit >= -1 && options->decimals >= 3 && options->decimals <= 9;
 }
 
-VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user) {
+VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
+                                    void *user) {
     vp_impl_table table;
     vp_op total;
     int64_t i, length = -2;
@@ -1393,7 +1534,8 @@ static void vp_impl_put_seconds(vp_impl_text *out, double seconds, int32_t decim
 }
 
 static void vp_impl_put_profile_row(vp_impl_text *out, const vp_ops *ops, const vp_op *op, int32_t decimals) {
-    const double self = (double)vp_impl_op_self(op, ops->clock) / 1e9, cumulative = (double)vp_impl_op_cumulative(op, ops->clock) / 1e9;
+    const double self = (double)vp_impl_op_self(op, ops->clock) / 1e9,
+                 cumulative = (double)vp_impl_op_cumulative(op, ops->clock) / 1e9;
     vp_impl_pieces pieces;
     char calls[64];
     size_t bytes = vp_impl_int_text(calls, op->calls), i;
@@ -1425,7 +1567,8 @@ static void vp_impl_put_profile_titles(vp_impl_text *out, int32_t decimals) {
     vp_impl_put(out, "filename:lineno(function)\n");
 }
 
-VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user) {
+VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
+                                       void *user) {
     const vp_impl_sort_key *key = vp_impl_sort_find(ops->sort_key);
     vp_impl_text out = { NULL, NULL, VP_OK };
     vp_op total;
@@ -1444,7 +1587,8 @@ VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_opt
         vp_impl_put(&out, " primitive calls) ");
     }
     vp_impl_put(&out, "in ");
-    vp_impl_put_bytes(&out, text, vp_impl_fixed((double)vp_impl_op_self(&total, ops->clock) / 1e9, options->decimals, text));
+    vp_impl_put_bytes(&out, text,
+                      vp_impl_fixed((double)vp_impl_op_self(&total, ops->clock) / 1e9, options->decimals, text));
     vp_impl_put(&out, " seconds\n\n");
     if (rows == 0) return out.result;
     vp_impl_put(&out, key ? "   Ordered by: " : "   Random listing order was used");
@@ -1475,18 +1619,33 @@ VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_opt
 typedef struct vp_impl_op_number { const char *name; size_t offset; } vp_impl_op_number;
 static const vp_impl_op_number vp_impl_op_numbers[] = {
 #define VP_IMPL_OP_NUMBER(member) { #member, offsetof(vp_op, member) }
-    VP_IMPL_OP_NUMBER(calls), VP_IMPL_OP_NUMBER(primitive_calls), VP_IMPL_OP_NUMBER(host_total_ns), VP_IMPL_OP_NUMBER(host_self_ns),
-    VP_IMPL_OP_NUMBER(host_cumulative_ns), VP_IMPL_OP_NUMBER(host_min_ns), VP_IMPL_OP_NUMBER(host_max_ns), VP_IMPL_OP_NUMBER(device_total_ns),
-    VP_IMPL_OP_NUMBER(device_self_ns), VP_IMPL_OP_NUMBER(device_min_ns), VP_IMPL_OP_NUMBER(device_max_ns), VP_IMPL_OP_NUMBER(flops),
-    VP_IMPL_OP_NUMBER(bytes), VP_IMPL_OP_NUMBER(host_memory_bytes), VP_IMPL_OP_NUMBER(host_self_memory_bytes), VP_IMPL_OP_NUMBER(device_memory_bytes),
-    VP_IMPL_OP_NUMBER(device_self_memory_bytes), VP_IMPL_OP_NUMBER(memory_peak_bytes)
+    VP_IMPL_OP_NUMBER(calls),
+    VP_IMPL_OP_NUMBER(primitive_calls),
+    VP_IMPL_OP_NUMBER(host_total_ns),
+    VP_IMPL_OP_NUMBER(host_self_ns),
+    VP_IMPL_OP_NUMBER(host_cumulative_ns),
+    VP_IMPL_OP_NUMBER(host_min_ns),
+    VP_IMPL_OP_NUMBER(host_max_ns),
+    VP_IMPL_OP_NUMBER(device_total_ns),
+    VP_IMPL_OP_NUMBER(device_self_ns),
+    VP_IMPL_OP_NUMBER(device_min_ns),
+    VP_IMPL_OP_NUMBER(device_max_ns),
+    VP_IMPL_OP_NUMBER(flops),
+    VP_IMPL_OP_NUMBER(bytes),
+    VP_IMPL_OP_NUMBER(host_memory_bytes),
+    VP_IMPL_OP_NUMBER(host_self_memory_bytes),
+    VP_IMPL_OP_NUMBER(device_memory_bytes),
+    VP_IMPL_OP_NUMBER(device_self_memory_bytes),
+    VP_IMPL_OP_NUMBER(memory_peak_bytes)
 #undef VP_IMPL_OP_NUMBER
 };
 enum { VP_IMPL_OP_NUMBERS = (int)(sizeof vp_impl_op_numbers / sizeof *vp_impl_op_numbers), VP_IMPL_OP_DERIVED = 6 };
 static const char *const vp_impl_op_derived_names[VP_IMPL_OP_DERIVED] = {
     "host_average_ns", "device_average_ns", "self_percent", "gb_per_s", "tflop_per_s", "ceiling_percent" };
 
-static int64_t *vp_impl_op_number_of(vp_op *op, int index) { return (int64_t *)(void *)((char *)op + vp_impl_op_numbers[index].offset); }
+static int64_t *vp_impl_op_number_of(vp_op *op, int index) {
+    return (int64_t *)(void *)((char *)op + vp_impl_op_numbers[index].offset);
+}
 
 /* what readers would compute from the members; NaN where there is none */
 static void vp_impl_op_derive(const vp_ops *ops, const vp_op *op, int64_t self_ns, double derived[VP_IMPL_OP_DERIVED]) {
@@ -1639,11 +1798,13 @@ static void vp_impl_json_op(vp_json_writer *writer, const vp_ops *ops, const vp_
         vp_json_int(writer, *vp_impl_op_number_of(&copy, i));
     }
     vp_impl_op_derive(ops, op, self_ns, derived);
-    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) vp_impl_json_double_or_null(writer, vp_impl_op_derived_names[i], derived[i]);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++)
+        vp_impl_json_double_or_null(writer, vp_impl_op_derived_names[i], derived[i]);
     vp_json_end_object(writer);
 }
 
-static const char *const vp_impl_ops_groups[] = { "shape", "stage", "part", "block", "step", "place" }; /* VP_OPS_BY_.., lowest bit first */
+/* VP_OPS_BY_.., lowest bit first */
+static const char *const vp_impl_ops_groups[] = { "shape", "stage", "part", "block", "step", "place" };
 
 VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops) {
     vp_op total;
@@ -1666,8 +1827,10 @@ VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops) {
     vp_impl_json_text_or_null(writer, "device_name", ops->device_name);
     vp_json_key(writer, "ceilings");
     vp_json_begin_object(writer);
-    vp_impl_json_double_or_null(writer, "bytes_per_s", ops->ceilings.bytes_per_s > 0.0 ? ops->ceilings.bytes_per_s : (double)NAN);
-    vp_impl_json_double_or_null(writer, "flops_per_s", ops->ceilings.flops_per_s > 0.0 ? ops->ceilings.flops_per_s : (double)NAN);
+    vp_impl_json_double_or_null(writer, "bytes_per_s",
+                                ops->ceilings.bytes_per_s > 0.0 ? ops->ceilings.bytes_per_s : (double)NAN);
+    vp_impl_json_double_or_null(writer, "flops_per_s",
+                                ops->ceilings.flops_per_s > 0.0 ? ops->ceilings.flops_per_s : (double)NAN);
     vp_json_end_object(writer);
     vp_json_key(writer, "dropped");
     vp_json_begin_object(writer);
@@ -1773,7 +1936,8 @@ static void vp_impl_read_shape(vp_impl_ops_reader *in, uint32_t object, vp_op *o
     for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
         const vp_result result = vp_json_to_int(in->json, at, &value);
         if (result != VP_OK || value < INT32_MIN || value > INT32_MAX) {
-            vp_impl_read_fail(in, result == VP_OK || result == VP_ERR_RANGE ? VP_ERR_RANGE : VP_ERR_FORMAT, "shape", at);
+            vp_impl_read_fail(in, result == VP_OK || result == VP_ERR_RANGE ? VP_ERR_RANGE : VP_ERR_FORMAT, "shape",
+                              at);
             return;
         }
         op->shape[op->dimensions++] = (int32_t)value;
@@ -1831,11 +1995,13 @@ static uint32_t vp_impl_read_groups(vp_impl_ops_reader *in, uint32_t object) {
 static void vp_impl_read_head(vp_impl_ops_reader *in, uint32_t object, vp_ops *head) {
     const uint32_t ceilings = vp_impl_read_member(in, object, "ceilings", VP_JSON_OBJECT);
     const uint32_t dropped = vp_impl_read_member(in, object, "dropped", VP_JSON_OBJECT);
-    const uint32_t clock = vp_impl_read_member(in, object, "clock", VP_JSON_STRING), key = vp_json_get(in->json, object, "sort_key");
+    const uint32_t clock = vp_impl_read_member(in, object, "clock", VP_JSON_STRING),
+                   key = vp_json_get(in->json, object, "sort_key");
     int i;
     if (in->result != VP_OK) return;
     head->clock = vp_json_equals(in->json, clock, "device") ? VP_OPS_DEVICE : VP_OPS_HOST;
-    if (head->clock == VP_OPS_HOST && !vp_json_equals(in->json, clock, "host")) vp_impl_read_fail(in, VP_ERR_FORMAT, "clock", clock);
+    if (head->clock == VP_OPS_HOST && !vp_json_equals(in->json, clock, "host"))
+        vp_impl_read_fail(in, VP_ERR_FORMAT, "clock", clock);
     for (i = 0; i < VP_IMPL_SORT_KEYS && !vp_json_equals(in->json, key, vp_impl_sort_keys[i].name); i++) continue;
     if (i < VP_IMPL_SORT_KEYS) head->sort_key = vp_impl_sort_keys[i].name;
     else if (vp_impl_read_type(in, key) != VP_JSON_NULL) vp_impl_read_fail(in, VP_ERR_FORMAT, "sort_key", key);
@@ -1861,7 +2027,8 @@ static void vp_impl_read_rows(vp_impl_ops_reader *in, uint32_t rows, vp_ops *ops
     }
 }
 
-VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity, vp_error *error) {
+VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity,
+                                  vp_error *error) {
     vp_impl_ops_reader in;
     vp_ops read;
     uint32_t rows;
@@ -1871,7 +2038,8 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
     in.text = text;
     in.capacity = capacity;
     in.node = VP_JSON_NONE;
-    if (!vp_json_equals(json, vp_json_get(json, object, "schema"), VP_OPS_SCHEMA)) vp_impl_read_fail(&in, VP_ERR_MISMATCH, "schema", object);
+    if (!vp_json_equals(json, vp_json_get(json, object, "schema"), VP_OPS_SCHEMA))
+        vp_impl_read_fail(&in, VP_ERR_MISMATCH, "schema", object);
     frames = vp_impl_read_int(&in, object, "group_by_stack_n", 0, VP_OP_STACK_LIMIT);
     vp_ops_init(&read, ops->rows, ops->capacity, vp_impl_read_groups(&in, object), (int32_t)frames);
     rows = vp_impl_read_member(&in, object, "rows", VP_JSON_ARRAY);
@@ -1884,8 +2052,9 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
     vp_ops_init(ops, ops->rows, ops->capacity, ops->group_by, ops->group_by_stack_n);
     return vp_fail(error, in.result, in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1, in.where,
                    in.result == VP_ERR_CAPACITY ? "the table has more rows, or longer names, than the buffers hold"
-                   : in.result == VP_ERR_MISMATCH ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
-                                                  : "a table of operations with a member that is missing, of another kind or out of range");
+                   : in.result == VP_ERR_MISMATCH
+                       ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
+                       : "a table of operations with a member that is missing, of another kind or out of range");
 }
 
 /* ---- schedule */
@@ -1920,7 +2089,8 @@ static vp_result vp_impl_schedule_fail(vp_error *error, const char *name, int64_
 
 VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error) {
     const char *names[] = { "skip_first", "wait", "warmup", "active", "repeat", "every_n_steps" };
-    const int64_t values[] = { schedule->skip_first, schedule->wait, schedule->warmup, schedule->active, schedule->repeat, schedule->every_n_steps };
+    const int64_t values[] = {schedule->skip_first, schedule->wait,   schedule->warmup,
+                              schedule->active,     schedule->repeat, schedule->every_n_steps};
     int64_t cycle;
     int i;
     for (i = 0; i < 6; i++) {
@@ -1932,7 +2102,8 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
         return vp_impl_schedule_fail(error, "skip_first_wait", schedule->skip_first_wait, ", neither 0 nor 1");
     cycle = schedule->wait + schedule->warmup + schedule->active;
     if (schedule->every_n_steps > 0 && schedule->every_n_steps < cycle)
-        return vp_impl_schedule_fail(error, "every_n_steps", schedule->every_n_steps, ", shorter than wait + warmup + active");
+        return vp_impl_schedule_fail(error, "every_n_steps", schedule->every_n_steps,
+                                     ", shorter than wait + warmup + active");
     if (no_warmup) *no_warmup = schedule->warmup == 0;
     return VP_OK;
 }
@@ -1959,7 +2130,8 @@ VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_sc
             found.cycle = step / period;
             step %= period;
             if (step >= schedule->wait && step < record) found.state = VP_SCHEDULE_WARMUP;
-            else if (step >= record && step < end) found.state = step < end - 1 ? VP_SCHEDULE_RECORD : VP_SCHEDULE_RECORD_AND_SAVE;
+            else if (step >= record && step < end)
+                found.state = step < end - 1 ? VP_SCHEDULE_RECORD : VP_SCHEDULE_RECORD_AND_SAVE;
             found.ends_cycle = step == end - 1;
         }
     }
@@ -1970,7 +2142,8 @@ VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_sc
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum) {
     vp_schedule_sum found;
     int64_t period, record, left;
-    if (steps < 0 || steps > VP_IMPL_STEP_LIMIT || vp_schedule_check(schedule, NULL, NULL) != VP_OK) return VP_ERR_RANGE;
+    if (steps < 0 || steps > VP_IMPL_STEP_LIMIT || vp_schedule_check(schedule, NULL, NULL) != VP_OK)
+        return VP_ERR_RANGE;
     memset(&found, 0, sizeof found);
     period = vp_impl_schedule_period(schedule);
     record = schedule->wait + schedule->warmup;

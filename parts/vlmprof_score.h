@@ -23,7 +23,7 @@ extern "C" {
  * otherwise, if it has newlines, the last line that is not blank; both stripped. Otherwise the prediction is
  * stripped, and each run of white space becomes one space.
  * out:     out      [capacity] with NUL; on success only, and not inside prediction
- *          needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be NULL
+ * needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be NULL
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, experiments/base_experiment.py, compute_accuracy
  * memory:  none
@@ -46,7 +46,8 @@ VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, si
 /* All that the VQA v2 evaluator does if the references are identical: newlines and tabs become spaces, and the text
  * is stripped. The rest as above; the result is never longer. */
 VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed);
-/* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone gives at most 1/3.
+/* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone
+ * gives at most 1/3.
  * in:      prediction       as vp_score_clean leaves it
  *          references       [reference_count]; none: score 0
  *          scratch          any bytes; 4 * the longest text + 64 always suffice
@@ -55,8 +56,8 @@ VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity
  * source:  the same file, vqa_score
  * memory:  none
  * threads: reentrant */
-VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
-                                   double *score);
+VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count,
+                                   char *scratch, size_t scratch_bytes, double *score);
 /* The experiments' other cleaning (of the evaluator classes). The text is stripped first. If it has newlines and no
  * "Answer:", the result is the most frequent line, of equals the first; each line is stripped, its runs of white
  * space become one space, and empty lines count too.
@@ -66,7 +67,8 @@ VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *re
  * source:  the same repository, molmo/eval/evaluators.py, VqaEval
  * memory:  none
  * threads: reentrant */
-VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out, size_t capacity, size_t *needed);
+VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out,
+                                         size_t capacity, size_t *needed);
 
 /* Scratch that is enough for every rule below, if the texts (prediction, references, options and names) have this
  * many bytes in total.
@@ -75,75 +77,90 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
 
 /* Scores of a prediction against references. All are called like vp_score_vqa_seed; the prediction is not cleaned.
  * in:      scratch          vp_score_scratch_bytes of all texts
- * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text; VP_ERR_MISMATCH no score is defined (see each)
+ * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text; VP_ERR_MISMATCH no score is
+ * defined (see each)
  * memory:  none
  * threads: reentrant */
 /* The VQA v2 evaluator: the mean over the references of min(matches among the other references / 3, 1). If all
  * references are identical, neither side is normalised and case matters. No references: VP_ERR_MISMATCH.
  * source:  github.com/GT-Vision-Lab/VQA a013f00, PythonEvaluationTools/vqaEvaluation/vqaEval.py */
-VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                       size_t scratch_bytes, double *score);
-/* 1 when a reference is the same after lower-casing and stripping, else 0. source: base_experiment.py, compute_accuracy */
-VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
-                             double *score);
+VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count,
+                                       char *scratch, size_t scratch_bytes, double *score);
+/* 1 when a reference is the same after lower-casing and stripping, else 0. source: base_experiment.py,
+ * compute_accuracy */
+VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count,
+                             char *scratch, size_t scratch_bytes, double *score);
 /* The same without stripping. source: evaluators.py, VqaEval */
-VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                        size_t scratch_bytes, double *score);
+VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count,
+                                        char *scratch, size_t scratch_bytes, double *score);
 /* The largest 1 - d over the references. d is the edit distance in lower case, divided by the longer length before
  * lower-casing; 0 unless d < 0.5. Two empty texts: VP_ERR_MISMATCH. numeric: exact to the last bit. source: vqa.py,
  * anls_metric */
-VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
-                               double *score);
+VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count,
+                               char *scratch, size_t scratch_bytes, double *score);
 /* 1 if a reference is a number other than 0 and the prediction is a number within 5 % of it; otherwise 1 if both are
  * equal in lower case. No references: VP_ERR_MISMATCH.
- * rule:    numbers are what Python's float() reads; a "%" at the very end divides by 100. source: vqa.py, relaxed_correctness */
-VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                  size_t scratch_bytes, double *score);
+ * rule:    numbers are what Python's float() reads; a "%" at the very end divides by 100. source: vqa.py,
+ * relaxed_correctness */
+VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count,
+                                  char *scratch, size_t scratch_bytes, double *score);
 /* min(matching references / 3, 1) after lower-casing and stripping. source: vqa.py, a_okvqa_score */
-VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                  size_t scratch_bytes, double *score);
-/* Largest |words in both| / |words in either| over the references, as sets after the VQA normalisation: what the experiments report for
+VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count,
+                                  char *scratch, size_t scratch_bytes, double *score);
+/* Largest |words in both| / |words in either| over the references, as sets after the VQA normalisation: what the
+ * experiments report for
  * captions. source: vqa.py, cider_score (its fallback, which always runs) */
-VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                          size_t scratch_bytes, double *score);
-/* Open questions of MMMU: 1 when a reference, normalised, is inside one of the prediction's strings or equals one of its numbers.
+VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count,
+                                          char *scratch, size_t scratch_bytes, double *score);
+/* Open questions of MMMU: 1 when a reference, normalised, is inside one of the prediction's strings or equals one of
+ * its numbers.
  * source: molmo/eval/mmmu_eval_utils.py, parse_open_response and eval_open */
-VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                    size_t scratch_bytes, double *score);
+VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count,
+                                    char *scratch, size_t scratch_bytes, double *score);
 
 /* Edit distance (insertions, deletions, substitutions) in code points, both texts in lower case and stripped, as the
  * text rule compares them. returns, memory, threads: as above. numeric: the time is the product of the lengths,
  * without the common beginning and end */
-VP_API vp_result vp_score_option_distance(const char *prediction, const char *option, char *scratch, size_t scratch_bytes, size_t *distance);
+VP_API vp_result vp_score_option_distance(const char *prediction, const char *option, char *scratch,
+                                          size_t scratch_bytes, size_t *distance);
 /* The text rule of multiple choice, in lower case and stripped: the option that equals the prediction; otherwise the
  * only option that contains it; otherwise the nearest by edit distance, of equals the first.
  * out:     index  0..option_count - 1, on success only
- * returns: as above; VP_ERR_MISMATCH no options, or two that are equal in lower case and stripped (the reference stops there)
+ * returns: as above; VP_ERR_MISMATCH no options, or two that are equal in lower case and stripped (the reference
+ * stops there)
  * source:  vqa.py, select_mc_option */
-VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count, char *scratch,
-                                        size_t scratch_bytes, int32_t *index);
+VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count,
+                                        char *scratch, size_t scratch_bytes, int32_t *index);
 /* ScienceQA's rule: the first letter A-Z that stands alone, in upper case, if there is such an option; otherwise the
  * upper-cased prediction among the names; otherwise the text rule over the names. Without names (name_count 0): the
  * text rule over the options.
  * out, returns: as vp_score_select_option
  * source:  base_experiment.py, compute_accuracy */
-VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count, const char *const *names, size_t name_count,
-                             char *scratch, size_t scratch_bytes, int32_t *index);
+VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count,
+                             const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
+                             int32_t *index);
 /* Multiple choice of MMMU: "(A)"; otherwise " A "; otherwise (more than 5 words) an option's text. Of several, the
  * last in the text counts.
  * out:     index  0..25 among the options that are not empty, on success only
  * returns: as above; VP_ERR_NOT_FOUND nothing was found (the reference picks at random there)
  * source:  mmmu_eval_utils.py, parse_multi_choice_response */
-VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const *options, size_t option_count, char *scratch,
-                                      size_t scratch_bytes, int32_t *index);
-/* The numbers that MMMU's open rule finds in a text: first those with thousands commas, then with exponents, then the others.
+VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const *options, size_t option_count,
+                                      char *scratch, size_t scratch_bytes, int32_t *index);
+/* The numbers that MMMU's open rule finds in a text: first those with thousands commas, then with exponents, then the
+ * others.
  * out:     numbers  texts in scratch, each with NUL
  * source:  mmmu_eval_utils.py, extract_numbers */
 typedef struct vp_score_texts { const char *const *texts; size_t count; } vp_score_texts;
 VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t scratch_bytes, vp_score_texts *numbers);
-/* What that rule makes of a prediction: two sets, in scratch; strings in the order of their bytes, numbers ascending with NaN last. */
-typedef struct vp_score_mmmu_answer { vp_score_texts strings; const double *numbers; size_t number_count; } vp_score_mmmu_answer;
-VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size_t scratch_bytes, vp_score_mmmu_answer *answer);
+/* What that rule makes of a prediction: two sets, in scratch; strings in the order of their bytes, numbers ascending
+ * with NaN last. */
+typedef struct vp_score_mmmu_answer {
+    vp_score_texts strings;
+    const double *numbers;
+    size_t number_count;
+} vp_score_mmmu_answer;
+VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size_t scratch_bytes,
+                                     vp_score_mmmu_answer *answer);
 
 /* ---- metrics by name */
 typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT } vp_score_cleaning;
@@ -172,25 +189,34 @@ typedef enum vp_score_metric {
 #undef VP_IMPL_SCORE_ENUM
     VP_SCORE_METRIC_COUNT
 } vp_score_metric;
-typedef struct vp_score_metric_info { const char *name, *others; vp_score_cleaning own_cleaning, run_cleaning; int is_binary; } vp_score_metric_info;
+typedef struct vp_score_metric_info {
+    const char *name, *others;
+    vp_score_cleaning own_cleaning, run_cleaning;
+    int is_binary;
+} vp_score_metric_info;
 /* returns: the table's entry; NULL outside 0..VP_SCORE_METRIC_COUNT - 1. memory: static */
 VP_API const vp_score_metric_info *vp_score_metric_of(vp_score_metric metric);
 /* returns: VP_OK; VP_ERR_NOT_FOUND no metric has this name, among the others included; VP_ERR_RANGE */
 VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric);
-/* The experiments' metric of a data set ("text_vqa" or "text-vqa"), vqa_seed for unknown names; captions: caption_jaccard, as the seed reports
- * (its CIDEr path never runs). returns: as vp_score_metric_find, never VP_ERR_NOT_FOUND. source: base_experiment.py, get_metric_for_dataset */
+/* The experiments' metric of a data set ("text_vqa" or "text-vqa"), vqa_seed for unknown names; captions:
+ * caption_jaccard, as the seed reports
+ * (its CIDEr path never runs). returns: as vp_score_metric_find, never VP_ERR_NOT_FOUND. source:
+ * base_experiment.py, get_metric_for_dataset */
 VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric);
 
 /* Everything that a rule may need of a row; members that it does not need are ignored. Start with
  * vp_score_sample_default(). */
 typedef struct vp_score_sample {
     const char *prediction;                                 /* before cleaning */
-    const char *const *references; size_t reference_count;  /* MMMU's multiple choice: letters. NULL: not known, which is not an empty list */
-    int is_plain_reference; /* the one reference came as a string, not in a list: vqa_seed compares it unprocessed then */
+    /* MMMU's multiple choice: letters. NULL: not known, which is not an empty list */
+    const char *const *references; size_t reference_count;
+    /* the one reference came as a string, not in a list: vqa_seed compares it unprocessed then */
+    int is_plain_reference;
     const char *const *options; size_t option_count;        /* math_vista: the choices */
     const char *const *option_names; size_t option_name_count;
     int64_t answer_index;                                   /* -1: none */
-    const char *question_type, *answer_type;                /* NULL: none. mmmu without a type: multiple choice when there are options */
+    /* NULL: none. mmmu without a type: multiple choice when there are options */
+    const char *question_type, *answer_type;
     int64_t precision;                                      /* math_vista; INT64_MIN: none */
 } vp_score_sample;
 VP_API vp_score_sample vp_score_sample_default(void);
@@ -208,8 +234,8 @@ typedef struct vp_score_outcome {
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text or an unknown metric or cleaning
  * memory:  none
  * threads: reentrant */
-VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample, char *scratch,
-                                  size_t scratch_bytes, vp_score_outcome *outcome);
+VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample,
+                                  char *scratch, size_t scratch_bytes, vp_score_outcome *outcome);
 
 /* Wilson's interval of a share of successes.
  * in:      successes  0..count; count > 0
@@ -297,7 +323,8 @@ static void vp_impl_score_clean(const char *text, vp_impl_score_text_out *out) {
 
 /* counts first, then writes if it fits */
 typedef void (*vp_impl_score_text_rule)(const char *, vp_impl_score_text_out *);
-static vp_result vp_impl_score_text_produce(vp_impl_score_text_rule produce, const char *text, char *out, size_t capacity, size_t *needed) {
+static vp_result vp_impl_score_text_produce(vp_impl_score_text_rule produce, const char *text, char *out,
+                                            size_t capacity, size_t *needed) {
     vp_impl_score_text_out text_out;
     if (!text || (!out && capacity)) return VP_ERR_RANGE;
     text_out.out = NULL;
@@ -320,36 +347,145 @@ VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capaci
 /* Whole words, sorted: number words, articles (removed) and contractions. The reference's table also has keys with
  * capitals (Im, Ive ...), which a lower-cased text never contains, and keys that map to themselves. */
 typedef struct vp_impl_score_word { const char *from, *to; } vp_impl_score_word;
-static const vp_impl_score_word vp_impl_score_words[] = {
-    {"'ow'sat", "'ow's'at"}, {"'ows'at", "'ow's'at"}, {"a", ""}, {"aint", "ain't"}, {"an", ""}, {"arent", "aren't"}, {"cant", "can't"},
-    {"couldn'tve", "couldn't've"}, {"couldnt", "couldn't"}, {"couldnt've", "couldn't've"}, {"couldve", "could've"}, {"didnt", "didn't"},
-    {"doesnt", "doesn't"}, {"dont", "don't"}, {"eight", "8"}, {"five", "5"}, {"four", "4"}, {"hadn'tve", "hadn't've"}, {"hadnt", "hadn't"},
-    {"hadnt've", "hadn't've"}, {"hasnt", "hasn't"}, {"havent", "haven't"}, {"he'dve", "he'd've"}, {"hed", "he'd"}, {"hed've", "he'd've"},
-    {"hes", "he's"}, {"howd", "how'd"}, {"howll", "how'll"}, {"hows", "how's"}, {"isnt", "isn't"}, {"it'dve", "it'd've"}, {"itd", "it'd"},
-    {"itd've", "it'd've"}, {"itll", "it'll"}, {"maam", "ma'am"}, {"mightn'tve", "mightn't've"}, {"mightnt", "mightn't"},
-    {"mightnt've", "mightn't've"}, {"mightve", "might've"}, {"mustnt", "mustn't"}, {"mustve", "must've"}, {"neednt", "needn't"},
-    {"nine", "9"}, {"none", "0"}, {"notve", "not've"}, {"oclock", "o'clock"}, {"one", "1"}, {"oughtnt", "oughtn't"},
-    {"ow's'at", "'ow's'at"}, {"seven", "7"}, {"shant", "shan't"}, {"she'dve", "she'd've"}, {"shed've", "she'd've"},
-    {"shouldn'tve", "shouldn't've"}, {"shouldnt", "shouldn't"}, {"shouldnt've", "shouldn't've"}, {"shouldve", "should've"}, {"six", "6"},
-    {"somebody'd", "somebodyd"}, {"somebody'dve", "somebody'd've"}, {"somebodyd've", "somebody'd've"}, {"somebodyll", "somebody'll"},
-    {"somebodys", "somebody's"}, {"someone'dve", "someone'd've"}, {"someoned", "someone'd"}, {"someoned've", "someone'd've"},
-    {"someonell", "someone'll"}, {"someones", "someone's"}, {"something'dve", "something'd've"}, {"somethingd", "something'd"},
-    {"somethingd've", "something'd've"}, {"somethingll", "something'll"}, {"ten", "10"}, {"thats", "that's"}, {"the", ""},
-    {"there'dve", "there'd've"}, {"thered", "there'd"}, {"thered've", "there'd've"}, {"therere", "there're"}, {"theres", "there's"},
-    {"they'dve", "they'd've"}, {"theyd", "they'd"}, {"theyd've", "they'd've"}, {"theyll", "they'll"}, {"theyre", "they're"},
-    {"theyve", "they've"}, {"three", "3"}, {"twas", "'twas"}, {"two", "2"}, {"wasnt", "wasn't"}, {"we'dve", "we'd've"},
-    {"wed've", "we'd've"}, {"werent", "weren't"}, {"weve", "we've"}, {"whatll", "what'll"}, {"whatre", "what're"}, {"whats", "what's"},
-    {"whatve", "what've"}, {"whens", "when's"}, {"whered", "where'd"}, {"wheres", "where's"}, {"whereve", "where've"},
-    {"who'dve", "who'd've"}, {"whod", "who'd"}, {"whod've", "who'd've"}, {"wholl", "who'll"}, {"whos", "who's"}, {"whove", "who've"},
-    {"whyll", "why'll"}, {"whyre", "why're"}, {"whys", "why's"}, {"wont", "won't"}, {"wouldn'tve", "wouldn't've"}, {"wouldnt", "wouldn't"},
-    {"wouldnt've", "wouldn't've"}, {"wouldve", "would've"}, {"y'all'dve", "y'all'd've"}, {"y'alld've", "y'all'd've"},
-    {"y'allll", "y'all'll"}, {"yall", "y'all"}, {"yall'd've", "y'all'd've"}, {"yall'll", "y'all'll"}, {"you'dve", "you'd've"},
-    {"youd", "you'd"}, {"youd've", "you'd've"}, {"youll", "you'll"}, {"youre", "you're"}, {"youve", "you've"}, {"zero", "0"}};
-enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0], VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
+static const vp_impl_score_word vp_impl_score_words[] = {{"'ow'sat", "'ow's'at"},
+                                                         {"'ows'at", "'ow's'at"},
+                                                         {"a", ""},
+                                                         {"aint", "ain't"},
+                                                         {"an", ""},
+                                                         {"arent", "aren't"},
+                                                         {"cant", "can't"},
+                                                         {"couldn'tve", "couldn't've"},
+                                                         {"couldnt", "couldn't"},
+                                                         {"couldnt've", "couldn't've"},
+                                                         {"couldve", "could've"},
+                                                         {"didnt", "didn't"},
+                                                         {"doesnt", "doesn't"},
+                                                         {"dont", "don't"},
+                                                         {"eight", "8"},
+                                                         {"five", "5"},
+                                                         {"four", "4"},
+                                                         {"hadn'tve", "hadn't've"},
+                                                         {"hadnt", "hadn't"},
+                                                         {"hadnt've", "hadn't've"},
+                                                         {"hasnt", "hasn't"},
+                                                         {"havent", "haven't"},
+                                                         {"he'dve", "he'd've"},
+                                                         {"hed", "he'd"},
+                                                         {"hed've", "he'd've"},
+                                                         {"hes", "he's"},
+                                                         {"howd", "how'd"},
+                                                         {"howll", "how'll"},
+                                                         {"hows", "how's"},
+                                                         {"isnt", "isn't"},
+                                                         {"it'dve", "it'd've"},
+                                                         {"itd", "it'd"},
+                                                         {"itd've", "it'd've"},
+                                                         {"itll", "it'll"},
+                                                         {"maam", "ma'am"},
+                                                         {"mightn'tve", "mightn't've"},
+                                                         {"mightnt", "mightn't"},
+                                                         {"mightnt've", "mightn't've"},
+                                                         {"mightve", "might've"},
+                                                         {"mustnt", "mustn't"},
+                                                         {"mustve", "must've"},
+                                                         {"neednt", "needn't"},
+                                                         {"nine", "9"},
+                                                         {"none", "0"},
+                                                         {"notve", "not've"},
+                                                         {"oclock", "o'clock"},
+                                                         {"one", "1"},
+                                                         {"oughtnt", "oughtn't"},
+                                                         {"ow's'at", "'ow's'at"},
+                                                         {"seven", "7"},
+                                                         {"shant", "shan't"},
+                                                         {"she'dve", "she'd've"},
+                                                         {"shed've", "she'd've"},
+                                                         {"shouldn'tve", "shouldn't've"},
+                                                         {"shouldnt", "shouldn't"},
+                                                         {"shouldnt've", "shouldn't've"},
+                                                         {"shouldve", "should've"},
+                                                         {"six", "6"},
+                                                         {"somebody'd", "somebodyd"},
+                                                         {"somebody'dve", "somebody'd've"},
+                                                         {"somebodyd've", "somebody'd've"},
+                                                         {"somebodyll", "somebody'll"},
+                                                         {"somebodys", "somebody's"},
+                                                         {"someone'dve", "someone'd've"},
+                                                         {"someoned", "someone'd"},
+                                                         {"someoned've", "someone'd've"},
+                                                         {"someonell", "someone'll"},
+                                                         {"someones", "someone's"},
+                                                         {"something'dve", "something'd've"},
+                                                         {"somethingd", "something'd"},
+                                                         {"somethingd've", "something'd've"},
+                                                         {"somethingll", "something'll"},
+                                                         {"ten", "10"},
+                                                         {"thats", "that's"},
+                                                         {"the", ""},
+                                                         {"there'dve", "there'd've"},
+                                                         {"thered", "there'd"},
+                                                         {"thered've", "there'd've"},
+                                                         {"therere", "there're"},
+                                                         {"theres", "there's"},
+                                                         {"they'dve", "they'd've"},
+                                                         {"theyd", "they'd"},
+                                                         {"theyd've", "they'd've"},
+                                                         {"theyll", "they'll"},
+                                                         {"theyre", "they're"},
+                                                         {"theyve", "they've"},
+                                                         {"three", "3"},
+                                                         {"twas", "'twas"},
+                                                         {"two", "2"},
+                                                         {"wasnt", "wasn't"},
+                                                         {"we'dve", "we'd've"},
+                                                         {"wed've", "we'd've"},
+                                                         {"werent", "weren't"},
+                                                         {"weve", "we've"},
+                                                         {"whatll", "what'll"},
+                                                         {"whatre", "what're"},
+                                                         {"whats", "what's"},
+                                                         {"whatve", "what've"},
+                                                         {"whens", "when's"},
+                                                         {"whered", "where'd"},
+                                                         {"wheres", "where's"},
+                                                         {"whereve", "where've"},
+                                                         {"who'dve", "who'd've"},
+                                                         {"whod", "who'd"},
+                                                         {"whod've", "who'd've"},
+                                                         {"wholl", "who'll"},
+                                                         {"whos", "who's"},
+                                                         {"whove", "who've"},
+                                                         {"whyll", "why'll"},
+                                                         {"whyre", "why're"},
+                                                         {"whys", "why's"},
+                                                         {"wont", "won't"},
+                                                         {"wouldn'tve", "wouldn't've"},
+                                                         {"wouldnt", "wouldn't"},
+                                                         {"wouldnt've", "wouldn't've"},
+                                                         {"wouldve", "would've"},
+                                                         {"y'all'dve", "y'all'd've"},
+                                                         {"y'alld've", "y'all'd've"},
+                                                         {"y'allll", "y'all'll"},
+                                                         {"yall", "y'all"},
+                                                         {"yall'd've", "y'all'd've"},
+                                                         {"yall'll", "y'all'll"},
+                                                         {"you'dve", "you'd've"},
+                                                         {"youd", "you'd"},
+                                                         {"youd've", "you'd've"},
+                                                         {"youll", "you'll"},
+                                                         {"youre", "you're"},
+                                                         {"youve", "you've"},
+                                                         {"zero", "0"}};
+enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0],
+       VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
 
 /* the text between its stripped ends, lower-cased, newline and tab as spaces, one character at a time */
 /* deleted: not NULL: lower case comes after the punctuation; NULL: before it */
-typedef struct vp_impl_score_lowered { const char *text, *at, *end; uint32_t pending; const unsigned char *deleted; } vp_impl_score_lowered;
+typedef struct vp_impl_score_lowered {
+    const char *text, *at, *end;
+    uint32_t pending;
+    const unsigned char *deleted;
+} vp_impl_score_lowered;
 
 static vp_impl_score_lowered vp_impl_score_lowered_start(const char *text) {
     vp_impl_score_lowered lowered;
@@ -375,7 +511,9 @@ static int vp_impl_score_lowered_next(vp_impl_score_lowered *lowered, uint32_t *
     else if (character == 0x130) {
         character = 'i';
         lowered->pending = 0x307;
-    } else if (character == 0x3A3) character = vp_unicode_lower_sigma(lowered->text, lowered->at, lowered->end, lowered->deleted ? vp_impl_score_punctuation : NULL, lowered->deleted);
+    } else if (character == 0x3A3)
+        character = vp_unicode_lower_sigma(lowered->text, lowered->at, lowered->end,
+                                           lowered->deleted ? vp_impl_score_punctuation : NULL, lowered->deleted);
     else character = vp_unicode_lower(character);
     lowered->at += bytes;
     *code = character;
@@ -465,7 +603,9 @@ static void vp_impl_score_normalise_by(const char *text, vp_impl_score_text_out 
         index = vp_impl_score_punctuation_index(code);
         if (index >= 0 && deleted[index]) continue;
         if (index >= 0) code = ' ';
-        if (period) { /* kept before a digit, else dropped: the reference's lookbehind is mistyped, and its flag is taken as the count 32 */
+        /* kept before a digit, else dropped: the reference's lookbehind is mistyped, and its flag is taken as the
+         * count 32 */
+        if (period) {
             if (vp_unicode_is_digit(code) || periods_dropped == 32) vp_impl_score_word_code(&collector, '.');
             else periods_dropped++;
         }
@@ -476,8 +616,12 @@ static void vp_impl_score_normalise_by(const char *text, vp_impl_score_text_out 
     vp_impl_score_word_end(&collector);
 }
 
-static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *out) { vp_impl_score_normalise_by(text, out, 0); }
-static void vp_impl_score_normalise_late(const char *text, vp_impl_score_text_out *out) { vp_impl_score_normalise_by(text, out, 1); }
+static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *out) {
+    vp_impl_score_normalise_by(text, out, 0);
+}
+static void vp_impl_score_normalise_late(const char *text, vp_impl_score_text_out *out) {
+    vp_impl_score_normalise_by(text, out, 1);
+}
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed) {
     return vp_impl_score_text_produce(vp_impl_score_normalise, text, out, capacity, needed);
 }
@@ -485,8 +629,8 @@ VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, si
     return vp_impl_score_text_produce(vp_impl_score_normalise_late, text, out, capacity, needed);
 }
 
-VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
-                                   double *score) {
+VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count,
+                                   char *scratch, size_t scratch_bytes, double *score) {
     size_t bytes = 0, other = 0, matches = 0, i;
     vp_result result;
     if (!prediction || (!references && reference_count) || !scratch || !score) return VP_ERR_RANGE;
@@ -522,7 +666,8 @@ static vp_impl_score_pool vp_impl_score_pool_of(char *scratch, size_t scratch_by
 static void *vp_impl_score_take(vp_impl_score_pool *pool, size_t count, size_t element_bytes) {
     const size_t skip = (8 - (size_t)((uintptr_t)pool->next & 7)) & 7;
     void *taken;
-    if (pool->full || count > (SIZE_MAX - 8) / element_bytes || skip > pool->left || count * element_bytes > pool->left - skip) {
+    if (pool->full || count > (SIZE_MAX - 8) / element_bytes || skip > pool->left
+        || count * element_bytes > pool->left - skip) {
         pool->full = 1;
         return NULL;
     }
@@ -545,7 +690,9 @@ static vp_impl_score_span vp_impl_score_span_from(const char *start, const char 
     span.bytes = (size_t)(end - start);
     return span;
 }
-static vp_impl_score_span vp_impl_score_span_of(const char *text) { return vp_impl_score_span_from(text, text + strlen(text)); }
+static vp_impl_score_span vp_impl_score_span_of(const char *text) {
+    return vp_impl_score_span_from(text, text + strlen(text));
+}
 
 static vp_impl_score_span vp_impl_score_trimmed(vp_impl_score_span span) {
     const char *start = span.text, *end = span.text + span.bytes;
@@ -560,7 +707,9 @@ static vp_impl_score_span vp_impl_score_without(vp_impl_score_span span, char dr
     return span;
 }
 
-static int vp_impl_score_same(vp_impl_score_span left, vp_impl_score_span right) { return left.bytes == right.bytes && (!left.bytes || !memcmp(left.text, right.text, left.bytes)); }
+static int vp_impl_score_same(vp_impl_score_span left, vp_impl_score_span right) {
+    return left.bytes == right.bytes && (!left.bytes || !memcmp(left.text, right.text, left.bytes));
+}
 
 /* Finds a text in another one, from the front or from the back; NULL: not found. The empty text is found at the
  * front (or at the end). */
@@ -586,7 +735,8 @@ static int vp_impl_score_order(vp_impl_score_span left, vp_impl_score_span right
     const int order = least ? memcmp(left.text, right.text, least) : 0;
     if (order) return order;
     if (left.bytes != right.bytes) return left.bytes < right.bytes ? -1 : 1;
-    return left.text == right.text ? 0 : (uintptr_t)left.text < (uintptr_t)right.text ? -1 : 1; /* equal texts keep the order in which they lie in memory */
+    /* equal texts keep the order in which they lie in memory */
+    return left.text == right.text ? 0 : (uintptr_t)left.text < (uintptr_t)right.text ? -1 : 1;
 }
 
 /* heap sort: n log n whatever the texts are */
@@ -621,7 +771,8 @@ static size_t vp_impl_score_unique(vp_impl_score_span *spans, size_t count) {
 /* ---------------------------------------------------------------------------------------------- case of whole texts */
 typedef void (*vp_impl_score_span_rule)(vp_impl_score_span, vp_impl_score_text_out *);
 /* the result of a rule, in the pool, with a NUL */
-static vp_impl_score_span vp_impl_score_map(vp_impl_score_pool *pool, vp_impl_score_span span, vp_impl_score_span_rule rule) {
+static vp_impl_score_span vp_impl_score_map(vp_impl_score_pool *pool, vp_impl_score_span span,
+                                            vp_impl_score_span_rule rule) {
     vp_impl_score_text_out out;
     vp_impl_score_span made;
     out.out = NULL;
@@ -658,21 +809,87 @@ static vp_impl_score_span vp_impl_score_lower(vp_impl_score_pool *pool, vp_impl_
 
 /* Characters for which str.upper is not the reversed table of lower case: {character, up to three others}. U+1F80 to
  * U+1FAF follow a rule of their own. */
-static const uint16_t vp_impl_score_uppers[][4] = {
-    {0xB5, 0x39C}, {0xDF, 'S', 'S'}, {0x131, 'I'}, {0x149, 0x2BC, 'N'}, {0x17F, 'S'}, {0x1C5, 0x1C4}, {0x1C8, 0x1C7}, {0x1CB, 0x1CA},
-    {0x1F0, 'J', 0x30C}, {0x1F2, 0x1F1}, {0x345, 0x399}, {0x390, 0x399, 0x308, 0x301}, {0x3B0, 0x3A5, 0x308, 0x301}, {0x3C2, 0x3A3},
-    {0x3D0, 0x392}, {0x3D1, 0x398}, {0x3D5, 0x3A6}, {0x3D6, 0x3A0}, {0x3F0, 0x39A}, {0x3F1, 0x3A1}, {0x3F5, 0x395}, {0x587, 0x535, 0x552},
-    {0x1C80, 0x412}, {0x1C81, 0x414}, {0x1C82, 0x41E}, {0x1C83, 0x421}, {0x1C84, 0x422}, {0x1C85, 0x422}, {0x1C86, 0x42A}, {0x1C87, 0x462},
-    {0x1C88, 0xA64A}, {0x1E96, 'H', 0x331}, {0x1E97, 'T', 0x308}, {0x1E98, 'W', 0x30A}, {0x1E99, 'Y', 0x30A}, {0x1E9A, 'A', 0x2BE},
-    {0x1E9B, 0x1E60}, {0x1F50, 0x3A5, 0x313}, {0x1F52, 0x3A5, 0x313, 0x300}, {0x1F54, 0x3A5, 0x313, 0x301}, {0x1F56, 0x3A5, 0x313, 0x342},
-    {0x1FB2, 0x1FBA, 0x399}, {0x1FB3, 0x391, 0x399}, {0x1FB4, 0x386, 0x399}, {0x1FB6, 0x391, 0x342}, {0x1FB7, 0x391, 0x342, 0x399},
-    {0x1FBC, 0x391, 0x399}, {0x1FBE, 0x399}, {0x1FC2, 0x1FCA, 0x399}, {0x1FC3, 0x397, 0x399}, {0x1FC4, 0x389, 0x399}, {0x1FC6, 0x397, 0x342},
-    {0x1FC7, 0x397, 0x342, 0x399}, {0x1FCC, 0x397, 0x399}, {0x1FD2, 0x399, 0x308, 0x300}, {0x1FD3, 0x399, 0x308, 0x301}, {0x1FD6, 0x399, 0x342},
-    {0x1FD7, 0x399, 0x308, 0x342}, {0x1FE2, 0x3A5, 0x308, 0x300}, {0x1FE3, 0x3A5, 0x308, 0x301}, {0x1FE4, 0x3A1, 0x313}, {0x1FE6, 0x3A5, 0x342},
-    {0x1FE7, 0x3A5, 0x308, 0x342}, {0x1FF2, 0x1FFA, 0x399}, {0x1FF3, 0x3A9, 0x399}, {0x1FF4, 0x38F, 0x399}, {0x1FF6, 0x3A9, 0x342},
-    {0x1FF7, 0x3A9, 0x342, 0x399}, {0x1FFC, 0x3A9, 0x399}, {0xFB00, 'F', 'F'}, {0xFB01, 'F', 'I'}, {0xFB02, 'F', 'L'}, {0xFB03, 'F', 'F', 'I'},
-    {0xFB04, 'F', 'F', 'L'}, {0xFB05, 'S', 'T'}, {0xFB06, 'S', 'T'}, {0xFB13, 0x544, 0x546}, {0xFB14, 0x544, 0x535}, {0xFB15, 0x544, 0x53B},
-    {0xFB16, 0x54E, 0x546}, {0xFB17, 0x544, 0x53D}};
+static const uint16_t vp_impl_score_uppers[][4] = {{0xB5, 0x39C},
+                                                   {0xDF, 'S', 'S'},
+                                                   {0x131, 'I'},
+                                                   {0x149, 0x2BC, 'N'},
+                                                   {0x17F, 'S'},
+                                                   {0x1C5, 0x1C4},
+                                                   {0x1C8, 0x1C7},
+                                                   {0x1CB, 0x1CA},
+                                                   {0x1F0, 'J', 0x30C},
+                                                   {0x1F2, 0x1F1},
+                                                   {0x345, 0x399},
+                                                   {0x390, 0x399, 0x308, 0x301},
+                                                   {0x3B0, 0x3A5, 0x308, 0x301},
+                                                   {0x3C2, 0x3A3},
+                                                   {0x3D0, 0x392},
+                                                   {0x3D1, 0x398},
+                                                   {0x3D5, 0x3A6},
+                                                   {0x3D6, 0x3A0},
+                                                   {0x3F0, 0x39A},
+                                                   {0x3F1, 0x3A1},
+                                                   {0x3F5, 0x395},
+                                                   {0x587, 0x535, 0x552},
+                                                   {0x1C80, 0x412},
+                                                   {0x1C81, 0x414},
+                                                   {0x1C82, 0x41E},
+                                                   {0x1C83, 0x421},
+                                                   {0x1C84, 0x422},
+                                                   {0x1C85, 0x422},
+                                                   {0x1C86, 0x42A},
+                                                   {0x1C87, 0x462},
+                                                   {0x1C88, 0xA64A},
+                                                   {0x1E96, 'H', 0x331},
+                                                   {0x1E97, 'T', 0x308},
+                                                   {0x1E98, 'W', 0x30A},
+                                                   {0x1E99, 'Y', 0x30A},
+                                                   {0x1E9A, 'A', 0x2BE},
+                                                   {0x1E9B, 0x1E60},
+                                                   {0x1F50, 0x3A5, 0x313},
+                                                   {0x1F52, 0x3A5, 0x313, 0x300},
+                                                   {0x1F54, 0x3A5, 0x313, 0x301},
+                                                   {0x1F56, 0x3A5, 0x313, 0x342},
+                                                   {0x1FB2, 0x1FBA, 0x399},
+                                                   {0x1FB3, 0x391, 0x399},
+                                                   {0x1FB4, 0x386, 0x399},
+                                                   {0x1FB6, 0x391, 0x342},
+                                                   {0x1FB7, 0x391, 0x342, 0x399},
+                                                   {0x1FBC, 0x391, 0x399},
+                                                   {0x1FBE, 0x399},
+                                                   {0x1FC2, 0x1FCA, 0x399},
+                                                   {0x1FC3, 0x397, 0x399},
+                                                   {0x1FC4, 0x389, 0x399},
+                                                   {0x1FC6, 0x397, 0x342},
+                                                   {0x1FC7, 0x397, 0x342, 0x399},
+                                                   {0x1FCC, 0x397, 0x399},
+                                                   {0x1FD2, 0x399, 0x308, 0x300},
+                                                   {0x1FD3, 0x399, 0x308, 0x301},
+                                                   {0x1FD6, 0x399, 0x342},
+                                                   {0x1FD7, 0x399, 0x308, 0x342},
+                                                   {0x1FE2, 0x3A5, 0x308, 0x300},
+                                                   {0x1FE3, 0x3A5, 0x308, 0x301},
+                                                   {0x1FE4, 0x3A1, 0x313},
+                                                   {0x1FE6, 0x3A5, 0x342},
+                                                   {0x1FE7, 0x3A5, 0x308, 0x342},
+                                                   {0x1FF2, 0x1FFA, 0x399},
+                                                   {0x1FF3, 0x3A9, 0x399},
+                                                   {0x1FF4, 0x38F, 0x399},
+                                                   {0x1FF6, 0x3A9, 0x342},
+                                                   {0x1FF7, 0x3A9, 0x342, 0x399},
+                                                   {0x1FFC, 0x3A9, 0x399},
+                                                   {0xFB00, 'F', 'F'},
+                                                   {0xFB01, 'F', 'I'},
+                                                   {0xFB02, 'F', 'L'},
+                                                   {0xFB03, 'F', 'F', 'I'},
+                                                   {0xFB04, 'F', 'F', 'L'},
+                                                   {0xFB05, 'S', 'T'},
+                                                   {0xFB06, 'S', 'T'},
+                                                   {0xFB13, 0x544, 0x546},
+                                                   {0xFB14, 0x544, 0x535},
+                                                   {0xFB15, 0x544, 0x53B},
+                                                   {0xFB16, 0x54E, 0x546},
+                                                   {0xFB17, 0x544, 0x53D}};
 enum { VP_IMPL_SCORE_UPPER_COUNT = sizeof vp_impl_score_uppers / sizeof vp_impl_score_uppers[0] };
 
 /* str.upper */
@@ -692,7 +909,8 @@ static void vp_impl_score_upper_rule(vp_impl_score_span span, vp_impl_score_text
         }
         for (i = 0; i < VP_IMPL_SCORE_UPPER_COUNT && vp_impl_score_uppers[i][0] != code; i++) {}
         if (i < VP_IMPL_SCORE_UPPER_COUNT) {
-            for (k = 1; k < 4 && vp_impl_score_uppers[i][k]; k++) vp_impl_score_text_code(out, vp_impl_score_uppers[i][k]);
+            for (k = 1; k < 4 && vp_impl_score_uppers[i][k]; k++)
+                vp_impl_score_text_code(out, vp_impl_score_uppers[i][k]);
             continue;
         }
         vp_impl_score_text_code(out, vp_unicode_upper(code));
@@ -700,7 +918,8 @@ static void vp_impl_score_upper_rule(vp_impl_score_span span, vp_impl_score_text
 }
 
 
-/* ---------------------------------------------------------------------------------------------------- numbers as Python reads and rounds them */
+/* ---------------------------------------------------------------------------------------------------- numbers as
+ * Python reads and rounds them */
 /* The text as float() sees it: ASCII digits and spaces for those of all scripts, ends stripped, underscores between
  * digits removed. Returns 0 if some character cannot be part of a number. `out` has room for the text. */
 static int vp_impl_score_float_text(vp_impl_score_span span, char *out, size_t *out_bytes) {
@@ -715,11 +934,14 @@ static int vp_impl_score_float_text(vp_impl_score_span span, char *out, size_t *
         }
         out[count++] = (char)code;
     }
-    while (first < count && (out[first] == ' ' || (out[first] >= 9 && out[first] <= 13))) first++; /* 28 to 31 are no spaces here */
+    /* 28 to 31 are no spaces here */
+    while (first < count && (out[first] == ' ' || (out[first] >= 9 && out[first] <= 13))) first++;
     while (count > first && (out[count - 1] == ' ' || (out[count - 1] >= 9 && out[count - 1] <= 13))) count--;
     for (i = first; i < count; i++) {
         if (out[i] != '_') out[kept++] = out[i];
-        else if (i == first || i + 1 == count || out[i - 1] < '0' || out[i - 1] > '9' || out[i + 1] < '0' || out[i + 1] > '9') return 0;
+        else if (i == first || i + 1 == count || out[i - 1] < '0' || out[i - 1] > '9' || out[i + 1] < '0'
+                 || out[i + 1] > '9')
+            return 0;
     }
     *out_bytes = kept;
     return 1;
@@ -764,15 +986,18 @@ static int vp_impl_score_is_word(const char *text, size_t bytes, const char *low
 /* float(text): 1 and the value, or 0 if Python raises ValueError */
 static int vp_impl_score_float(vp_impl_score_pool *pool, vp_impl_score_span span, double *value) {
     const vp_impl_score_pool before = *pool;
-    char *text = (char *)vp_impl_score_take(pool, span.bytes + 1, 1), *number = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
+    char *text = (char *)vp_impl_score_take(pool, span.bytes + 1, 1),
+         *number = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
     size_t bytes = 0, number_bytes = 0;
     double magnitude = 0;
-    int good = text && number && vp_impl_score_float_text(span, text, &bytes), negative = good && bytes && text[0] == '-';
+    int good = text && number && vp_impl_score_float_text(span, text, &bytes),
+        negative = good && bytes && text[0] == '-';
     if (good && bytes && (text[0] == '-' || text[0] == '+')) {
         text++;
         bytes--;
     }
-    if (good && (vp_impl_score_is_word(text, bytes, "inf") || vp_impl_score_is_word(text, bytes, "infinity"))) magnitude = HUGE_VAL;
+    if (good && (vp_impl_score_is_word(text, bytes, "inf") || vp_impl_score_is_word(text, bytes, "infinity")))
+        magnitude = HUGE_VAL;
     else if (good && vp_impl_score_is_word(text, bytes, "nan")) magnitude = (double)NAN;
     else if (good && (good = vp_impl_score_json_number(text, text + bytes, number, &number_bytes)) != 0) {
         if (vp_number_parse(number, number_bytes, &magnitude) == VP_ERR_RANGE) magnitude = HUGE_VAL;
@@ -834,7 +1059,8 @@ static size_t vp_impl_score_round_digits(double value, int64_t places, char *tex
         else { digits[i - 1]++; up = 0; }
     }
     if (up) text[used++] = '1';
-    for (i = 0; i < keep; i++) if (used || (i < count && digits[i])) text[used++] = (char)('0' + (i < count ? digits[i] : 0));
+    for (i = 0; i < keep; i++)
+        if (used || (i < count && digits[i])) text[used++] = (char)('0' + (i < count ? digits[i] : 0));
     return used;
 }
 
@@ -858,7 +1084,8 @@ static double vp_impl_score_round(double value, int64_t places) {
     return value < 0 || (value == 0 && 1 / value < 0) ? -rounded : rounded;
 }
 
-/* ------------------------------------------------------------------------------------------------------ edit distance */
+/* ------------------------------------------------------------------------------------------------------ edit
+ * distance */
 static uint32_t *vp_impl_score_codes(vp_impl_score_pool *pool, vp_impl_score_span span, size_t *count) {
     const char *at = span.text, *end = span.text + span.bytes;
     uint32_t *codes = (uint32_t *)vp_impl_score_take(pool, span.bytes + 1, sizeof *codes);
@@ -875,8 +1102,16 @@ static size_t vp_impl_score_distance(vp_impl_score_pool *pool, vp_impl_score_spa
     if (first.bytes < second.bytes) { vp_impl_score_span held = first; first = second; second = held; }
     first_codes = vp_impl_score_codes(pool, first, &first_count);
     second_codes = vp_impl_score_codes(pool, second, &second_count);
-    while (first_count && second_count && first_codes[0] == second_codes[0]) { first_codes++; second_codes++; first_count--; second_count--; }
-    while (first_count && second_count && first_codes[first_count - 1] == second_codes[second_count - 1]) { first_count--; second_count--; }
+    while (first_count && second_count && first_codes[0] == second_codes[0]) {
+        first_codes++;
+        second_codes++;
+        first_count--;
+        second_count--;
+    }
+    while (first_count && second_count && first_codes[first_count - 1] == second_codes[second_count - 1]) {
+        first_count--;
+        second_count--;
+    }
     row = (size_t *)vp_impl_score_take(pool, second_count + 1, sizeof *row);
     if (row) {
         for (j = 0; j <= second_count; j++) row[j] = j;
@@ -902,7 +1137,8 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count) {
     return 32 * text_bytes > SIZE_MAX - 4096 - 128 * text_count ? SIZE_MAX : 32 * text_bytes + 128 * text_count + 4096;
 }
 
-/* ------------------------------------------------------------------------------------------- cleaning, the other rule */
+/* ------------------------------------------------------------------------------------------- cleaning, the other
+ * rule */
 /* " ".join(text.split()) */
 static void vp_impl_score_collapse_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
     const char *at, *end;
@@ -935,7 +1171,8 @@ static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, 
     for (first = 0; first < count; first = i) {
         for (i = first + 1; i < count && vp_impl_score_same(lines[first], lines[i]); i++) {}
         /* of a run the first entry lies first in memory, as the lines do */
-        if (i - first < best_count || (i - first == best_count && (uintptr_t)lines[first].text > (uintptr_t)best.text)) continue;
+        if (i - first < best_count || (i - first == best_count && (uintptr_t)lines[first].text > (uintptr_t)best.text))
+            continue;
         best_count = i - first;
         best = lines[first];
     }
@@ -944,17 +1181,21 @@ static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, 
 
 static vp_impl_score_span vp_impl_score_clean_frequent(vp_impl_score_pool *pool, const char *text) {
     static const char mark[] = "Answer:";
-    vp_impl_score_span span = vp_impl_score_trimmed(vp_impl_score_span_of(text)), mark_span = vp_impl_score_span_of(mark);
+    vp_impl_score_span span = vp_impl_score_trimmed(vp_impl_score_span_of(text)),
+                       mark_span = vp_impl_score_span_of(mark);
     const char *start = vp_impl_score_search(span, mark_span, 0), *end = span.text + span.bytes, *next;
     if (start) { /* the same in both rules */
         start += mark_span.bytes;
         next = vp_impl_score_search(vp_impl_score_span_from(start, end), mark_span, 0);
         return vp_impl_score_trimmed(vp_impl_score_span_from(start, next ? next : end));
     }
-    return span.bytes && memchr(span.text, '\n', span.bytes) ? vp_impl_score_frequent_line(pool, span) : vp_impl_score_map(pool, span, vp_impl_score_collapse_rule);
+    return span.bytes && memchr(span.text, '\n', span.bytes)
+               ? vp_impl_score_frequent_line(pool, span)
+               : vp_impl_score_map(pool, span, vp_impl_score_collapse_rule);
 }
 
-VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out, size_t capacity, size_t *needed) {
+VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out,
+                                         size_t capacity, size_t *needed) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_span cleaned;
     if (!prediction || (!out && capacity)) return VP_ERR_RANGE;
@@ -967,7 +1208,8 @@ VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, 
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- rules against references */
+/* ------------------------------------------------------------------------------------------- rules against
+ * references */
 /* What one reference adds. The prediction and every reference pass through `prepare` first; `add` sees both. */
 typedef vp_impl_score_span (*vp_impl_score_prepare)(vp_impl_score_pool *, const char *);
 static vp_impl_score_span vp_impl_score_lower_trimmed(vp_impl_score_pool *pool, const char *text) {
@@ -976,13 +1218,18 @@ static vp_impl_score_span vp_impl_score_lower_trimmed(vp_impl_score_pool *pool, 
 static vp_impl_score_span vp_impl_score_lower_all(vp_impl_score_pool *pool, const char *text) {
     return vp_impl_score_lower(pool, vp_impl_score_span_of(text));
 }
-static void vp_impl_score_normalise_rule(vp_impl_score_span span, vp_impl_score_text_out *out) { vp_impl_score_normalise(span.text, out); }
-static void vp_impl_score_late_rule(vp_impl_score_span span, vp_impl_score_text_out *out) { vp_impl_score_normalise_late(span.text, out); }
+static void vp_impl_score_normalise_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
+    vp_impl_score_normalise(span.text, out);
+}
+static void vp_impl_score_late_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
+    vp_impl_score_normalise_late(span.text, out);
+}
 static vp_impl_score_span vp_impl_score_normalised(vp_impl_score_pool *pool, const char *text) {
     return vp_impl_score_map(pool, vp_impl_score_span_of(text), vp_impl_score_normalise_rule);
 }
 
-static int vp_impl_score_arguments(const char *prediction, const char *const *references, size_t count, const char *scratch, const void *out) {
+static int vp_impl_score_arguments(const char *prediction, const char *const *references, size_t count,
+                                   const char *scratch, const void *out) {
     size_t i;
     if (!prediction || (!references && count) || !scratch || !out) return 0;
     for (i = 0; i < count; i++) if (!references[i]) return 0;
@@ -990,8 +1237,9 @@ static int vp_impl_score_arguments(const char *prediction, const char *const *re
 }
 
 /* how many references equal the prediction */
-static vp_result vp_impl_score_matches(const char *prediction, const char *const *references, size_t count, vp_impl_score_prepare prepare,
-                                       char *scratch, size_t scratch_bytes, size_t *matches) {
+static vp_result vp_impl_score_matches(const char *prediction, const char *const *references, size_t count,
+                                       vp_impl_score_prepare prepare, char *scratch, size_t scratch_bytes,
+                                       size_t *matches) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
     vp_impl_score_span wanted;
     size_t i, found = 0;
@@ -1006,32 +1254,35 @@ static vp_result vp_impl_score_matches(const char *prediction, const char *const
     return VP_OK;
 }
 
-VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
-                             double *score) {
+VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count,
+                             char *scratch, size_t scratch_bytes, double *score) {
     size_t matches = 0;
     vp_result result;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch, scratch_bytes, &matches);
+    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch,
+                                   scratch_bytes, &matches);
     if (result == VP_OK) *score = matches > 0;
     return result;
 }
 
-VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                        size_t scratch_bytes, double *score) {
+VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count,
+                                        char *scratch, size_t scratch_bytes, double *score) {
     size_t matches = 0;
     vp_result result;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_all, scratch, scratch_bytes, &matches);
+    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_all, scratch,
+                                   scratch_bytes, &matches);
     if (result == VP_OK) *score = matches > 0;
     return result;
 }
 
-VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                  size_t scratch_bytes, double *score) {
+VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count,
+                                  char *scratch, size_t scratch_bytes, double *score) {
     size_t matches = 0;
     vp_result result;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
-    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch, scratch_bytes, &matches);
+    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch,
+                                   scratch_bytes, &matches);
     if (result == VP_OK) *score = matches >= 3 ? 1.0 : (double)matches / 3.0;
     return result;
 }
@@ -1040,16 +1291,19 @@ VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *ref
 static void vp_impl_score_official_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
     size_t i;
     span = vp_impl_score_trimmed(span);
-    for (i = 0; i < span.bytes; i++) vp_impl_score_text_add(out, span.text[i] == '\n' || span.text[i] == '\t' ? " " : span.text + i, 1);
+    for (i = 0; i < span.bytes; i++)
+        vp_impl_score_text_add(out, span.text[i] == '\n' || span.text[i] == '\t' ? " " : span.text + i, 1);
 }
 
-static void vp_impl_score_strip_text(const char *text, vp_impl_score_text_out *out) { vp_impl_score_official_rule(vp_impl_score_span_of(text), out); }
+static void vp_impl_score_strip_text(const char *text, vp_impl_score_text_out *out) {
+    vp_impl_score_official_rule(vp_impl_score_span_of(text), out);
+}
 VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed) {
     return vp_impl_score_text_produce(vp_impl_score_strip_text, text, out, capacity, needed);
 }
 
-VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                       size_t scratch_bytes, double *score) {
+VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count,
+                                       char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
     vp_impl_score_span first, wanted, one;
     size_t i, matches = 0, others;
@@ -1060,13 +1314,16 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
     first = vp_impl_score_map(&pool, vp_impl_score_span_of(references[0]), vp_impl_score_official_rule);
     for (i = 1; i < reference_count && identical; i++) {
         before = pool;
-        identical = vp_impl_score_same(first, vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_official_rule));
+        identical = vp_impl_score_same(
+            first, vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_official_rule));
         vp_impl_score_give_back(&pool, &before);
     }
-    wanted = vp_impl_score_map(&pool, vp_impl_score_span_of(prediction), identical ? vp_impl_score_official_rule : vp_impl_score_late_rule);
+    wanted = vp_impl_score_map(&pool, vp_impl_score_span_of(prediction),
+                               identical ? vp_impl_score_official_rule : vp_impl_score_late_rule);
     for (i = 0; i < reference_count; i++) {
         before = pool;
-        one = identical ? first : vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_late_rule);
+        one = identical ? first
+                        : vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_late_rule);
         matches += (size_t)vp_impl_score_same(one, wanted);
         vp_impl_score_give_back(&pool, &before);
     }
@@ -1078,8 +1335,8 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
     return VP_OK;
 }
 
-VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
-                               double *score) {
+VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count,
+                               char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
     vp_impl_score_span wanted;
     size_t i, wanted_length, length;
@@ -1092,7 +1349,8 @@ VP_API vp_result vp_score_anls(const char *prediction, const char *const *refere
         if (length < wanted_length) length = wanted_length;
         if (!length) return VP_ERR_MISMATCH;
         before = pool;
-        distance = (double)vp_impl_score_distance(&pool, vp_impl_score_lower_all(&pool, references[i]), wanted) / (double)length;
+        distance = (double)vp_impl_score_distance(&pool, vp_impl_score_lower_all(&pool, references[i]), wanted)
+                   / (double)length;
         if (distance < 0.5 && 1 - distance > best) best = 1 - distance;
         vp_impl_score_give_back(&pool, &before);
     }
@@ -1110,8 +1368,8 @@ static int vp_impl_score_percent(vp_impl_score_pool *pool, vp_impl_score_span sp
     return 1;
 }
 
-VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                  size_t scratch_bytes, double *score) {
+VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count,
+                                  char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
     vp_impl_score_span wanted;
     size_t i;
@@ -1149,8 +1407,8 @@ static vp_impl_score_span *vp_impl_score_words_of(vp_impl_score_pool *pool, cons
     return words;
 }
 
-VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                          size_t scratch_bytes, double *score) {
+VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count,
+                                          char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
     vp_impl_score_span *words, *others;
     size_t count, other_count, i, mine, theirs, both;
@@ -1163,7 +1421,8 @@ VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *co
         for (mine = theirs = both = 0; mine < count && theirs < other_count;) { /* both sorted */
             const size_t least = words[mine].bytes < others[theirs].bytes ? words[mine].bytes : others[theirs].bytes;
             int order = memcmp(words[mine].text, others[theirs].text, least);
-            if (!order) order = words[mine].bytes < others[theirs].bytes ? -1 : words[mine].bytes > others[theirs].bytes;
+            if (!order)
+                order = words[mine].bytes < others[theirs].bytes ? -1 : words[mine].bytes > others[theirs].bytes;
             both += !order;
             mine += order <= 0;
             theirs += order >= 0;
@@ -1178,7 +1437,8 @@ VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *co
 }
 
 /* ------------------------------------------------------------------------------------------------- multiple choice */
-static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *prediction, const char *const *options, size_t count, int32_t *index) {
+static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *prediction, const char *const *options,
+                                      size_t count, int32_t *index) {
     const vp_impl_score_pool before = *pool;
     vp_impl_score_span wanted = vp_impl_score_lower_trimmed(pool, prediction), *texts, *sorted;
     size_t i, found = 0, holder = 0, holders = 0, distance, nearest = SIZE_MAX;
@@ -1207,7 +1467,8 @@ static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *pred
     return VP_OK;
 }
 
-VP_API vp_result vp_score_option_distance(const char *prediction, const char *option, char *scratch, size_t scratch_bytes, size_t *distance) {
+VP_API vp_result vp_score_option_distance(const char *prediction, const char *option, char *scratch,
+                                          size_t scratch_bytes, size_t *distance) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_span wanted;
     size_t found;
@@ -1219,8 +1480,8 @@ VP_API vp_result vp_score_option_distance(const char *prediction, const char *op
     return VP_OK;
 }
 
-VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count, char *scratch,
-                                        size_t scratch_bytes, int32_t *index) {
+VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count,
+                                        char *scratch, size_t scratch_bytes, int32_t *index) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
     return vp_impl_score_select(&pool, prediction, options, option_count, index);
@@ -1233,22 +1494,25 @@ static int32_t vp_impl_score_letter(vp_impl_score_span span) {
     int before = 0;
     for (; at < end; at += bytes) {
         const uint32_t code = vp_unicode_get(at, end, &bytes);
-        if (code >= 'A' && code <= 'Z' && !before && (at + 1 == end || !vp_unicode_is_word(vp_unicode_get(at + 1, end, &next))))
+        if (code >= 'A' && code <= 'Z' && !before
+            && (at + 1 == end || !vp_unicode_is_word(vp_unicode_get(at + 1, end, &next))))
             return (int32_t)(code - 'A');
         before = vp_unicode_is_word(code);
     }
     return -1;
 }
 
-VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count, const char *const *names, size_t name_count,
-                             char *scratch, size_t scratch_bytes, int32_t *index) {
+VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count,
+                             const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
+                             int32_t *index) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_span upper;
     int32_t letter;
     size_t i;
     if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
     if (!vp_impl_score_arguments(prediction, names, name_count, scratch, index)) return VP_ERR_RANGE;
-    upper = vp_impl_score_map(&pool, vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), vp_impl_score_upper_rule);
+    upper = vp_impl_score_map(&pool, vp_impl_score_trimmed(vp_impl_score_span_of(prediction)),
+                              vp_impl_score_upper_rule);
     if (pool.full) return VP_ERR_CAPACITY;
     letter = vp_impl_score_letter(upper);
     if (letter >= 0 && (size_t)letter < option_count) {
@@ -1264,10 +1528,12 @@ VP_API vp_result vp_score_mc(const char *prediction, const char *const *options,
     return vp_impl_score_select(&pool, prediction, names, name_count, index);
 }
 
-/* --------------------------------------------------------------------------------------------- MMMU, multiple choice */
+/* --------------------------------------------------------------------------------------------- MMMU, multiple
+ * choice */
 /* The last place of a choice in the response; NULL: it is not there. kind 0 "(A)", 1 " A ", 2 the option's text
  * (both in lower case). */
-static const char *vp_impl_score_choice_at(vp_impl_score_pool *pool, vp_impl_score_span response, int kind, int letter, const char *option) {
+static const char *vp_impl_score_choice_at(vp_impl_score_pool *pool, vp_impl_score_span response, int kind, int letter,
+                                           const char *option) {
     const vp_impl_score_pool before = *pool;
     const char *at;
     char mark[3];
@@ -1282,8 +1548,8 @@ static const char *vp_impl_score_choice_at(vp_impl_score_pool *pool, vp_impl_sco
     return at;
 }
 
-VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const *options, size_t option_count, char *scratch,
-                                      size_t scratch_bytes, int32_t *index) {
+VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const *options, size_t option_count,
+                                      char *scratch, size_t scratch_bytes, int32_t *index) {
     static const char stripped[] = ",.!?;:'";
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_span response, padded, lower;
@@ -1320,7 +1586,8 @@ VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const 
     return VP_OK;
 }
 
-/* ----------------------------------------------------------------------------------------- MMMU, open: numbers in a text
+/* ----------------------------------------------------------------------------------------- MMMU, open: numbers in a
+ * text
  * The reference's three regular expressions. A number's digits are taken as a whole or not at all, so no search has
  * to go back. */
 static int vp_impl_score_digit_at(const char *at, const char *end, size_t *bytes) {
@@ -1380,14 +1647,16 @@ static const char *vp_impl_score_number_simple(const char *at, const char *end) 
     at = vp_impl_score_skip_digits(at, end, &whole);
     if (at < end && *at == '.') {
         fraction_end = vp_impl_score_skip_digits(at + 1, end, &count);
-        if (count && !vp_impl_score_exponent(fraction_end, end) && (fraction_end == end || *fraction_end != ',')) return fraction_end;
+        if (count && !vp_impl_score_exponent(fraction_end, end) && (fraction_end == end || *fraction_end != ','))
+            return fraction_end;
     }
     return whole && !vp_impl_score_word_at(at, end) && (at == end || *at != ',') ? at : NULL;
 }
 
 /* Calls `found` for every number of one kind, in the order of the text; returns how many. */
 typedef void (*vp_impl_score_number_found)(void *user, vp_impl_score_span number);
-static size_t vp_impl_score_find_numbers(vp_impl_score_span span, int kind, vp_impl_score_number_found found, void *user) {
+static size_t vp_impl_score_find_numbers(vp_impl_score_span span, int kind, vp_impl_score_number_found found,
+                                         void *user) {
     const char *at = span.text, *end = span.text + span.bytes, *start, *stop;
     size_t bytes, count = 0, skipped;
     int after_word = 0;
@@ -1399,8 +1668,9 @@ static size_t vp_impl_score_find_numbers(vp_impl_score_span span, int kind, vp_i
             at += bytes;
             continue;
         }
-        stop = kind == 0 ? vp_impl_score_number_commas(at, end, after_word) : kind == 1 ? vp_impl_score_number_scientific(at, end)
-            : vp_impl_score_number_simple(at, end);
+        stop = kind == 0   ? vp_impl_score_number_commas(at, end, after_word)
+               : kind == 1 ? vp_impl_score_number_scientific(at, end)
+                           : vp_impl_score_number_simple(at, end);
         if (stop) {
             /* a minus right before belongs to the number, unless it was part of the one before */
             if (start > span.text && start[-1] == '-') start--;
@@ -1431,7 +1701,8 @@ static void vp_impl_score_open_string(vp_impl_score_open *found, vp_impl_score_s
     if (found->strings && found->string_count < found->string_capacity) found->strings[found->string_count++] = span;
 }
 
-/* normalize_str: a number rounded to 2 decimals, or the text in lower case; a single character with a space on either side */
+/* normalize_str: a number rounded to 2 decimals, or the text in lower case; a single character with a space on
+ * either side */
 static void vp_impl_score_open_add(void *user, vp_impl_score_span span) {
     vp_impl_score_open *found = (vp_impl_score_open *)user;
     vp_impl_score_pool before = *found->pool;
@@ -1445,7 +1716,8 @@ static void vp_impl_score_open_add(void *user, vp_impl_score_span span) {
     number = text && vp_impl_score_float(found->pool, vp_impl_score_span_from(text, text + bytes), &value);
     vp_impl_score_give_back(found->pool, &before);
     if (number) {
-        if (found->number_count < found->number_capacity) found->numbers[found->number_count++] = vp_impl_score_round(value, 2);
+        if (found->number_count < found->number_capacity)
+            found->numbers[found->number_count++] = vp_impl_score_round(value, 2);
         return;
     }
     span = vp_impl_score_lower(found->pool, span);
@@ -1473,7 +1745,8 @@ static void vp_impl_score_count_number(void *user, vp_impl_score_span span) { (v
 
 /* The shortest tail after the last occurrence of a key word; empty: there is none worth keeping. */
 static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is_last) {
-    static const char *const keys[] = {"could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ", "="};
+    static const char *const keys[] = {"could be ", "so ",     "is ",     "thus ", "therefore ",
+                                       "final ",    "answer ", "result ", "="};
     vp_impl_score_span tail = vp_impl_score_span_from(line.text, line.text), one;
     size_t i;
     for (i = 0; i < 9 - (size_t)!is_last; i++) {
@@ -1488,7 +1761,8 @@ static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is
 }
 
 static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open *found) {
-    vp_impl_score_span text = vp_impl_score_lower(found->pool, vp_impl_score_without(vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), '.'));
+    vp_impl_score_span text = vp_impl_score_lower(
+        found->pool, vp_impl_score_without(vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), '.'));
     vp_impl_score_span *keys, tail;
     const char *line, *stop, *end = text.text + text.bytes;
     size_t count = 0, most = 1, i, numbers = 0;
@@ -1503,15 +1777,16 @@ static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open 
     }
     if (!count) keys[count++] = text;
     for (i = 0; i < count; i++)
-        for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_count_number, &numbers);
+        for (kind = 0; kind < 3; kind++)
+            vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_count_number, &numbers);
     vp_impl_score_open_reserve(found, 2 * count, count + numbers);
     for (i = 0; i < count; i++) vp_impl_score_open_add(found, keys[i]);
     for (i = 0; i < count; i++)
         for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_open_add, found);
 }
 
-VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
-                                    size_t scratch_bytes, double *score) {
+VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count,
+                                    char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_open found, wanted;
     size_t i, k;
@@ -1526,15 +1801,18 @@ VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *r
     for (i = 0; i < reference_count; i++) vp_impl_score_open_add(&wanted, vp_impl_score_span_of(references[i]));
     if (pool.full) return VP_ERR_CAPACITY;
     for (i = 0; i < found.string_count && !correct; i++)
-        for (k = 0; k < wanted.string_count && !correct; k++) correct = vp_impl_score_search(found.strings[i], wanted.strings[k], 0) != NULL;
+        for (k = 0; k < wanted.string_count && !correct; k++)
+            correct = vp_impl_score_search(found.strings[i], wanted.strings[k], 0) != NULL;
     for (i = 0; i < found.number_count && !correct; i++)
-        for (k = 0; k < wanted.number_count && !correct; k++) correct = found.numbers[i] == wanted.numbers[k]; /* NaN equals nothing */
+        for (k = 0; k < wanted.number_count && !correct; k++)
+            correct = found.numbers[i] == wanted.numbers[k]; /* NaN equals nothing */
     *score = correct;
     return VP_OK;
 }
 
 /* spans -> C strings in the pool */
-static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score_span *spans, size_t count, vp_score_texts *texts) {
+static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score_span *spans, size_t count,
+                                   vp_score_texts *texts) {
     const char **list = (const char **)vp_impl_score_take(pool, count + 1, sizeof *list);
     size_t i;
     for (i = 0; list && i < count; i++) {
@@ -1561,20 +1839,26 @@ VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t s
     size_t count = 0;
     int kind;
     if (!text || !scratch || !numbers) return VP_ERR_RANGE;
-    for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_count_number, &count);
+    for (kind = 0; kind < 3; kind++)
+        vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_count_number, &count);
     list.spans = (vp_impl_score_span *)vp_impl_score_take(&pool, count + 1, sizeof *list.spans);
     list.count = 0;
     if (!list.spans) return VP_ERR_CAPACITY;
-    for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_keep_span, &list);
+    for (kind = 0; kind < 3; kind++)
+        vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_keep_span, &list);
     vp_impl_score_texts_of(&pool, list.spans, list.count, &made);
     if (pool.full) return VP_ERR_CAPACITY;
     *numbers = made;
     return VP_OK;
 }
 
-static int vp_impl_score_number_before(double left, double right) { return left < right || (left == left && right != right); } /* NaN last */
+/* NaN last */
+static int vp_impl_score_number_before(double left, double right) {
+    return left < right || (left == left && right != right);
+}
 
-VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size_t scratch_bytes, vp_score_mmmu_answer *answer) {
+VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size_t scratch_bytes,
+                                     vp_score_mmmu_answer *answer) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_open found;
     vp_score_texts strings;
@@ -1589,10 +1873,12 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
     for (gap = found.number_count / 2; gap > 0; gap /= 2) /* Shell's sort */
         for (i = gap; i < found.number_count; i++) {
             const double held = found.numbers[i];
-            for (k = i; k >= gap && vp_impl_score_number_before(held, found.numbers[k - gap]); k -= gap) found.numbers[k] = found.numbers[k - gap];
+            for (k = i; k >= gap && vp_impl_score_number_before(held, found.numbers[k - gap]); k -= gap)
+                found.numbers[k] = found.numbers[k - gap];
             found.numbers[k] = held;
         }
-    for (i = 0; i < found.number_count; i++) if (!kept || found.numbers[kept - 1] != found.numbers[i]) found.numbers[kept++] = found.numbers[i];
+    for (i = 0; i < found.number_count; i++)
+        if (!kept || found.numbers[kept - 1] != found.numbers[i]) found.numbers[kept++] = found.numbers[i];
     answer->strings = strings;
     answer->numbers = found.numbers;
     answer->number_count = kept;
@@ -1638,22 +1924,26 @@ static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp
 /* the choice at which the local path ends: the text rule on letters, then a letter before ":", a single letter, or
  * the nearest choice */
 static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_score_sample *sample, int32_t *index) {
-    const char **letters = (const char **)vp_impl_score_take(pool, sample->option_count + 1, sizeof *letters), *text, *end;
+    const char **letters = (const char **)vp_impl_score_take(pool, sample->option_count + 1, sizeof *letters), *text,
+               *end;
     char letter = 0;
     vp_impl_score_span picked;
     vp_result result;
     size_t i, nearest = SIZE_MAX, distance;
     int32_t found = 0;
-    if (sample->option_count > 32) return VP_ERR_MISMATCH; /* the characters behind Z repeat the letters in lower case there */
+    /* the characters behind Z repeat the letters in lower case there */
+    if (sample->option_count > 32) return VP_ERR_MISMATCH;
     for (i = 0; letters && i < sample->option_count; i++) {
         const char one = (char)('A' + i);
         letters[i] = vp_impl_score_keep(pool, vp_impl_score_span_from(&one, &one + 1));
     }
     if (pool->full) return VP_ERR_CAPACITY;
-    if ((result = vp_impl_score_select(pool, sample->prediction, letters, sample->option_count, &found)) != VP_OK) return result;
+    if ((result = vp_impl_score_select(pool, sample->prediction, letters, sample->option_count, &found)) != VP_OK)
+        return result;
     picked = vp_impl_score_trimmed(vp_impl_score_span_of(sample->options[found]));
     for (text = picked.text, end = text + picked.bytes; text + 1 < end && !letter; text++)
-        if (text[1] == ':' && ((*text >= 'A' && *text <= 'Z') || (*text >= 'a' && *text <= 'z'))) letter = (char)(*text >= 'a' ? *text - 32 : *text);
+        if (text[1] == ':' && ((*text >= 'A' && *text <= 'Z') || (*text >= 'a' && *text <= 'z')))
+            letter = (char)(*text >= 'a' ? *text - 32 : *text);
     if (letter) picked = vp_impl_score_span_from(&letter, &letter + 1);
     if (picked.bytes == 1 && picked.text[0] >= 'A' && (size_t)(picked.text[0] - 'A') < sample->option_count) {
         *index = picked.text[0] - 'A';
@@ -1668,7 +1958,8 @@ static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_s
     return VP_OK;
 }
 
-static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
+static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                     vp_score_outcome *outcome) {
     const char *parsed = sample->prediction;
     vp_result result;
     if (!sample->question_type) {
@@ -1680,7 +1971,8 @@ static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sa
         if (result == VP_ERR_MISMATCH) outcome->reason = "the row has no choices, or too many";
         if (result != VP_OK) return result == VP_ERR_MISMATCH ? VP_OK : result;
         parsed = sample->options[outcome->option_index];
-    } else if (sample->answer_type && (!strcmp(sample->answer_type, "integer") || !strcmp(sample->answer_type, "float")))
+    } else if (sample->answer_type
+               && (!strcmp(sample->answer_type, "integer") || !strcmp(sample->answer_type, "float")))
         parsed = vp_impl_score_vista_number(pool, sample);
     if (pool->full) return VP_ERR_CAPACITY;
     outcome->parsed = parsed;
@@ -1688,7 +1980,8 @@ static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sa
     return VP_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------- metrics by name */
+/* --------------------------------------------------------------------------------------------------- metrics by
+ * name */
 static const vp_score_metric_info vp_impl_score_metrics[] = {
 #define VP_IMPL_SCORE_INFO(metric, name, others, own, run, binary) {name, others, VP_SCORE_CLEAN_##own, VP_SCORE_CLEAN_##run, binary},
     VP_SCORE_METRICS(VP_IMPL_SCORE_INFO)
@@ -1706,7 +1999,8 @@ VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric)
     for (i = 0; i < (size_t)VP_SCORE_METRIC_COUNT; i++) {
         const char *alias = vp_impl_score_metrics[i].others;
         int same = !strcmp(name, vp_impl_score_metrics[i].name);
-        for (; !same && bytes && !strchr(name, ' ') && (alias = strstr(alias, name)) != NULL; alias++) same = alias[-1] == ' ' && alias[bytes] == ' ';
+        for (; !same && bytes && !strchr(name, ' ') && (alias = strstr(alias, name)) != NULL; alias++)
+            same = alias[-1] == ' ' && alias[bytes] == ' ';
         if (!same) continue;
         *metric = (vp_score_metric)i;
         return VP_OK;
@@ -1715,9 +2009,14 @@ VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric)
 }
 
 VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric) {
-    static const struct { const char *name; vp_score_metric metric; } known[] = {
-        {"mmmu", VP_SCORE_MMMU}, {"coco_caption", VP_SCORE_CAPTION_JACCARD}, {"coco_captioning", VP_SCORE_CAPTION_JACCARD},
-        {"science_qa_img", VP_SCORE_MC}, {"doc_qa", VP_SCORE_ANLS}, {"st_qa", VP_SCORE_ANLS}, {"tally_qa", VP_SCORE_EM}};
+    static const struct { const char *name; vp_score_metric metric;
+    } known[] = {{"mmmu", VP_SCORE_MMMU},
+                 {"coco_caption", VP_SCORE_CAPTION_JACCARD},
+                 {"coco_captioning", VP_SCORE_CAPTION_JACCARD},
+                 {"science_qa_img", VP_SCORE_MC},
+                 {"doc_qa", VP_SCORE_ANLS},
+                 {"st_qa", VP_SCORE_ANLS},
+                 {"tally_qa", VP_SCORE_EM}};
     size_t i, k;
     if (!dataset_name || !metric) return VP_ERR_RANGE;
     *metric = VP_SCORE_VQA_SEED;
@@ -1738,7 +2037,8 @@ VP_API vp_score_sample vp_score_sample_default(void) {
 }
 
 /* the option that a rule chooses, against the answer's index */
-static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sample *sample, char *scratch, size_t bytes, vp_score_outcome *outcome) {
+static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sample *sample, char *scratch,
+                                      size_t bytes, vp_score_outcome *outcome) {
     static const char *const letters[] = {"A", "B", "C", "D"};
     const char *const *options = metric == VP_SCORE_MC_TEXT ? sample->option_names : letters;
     const size_t count = metric == VP_SCORE_MC_TEXT ? sample->option_name_count : 4;
@@ -1746,12 +2046,16 @@ static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sam
     int32_t index = -1;
     vp_result result;
     if (metric == VP_SCORE_REAL_WORLD_QA)
-        answer = sample->references[0][0] >= 'A' && sample->references[0][0] <= 'D' && !sample->references[0][1] ? sample->references[0][0] - 'A' : -1;
+        answer = sample->references[0][0] >= 'A' && sample->references[0][0] <= 'D' && !sample->references[0][1]
+                     ? sample->references[0][0] - 'A'
+                     : -1;
     if (metric == VP_SCORE_MC)
-        result = vp_score_mc(sample->prediction, sample->options, sample->option_count, sample->option_names, sample->option_name_count, scratch, bytes, &index);
+        result = vp_score_mc(sample->prediction, sample->options, sample->option_count, sample->option_names,
+                             sample->option_name_count, scratch, bytes, &index);
     else result = vp_score_select_option(sample->prediction, options, count, scratch, bytes, &index);
     if (result == VP_ERR_MISMATCH) {
-        outcome->reason = "the row has no options, or two that are equal after lower-casing and stripping: the reference stops there";
+        outcome->reason =
+            "the row has no options, or two that are equal after lower-casing and stripping: the reference stops there";
         return VP_OK;
     }
     if (result != VP_OK) return result;
@@ -1761,10 +2065,12 @@ static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sam
     return VP_OK;
 }
 
-static vp_result vp_impl_score_mmmu_letters(const vp_score_sample *sample, char *scratch, size_t bytes, vp_score_outcome *outcome) {
+static vp_result vp_impl_score_mmmu_letters(const vp_score_sample *sample, char *scratch, size_t bytes,
+                                            vp_score_outcome *outcome) {
     int32_t index = -1;
     size_t i;
-    vp_result result = vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, scratch, bytes, &index);
+    vp_result result = vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, scratch, bytes,
+                                            &index);
     if (result == VP_ERR_NOT_FOUND) {
         outcome->is_unparsed = 1;
         outcome->reason = "unparsed: the answer names no option";
@@ -1778,43 +2084,63 @@ static vp_result vp_impl_score_mmmu_letters(const vp_score_sample *sample, char 
     return VP_OK;
 }
 
-static vp_result vp_impl_score_plain_vqa(const vp_score_sample *sample, char *scratch, size_t bytes, vp_score_outcome *outcome) {
+static vp_result vp_impl_score_plain_vqa(const vp_score_sample *sample, char *scratch, size_t bytes,
+                                         vp_score_outcome *outcome) {
     vp_result result;
     if (!sample->is_plain_reference || !sample->reference_count)
-        return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, scratch, bytes, &outcome->score);
+        return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
+                                 &outcome->score);
     result = vp_score_vqa_normalise(sample->prediction, scratch, bytes, NULL);
-    if (result == VP_OK) outcome->score = !strcmp(scratch, sample->references[0]); /* which is not normalised: so the reference does it */
+    /* which is not normalised: so the reference does it */
+    if (result == VP_OK) outcome->score = !strcmp(scratch, sample->references[0]);
     return result;
 }
 
-static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_sample *sample, vp_impl_score_pool *pool, vp_score_outcome *outcome) {
+static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_sample *sample,
+                                         vp_impl_score_pool *pool, vp_score_outcome *outcome) {
     vp_result result;
     size_t bytes = pool->left;
     char *scratch = pool->next;
     double *score = &outcome->score;
     switch (metric) {
         case VP_SCORE_VQA_SEED: return vp_impl_score_plain_vqa(sample, scratch, bytes, outcome);
-        case VP_SCORE_VQA_OFFICIAL: return vp_score_vqa_official(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
-        case VP_SCORE_EM: return vp_score_em(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
-        case VP_SCORE_RELAXED: return vp_score_relaxed(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
-        case VP_SCORE_A_OKVQA: return vp_score_a_okvqa(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
-        case VP_SCORE_CAPTION_JACCARD: return vp_score_caption_jaccard(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+        case VP_SCORE_VQA_OFFICIAL:
+            return vp_score_vqa_official(sample->prediction, sample->references, sample->reference_count, scratch,
+                                         bytes, score);
+        case VP_SCORE_EM:
+            return vp_score_em(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+        case VP_SCORE_RELAXED:
+            return vp_score_relaxed(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
+                                    score);
+        case VP_SCORE_A_OKVQA:
+            return vp_score_a_okvqa(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
+                                    score);
+        case VP_SCORE_CAPTION_JACCARD:
+            return vp_score_caption_jaccard(sample->prediction, sample->references, sample->reference_count, scratch,
+                                            bytes, score);
         case VP_SCORE_MMMU_CHOICE: return vp_impl_score_mmmu_letters(sample, scratch, bytes, outcome);
-        case VP_SCORE_MMMU_OPEN: return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+        case VP_SCORE_MMMU_OPEN:
+            return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
+                                      score);
         case VP_SCORE_MATH_VISTA: return vp_impl_score_vista(pool, sample, outcome);
         case VP_SCORE_MMMU:
             if (sample->question_type ? !strcmp(sample->question_type, "multiple-choice") : sample->option_count > 0)
                 return vp_impl_score_mmmu_letters(sample, scratch, bytes, outcome);
-            return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
+            return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
+                                      score);
         case VP_SCORE_ANLS:
-            result = vp_score_anls(sample->prediction, sample->references, sample->reference_count, scratch, bytes, score);
-            if (result == VP_ERR_MISMATCH) outcome->reason = "prediction and reference are both empty: the reference stops there";
+            result = vp_score_anls(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
+                                   score);
+            if (result == VP_ERR_MISMATCH)
+                outcome->reason = "prediction and reference are both empty: the reference stops there";
             return result == VP_ERR_MISMATCH ? VP_OK : result;
         case VP_SCORE_REAL_WORLD_QA:
-            if (sample->question_type && !strcmp(sample->question_type, "multiple_choice")) return vp_impl_score_choice(metric, sample, scratch, bytes, outcome);
+            if (sample->question_type && !strcmp(sample->question_type, "multiple_choice"))
+                return vp_impl_score_choice(metric, sample, scratch, bytes, outcome);
             { /* equal after normalisation: one match of one reference */
                 size_t matches = 0;
-                result = vp_impl_score_matches(sample->prediction, sample->references, 1, vp_impl_score_normalised, scratch, bytes, &matches);
+                result = vp_impl_score_matches(sample->prediction, sample->references, 1, vp_impl_score_normalised,
+                                               scratch, bytes, &matches);
                 if (result == VP_OK) *score = matches == 1;
                 return result;
             }
@@ -1838,8 +2164,8 @@ static int vp_impl_score_sample_is_whole(const vp_score_sample *sample) {
     return sample->prediction != NULL;
 }
 
-VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample, char *scratch,
-                                  size_t scratch_bytes, vp_score_outcome *outcome) {
+VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample,
+                                  char *scratch, size_t scratch_bytes, vp_score_outcome *outcome) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_score_sample cleaned;
     vp_score_outcome made;
@@ -1847,9 +2173,10 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     size_t bytes = 0;
     vp_result result = VP_OK;
     const int by_index = metric == VP_SCORE_MC || metric == VP_SCORE_MC_TEXT || metric == VP_SCORE_SEED_BENCH;
-    const int needs_one = metric == VP_SCORE_VQA_OFFICIAL || metric == VP_SCORE_RELAXED || metric == VP_SCORE_REAL_WORLD_QA
-        || metric == VP_SCORE_MATH_VISTA;
-    if (!vp_score_metric_of(metric) || !sample || !scratch || !outcome || !vp_impl_score_sample_is_whole(sample)) return VP_ERR_RANGE;
+    const int needs_one = metric == VP_SCORE_VQA_OFFICIAL || metric == VP_SCORE_RELAXED
+                          || metric == VP_SCORE_REAL_WORLD_QA || metric == VP_SCORE_MATH_VISTA;
+    if (!vp_score_metric_of(metric) || !sample || !scratch || !outcome || !vp_impl_score_sample_is_whole(sample))
+        return VP_ERR_RANGE;
     if ((int)cleaning < 0 || cleaning > VP_SCORE_CLEAN_FREQUENT) return VP_ERR_RANGE;
     cleaned = *sample;
     made.score = (double)NAN;
@@ -1859,13 +2186,17 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     if (cleaning != VP_SCORE_CLEAN_NONE) {
         text = (char *)vp_impl_score_take(&pool, strlen(sample->prediction) + 1, 1);
         if (!text) return VP_ERR_CAPACITY;
-        if (cleaning == VP_SCORE_CLEAN_LAST) result = vp_score_clean(sample->prediction, text, strlen(sample->prediction) + 1, &bytes);
-        else result = vp_score_clean_frequent(sample->prediction, pool.next, pool.left, text, strlen(sample->prediction) + 1, &bytes);
+        if (cleaning == VP_SCORE_CLEAN_LAST)
+            result = vp_score_clean(sample->prediction, text, strlen(sample->prediction) + 1, &bytes);
+        else
+            result = vp_score_clean_frequent(sample->prediction, pool.next, pool.left, text,
+                                             strlen(sample->prediction) + 1, &bytes);
         if (result != VP_OK) return result;
         cleaned.prediction = text;
     }
     made.cleaned = cleaned.prediction;
-    if (!by_index && (!sample->references || (needs_one && !sample->reference_count))) made.reason = "the row has no references";
+    if (!by_index && (!sample->references || (needs_one && !sample->reference_count)))
+        made.reason = "the row has no references";
     else result = vp_impl_score_by_metric(metric, &cleaned, &pool, &made);
     if (result == VP_OK) *outcome = made;
     return result;
@@ -1873,7 +2204,8 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
 
 VP_API vp_result vp_score_wilson(double successes, double count, double z, double *low, double *high) {
     double share, middle, spread;
-    if (!(count > 0 && count < HUGE_VAL && successes >= 0 && successes <= count && z >= 0 && z <= 1e6) || !low || !high) return VP_ERR_RANGE;
+    if (!(count > 0 && count < HUGE_VAL && successes >= 0 && successes <= count && z >= 0 && z <= 1e6) || !low || !high)
+        return VP_ERR_RANGE;
     share = successes / count;
     middle = (share + z * z / (2 * count)) / (1 + z * z / count);
     spread = z / (1 + z * z / count) * sqrt(share * (1 - share) / count + z * z / (4 * count * count));

@@ -1,6 +1,7 @@
 /* vlmprof_stages.h - v0.2.0 - stages and parts of a request, and what an engine records of them - MIT licence
  *
- * What a measured request consists of: the names of its stages and parts, their times, the launches, and what a device says of itself. Readers of
+ * What a measured request consists of: the names of its stages and parts, their times, the launches, and what a
+ * device says of itself. Readers of
  * results and traces need no more than this; vlmprof_engine.h makes such records.
  * memory:  none
  * threads: reentrant
@@ -36,10 +37,12 @@ typedef struct vp_telemetry {
     double memory_clock_mhz, memory_clock_max_mhz; /* GPU */
     double power_w, power_limit_w;                 /* GPU */
     double temperature_c;
-    double utilisation_percent;                    /* GPU: share of the last fraction of a second in which a kernel ran */
+    /* GPU: share of the last fraction of a second in which a kernel ran */
+    double utilisation_percent;
     uint64_t throttle_reasons;                     /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
     int has_throttle_reasons;
-    double throttle_count;                         /* CPU: how often its cores were slowed since it started; differences tell */
+    /* CPU: how often its cores were slowed since it started; differences tell */
+    double throttle_count;
 } vp_telemetry;
 VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
 
@@ -75,10 +78,14 @@ typedef struct vp_stage_times {
     int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
     int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
     unsigned char ran[VP_STAGE_COUNT];
-    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
-    int64_t begin_ns[VP_STAGE_COUNT];                /* of device_ns, from the start of the request: a stage begins where the last one ended */
-    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle,
-                                                      * and on a GPU the copy of each token to the host, which is no launch */
+    /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
+    int64_t stamps;
+    /* of device_ns, from the start of the request: a stage begins where the last one ended */
+    int64_t begin_ns[VP_STAGE_COUNT];
+    int64_t kernel_ns
+        [VP_STAGE_COUNT]; /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle,
+                                                      * and on a GPU the copy of each token to the host, which is no
+                                                      * launch */
     int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT];  /* the same by part of the model */
     unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
 } vp_stage_times;
@@ -90,26 +97,32 @@ typedef struct vp_stage_times {
  * that are shorter than the host needs to send one appear too long. Tokens and logits have the same bits in all
  * modes. */
 typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
-typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE, VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
+typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE,
+                              VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
 /* On a GPU both clocks start when the device starts the request; the host's clock is read just after that, so no
  * launch appears after its kernel. The device's times count from the last boundary of a stage or decode step: their
  * resolution does not fade, and they lie within the stage's times. */
 typedef struct vp_launch {
     const char *name;                                /* of the kernel, or "gemm", "attention..", "copy.."; static */
     int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
-    int32_t part, block;                             /* vp_part; block of the ViT or the language model, -1 outside of blocks */
+    /* vp_part; block of the ViT or the language model, -1 outside of blocks */
+    int32_t part, block;
     int32_t kind, line;                              /* vp_launch_kind; where vlmprof_kernels.cu sends it */
-    /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys, width]; gather [rows, bytes]; other
+    /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys,
+     * width]; gather [rows, bytes]; other
      * kernels [rows, width]; copies none */
     int32_t shape[4], dimensions;
-    uint32_t grid, threads, registers, shared_bytes; /* kernels of this file: blocks, threads a block; GPU: registers a thread; 0: not known */
+    /* kernels of this file: blocks, threads a block; GPU: registers a thread; 0: not known */
+    uint32_t grid, threads, registers, shared_bytes;
     int64_t begin_ns, ns;                            /* from the start of the request, on the device */
-    int64_t host_begin_ns, host_ns;                  /* the host's clock from the start of the request: sending it; CPU: running it */
+    /* the host's clock from the start of the request: sending it; CPU: running it */
+    int64_t host_begin_ns, host_ns;
     uint64_t flops, bytes;
 } vp_launch;
 /* CPU: what one thread did in a launch whose loop several threads shared, without waiting for the others. Threads
  * count from 0; thread 0 sends */
-typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span; /* launch: index; begin_ns as there */
+/* launch: index; begin_ns as there */
+typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span;
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,8 @@ typedef struct vp_tokenizer vp_tokenizer;
  * in:      json       [bytes] the text of the file; it is not kept
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
- * returns: VP_OK; VP_ERR_FORMAT broken JSON, a missing part, a token twice, a merge of unknown tokens; VP_ERR_UNSUPPORTED a
+ * returns: VP_OK; VP_ERR_FORMAT broken JSON, a missing part, a token twice, a merge of unknown tokens;
+ * VP_ERR_UNSUPPORTED a
  *          component or an option that is not implemented (by name), ids from 2^22 on, added tokens over 1024 bytes;
  *          VP_ERR_MISMATCH an added token whose id is not the one the reference gives it; VP_ERR_MEMORY; VP_ERR_RANGE
  *          JSON nested deeper than 64 levels, json or tokenizer NULL
@@ -37,7 +38,8 @@ VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer 
 /* The built-in byte tokenizer of the synthetic presets: byte b is id 2 + b; the special ids have their usual
  * contents.
  * in:      ids  0 .. 2^22 - 1 each, none of 2..257, all different but bos = eos
- * returns: VP_OK, VP_ERR_RANGE (an id outside its range, NULL), VP_ERR_MISMATCH (two meanings for one id), VP_ERR_MEMORY
+ * returns: VP_OK, VP_ERR_RANGE (an id outside its range, NULL), VP_ERR_MISMATCH (two meanings for one id),
+ * VP_ERR_MEMORY
  * rule:    "<|endoftext|>" (eos), "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>" and "<|image|>"
  *          in a text become their ids, and back; there is no normalisation; other ids give no text when decoded */
 VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer);
@@ -54,14 +56,18 @@ VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_spec
  * out:     ids       int32 [count], written only on VP_OK
  *          count     the number needed; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_FORMAT (not UTF-8), VP_ERR_RANGE (too long, NULL), VP_ERR_MEMORY
- * rule:    added tokens with normalized = false are cut out, leftmost and longest; each piece is normalised to NFC (Unicode 9.0);
- *          added tokens with normalized = true are cut out; each piece is split into words ('s 't 're 've 'm 'll 'd, or letters |
- *          numbers | others with one space in front, or white space; Unicode 14.0); BPE merges by rank, leftmost first, in each word.
+ * rule:    added tokens with normalized = false are cut out, leftmost and longest; each piece is normalised to NFC
+ * (Unicode 9.0);
+ * added tokens with normalized = true are cut out; each piece is split into words ('s 't 're 've 'm 'll 'd, or
+ * letters |
+ * numbers | others with one space in front, or white space; Unicode 14.0); BPE merges by rank, leftmost first, in
+ * each word.
  *          A byte that is not in the vocabulary gives no id, as in the reference.
  * memory:  about 2 times the text. A single word of n bytes, n > 64, takes 44 n bytes while it is merged, in O(n log
  *          n) time
  * threads: reentrant */
-VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids, size_t capacity, size_t *count);
+VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
+                                     size_t capacity, size_t *count);
 
 enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
 /* Ids to text.
@@ -70,13 +76,14 @@ enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
  *                    in English contractions are removed, as transformers' clean_up_tokenization_spaces does
  * out:     out       UTF-8 with NUL, written only on VP_OK (a NUL character of the text may stand inside: see needed)
  *          needed    bytes without the last NUL; written on VP_OK and VP_ERR_CAPACITY
- * returns: VP_OK, VP_ERR_CAPACITY (out has no room for needed + 1), VP_ERR_RANGE (unknown flags, NULL, over 2^40 bytes), VP_ERR_MEMORY
+ * returns: VP_OK, VP_ERR_CAPACITY (out has no room for needed + 1), VP_ERR_RANGE (unknown flags, NULL, over 2^40
+ * bytes), VP_ERR_MEMORY
  * rule:    a token's characters are bytes of the GPT-2 alphabet. A token with any other character is its own UTF-8
  *          text. If the joined bytes are not valid UTF-8, each maximal invalid part becomes one U+FFFD (Rust's
  *          from_utf8_lossy)
  * threads: reentrant */
-VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags, char *out, size_t capacity,
-                                     size_t *needed);
+VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags,
+                                     char *out, size_t capacity, size_t *needed);
 
 #ifdef __cplusplus
 }
@@ -130,7 +137,8 @@ static const char *const vp_impl_special_contents[7] = {
     "<|endoftext|>", "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>", "<|image|>"
 };
 
-/* -------------------------------------------------------------------------------------------------------------- work */
+/* --------------------------------------------------------------------------------------------------------------
+ * work */
 
 /* What one call of encode or decode needs; every buffer grows and is freed by vp_impl_work_free. */
 typedef struct vp_impl_work {
@@ -139,7 +147,8 @@ typedef struct vp_impl_work {
     size_t id_count, id_capacity;
     char *text; /* the normalised piece */
     size_t text_used, text_capacity;
-    uint32_t *segment; /* characters in normalisation: class << 24 | code point; the second half of the buffer is for sorting */
+    /* characters in normalisation: class << 24 | code point; the second half of the buffer is for sorting */
+    uint32_t *segment;
     size_t segment_count, segment_capacity;
     char *word; /* scratch of a long word */
     size_t word_capacity;
@@ -187,7 +196,8 @@ static void vp_impl_push_text(vp_impl_work *work, const char *text, size_t bytes
     work->text_used += bytes;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- NFC */
+/* ---------------------------------------------------------------------------------------------------------------
+ * NFC */
 
 /* Canonical ordering of a run of marks. It is stable, and linear for long runs, so that a megabyte of marks stays
  * cheap. */
@@ -223,7 +233,8 @@ static void vp_impl_compose_segment(vp_impl_work *work) {
     }
     for (i = 0; i < work->segment_count; i++) {
         uint32_t code = segment[i] & 0xFFFFFF, mark_class = segment[i] >> 24, composed = 0;
-        if (starter != SIZE_MAX && (starter + 1 == out || last_class < mark_class)) composed = vp_unicode_compose(forms, segment[starter], code);
+        if (starter != SIZE_MAX && (starter + 1 == out || last_class < mark_class))
+            composed = vp_unicode_compose(forms, segment[starter], code);
         if (composed) {
             segment[starter] = composed;
             continue;
@@ -253,7 +264,8 @@ static void vp_impl_normalise_segment(vp_impl_work *work, const uint8_t *text, s
     while (at < bytes) {
         count = vp_unicode_decompose(forms, vp_unicode_next_valid(text + at, &length), parts);
         at += length;
-        for (i = 0; i < count; i++) work->segment[work->segment_count++] = parts[i] | vp_unicode_combining_class(forms, parts[i]) << 24;
+        for (i = 0; i < count; i++)
+            work->segment[work->segment_count++] = parts[i] | vp_unicode_combining_class(forms, parts[i]) << 24;
     }
     vp_impl_compose_segment(work);
 }
@@ -288,7 +300,8 @@ static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, con
     *out_bytes = work->text_used;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- BPE */
+/* ---------------------------------------------------------------------------------------------------------------
+ * BPE */
 
 static inline uint32_t vp_impl_word_hash(const uint8_t *word, size_t bytes) {
     uint64_t hash = bytes, part;
@@ -303,7 +316,8 @@ static inline uint32_t vp_impl_word_hash(const uint8_t *word, size_t bytes) {
 static inline const vp_impl_merge *vp_impl_merge_find(const vp_tokenizer *tokenizer, uint32_t left, uint32_t right) {
     uint32_t slot = (uint32_t)vp_unicode_mix((uint64_t)left << 32 | right) & tokenizer->merge_mask;
     for (; tokenizer->merges[slot].rank != UINT32_MAX; slot = (slot + 1) & tokenizer->merge_mask) {
-        if (tokenizer->merges[slot].left == left && tokenizer->merges[slot].right == right) return &tokenizer->merges[slot];
+        if (tokenizer->merges[slot].left == left && tokenizer->merges[slot].right == right)
+            return &tokenizer->merges[slot];
     }
     return NULL;
 }
@@ -313,7 +327,8 @@ static void vp_impl_merge_short(vp_impl_work *work, const uint8_t *word, size_t 
     const vp_tokenizer *tokenizer = work->tokenizer;
     const vp_impl_merge *found;
     int32_t id[VP_IMPL_SHORT_WORD];
-    uint32_t rank[VP_IMPL_SHORT_WORD], product[VP_IMPL_SHORT_WORD]; /* of the pair that begins there; the last has none */
+    /* of the pair that begins there; the last has none */
+    uint32_t rank[VP_IMPL_SHORT_WORD], product[VP_IMPL_SHORT_WORD];
     size_t i, best, count = 0;
     for (i = 0; i < bytes; i++) {
         if (tokenizer->byte_id[word[i]] >= 0) id[count++] = tokenizer->byte_id[word[i]];
@@ -346,7 +361,8 @@ static void vp_impl_merge_short(vp_impl_work *work, const uint8_t *word, size_t 
 
 /* a long word: a doubly linked list of symbols and a heap of rank << 32 | position */
 typedef struct vp_impl_list {
-    uint32_t *next, *previous, *rank, *product; /* rank[i] is that of the pair that begins at i; UINT32_MAX: none, or i is gone */
+    /* rank[i] is that of the pair that begins at i; UINT32_MAX: none, or i is gone */
+    uint32_t *next, *previous, *rank, *product;
     int32_t *id;
     uint64_t *heap;
     size_t heap_count;
@@ -376,7 +392,9 @@ static uint64_t vp_impl_heap_pop(vp_impl_list *list) {
 
 /* Records the pair that begins at `at`; `count` is the end of the list. */
 static void vp_impl_list_pair(const vp_tokenizer *tokenizer, vp_impl_list *list, uint32_t at, uint32_t count) {
-    const vp_impl_merge *found = list->next[at] < count ? vp_impl_merge_find(tokenizer, (uint32_t)list->id[at], (uint32_t)list->id[list->next[at]]) : NULL;
+    const vp_impl_merge *found = list->next[at] < count ? vp_impl_merge_find(tokenizer, (uint32_t)list->id[at],
+                                                                             (uint32_t)list->id[list->next[at]])
+                                                        : NULL;
     list->rank[at] = found ? found->rank : UINT32_MAX;
     if (!found) return;
     list->product[at] = found->product;
@@ -390,7 +408,8 @@ static void vp_impl_merge_long(vp_impl_work *work, const uint8_t *word, size_t b
     vp_impl_list list;
     void *buffer = work->word;
     uint32_t i, count = 0;
-    if (!vp_impl_work_room(work, &buffer, &work->word_capacity, bytes, 3 * sizeof(uint64_t) + 5 * sizeof(uint32_t))) return;
+    if (!vp_impl_work_room(work, &buffer, &work->word_capacity, bytes, 3 * sizeof(uint64_t) + 5 * sizeof(uint32_t)))
+        return;
     work->word = (char *)buffer;
     list.heap = (uint64_t *)buffer;
     list.heap_count = 0;
@@ -431,9 +450,11 @@ static inline void vp_impl_encode_word(vp_impl_work *work, const uint8_t *word, 
     const vp_tokenizer *tokenizer = work->tokenizer;
     if (bytes <= tokenizer->word_longest) {
         uint32_t hash = vp_impl_word_hash(word, bytes), slot;
-        for (slot = hash & tokenizer->word_mask; tokenizer->words[slot].id >= 0; slot = (slot + 1) & tokenizer->word_mask) {
+        for (slot = hash & tokenizer->word_mask; tokenizer->words[slot].id >= 0;
+             slot = (slot + 1) & tokenizer->word_mask) {
             const uint64_t *start = tokenizer->token_start + tokenizer->words[slot].id;
-            if (tokenizer->words[slot].hash == hash && start[1] - start[0] == bytes && !memcmp(tokenizer->token_bytes + start[0], word, bytes)) {
+            if (tokenizer->words[slot].hash == hash && start[1] - start[0] == bytes
+                && !memcmp(tokenizer->token_bytes + start[0], word, bytes)) {
                 vp_impl_push_id(work, tokenizer->words[slot].id);
                 return;
             }
@@ -442,12 +463,16 @@ static inline void vp_impl_encode_word(vp_impl_work *work, const uint8_t *word, 
     vp_impl_merge_word(work, word, bytes);
 }
 
-/* ---------------------------------------------------------------------------------------------------- words and pieces */
+/* ---------------------------------------------------------------------------------------------------- words and
+ * pieces */
 
 /* Bytes of the contraction at the start of `text` (its first byte is '), or 0. */
 static size_t vp_impl_contraction(const uint8_t *text, size_t bytes) {
     if (bytes > 1 && (text[1] == 's' || text[1] == 't' || text[1] == 'm' || text[1] == 'd')) return 2;
-    if (bytes > 2 && ((text[1] == 'r' && text[2] == 'e') || (text[1] == 'v' && text[2] == 'e') || (text[1] == 'l' && text[2] == 'l'))) return 3;
+    if (bytes > 2
+        && ((text[1] == 'r' && text[2] == 'e') || (text[1] == 'v' && text[2] == 'e')
+            || (text[1] == 'l' && text[2] == 'l')))
+        return 3;
     return 0;
 }
 
@@ -517,7 +542,8 @@ static const vp_impl_added *vp_impl_added_at(const vp_impl_added_set *set, const
 }
 
 /* The next added token in text[from..bytes): its position; or `bytes`, and *found is NULL. */
-static size_t vp_impl_added_next(const vp_impl_added_set *set, const char *text, size_t from, size_t bytes, const vp_impl_added **found) {
+static size_t vp_impl_added_next(const vp_impl_added_set *set, const char *text, size_t from, size_t bytes,
+                                 const vp_impl_added **found) {
     *found = NULL;
     if (!set->count) return bytes;
     for (; from < bytes; from++) {
@@ -543,12 +569,14 @@ static void vp_impl_encode_piece(vp_impl_work *work, const char *piece, size_t b
     }
 }
 
-VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids, size_t capacity, size_t *count) {
+VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
+                                     size_t capacity, size_t *count) {
     const vp_impl_added *found;
     vp_impl_work work;
     vp_result result = VP_OK;
     size_t from = 0, at;
-    if (!tokenizer || !count || (bytes && !text) || (capacity && !ids) || bytes > VP_IMPL_TEXT_BYTES) return VP_ERR_RANGE;
+    if (!tokenizer || !count || (bytes && !text) || (capacity && !ids) || bytes > VP_IMPL_TEXT_BYTES)
+        return VP_ERR_RANGE;
     if (vp_utf8_valid_bytes(text, bytes) != bytes) return VP_ERR_FORMAT;
     memset(&work, 0, sizeof work);
     work.tokenizer = tokenizer;
@@ -570,7 +598,8 @@ VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ decode */
+/* ------------------------------------------------------------------------------------------------------------
+ * decode */
 
 /* Copies text and replaces every maximal invalid part by U+FFFD; out has room for three times as many bytes. */
 static size_t vp_impl_lossy(const char *text, size_t bytes, char *out) {
@@ -612,8 +641,8 @@ static size_t vp_impl_clean_up(char *text, size_t bytes) {
     return bytes;
 }
 
-VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags, char *out, size_t capacity,
-                                     size_t *needed) {
+VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags,
+                                     char *out, size_t capacity, size_t *needed) {
     int pass, skip = (flags & VP_DECODE_SKIP_SPECIAL) != 0;
     uint64_t bytes = 0;
     size_t used = 0, i;
@@ -621,11 +650,13 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
     vp_result result = VP_OK;
     if (!tokenizer || !needed || (count && !ids) || (capacity && !out)) return VP_ERR_RANGE;
     if (flags & ~(VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP)) return VP_ERR_RANGE;
-    for (pass = 0; pass < 2; pass++) { /* first the length, then the bytes, which are made valid from the upper end of the buffer down */
+    /* first the length, then the bytes, which are made valid from the upper end of the buffer down */
+    for (pass = 0; pass < 2; pass++) {
         for (i = 0; i < count; i++) {
             uint32_t id = (uint32_t)ids[i];
             uint64_t start, length;
-            if (ids[i] < 0 || id >= tokenizer->token_count || !(tokenizer->token_flags[id] & VP_IMPL_TOKEN_PRESENT)) continue;
+            if (ids[i] < 0 || id >= tokenizer->token_count || !(tokenizer->token_flags[id] & VP_IMPL_TOKEN_PRESENT))
+                continue;
             if (skip && (tokenizer->token_flags[id] & VP_IMPL_TOKEN_SPECIAL)) continue;
             start = tokenizer->token_start[id];
             length = tokenizer->token_start[id + 1] - start;
@@ -636,7 +667,8 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
                 return VP_ERR_RANGE;
             }
         }
-        if (!pass && (bytes > SIZE_MAX / 3 - 1 || !(buffer = (char *)malloc((size_t)bytes * 3 + 1)))) return VP_ERR_MEMORY;
+        if (!pass && (bytes > SIZE_MAX / 3 - 1 || !(buffer = (char *)malloc((size_t)bytes * 3 + 1))))
+            return VP_ERR_MEMORY;
     }
     used = vp_impl_lossy(buffer + 2 * bytes, used, buffer);
     if (flags & VP_DECODE_CLEAN_UP) used = vp_impl_clean_up(buffer, used);
@@ -651,7 +683,8 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
     return result;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- load */
+/* --------------------------------------------------------------------------------------------------------------
+ * load */
 
 /* The tokens by name while a file is read: first the vocabulary, then the added tokens that it does not contain. */
 typedef struct vp_impl_names {
@@ -678,8 +711,8 @@ typedef struct vp_impl_loader {
 } vp_impl_loader;
 
 /* Reports `before 'the node's text' after`. */
-static vp_result vp_impl_load_wrong(const vp_impl_loader *loader, vp_result code, uint32_t node, const char *where, const char *before,
-                                    const char *after) {
+static vp_result vp_impl_load_wrong(const vp_impl_loader *loader, vp_result code, uint32_t node, const char *where,
+                                    const char *before, const char *after) {
     vp_message message = { { 0 }, 0 };
     char quoted[84], cut[80];
     vp_message_text(&message, before);
@@ -694,7 +727,8 @@ static vp_result vp_impl_load_wrong(const vp_impl_loader *loader, vp_result code
         vp_message_text(&message, "' ");
     }
     vp_message_text(&message, after);
-    return vp_fail(loader->error, code, node == VP_JSON_NONE ? -1 : (int64_t)loader->nodes[node].start, where, message.text);
+    return vp_fail(loader->error, code, node == VP_JSON_NONE ? -1 : (int64_t)loader->nodes[node].start, where,
+                   message.text);
 }
 
 static vp_result vp_impl_load_no_memory(const vp_impl_loader *loader) {
@@ -720,17 +754,20 @@ static int vp_impl_option_allows(const vp_json *json, uint32_t value, const char
 }
 
 /* Checks an object against its options; values[i] gets the node of options[i] or VP_JSON_NONE. */
-static vp_result vp_impl_load_options(const vp_impl_loader *loader, uint32_t object, const char *where, const vp_impl_option *options, size_t count,
-                                      uint32_t *values) {
+static vp_result vp_impl_load_options(const vp_impl_loader *loader, uint32_t object, const char *where,
+                                      const vp_impl_option *options, size_t count, uint32_t *values) {
     const vp_json_node *nodes = loader->nodes;
     uint32_t key;
     size_t i;
-    if (nodes[object].type != VP_JSON_OBJECT) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, object, where, "", "stands where an object belongs");
+    if (nodes[object].type != VP_JSON_OBJECT)
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, object, where, "", "stands where an object belongs");
     for (i = 0; i < count; i++) values[i] = VP_JSON_NONE;
     for (key = object + 1; key < nodes[object].end; key = nodes[key + 1].end) {
         for (i = 0; i < count && !vp_json_equals(&loader->json, key, options[i].key); i++) {}
-        if (i == count) return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, key, where, "option", "is not known to this reader");
-        if (values[i] != VP_JSON_NONE) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, where, "option", "is given twice");
+        if (i == count)
+            return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, key, where, "option", "is not known to this reader");
+        if (values[i] != VP_JSON_NONE)
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, where, "option", "is given twice");
         values[i] = key + 1;
     }
     for (i = 0; i < count; i++) {
@@ -753,10 +790,12 @@ static int vp_impl_load_is_null(const vp_impl_loader *loader, uint32_t node) {
 
 /* Nothing may be put around a text: the template of a single sequence must be that sequence alone. */
 static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint32_t node) {
-    static const vp_impl_option byte_level[4] = {
-        { "type", "=ByteLevel|=TemplateProcessing", 1 }, { "add_prefix_space", "*", 0 }, { "trim_offsets", "*", 0 }, { "use_regex", "*", 0 }
-    };
-    static const vp_impl_option template_options[4] = { { "type", "*", 1 }, { "single", "*", 1 }, { "pair", "*", 0 }, { "special_tokens", "*", 0 } };
+    static const vp_impl_option byte_level[4] = {{"type", "=ByteLevel|=TemplateProcessing", 1},
+                                                 {"add_prefix_space", "*", 0},
+                                                 {"trim_offsets", "*", 0},
+                                                 {"use_regex", "*", 0}};
+    static const vp_impl_option template_options[4] = {
+        {"type", "*", 1}, {"single", "*", 1}, {"pair", "*", 0}, {"special_tokens", "*", 0}};
     uint32_t values[4], item, sequence;
     vp_result result;
     if (vp_impl_load_is_null(loader, node)) return VP_OK;
@@ -767,10 +806,14 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
     result = vp_impl_load_options(loader, node, "post_processor", template_options, 4, values);
     if (result != VP_OK) return result;
     item = vp_json_at(&loader->json, values[1], 0);
-    sequence = item == VP_JSON_NONE || loader->nodes[values[1]].count != 1 ? VP_JSON_NONE : vp_json_get(&loader->json, item, "Sequence");
-    sequence = sequence == VP_JSON_NONE || loader->nodes[item].count != 1 ? VP_JSON_NONE : vp_json_get(&loader->json, sequence, "id");
+    sequence = item == VP_JSON_NONE || loader->nodes[values[1]].count != 1
+                   ? VP_JSON_NONE
+                   : vp_json_get(&loader->json, item, "Sequence");
+    sequence = sequence == VP_JSON_NONE || loader->nodes[item].count != 1 ? VP_JSON_NONE
+                                                                          : vp_json_get(&loader->json, sequence, "id");
     if (sequence == VP_JSON_NONE || !vp_json_equals(&loader->json, sequence, "A")) {
-        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "post_processor.single", "template", "adds tokens, which is not implemented");
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "post_processor.single", "template",
+                                  "adds tokens, which is not implemented");
     }
     return VP_OK;
 }
@@ -778,21 +821,29 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
 /* Every component is checked by name, every option by value. */
 static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
     static const vp_impl_option top[9] = {
-        { "version", "=1.0", 1 }, { "truncation", "null", 0 }, { "padding", "null", 0 }, { "added_tokens", "*", 0 }, { "normalizer", "*", 0 },
-        { "pre_tokenizer", "*", 1 }, { "post_processor", "*", 0 }, { "decoder", "*", 1 }, { "model", "*", 1 }
-    };
+        {"version", "=1.0", 1},     {"truncation", "null", 0}, {"padding", "null", 0},
+        {"added_tokens", "*", 0},   {"normalizer", "*", 0},    {"pre_tokenizer", "*", 1},
+        {"post_processor", "*", 0}, {"decoder", "*", 1},       {"model", "*", 1}};
     static const vp_impl_option normalizer[1] = { { "type", "=NFC", 1 } };
-    static const vp_impl_option pre_tokenizer[4] = {
-        { "type", "=ByteLevel", 1 }, { "add_prefix_space", "false", 1 }, { "trim_offsets", "true|false", 0 }, { "use_regex", "true", 0 }
-    };
-    static const vp_impl_option decoder[4] = { /* none of these changes what ids decode to */
-        { "type", "=ByteLevel", 1 }, { "add_prefix_space", "true|false", 0 }, { "trim_offsets", "true|false", 0 }, { "use_regex", "true|false", 0 }
-    };
-    static const vp_impl_option model[10] = {
-        { "type", "=BPE", 0 }, { "dropout", "null|0|0.0", 0 }, { "unk_token", "null", 0 }, { "continuing_subword_prefix", "null|=", 0 },
-        { "end_of_word_suffix", "null|=", 0 }, { "fuse_unk", "false", 0 }, { "byte_fallback", "false", 0 }, { "ignore_merges", "false", 0 },
-        { "vocab", "*", 1 }, { "merges", "*", 1 }
-    };
+    static const vp_impl_option pre_tokenizer[4] = {{"type", "=ByteLevel", 1},
+                                                    {"add_prefix_space", "false", 1},
+                                                    {"trim_offsets", "true|false", 0},
+                                                    {"use_regex", "true", 0}};
+    static const vp_impl_option decoder[4] = {/* none of these changes what ids decode to */
+                                              {"type", "=ByteLevel", 1},
+                                              {"add_prefix_space", "true|false", 0},
+                                              {"trim_offsets", "true|false", 0},
+                                              {"use_regex", "true|false", 0}};
+    static const vp_impl_option model[10] = {{"type", "=BPE", 0},
+                                             {"dropout", "null|0|0.0", 0},
+                                             {"unk_token", "null", 0},
+                                             {"continuing_subword_prefix", "null|=", 0},
+                                             {"end_of_word_suffix", "null|=", 0},
+                                             {"fuse_unk", "false", 0},
+                                             {"byte_fallback", "false", 0},
+                                             {"ignore_merges", "false", 0},
+                                             {"vocab", "*", 1},
+                                             {"merges", "*", 1}};
     uint32_t values[10], parts[9];
     vp_result result = vp_impl_load_options(loader, 0, "tokenizer", top, 9, parts);
     if (result == VP_OK && !vp_impl_load_is_null(loader, parts[4])) {
@@ -807,8 +858,12 @@ static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
     loader->added_node = parts[3];
     loader->vocabulary_node = values[8];
     loader->merges_node = values[9];
-    if (loader->nodes[values[8]].type != VP_JSON_OBJECT) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[8], "model.vocab", "", "stands where an object belongs");
-    if (loader->nodes[values[9]].type != VP_JSON_ARRAY) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[9], "model.merges", "", "stands where an array belongs");
+    if (loader->nodes[values[8]].type != VP_JSON_OBJECT)
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[8], "model.vocab", "",
+                                  "stands where an object belongs");
+    if (loader->nodes[values[9]].type != VP_JSON_ARRAY)
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[9], "model.merges", "",
+                                  "stands where an array belongs");
     if (!vp_impl_load_is_null(loader, parts[3]) && loader->nodes[parts[3]].type != VP_JSON_ARRAY) {
         return vp_impl_load_wrong(loader, VP_ERR_FORMAT, parts[3], "added_tokens", "", "stands where an array belongs");
     }
@@ -854,7 +909,9 @@ static uint32_t vp_impl_names_find(const vp_impl_names *names, const char *text,
     uint32_t at = vp_impl_word_hash((const uint8_t *)text, bytes) & names->mask;
     for (; names->slots[at]; at = (at + 1) & names->mask) {
         uint32_t index = names->slots[at] - 1;
-        if (names->start[index + 1] - names->start[index] == bytes && !memcmp(names->text + names->start[index], text, bytes)) break;
+        if (names->start[index + 1] - names->start[index] == bytes
+            && !memcmp(names->text + names->start[index], text, bytes))
+            break;
     }
     *slot = at;
     return names->slots[at] - 1;
@@ -870,23 +927,27 @@ static void vp_impl_names_add(vp_impl_names *names, size_t bytes, int32_t id, ui
 /* A token's id: a whole number that fits our tables. */
 static vp_result vp_impl_load_id(const vp_impl_loader *loader, uint32_t node, const char *where, int32_t *id) {
     int64_t value;
-    if (loader->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(&loader->json, node, &value) != VP_OK || value < 0) {
+    if (loader->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(&loader->json, node, &value) != VP_OK
+        || value < 0) {
         return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, where, "id", "is not a whole number from 0 on");
     }
-    if (value >= VP_IMPL_TOKEN_LIMIT) return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, node, where, "id", "is over 4194303");
+    if (value >= VP_IMPL_TOKEN_LIMIT)
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, node, where, "id", "is over 4194303");
     *id = (int32_t)value;
     return VP_OK;
 }
 
 static vp_result vp_impl_load_vocabulary(vp_impl_loader *loader) {
     const vp_json_node *nodes = loader->nodes, *object = &nodes[loader->vocabulary_node];
-    uint32_t added = vp_impl_load_is_null(loader, loader->added_node) ? 0 : nodes[loader->added_node].count, key, slot, all;
+    uint32_t added = vp_impl_load_is_null(loader, loader->added_node) ? 0 : nodes[loader->added_node].count, key, slot,
+             all;
     vp_impl_names *names = &loader->names;
     vp_result result;
     size_t bytes;
     int32_t id = 0;
     if (object->count > VP_IMPL_TOKEN_LIMIT || added > VP_IMPL_TOKEN_LIMIT) {
-        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, VP_JSON_NONE, "tokenizer", "more than 4194304 tokens", "");
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, VP_JSON_NONE, "tokenizer", "more than 4194304 tokens",
+                                  "");
     }
     all = object->count + added;
     names->mask = vp_impl_load_slots(all) - 1;
@@ -895,10 +956,12 @@ static vp_result vp_impl_load_vocabulary(vp_impl_loader *loader) {
     names->id = (int32_t *)calloc((size_t)all + 1, sizeof *names->id);
     names->added = (uint8_t *)calloc((size_t)all + 1, 1);
     names->slots = (uint32_t *)calloc((size_t)names->mask + 1, sizeof *names->slots);
-    if (!names->text || !names->start || !names->id || !names->added || !names->slots) return vp_impl_load_no_memory(loader);
+    if (!names->text || !names->start || !names->id || !names->added || !names->slots)
+        return vp_impl_load_no_memory(loader);
     for (key = loader->vocabulary_node + 1; key < object->end; key = nodes[key + 1].end) {
         char *text = names->text + names->start[names->count];
-        if (vp_json_text(&loader->json, key, text, loader->json_bytes + 1 - (size_t)names->start[names->count], &bytes) != VP_OK) {
+        if (vp_json_text(&loader->json, key, text, loader->json_bytes + 1 - (size_t)names->start[names->count], &bytes)
+            != VP_OK) {
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, "model.vocab", "token", "cannot be read");
         }
         result = vp_impl_load_id(loader, key + 1, "model.vocab", &id);
@@ -952,10 +1015,13 @@ static int vp_impl_load_added_text(vp_impl_loader *loader, const char *name, siz
  * one after the vocabulary's size and after every earlier added token (the reference ignores the number in the
  * file). */
 static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node, int64_t *highest) {
-    static const vp_impl_option options[7] = {
-        { "id", "*", 1 }, { "content", "*", 1 }, { "single_word", "false", 1 }, { "lstrip", "false", 1 }, { "rstrip", "false", 1 },
-        { "normalized", "true|false", 1 }, { "special", "true|false", 1 }
-    };
+    static const vp_impl_option options[7] = {{"id", "*", 1},
+                                              {"content", "*", 1},
+                                              {"single_word", "false", 1},
+                                              {"lstrip", "false", 1},
+                                              {"rstrip", "false", 1},
+                                              {"normalized", "true|false", 1},
+                                              {"special", "true|false", 1}};
     vp_impl_names *names = &loader->names;
     char *text = names->text + names->start[names->count];
     uint32_t values[7], slot, index;
@@ -965,14 +1031,23 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
     vp_result result = vp_impl_load_options(loader, node, "added_tokens", options, 7, values);
     if (result == VP_OK) result = vp_impl_load_id(loader, values[0], "added_tokens", &id);
     if (result != VP_OK) return result;
-    if (vp_json_text(&loader->json, values[1], text, loader->json_bytes + 1 - (size_t)names->start[names->count], &bytes) != VP_OK || !bytes) {
-        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "content", "is not a text of one character or more");
+    if (vp_json_text(&loader->json, values[1], text, loader->json_bytes + 1 - (size_t)names->start[names->count],
+                     &bytes)
+            != VP_OK
+        || !bytes) {
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "content",
+                                  "is not a text of one character or more");
     }
-    if (bytes > VP_IMPL_ADDED_BYTES) return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "added_tokens", "content", "is longer than 1024 bytes");
+    if (bytes > VP_IMPL_ADDED_BYTES)
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "added_tokens", "content",
+                                  "is longer than 1024 bytes");
     index = vp_impl_names_find(names, text, bytes, &slot);
-    expected = *highest >= (int64_t)names->vocabulary_count || !names->vocabulary_count ? *highest + 1 : (int64_t)names->vocabulary_count;
+    expected = *highest >= (int64_t)names->vocabulary_count || !names->vocabulary_count
+                   ? *highest + 1
+                   : (int64_t)names->vocabulary_count;
     if (index != UINT32_MAX) {
-        if (names->added[index]) return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "token", "is there twice");
+        if (names->added[index])
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "token", "is there twice");
         expected = names->id[index];
     }
     if (id != expected) {
@@ -983,10 +1058,13 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
         index = names->count;
         vp_impl_names_add(names, bytes, id, slot);
     }
-    names->added[index] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (loader->nodes[values[6]].type == VP_JSON_TRUE ? VP_IMPL_TOKEN_SPECIAL : 0));
+    names->added[index] = (uint8_t)(VP_IMPL_TOKEN_PRESENT
+                                    | (loader->nodes[values[6]].type == VP_JSON_TRUE ? VP_IMPL_TOKEN_SPECIAL : 0));
     if (id > *highest) *highest = id;
     text = names->text + names->start[index];
-    return vp_impl_load_added_text(loader, text, bytes, id, loader->nodes[values[5]].type == VP_JSON_TRUE) ? VP_OK : vp_impl_load_no_memory(loader);
+    return vp_impl_load_added_text(loader, text, bytes, id, loader->nodes[values[5]].type == VP_JSON_TRUE)
+               ? VP_OK
+               : vp_impl_load_no_memory(loader);
 }
 
 static vp_result vp_impl_load_added(vp_impl_loader *loader) {
@@ -1001,13 +1079,15 @@ static vp_result vp_impl_load_added(vp_impl_loader *loader) {
     loader->tokenizer->added_text = (char *)malloc(text_bytes * 3 + 1);
     loader->tokenizer->raw.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
     loader->tokenizer->normalized.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
-    if (!loader->tokenizer->added_text || !loader->tokenizer->raw.tokens || !loader->tokenizer->normalized.tokens) return vp_impl_load_no_memory(loader);
+    if (!loader->tokenizer->added_text || !loader->tokenizer->raw.tokens || !loader->tokenizer->normalized.tokens)
+        return vp_impl_load_no_memory(loader);
     for (node = loader->added_node + 1; node < array->end; node = loader->nodes[node].end) {
         result = vp_impl_load_added_token(loader, node, &highest);
         if (result != VP_OK) return result;
     }
     if (!vp_impl_added_sort(&loader->tokenizer->raw) || !vp_impl_added_sort(&loader->tokenizer->normalized)) {
-        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, "added_tokens", "two tokens are the same text after normalisation", "");
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, "added_tokens",
+                                  "two tokens are the same text after normalisation", "");
     }
     return VP_OK;
 }
@@ -1026,7 +1106,8 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
     tokenizer->token_flags = (uint8_t *)calloc((size_t)tokenizer->token_count + 1, 1);
     tokenizer->token_start = (uint64_t *)calloc((size_t)tokenizer->token_count + 1, sizeof *tokenizer->token_start);
     tokenizer->token_bytes = (char *)malloc((size_t)total + 1);
-    if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes) return vp_impl_load_no_memory(loader);
+    if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes)
+        return vp_impl_load_no_memory(loader);
     for (i = 0; i < names->count; i++) { /* lengths first: ids come in any order */
         uint32_t id = (uint32_t)names->id[i];
         if (tokenizer->token_flags[id]) {
@@ -1037,7 +1118,8 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
         }
         tokenizer->token_flags[id] = (uint8_t)(VP_IMPL_TOKEN_PRESENT | (names->added[i] & VP_IMPL_TOKEN_SPECIAL));
         bytes = (size_t)(names->start[i + 1] - names->start[i]);
-        tokenizer->token_start[id + 1] = vp_impl_load_token_bytes(loader, names->text + names->start[i], bytes, loader->scratch);
+        tokenizer->token_start[id + 1] = vp_impl_load_token_bytes(loader, names->text + names->start[i], bytes,
+                                                                  loader->scratch);
     }
     for (i = 0; i < tokenizer->token_count; i++) tokenizer->token_start[i + 1] += tokenizer->token_start[i];
     for (i = 0; i < names->count; i++) {
@@ -1062,7 +1144,8 @@ static int vp_impl_load_merge_parts(vp_impl_loader *loader, uint32_t node, size_
         return found->count == 2 && vp_json_text(&loader->json, node + 1, loader->scratch, room, left) == VP_OK &&
                vp_json_text(&loader->json, node + 2, loader->scratch + *left, room - *left, right) == VP_OK;
     }
-    if (found->type != VP_JSON_STRING || vp_json_text(&loader->json, node, loader->scratch, room, right) != VP_OK) return 0;
+    if (found->type != VP_JSON_STRING || vp_json_text(&loader->json, node, loader->scratch, room, right) != VP_OK)
+        return 0;
     space = (char *)memchr(loader->scratch, ' ', *right);
     if (!space) return 0;
     *left = (size_t)(space - loader->scratch);
@@ -1085,20 +1168,26 @@ static vp_result vp_impl_load_merges(vp_impl_loader *loader) {
         size_t left, right;
         uint32_t left_id, right_id, product;
         vp_impl_merge *merge;
-        if (nodes[node].type == VP_JSON_STRING && nodes[node].bytes >= 8 && !memcmp(loader->json.text + nodes[node].start, "#version", 8)) continue;
+        if (nodes[node].type == VP_JSON_STRING && nodes[node].bytes >= 8
+            && !memcmp(loader->json.text + nodes[node].start, "#version", 8))
+            continue;
         if (!vp_impl_load_merge_parts(loader, node, &left, &right)) {
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, "model.merges", "merge", "is not a pair of tokens");
         }
         left_id = vp_impl_names_find(names, loader->scratch, left, &slot);
         right_id = vp_impl_names_find(names, loader->scratch + left, right, &slot);
         product = vp_impl_names_find(names, loader->scratch, left + right, &slot);
-        if (left_id >= names->vocabulary_count || right_id >= names->vocabulary_count || product >= names->vocabulary_count) {
-            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, "model.merges", "merge", "has a part or a product that the vocabulary lacks");
+        if (left_id >= names->vocabulary_count || right_id >= names->vocabulary_count
+            || product >= names->vocabulary_count) {
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, "model.merges", "merge",
+                                      "has a part or a product that the vocabulary lacks");
         }
         left_id = (uint32_t)names->id[left_id];
         right_id = (uint32_t)names->id[right_id];
         i = (uint32_t)vp_unicode_mix((uint64_t)left_id << 32 | right_id) & tokenizer->merge_mask;
-        while (tokenizer->merges[i].rank != UINT32_MAX && (tokenizer->merges[i].left != left_id || tokenizer->merges[i].right != right_id)) i = (i + 1) & tokenizer->merge_mask;
+        while (tokenizer->merges[i].rank != UINT32_MAX
+               && (tokenizer->merges[i].left != left_id || tokenizer->merges[i].right != right_id))
+            i = (i + 1) & tokenizer->merge_mask;
         merge = &tokenizer->merges[i];
         merge->left = left_id;
         merge->right = right_id;
@@ -1127,7 +1216,8 @@ static vp_result vp_impl_load_words(vp_impl_loader *loader) {
         if (loader->work.out_of_memory) return vp_impl_load_no_memory(loader);
         if (loader->work.id_count != 1 || loader->work.ids[0] != id) continue;
         hash = vp_impl_word_hash(bytes, (size_t)count);
-        for (slot = hash & tokenizer->word_mask; tokenizer->words[slot].id >= 0;) slot = (slot + 1) & tokenizer->word_mask;
+        for (slot = hash & tokenizer->word_mask; tokenizer->words[slot].id >= 0;)
+            slot = (slot + 1) & tokenizer->word_mask;
         tokenizer->words[slot].hash = hash;
         tokenizer->words[slot].id = id;
         if (count > tokenizer->word_longest) tokenizer->word_longest = (uint32_t)count;
@@ -1142,11 +1232,14 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
     vp_error parse_error; /* not the caller's: a second try may succeed */
     while (result == VP_ERR_CAPACITY) {
         free(loader->nodes);
-        loader->nodes = needed <= SIZE_MAX / sizeof *loader->nodes ? (vp_json_node *)malloc(needed * sizeof *loader->nodes) : NULL;
+        loader->nodes = needed <= SIZE_MAX / sizeof *loader->nodes
+                            ? (vp_json_node *)malloc(needed * sizeof *loader->nodes)
+                            : NULL;
         if (!loader->nodes) return vp_impl_load_no_memory(loader);
         result = vp_json_parse(json, loader->json_bytes, loader->nodes, needed, &loader->json, &needed, &parse_error);
     }
-    if (result != VP_OK) return vp_fail(loader->error, parse_error.code, parse_error.offset, parse_error.where, parse_error.text);
+    if (result != VP_OK)
+        return vp_fail(loader->error, parse_error.code, parse_error.offset, parse_error.where, parse_error.text);
     loader->scratch = (char *)malloc(loader->json_bytes + 1);
     loader->tokenizer->unicode = (vp_unicode_forms *)malloc(sizeof *loader->tokenizer->unicode);
     if (!loader->scratch || !loader->tokenizer->unicode) return vp_impl_load_no_memory(loader);
@@ -1160,7 +1253,8 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
     if (result == VP_OK) result = vp_impl_load_words(loader);
     if (result != VP_OK) return result;
     for (i = 0; i < 7; i++) {
-        index = vp_impl_names_find(&loader->names, vp_impl_special_contents[i], strlen(vp_impl_special_contents[i]), &slot);
+        index = vp_impl_names_find(&loader->names, vp_impl_special_contents[i], strlen(vp_impl_special_contents[i]),
+                                   &slot);
         loader->tokenizer->special[i] = index == UINT32_MAX ? -1 : loader->names.id[index];
     }
     return VP_OK;
@@ -1169,7 +1263,8 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error) {
     vp_impl_loader loader;
     vp_result result;
-    if (!json || !tokenizer) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "no text or no place for the tokenizer");
+    if (!json || !tokenizer)
+        return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "no text or no place for the tokenizer");
     if (bytes > SIZE_MAX - 1) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "the text is too long");
     memset(&loader, 0, sizeof loader);
     loader.json_bytes = bytes;
@@ -1196,7 +1291,8 @@ static vp_result vp_impl_bytes_fill(vp_tokenizer *tokenizer) {
     tokenizer->token_start = (uint64_t *)calloc((size_t)tokenizer->token_count + 1, sizeof *tokenizer->token_start);
     tokenizer->token_bytes = (char *)malloc(256 + 7 * 16);
     tokenizer->raw.tokens = (vp_impl_added *)calloc(7, sizeof *tokenizer->raw.tokens);
-    if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes || !tokenizer->raw.tokens) return VP_ERR_MEMORY;
+    if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes || !tokenizer->raw.tokens)
+        return VP_ERR_MEMORY;
     for (i = 0; i < 256; i++) {
         tokenizer->byte_id[i] = (int32_t)i + 2;
         tokenizer->token_flags[i + 2] = VP_IMPL_TOKEN_PRESENT;
@@ -1235,7 +1331,8 @@ VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **to
     special[5] = ids->im_col;
     special[6] = ids->image;
     for (i = 0; i < 7; i++) {
-        if (special[i] < 0 || special[i] >= VP_IMPL_TOKEN_LIMIT || (special[i] >= 2 && special[i] < 258)) return VP_ERR_RANGE;
+        if (special[i] < 0 || special[i] >= VP_IMPL_TOKEN_LIMIT || (special[i] >= 2 && special[i] < 258))
+            return VP_ERR_RANGE;
     }
     if (ids->bos != ids->eos) return VP_ERR_MISMATCH;
     made = (vp_tokenizer *)calloc(1, sizeof *made);
@@ -1266,7 +1363,8 @@ VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer) {
 
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error) {
     int i;
-    if (!tokenizer || !ids) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "no tokenizer or no place for the ids");
+    if (!tokenizer || !ids)
+        return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "no tokenizer or no place for the ids");
     for (i = 0; i < 7; i++) {
         vp_message message = { { 0 }, 0 };
         if (tokenizer->special[i] >= 0) continue;

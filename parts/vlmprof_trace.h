@@ -10,19 +10,27 @@
  *     vp_trace *trace;
  *     if (vp_trace_open(&options, &trace, &error) != VP_OK) ...
  *     vp_trace_step_begin(trace, 0, vp_clock_ns(), &error);
- *     ...                                                       vp_trace_ranges, vp_trace_launches, vp_trace_memory, vp_trace_counter
+ * ...                                                       vp_trace_ranges, vp_trace_launches, vp_trace_memory,
+ * vp_trace_counter
  *     vp_trace_step_end(trace, vp_clock_ns(), &error);
  *     result = vp_trace_close(trace, &info, &error);
  *     vp_trace_free(trace);
  *
  * What a reader finds (cat, name, track):
- *   user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: host's time of a step, stage, decode step    process, thread
- *   cpu_op               ranges by their names; vlmprof::attention .. for each part of each block. On the CPU, or with shapes or stacks,
- *                        each launch by its name below it                                                                          process, thread
- *   cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host sends a launch                                                process, thread
- *   kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow                               device, stream 7
- *   gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries                    device, stream 7
- *   thread_span          CPU: what each worker thread did of a launch                                                              process, worker
+ * user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: host's time of a step, stage,
+ * decode step    process, thread
+ * cpu_op               ranges by their names; vlmprof::attention .. for each part of each block. On the CPU, or
+ * with shapes or stacks,
+ * each launch by its name below it
+ * process, thread
+ * cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host sends a launch
+ * process, thread
+ * kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow
+ * device, stream 7
+ * gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries
+ * device, stream 7
+ * thread_span          CPU: what each worker thread did of a launch
+ * process, worker
  *   cpu_instant_event    [memory];  counters (ph C);  Trace: PyTorch Profiler (0), all of it
  * After the last step stands an empty one, because HTA drops the last step. HTA reads whole us unless
  * HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the CPU hold no GPU event: viewers and TensorBoard's operator view
@@ -36,7 +44,8 @@
  * errors:  a failed write sticks: every later call returns VP_ERR_WRITE, and vp_trace_close removes the temporary
  *          file
  * threads: one trace belongs to one thread at a time
- * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; the readers' needs: torch-tb-profiler 0.4.3, HolisticTraceAnalysis f4d0062
+ * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; the readers' needs: torch-tb-profiler 0.4.3,
+ * HolisticTraceAnalysis f4d0062
  *
  * Needs vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -80,7 +89,8 @@ typedef struct vp_trace_device {
     const char *name;
     uint64_t memory_bytes;
     int32_t compute_major, compute_minor;
-    int32_t threads_per_block, threads_per_multiprocessor, registers_per_block, registers_per_multiprocessor, warp_threads;
+    int32_t threads_per_block, threads_per_multiprocessor, registers_per_block, registers_per_multiprocessor,
+        warp_threads;
     int32_t shared_bytes_per_block, shared_bytes_per_multiprocessor, shared_bytes_per_block_optin, multiprocessor_count;
 } vp_trace_device;
 typedef struct vp_trace_metadata { const char *key, *text; } vp_trace_metadata;
@@ -88,8 +98,10 @@ typedef struct vp_trace_metadata { const char *key, *text; } vp_trace_metadata;
 typedef struct vp_trace_options {
     const char *path;                 /* of the file; an existing one is replaced, at the end */
     uint64_t max_bytes;               /* recording stops before the file is larger; VP_TRACE_MAX_BYTES */
-    int64_t base_ns, base_unix_ns;    /* the moment 0 of the trace, by vp_clock_ns and since 1970: now. Nothing may begin earlier */
-    int32_t process, thread;          /* this process's and its main thread's numbers; both the process id, and 1000000 more where that is below 64 */
+    /* the moment 0 of the trace, by vp_clock_ns and since 1970: now. Nothing may begin earlier */
+    int64_t base_ns, base_unix_ns;
+    /* this process's and its main thread's numbers; both the process id, and 1000000 more where that is below 64 */
+    int32_t process, thread;
     const char *process_name;         /* "vlmprof" */
     const vp_trace_device *devices; int32_t device_count; /* NULL and 0: the CPU alone */
     int emulated;                     /* 1: the devices are not real, and the trace says so */
@@ -97,7 +109,8 @@ typedef struct vp_trace_options {
     int profile_memory;               /* only told to readers: memory is what vp_trace_memory gets */
     const char *backend;              /* distributedInfo; "none" */
     int32_t rank, world_size;         /* 0 of 1 */
-    const vp_trace_metadata *metadata; int32_t metadata_count; /* more top-level members; keys that differ from those that stand there anyway */
+    /* more top-level members; keys that differ from those that stand there anyway */
+    const vp_trace_metadata *metadata; int32_t metadata_count;
 } vp_trace_options;
 VP_API vp_trace_options vp_trace_options_default(void); /* as above; path, devices and metadata NULL */
 
@@ -110,7 +123,8 @@ typedef struct vp_trace_info {
     int64_t dropped_launches;         /* of the request in which that happened, and later */
     uint64_t bytes;
     int64_t events, steps, launches;  /* in the file; steps without the closing one */
-    int64_t moved_slices, moved_ns;   /* placed elsewhere than measured by more than the ns of an edge, and the farthest of them */
+    /* placed elsewhere than measured by more than the ns of an edge, and the farthest of them */
+    int64_t moved_slices, moved_ns;
 } vp_trace_info;
 
 /* "<worker>.<ns>.pt.trace.json", the name that TensorBoard's plugin looks for.
@@ -123,12 +137,13 @@ VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *n
  * 8.6, 8.9, 9.0, 10.0, 12.0) is filled in.
  * in:      name     kept as a pointer: it must live until vp_trace_open has returned
  * source:  CUDA C++ Programming Guide 13.0, technical specifications per compute capability */
-VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major, int32_t compute_minor,
-                                          int32_t multiprocessor_count);
+VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major,
+                                          int32_t compute_minor, int32_t multiprocessor_count);
 /* Begins a file and writes its head.
  * in:      options  texts and devices are read during the call only
  * out:     trace    on success; give it to vp_trace_free
- * returns: VP_OK; VP_ERR_RANGE: an option outside the above, or max_bytes below the head and end (some KB); VP_ERR_WRITE: the temporary file
+ * returns: VP_OK; VP_ERR_RANGE: an option outside the above, or max_bytes below the head and end (some KB);
+ * VP_ERR_WRITE: the temporary file
  *          cannot be made or written; VP_ERR_MEMORY */
 VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error);
 
@@ -144,7 +159,8 @@ VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *err
 
 /* a request of the engine */
 typedef struct vp_trace_run {
-    int64_t begin_ns;                 /* vp_clock_ns at the request's start, from which its launches count: read just before vp_engine_run */
+    /* vp_clock_ns at the request's start, from which its launches count: read just before vp_engine_run */
+    int64_t begin_ns;
     int32_t device;                   /* id of one of options.devices; -1: the CPU */
     const vp_launch *launches; int64_t launch_count;
     const vp_stage_times *times;      /* NULL: a stage is as long as its launches */
@@ -154,7 +170,8 @@ typedef struct vp_trace_run {
 /* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also what each
  * worker thread did.
  * in:      launches  in the order of the engine
- * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of order: an earlier stage or decode
+ * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of
+ * order: an earlier stage or decode
  *          step after a later one
  * rule:    the device's times are moved onto the host's clock by one offset per request: the smallest offset with
  *          which no launch begins before the host sends it, nor before the end of what the device did earlier. The
@@ -171,12 +188,13 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
  *          address    distinguishes blocks
  *          bytes      < 0: freed
  *          allocated_bytes, reserved_bytes  after it; reserved is what was taken from the system */
-VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes, uint64_t allocated_bytes,
-                                 uint64_t reserved_bytes, vp_error *error);
+VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes,
+                                 uint64_t allocated_bytes, uint64_t reserved_bytes, vp_error *error);
 /* A value over time, drawn as a curve: power, clocks, queue lengths.
  * in:      device  in whose row it appears; -1: the process's row
  *          value   finite */
-VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value, vp_error *error);
+VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value,
+                                  vp_error *error);
 
 /* Ends the file: writes the closing step and the end of the record, and gives the file the name PATH.
  * out:     info  may be NULL; on VP_OK and VP_ERR_STATE
@@ -216,7 +234,8 @@ extern "C" {
 enum {
     VP_IMPL_TRACE_BUFFER = 65536,
     VP_IMPL_TRACE_EDGE_NS = 8,      /* what the edges of nested slices may cost: moves up to this are not counted */
-    VP_IMPL_TRACE_RESERVE = 6144,   /* bytes kept for what closes a file: the step, decode stage and record that are open, and the closing step */
+    /* bytes kept for what closes a file: the step, decode stage and record that are open, and the closing step */
+    VP_IMPL_TRACE_RESERVE = 6144,
     VP_IMPL_TRACE_EVENT = 640,      /* more than any event without its texts */
     VP_IMPL_TRACE_LAUNCH = 4096,    /* the same of all events of a launch */
     VP_IMPL_TRACE_FRAMES = 16,      /* of a call stack */
@@ -224,7 +243,8 @@ enum {
 };
 /* vp_stage_name and vp_part_name belong to the engine: a program that writes traces need not link it */
 #define VP_IMPL_TRACE_WORD(name, text) text,
-static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)}, *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
+static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)}, *const vp_impl_trace_parts[] = {
+                                                                                       VP_PARTS(VP_IMPL_TRACE_WORD)};
 #undef VP_IMPL_TRACE_WORD
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: sums of four stay below INT64_MAX */
 
@@ -245,7 +265,8 @@ struct vp_trace {
     uint64_t max_bytes, reserve, flags_at;      /* flags_at: where the head tells whether it is whole */
     int64_t base_ns, step, step_ns, step_end_ns, steps, dropped_steps, dropped_launches;
     int fd, emulated, shapes, stacks, step_open, closed, full, counting, failed, args; /* failed: errno */
-    unsigned char named[2 * VP_TRACE_THREADS_LIMIT]; /* tracks that have got their names: workers, then threads of ranges */
+    /* tracks that have got their names: workers, then threads of ranges */
+    unsigned char named[2 * VP_TRACE_THREADS_LIMIT];
     size_t buffered;
     char buffer[VP_IMPL_TRACE_BUFFER];
 };
@@ -302,7 +323,11 @@ static void vp_impl_trace_text(vp_trace *trace, const char *text, int bracket) {
         bytes = 7;
     }
     for (i = 0; i < bytes; i++) {
-        const char *instead = text[i] == '"' ? "\\\"" : text[i] == '\\' ? "/" : text[i] == '\n' ? "" : text[i] == ']' && bracket ? "\\u005d" : NULL;
+        const char *instead = text[i] == '"'              ? "\\\""
+                              : text[i] == '\\'           ? "/"
+                              : text[i] == '\n'           ? ""
+                              : text[i] == ']' && bracket ? "\\u005d"
+                                                          : NULL;
         if (!instead) continue;
         vp_impl_trace_bytes(trace, text + run, i - run);
         vp_impl_trace_put(trace, instead);
@@ -338,7 +363,8 @@ static void vp_impl_trace_arg_real(vp_trace *trace, const char *key, double valu
     if (bytes) vp_impl_trace_bytes(trace, text, bytes); else vp_impl_trace_put(trace, "0.0");
 }
 /* A complete event without its closing braces: args follow. */
-static void vp_impl_trace_slice(vp_trace *trace, const char *category, const char *name, int64_t process, int64_t thread, int64_t begin, int64_t ns) {
+static void vp_impl_trace_slice(vp_trace *trace, const char *category, const char *name, int64_t process,
+                                int64_t thread, int64_t begin, int64_t ns) {
     vp_impl_trace_put(trace, ",\n{\"ph\": \"X\", \"cat\": \"");
     vp_impl_trace_put(trace, category);
     vp_impl_trace_put(trace, "\", \"name\": ");
@@ -365,11 +391,13 @@ static void vp_impl_trace_flow(vp_trace *trace, int start, int64_t id, int64_t p
     vp_impl_trace_int(trace, thread);
     vp_impl_trace_put(trace, ", \"ts\": ");
     vp_impl_trace_us(trace, at);
-    vp_impl_trace_put(trace, start ? ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}" : ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}");
+    vp_impl_trace_put(trace, start ? ", \"cat\": \"ac2g\", \"name\": \"ac2g\"}"
+                                   : ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}");
     trace->state.events++;
 }
 /* One line of metadata about a process (thread -1) or a thread; `text` NULL: the value is `number`. */
-static void vp_impl_trace_label(vp_trace *trace, const char *name, int64_t process, int64_t thread, const char *key, const char *text, int64_t number) {
+static void vp_impl_trace_label(vp_trace *trace, const char *name, int64_t process, int64_t thread, const char *key,
+                                const char *text, int64_t number) {
     vp_impl_trace_put(trace, trace->state.events ? ",\n{\"name\": \"" : "\n{\"name\": \"");
     vp_impl_trace_put(trace, name);
     vp_impl_trace_put(trace, "\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": ");
@@ -382,7 +410,8 @@ static void vp_impl_trace_label(vp_trace *trace, const char *name, int64_t proce
     vp_impl_trace_end(trace);
     trace->state.events++;
 }
-static void vp_impl_trace_name_thread(vp_trace *trace, int64_t process, int64_t thread, const char *name, int64_t order) {
+static void vp_impl_trace_name_thread(vp_trace *trace, int64_t process, int64_t thread, const char *name,
+                                      int64_t order) {
     vp_impl_trace_label(trace, "thread_name", process, thread, "name", name, 0);
     vp_impl_trace_label(trace, "thread_sort_index", process, thread, "sort_index", NULL, order);
 }
@@ -393,7 +422,8 @@ static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, co
     char name[160];
     if (trace->named[at]) return track;
     if (kind) snprintf(name, sizeof name, "thread %lld (%.100s)", (long long)track, given ? given : "ranges");
-    else snprintf(name, sizeof name, "thread %lld (worker %d%s)", (long long)track, (int)thread, thread ? "" : ": main");
+    else
+        snprintf(name, sizeof name, "thread %lld (worker %d%s)", (long long)track, (int)thread, thread ? "" : ": main");
     vp_impl_trace_name_thread(trace, trace->process, track, name, 1 + at);
     if (!trace->counting) trace->named[at] = 1;
     return track;
@@ -401,11 +431,13 @@ static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, co
 
 /* ---- may it be recorded? ---- */
 static vp_result vp_impl_trace_write_failed(const vp_trace *trace, vp_error *error) {
-    return vp_failf(error, VP_ERR_WRITE, -1, trace->temporary, "the trace cannot be written: %s", strerror(trace->failed));
+    return vp_failf(error, VP_ERR_WRITE, -1, trace->temporary, "the trace cannot be written: %s",
+                    strerror(trace->failed));
 }
 static vp_result vp_impl_trace_is_full(const vp_trace *trace, vp_error *error) {
-    return vp_failf(error, VP_ERR_CAPACITY, -1, trace->path, "the trace has reached its limit of %llu bytes: nothing more is recorded",
-                         (unsigned long long)trace->max_bytes);
+    return vp_failf(error, VP_ERR_CAPACITY, -1, trace->path,
+                    "the trace has reached its limit of %llu bytes: nothing more is recorded",
+                    (unsigned long long)trace->max_bytes);
 }
 static vp_result vp_impl_trace_ready(const vp_trace *trace, vp_error *error) {
     if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no trace");
@@ -413,10 +445,13 @@ static vp_result vp_impl_trace_ready(const vp_trace *trace, vp_error *error) {
     if (trace->failed) return vp_impl_trace_write_failed(trace, error);
     return VP_OK;
 }
-static vp_result vp_impl_trace_done(const vp_trace *trace, vp_error *error) { return trace->failed ? vp_impl_trace_write_failed(trace, error) : VP_OK; }
+static vp_result vp_impl_trace_done(const vp_trace *trace, vp_error *error) {
+    return trace->failed ? vp_impl_trace_write_failed(trace, error) : VP_OK;
+}
 /* Is there room for this many bytes? If not, recording ends. */
 static int vp_impl_trace_room(vp_trace *trace, uint64_t bytes) {
-    if (!trace->full && (bytes > trace->max_bytes || trace->state.bytes + bytes + trace->reserve > trace->max_bytes)) trace->full = 1;
+    if (!trace->full && (bytes > trace->max_bytes || trace->state.bytes + bytes + trace->reserve > trace->max_bytes))
+        trace->full = 1;
     return !trace->full;
 }
 /* *at = a time of the caller, counted from the trace's zero; 0 if it lies before the zero or too far from it */
@@ -440,7 +475,8 @@ VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *n
     int wrote;
     if (!name || unix_ns < 0 || (worker && !worker[0])) return VP_ERR_RANGE;
     if (!worker) {
-        snprintf(own, sizeof own, "%.255s_%ld", uname(&host) == 0 && host.nodename[0] ? host.nodename : "localhost", (long)getpid());
+        snprintf(own, sizeof own, "%.255s_%ld", uname(&host) == 0 && host.nodename[0] ? host.nodename : "localhost",
+                 (long)getpid());
         worker = own;
     }
     if (strlen(worker) > 500) return VP_ERR_RANGE;
@@ -452,10 +488,12 @@ VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *n
     memcpy(name, made, bytes + 1);
     return VP_OK;
 }
-VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major, int32_t compute_minor,
-                                          int32_t multiprocessor_count) {
-    static const struct { int32_t major, minor, threads, shared, optin; } known[] = {{8, 0, 2048, 167936, 166912}, {8, 6, 1536, 102400, 101376},
-        {8, 9, 1536, 102400, 101376}, {9, 0, 2048, 233472, 232448}, {10, 0, 2048, 233472, 232448}, {12, 0, 1536, 102400, 101376}};
+VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major,
+                                          int32_t compute_minor, int32_t multiprocessor_count) {
+    static const struct {
+        int32_t major, minor, threads, shared, optin;
+    } known[] = {{8, 0, 2048, 167936, 166912}, {8, 6, 1536, 102400, 101376},  {8, 9, 1536, 102400, 101376},
+                 {9, 0, 2048, 233472, 232448}, {10, 0, 2048, 233472, 232448}, {12, 0, 1536, 102400, 101376}};
     vp_trace_device device;
     size_t i;
     memset(&device, 0, sizeof device);
@@ -484,7 +522,8 @@ VP_API vp_trace_options vp_trace_options_default(void) {
     memset(&options, 0, sizeof options);
     options.max_bytes = VP_TRACE_MAX_BYTES;
     options.base_ns = vp_clock_ns();
-    if (timespec_get(&now, TIME_UTC) == TIME_UTC) options.base_unix_ns = (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
+    if (timespec_get(&now, TIME_UTC) == TIME_UTC)
+        options.base_unix_ns = (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
     options.process = options.thread = (int32_t)(id < VP_IMPL_TRACE_PIDS ? id + 1000000 : id);
     options.process_name = "vlmprof";
     options.backend = "none";
@@ -495,26 +534,35 @@ VP_API vp_trace_options vp_trace_options_default(void) {
 /* ---- the head ---- */
 static vp_result vp_impl_trace_check(const vp_trace_options *options, vp_error *error) {
     int32_t i, k;
-    if (!options || !options->path || !options->path[0] || strlen(options->path) > 4000) return vp_fail(error, VP_ERR_RANGE, -1, "path", "a trace needs a file's name");
-    if (!options->process_name || !options->backend) return vp_fail(error, VP_ERR_RANGE, -1, "options", "process_name and backend must be there");
-    if (options->process < VP_IMPL_TRACE_PIDS || options->thread < 0 || options->thread > INT32_MAX - 4 * VP_TRACE_THREADS_LIMIT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "process", "must be 64 or more, numbers below are devices; thread not below 0");
+    if (!options || !options->path || !options->path[0] || strlen(options->path) > 4000)
+        return vp_fail(error, VP_ERR_RANGE, -1, "path", "a trace needs a file's name");
+    if (!options->process_name || !options->backend)
+        return vp_fail(error, VP_ERR_RANGE, -1, "options", "process_name and backend must be there");
+    if (options->process < VP_IMPL_TRACE_PIDS || options->thread < 0
+        || options->thread > INT32_MAX - 4 * VP_TRACE_THREADS_LIMIT)
+        return vp_fail(error, VP_ERR_RANGE, -1, "process",
+                       "must be 64 or more, numbers below are devices; thread not below 0");
     if (options->base_unix_ns < 0) return vp_fail(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not lie before 1970");
-    if (options->world_size < 1 || options->world_size > VP_TRACE_RANKS_LIMIT || options->rank < 0 || options->rank >= options->world_size)
+    if (options->world_size < 1 || options->world_size > VP_TRACE_RANKS_LIMIT || options->rank < 0
+        || options->rank >= options->world_size)
         return vp_fail(error, VP_ERR_RANGE, -1, "rank", "must be 0 .. world_size - 1");
-    if (options->device_count < 0 || options->device_count > VP_TRACE_DEVICES_LIMIT || (options->device_count && !options->devices) || options->metadata_count < 0
+    if (options->device_count < 0 || options->device_count > VP_TRACE_DEVICES_LIMIT
+        || (options->device_count && !options->devices) || options->metadata_count < 0
         || (options->metadata_count && !options->metadata))
         return vp_fail(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
     for (i = 0; i < options->device_count; i++) {
         if (options->devices[i].id < 0 || options->devices[i].id >= VP_TRACE_DEVICES_LIMIT || !options->devices[i].name)
             return vp_fail(error, VP_ERR_RANGE, i, "devices", "a device needs a name and a number of 0..63");
         for (k = 0; k < i; k++)
-            if (options->devices[k].id == options->devices[i].id) return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same number");
+            if (options->devices[k].id == options->devices[i].id)
+                return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same number");
     }
     for (i = 0; i < options->metadata_count; i++) {
         const vp_trace_metadata *entry = &options->metadata[i];
-        if (!entry->key || !entry->key[0] || !entry->text) return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key and text must be there");
-        if (vp_utf8_valid_bytes(entry->key, strlen(entry->key)) != strlen(entry->key) || vp_utf8_valid_bytes(entry->text, strlen(entry->text)) != strlen(entry->text))
+        if (!entry->key || !entry->key[0] || !entry->text)
+            return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key and text must be there");
+        if (vp_utf8_valid_bytes(entry->key, strlen(entry->key)) != strlen(entry->key)
+            || vp_utf8_valid_bytes(entry->text, strlen(entry->text)) != strlen(entry->text))
             return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key or text is not UTF-8");
     }
     return VP_OK;
@@ -536,7 +584,8 @@ static void vp_impl_trace_properties(vp_trace *trace, const vp_trace_device *dev
     vp_impl_trace_put(trace, "{");
     vp_impl_trace_arg(trace, "id", device->id);
     vp_impl_trace_arg_text(trace, "name", device->name);
-    vp_impl_trace_property(trace, "totalGlobalMem", device->memory_bytes > (uint64_t)INT64_MAX ? 0 : (int64_t)device->memory_bytes);
+    vp_impl_trace_property(trace, "totalGlobalMem",
+                           device->memory_bytes > (uint64_t)INT64_MAX ? 0 : (int64_t)device->memory_bytes);
     vp_impl_trace_property(trace, "computeMajor", device->compute_major);
     if (device->compute_major > 0) vp_impl_trace_arg(trace, "computeMinor", device->compute_minor);
     vp_impl_trace_property(trace, "maxThreadsPerBlock", device->threads_per_block);
@@ -559,7 +608,9 @@ static void vp_impl_trace_distributed(vp_trace *trace, const vp_trace_options *o
     vp_impl_trace_int(trace, options->rank);
     vp_impl_trace_put(trace, ", \"world_size\": ");
     vp_impl_trace_int(trace, options->world_size);
-    vp_impl_trace_put(trace, ", \"pg_count\": 1, \"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": ");
+    vp_impl_trace_put(
+        trace,
+        ", \"pg_count\": 1, \"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": ");
     vp_impl_trace_text(trace, options->backend, 0);
     vp_impl_trace_put(trace, ", \"pg_size\": ");
     vp_impl_trace_int(trace, options->world_size);
@@ -572,7 +623,8 @@ static void vp_impl_trace_distributed(vp_trace *trace, const vp_trace_options *o
 }
 /* what vp_trace_close overwrites: the width must not depend on the values */
 static void vp_impl_trace_flags(const vp_trace *trace, char out[64]) {
-    snprintf(out, 64, "\"trace_truncated\": %d,\n\"dropped_steps\": %20lld,\n", trace->full, (long long)trace->dropped_steps);
+    snprintf(out, 64, "\"trace_truncated\": %d,\n\"dropped_steps\": %20lld,\n", trace->full,
+             (long long)trace->dropped_steps);
 }
 static void vp_impl_trace_head(vp_trace *trace, const vp_trace_options *options) {
     char flags[64], text[64];
@@ -588,7 +640,8 @@ static void vp_impl_trace_head(vp_trace *trace, const vp_trace_options *options)
     if (options->profile_memory) vp_impl_trace_put(trace, "\"profile_memory\": 1,\n");
     if (options->with_stack) vp_impl_trace_put(trace, "\"with_stack\": 1,\n");
     if (options->emulated) vp_impl_trace_put(trace, "\"emulated\": 1,\n");
-    snprintf(text, sizeof text, "%016llX%08lX", (unsigned long long)options->base_unix_ns, (unsigned long)options->process);
+    snprintf(text, sizeof text, "%016llX%08lX", (unsigned long long)options->base_unix_ns,
+             (unsigned long)options->process);
     vp_impl_trace_put(trace, "\"trace_id\": \"");
     vp_impl_trace_put(trace, text);
     vp_impl_trace_put(trace, "\",\n\"host_name\": ");
@@ -640,7 +693,8 @@ static vp_trace *vp_impl_trace_make(const vp_trace_options *options) {
     memcpy(trace->path, options->path, bytes);
     memcpy(trace->temporary, options->path, bytes);
     memcpy(trace->temporary + bytes - 1, ".tmp", 5);
-    if (options->device_count) memcpy(trace->devices, options->devices, (size_t)options->device_count * sizeof *trace->devices);
+    if (options->device_count)
+        memcpy(trace->devices, options->devices, (size_t)options->device_count * sizeof *trace->devices);
     trace->device_count = options->device_count;
     trace->process = options->process;
     trace->thread = options->thread;
@@ -661,7 +715,8 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
     made = vp_impl_trace_make(options);
     if (!made) return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
     made->fd = open(made->temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (made->fd < 0) result = vp_failf(error, VP_ERR_WRITE, -1, made->temporary, "the file cannot be made: %s", strerror(errno));
+    if (made->fd < 0)
+        result = vp_failf(error, VP_ERR_WRITE, -1, made->temporary, "the file cannot be made: %s", strerror(errno));
     else {
         vp_impl_trace_head(made, options);
         vp_impl_trace_rows(made, options);
@@ -704,7 +759,8 @@ VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_n
     if (result != VP_OK) return result;
     if (trace->step_open) return vp_fail(error, VP_ERR_STATE, -1, "step", "the step before it is still open");
     if (step < 0 || step == INT64_MAX || !vp_impl_trace_time(trace, at_ns, &at) || at < trace->step_end_ns)
-        return vp_fail(error, VP_ERR_RANGE, -1, "step", "must be 0 or more, and begin after the trace and after the step before it");
+        return vp_fail(error, VP_ERR_RANGE, -1, "step",
+                       "must be 0 or more, and begin after the trace and after the step before it");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) {
         trace->dropped_steps++;
         return vp_impl_trace_is_full(trace, error);
@@ -742,7 +798,8 @@ typedef struct vp_impl_trace_walk {
     int64_t host, on_device;           /* cursors: nothing begins before */
     int64_t op;                        /* External id of the innermost op */
 } vp_impl_trace_walk;
-typedef struct vp_impl_trace_edges { int64_t begin, end; } vp_impl_trace_edges; /* from the request's begin; begin INT64_MAX: not known */
+/* from the request's begin; begin INT64_MAX: not known */
+typedef struct vp_impl_trace_edges { int64_t begin, end; } vp_impl_trace_edges;
 
 static void vp_impl_trace_moved(vp_trace *trace, int64_t wanted, int64_t placed) {
     const int64_t by = placed > wanted ? placed - wanted : wanted - placed;
@@ -765,7 +822,8 @@ static int64_t vp_impl_trace_leave(int64_t *cursor, int64_t wanted) {
 /* the wanted end, but not past the beginning of the next launch */
 static int64_t vp_impl_trace_until(int64_t wanted, int64_t next) { return next - 2 < wanted ? next - 2 : wanted; }
 /* A slice with no others in it: it begins at the cursor or later and ends before the next one begins. */
-static vp_impl_trace_edges vp_impl_trace_leaf(vp_trace *trace, int64_t *cursor, int64_t begin, int64_t ns, int64_t next) {
+static vp_impl_trace_edges vp_impl_trace_leaf(vp_trace *trace, int64_t *cursor, int64_t begin, int64_t ns,
+                                              int64_t next) {
     vp_impl_trace_edges edges;
     int64_t end = begin + ns;
     edges.begin = begin > *cursor ? begin : *cursor;
@@ -780,7 +838,8 @@ static int64_t vp_impl_trace_host_of(const vp_impl_trace_walk *walk, int64_t ind
     return index < walk->run->launch_count ? walk->begin + walk->run->launches[index].host_begin_ns : INT64_MAX;
 }
 static int64_t vp_impl_trace_device_of(const vp_impl_trace_walk *walk, int64_t index) {
-    return index < walk->run->launch_count ? walk->begin + walk->shift + walk->run->launches[index].begin_ns : INT64_MAX;
+    return index < walk->run->launch_count ? walk->begin + walk->shift + walk->run->launches[index].begin_ns
+                                           : INT64_MAX;
 }
 
 static void vp_impl_trace_list(vp_trace *trace, const char *key, const int32_t *values, int32_t count) {
@@ -795,9 +854,11 @@ static void vp_impl_trace_list(vp_trace *trace, const char *key, const int32_t *
 /* Input Dims of a launch by vp_launch.shape's meanings: a product's operands, attention's queries and keys, rows. */
 static void vp_impl_trace_dims(vp_trace *trace, const int32_t *shape, int32_t dimensions) {
     char text[120];
-    if (dimensions == 3) snprintf(text, sizeof text, "[[%d, %d], [%d, %d]]", (int)shape[0], (int)shape[2], (int)shape[2], (int)shape[1]);
-    else if (dimensions == 4) snprintf(text, sizeof text, "[[%d, %d, %d], [%d, %d, %d]]", (int)shape[0], (int)shape[1], (int)shape[3], (int)shape[0], (int)shape[2],
-                                       (int)shape[3]);
+    if (dimensions == 3)
+        snprintf(text, sizeof text, "[[%d, %d], [%d, %d]]", (int)shape[0], (int)shape[2], (int)shape[2], (int)shape[1]);
+    else if (dimensions == 4)
+        snprintf(text, sizeof text, "[[%d, %d, %d], [%d, %d, %d]]", (int)shape[0], (int)shape[1], (int)shape[3],
+                 (int)shape[0], (int)shape[2], (int)shape[3]);
     else if (dimensions == 2) snprintf(text, sizeof text, "[[%d, %d]]", (int)shape[0], (int)shape[1]);
     else if (dimensions == 1) snprintf(text, sizeof text, "[[%d]]", (int)shape[0]);
     else snprintf(text, sizeof text, "[]");
@@ -829,16 +890,20 @@ static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, in
     vp_impl_trace_end(trace);
 }
 /* Share of a multiprocessor's threads that a kernel can keep busy, in per cent; -1: not known.
- * source: kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads, registers, shared memory, and at
+ * source: kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads,
+ * registers, shared memory, and at
  * most 32 blocks */
 static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_launch *launch) {
     double resident = 32.0, blocks;
-    if (device->threads_per_multiprocessor <= 0 || device->multiprocessor_count <= 0 || !launch->grid || !launch->threads) return -1;
+    if (device->threads_per_multiprocessor <= 0 || device->multiprocessor_count <= 0 || !launch->grid
+        || !launch->threads)
+        return -1;
     blocks = (double)(device->threads_per_multiprocessor / (int32_t)(launch->threads > 4096 ? 4096 : launch->threads));
     if (blocks < resident) resident = blocks;
     if (launch->registers && device->registers_per_multiprocessor > 0) {
         /* registers are given out by the warp, 256 at a time */
-        const double warps = floor((double)device->registers_per_multiprocessor / (ceil(launch->registers * 32.0 / 256.0) * 256.0));
+        const double warps = floor((double)device->registers_per_multiprocessor
+                                   / (ceil(launch->registers * 32.0 / 256.0) * 256.0));
         blocks = floor(warps / ceil(launch->threads / 32.0));
         if (blocks < resident) resident = blocks;
     }
@@ -852,8 +917,10 @@ static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_l
 }
 static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch) {
     const int64_t occupancy = vp_impl_trace_occupancy(device, launch);
-    if (launch->grid && launch->threads) { /* products are cuBLAS's: their geometry is not known, and readers take its absence better than zeros */
-        const int32_t grid[3] = {(int32_t)(launch->grid > INT32_MAX ? INT32_MAX : launch->grid), 1, 1}, block[3] = {(int32_t)(launch->threads & 0xffff), 1, 1};
+    /* products are cuBLAS's: their geometry is not known, and readers take its absence better than zeros */
+    if (launch->grid && launch->threads) {
+        const int32_t grid[3] = {(int32_t)(launch->grid > INT32_MAX ? INT32_MAX : launch->grid), 1, 1},
+                      block[3] = {(int32_t)(launch->threads & 0xffff), 1, 1};
         vp_impl_trace_arg(trace, "registers per thread", launch->registers);
         vp_impl_trace_arg(trace, "shared memory", launch->shared_bytes);
         if (device->multiprocessor_count > 0) {
@@ -869,11 +936,13 @@ static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *de
     vp_impl_trace_arg(trace, "bytes", vp_impl_trace_whole(launch->bytes));
 }
 /* The device's side of a launch. */
-static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch, int64_t op, int64_t correlation,
-                                       vp_impl_trace_edges at) {
-    static const char *const copies[] = {"", "Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memcpy DtoH (Device -> Pinned)"};
+static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch,
+                                       int64_t op, int64_t correlation, vp_impl_trace_edges at) {
+    static const char *const copies[] = {"", "Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)",
+                                         "Memcpy DtoH (Device -> Pinned)"};
     const int kernel = launch->kind == VP_LAUNCH_KERNEL;
-    vp_impl_trace_slice(trace, kernel ? "kernel" : "gpu_memcpy", kernel ? launch->name : copies[launch->kind], device->id, VP_TRACE_STREAM, at.begin, at.end - at.begin);
+    vp_impl_trace_slice(trace, kernel ? "kernel" : "gpu_memcpy", kernel ? launch->name : copies[launch->kind],
+                        device->id, VP_TRACE_STREAM, at.begin, at.end - at.begin);
     vp_impl_trace_arg(trace, "External id", op);
     if (kernel) vp_impl_trace_arg(trace, "queued", 0);
     vp_impl_trace_arg(trace, "device", device->id);
@@ -885,7 +954,8 @@ static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *d
         /* a copy within the device is counted twice in vp_launch.bytes: read and written */
         const int64_t bytes = vp_impl_trace_whole(launch->kind == VP_LAUNCH_COPY ? launch->bytes / 2 : launch->bytes);
         vp_impl_trace_arg(trace, "bytes", bytes);
-        vp_impl_trace_arg_real(trace, "memory bandwidth (GB/s)", at.end > at.begin ? (double)bytes / (double)(at.end - at.begin) : 0.0);
+        vp_impl_trace_arg_real(trace, "memory bandwidth (GB/s)",
+                               at.end > at.begin ? (double)bytes / (double)(at.end - at.begin) : 0.0);
     }
     vp_impl_trace_end(trace);
 }
@@ -900,12 +970,16 @@ static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
     host = vp_impl_trace_leaf(trace, &walk->host, begin, launch->host_ns, vp_impl_trace_host_of(walk, walk->next + 1));
     if (!walk->device) vp_impl_trace_launch_op(trace, launch, ++trace->state.external_id, host.begin, host.end);
     else {
-        if (own) vp_impl_trace_launch_op(trace, launch, op = ++trace->state.external_id, around, vp_impl_trace_leave(&walk->host, host.end));
+        if (own)
+            vp_impl_trace_launch_op(trace, launch, op = ++trace->state.external_id, around,
+                                    vp_impl_trace_leave(&walk->host, host.end));
         correlation = ++trace->state.correlation;
-        if (walk->on_device <= host.begin) walk->on_device = host.begin + 1; /* the edges of what is around it may have moved the call */
-        on = vp_impl_trace_leaf(trace, &walk->on_device, vp_impl_trace_device_of(walk, walk->next), launch->ns, vp_impl_trace_device_of(walk, walk->next + 1));
-        vp_impl_trace_slice(trace, "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", trace->process, trace->thread, host.begin,
-                            host.end - host.begin);
+        /* the edges of what is around it may have moved the call */
+        if (walk->on_device <= host.begin) walk->on_device = host.begin + 1;
+        on = vp_impl_trace_leaf(trace, &walk->on_device, vp_impl_trace_device_of(walk, walk->next), launch->ns,
+                                vp_impl_trace_device_of(walk, walk->next + 1));
+        vp_impl_trace_slice(trace, "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", trace->process,
+                            trace->thread, host.begin, host.end - host.begin);
         vp_impl_trace_arg(trace, "External id", op);
         vp_impl_trace_arg(trace, "cbid", copy ? 41 : 211);
         vp_impl_trace_arg(trace, "correlation", correlation);
@@ -922,14 +996,18 @@ static void vp_impl_trace_unit(vp_trace *trace, vp_impl_trace_walk *walk, int64_
     while (walk->next < to) {
         const vp_launch *first = &walk->run->launches[walk->next], *last;
         char name[64];
-        int64_t until = walk->next + 1, begin = vp_impl_trace_enter(&walk->host, vp_impl_trace_host_of(walk, walk->next) - 1), end;
-        while (until < to && walk->run->launches[until].part == first->part && walk->run->launches[until].block == first->block) until++;
+        int64_t until = walk->next + 1,
+                begin = vp_impl_trace_enter(&walk->host, vp_impl_trace_host_of(walk, walk->next) - 1), end;
+        while (until < to && walk->run->launches[until].part == first->part
+               && walk->run->launches[until].block == first->block)
+            until++;
         walk->op = ++trace->state.external_id;
         {
             const int64_t id = walk->op;
             while (walk->next < until) vp_impl_trace_launch(trace, walk);
             last = &walk->run->launches[until - 1];
-            end = vp_impl_trace_until(walk->begin + last->host_begin_ns + last->host_ns, vp_impl_trace_host_of(walk, walk->next));
+            end = vp_impl_trace_until(walk->begin + last->host_begin_ns + last->host_ns,
+                                      vp_impl_trace_host_of(walk, walk->next));
             end = vp_impl_trace_leave(&walk->host, end);
             snprintf(name, sizeof name, "vlmprof::%s", vp_impl_trace_parts[first->part]);
             vp_impl_trace_slice(trace, "cpu_op", name, trace->process, trace->thread, begin, end - begin);
@@ -961,34 +1039,44 @@ static int vp_impl_trace_fits(vp_trace *trace, const vp_impl_trace_walk *walk, i
 }
 /* What encloses a stage or decode step, on the host and on the device. */
 typedef struct vp_impl_trace_around { int64_t host, device; } vp_impl_trace_around;
-static vp_impl_trace_around vp_impl_trace_open_around(vp_impl_trace_walk *walk, vp_impl_trace_edges host, vp_impl_trace_edges device, int64_t to) {
+static vp_impl_trace_around vp_impl_trace_open_around(vp_impl_trace_walk *walk, vp_impl_trace_edges host,
+                                                      vp_impl_trace_edges device, int64_t to) {
     int64_t host_at = walk->next < to ? vp_impl_trace_host_of(walk, walk->next) - 1 : INT64_MAX,
             device_at = walk->next < to ? vp_impl_trace_device_of(walk, walk->next) - 1 : INT64_MAX;
     vp_impl_trace_around around = {0, 0};
     if (host.begin != INT64_MAX && walk->begin + host.begin < host_at) host_at = walk->begin + host.begin;
-    if (device.begin != INT64_MAX && walk->begin + walk->shift + device.begin < device_at) device_at = walk->begin + walk->shift + device.begin;
+    if (device.begin != INT64_MAX && walk->begin + walk->shift + device.begin < device_at)
+        device_at = walk->begin + walk->shift + device.begin;
     around.host = vp_impl_trace_enter(&walk->host, host_at == INT64_MAX ? walk->host : host_at);
-    if (walk->device) around.device = vp_impl_trace_enter(&walk->on_device, device_at == INT64_MAX ? walk->on_device : device_at);
+    if (walk->device)
+        around.device = vp_impl_trace_enter(&walk->on_device, device_at == INT64_MAX ? walk->on_device : device_at);
     return around;
 }
-static void vp_impl_trace_close_around(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_around around, vp_impl_trace_edges host,
-                                       vp_impl_trace_edges device, const char *name) {
-    int64_t end = host.begin == INT64_MAX ? 0 : vp_impl_trace_until(walk->begin + host.end, vp_impl_trace_host_of(walk, walk->next));
+static void vp_impl_trace_close_around(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_around around,
+                                       vp_impl_trace_edges host, vp_impl_trace_edges device, const char *name) {
+    int64_t end = host.begin == INT64_MAX
+                      ? 0
+                      : vp_impl_trace_until(walk->begin + host.end, vp_impl_trace_host_of(walk, walk->next));
     end = vp_impl_trace_leave(&walk->host, end);
     vp_impl_trace_slice(trace, "user_annotation", name, trace->process, trace->thread, around.host, end - around.host);
     vp_impl_trace_arg(trace, "External id", ++trace->state.external_id);
     vp_impl_trace_end(trace);
     if (!walk->device) return;
-    end = device.begin == INT64_MAX ? 0 : vp_impl_trace_until(walk->begin + walk->shift + device.end, vp_impl_trace_device_of(walk, walk->next));
+    end = device.begin == INT64_MAX
+              ? 0
+              : vp_impl_trace_until(walk->begin + walk->shift + device.end, vp_impl_trace_device_of(walk, walk->next));
     end = vp_impl_trace_leave(&walk->on_device, end);
-    vp_impl_trace_slice(trace, "gpu_user_annotation", name, walk->device->id, VP_TRACE_STREAM, around.device, end - around.device);
+    vp_impl_trace_slice(trace, "gpu_user_annotation", name, walk->device->id, VP_TRACE_STREAM, around.device,
+                        end - around.device);
     vp_impl_trace_arg(trace, "External id", trace->state.external_id);
     vp_impl_trace_arg(trace, "device clock offset ns", walk->shift);
     vp_impl_trace_end(trace);
 }
 static int64_t vp_impl_trace_end_of(const vp_impl_trace_walk *walk, int32_t stage, int32_t step) {
     int64_t i = walk->next;
-    while (i < walk->run->launch_count && walk->run->launches[i].stage == stage && (step < 0 || walk->run->launches[i].step == step)) i++;
+    while (i < walk->run->launch_count && walk->run->launches[i].stage == stage
+           && (step < 0 || walk->run->launches[i].step == step))
+        i++;
     return i;
 }
 /* The decode steps. Their place on the device follows from their times; on the host only their launches show it. */
@@ -997,7 +1085,8 @@ static void vp_impl_trace_steps(vp_trace *trace, vp_impl_trace_walk *walk, vp_im
     int64_t at = stage.begin;
     int32_t step, taken = 0;
     while (!trace->full) {
-        const int more = walk->next < walk->run->launch_count && walk->run->launches[walk->next].stage == VP_STAGE_DECODE;
+        const int more = walk->next < walk->run->launch_count
+                         && walk->run->launches[walk->next].stage == VP_STAGE_DECODE;
         vp_impl_trace_around around;
         char name[32];
         int64_t to;
@@ -1018,13 +1107,18 @@ static void vp_impl_trace_steps(vp_trace *trace, vp_impl_trace_walk *walk, vp_im
         vp_impl_trace_close_around(trace, walk, around, unknown, device, name);
     }
 }
-static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32_t stage, vp_impl_trace_edges host, vp_impl_trace_edges device) {
+static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32_t stage, vp_impl_trace_edges host,
+                                vp_impl_trace_edges device) {
     const int64_t to = vp_impl_trace_end_of(walk, stage, -1);
     const int decode = stage == VP_STAGE_DECODE;
     vp_impl_trace_around around;
     char name[64];
     if (trace->full || (to == walk->next && host.begin == INT64_MAX && device.begin == INT64_MAX)) return;
-    if (!vp_impl_trace_fits(trace, walk, decode ? vp_impl_trace_end_of(walk, stage, walk->next < to ? walk->run->launches[walk->next].step : 0) : to)) return;
+    if (!vp_impl_trace_fits(
+            trace, walk,
+            decode ? vp_impl_trace_end_of(walk, stage, walk->next < to ? walk->run->launches[walk->next].step : 0)
+                   : to))
+        return;
     snprintf(name, sizeof name, "stage::%s", vp_impl_trace_stages[stage]);
     around = vp_impl_trace_open_around(walk, host, device, to);
     if (decode) vp_impl_trace_steps(trace, walk, device);
@@ -1051,7 +1145,8 @@ static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk)
         if (span->launch >= walk->next) continue; /* left out, or the caller's buffer had no room for it */
         name = walk->run->launches[span->launch].name;
         if (!vp_impl_trace_room(trace, 3 * VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) continue;
-        vp_impl_trace_slice(trace, "thread_span", name, trace->process, vp_impl_trace_track(trace, 0, span->thread, NULL), walk->begin + span->begin_ns, span->ns);
+        vp_impl_trace_slice(trace, "thread_span", name, trace->process,
+                            vp_impl_trace_track(trace, 0, span->thread, NULL), walk->begin + span->begin_ns, span->ns);
         vp_impl_trace_arg(trace, "launch", span->launch);
         vp_impl_trace_end(trace);
     }
@@ -1063,11 +1158,15 @@ static int vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_run *ru
     for (i = 0; i < run->launch_count; i++) {
         const vp_launch *launch = &run->launches[i];
         const int64_t limit = VP_IMPL_TRACE_NS_LIMIT;
-        if (!launch->name || launch->stage < 0 || launch->stage >= VP_STAGE_COUNT || launch->part < 0 || launch->part >= VP_PART_COUNT || launch->kind < VP_LAUNCH_KERNEL
-            || launch->kind > VP_LAUNCH_COPY_TO_HOST || launch->step < 0 || launch->dimensions < 0 || launch->dimensions > 4 || launch->begin_ns < 0 || launch->begin_ns > limit
-            || launch->ns < 0 || launch->ns > limit || launch->host_begin_ns < 0 || launch->host_begin_ns > limit || launch->host_ns < 0 || launch->host_ns > limit)
+        if (!launch->name || launch->stage < 0 || launch->stage >= VP_STAGE_COUNT || launch->part < 0
+            || launch->part >= VP_PART_COUNT || launch->kind < VP_LAUNCH_KERNEL || launch->kind > VP_LAUNCH_COPY_TO_HOST
+            || launch->step < 0 || launch->dimensions < 0 || launch->dimensions > 4 || launch->begin_ns < 0
+            || launch->begin_ns > limit || launch->ns < 0 || launch->ns > limit || launch->host_begin_ns < 0
+            || launch->host_begin_ns > limit || launch->host_ns < 0 || launch->host_ns > limit)
             return 0;
-        if (before && (launch->stage < before->stage || (launch->stage == before->stage && launch->step < before->step))) return -1;
+        if (before
+            && (launch->stage < before->stage || (launch->stage == before->stage && launch->step < before->step)))
+            return -1;
         if (launch->host_begin_ns - launch->begin_ns >= least) least = launch->host_begin_ns - launch->begin_ns + 1;
         before = launch;
     }
@@ -1076,11 +1175,12 @@ static int vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_run *ru
     for (i = 0; run->times && i < VP_STAGE_COUNT; i++) {
         const vp_stage_times *times = run->times;
         const int64_t limit = VP_IMPL_TRACE_NS_LIMIT / 16;
-        if (times->begin_ns[i] < 0 || times->begin_ns[i] > limit || times->wall_ns[i] < 0 || times->wall_ns[i] > limit || times->device_ns[i] < 0
-            || times->device_ns[i] > limit)
+        if (times->begin_ns[i] < 0 || times->begin_ns[i] > limit || times->wall_ns[i] < 0 || times->wall_ns[i] > limit
+            || times->device_ns[i] < 0 || times->device_ns[i] > limit)
             return 0;
     }
-    if (run->device >= 0 && trace->state.device_ns[run->device] - begin > least) least = trace->state.device_ns[run->device] - begin;
+    if (run->device >= 0 && trace->state.device_ns[run->device] - begin > least)
+        least = trace->state.device_ns[run->device] - begin;
     *shift = least;
     return 1;
 }
@@ -1093,18 +1193,25 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     int32_t stage;
     if (result != VP_OK) return result;
     memset(&walk, 0, sizeof walk);
-    if (!run || run->launch_count < 0 || (run->launch_count && !run->launches) || run->step_count < 0 || (run->step_count && !run->step_ns)
-        || run->span_count < 0 || (run->span_count && !run->spans) || run->device < -1 || !vp_impl_trace_time(trace, run->begin_ns, &walk.begin))
-        return vp_fail(error, VP_ERR_RANGE, -1, "run", "a count is outside its range, or the request began before the trace");
+    if (!run || run->launch_count < 0 || (run->launch_count && !run->launches) || run->step_count < 0
+        || (run->step_count && !run->step_ns) || run->span_count < 0 || (run->span_count && !run->spans)
+        || run->device < -1 || !vp_impl_trace_time(trace, run->begin_ns, &walk.begin))
+        return vp_fail(error, VP_ERR_RANGE, -1, "run",
+                       "a count is outside its range, or the request began before the trace");
     if (run->device >= 0 && !(walk.device = vp_impl_trace_device(trace, run->device)))
         return vp_fail(error, VP_ERR_RANGE, -1, "device", "the trace was opened without this device");
     good = vp_impl_trace_check_run(trace, run, walk.begin, &walk.shift);
-    if (good < 0) return vp_fail(error, VP_ERR_MISMATCH, -1, "launches", "a launch of an earlier stage or decode step stands after a later one");
+    if (good < 0)
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "launches",
+                       "a launch of an earlier stage or decode step stands after a later one");
     if (!good || !vp_impl_trace_spans_good(run))
-        return vp_fail(error, VP_ERR_RANGE, -1, "run", "a time, stage, part, kind, shape or thread is outside its range, or a launch has no name");
+        return vp_fail(error, VP_ERR_RANGE, -1, "run",
+                       "a time, stage, part, kind, shape or thread is outside its range, or a launch has no name");
     walk.run = run;
     walk.host = walk.begin;
-    walk.on_device = run->device >= 0 && trace->state.device_ns[run->device] > walk.begin ? trace->state.device_ns[run->device] : walk.begin;
+    walk.on_device = run->device >= 0 && trace->state.device_ns[run->device] > walk.begin
+                         ? trace->state.device_ns[run->device]
+                         : walk.begin;
     launches = trace->state.launches;
     for (stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         const int known = run->times && run->times->ran[stage];
@@ -1146,14 +1253,17 @@ static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_
             }
             /* what a name must not contain is left out: this text is one of many */
             for (; *character; character++)
-                if ((unsigned char)*character >= 32 && (unsigned char)*character < 127 && *character != '"' && *character != ';') vp_impl_trace_bytes(trace, *character == '\\' ? "/" : character, 1);
+                if ((unsigned char)*character >= 32 && (unsigned char)*character < 127 && *character != '"'
+                    && *character != ';')
+                    vp_impl_trace_bytes(trace, *character == '\\' ? "/" : character, 1);
         }
     }
     vp_impl_trace_put(trace, "\"");
 }
 static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_t index, int64_t begin) {
     const vp_range *range = &ranges->records[index];
-    const int64_t track = ranges->thread ? vp_impl_trace_track(trace, 1, ranges->thread, ranges->thread_name) : trace->thread;
+    const int64_t track = ranges->thread ? vp_impl_trace_track(trace, 1, ranges->thread, ranges->thread_name)
+                                         : trace->thread;
     vp_impl_trace_slice(trace, "cpu_op", range->name, trace->process, track, begin, range->end_ns - range->begin_ns);
     vp_impl_trace_op_args(trace, ++trace->state.external_id);
     if (trace->shapes && range->payload.dimensions) {
@@ -1179,11 +1289,15 @@ static int vp_impl_trace_ranges_nest(const vp_trace *trace, const vp_ranges *ran
     int64_t i, before, at;
     for (i = 0; i < ranges->count; i++) {
         const vp_range *range = &ranges->records[i];
-        if (!range->name || range->parent < -1 || range->parent >= i || range->end_ns < range->begin_ns || !vp_impl_trace_time(trace, range->begin_ns, &at)
-            || !vp_impl_trace_time(trace, range->end_ns, &at) || range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
+        if (!range->name || range->parent < -1 || range->parent >= i || range->end_ns < range->begin_ns
+            || !vp_impl_trace_time(trace, range->begin_ns, &at) || !vp_impl_trace_time(trace, range->end_ns, &at)
+            || range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
             || range->payload.bytes < 0)
             return 0;
-        if (range->parent >= 0 && (range->begin_ns < ranges->records[range->parent].begin_ns || range->end_ns > ranges->records[range->parent].end_ns)) return 0;
+        if (range->parent >= 0
+            && (range->begin_ns < ranges->records[range->parent].begin_ns
+                || range->end_ns > ranges->records[range->parent].end_ns))
+            return 0;
         for (before = i - 1; before > range->parent; before = ranges->records[before].parent)
             if (range->begin_ns < ranges->records[before].end_ns) return 0;
         if (before != range->parent) return 0;
@@ -1194,12 +1308,16 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
     vp_result result = vp_impl_trace_ready(trace, error);
     int64_t i, at = 0;
     if (result != VP_OK) return result;
-    if (!ranges || ranges->count < 0 || (ranges->count && !ranges->records) || ranges->thread < 0 || ranges->thread >= VP_TRACE_THREADS_LIMIT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "there are none, or the thread's number is outside its range");
+    if (!ranges || ranges->count < 0 || (ranges->count && !ranges->records) || ranges->thread < 0
+        || ranges->thread >= VP_TRACE_THREADS_LIMIT)
+        return vp_fail(error, VP_ERR_RANGE, -1, "ranges",
+                       "there are none, or the thread's number is outside its range");
     for (i = 0; i < ranges->count; i++)
-        if (ranges->records[i].end_ns == INT64_MIN) return vp_fail(error, VP_ERR_STATE, i, "ranges", "a range is still open");
+        if (ranges->records[i].end_ns == INT64_MIN)
+            return vp_fail(error, VP_ERR_STATE, i, "ranges", "a range is still open");
     if (!vp_impl_trace_ranges_nest(trace, ranges))
-        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "one has no name, began before the trace, does not nest, or has a bad payload");
+        return vp_fail(error, VP_ERR_RANGE, -1, "ranges",
+                       "one has no name, began before the trace, does not nest, or has a bad payload");
     for (i = 0; i < ranges->count && !trace->full; i++) {
         vp_impl_trace_state state = trace->state;
         uint64_t bytes;
@@ -1214,17 +1332,19 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
     if (trace->failed) return vp_impl_trace_write_failed(trace, error);
     return trace->full ? vp_impl_trace_is_full(trace, error) : VP_OK;
 }
-VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes, uint64_t allocated_bytes,
-                                 uint64_t reserved_bytes, vp_error *error) {
+VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes,
+                                 uint64_t allocated_bytes, uint64_t reserved_bytes, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     int64_t at;
     if (result != VP_OK) return result;
     if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
-        return vp_fail(error, VP_ERR_RANGE, -1, "device", "the trace was opened without this device, or the time lies before it");
+        return vp_fail(error, VP_ERR_RANGE, -1, "device",
+                       "the trace was opened without this device, or the time lies before it");
     if (address > (uint64_t)INT64_MAX || allocated_bytes > (uint64_t)INT64_MAX || reserved_bytes > (uint64_t)INT64_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "bytes", "must be below 2^63");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) return vp_impl_trace_is_full(trace, error);
-    vp_impl_trace_put(trace, ",\n{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": \"[memory]\", \"pid\": ");
+    vp_impl_trace_put(
+        trace, ",\n{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": \"[memory]\", \"pid\": ");
     vp_impl_trace_int(trace, trace->process);
     vp_impl_trace_put(trace, ", \"tid\": ");
     vp_impl_trace_int(trace, trace->thread);
@@ -1243,14 +1363,17 @@ VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device,
     vp_impl_trace_saw(trace, at, 0);
     return vp_impl_trace_done(trace, error);
 }
-VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value, vp_error *error) {
+VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value,
+                                  vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     int64_t at;
     if (result != VP_OK) return result;
-    if (!name || !(value >= -1.7e308 && value <= 1.7e308) || device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device))
-        || !vp_impl_trace_time(trace, at_ns, &at))
-        return vp_fail(error, VP_ERR_RANGE, -1, "counter", "no name, a value that is not finite, an unknown device, or a time before the trace");
-    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name))) return vp_impl_trace_is_full(trace, error);
+    if (!name || !(value >= -1.7e308 && value <= 1.7e308) || device < -1
+        || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
+        return vp_fail(error, VP_ERR_RANGE, -1, "counter",
+                       "no name, a value that is not finite, an unknown device, or a time before the trace");
+    if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name)))
+        return vp_impl_trace_is_full(trace, error);
     vp_impl_trace_put(trace, ",\n{\"ph\": \"C\", \"name\": ");
     vp_impl_trace_text(trace, name, 0);
     vp_impl_trace_put(trace, ", \"pid\": ");
@@ -1281,7 +1404,8 @@ VP_API vp_trace_info vp_trace_tell(const vp_trace *trace) {
     info.moved_ns = trace->state.moved_ns;
     return info;
 }
-static void vp_impl_trace_instant(vp_trace *trace, const char *name, const char *process, const char *thread, int64_t at) {
+static void vp_impl_trace_instant(vp_trace *trace, const char *name, const char *process, const char *thread,
+                                  int64_t at) {
     vp_impl_trace_put(trace, ",\n{\"name\": \"");
     vp_impl_trace_put(trace, name);
     vp_impl_trace_put(trace, "\", \"ph\": \"i\", \"s\": \"g\", \"pid\": \"");
@@ -1305,7 +1429,8 @@ static void vp_impl_trace_tail(vp_trace *trace) {
         trace->step_open = 0;
     }
     if (trace->steps) {
-        const int64_t begin = (trace->state.last_ns > trace->step_end_ns ? trace->state.last_ns : trace->step_end_ns) + 1;
+        const int64_t begin = (trace->state.last_ns > trace->step_end_ns ? trace->state.last_ns : trace->step_end_ns)
+                              + 1;
         vp_impl_trace_step(trace, trace->step + 1, begin, begin + 1000);
     }
     first = trace->state.first_ns == INT64_MAX ? 0 : trace->state.first_ns;
@@ -1313,10 +1438,14 @@ static void vp_impl_trace_tail(vp_trace *trace) {
     vp_impl_trace_us(trace, first);
     vp_impl_trace_put(trace, ", \"dur\": ");
     vp_impl_trace_us(trace, trace->state.last_ns > first ? trace->state.last_ns - first : 0);
-    vp_impl_trace_put(trace, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op count\": ");
+    vp_impl_trace_put(
+        trace,
+        ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op "
+        "count\": ");
     vp_impl_trace_int(trace, operations);
-    vp_impl_trace_put(trace, "}},\n{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": \"Spans\", \"tid\": 0, "
-                         "\"args\": {\"sort_index\": 536870912}}");
+    vp_impl_trace_put(
+        trace, "}},\n{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": \"Spans\", \"tid\": 0, "
+               "\"args\": {\"sort_index\": 536870912}}");
     trace->state.events += 2;
     vp_impl_trace_instant(trace, "Iteration Start: PyTorch Profiler", "Traces", "Trace PyTorch Profiler", first);
     vp_impl_trace_instant(trace, "Record Window End", "", "", trace->state.last_ns);
