@@ -18,7 +18,7 @@ B ?= build
 PROGRAM ?= ./vlmprof
 
 # one fat object: machine code for A100, H100/H200 and B200, and PTX for what comes after; no C++ runtime is needed to link it
-NVCC_FLAGS := -std=c++17 -O3 -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
+NVCC_FLAGS := -std=c++17 -O3 -I. -Iparts -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
 NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=[sm_100,compute_100]
 CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
 CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
@@ -26,10 +26,23 @@ CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOO
 # No option here lets the compiler reorder floating point, and none ties the program to this machine's processor.
 # Contraction is off because results of the header are compared bit by bit; the kernels choose it function by function.
 WARN := -Wall -Wextra -Wpedantic -Wshadow
-STD := -std=c11
-HEADER_FLAGS = $(STD) $(WARN) -ffp-contract=off $(CFLAGS) $(SANITIZE)
-ENGINE_FLAGS = $(STD) $(WARN) $(CFLAGS) $(KERNEL_FLAGS) -fopenmp $(SANITIZE)
+STD := -std=c11 -D_DEFAULT_SOURCE
+INCLUDES := -I. -Iparts -Icli
+HEADER_FLAGS = $(STD) $(WARN) $(INCLUDES) -ffp-contract=off $(CFLAGS) $(SANITIZE)
+ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) -fopenmp $(SANITIZE)
 DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).d
+UPPER = $(shell echo $(1) | tr a-z A-Z)
+
+# the rooms: companion headers (each compiled once as a C file), the engine, the program
+PART_HEADERS := $(filter-out parts/vlmprof_engine.h,$(wildcard parts/vlmprof_*.h))
+ENGINE_SOURCES := $(wildcard parts/engine/*.c)
+CLI_SOURCES := $(wildcard cli/*/*.c)
+HEADER_OBJECTS = $(B)/vlmprof.o $(PART_HEADERS:parts/%.h=$(B)/parts/%.o)
+ENGINE_OBJECTS = $(ENGINE_SOURCES:%.c=$(B)/%.o) $(B)/vlmprof_kernels.o
+CLI_OBJECTS = $(CLI_SOURCES:%.c=$(B)/%.o)
+LIBRARY = $(B)/libvlmprof.a
+ROOMS = $(B)/librooms.a
+LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 # test_faults.c makes calls of the emulated GPU fail: it has no other form
 TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
@@ -37,10 +50,6 @@ TEST_SCRIPTS := $(wildcard tests/test_*.sh)
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 SAMPLE_SOURCES := $(wildcard samples/*.c)
-# a source that calls the engine is linked with it, unless it includes the kernels' source itself
-CALLS_ENGINE := $(shell grep -lE 'vp_engine_|links: engine' $(TEST_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES) /dev/null 2>/dev/null)
-HOLDS_ENGINE := $(shell grep -lE 'include "[./]*vlmprof_kernels\.cu"' $(TEST_SOURCES) $(BENCH_SOURCES) $(FUZZ_SOURCES) /dev/null 2>/dev/null)
-LINKS_ENGINE := $(filter-out $(HOLDS_ENGINE),$(CALLS_ENGINE))
 TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%) $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%)
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
@@ -78,65 +87,79 @@ $(PROBED_EMULATOR): $(PROBED)
 	@tests/deps.sh emulator "$(CC)"
 	@touch $@
 
-# ---- the program
-$(B)/cli.o: cli.c | $(PROBED)
+# ---- the library: the header, its companions and the engine, one object each; and the program's rooms
+$(B)/vlmprof.o: vlmprof.h | $(PROBED)
 	@echo "cc  $<"
-	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) -DVLMPROF_IMPLEMENTATION $(DEPENDENCIES) -x c -c $< -o $@
+$(B)/parts/vlmprof_%.o: parts/vlmprof_%.h | $(PROBED)
+	@echo "cc  $<"; mkdir -p $(@D)
+	@$(CC) $(HEADER_FLAGS) -DVLMPROF_$(call UPPER,$*)_IMPLEMENTATION $(DEPENDENCIES) -x c -c $< -o $@
+$(B)/parts/engine/%.o: parts/engine/%.c | $(PROBED)
+	@echo "cc  $<"; mkdir -p $(@D)
+	@$(CC) $(ENGINE_FLAGS) -Wmissing-prototypes $(DEPENDENCIES) -c $< -o $@
 $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(ENGINE_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@
-$(B)/vlmprof_cuda.o: vlmprof_kernels.cu vlmprof.h
+$(B)/cli/%.o: cli/%.c | $(PROBED)
+	@echo "cc  $<"; mkdir -p $(@D)
+	@$(CC) $(HEADER_FLAGS) -Wmissing-prototypes -fopenmp $(DEPENDENCIES) -c $< -o $@
+$(B)/cli.o: cli.c | $(PROBED)
+	@echo "cc  $<"
+	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
+$(LIBRARY): $(HEADER_OBJECTS) $(ENGINE_OBJECTS)
+	@rm -f $@; $(AR) rcs $@ $^
+$(ROOMS): $(CLI_OBJECTS)
+	@rm -f $@; $(AR) rcs $@ $^
+
+# ---- the program, and the GPU's half of it. That is linked as an object: it stands in for a weak symbol, which no archive member does.
+$(B)/vlmprof_cuda.o: vlmprof_kernels.cu
 	@echo "nvcc $<"
 	@mkdir -p $(B)
-	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -c $< -o $@
-# the GPU's half of the program, and what it links with
+	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.d -c $< -o $@
 GPU_OBJECT := $(if $(NVCC),$(B)/vlmprof_cuda.o)
-$(PROGRAM): $(B)/cli.o $(B)/vlmprof_kernels.o $(GPU_OBJECT)
+$(PROGRAM): $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) -lm
 
 # the same with a pause that a test plants between stages; never part of what is built or installed
-$(B)/tests/vlmprof-hooks: cli.c vlmprof.h $(B)/vlmprof_kernels.o
+HOOKED := $(shell grep -l VLMPROF_TEST_HOOKS cli.c $(CLI_SOURCES))
+$(B)/tests/vlmprof-hooks: $(HOOKED) $(B)/cli.o $(LIBRARIES)
 	@echo "cc  $< (test hooks)"
 	@mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $< $(B)/vlmprof_kernels.o -fopenmp $(LDFLAGS) -o $@ -lm
+	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $(HOOKED) $(if $(filter cli.c,$(HOOKED)),,$(B)/cli.o) $(LIBRARIES) -fopenmp $(LDFLAGS) -o $@ -lm
 
 # ---- the same with the GPU emulated (tests/cuda_on_cpu.h): the whole command, and the tests that run on any device
 E := $(B)/emulated
-EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -include tests/cuda_on_cpu.h
-$(E)/vlmprof_emulated.o: vlmprof_kernels.cu vlmprof.h tests/cuda_on_cpu.h | $(PROBED_EMULATOR)
+EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/cuda_on_cpu.h
+$(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@echo "c++ $< (GPU code, emulated)"
 	@mkdir -p $(E)
-	@$(CXX) $(EMULATED_FLAGS) -c $< -o $@
-$(E)/vlmprof: $(B)/cli.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
+	@$(CXX) $(EMULATED_FLAGS) $(DEPENDENCIES) -c $< -o $@
+$(E)/vlmprof: $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
 $(E)/emulator: tests/emulator.cpp tests/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $<"
 	@mkdir -p $(E)
 	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -I. $< -o $@ -ldl -lm
-# test_kernels holds the engine's source itself; the others link it
-$(E)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h tests/expect.h tests/small_request.h tests/books.h | $(PROBED)
+$(E)/test_%.o: tests/test_%.c | $(PROBED)
 	@mkdir -p $(E)
-	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' -I. -c $< -o $@
-$(E)/test_kernels: $(E)/test_kernels.o $(E)/vlmprof_emulated.o
-	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
-$(E)/test_%: $(E)/test_%.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
+	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
+$(E)/test_%: $(E)/test_%.o $(E)/vlmprof_emulated.o $(LIBRARY)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
 EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faults $(E)/test_trace
 .PRECIOUS: $(E)/test_%.o
 
 
-# ---- programs of one source each: tests, benchmarks (with the product's own flags where they hold the engine), samples. An old program is removed first: a failed build must not leave one to run.
+# ---- programs of one source each: tests, benchmarks, samples. They link the library; a test of a part's insides includes that part, whose object
+# then stays in the archive. An old program is removed first: a failed build must not leave one to run.
+# Tests are compiled at -O1: they wait for the compiler longer than for their own code.
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \
-    $(CC) $(if $(filter tests/bench/%,$(filter $<,$(HOLDS_ENGINE))),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(if $(filter $<,$(CALLS_ENGINE) $(HOLDS_ENGINE)),-fopenmp) $(DEPENDENCIES) -I. $< \
-    $(if $(filter $<,$(LINKS_ENGINE)),$(B)/vlmprof_kernels.o) $(LDFLAGS) -o $@ -lm
-$(B)/tests/%: tests/%.c | $(PROBED)
+    $(CC) $(HEADER_FLAGS) $(if $(filter tests/test_%,$<),-O1) -fopenmp $(DEPENDENCIES) $< $(filter %.a,$^) $(LDFLAGS) -o $@ -lm
+$(B)/tests/%: tests/%.c $(LIBRARIES) | $(PROBED)
 	$(COMPILE_ONE)
-$(B)/bench/%: tests/bench/%.c | $(PROBED)
+$(B)/bench/%: tests/bench/%.c $(LIBRARIES) | $(PROBED)
 	$(COMPILE_ONE)
 $(B)/samples/%: samples/%.c | $(PROBED)
 	$(COMPILE_ONE)
-$(patsubst tests/%.c,$(B)/tests/%,$(filter tests/test_%,$(LINKS_ENGINE))): $(B)/vlmprof_kernels.o
-$(patsubst tests/bench/%.c,$(B)/bench/%,$(filter tests/bench/%,$(LINKS_ENGINE))): $(B)/vlmprof_kernels.o
 
 # the small model and its knobs; drawings that it never saw, photographs that it knows nothing about
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8 --num_runs_per_sample 1
@@ -185,7 +208,7 @@ GPU_ARCHS ?= sm_80 sm_90 sm_90a sm_100
 gpu-compile: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(PROGRAM)
 	@if readelf -d $(PROGRAM) | grep -E 'NEEDED.*(cuda|cudart|cublas|nvidia|stdc\+\+)'; then echo "$(PROGRAM) needs a library that machines without a GPU lack" >&2; exit 1; fi
 	@echo "gpu-compile: $(words $(GPU_ARCHS)) objects, no warnings, no spills, no local memory; $(PROGRAM) needs no CUDA library to start"
-$(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu vlmprof.h
+$(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu $(wildcard vlmprof.h parts/*.h parts/engine/*.h parts/kernels/*.h)
 	@if [ -z "$(NVCC)" ]; then echo "gpu-compile needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@mkdir -p $(@D)
 	@echo "nvcc $* $<"
@@ -195,22 +218,20 @@ $(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu vlmprof.h
 	    echo "$*: registers spill, or an array lies in local memory" >&2; rm $@; exit 1; fi
 
 # registers, spills, shared memory and occupancy of every kernel, as a table; no GPU needed
-$(E)/launches.o: tests/bench/gpu/launches.c vlmprof.h vlmprof_kernels.cu | $(PROBED)
+$(E)/launches.o: tests/bench/gpu/launches.c | $(PROBED)
 	@mkdir -p $(E)
-	@$(CC) $(HEADER_FLAGS) -fopenmp -c $< -o $@
-$(E)/launches: $(E)/launches.o $(E)/vlmprof_emulated.o
+	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
+$(E)/launches: $(E)/launches.o $(E)/vlmprof_emulated.o $(LIBRARY)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
 gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches
 	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/launches $(GPU_ARCHS)
 
 # ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
 G := $(B)/gpu
-$(G)/test_%.o: tests/test_%.c vlmprof.h vlmprof_kernels.cu tests/check.h tests/expect.h tests/small_request.h | $(PROBED)
+$(G)/test_%.o: tests/test_%.c | $(PROBED)
 	@mkdir -p $(G)
-	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_CUDA -DTEST_DEVICE='"cuda"' -I. -c $< -o $@
-$(G)/test_kernels: $(G)/test_kernels.o $(B)/vlmprof_cuda.o
-	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) -lm
-$(G)/test_%: $(G)/test_%.o $(B)/vlmprof_kernels.o $(B)/vlmprof_cuda.o
+	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
+$(G)/test_%: $(G)/test_%.o $(B)/vlmprof_cuda.o $(LIBRARY)
 	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) -lm
 .PRECIOUS: $(G)/test_%.o
 test-gpu: $(PROBED)
@@ -220,12 +241,12 @@ test-gpu: $(PROBED)
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
 	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
 # one program for the device and for the emulated one, where the tests try it at tiny size
-$(E)/bench_gpu.o: tests/bench/gpu/bench_gpu.c vlmprof.h | $(PROBED)
+$(E)/bench_gpu.o: tests/bench/gpu/bench_gpu.c | $(PROBED)
 	@mkdir -p $(E)
-	@$(CC) $(HEADER_FLAGS) -c $< -o $@
-$(E)/bench_gpu: $(E)/bench_gpu.o $(B)/vlmprof_kernels.o $(E)/vlmprof_emulated.o
+	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -c $< -o $@
+$(E)/bench_gpu: $(E)/bench_gpu.o $(E)/vlmprof_emulated.o $(LIBRARY)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
-$(G)/bench_gpu: $(E)/bench_gpu.o $(B)/vlmprof_kernels.o $(B)/vlmprof_cuda.o
+$(G)/bench_gpu: $(E)/bench_gpu.o $(B)/vlmprof_cuda.o $(LIBRARY)
 	@mkdir -p $(G)
 	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) -lm
 bench-gpu: $(PROBED)
@@ -238,21 +259,20 @@ bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@set -e; export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000; for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program; done
 
 # ---- each fuzzer's seeds and old findings as a test, with any compiler
-$(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c | $(PROBED)
+$(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c $(LIBRARIES) | $(PROBED)
 	@echo "cc  $< (its corpus)"; mkdir -p $(@D); rm -f $@
-	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) -I. $(filter %.c,$^) $(if $(filter $<,$(LINKS_ENGINE)),$(B)/vlmprof_kernels.o) $(LDFLAGS) -o $@ -lm
-$(patsubst tests/fuzz/fuzz_%.c,$(B)/tests/corpus_%,$(filter tests/fuzz/%,$(LINKS_ENGINE))): $(B)/vlmprof_kernels.o
+	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) $(filter %.c,$^) $(filter %.a,$^) $(LDFLAGS) -o $@ -lm
 
-# ---- libFuzzer (clang); what it finds lies in build/fuzz
-$(B)/fuzz/%: tests/fuzz/%.c vlmprof.h $(B)/fuzz/vlmprof_kernels.o
+# ---- libFuzzer (clang), the library instrumented too; what it finds lies in build/fuzz
+F := $(B)/fuzz
+FUZZ_FLAGS := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+$(F)/%: tests/fuzz/%.c $(F)/instrumented/libvlmprof.a
 	@echo "fuzz $<"
-	@clang -std=c11 -O1 -g -ffp-contract=off -fopenmp -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. $< \
-	    $(if $(filter $<,$(LINKS_ENGINE)),$(B)/fuzz/vlmprof_kernels.o) -o $@ -lm
-$(B)/fuzz/fuzz_dataset: cli.c
-$(B)/fuzz/vlmprof_kernels.o: vlmprof_kernels.cu vlmprof.h
-	@mkdir -p $(B)/fuzz
-	@$(if $(filter tests/fuzz/%,$(LINKS_ENGINE)),clang -std=c11 -O1 -g -fopenmp -fsanitize=fuzzer-no-link$(,)address$(,)undefined -x c -c $< -o $@,touch $@)
-, := ,
+	@clang -std=c11 -g $(INCLUDES) -ffp-contract=off -fopenmp $(FUZZ_FLAGS) -fsanitize=fuzzer $< $(wildcard $(F)/instrumented/lib*.a) -o $@ -lm
+$(F)/instrumented/libvlmprof.a: FORCE
+	@$(MAKE) instrumented B=$(F)/instrumented CC=clang CFLAGS="-g" KERNEL_FLAGS= SANITIZE="$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link"
+instrumented: $(LIBRARIES)
+FORCE:
 fuzz-deps: $(PROBED)
 	@tests/deps.sh clang
 fuzz: fuzz-deps
@@ -262,15 +282,18 @@ fuzz: fuzz-deps
 	    mkdir -p $$program.corpus; seeds=tests/fuzz/corpus/$${program##*/fuzz_}; [ -d $$seeds ] || seeds=; \
 	    echo "== $$program, $(FUZZ_SECONDS) s"; \
 	    $$program -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 -artifact_prefix=$$program- $$program.corpus $$seeds; done
-.PHONY: fuzz-deps
+.PHONY: fuzz-deps instrumented FORCE
 
-full-size: $(PROGRAM) $(B)/vlmprof_kernels.o
+full-size: $(PROGRAM) $(LIBRARY)
 	@if [ ! -x tests/full_size.sh ]; then echo "full-size: tests/full_size.sh is missing" >&2; exit 1; fi
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" tests/full_size.sh
 
 install: $(PROGRAM)
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/vlmprof
 	install -D -m 644 vlmprof.h $(DESTDIR)$(PREFIX)/include/vlmprof.h
+	install -d $(DESTDIR)$(PREFIX)/include/vlmprof
+	install -m 644 parts/vlmprof_*.h $(DESTDIR)$(PREFIX)/include/vlmprof
+	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/libvlmprof.a
 
 clean:
 	rm -rf build vlmprof

@@ -33,8 +33,21 @@
  * >>selftest  the same requests on every backend and arithmetic, compared
  * >>main */
 #define _DEFAULT_SOURCE 1 /* madvise */
-#define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
+#include "vlmprof_analysis.h"
+#include "vlmprof_caption.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_families.h"
+#include "vlmprof_file.h"
+#include "vlmprof_image.h"
+#include "vlmprof_prompt.h"
+#include "vlmprof_ranges.h"
+#include "vlmprof_score.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_tokenizer.h"
+#include "vlmprof_trace.h"
+#include "vlmprof_unicode.h"
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC

@@ -26,6 +26,10 @@
 #include <string.h>
 
 #include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_ranges.h"
+#include "vlmprof_stages.h"
 
 enum {
     VK_PAD = 32,             /* columns of a packed weight panel, and what rows are padded to */
@@ -4485,22 +4489,6 @@ static void vk_send_step(vp_engine *e, const vp_request *r, int position) {
 
 /* ================================================================================================= engine >>engine */
 
-VP_API const char *vp_stage_name(vp_stage stage) {
-    static const char *const names[] = {
-#define VK_STAGE_NAME(name, text) text,
-        VP_STAGES(VK_STAGE_NAME)
-#undef VK_STAGE_NAME
-    };
-    return (int)stage >= 0 && stage < VP_STAGE_COUNT ? names[stage] : "unknown";
-}
-VP_API const char *vp_part_name(vp_part part) {
-    static const char *const names[] = {
-#define VK_PART_NAME(name, text) text,
-        VP_PARTS(VK_PART_NAME)
-#undef VK_PART_NAME
-    };
-    return (int)part >= 0 && part < VP_PART_COUNT ? names[part] : "unknown";
-}
 VP_API vp_engine_options vp_engine_options_default(void) {
     vp_engine_options options;
     memset(&options, 0, sizeof options);
@@ -4531,14 +4519,6 @@ VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_erro
 VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error) {
     if (cuda_device == -1) return vk_cpu_telemetry("", out, error);
     return vk_gpu_code() ? vk_gpu_code()->telemetry(cuda_device, out, error) : vk_no_gpu_code(error);
-}
-VP_API const char *vp_telemetry_throttle_name(int32_t bit) {
-    switch (bit) {
-#define VK_THROTTLE_CASE(number, text) case number: return text;
-        VP_THROTTLE_REASONS(VK_THROTTLE_CASE)
-#undef VK_THROTTLE_CASE
-    default: return NULL;
-    }
 }
 VP_API int32_t vp_device_toolkit(void) { return vk_gpu_code() ? vk_gpu_code()->toolkit : 0; }
 

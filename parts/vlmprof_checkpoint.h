@@ -1,2 +1,1521 @@
-/* vlmprof_checkpoint.h: stands for its subject until that leaves vlmprof.h */
+/* vlmprof_checkpoint.h - v0.2.0 - config.json, safetensors, packed weights - MIT licence
+ *
+ * config.json -> the shape of a model; the tensors such a model has; safetensors files -> those tensors. Uses malloc, mmap and stdio.
+ *
+ * Needs vlmprof.h and vlmprof_file.h, and includes what is missing.
+ * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * VLMPROF_CHECKPOINT_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+#ifndef VLMPROF_CHECKPOINT_H
+#define VLMPROF_CHECKPOINT_H
+/* strict ISO mode hides POSIX unless it is asked for before the first system header */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) \
+    && !defined(_POSIX_C_SOURCE)
+#define _DEFAULT_SOURCE 1
+#endif
+#ifndef VLMPROF_H
 #include "vlmprof.h"
+#endif
+#ifndef VLMPROF_FILE_H
+#include "vlmprof_file.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { VP_VIT_LAYERS_MAX = 4 };
+/* The shape of a MolmoE model, from config.json (names of the fields there in brackets). Counts and widths are positive,
+ * but for additional_vocab_size, which may be 0. */
+typedef struct vp_model_config {
+    int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
+    int32_t expert_count, expert_dim, top_k;                   /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
+    int32_t vocab_size, embedding_size, additional_vocab_size; /* text tokens; rows of wte.embedding and lm_head; rows of wte.new_embedding */
+    int32_t max_sequence_length;                               /* the length of training */
+    int32_t max_positions;                                     /* most positions of a request [max_position_embeddings, else max_sequence_length] */
+    double rope_theta;
+    float norm_eps;                                            /* [layer_norm_eps] */
+    int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions; /* [vision_backbone.image_*] */
+    float vit_norm_eps;
+    int32_t vit_layers[VP_VIT_LAYERS_MAX], vit_layer_count;    /* block outputs used, as in the config (negative from the end) */
+    int32_t vit_blocks_needed;                                 /* blocks that must run for them: 1 + the largest index */
+    int32_t projector_dim;                                     /* hidden width of the image projector: = expert_dim */
+    vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
+} vp_model_config;
+
+/* Reads the shape of a model; everything that the engine does not implement is refused by its name.
+ * in:      config_json        bytes [config_bytes]        text of config.json
+ *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from config.json and CLIP's mean and std
+ * out:     config             on success only
+ * returns: VP_OK; VP_ERR_FORMAT bad JSON or a value of the wrong type; VP_ERR_NOT_FOUND a field is missing; VP_ERR_RANGE a value is out of range;
+ *          VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two fields contradict each other; VP_ERR_MEMORY. error->where is the field.
+ * rule:    an absent field has the default of the reference's ModelConfig, so that one whose default is not implemented is refused as well.
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py
+ * memory:  temporary: about 40 bytes a JSON value
+ * threads: reentrant */
+VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json, size_t preprocessor_bytes,
+                                       vp_model_config *config, vp_error *error);
+/* Built-in shapes: "molmoe-1b" is the real model's; "tiny" runs in milliseconds and goes with the byte tokenizer.
+ * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched)
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config);
+VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids);
+
+typedef enum vp_dtype { VP_DTYPE_F32, VP_DTYPE_BF16, VP_DTYPE_F16 } vp_dtype;
+/* Conversions of one value. To f32 is exact (NaN becomes quiet); to bf16 rounds to nearest, ties to even: subnormals are kept, too large
+ * values become infinity, NaN stays a quiet NaN of the same sign.
+ * memory:  none
+ * threads: reentrant */
+VP_API float vp_bf16_to_f32(uint16_t value);
+VP_API uint16_t vp_f32_to_bf16(float value);
+VP_API float vp_f16_to_f32(uint16_t value);
+
+/* A tensor that a model of this config has: name and shape, outermost dimension first. */
+typedef struct vp_tensor_spec { char name[112]; int32_t dimensions; int64_t shape[2]; } vp_tensor_spec;
+/* Number of tensors (3,573 for MolmoE-1B), and tensor `index` of them in a fixed order: embeddings, final norm, blocks, connector, ViT, head.
+ * in:      config  as vp_model_config_parse or a preset fills it
+ *          index   0..count-1, else VP_ERR_RANGE
+ * out:     spec    on success only
+ * memory:  none
+ * threads: reentrant */
+VP_API int64_t vp_model_tensor_count(const vp_model_config *config);
+VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec);
+
+/* A tensor of a file: row-major, little-endian; `data` points into the mapping and may be unaligned for its type. */
+typedef struct vp_tensor {
+    vp_dtype dtype;
+    int32_t dimensions;
+    int64_t shape[4];
+    const unsigned char *data;
+    uint64_t bytes;
+    int32_t shard; /* index of its file; shards are in the order of their names */
+} vp_tensor;
+typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
+
+/* Opens a model folder: model.safetensors, else model.safetensors.index.json and the shards it names, else model.packed. Every header is
+ * checked strictly before anything is read; with a config, names and shapes are compared and one error lists what is missing, extra or misshapen.
+ * in:      directory   path of the folder
+ *          config      NULL: any set of tensors is accepted
+ * out:     checkpoint  on success only; close it with vp_checkpoint_close
+ * returns: VP_OK; VP_ERR_NOT_FOUND no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT a malformed file; VP_ERR_MISMATCH names
+ *          or shapes differ from the index or the config, packed weights of another config, safetensors beside packed weights;
+ *          VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed weights of another version or byte order, or a needed tensor is
+ *          not F32, BF16 or F16; VP_ERR_MEMORY
+ * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or rest; each key once
+ * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
+ * memory:  about 120 bytes a tensor; the files are mapped read-only and must not shrink while open
+ * threads: one opener; a checkpoint may then be read from many threads */
+VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error);
+/* One tensor by its name.
+ * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
+ * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16, F16, or over 4 dimensions
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
+VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
+/* Who reads a tensor says so before (needed 1: the system fetches it ahead) and after (needed 0: its pages leave this process's memory, and
+ * would come back from the file), so that a checkpoint larger than the memory can be read tensor by tensor. Advice only: data never change.
+ * memory:  none
+ * threads: reentrant */
+VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed);
+
+/* A packed file, which vp_engine_convert writes and vp_engine_open uses where it lies: a header, then the bf16 weights of the CPU engine byte
+ * for byte as they stand in its memory. */
+#define VP_PACKED_FILE "model.packed"
+enum { VP_PACKED_VERSION = 1, VP_PACKED_HEADER_BYTES = 4096 };
+typedef struct vp_packed {
+    uint64_t model_hash;          /* vp_model_hash */
+    uint64_t weights_bytes;
+    uint32_t panel_columns;       /* of the kernels the weights were packed for */
+    const unsigned char *weights; /* in the mapping; not part of the header */
+} vp_packed;
+/* Of all tensors' names and shapes, and of the number of vision blocks that run: packed weights fit configs of the same hash. */
+VP_API uint64_t vp_model_hash(const vp_model_config *config);
+/* The header for packed weights: magic "VLMPACK", byte order, version, own length, the fields above, zeros, and in its last 8 bytes the FNV-1a
+ * hash of what stands before. */
+VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]);
+/* out:     packed  on success only; packed->weights lives until vp_checkpoint_close
+ * returns: VP_OK; VP_ERR_NOT_FOUND the folder held safetensors */
+VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed);
+VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_CHECKPOINT_H */
+
+/* ================================================================================================= implementation */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) && !defined(VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE)
+#define VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* snprintf into a known array; the result is always terminated */
+static void vp_impl_print(char *out, size_t capacity, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    vsnprintf(out, capacity, format, list);
+    va_end(list);
+}
+
+
+/* ------------------------------------------------------------------------------------------------- conversions */
+VP_API float vp_bf16_to_f32(uint16_t value) {
+    uint32_t bits = (uint32_t)value << 16;
+    float out;
+    if ((bits & 0x7fffffffu) > 0x7f800000u) bits |= 0x00400000u;
+    memcpy(&out, &bits, 4);
+    return out;
+}
+
+VP_API uint16_t vp_f32_to_bf16(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* the payload could round to infinity */
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+VP_API float vp_f16_to_f32(uint16_t value) {
+    uint32_t sign = (uint32_t)(value & 0x8000u) << 16, exponent = value >> 10 & 31u, fraction = value & 0x3ffu, bits;
+    float out;
+    if (exponent == 31) bits = sign | 0x7f800000u | fraction << 13 | (fraction ? 0x00400000u : 0u);
+    else if (exponent) bits = sign | (exponent + 112) << 23 | fraction << 13;
+    else if (!fraction) bits = sign;
+    else { /* subnormal: move the leading one to its hidden place */
+        exponent = 113;
+        while (!(fraction & 0x400u)) {
+            fraction <<= 1;
+            exponent--;
+        }
+        bits = sign | exponent << 23 | (fraction & 0x3ffu) << 13;
+    }
+    memcpy(&out, &bits, 4);
+    return out;
+}
+
+/* Parses into malloc'ed nodes (free json->nodes). `where` names the text in errors. */
+static vp_result vp_impl_json_load(const char *text, size_t bytes, const char *where, vp_json *json, vp_error *error) {
+    vp_error local;
+    vp_json_node *nodes;
+    size_t needed = 0, total;
+    vp_result result = vp_json_parse(text, bytes, NULL, 0, NULL, &needed, &local);
+    if (result != VP_OK && result != VP_ERR_CAPACITY) return vp_fail(error, result, local.offset, where, local.text);
+    if (!vp_size_multiply(needed ? needed : 1, sizeof *nodes, &total) || !(nodes = (vp_json_node *)malloc(total)))
+        return vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the JSON text");
+    result = vp_json_parse(text, bytes, nodes, needed, json, &needed, &local);
+    if (result == VP_OK) return VP_OK;
+    free(nodes);
+    return vp_fail(error, result, local.offset, where, local.text);
+}
+
+/* ------------------------------------------------------------------------------------------------------ config */
+/* One object of a config file. The first error stays in `result`, so that a list of fields reads as a list. */
+typedef struct vp_impl_fields {
+    const vp_json *json;
+    uint32_t object;
+    const char *prefix; /* of field names in errors */
+    vp_result result;
+    vp_error *error;
+} vp_impl_fields;
+
+static void vp_impl_fields_fail(vp_impl_fields *f, vp_result code, const char *field, const char *text) {
+    char where[sizeof f->error->where];
+    vp_impl_print(where, sizeof where, "%s%s", f->prefix, field);
+    if (f->result == VP_OK) f->result = vp_fail(f->error, code, -1, where, text);
+}
+
+/* node of a field, or VP_JSON_NONE when it is absent; null counts as absent where `null_is_absent` */
+static uint32_t vp_impl_fields_get(const vp_impl_fields *f, const char *field, int null_is_absent) {
+    uint32_t node = vp_json_get(f->json, f->object, field);
+    if (node != VP_JSON_NONE && null_is_absent && f->json->nodes[node].type == VP_JSON_NULL) return VP_JSON_NONE;
+    return node;
+}
+
+/* An integer in minimum..maximum. fallback < 0: the field is required. */
+static int32_t vp_impl_fields_int(vp_impl_fields *f, const char *field, int32_t minimum, int32_t maximum, int32_t fallback) {
+    char text[128];
+    uint32_t node;
+    int64_t value = 0;
+    if (f->result != VP_OK) return 0;
+    node = vp_impl_fields_get(f, field, fallback >= 0);
+    if (node == VP_JSON_NONE) {
+        if (fallback < 0) vp_impl_fields_fail(f, VP_ERR_NOT_FOUND, field, "this field is missing");
+        return fallback;
+    }
+    if (f->json->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(f->json, node, &value) == VP_ERR_FORMAT) {
+        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be an integer");
+        return 0;
+    }
+    if (vp_json_to_int(f->json, node, &value) != VP_OK || value < minimum || value > maximum) {
+        vp_impl_print(text, sizeof text, "this field must be in %d..%d", (int)minimum, (int)maximum);
+        vp_impl_fields_fail(f, VP_ERR_RANGE, field, text);
+        return 0;
+    }
+    return (int32_t)value;
+}
+
+/* A number with minimum < value < maximum; the fallback holds for absent and null. */
+static double vp_impl_fields_double(vp_impl_fields *f, const char *field, double minimum, double maximum, double fallback) {
+    char text[128];
+    uint32_t node;
+    double value = 0;
+    if (f->result != VP_OK) return 0;
+    node = vp_impl_fields_get(f, field, 1);
+    if (node == VP_JSON_NONE) return fallback;
+    if (f->json->nodes[node].type != VP_JSON_NUMBER) {
+        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a number");
+    } else if (vp_json_to_double(f->json, node, &value) != VP_OK || !(value > minimum && value < maximum)) {
+        vp_impl_print(text, sizeof text, "this field must be between %g and %g", minimum, maximum);
+        vp_impl_fields_fail(f, VP_ERR_RANGE, field, text);
+    }
+    return value;
+}
+
+/* An array of integers; its length is 1..capacity. An absent one leaves `out` and returns 0. */
+static int32_t vp_impl_fields_ints(vp_impl_fields *f, const char *field, int32_t minimum, int32_t maximum, int32_t capacity, int32_t *out) {
+    char text[128];
+    uint32_t node, i, count;
+    int64_t value = 0;
+    if (f->result != VP_OK) return 0;
+    node = vp_impl_fields_get(f, field, 0);
+    if (node == VP_JSON_NONE) return 0;
+    count = f->json->nodes[node].count;
+    vp_impl_print(text, sizeof text, "this field must be a list of 1 to %d integers in %d..%d", (int)capacity, (int)minimum, (int)maximum);
+    if (f->json->nodes[node].type != VP_JSON_ARRAY || count < 1 || count > (uint32_t)capacity) {
+        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, text);
+        return 0;
+    }
+    for (i = 0; i < count; i++) {
+        uint32_t item = vp_json_at(f->json, node, i);
+        if (f->json->nodes[item].type != VP_JSON_NUMBER || vp_json_to_int(f->json, item, &value) != VP_OK) {
+            vp_impl_fields_fail(f, VP_ERR_FORMAT, field, text);
+            return 0;
+        }
+        if (value < minimum || value > maximum) {
+            vp_impl_fields_fail(f, VP_ERR_RANGE, field, text);
+            return 0;
+        }
+        out[i] = (int32_t)value;
+    }
+    return (int32_t)count;
+}
+
+/* Three finite numbers, or nothing when the field is absent. */
+static void vp_impl_fields_rgb(vp_impl_fields *f, const char *field, float out[3]) {
+    uint32_t node, i;
+    double value[3] = {0, 0, 0};
+    if (f->result != VP_OK) return;
+    node = vp_impl_fields_get(f, field, 0);
+    if (node == VP_JSON_NONE) return;
+    if (f->json->nodes[node].type != VP_JSON_ARRAY || f->json->nodes[node].count != 3) {
+        vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
+        return;
+    }
+    for (i = 0; i < 3; i++) {
+        uint32_t item = vp_json_at(f->json, node, i);
+        if (f->json->nodes[item].type != VP_JSON_NUMBER) {
+            vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
+            return;
+        }
+        if (vp_json_to_double(f->json, item, &value[i]) != VP_OK || !(value[i] > -1e6 && value[i] < 1e6)) {
+            vp_impl_fields_fail(f, VP_ERR_RANGE, field, "each number must be between -1e6 and 1e6");
+            return;
+        }
+    }
+    for (i = 0; i < 3; i++) out[i] = (float)value[i];
+}
+
+/* A setting of which the engine implements only some values. `wanted` and `absent` are written as JSON writes them, strings without quotes;
+ * `absent` is the reference's default. */
+typedef struct vp_impl_setting { const char *field, *wanted, *other_wanted, *absent; } vp_impl_setting;
+
+static int vp_impl_setting_is(const vp_json *json, uint32_t node, const char *wanted) {
+    const vp_json_node *n = &json->nodes[node];
+    int64_t value = 0;
+    size_t bytes = strlen(wanted);
+    if (n->type == VP_JSON_STRING) return wanted[0] >= 'a' && strcmp(wanted, "null") && strcmp(wanted, "true") && strcmp(wanted, "false")
+                                          && vp_json_equals(json, node, wanted);
+    if (n->type == VP_JSON_NUMBER) return bytes == 1 && vp_json_to_int(json, node, &value) == VP_OK && value == wanted[0] - '0';
+    return n->bytes == bytes && memcmp(json->text + n->start, wanted, bytes) == 0;
+}
+
+static void vp_impl_fields_settings(vp_impl_fields *f, const vp_impl_setting *settings, size_t count) {
+    char text[sizeof f->error->text], got[64];
+    size_t i;
+    for (i = 0; i < count && f->result == VP_OK; i++) {
+        const vp_impl_setting *s = &settings[i];
+        uint32_t node = vp_impl_fields_get(f, s->field, 0);
+        if (node != VP_JSON_NONE) {
+            const vp_json_node *n = &f->json->nodes[node];
+            if (vp_impl_setting_is(f->json, node, s->wanted) || vp_impl_setting_is(f->json, node, s->other_wanted)) continue;
+            vp_impl_print(got, sizeof got, "%.*s", (int)(n->bytes < 40 ? n->bytes : 40), f->json->text + n->start);
+            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof runs models where it is %s", got, s->wanted);
+        } else {
+            if (!strcmp(s->absent, s->wanted) || !strcmp(s->absent, s->other_wanted)) continue;
+            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof runs models where it is %s", s->absent, s->wanted);
+        }
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, s->field, text);
+    }
+}
+
+static void vp_impl_config_settings(vp_impl_fields *f) {
+    static const vp_impl_setting settings[] = {
+        {"model_type", "molmo", "molmo", "molmo"},
+        {"block_type", "moe", "moe", "sequential"},
+        {"block_group_size", "1", "1", "1"},
+        {"activation_type", "swiglu", "swiglu", "swiglu"},
+        {"alibi", "false", "false", "false"},
+        {"attention_layer_norm", "true", "true", "false"},
+        {"attention_layer_norm_with_affine", "true", "true", "true"},
+        {"attn_logit_softcapping", "null", "null", "null"},
+        {"bias_for_layer_norm", "false", "null", "null"},
+        {"clip_qkv", "null", "null", "null"},
+        {"crop_mode", "overlap-and-resize-c2", "overlap-and-resize-c2", "overlap-and-resize-c2"}, /* the HF processor knows no other */
+        {"final_logit_softcapping", "null", "null", "null"},
+        {"fix_image_input_idx", "2", "2", "2"},
+        {"image_padding_embed", "pad_and_partial_pad", "pad_and_partial_pad", "null"},
+        {"image_pooling_2d", "attention-meanq", "attention-meanq", "attention"},
+        {"image_pooling_h", "2", "2", "2"},
+        {"image_pooling_w", "2", "2", "2"},
+        {"image_projector", "mlp", "mlp", "mlp"},
+        {"include_bias", "false", "false", "true"},
+        {"layer_norm_type", "rms", "rms", "default"},
+        {"layer_norm_with_affine", "true", "true", "true"},
+        {"moe_dropless", "true", "null", "true"},
+        {"moe_interleave", "false", "null", "false"},
+        {"moe_shared_expert", "false", "null", "false"},
+        {"multi_query_attention", "null", "false", "null"},
+        {"norm_after", "false", "false", "false"},
+        {"normalize_input_embeds", "false", "false", "false"},
+        {"pad_to", "null", "null", "null"},
+        {"qkv_bias", "false", "false", "false"},
+        {"quantization_config", "null", "null", "null"},
+        {"rope", "true", "true", "false"},
+        {"rope_impl", "llama", "llama", "cockatoo"},
+        {"rope_scaling", "null", "null", "null"},
+        {"scale_logits", "false", "false", "false"},
+        {"unconditioned", "false", "false", "false"},
+        {"use_cls_feature", "false", "false", "false"},
+        {"use_col_tokens", "true", "true", "true"},
+        {"weight_tying", "false", "false", "true"},
+    };
+    vp_impl_fields_settings(f, settings, sizeof settings / sizeof settings[0]);
+}
+
+static void vp_impl_config_language(vp_impl_fields *f, vp_model_config *c) {
+    int32_t hidden = 0, ratio;
+    c->d_model = vp_impl_fields_int(f, "d_model", 2, 65536, -1);
+    c->head_count = vp_impl_fields_int(f, "n_heads", 1, 4096, -1);
+    c->block_count = vp_impl_fields_int(f, "n_layers", 1, 1024, -1);
+    c->expert_count = vp_impl_fields_int(f, "moe_num_experts", 1, 1024, -1);
+    c->top_k = vp_impl_fields_int(f, "moe_top_k", 1, 1024, -1);
+    c->vocab_size = vp_impl_fields_int(f, "vocab_size", 1, 1 << 24, -1);
+    c->embedding_size = vp_impl_fields_int(f, "embedding_size", 1, 1 << 24, c->vocab_size > 0 ? c->vocab_size : 0);
+    c->additional_vocab_size = vp_impl_fields_int(f, "additional_vocab_size", 0, 1 << 24, 0);
+    c->max_sequence_length = vp_impl_fields_int(f, "max_sequence_length", 1, 1 << 24, 1024);
+    c->max_positions = vp_impl_fields_int(f, "max_position_embeddings", 1, 1 << 24, c->max_sequence_length);
+    c->rope_theta = vp_impl_fields_double(f, "rope_theta", 0, 1e30, 10000.0);
+    c->norm_eps = (float)vp_impl_fields_double(f, "layer_norm_eps", 0, 1, 1e-5);
+    ratio = vp_impl_fields_int(f, "mlp_ratio", 1, 65536, 4);
+    hidden = vp_impl_fields_int(f, "mlp_hidden_size", 2, 1 << 20, 0);
+    if (f->result != VP_OK) return;
+    if (hidden == 0) {
+        if ((int64_t)ratio * c->d_model > 1 << 20) {
+            vp_impl_fields_fail(f, VP_ERR_RANGE, "mlp_ratio", "mlp_ratio * d_model is above 1048576");
+            return;
+        }
+        hidden = ratio * c->d_model;
+    }
+    c->expert_dim = c->projector_dim = hidden / 2; /* the reference's floor division */
+    c->head_dim = c->d_model / c->head_count;
+    if (c->d_model % c->head_count) vp_impl_fields_fail(f, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
+    else if (c->head_dim % 2) vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs");
+    else if (vp_impl_fields_int(f, "head_dim", 1, 65536, c->head_dim) != c->head_dim)
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "head_dim", "only d_model / n_heads is implemented");
+    else if (vp_impl_fields_int(f, "n_kv_heads", 1, 4096, c->head_count) != c->head_count)
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "n_kv_heads", "grouped-query attention is not implemented; n_kv_heads must be null or n_heads");
+    else if (c->top_k > c->expert_count) vp_impl_fields_fail(f, VP_ERR_RANGE, "moe_top_k", "moe_top_k is above moe_num_experts");
+    else if (c->embedding_size < c->vocab_size) vp_impl_fields_fail(f, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
+    else if (vp_impl_fields_get(f, "additional_vocab_size", 1) == VP_JSON_NONE)
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, "additional_vocab_size", "models without additional embedding rows are not implemented");
+    else if (!(c->norm_eps > 0)) vp_impl_fields_fail(f, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+}
+
+/* the ViT; `vit_layers` stands in the outer object */
+static void vp_impl_config_vision(vp_impl_fields *f, vp_impl_fields *v, vp_model_config *c) {
+    static const vp_impl_setting settings[] = {
+        {"image_model_type", "openai", "openai", "openai"},
+        {"image_mlp_activations", "quick_gelu", "quick_gelu", "gelu"},
+        {"resize_mode", "default", "default", "default"},
+    };
+    int32_t i;
+    vp_impl_fields_settings(v, settings, sizeof settings / sizeof settings[0]);
+    c->vit_width = vp_impl_fields_int(v, "image_emb_dim", 1, 65536, 1024);
+    c->vit_head_count = vp_impl_fields_int(v, "image_num_heads", 1, 4096, 16);
+    c->vit_head_dim = vp_impl_fields_int(v, "image_head_dim", 1, 4096, 64);
+    c->vit_mlp_dim = vp_impl_fields_int(v, "image_mlp_dim", 1, 1 << 20, 4096);
+    c->vit_block_count = vp_impl_fields_int(v, "image_num_layers", 1, 1024, 24);
+    c->vit_positions = vp_impl_fields_int(v, "image_num_pos", 2, 1 << 20, 577);
+    c->vit_norm_eps = (float)vp_impl_fields_double(v, "image_norm_eps", 0, 1, 1e-5);
+    if (v->result != VP_OK) return;
+    if (c->vit_head_count * c->vit_head_dim != c->vit_width)
+        vp_impl_fields_fail(v, VP_ERR_UNSUPPORTED, "image_head_dim", "only image_emb_dim / image_num_heads is implemented");
+    else if (vp_impl_fields_int(v, "image_num_key_value_heads", 1, 4096, c->vit_head_count) != c->vit_head_count)
+        vp_impl_fields_fail(v, VP_ERR_UNSUPPORTED, "image_num_key_value_heads", "grouped-query attention is not implemented");
+    else if (!(c->vit_norm_eps > 0)) vp_impl_fields_fail(v, VP_ERR_RANGE, "image_norm_eps", "the value vanishes in float32");
+    if (v->result != VP_OK) return;
+    c->vit_layers[0] = -1;
+    c->vit_layer_count = 1;
+    i = vp_impl_fields_ints(f, "vit_layers", -c->vit_block_count, c->vit_block_count - 1, VP_VIT_LAYERS_MAX, c->vit_layers);
+    if (i > 0) c->vit_layer_count = i;
+    c->vit_blocks_needed = 0;
+    for (i = 0; i < c->vit_layer_count; i++) {
+        int32_t block = c->vit_layers[i] < 0 ? c->vit_layers[i] + c->vit_block_count : c->vit_layers[i];
+        if (block + 1 > c->vit_blocks_needed) c->vit_blocks_needed = block + 1;
+    }
+}
+
+/* a square size given as [side, side]; 0 when absent */
+static int32_t vp_impl_fields_side(vp_impl_fields *f, const char *field) {
+    int32_t side[2] = {0, 0}, count = vp_impl_fields_ints(f, field, 1, 65536, 2, side);
+    if (f->result == VP_OK && count == 1) vp_impl_fields_fail(f, VP_ERR_FORMAT, field, "this field must be a list of 2 integers");
+    if (f->result == VP_OK && count == 2 && side[0] != side[1])
+        vp_impl_fields_fail(f, VP_ERR_UNSUPPORTED, field, "only square crops are implemented");
+    return side[0];
+}
+
+static void vp_impl_fields_margins(vp_impl_fields *f, vp_geometry *g) {
+    int32_t margins[2] = {4, 4}, count = vp_impl_fields_ints(f, "overlap_margins", 0, 65536, 2, margins);
+    if (f->result == VP_OK && count == 1) vp_impl_fields_fail(f, VP_ERR_FORMAT, "overlap_margins", "this field must be a list of 2 integers");
+    if (count != 2) return;
+    g->margin_left_patches = margins[0];
+    g->margin_right_patches = margins[1];
+}
+
+/* config.json's idea of the geometry */
+static void vp_impl_config_geometry(vp_impl_fields *f, vp_impl_fields *v, vp_geometry *g) {
+    int32_t side = vp_impl_fields_side(v, "image_default_input_size");
+    *g = vp_geometry_default();
+    if (side) g->crop_px = side;
+    g->patch_px = vp_impl_fields_int(v, "image_patch_size", 1, 1024, 14);
+    if (v->result == VP_OK && vp_impl_fields_int(v, "image_pos_patch_size", 1, 1024, g->patch_px) != g->patch_px && v->result == VP_OK)
+        vp_impl_fields_fail(v, VP_ERR_UNSUPPORTED, "image_pos_patch_size", "differs from image_patch_size; interpolation is not implemented");
+    vp_impl_fields_margins(f, g);
+    g->max_crops = vp_impl_fields_int(f, "max_crops", 1, 4096, g->max_crops);
+}
+
+/* preprocessor_config.json overrides it, but may not contradict the ViT */
+static void vp_impl_config_preprocessor(vp_impl_fields *p, vp_geometry *g) {
+    static const vp_impl_setting settings[] = {
+        {"do_normalize", "true", "true", "true"},
+        {"image_padding_mask", "true", "true", "true"},
+    };
+    int32_t side, tokens;
+    vp_impl_fields_settings(p, settings, sizeof settings / sizeof settings[0]);
+    side = vp_impl_fields_side(p, "base_image_input_size");
+    if (p->result == VP_OK && side && side != g->crop_px)
+        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "base_image_input_size", "differs from vision_backbone.image_default_input_size in config.json");
+    if (vp_impl_fields_int(p, "image_patch_size", 1, 1024, g->patch_px) != g->patch_px)
+        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "image_patch_size", "differs from vision_backbone.image_patch_size in config.json");
+    vp_impl_fields_margins(p, g);
+    g->max_crops = vp_impl_fields_int(p, "max_crops", 1, 4096, g->max_crops);
+    vp_impl_fields_rgb(p, "image_mean", g->mean);
+    vp_impl_fields_rgb(p, "image_std", g->std);
+    if (p->result != VP_OK) return;
+    tokens = g->crop_px / g->patch_px / g->pool;
+    if (vp_impl_fields_int(p, "image_token_length_h", 1, 65536, tokens) != tokens)
+        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "image_token_length_h", "is not crop side / patch side / 2");
+    if (vp_impl_fields_int(p, "image_token_length_w", 1, 65536, tokens) != tokens)
+        vp_impl_fields_fail(p, VP_ERR_MISMATCH, "image_token_length_w", "is not crop side / patch side / 2");
+}
+
+static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *c, vp_error *error) {
+    vp_impl_fields f, v;
+    int64_t side;
+    f.json = json; f.object = 0; f.prefix = ""; f.result = VP_OK; f.error = error;
+    v = f;
+    v.prefix = "vision_backbone.";
+    if (json->nodes[0].type != VP_JSON_OBJECT) return vp_fail(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
+    vp_impl_config_settings(&f);
+    vp_impl_config_language(&f, c);
+    if (f.result != VP_OK) return f.result;
+    v.object = vp_impl_fields_get(&f, "vision_backbone", 1);
+    if (v.object == VP_JSON_NONE)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_backbone", "models without a vision backbone are not implemented");
+    if (json->nodes[v.object].type != VP_JSON_OBJECT)
+        return vp_fail(error, VP_ERR_FORMAT, -1, "vision_backbone", "this field must be an object");
+    vp_impl_config_vision(&f, &v, c);
+    if (v.result != VP_OK || f.result != VP_OK) return v.result != VP_OK ? v.result : f.result;
+    vp_impl_config_geometry(&f, &v, &c->geometry);
+    if (v.result != VP_OK || f.result != VP_OK) return v.result != VP_OK ? v.result : f.result;
+    if (preprocessor) {
+        vp_impl_fields p = f;
+        if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
+            return vp_fail(error, VP_ERR_FORMAT, 0, "preprocessor_config.json", "the text is not a JSON object");
+        p.json = preprocessor;
+        p.prefix = "preprocessor_config.json: ";
+        vp_impl_config_preprocessor(&p, &c->geometry);
+        if (p.result != VP_OK) return p.result;
+    }
+    if (vp_geometry_check(&c->geometry) != VP_OK)
+        return vp_fail(error, VP_ERR_RANGE, -1, "geometry", "crop side, patch side, overlap_margins, max_crops, mean and std do not fit together");
+    side = c->geometry.crop_px / c->geometry.patch_px;
+    if (c->vit_positions != side * side + 1)
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos", "is not 1 + (image size / patch size)^2");
+    return VP_OK;
+}
+
+VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json, size_t preprocessor_bytes,
+                                       vp_model_config *config, vp_error *error) {
+    vp_json json, preprocessor;
+    vp_model_config c;
+    vp_result result;
+    if (!config_json || !config) return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
+    memset(&json, 0, sizeof json);
+    memset(&preprocessor, 0, sizeof preprocessor);
+    memset(&c, 0, sizeof c);
+    result = vp_impl_json_load(config_json, config_bytes, "config.json", &json, error);
+    if (result == VP_OK && preprocessor_json)
+        result = vp_impl_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor, error);
+    if (result == VP_OK) result = vp_impl_config_read(&json, preprocessor_json ? &preprocessor : NULL, &c, error);
+    free((void *)json.nodes);
+    free((void *)preprocessor.nodes);
+    if (result == VP_OK) *config = c;
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------------- presets */
+static vp_model_config vp_impl_preset_molmoe_1b(void) {
+    vp_model_config c;
+    memset(&c, 0, sizeof c);
+    c.d_model = 2048; c.head_count = 16; c.head_dim = 128; c.block_count = 16;
+    c.expert_count = 64; c.expert_dim = 1024; c.top_k = 8;
+    c.vocab_size = 50280; c.embedding_size = 50304; c.additional_vocab_size = 128;
+    c.max_sequence_length = c.max_positions = 4096;
+    c.rope_theta = 10000.0;
+    c.norm_eps = 1e-5f;
+    c.vit_width = 1024; c.vit_head_count = 16; c.vit_head_dim = 64; c.vit_mlp_dim = 4096; c.vit_block_count = 23; c.vit_positions = 577;
+    c.vit_norm_eps = 1e-5f;
+    c.vit_layers[0] = -2; c.vit_layers[1] = -9; c.vit_layer_count = 2;
+    c.vit_blocks_needed = 22;
+    c.projector_dim = 1024;
+    c.geometry = vp_geometry_default();
+    return c;
+}
+
+static vp_model_config vp_impl_preset_tiny(void) {
+    vp_model_config c = vp_impl_preset_molmoe_1b();
+    c.d_model = 128; c.head_count = 4; c.head_dim = 32; c.block_count = 4;
+    c.expert_count = 8; c.expert_dim = 64; c.top_k = 2;
+    c.vocab_size = 259; c.embedding_size = 320; c.additional_vocab_size = 16;
+    c.vit_width = 64; c.vit_head_count = 4; c.vit_head_dim = 16; c.vit_mlp_dim = 256; c.vit_block_count = 5;
+    c.vit_layers[1] = -4;
+    c.vit_blocks_needed = 4;
+    c.projector_dim = 64;
+    return c;
+}
+
+VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
+    if (!name || !config) return VP_ERR_RANGE;
+    if (!strcmp(name, "molmoe-1b")) *config = vp_impl_preset_molmoe_1b();
+    else if (!strcmp(name, "tiny")) *config = vp_impl_preset_tiny();
+    else return VP_ERR_NOT_FOUND;
+    return VP_OK;
+}
+
+VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
+    int32_t eos;
+    if (!name || !ids) return VP_ERR_RANGE;
+    if (!strcmp(name, "molmoe-1b")) eos = 50279;
+    else if (!strcmp(name, "tiny")) eos = 258; /* behind the byte tokenizer's ids */
+    else return VP_ERR_NOT_FOUND;
+    ids->pad = 1;
+    ids->bos = ids->eos = eos;
+    ids->im_start = eos + 1;
+    ids->im_end = eos + 2;
+    ids->im_patch = eos + 3;
+    ids->im_col = eos + 4;
+    ids->image = eos + 5;
+    return VP_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- wanted tensors */
+enum {
+    VP_IMPL_EMBED_TENSORS = 3, VP_IMPL_BLOCK_TENSORS = 7, VP_IMPL_EXPERT_TENSORS = 3,
+    VP_IMPL_VISION_TENSORS = 17, VP_IMPL_VIT_BLOCK_TENSORS = 16
+};
+
+VP_API int64_t vp_model_tensor_count(const vp_model_config *config) {
+    return VP_IMPL_EMBED_TENSORS + (int64_t)config->block_count * (VP_IMPL_BLOCK_TENSORS + (int64_t)VP_IMPL_EXPERT_TENSORS * config->expert_count)
+        + VP_IMPL_VISION_TENSORS + (int64_t)VP_IMPL_VIT_BLOCK_TENSORS * config->vit_block_count + 1;
+}
+
+/* columns 0: one dimension */
+static vp_result vp_impl_spec_set(vp_tensor_spec *spec, const char *prefix, const char *name, int64_t rows, int64_t columns) {
+    vp_impl_print(spec->name, sizeof spec->name, "model.%s%s", prefix, name);
+    spec->dimensions = columns ? 2 : 1;
+    spec->shape[0] = rows;
+    spec->shape[1] = columns;
+    return VP_OK;
+}
+
+static vp_result vp_impl_spec_block(const vp_model_config *c, int64_t block, int64_t index, vp_tensor_spec *spec) {
+    char prefix[64];
+    int64_t d = c->d_model, dim = c->expert_dim, expert = (index - VP_IMPL_BLOCK_TENSORS) / VP_IMPL_EXPERT_TENSORS;
+    vp_impl_print(prefix, sizeof prefix, "transformer.blocks.%d.", (int)block);
+    switch (index) {
+        case 0: return vp_impl_spec_set(spec, prefix, "attn.q_norm.weight", d, 0);
+        case 1: return vp_impl_spec_set(spec, prefix, "attn.k_norm.weight", d, 0);
+        case 2: return vp_impl_spec_set(spec, prefix, "attn.att_proj.weight", 3 * d, d);
+        case 3: return vp_impl_spec_set(spec, prefix, "attn.attn_out.weight", d, d);
+        case 4: return vp_impl_spec_set(spec, prefix, "attn.attn_norm.weight", d, 0);
+        case 5: return vp_impl_spec_set(spec, prefix, "mlp.gate.weight", c->expert_count, d);
+        case 6: return vp_impl_spec_set(spec, prefix, "mlp.ff_norm.weight", d, 0);
+        default: break;
+    }
+    vp_impl_print(prefix, sizeof prefix, "transformer.blocks.%d.mlp.experts.%d.", (int)block, (int)expert);
+    switch ((index - VP_IMPL_BLOCK_TENSORS) % VP_IMPL_EXPERT_TENSORS) {
+        case 0: return vp_impl_spec_set(spec, prefix, "gate_proj.weight", dim, d);
+        case 1: return vp_impl_spec_set(spec, prefix, "up_proj.weight", dim, d);
+        default: return vp_impl_spec_set(spec, prefix, "down_proj.weight", d, dim);
+    }
+}
+
+static vp_result vp_impl_spec_vision(const vp_model_config *c, int64_t index, vp_tensor_spec *spec) {
+    const char *prefix = "vision_backbone.";
+    int64_t w = c->vit_width, inner = (int64_t)c->vit_head_count * c->vit_head_dim, in = (int64_t)c->vit_layer_count * w;
+    int64_t patch = (int64_t)c->geometry.patch_px * c->geometry.patch_px * 3;
+    switch (index) {
+        case 0: return vp_impl_spec_set(spec, prefix, "pad_embed", 2, in);
+        case 1: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wq.weight", inner, in);
+        case 2: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wq.bias", inner, 0);
+        case 3: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wk.weight", inner, in);
+        case 4: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wk.bias", inner, 0);
+        case 5: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wv.weight", inner, in);
+        case 6: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wv.bias", inner, 0);
+        case 7: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.weight", w, inner);
+        case 8: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.bias", w, 0);
+        case 9: return vp_impl_spec_set(spec, prefix, "image_projector.w1.weight", c->projector_dim, w);
+        case 10: return vp_impl_spec_set(spec, prefix, "image_projector.w2.weight", c->d_model, c->projector_dim);
+        case 11: return vp_impl_spec_set(spec, prefix, "image_projector.w3.weight", c->projector_dim, w);
+        case 12: return vp_impl_spec_set(spec, prefix, "image_vit.class_embedding", w, 0);
+        case 13: return vp_impl_spec_set(spec, prefix, "image_vit.positional_embedding", c->vit_positions, w);
+        case 14: return vp_impl_spec_set(spec, prefix, "image_vit.patch_embedding.weight", w, patch);
+        case 15: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.weight", w, 0);
+        default: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.bias", w, 0);
+    }
+}
+
+static vp_result vp_impl_spec_vit_block(const vp_model_config *c, int64_t block, int64_t index, vp_tensor_spec *spec) {
+    static const char *const names[VP_IMPL_VIT_BLOCK_TENSORS] = {
+        "attention.wq.weight", "attention.wq.bias", "attention.wk.weight", "attention.wk.bias", "attention.wv.weight", "attention.wv.bias",
+        "attention.wo.weight", "attention.wo.bias", "feed_forward.w1.weight", "feed_forward.w1.bias", "feed_forward.w2.weight",
+        "feed_forward.w2.bias", "attention_norm.weight", "attention_norm.bias", "ffn_norm.weight", "ffn_norm.bias"};
+    char prefix[80];
+    int64_t w = c->vit_width, inner = (int64_t)c->vit_head_count * c->vit_head_dim, rows = w, columns = 0;
+    if (index < 6) rows = inner;
+    if (index == 8 || index == 9) rows = c->vit_mlp_dim;
+    if (index < 12 && index % 2 == 0) columns = index == 6 ? inner : index == 10 ? c->vit_mlp_dim : w;
+    vp_impl_print(prefix, sizeof prefix, "vision_backbone.image_vit.transformer.resblocks.%d.", (int)block);
+    return vp_impl_spec_set(spec, prefix, names[index], rows, columns);
+}
+
+VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec) {
+    int64_t per_block, rest = index;
+    if (!config || !spec || index < 0 || index >= vp_model_tensor_count(config)) return VP_ERR_RANGE;
+    memset(spec, 0, sizeof *spec);
+    if (rest == 0) return vp_impl_spec_set(spec, "", "transformer.wte.embedding", config->embedding_size, config->d_model);
+    if (rest == 1) return vp_impl_spec_set(spec, "", "transformer.wte.new_embedding", config->additional_vocab_size, config->d_model);
+    if (rest == 2) return vp_impl_spec_set(spec, "", "transformer.ln_f.weight", config->d_model, 0);
+    rest -= VP_IMPL_EMBED_TENSORS;
+    per_block = VP_IMPL_BLOCK_TENSORS + (int64_t)VP_IMPL_EXPERT_TENSORS * config->expert_count;
+    if (rest < per_block * config->block_count) return vp_impl_spec_block(config, rest / per_block, rest % per_block, spec);
+    rest -= per_block * config->block_count;
+    if (rest < VP_IMPL_VISION_TENSORS) return vp_impl_spec_vision(config, rest, spec);
+    rest -= VP_IMPL_VISION_TENSORS;
+    if (rest < (int64_t)VP_IMPL_VIT_BLOCK_TENSORS * config->vit_block_count)
+        return vp_impl_spec_vit_block(config, rest / VP_IMPL_VIT_BLOCK_TENSORS, rest % VP_IMPL_VIT_BLOCK_TENSORS, spec);
+    vp_impl_print(spec->name, sizeof spec->name, "lm_head.weight"); /* the one name outside "model." */
+    spec->dimensions = 2;
+    spec->shape[0] = config->embedding_size;
+    spec->shape[1] = config->d_model;
+    return VP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------- safetensors */
+#define VP_IMPL_HEADER_BYTES_MAX 100000000u /* the format's own limit */
+
+typedef struct vp_impl_shard {
+    char *path;
+    const char *file; /* last part of path */
+    unsigned char *map;
+    size_t map_bytes;
+    char *names; /* of its tensors, each with a NUL */
+} vp_impl_shard;
+
+typedef struct vp_impl_entry {
+    const char *name;
+    uint64_t begin, end; /* offsets into the map */
+    int64_t shape[4];
+    uint32_t dimensions; /* above 4 only the first 4 are kept */
+    uint16_t type;       /* index into vp_impl_file_types */
+    uint8_t used;
+    int32_t shard;
+} vp_impl_entry;
+
+struct vp_checkpoint {
+    vp_packed packed; /* weights NULL: none */
+    vp_impl_shard *shards;
+    int32_t shard_count;
+    vp_impl_entry *entries; /* by name once all shards are read */
+    size_t entry_count, entry_capacity;
+};
+
+typedef struct vp_impl_file_type { const char *name; uint32_t bits; } vp_impl_file_type;
+static const vp_impl_file_type vp_impl_file_types[] = {
+    {"F32", 32}, {"BF16", 16}, {"F16", 16}, /* in the order of vp_dtype */
+    {"BOOL", 8}, {"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8}, {"I8", 8}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},
+    {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16}, {"U16", 16}, {"I32", 32}, {"U32", 32}, {"C64", 64}, {"F64", 64}, {"I64", 64}, {"U64", 64}};
+enum { VP_IMPL_FILE_TYPE_COUNT = sizeof vp_impl_file_types / sizeof vp_impl_file_types[0] };
+
+/* what the checks of one header share */
+typedef struct vp_impl_header {
+    const vp_json *json;
+    const char *where;
+    uint64_t data_start; /* of the buffer in the file */
+    vp_error *error;
+} vp_impl_header;
+
+static vp_result vp_impl_header_fail(const vp_impl_header *h, const char *name, const char *text) {
+    return vp_failf(h->error, VP_ERR_FORMAT, -1, h->where, "%.100s: %s", name, text);
+}
+
+/* digits only: safetensors has no fractions, exponents or signs */
+static int vp_impl_json_u64(const vp_json *json, uint32_t node, uint64_t *out) {
+    const vp_json_node *n = &json->nodes[node];
+    uint64_t value = 0, i;
+    if (n->type != VP_JSON_NUMBER || n->bytes < 1 || n->bytes > 20) return 0;
+    for (i = 0; i < n->bytes; i++) {
+        unsigned digit = (unsigned)(unsigned char)json->text[n->start + i] - '0';
+        if (digit > 9 || value > (UINT64_MAX - digit) / 10) return 0;
+        value = value * 10 + digit;
+    }
+    *out = value;
+    return 1;
+}
+
+static vp_result vp_impl_header_shape(const vp_impl_header *h, uint32_t node, vp_impl_entry *e, uint64_t *elements) {
+    uint32_t i, item = node + 1, count = h->json->nodes[node].count;
+    uint64_t side = 0;
+    if (h->json->nodes[node].type != VP_JSON_ARRAY) return vp_impl_header_fail(h, e->name, "shape is not a list");
+    *elements = 1;
+    for (i = 0; i < count; i++, item++) { /* numbers have no children, so the next element is the next node */
+        if (!vp_impl_json_u64(h->json, item, &side) || side > (uint64_t)INT64_MAX)
+            return vp_impl_header_fail(h, e->name, "shape must hold integers from 0");
+        if (i < 4) e->shape[i] = (int64_t)side;
+        if (side && *elements > UINT64_MAX / side) return vp_impl_header_fail(h, e->name, "the number of elements overflows");
+        *elements *= side;
+    }
+    e->dimensions = count;
+    return VP_OK;
+}
+
+static vp_result vp_impl_header_offsets(const vp_impl_header *h, uint32_t node, vp_impl_entry *e) {
+    if (h->json->nodes[node].type != VP_JSON_ARRAY || h->json->nodes[node].count != 2 || !vp_impl_json_u64(h->json, node + 1, &e->begin)
+        || !vp_impl_json_u64(h->json, node + 2, &e->end))
+        return vp_impl_header_fail(h, e->name, "data_offsets must be two integers from 0");
+    if (e->begin > e->end) return vp_impl_header_fail(h, e->name, "data_offsets end before they begin");
+    return VP_OK;
+}
+
+static vp_result vp_impl_header_type(const vp_impl_header *h, uint32_t node, vp_impl_entry *e) {
+    uint32_t i;
+    for (i = 0; i < VP_IMPL_FILE_TYPE_COUNT; i++) {
+        if (vp_json_equals(h->json, node, vp_impl_file_types[i].name)) {
+            e->type = (uint16_t)i;
+            return VP_OK;
+        }
+    }
+    return vp_impl_header_fail(h, e->name, "unknown dtype");
+}
+
+/* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}; other members are left alone, as the reference does */
+static vp_result vp_impl_header_tensor(const vp_impl_header *h, uint32_t object, vp_impl_entry *e) {
+    static const char *const fields[3] = {"dtype", "shape", "data_offsets"};
+    uint32_t nodes[3] = {VP_JSON_NONE, VP_JSON_NONE, VP_JSON_NONE}, i, k, key = object + 1, count = h->json->nodes[object].count, bits;
+    uint64_t elements = 0, bytes;
+    vp_result result;
+    if (h->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(h, e->name, "the entry is not an object");
+    for (i = 0; i < count; i++, key = h->json->nodes[key + 1].end) {
+        for (k = 0; k < 3; k++) {
+            if (!vp_json_equals(h->json, key, fields[k])) continue;
+            if (nodes[k] != VP_JSON_NONE) return vp_impl_header_fail(h, e->name, "dtype, shape or data_offsets stands twice");
+            nodes[k] = key + 1;
+        }
+    }
+    for (k = 0; k < 3; k++)
+        if (nodes[k] == VP_JSON_NONE) return vp_impl_header_fail(h, e->name, "dtype, shape or data_offsets is missing");
+    result = vp_impl_header_type(h, nodes[0], e);
+    if (result == VP_OK) result = vp_impl_header_shape(h, nodes[1], e, &elements);
+    if (result == VP_OK) result = vp_impl_header_offsets(h, nodes[2], e);
+    if (result != VP_OK) return result;
+    bits = vp_impl_file_types[e->type].bits;
+    if (elements > UINT64_MAX / bits) return vp_impl_header_fail(h, e->name, "the size overflows");
+    if (elements * bits % 8) return vp_impl_header_fail(h, e->name, "the elements do not fill whole bytes");
+    bytes = elements * bits / 8;
+    if (bytes != e->end - e->begin) return vp_impl_header_fail(h, e->name, "data_offsets do not span what dtype and shape need");
+    return VP_OK;
+}
+
+static int vp_impl_text_order(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static int vp_impl_entry_order(const void *a, const void *b) {
+    const vp_impl_entry *x = (const vp_impl_entry *)a, *y = (const vp_impl_entry *)b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->shard > y->shard) - (x->shard < y->shard);
+}
+
+static int vp_impl_offset_order(const void *a, const void *b) {
+    const vp_impl_entry *x = (const vp_impl_entry *)a, *y = (const vp_impl_entry *)b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+/* Unescaped copy of a string node at *end of a block that is large enough (unescaping never makes a text longer); NULL when it holds a NUL. */
+static const char *vp_impl_json_keep(const vp_json *json, uint32_t node, char **end) {
+    char *text = *end;
+    size_t bytes = 0;
+    if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &bytes) != VP_OK || strlen(text) != bytes) return NULL;
+    *end = text + bytes + 1;
+    return text;
+}
+
+/* bytes that vp_impl_json_keep needs for all keys of an object, and with `values` for its string values too */
+static size_t vp_impl_json_keep_bytes(const vp_json *json, uint32_t object, int values) {
+    uint32_t i, key = object + 1;
+    size_t bytes = 1;
+    for (i = 0; i < json->nodes[object].count; i++, key = json->nodes[key + 1].end)
+        bytes += (size_t)json->nodes[key].bytes + 1 + (values ? (size_t)json->nodes[key + 1].bytes + 1 : 0);
+    return bytes;
+}
+
+/* the header's one key that is no tensor; written so, because the compiler owns such names */
+#define VP_IMPL_METADATA "__" "metadata" "__"
+
+/* the metadata: strings to strings, each key once */
+static vp_result vp_impl_header_metadata(const vp_impl_header *h, uint32_t object) {
+    uint32_t i, key = object + 1, count;
+    const char **keys;
+    char *names, *end;
+    vp_result result = VP_OK;
+    if (h->json->nodes[object].type != VP_JSON_OBJECT) return vp_impl_header_fail(h, VP_IMPL_METADATA, "this is not an object");
+    count = h->json->nodes[object].count;
+    names = end = (char *)malloc(vp_impl_json_keep_bytes(h->json, object, 0));
+    keys = (const char **)malloc(((size_t)count + 1) * sizeof *keys);
+    if (!names || !keys) result = vp_fail(h->error, VP_ERR_MEMORY, -1, h->where, "not enough memory for the header");
+    for (i = 0; i < count && result == VP_OK; i++, key = h->json->nodes[key + 1].end) {
+        if (h->json->nodes[key + 1].type != VP_JSON_STRING) result = vp_impl_header_fail(h, VP_IMPL_METADATA, "only strings are allowed as values");
+        else if (!(keys[i] = vp_impl_json_keep(h->json, key, &end))) result = vp_impl_header_fail(h, VP_IMPL_METADATA, "a key holds a NUL character");
+    }
+    if (result == VP_OK && count > 1) {
+        qsort(keys, count, sizeof *keys, vp_impl_text_order);
+        for (i = 1; i < count && result == VP_OK; i++)
+            if (!strcmp(keys[i - 1], keys[i])) result = vp_impl_header_fail(h, VP_IMPL_METADATA, "a key stands twice");
+    }
+    free(names);
+    free((void *)keys);
+    return result;
+}
+
+/* The entries of one file: no name twice, and the data tile the buffer from its first byte to its last. */
+static vp_result vp_impl_header_check(const vp_impl_header *h, vp_impl_entry *entries, size_t count, uint64_t buffer_bytes) {
+    uint64_t end = 0;
+    size_t i;
+    if (count) qsort(entries, count, sizeof *entries, vp_impl_entry_order);
+    for (i = 1; i < count; i++)
+        if (!strcmp(entries[i - 1].name, entries[i].name)) return vp_impl_header_fail(h, entries[i].name, "this key stands twice");
+    if (count) qsort(entries, count, sizeof *entries, vp_impl_offset_order);
+    for (i = 0; i < count; i++) {
+        if (entries[i].begin < end) return vp_impl_header_fail(h, entries[i].name, "its data overlap those of another tensor");
+        if (entries[i].begin > end) return vp_impl_header_fail(h, entries[i].name, "there is a hole before its data");
+        end = entries[i].end;
+    }
+    if (end > buffer_bytes)
+        return vp_failf(h->error, VP_ERR_FORMAT, -1, h->where, "the file is truncated: tensors need %llu bytes of data, it has %llu",
+                             (unsigned long long)end, (unsigned long long)buffer_bytes);
+    if (end < buffer_bytes)
+        return vp_failf(h->error, VP_ERR_FORMAT, -1, h->where, "%llu bytes follow the last tensor", (unsigned long long)(buffer_bytes - end));
+    for (i = 0; i < count; i++) {
+        entries[i].begin += h->data_start;
+        entries[i].end += h->data_start;
+    }
+    return VP_OK;
+}
+
+static vp_result vp_impl_header_read(const vp_impl_header *h, vp_checkpoint *cp, int32_t shard, uint64_t buffer_bytes) {
+    uint32_t i, key = 1, count = h->json->nodes[0].count;
+    size_t first = cp->entry_count, needed = first + count + 1, bytes; /* one more: never NULL, even without a tensor */
+    int metadata_seen = 0;
+    char *end;
+    if (h->json->nodes[0].type != VP_JSON_OBJECT) return vp_fail(h->error, VP_ERR_FORMAT, 8, h->where, "the header is not a JSON object");
+    end = cp->shards[shard].names = (char *)malloc(vp_impl_json_keep_bytes(h->json, 0, 0));
+    if (needed > cp->entry_capacity) {
+        vp_impl_entry *grown = vp_size_multiply(needed, sizeof *grown, &bytes) ? (vp_impl_entry *)realloc(cp->entries, bytes) : NULL;
+        if (!grown) return vp_fail(h->error, VP_ERR_MEMORY, -1, h->where, "not enough memory for the header");
+        cp->entries = grown;
+        cp->entry_capacity = needed;
+    }
+    if (!end) return vp_fail(h->error, VP_ERR_MEMORY, -1, h->where, "not enough memory for the header");
+    for (i = 0; i < count; i++, key = h->json->nodes[key + 1].end) {
+        vp_impl_entry *e = &cp->entries[cp->entry_count];
+        vp_result result;
+        memset(e, 0, sizeof *e);
+        e->shard = shard;
+        e->name = vp_impl_json_keep(h->json, key, &end);
+        if (!e->name) return vp_impl_header_fail(h, "a tensor name", "holds a NUL character");
+        if (!strcmp(e->name, VP_IMPL_METADATA)) {
+            result = metadata_seen ? vp_impl_header_fail(h, e->name, "this key stands twice") : vp_impl_header_metadata(h, key + 1);
+            metadata_seen = 1;
+        } else {
+            result = vp_impl_header_tensor(h, key + 1, e);
+            cp->entry_count++;
+        }
+        if (result != VP_OK) return result;
+    }
+    return vp_impl_header_check(h, cp->entries + first, cp->entry_count - first, buffer_bytes);
+}
+
+static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
+    struct stat info;
+    void *map;
+    int fd;
+    if (stat(shard->path, &info) != 0) return vp_file_failed(shard->path, error);
+    if (!S_ISREG(info.st_mode)) /* before open: opening a pipe would wait for its writer */
+        return vp_fail(error, VP_ERR_READ, -1, shard->path, S_ISDIR(info.st_mode) ? "this is a folder, not a file" : "this is not a regular file");
+    fd = open(shard->path, O_RDONLY);
+    if (fd < 0) return vp_file_failed(shard->path, error);
+    if (fstat(fd, &info) != 0 || info.st_size < 8 || (uint64_t)info.st_size > (uint64_t)SIZE_MAX) {
+        close(fd);
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short to hold weights");
+    }
+    map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED) return vp_failf(error, VP_ERR_READ, -1, shard->path, "the file cannot be mapped (errno %d)", errno);
+    shard->map = (unsigned char *)map;
+    shard->map_bytes = (size_t)info.st_size;
+    return VP_OK;
+}
+
+static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *error) {
+    vp_impl_shard *shard = &cp->shards[index];
+    vp_impl_header h;
+    vp_json json;
+    uint64_t header_bytes = 0;
+    int i;
+    vp_result result = vp_impl_shard_map(shard, error);
+    if (result != VP_OK) return result;
+    for (i = 7; i >= 0; i--) header_bytes = header_bytes << 8 | shard->map[i];
+    if (header_bytes > VP_IMPL_HEADER_BYTES_MAX)
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is longer than 100000000 bytes; this is no safetensors file");
+    if (header_bytes > shard->map_bytes - 8)
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header ends behind the file: it is truncated or no safetensors file");
+    if (header_bytes < 2 || shard->map[8] != '{') return vp_fail(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
+    memset(&json, 0, sizeof json);
+    result = vp_impl_json_load((const char *)shard->map + 8, (size_t)header_bytes, shard->path, &json, error);
+    if (result != VP_OK) return result;
+    h.json = &json;
+    h.where = shard->path;
+    h.data_start = 8 + header_bytes;
+    h.error = error;
+    result = vp_impl_header_read(&h, cp, index, shard->map_bytes - h.data_start);
+    free((void *)json.nodes);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------ whole folders */
+static char *vp_impl_path_join(const char *directory, const char *file) {
+    size_t a = strlen(directory), b = strlen(file);
+    char *path = (char *)malloc(a + b + 2);
+    if (!path) return NULL;
+    memcpy(path, directory, a);
+    if (a && directory[a - 1] != '/') path[a++] = '/';
+    memcpy(path + a, file, b + 1);
+    return path;
+}
+
+/* 1 there (or not to be looked at: opening it will tell), 0 not, -1 no memory */
+static int vp_impl_path_exists(const char *directory, const char *file) {
+    struct stat info;
+    char *path = vp_impl_path_join(directory, file);
+    int there = path ? stat(path, &info) == 0 || errno == EACCES : -1;
+    free(path);
+    return there;
+}
+
+static vp_result vp_impl_checkpoint_add(vp_checkpoint *cp, const char *directory, const char *file, vp_error *error) {
+    vp_impl_shard *grown, *shard;
+    if (cp->shard_count == INT32_MAX) return vp_fail(error, VP_ERR_RANGE, -1, directory, "too many shards");
+    grown = (vp_impl_shard *)realloc(cp->shards, ((size_t)cp->shard_count + 1) * sizeof *grown);
+    if (!grown) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    cp->shards = grown;
+    shard = &grown[cp->shard_count];
+    memset(shard, 0, sizeof *shard);
+    shard->path = vp_impl_path_join(directory, file);
+    if (!shard->path) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    shard->file = shard->path + strlen(shard->path) - strlen(file);
+    cp->shard_count++;
+    return vp_impl_shard_read(cp, cp->shard_count - 1, error);
+}
+
+/* A list of faults in few words: per kind a count and the first names. */
+enum {
+    VP_IMPL_FAULT_MISSING, VP_IMPL_FAULT_EXTRA, VP_IMPL_FAULT_SHAPE, VP_IMPL_FAULT_TYPE, VP_IMPL_FAULT_SHARD, VP_IMPL_FAULT_TWICE,
+    VP_IMPL_FAULT_KINDS
+};
+typedef struct vp_impl_faults { int64_t count[VP_IMPL_FAULT_KINDS]; char first[VP_IMPL_FAULT_KINDS][600]; } vp_impl_faults;
+
+static void vp_impl_faults_add(vp_impl_faults *faults, int kind, const char *name, const char *detail) {
+    char *first = faults->first[kind];
+    size_t used = strlen(first);
+    faults->count[kind]++;
+    if (faults->count[kind] <= 3) vp_impl_print(first + used, sizeof faults->first[kind] - used, "%s%s%s", used ? ", " : "", name, detail);
+}
+
+static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char *where, vp_error *error) {
+    static const char *const words[VP_IMPL_FAULT_KINDS] = {
+        "missing", "extra", "misshapen", "of an unusable type", "in another file than the index says", "in two files"};
+    char text[sizeof error->text];
+    size_t used = 0;
+    int kind, kinds = 0, shown;
+    vp_result code = VP_ERR_MISMATCH;
+    for (kind = 0; kind < VP_IMPL_FAULT_KINDS; kind++) kinds += faults->count[kind] != 0;
+    if (!kinds) return VP_OK;
+    if (kinds == 1 && faults->count[VP_IMPL_FAULT_TYPE]) code = VP_ERR_UNSUPPORTED;
+    text[0] = 0;
+    shown = (int)(sizeof text - 1) / kinds - 45; /* room for every kind's count and words */
+    for (kind = 0; kind < VP_IMPL_FAULT_KINDS && used < sizeof text - 1; kind++) {
+        if (!faults->count[kind]) continue;
+        vp_impl_print(text + used, sizeof text - used, "%s%lld %s: %.*s%s", used ? "; " : "", (long long)faults->count[kind], words[kind], shown,
+                      faults->first[kind], faults->count[kind] > 3 || (int)strlen(faults->first[kind]) > shown ? " ..." : "");
+        used += strlen(text + used);
+    }
+    return vp_fail(error, code, -1, where, text);
+}
+
+/* model.safetensors.index.json: one row a tensor */
+typedef struct vp_impl_place { const char *name, *file; } vp_impl_place;
+
+static int vp_impl_place_order(const void *a, const void *b) {
+    return strcmp(((const vp_impl_place *)a)->name, ((const vp_impl_place *)b)->name);
+}
+
+static int vp_impl_place_file_order(const void *a, const void *b) {
+    return strcmp(((const vp_impl_place *)a)->file, ((const vp_impl_place *)b)->file);
+}
+
+static int vp_impl_ends_with(const char *text, const char *end) {
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && !strcmp(text + a - b, end);
+}
+
+/* texts: large enough for all names; places: one a member */
+static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const char *where, char *texts, vp_impl_place *places, vp_error *error) {
+    uint32_t i, key = map + 1, count = json->nodes[map].count;
+    for (i = 0; i < count; i++, key = json->nodes[key + 1].end) {
+        const char *name = vp_impl_json_keep(json, key, &texts), *file;
+        if (!name) return vp_fail(error, VP_ERR_FORMAT, -1, where, "a tensor name holds a NUL character");
+        if (json->nodes[key + 1].type != VP_JSON_STRING)
+            return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s: the file is not a string", name);
+        file = vp_impl_json_keep(json, key + 1, &texts);
+        /* a name that leaves the folder is an attack, not a checkpoint */
+        if (!file || !*file || strchr(file, '/') || strchr(file, '\\') || strstr(file, ".."))
+            return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s: the file name must be a plain name in this folder", name);
+        if (vp_impl_ends_with(file, ".bin") || vp_impl_ends_with(file, ".pt") || vp_impl_ends_with(file, ".pth"))
+            return vp_failf(error, VP_ERR_UNSUPPORTED, -1, where, "%.80s: pickle files can execute code; convert them to safetensors", file);
+        places[i].name = name;
+        places[i].file = file;
+    }
+    if (count) qsort(places, count, sizeof *places, vp_impl_place_order);
+    for (i = 1; i < count; i++)
+        if (!strcmp(places[i - 1].name, places[i].name)) return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s stands twice", places[i].name);
+    return VP_OK;
+}
+
+/* both lists are in the order of names */
+static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_place *places, size_t count, const char *where, vp_error *error) {
+    vp_impl_faults faults;
+    char detail[120];
+    size_t i = 0, k = 0;
+    memset(&faults, 0, sizeof faults);
+    while (i < cp->entry_count || k < count) {
+        const vp_impl_entry *e = &cp->entries[i];
+        int order = i >= cp->entry_count ? 1 : k >= count ? -1 : strcmp(e->name, places[k].name), right = 0, copies = 0;
+        if (order < 0) {
+            vp_impl_print(detail, sizeof detail, " (in %.80s, not in the index)", cp->shards[e->shard].file);
+            vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, e->name, detail);
+            i++;
+        } else if (order > 0) {
+            vp_impl_print(detail, sizeof detail, " (not in %.80s)", places[k].file);
+            vp_impl_faults_add(&faults, VP_IMPL_FAULT_MISSING, places[k++].name, detail);
+        } else {
+            for (; i < cp->entry_count && !strcmp(cp->entries[i].name, e->name); i++, copies++)
+                right |= !strcmp(cp->shards[cp->entries[i].shard].file, places[k].file);
+            if (!right) vp_impl_faults_add(&faults, VP_IMPL_FAULT_SHARD, e->name, "");
+            if (copies > 1) vp_impl_faults_add(&faults, VP_IMPL_FAULT_TWICE, e->name, "");
+            k++;
+        }
+    }
+    return vp_impl_faults_report(&faults, where, error);
+}
+
+/* opens the shards in the order of their names, then compares */
+static vp_result vp_impl_index_open(vp_checkpoint *cp, const char *directory, const char *where, vp_impl_place *places, size_t count,
+                                    vp_error *error) {
+    vp_result result = VP_OK;
+    size_t i;
+    if (count) qsort(places, count, sizeof *places, vp_impl_place_file_order);
+    for (i = 0; i < count && result == VP_OK; i++) {
+        if (i && !strcmp(places[i - 1].file, places[i].file)) continue;
+        result = vp_impl_checkpoint_add(cp, directory, places[i].file, error);
+        if (result == VP_ERR_NOT_FOUND) result = vp_failf(error, VP_ERR_NOT_FOUND, -1, where, "the shard %.100s is missing", places[i].file);
+    }
+    if (result != VP_OK) return result;
+    if (count) qsort(places, count, sizeof *places, vp_impl_place_order);
+    if (cp->entry_count) qsort(cp->entries, cp->entry_count, sizeof *cp->entries, vp_impl_entry_order);
+    return vp_impl_index_compare(cp, places, count, where, error);
+}
+
+static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directory, const char *where, vp_error *error) {
+    char *text = NULL, *texts = NULL;
+    size_t bytes = 0, place_bytes = 0;
+    vp_impl_place *places = NULL;
+    vp_json json;
+    uint32_t map = VP_JSON_NONE;
+    vp_result result = vp_file_read(where, (size_t)1 << 28, &text, &bytes, error);
+    memset(&json, 0, sizeof json);
+    if (result == VP_OK) result = vp_impl_json_load(text, bytes, where, &json, error);
+    if (result == VP_OK) {
+        map = json.nodes[0].type == VP_JSON_OBJECT ? vp_json_get(&json, 0, "weight_map") : VP_JSON_NONE;
+        if (map == VP_JSON_NONE || json.nodes[map].type != VP_JSON_OBJECT)
+            result = vp_fail(error, VP_ERR_FORMAT, -1, where, "there is no weight_map");
+    }
+    if (result == VP_OK) {
+        texts = (char *)malloc(vp_impl_json_keep_bytes(&json, map, 1));
+        if (vp_size_multiply((size_t)json.nodes[map].count + 1, sizeof *places, &place_bytes)) places = (vp_impl_place *)malloc(place_bytes);
+        if (!texts || !places) result = vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the index");
+    }
+    if (result == VP_OK) result = vp_impl_index_parse(&json, map, where, texts, places, error);
+    if (result == VP_OK) result = vp_impl_index_open(cp, directory, where, places, json.nodes[map].count, error);
+    free(places);
+    free(texts);
+    free((void *)json.nodes);
+    free(text);
+    return result;
+}
+
+static vp_impl_entry *vp_impl_checkpoint_entry(const vp_checkpoint *cp, const char *name) {
+    size_t low = 0, high = cp->entry_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, cp->entries[middle].name);
+        if (order == 0) return &cp->entries[middle];
+        if (order < 0) high = middle;
+        else low = middle + 1;
+    }
+    return NULL;
+}
+
+static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape, uint32_t dimensions) {
+    uint32_t i;
+    size_t used;
+    vp_impl_print(out, capacity, "[");
+    for (i = 0; i < dimensions && i < 4; i++) {
+        used = strlen(out);
+        vp_impl_print(out + used, capacity - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
+    }
+    used = strlen(out);
+    vp_impl_print(out + used, capacity - used, dimensions > 4 ? ", ...]" : "]");
+}
+
+/* one tensor of the config against the file's; the entry is then known */
+static void vp_impl_checkpoint_compare_one(vp_impl_entry *e, const vp_tensor_spec *spec, vp_impl_faults *faults) {
+    char detail[256], got[96], wanted[96];
+    vp_impl_shape_text(wanted, sizeof wanted, spec->shape, (uint32_t)spec->dimensions);
+    if (!e) {
+        vp_impl_print(detail, sizeof detail, " %s", wanted);
+        vp_impl_faults_add(faults, VP_IMPL_FAULT_MISSING, spec->name, detail);
+        return;
+    }
+    e->used = 1;
+    if (e->dimensions != (uint32_t)spec->dimensions || e->shape[0] != spec->shape[0] || (spec->dimensions > 1 && e->shape[1] != spec->shape[1])) {
+        vp_impl_shape_text(got, sizeof got, e->shape, e->dimensions);
+        vp_impl_print(detail, sizeof detail, " is %s, wanted %s", got, wanted);
+        vp_impl_faults_add(faults, VP_IMPL_FAULT_SHAPE, spec->name, detail);
+    }
+    if (e->type > VP_DTYPE_F16) {
+        vp_impl_print(detail, sizeof detail, " is %s, not F32, BF16 or F16", vp_impl_file_types[e->type].name);
+        vp_impl_faults_add(faults, VP_IMPL_FAULT_TYPE, spec->name, detail);
+    }
+}
+
+/* names as OLMo's own training code writes them: another layout under other names, of which nothing can be taken as it is */
+static int vp_impl_is_olmo(const vp_checkpoint *cp) {
+    size_t i;
+    for (i = 0; i < cp->entry_count; i++) {
+        const char *name = cp->entries[i].name;
+        if (!strncmp(name, "transformer.", 12) || strstr(name, ".ffn.experts.mlp.") || strstr(name, "transformer.ff_out.weight")) return 1;
+    }
+    return 0;
+}
+static vp_result vp_impl_fail_olmo(const char *directory, vp_error *error) {
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, directory,
+                   "the weights are in OLMo's original training format: other tensor names, all experts of a block in one tensor, w2 transposed; "
+                   "convert them to the Hugging Face format (config.json, model.safetensors) with the model's own script first");
+}
+
+static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_config *config, const char *where, vp_error *error) {
+    vp_impl_faults faults;
+    vp_tensor_spec spec;
+    char shape[96], detail[128];
+    int64_t count = vp_model_tensor_count(config), i;
+    size_t k;
+    memset(&faults, 0, sizeof faults);
+    for (i = 0; i < count; i++) {
+        if (vp_model_tensor(config, i, &spec) != VP_OK) return vp_fail(error, VP_ERR_RANGE, -1, "config", "the config is not valid");
+        vp_impl_checkpoint_compare_one(vp_impl_checkpoint_entry(cp, spec.name), &spec, &faults);
+    }
+    for (k = 0; k < cp->entry_count; k++) {
+        const vp_impl_entry *e = &cp->entries[k];
+        if (e->used) continue;
+        vp_impl_shape_text(shape, sizeof shape, e->shape, e->dimensions);
+        vp_impl_print(detail, sizeof detail, " %s", shape);
+        vp_impl_faults_add(&faults, VP_IMPL_FAULT_EXTRA, e->name, detail);
+    }
+    if (faults.count[VP_IMPL_FAULT_MISSING] && vp_impl_is_olmo(cp)) return vp_impl_fail_olmo(where, error);
+    return vp_impl_faults_report(&faults, where, error);
+}
+
+/* no weights that can be read are there: say why */
+static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error) {
+    if (vp_impl_path_exists(directory, "pytorch_model.bin") > 0 || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, directory,
+                       "the weights are PyTorch pickles (pytorch_model.bin), which can execute code when they are loaded; make safetensors of them: "
+                       "in Python, load the model with from_pretrained and write it with save_pretrained(folder, safe_serialization=True)");
+    if (vp_impl_path_exists(directory, "config.yaml") > 0 || vp_impl_path_exists(directory, "model.pt") > 0)
+        return vp_impl_fail_olmo(directory, error);
+    return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory,
+                   "there is neither model.safetensors nor model.safetensors.index.json nor " VP_PACKED_FILE " in this folder");
+}
+
+/* ---------------------------------------------------------------------------------------------- packed weights */
+static uint64_t vp_impl_fnv(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
+    const unsigned char *p = (const unsigned char *)data;
+    size_t i;
+    for (i = 0; i < bytes; i++) hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+#define VP_IMPL_FNV_START UINT64_C(14695981039346656037)
+
+/* numbers byte by byte: the hash must not depend on this machine's order, because the header says which one it is */
+static uint64_t vp_impl_fnv_number(uint64_t hash, int64_t value) {
+    unsigned char bytes[8];
+    int i;
+    for (i = 0; i < 8; i++) bytes[i] = (unsigned char)((uint64_t)value >> (8 * i) & 255);
+    return vp_impl_fnv(hash, bytes, sizeof bytes);
+}
+
+VP_API uint64_t vp_model_hash(const vp_model_config *config) {
+    uint64_t hash = vp_impl_fnv_number(VP_IMPL_FNV_START, config->vit_blocks_needed);
+    vp_tensor_spec spec;
+    int64_t i;
+    for (i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++) {
+        hash = vp_impl_fnv(hash, spec.name, strlen(spec.name) + 1);
+        hash = vp_impl_fnv_number(hash, spec.shape[0]);
+        hash = vp_impl_fnv_number(hash, spec.shape[1]);
+    }
+    return hash;
+}
+
+#define VP_IMPL_PACKED_MAGIC "VLMPACK" /* with its NUL: 8 bytes */
+enum { VP_IMPL_PACKED_ORDER = 0x01020304, VP_IMPL_PACKED_SUM_AT = VP_PACKED_HEADER_BYTES - 8 };
+
+VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]) {
+    const uint32_t words[4] = {VP_IMPL_PACKED_ORDER, VP_PACKED_VERSION, VP_PACKED_HEADER_BYTES, packed->panel_columns};
+    uint64_t sum;
+    memset(header, 0, VP_PACKED_HEADER_BYTES);
+    memcpy(header, VP_IMPL_PACKED_MAGIC, 8);
+    memcpy(header + 8, words, 16);
+    memcpy(header + 24, &packed->model_hash, 8);
+    memcpy(header + 32, &packed->weights_bytes, 8);
+    sum = vp_impl_fnv(VP_IMPL_FNV_START, header, VP_IMPL_PACKED_SUM_AT);
+    memcpy(header + VP_IMPL_PACKED_SUM_AT, &sum, 8);
+}
+
+/* the header of a mapped file; what it says must be all that stands there */
+static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed, vp_error *error) {
+    unsigned char wanted[VP_PACKED_HEADER_BYTES];
+    uint32_t words[4];
+    uint64_t there;
+    if (memcmp(shard->map, VP_IMPL_PACKED_MAGIC, 8)) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is no file that convert packed");
+    if (shard->map_bytes < VP_PACKED_HEADER_BYTES) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is truncated within its header");
+    memcpy(words, shard->map + 8, sizeof words);
+    memcpy(&packed->model_hash, shard->map + 24, 8);
+    memcpy(&packed->weights_bytes, shard->map + 32, 8);
+    packed->panel_columns = words[3];
+    packed->weights = shard->map + VP_PACKED_HEADER_BYTES;
+    if (words[0] != VP_IMPL_PACKED_ORDER)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, 8, shard->path, "the weights were packed on a machine of another byte order; convert them here");
+    if (words[1] != VP_PACKED_VERSION)
+        return vp_failf(error, VP_ERR_UNSUPPORTED, 12, shard->path, "the packed layout is version %lu, this program reads version %d; "
+                             "convert the original folder again", (unsigned long)words[1], (int)VP_PACKED_VERSION);
+    there = shard->map_bytes - VP_PACKED_HEADER_BYTES;
+    vp_packed_header(packed, wanted);
+    if (memcmp(shard->map, wanted, sizeof wanted)) return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is damaged; convert again");
+    if (packed->weights_bytes != there)
+        return vp_failf(error, VP_ERR_FORMAT, -1, shard->path,
+                             "the file is %s: it has %llu bytes of weights, its header says %llu; convert again",
+                             packed->weights_bytes > there ? "truncated" : "too long", (unsigned long long)there,
+                             (unsigned long long)packed->weights_bytes);
+    if (config && packed->model_hash != vp_model_hash(config))
+        return vp_fail(error, VP_ERR_MISMATCH, 24, shard->path, "the weights were packed for another config.json; convert again");
+    return VP_OK;
+}
+
+static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *directory, const vp_model_config *config, vp_error *error) {
+    vp_packed packed;
+    vp_result result;
+    cp->shards = (vp_impl_shard *)calloc(1, sizeof *cp->shards);
+    if (!cp->shards) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    cp->shard_count = 1;
+    cp->shards[0].path = vp_impl_path_join(directory, VP_PACKED_FILE);
+    if (!cp->shards[0].path) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    result = vp_impl_shard_map(&cp->shards[0], error);
+    memset(&packed, 0, sizeof packed);
+    if (result == VP_OK) result = vp_impl_packed_check(&cp->shards[0], config, &packed, error);
+    if (result == VP_OK) cp->packed = packed;
+    return result;
+}
+
+VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed) {
+    if (!checkpoint || !packed) return VP_ERR_RANGE;
+    if (!checkpoint->packed.weights) return VP_ERR_NOT_FOUND;
+    *packed = checkpoint->packed;
+    return VP_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------- the whole */
+/* the files that are there decide how a folder is read */
+static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *directory, const vp_model_config *config, vp_error *error) {
+    static const char single[] = "model.safetensors", index[] = "model.safetensors.index.json";
+    int there = vp_impl_path_exists(directory, single), indexed = vp_impl_path_exists(directory, index),
+        packed = vp_impl_path_exists(directory, VP_PACKED_FILE);
+    vp_result result;
+    if (there < 0 || indexed < 0 || packed < 0) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    if (packed && (there || indexed))
+        return vp_fail(error, VP_ERR_MISMATCH, -1, directory, "there are safetensors beside " VP_PACKED_FILE "; remove the one or the other");
+    if (packed) return vp_impl_checkpoint_packed(cp, directory, config, error);
+    if (there) {
+        result = vp_impl_checkpoint_add(cp, directory, single, error);
+        if (result == VP_OK && cp->entry_count) qsort(cp->entries, cp->entry_count, sizeof *cp->entries, vp_impl_entry_order);
+    } else if (indexed) {
+        char *path = vp_impl_path_join(directory, index);
+        result = path ? vp_impl_checkpoint_index(cp, directory, path, error) : vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+        free(path);
+    } else {
+        result = vp_impl_checkpoint_none(directory, error);
+    }
+    return result == VP_OK && config ? vp_impl_checkpoint_compare(cp, config, directory, error) : result;
+}
+
+VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error) {
+    struct stat info;
+    vp_checkpoint *cp;
+    vp_result result;
+    if (!directory || !checkpoint) return vp_fail(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
+    if (stat(directory, &info) != 0) {
+        if (errno == EACCES) return vp_fail(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
+    }
+    if (!S_ISDIR(info.st_mode))
+        return vp_fail(error, VP_ERR_READ, -1, directory, "this is a file; give the folder that holds config.json and the weights");
+    cp = (vp_checkpoint *)calloc(1, sizeof *cp);
+    if (!cp) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
+    result = vp_impl_checkpoint_read(cp, directory, config, error);
+    if (result != VP_OK) {
+        vp_checkpoint_close(cp);
+        return result;
+    }
+    *checkpoint = cp;
+    return VP_OK;
+}
+
+VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor) {
+    const vp_impl_entry *e;
+    uint32_t i;
+    if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
+    e = vp_impl_checkpoint_entry(checkpoint, name);
+    if (!e) return VP_ERR_NOT_FOUND;
+    if (e->type > VP_DTYPE_F16 || e->dimensions > 4) return VP_ERR_UNSUPPORTED;
+    memset(tensor, 0, sizeof *tensor);
+    tensor->dtype = (vp_dtype)e->type;
+    tensor->dimensions = (int32_t)e->dimensions;
+    for (i = 0; i < e->dimensions; i++) tensor->shape[i] = e->shape[i];
+    tensor->data = checkpoint->shards[e->shard].map + e->begin;
+    tensor->bytes = e->end - e->begin;
+    tensor->shard = e->shard;
+    return VP_OK;
+}
+
+VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint) { return checkpoint ? checkpoint->shard_count : 0; }
+
+VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed) {
+    /* a fault maps the pages around it, too: what leaves is wider than the tensor by as much */
+    enum { AROUND = 65536 };
+    const vp_impl_shard *shard;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), begin, end;
+    if (!checkpoint || !tensor || tensor->shard < 0 || tensor->shard >= checkpoint->shard_count || !tensor->bytes) return;
+    shard = &checkpoint->shards[tensor->shard];
+    begin = (size_t)(tensor->data - shard->map);
+    end = begin + (size_t)tensor->bytes;
+    if (!needed) {
+        begin = begin > AROUND ? begin - AROUND : 0;
+        end = shard->map_bytes - end > AROUND ? end + AROUND : shard->map_bytes;
+    }
+    begin -= begin % page;
+#ifdef MADV_DONTNEED /* hidden where the includer asked for strict POSIX, whose own advice does nothing */
+    madvise(shard->map + begin, end - begin, needed ? MADV_WILLNEED : MADV_DONTNEED);
+#else
+    (void)page; (void)end;
+#endif
+}
+
+VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
+    int32_t i;
+    if (!checkpoint) return;
+    for (i = 0; i < checkpoint->shard_count; i++) {
+        vp_impl_shard *shard = &checkpoint->shards[i];
+        if (shard->map) munmap(shard->map, shard->map_bytes);
+        free(shard->names);
+        free(shard->path);
+    }
+    free(checkpoint->shards);
+    free(checkpoint->entries);
+    free(checkpoint);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* implementation */

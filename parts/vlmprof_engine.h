@@ -1,2 +1,197 @@
-/* vlmprof_engine.h: stands for its subject until that leaves vlmprof.h */
+/* vlmprof_engine.h - v0.2.0 - the engine's interface: open, run, convert, ceilings - MIT licence
+ *
+ * The model engine: one MolmoE request from pixels to token ids, stage by stage. It is C code in parts/engine/ and vlmprof_kernels.cu: link the
+ * objects (libvlmprof.a). An engine owns packed weights, KV cache and every buffer, sized once for the longest request: vp_engine_run allocates
+ * nothing. One engine per thread.
+ *
+ * Needs vlmprof.h, vlmprof_stages.h, vlmprof_ranges.h and vlmprof_checkpoint.h, and includes what is missing. The manual stands in vlmprof.h. */
+#ifndef VLMPROF_ENGINE_H
+#define VLMPROF_ENGINE_H
+#ifndef VLMPROF_H
 #include "vlmprof.h"
+#endif
+#ifndef VLMPROF_STAGES_H
+#include "vlmprof_stages.h"
+#endif
+#ifndef VLMPROF_RANGES_H
+#include "vlmprof_ranges.h"
+#endif
+#ifndef VLMPROF_CHECKPOINT_H
+#include "vlmprof_checkpoint.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32 } vp_weights; /* fp32: fp32 arithmetic everywhere */
+typedef struct vp_engine vp_engine;
+
+typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total); /* not VP_OK: stop with VP_ERR_INTERRUPTED */
+typedef struct vp_engine_options {
+    const vp_model_config *config;
+    const vp_checkpoint *checkpoint; /* NULL: synthetic weights from `seed`; packed weights are used where they lie: bf16 on the CPU only */
+    uint64_t seed;
+    vp_weights weights;
+    const char *device;              /* "auto", "cpu", "cuda", "cuda:N" */
+    const char *gemm;                /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
+    int32_t threads;                 /* 0: all cores this process may use */
+    int32_t max_sequence;            /* longest prompt + new tokens of any request */
+    int32_t max_views;               /* most views (crops + global) of any request */
+    vp_progress progress; void *progress_user;
+} vp_engine_options;
+/* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to fill in */
+VP_API vp_engine_options vp_engine_options_default(void);
+/* CUDA devices. The GPU code is there when vlmprof_kernels.cu, compiled by nvcc, is linked beside the object that a C compiler makes of it. */
+/* How many CUDA devices this process can use, at least 1.
+ * returns: VP_OK; VP_ERR_DEVICE with the reason: no GPU code in this build, no driver, a driver that is too old, no GPU
+ * threads: reentrant */
+VP_API vp_result vp_device_count(int32_t *count, vp_error *error);
+/* Tells what device `index` is.
+ * returns: VP_OK; VP_ERR_DEVICE as above, or no such device */
+VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error);
+VP_API int32_t vp_device_toolkit(void); /* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
+/* Reads them: of CUDA device `cuda_device` through NVML, opened with dlopen and found by the device's PCI address; -1: of the CPU, from /sys and
+ * /proc. Takes up to some milliseconds (the first call on a GPU more): never inside what is timed.
+ * out:     out  on success only
+ * returns: VP_OK, also when single numbers are not told; VP_ERR_UNSUPPORTED with the reason: no NVML, NVML does not know the device, or a system
+ *          that tells nothing of its CPU; VP_ERR_DEVICE no such device, or no GPU code in this build
+ * threads: reentrant */
+VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error);
+
+/* Chooses kernels, reserves memory and loads or draws the weights. "auto" takes the first CUDA device when vp_device_count says that there is
+ * one, and the CPU otherwise; vp_engine_device_note then says why.
+ * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must stay open as long as the
+ *                   engine
+ * out:     engine   on success only; give it to vp_engine_close
+ * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE the device is missing, is too
+ *          old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels lack, or packed weights in fp32 or for a GPU; VP_ERR_MEMORY
+ *          with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED
+ *          by progress
+ * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position; fp32: twice that. On a GPU
+ *          also 32 MiB of pinned host memory. While loading also one tensor of the checkpoint at a time
+ * threads: one engine per thread */
+VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
+VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
+
+/* HF: model.safetensors, or shards and their index, under the names of vp_model_tensor: bf16, but for values that bf16 would change and the engine
+ * keeps in fp32 (norms, biases, router, positions). PACKED: VP_PACKED_FILE, which vp_engine_open uses without a copy. */
+typedef enum vp_convert_layout { VP_CONVERT_HF, VP_CONVERT_PACKED } vp_convert_layout;
+typedef struct vp_convert_options {
+    const vp_model_config *config;
+    const vp_checkpoint *checkpoint; /* NULL: synthetic weights from `seed` */
+    uint64_t seed;
+    const char *directory;           /* is there; files of the names above are overwritten */
+    vp_convert_layout layout;
+    uint64_t shard_bytes;            /* HF: most bytes of tensors in one file, where not one tensor alone has more */
+    int32_t threads;                 /* 0: all cores this process may use */
+    vp_progress progress; void *progress_user;
+} vp_convert_options;
+/* HF, seed 42, shards of 5 GB, all cores; config and directory are the caller's to fill in */
+VP_API vp_convert_options vp_convert_options_default(void);
+/* Writes the weights of a model in another form; a run in bf16 gives the same bits from every form. Each file is on the disk when this returns.
+ * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape that the kernels lack;
+ *          VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED by progress. What was written then stays behind
+ * memory:  the largest tensor and 64 MiB; packed: addresses for all weights
+ * threads: reentrant */
+VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
+VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
+/* what vp_engine_bytes is made of, and what the host holds beside it */
+typedef struct vp_memory_block {
+    const char *name;          /* static */
+    uint64_t bytes;
+    int32_t on_device;         /* 0: the host's memory; on the CPU all of it */
+    uint64_t bytes_a_position; /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
+                                * active blocks. Else 0 */
+} vp_memory_block;
+/* Blocks of memory from 0 on: weights, KV cache, vision buffers, language buffers, scratch (their sum is vp_engine_bytes), and, where there are any,
+ * pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU two events each beside them). Nothing else grows while requests run.
+ * returns: 1, or 0 with *out untouched: no such index */
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
+/* What the device can, to compare operations with */
+typedef struct vp_ceilings {
+    double bytes_per_s;      /* reading */
+    double copy_bytes_per_s; /* the engine's copy within the device's memory (CPU: one thread's), bytes read and bytes written both counted */
+    double flops_per_s;      /* products of the engine's arithmetic */
+    uint64_t read_bytes;     /* how much was read at once */
+    int32_t product_size;    /* n of the fastest n x n x n product */
+} vp_ceilings;
+/* Measures them at the first call, in some tenths of a second, and remembers them. All threads read up to 1 GiB of the weights, or 256 MiB where
+ * the weights are smaller; 128 MiB are copied; products are the engine's own (CPU: the chosen kernels, GPU: cuBLAS) of 256 to 4096 rows. The best of
+ * some rounds: what a machine that is busy reaches, not what its data sheet says. An operation may beat a ceiling, and is told so: operands that stay
+ * in a cache (tiny models, small activations; a last-level cache above 256 MiB), a clock that was lower when this ran. Between requests only.
+ * out:     out  on success only
+ * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
+ * memory:  256 MiB on the device during the first call */
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
+VP_API const char *vp_engine_device(const vp_engine *engine);        /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
+/* why "auto" took the CPU; or what this GPU does another way than it should, and why: decode steps sent kernel by kernel instead of as a graph,
+ * products whose bias takes a launch of its own. "" otherwise. It may grow with each request. */
+VP_API const char *vp_engine_device_note(const vp_engine *engine);
+/* 1 after an error that the device does not recover from (a kernel's illegal address, a failed launch, a lost device): each request then fails
+ * with VP_ERR_DEVICE, and the engine can only be closed. Closing the last engine resets the device for this process, and a new engine may then
+ * open; where the driver refuses that too, vp_engine_open says VP_ERR_DEVICE and only a new process helps. 0: the next request can be served,
+ * also after one that failed. */
+VP_API int vp_engine_broken(const vp_engine *engine);
+/* What one time stamp (vp_stage_times.stamps) costs on this backend, reading it included: measured by this call, in some microseconds on the CPU
+ * and less than a millisecond on a GPU; 0: below the clock's resolution, -1: the device failed. Between requests only. */
+VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
+/* The kernel chosen for linears of so many rows. On a GPU the ways that it goes: for the single row of a decode step "gemv, one graph a step" or
+ * "gemv, kernel by kernel"; for more rows "cublas (biases: cublasLt; tiles: vision prefill experts)": who adds biases, or "apart" from the product;
+ * which attention, and whether experts, run on tensor core tiles of our own, or "none". Valid until the next call. */
+VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows);
+VP_API const char *vp_engine_gemm_name(int32_t index);               /* kernels this processor can run; NULL past the end */
+/* For vp_ranges_init: sends ranges to a tool that takes NVTX's (Nsight Systems), at a few ns a pair where none is attached. NULL: built without NVTX,
+ * that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program; any thread may use it. */
+VP_API const vp_range_hooks *vp_engine_range_hooks(void);
+
+/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped. Copying is neither counted nor timed */
+typedef struct vp_dump {
+    float *image_features; /* f32 [views, tokens_per_crop, d_model] */
+    float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
+    float *block_last;     /* f32 [active blocks, d_model] */
+    float *block_mean;     /* f32 [active blocks, d_model]: mean over positions */
+    float *logits;         /* f32 [max_new_tokens, embedding_size] */
+} vp_dump;
+
+typedef struct vp_request {
+    const int32_t *input_ids; int32_t input_count;   /* BOS, image tokens, text */
+    const float *pixels;                             /* f32 [views, patches, patch_values]; NULL without an image */
+    const float *image_masks;                        /* f32 [views, patches] */
+    const int32_t *image_input_idx;                  /* int32 [views, tokens_per_crop] */
+    int32_t views;
+    int32_t top_k;                                   /* 1..expert_count */
+    const int32_t *active_blocks; int32_t active_block_count; /* ascending; a block that is not listed is the identity */
+    int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
+    const vp_dump *dump;                             /* NULL: nothing is copied */
+    vp_timing timing;
+    vp_launch *launches; int64_t launch_capacity;    /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */
+    vp_span *spans; int64_t span_capacity;           /* VP_TIMING_KERNEL: room for the threads' spans, in no order; NULL and 0: not wanted */
+} vp_request;
+
+typedef struct vp_reply {
+    int32_t *tokens; int64_t *step_ns;               /* caller's, [max_new_tokens] each; step_ns[i]: decode step i < token_count - 1 on the device */
+    int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
+    vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
+    int64_t launch_count;                            /* VP_TIMING_KERNEL: all launches, also those that request.launches has no room for; else 0 */
+    int64_t span_count;                              /* the same of spans, where they are wanted; a GPU has none */
+} vp_reply;
+/* Runs a request: greedy, one token a step. N tokens take N - 1 decode steps.
+ * in:      request  checked whole before anything runs: ids, positions, blocks and sizes within the model and the engine
+ * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count, span_count
+ * returns: VP_OK; VP_ERR_RANGE a value outside the model or the engine (reply untouched); VP_ERR_FORMAT logits that are not numbers: the weights or
+ *          pixels are damaged (reply is then unusable); VP_ERR_DEVICE or VP_ERR_MEMORY a CUDA call that failed: the same request may succeed when
+ *          sent again, unless vp_engine_broken
+ * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same kernels
+ * memory:  none; VP_TIMING_KERNEL: a vp_launch a launch, on a GPU also two events, allocated before the request starts and kept for the next
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
+ * example: cli.c, run_chain */
+VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
+/* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made superfluous: call this between
+ * requests, outside of what is timed, so that the next one does not wait for it. */
+VP_API void vp_engine_settle(vp_engine *engine);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_ENGINE_H */

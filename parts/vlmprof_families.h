@@ -1,2 +1,1693 @@
-/* vlmprof_families.h: stands for its subject until that leaves vlmprof.h */
+/* vlmprof_families.h - v0.2.0 - token counts of other model families from an image's size - MIT licence
+ *
+ * How many tokens an image costs in other model families, from its width and height and the limits of the model's configuration alone. A preset is
+ * one family: its name, the rule it shares with others, the keys that its configuration sets with the values of the published checkpoints, and how
+ * certain the rule is. A family is a preset with its keys set. All functions are reentrant; nothing is allocated.
+ *
+ * Needs vlmprof.h, and includes what is missing.
+ * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * VLMPROF_FAMILIES_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+#ifndef VLMPROF_FAMILIES_H
+#define VLMPROF_FAMILIES_H
+#ifndef VLMPROF_H
 #include "vlmprof.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    VP_FAMILY_PX_LIMIT = 16777216, /* longest side of an image: a product of two of them times what the rules multiply is exact in a double */
+    VP_FAMILY_TILES_LIMIT = 256,   /* most tiles of a tiling rule */
+    VP_FAMILY_GRIDS_LIMIT = 1466,  /* grids of at most 256 tiles: the sum of the numbers of divisors */
+    VP_FAMILY_KEYS_LIMIT = 8
+};
+/* how it is known that the numbers are right */
+typedef enum vp_certainty {
+    VP_CERTAINTY_EXECUTED,  /* the official code was run on the golden sizes, and every column is equal */
+    VP_CERTAINTY_NUMBERS,   /* rule read in official code, equal to numbers that its tests or users state */
+    VP_CERTAINTY_READ,      /* rule read in official code, not executed */
+    VP_CERTAINTY_DOCUMENTED /* the vendor's documentation, or inferred from published measurements: no code is published */
+} vp_certainty;
+/* The word for a mark ("executed", ...); never NULL. */
+VP_API const char *vp_certainty_text(vp_certainty certainty);
+
+/* what a key of a configuration means to a rule; its place in vp_family.value */
+typedef enum vp_slot {
+    VP_SLOT_MIN,   /* least pixels, patches, tokens or tiles */
+    VP_SLOT_MAX,   /* most of them */
+    VP_SLOT_SIDE,  /* longest side: pixels, or patches for Kimi */
+    VP_SLOT_TILE,  /* side of a tile [px] */
+    VP_SLOT_PATCH, /* side of a patch [px] */
+    VP_SLOT_MERGE, /* patches a side that become one token */
+    VP_SLOT_TOKENS, /* tokens of a view, or of its side */
+    VP_SLOT_SPLIT, /* a switch, or the index of a word */
+    VP_SLOT_MIN_TOKENS,
+    VP_SLOT_MAX_TOKENS,
+    VP_SLOT_RATIO, /* the only number that need not be whole */
+    VP_SLOT_COUNT
+} vp_slot;
+typedef struct vp_family_key {
+    const char *name; /* the configuration's own; NULL: fixed by the family */
+    vp_slot slot;
+    double fallback;  /* of the published checkpoints */
+} vp_family_key;
+typedef struct vp_family_preset {
+    const char *name, *aliases; /* aliases: separated by spaces */
+    const char *rule;           /* name of the rule that it shares with others */
+    int32_t rule_index, variant, markers;
+    vp_certainty certainty;
+    const char *words;          /* values of VP_SLOT_SPLIT, separated by spaces; NULL: 0 or 1 */
+    int32_t column_count;       /* the first keys: those that the golden data of the family vary, and columns of vlmprof tile */
+    vp_family_key keys[VP_FAMILY_KEYS_LIMIT];
+} vp_family_preset;
+/* Presets in the order of the list; NULL past the end. A preset lives as long as the program. */
+VP_API const vp_family_preset *vp_family_at(int32_t index);
+/* The preset of that name, alias or model_type (case and - _ . do not matter), or NULL. */
+VP_API const vp_family_preset *vp_family_find(const char *name);
+
+/* A preset with its keys set, and what follows from them. Members are read only: vp_family_default and vp_family_set fill them. */
+typedef struct vp_family {
+    const vp_family_preset *preset;
+    int64_t value[VP_SLOT_COUNT];
+    double ratio;                     /* VP_SLOT_RATIO */
+    uint32_t given;                   /* bit 1 << slot: set by the caller */
+    int32_t grid_count, canvas_count; /* canvas_count > 0: the caller's list */
+    int32_t grid_side;                /* longest side of a canvas, in tiles */
+    double grid_ratio[VP_FAMILY_GRIDS_LIMIT];
+    int16_t grid_cols[VP_FAMILY_GRIDS_LIMIT], grid_rows[VP_FAMILY_GRIDS_LIMIT];
+    int16_t grid_first[VP_FAMILY_TILES_LIMIT + 2]; /* index of the first grid of so many tiles */
+} vp_family;
+/* The family of a preset with the values of its published checkpoints.
+ * memory:  about 19 kB in the caller's struct */
+VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family);
+/* Sets a key, by the configuration's name and a number, a word, true or false.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (the text names the nearest); VP_ERR_RANGE: not a number or word that the key can have. The family
+ *          is untouched then */
+VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *text, vp_error *error);
+VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double number, vp_error *error);
+/* Sets the canvases that a canvas rule (LLaVA, Aria, DeepSeek-VL2) chooses from, in tiles, in the order and with the sides as the configuration has
+ * them: height before width, but width before height for llava_next_original and deepseek_vl2.
+ * returns: VP_OK; VP_ERR_UNSUPPORTED: the rule has no such list; VP_ERR_RANGE: count outside 1..VP_FAMILY_GRIDS_LIMIT or a side outside 1..16 */
+VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error);
+
+/* Picks the family and its keys from the files of a checkpoint, each of which may be absent.
+ * in:      files  preprocessor_config.json, processor_config.json, config.json, in this order; NULL: not there. Their top node is an object
+ * returns: VP_OK; VP_ERR_NOT_FOUND: none of model_type and image_processor_type names a preset; VP_ERR_UNSUPPORTED: a switch that the rule
+ *          does not follow is not at its usual place, or a size whose tokens are not known; VP_ERR_RANGE: a value that the key cannot have
+ * rule:    model_type decides, unless it is llava's, then the image processor; of a key the first file that has it */
+struct vp_json;
+VP_API vp_result vp_family_from_config(vp_family *family, const struct vp_json *const files[3], vp_error *error);
+
+/* what an image costs; -1: the rule has no such number */
+typedef struct vp_vision_count {
+    int64_t resized_width_px, resized_height_px; /* image or canvas after the resize */
+    int64_t rows, cols;                          /* of patches, tokens or tiles; 0,0: no tiles */
+    int64_t views;                               /* images that the vision tower sees, global view included */
+    int64_t feature_tokens, separator_tokens, marker_tokens;
+    int64_t total_tokens; /* what the processor puts in the place of one image; tokens that only a chat template writes are not counted */
+} vp_vision_count;
+/* Image size -> tokens.
+ * in:      width_px, height_px  of the image, 1..VP_FAMILY_PX_LIMIT
+ * out:     count                on success
+ * returns: VP_OK; VP_ERR_RANGE: a side out of range, or the family's own code refuses the size (the text says why); VP_ERR_UNSUPPORTED: the rule
+ *          for such a size is not published
+ * rule:    that of the family, operation by operation
+ * numeric: IEEE double where the original computes so, float32 where it does, half to even where it rounds so
+ * source:  transformers 5.23.0, mistral-common 1.13.1, qwen-vl-utils 0.0.14, llava-torch 1.2.2, the repositories of DeepSeek-VL2, Ovis, MiniCPM-V
+ *          and Phi-3.5, and the vendors' documentation, each as the preset's certainty says */
+VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count, vp_error *error);
+/* The key that limits a family's tokens (max_pixels, max_crops, longest_edge ...), or NULL. */
+VP_API const vp_family_key *vp_family_knob(const vp_family *family);
+/* The largest value of the knob that keeps images under a number of tokens.
+ * in:      sizes_px    [size_count][2] width, height
+ *          max_tokens  total tokens that the share of the images must not pass
+ *          share       of the images, 0 < share <= 1: 1 all, 0.95 the 95th percentile (the smallest number of images that is at least that share)
+ * out:     value       on success; unlimited is 1 when no value of the knob passes max_tokens, and value is the largest one tried
+ * returns: VP_OK; VP_ERR_NOT_FOUND: the family has no such knob, or no value of it is small enough; VP_ERR_RANGE: an argument out of range
+ * rule:    a size that the family refuses at a value counts as over; knobs of up to 65536 values are tried from the top, others by bisection, where
+ *          the tokens grow with the knob */
+VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count, double share, int64_t max_tokens,
+                                   int64_t *value, int *unlimited, vp_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_FAMILIES_H */
+
+/* ================================================================================================= implementation */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FAMILIES_IMPLEMENTATION)) && !defined(VLMPROF_FAMILIES_IMPLEMENTATION_DONE)
+#define VLMPROF_FAMILIES_IMPLEMENTATION_DONE
+#include <math.h>
+#include <string.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__FAST_MATH__)
+#error "counts repeat other programs' floating point operation by operation: do not compile this file with fast-math"
+#endif
+/* rules; the index of VP_IMPL_RULES */
+enum {
+    VP_IMPL_SMART, VP_IMPL_NAVIT, VP_IMPL_BUDGET, VP_IMPL_MUSE, VP_IMPL_NEMOTRON, VP_IMPL_POOLED, VP_IMPL_PAN, VP_IMPL_CLOSEST, VP_IMPL_OCR,
+    VP_IMPL_FIT, VP_IMPL_MOLMO, VP_IMPL_LONGEST, VP_IMPL_ANYRES, VP_IMPL_CANVAS, VP_IMPL_SPLIT, VP_IMPL_PHI4, VP_IMPL_PHI3, VP_IMPL_COVER,
+    VP_IMPL_LFM2, VP_IMPL_SLICE, VP_IMPL_PERCEPTION, VP_IMPL_WINDOW, VP_IMPL_CONSTANT, VP_IMPL_CLAUDE, VP_IMPL_OPENAI_TILES,
+    VP_IMPL_OPENAI_PATCHES, VP_IMPL_GEMINI
+};
+/* how the members of a rule differ */
+enum {
+    VP_IMPL_RATIO_200 = 1, VP_IMPL_CLAMP_FIRST = 2, VP_IMPL_CLAMP_FLOOR = 4, VP_IMPL_FRAMES_2 = 8, VP_IMPL_ENLARGE = 16, VP_IMPL_WIDEN = 32,
+    VP_IMPL_ROW_ENDS = 64, VP_IMPL_AUTO_LIMITS = 128, VP_IMPL_QWEN = VP_IMPL_RATIO_200 | VP_IMPL_CLAMP_FLOOR
+};
+enum { VP_IMPL_PLAIN, VP_IMPL_TAGS, VP_IMPL_DOCLING };                                       /* closest */
+enum { VP_IMPL_COHERE, VP_IMPL_LLAMA4, VP_IMPL_MLLAMA, VP_IMPL_MOLMO2 };                     /* fit */
+enum { VP_IMPL_HEIGHT_FIRST, VP_IMPL_WIDTH_FIRST, VP_IMPL_ONEVISION };                       /* anyres */
+enum { VP_IMPL_ARIA, VP_IMPL_DEEPSEEK };                                                     /* canvas */
+
+#define VP_IMPL_PIXELS(min, max) {"min_pixels", VP_SLOT_MIN, min}, {"max_pixels", VP_SLOT_MAX, max}
+#define VP_IMPL_PATCHES(patch, merge) {"patch_size", VP_SLOT_PATCH, patch}, {"merge_size", VP_SLOT_MERGE, merge}
+#define VP_IMPL_TILES(min, max, tile) {"min_patches", VP_SLOT_MIN, min}, {"max_patches", VP_SLOT_MAX, max}, {"size", VP_SLOT_TILE, tile}
+#define VP_IMPL_IMAGE_TOKENS(tokens) {"image_seq_length", VP_SLOT_TOKENS, tokens}
+static const vp_family_preset vp_impl_presets[] = {
+    {"qwen2_vl_hf", "qwen2-vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_PIXELS(3136, 12845056), VP_IMPL_PATCHES(14, 2)}},
+    {"qwen2_5_vl_hf", "qwen2.5-vl", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_PIXELS(3136, 12845056), VP_IMPL_PATCHES(14, 2)}},
+    {"qwen3_vl_hf", "qwen3-vl qwen3_vl_moe qwen3.5 qwen3_5_moe qwen3.6", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_PIXELS(65536, 16777216), VP_IMPL_PATCHES(16, 2)}},
+    {"qwen_vl_utils", "", "smart", VP_IMPL_SMART, VP_IMPL_RATIO_200 | VP_IMPL_CLAMP_FIRST | VP_IMPL_AUTO_LIMITS, 0,
+     VP_CERTAINTY_EXECUTED, NULL, 3,
+     {{"image_patch_size", VP_SLOT_PATCH, 14}, VP_IMPL_PIXELS(3136, 12845056), {"merge_size", VP_SLOT_MERGE, 2}}},
+    {"glm4v", "glm-4.1v glm-4.5v glm4v_moe", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE, 0,
+     VP_CERTAINTY_EXECUTED, NULL, 2, {VP_IMPL_PIXELS(12544, 9633792), VP_IMPL_PATCHES(14, 2)}},
+    {"glm46v", "glm-4.6v glm46v_moe glm-ocr", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_FRAMES_2 | VP_IMPL_ENLARGE, 0, VP_CERTAINTY_EXECUTED,
+     NULL, 2, {VP_IMPL_PIXELS(12544, 9633792), VP_IMPL_PATCHES(14, 2)}},
+    {"ernie4_5_vl", "ernie-4.5-vl ernie4_5_vl_moe", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_PIXELS(3136, 4842768), VP_IMPL_PATCHES(14, 2)}},
+    {"paddleocr_vl", "", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_WIDEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_PIXELS(147456, 2359296), VP_IMPL_PATCHES(14, 2)}},
+    {"minimax_m3_vl", "minimax-m3", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_PIXELS(3136, 451584), VP_IMPL_PATCHES(14, 2)}},
+    {"hunyuan_vl", "hunyuanvl hunyuan-ocr", "smart", VP_IMPL_SMART, VP_IMPL_QWEN | VP_IMPL_ROW_ENDS, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_PIXELS(262144, 4194304), VP_IMPL_PATCHES(16, 2)}},
+    {"video_llama_3", "videollama3", "smart", VP_IMPL_SMART, VP_IMPL_QWEN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_PIXELS(3136, 1003520), VP_IMPL_PATCHES(14, 1)}},
+    {"kimi_k25", "kimi-k2.5 kimi-k2.6", "navit", VP_IMPL_NAVIT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"max_patches", VP_SLOT_MAX, 16384}, {"max_side_patches", VP_SLOT_SIDE, 512}, VP_IMPL_PATCHES(14, 2)}},
+    {"kimi_vl", "", "navit", VP_IMPL_NAVIT, 1, 0, VP_CERTAINTY_READ, NULL, 2,
+     {{"in_token_limit", VP_SLOT_MAX, 4096}, {"max_side_patches", VP_SLOT_SIDE, 512}, VP_IMPL_PATCHES(14, 2)}},
+    {"glm5_next", "glm-5-next glm5", "budget", VP_IMPL_BUDGET, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"min_image_tokens", VP_SLOT_MIN, 16}, {"max_image_tokens", VP_SLOT_MAX, 8000}, VP_IMPL_PATCHES(14, 2)}},
+    {"muse_glimmer", "", "muse", VP_IMPL_MUSE, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 1,
+     {{"max_image_tokens", VP_SLOT_MAX, 4096}, VP_IMPL_PATCHES(14, 2)}},
+    {"nemotron_h_omni", "nemotron-3-nano-omni nemotron_h_omni_reasoning_v3", "nemotron", VP_IMPL_NEMOTRON, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"min_num_patches", VP_SLOT_MIN, 1024}, {"max_num_patches", VP_SLOT_MAX, 13312}, {"max_model_len", VP_SLOT_SIDE, 16384},
+      VP_IMPL_PATCHES(16, 2)}},
+    {"gemma4", "", "pooled", VP_IMPL_POOLED, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 1,
+     {{"max_soft_tokens", VP_SLOT_MAX, 280}, {"patch_size", VP_SLOT_PATCH, 16}, {"pooling_kernel_size", VP_SLOT_MERGE, 3}}},
+    {"gemini_3", "", "pooled", VP_IMPL_POOLED, 0, 1, VP_CERTAINTY_DOCUMENTED, NULL, 1, /* inferred: equal to 10 of 10 measured sizes */
+     {{"max_soft_tokens", VP_SLOT_MAX, 1120}, {NULL, VP_SLOT_PATCH, 16}, {NULL, VP_SLOT_MERGE, 3}}},
+    {"gemma3", "", "pan_and_scan", VP_IMPL_PAN, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 4,
+     {{"do_pan_and_scan", VP_SLOT_SPLIT, 0}, {"min_crop_size", VP_SLOT_TILE, 256}, {"max_num_crops", VP_SLOT_MAX, 4},
+      {"min_ratio_to_activate", VP_SLOT_RATIO, 1.2}, VP_IMPL_IMAGE_TOKENS(256)}},
+    {"internvl", "internvl2 internvl2.5 internvl3 internvl3.5 internvl_chat", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 2,
+     VP_CERTAINTY_EXECUTED, NULL, 2, {VP_IMPL_TILES(1, 12, 448), VP_IMPL_IMAGE_TOKENS(256)}},
+    {"got_ocr2", "", "closest", VP_IMPL_CLOSEST, VP_IMPL_PLAIN, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_TILES(1, 12, 1024), VP_IMPL_IMAGE_TOKENS(256)}},
+    {"aya_vision", "", "closest", VP_IMPL_CLOSEST, VP_IMPL_TAGS, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_TILES(1, 12, 364), VP_IMPL_IMAGE_TOKENS(169)}},
+    {"granite_docling", "granite-docling-500m granite-for-docling", "closest", VP_IMPL_CLOSEST, VP_IMPL_DOCLING, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"max_patches", VP_SLOT_MAX, 32}, {"image_seq_len", VP_SLOT_TOKENS, 64}, {"min_patches", VP_SLOT_MIN, 1}, {"size", VP_SLOT_TILE, 512}}},
+    {"deepseek_ocr_unlimited_ocr", "unlimited_ocr", "ocr", VP_IMPL_OCR, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"min_patches", VP_SLOT_MIN, 2}, {"max_patches", VP_SLOT_MAX, 32}, {"tile_size", VP_SLOT_TILE, 640}, {"size", VP_SLOT_SIDE, 1024},
+      {"patch_size", VP_SLOT_PATCH, 16}, {"downsample_ratio", VP_SLOT_MERGE, 4}}},
+    {"deepseek_ocr", "deepseek-ocr-gundam", "ocr", VP_IMPL_OCR, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"min_patches", VP_SLOT_MIN, 2}, {"max_patches", VP_SLOT_MAX, 6}, {"tile_size", VP_SLOT_TILE, 640}, {"size", VP_SLOT_SIDE, 1024},
+      {"patch_size", VP_SLOT_PATCH, 16}, {"downsample_ratio", VP_SLOT_MERGE, 4}}},
+    {"deepseek_ocr2", "", "ocr", VP_IMPL_OCR, 1, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"min_patches", VP_SLOT_MIN, 2}, {"max_patches", VP_SLOT_MAX, 6}, {"tile_size", VP_SLOT_TILE, 768}, {"size", VP_SLOT_SIDE, 1024},
+      {"patch_size", VP_SLOT_PATCH, 16}, {"downsample_ratio", VP_SLOT_MERGE, 4}}},
+    {"cohere2_vision", "command-a-vision", "fit", VP_IMPL_FIT, VP_IMPL_COHERE, 2, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {VP_IMPL_TILES(1, 12, 512), VP_IMPL_IMAGE_TOKENS(256)}},
+    {"llama4", "", "fit", VP_IMPL_FIT, VP_IMPL_LLAMA4, 3, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"max_patches", VP_SLOT_MAX, 16}, {"tile_size", VP_SLOT_TILE, 336}, {"patch_size", VP_SLOT_PATCH, 14}, {NULL, VP_SLOT_MERGE, 2}}},
+    {"mllama", "llama-3.2-vision llama3.2-vision", "fit", VP_IMPL_FIT, VP_IMPL_MLLAMA, 1, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"max_image_tiles", VP_SLOT_MAX, 4}, {"tile_size", VP_SLOT_TILE, 560}, {"patch_size", VP_SLOT_PATCH, 14}}},
+    {"molmo2", "", "fit", VP_IMPL_FIT, VP_IMPL_MOLMO2, 4, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"max_crops", VP_SLOT_MAX, 8}, {"low_res_col_tokens", VP_SLOT_SPLIT, 0}}},
+    {"molmo", "molmo-7b-d molmoe-1b molmo-72b molmo-0924", "molmo", VP_IMPL_MOLMO, 0, 4, VP_CERTAINTY_EXECUTED, NULL, 1,
+     {{"max_crops", VP_SLOT_MAX, 12}}},
+    {"pixtral_hf", "pixtral", "longest", VP_IMPL_LONGEST, 0, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
+     {{"longest_edge", VP_SLOT_SIDE, 1024}, {"patch_size", VP_SLOT_PATCH, 16}, {"spatial_merge_size", VP_SLOT_MERGE, 1}}},
+    {"mistral3_hf", "mistral-small-3.1 mistral3 ministral-3", "longest", VP_IMPL_LONGEST, 0, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
+     {{"longest_edge", VP_SLOT_SIDE, 1540}, {"patch_size", VP_SLOT_PATCH, 14}, {"spatial_merge_size", VP_SLOT_MERGE, 2}}},
+    {"mistral_common", "", "longest", VP_IMPL_LONGEST, 1, 1, VP_CERTAINTY_EXECUTED, NULL, 3,
+     {{"max_image_size", VP_SLOT_SIDE, 1024}, {"patch_size", VP_SLOT_PATCH, 16}, {"spatial_merge_size", VP_SLOT_MERGE, 1}}},
+    {"llava_next_hf", "llava-next llava-1.6 llava-v1.6", "anyres", VP_IMPL_ANYRES, VP_IMPL_HEIGHT_FIRST, 0, VP_CERTAINTY_EXECUTED,
+     "llava_1_6 granite_vision", 1,
+     {{"preset", VP_SLOT_SPLIT, 0}, {"size", VP_SLOT_TILE, 336}, {"patches_per_side", VP_SLOT_TOKENS, 24}}},
+    {"granite_vision", "granite-vision-3.3", "anyres", VP_IMPL_ANYRES, VP_IMPL_HEIGHT_FIRST, 0, VP_CERTAINTY_EXECUTED,
+     "llava_1_6 granite_vision", 1,
+     {{"preset", VP_SLOT_SPLIT, 1}, {"size", VP_SLOT_TILE, 384}, {"patches_per_side", VP_SLOT_TOKENS, 27}}},
+    {"llava_next_original", "", "anyres", VP_IMPL_ANYRES, VP_IMPL_WIDTH_FIRST, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+     {{"size", VP_SLOT_TILE, 336}, {"patches_per_side", VP_SLOT_TOKENS, 24}}},
+    {"llava_onevision_hf", "llava-onevision", "anyres", VP_IMPL_ANYRES, VP_IMPL_ONEVISION, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
+     {{"anyres_max", VP_SLOT_MAX, 9}, {"size", VP_SLOT_TILE, 384}, {"patches_per_side", VP_SLOT_TOKENS, 27}}},
+    {"deepseek_vl2", "deepseek_vl_v2", "canvas", VP_IMPL_CANVAS, VP_IMPL_DEEPSEEK, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
+     {{"cropping", VP_SLOT_SPLIT, 1}, {"size", VP_SLOT_TILE, 384}, {"patch_size", VP_SLOT_PATCH, 14}, {"downsample_ratio", VP_SLOT_MERGE, 2}}},
+    {"aria", "", "canvas", VP_IMPL_CANVAS, VP_IMPL_ARIA, 0, VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"max_image_size", VP_SLOT_SIDE, 980}, {"split_image", VP_SLOT_SPLIT, 0}, {NULL, VP_SLOT_TILE, 490}}},
+    {"idefics3_smolvlm", "idefics3", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
+     {{"longest_edge", VP_SLOT_SIDE, 1456}, {"tile_size", VP_SLOT_TILE, 364}, {"image_seq_len", VP_SLOT_TOKENS, 169}}},
+    {"smolvlm", "smolvlm2 smolvlm-256m smolvlm-500m granite-docling-258m", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
+     {{"longest_edge", VP_SLOT_SIDE, 2048}, {"tile_size", VP_SLOT_TILE, 512}, {"image_seq_len", VP_SLOT_TOKENS, 64}}},
+    {"smolvlm_2_2b", "smolvlm2-2.2b smolvlm-2.2b", "split", VP_IMPL_SPLIT, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 3,
+     {{"longest_edge", VP_SLOT_SIDE, 1536}, {"tile_size", VP_SLOT_TILE, 384}, {"image_seq_len", VP_SLOT_TOKENS, 81}}},
+    {"phi4_multimodal", "phi-4-multimodal", "padded", VP_IMPL_PHI4, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
+     {{"dynamic_hd", VP_SLOT_MAX, 36}, {"size", VP_SLOT_TILE, 448}, {"patch_size", VP_SLOT_PATCH, 14}}},
+    {"phi3_5_vision", "phi-3.5-vision phi3-v", "growing", VP_IMPL_PHI3, 0, 0, VP_CERTAINTY_NUMBERS, NULL, 1, {{"num_crops", VP_SLOT_MAX, 4}}},
+    {"ovis2_hf", "ovis2", "covering", VP_IMPL_COVER, 1, 3, VP_CERTAINTY_EXECUTED, NULL, 1,
+     {{"max_patches", VP_SLOT_MAX, 9}, {"size", VP_SLOT_TILE, 448}, VP_IMPL_IMAGE_TOKENS(256)}},
+    {"ovis2_original", "", "covering", VP_IMPL_COVER, 0, 3, VP_CERTAINTY_EXECUTED, NULL, 1,
+     {{"max_partition", VP_SLOT_MAX, 9}, {"size", VP_SLOT_TILE, 448}, VP_IMPL_IMAGE_TOKENS(256)}},
+    {"lfm2_vl", "lfm2.5-vl", "lfm2", VP_IMPL_LFM2, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 5,
+     {{"min_tiles", VP_SLOT_MIN, 2}, {"max_tiles", VP_SLOT_MAX, 10}, {"min_image_tokens", VP_SLOT_MIN_TOKENS, 64},
+      {"max_image_tokens", VP_SLOT_MAX_TOKENS, 256}, {"do_image_splitting", VP_SLOT_SPLIT, 1}, {"tile_size", VP_SLOT_TILE, 512},
+      {"encoder_patch_size", VP_SLOT_PATCH, 16}, {"downsample_factor", VP_SLOT_MERGE, 2}}},
+    {"minicpm_v_2_6", "minicpm-v-2.6 minicpm-o-2.6 minicpm-v-4 minicpm-v-4.5 minicpmv minicpmo", "slices", VP_IMPL_SLICE, 0, 3,
+     VP_CERTAINTY_EXECUTED, NULL, 2,
+     {{"max_slice_nums", VP_SLOT_MAX, 9}, {"image_feature_size", VP_SLOT_TOKENS, 64}, {"scale_resolution", VP_SLOT_TILE, 448},
+      {"patch_size", VP_SLOT_PATCH, 14}}},
+    {"minicpm_v_4_6", "", "slices", VP_IMPL_SLICE, 1, 3, VP_CERTAINTY_EXECUTED, "16x 4x", 2,
+     {{"max_slice_nums", VP_SLOT_MAX, 9}, {"downsample_mode", VP_SLOT_SPLIT, 0}, {"scale_resolution", VP_SLOT_TILE, 448},
+      {"patch_size", VP_SLOT_PATCH, 14}}},
+    {"perception_lm", "plm", "perception", VP_IMPL_PERCEPTION, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 1,
+     {{"max_num_tiles", VP_SLOT_MAX, 36}, {"tile_size", VP_SLOT_TILE, 448}, {"patch_size", VP_SLOT_PATCH, 14},
+      {"pooling_ratio", VP_SLOT_MERGE, 2}}},
+    {"step3p7", "step-3.7 step-3.7-flash", "windows", VP_IMPL_WINDOW, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+     {{"patch_size", VP_SLOT_TILE, 504}, {"max_image_size", VP_SLOT_SIDE, 3024}, {"size", VP_SLOT_MAX, 728}}},
+    {"llava_1_5", "llava", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"paligemma_224", "paligemma paligemma2", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0,
+     {{NULL, VP_SLOT_TOKENS, 256}}},
+    {"paligemma_448", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 1024}}},
+    {"paligemma_896", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 4096}}},
+    {"gemma3n", "", "constant", VP_IMPL_CONSTANT, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
+    {"janus", "janus-pro", "constant", VP_IMPL_CONSTANT, 0, 2, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"deepseek_vl", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"deepseek_vl_hybrid", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 576}}},
+    {"got_ocr2_no_crop", "", "constant", VP_IMPL_CONSTANT, 0, 0, VP_CERTAINTY_EXECUTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 256}}},
+    {"claude", "claude-standard", "claude", VP_IMPL_CLAUDE, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 2,
+     {{"max_side", VP_SLOT_SIDE, 1568}, {"max_image_tokens", VP_SLOT_MAX, 1568}}},
+    {"claude_high_resolution", "claude-4.7 claude-hi-res", "claude", VP_IMPL_CLAUDE, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 2,
+     {{"max_side", VP_SLOT_SIDE, 2576}, {"max_image_tokens", VP_SLOT_MAX, 4784}}},
+    {"openai_tiles", "gpt-4o gpt-4.1 gpt-4.5", "openai_tiles", VP_IMPL_OPENAI_TILES, 0, 85, VP_CERTAINTY_DOCUMENTED, NULL, 2,
+     {{"base_tokens", VP_SLOT_MIN, 85}, {"tile_tokens", VP_SLOT_TOKENS, 170}}},
+    {"openai_patches", "gpt-5-mini gpt-5-nano o4-mini", "openai_patches", VP_IMPL_OPENAI_PATCHES, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 3,
+     {{"patch_budget", VP_SLOT_MAX, 1536}, {"max_side", VP_SLOT_SIDE, 2048}, {"multiplier", VP_SLOT_RATIO, 1}}},
+    {"gemini_2", "gemini-2.0 gemini-2.5", "gemini", VP_IMPL_GEMINI, 0, 0, VP_CERTAINTY_DOCUMENTED, NULL, 0, {{NULL, VP_SLOT_TOKENS, 258}}},
+};
+
+/* Whole numbers out of quotients that are not negative and below 2^51. */
+static int64_t vp_impl_ceiling(double x) {
+    const int64_t whole = (int64_t)x;
+    return whole + ((double)whole < x);
+}
+static int64_t vp_impl_half_even(double x) { /* adding 2^52 leaves no bits for the fraction: the addition rounds it away, halves to even */
+    return (int64_t)(x + 4503599627370496.0 - 4503599627370496.0);
+}
+static int64_t vp_impl_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t vp_impl_most(int64_t a, int64_t b) { return a > b ? a : b; }
+/* fmod(x, y) of a whole x < 2^24 and y > 1, exact but without the library's long division: y is split into two halves whose products with the
+ * quotient have no more than 53 bits. */
+static double vp_impl_remainder(double x, double y) {
+    double high, rest, quotient = (double)(int64_t)(x / y);
+    uint64_t bits;
+    memcpy(&bits, &y, sizeof bits);
+    bits &= ~UINT64_C(0x7ffffff);
+    memcpy(&high, &bits, sizeof high);
+    rest = x - quotient * high - quotient * (y - high);
+    if (rest < 0.0) rest += y;
+    return rest >= y ? rest - y : rest;
+}
+/* CPython's x // y of floats: not floor(x / y), which can be one more where the quotient is nearly whole. */
+static int64_t vp_impl_floor_division(double x, double y) {
+    const double quotient = (x - vp_impl_remainder(x, y)) / y, whole = (double)(int64_t)quotient;
+    return (int64_t)(quotient - whole > 0.5 ? whole + 1.0 : whole);
+}
+
+/* A rule takes the family and the size and fills the count, which starts as -1, and zero in the token counts; it returns NULL, or why the
+ * family's own code refuses the size. */
+typedef const char *(*vp_impl_rule)(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c);
+static const char vp_impl_no_pixel[] = "a side of the resized image is less than a pixel";
+
+static void vp_impl_resized(vp_vision_count *c, int64_t width, int64_t height) {
+    c->resized_width_px = width;
+    c->resized_height_px = height;
+}
+static void vp_impl_cells(vp_vision_count *c, int64_t rows, int64_t cols) {
+    c->rows = rows;
+    c->cols = cols;
+}
+
+/* ---- whole images, resized to multiples of a unit */
+static const char *vp_impl_smart_resize(int64_t *width, int64_t *height, int64_t unit, int64_t least, int64_t most, int how) {
+    const double f = (double)unit, frames = how & VP_IMPL_FRAMES_2 ? 2.0 : 1.0;
+    double w = (double)*width, h = (double)*height, pixels, beta;
+    int64_t rounded_w, rounded_h;
+    if ((how & VP_IMPL_ENLARGE) && (h < f || w < f)) {
+        const double scale = f / h > f / w ? f / h : f / w;
+        h = (double)(int64_t)(h * scale);
+        w = (double)(int64_t)(w * scale);
+    }
+    if ((how & VP_IMPL_WIDEN) && h < f) {
+        w = (double)vp_impl_half_even(w * f / h);
+        h = f;
+    }
+    if ((how & VP_IMPL_WIDEN) && w < f) {
+        h = (double)vp_impl_half_even(h * f / w);
+        w = f;
+    }
+    if ((how & VP_IMPL_RATIO_200) && (w > h ? w / h : h / w) > 200.0) return "the sides differ by more than a factor of 200";
+    rounded_w = vp_impl_half_even(w / f) * unit;
+    rounded_h = vp_impl_half_even(h / f) * unit;
+    if (how & VP_IMPL_CLAMP_FIRST) {
+        rounded_w = vp_impl_most(rounded_w, unit);
+        rounded_h = vp_impl_most(rounded_h, unit);
+    }
+    pixels = frames * (double)rounded_h * (double)rounded_w;
+    if (pixels > (double)most) {
+        beta = sqrt(frames * h * w / (double)most);
+        rounded_h = (int64_t)(h / beta / f) * unit;
+        rounded_w = (int64_t)(w / beta / f) * unit;
+        if (how & VP_IMPL_CLAMP_FLOOR) {
+            rounded_w = vp_impl_most(rounded_w, unit);
+            rounded_h = vp_impl_most(rounded_h, unit);
+        }
+    } else if (pixels < (double)least) {
+        beta = sqrt((double)least / (frames * h * w));
+        rounded_h = vp_impl_ceiling(h * beta / f) * unit;
+        rounded_w = vp_impl_ceiling(w * beta / f) * unit;
+    }
+    if (rounded_w < 1 || rounded_h < 1) return vp_impl_no_pixel;
+    *width = rounded_w;
+    *height = rounded_h;
+    return NULL;
+}
+/* size, grid of patches and one feature for merge x merge of them */
+static void vp_impl_patches(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t patch = f->value[VP_SLOT_PATCH], merge = f->value[VP_SLOT_MERGE];
+    vp_impl_resized(c, width, height);
+    vp_impl_cells(c, height / patch, width / patch);
+    c->feature_tokens = c->rows / merge * (c->cols / merge);
+    c->marker_tokens = f->preset->markers;
+}
+static const char *vp_impl_count_smart(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t *v = f->value, unit = v[VP_SLOT_PATCH] * v[VP_SLOT_MERGE];
+    const char *refused;
+    if ((f->preset->variant & VP_IMPL_AUTO_LIMITS) && v[VP_SLOT_MIN] > v[VP_SLOT_MAX]) return "max_pixels must not be below min_pixels";
+    refused = vp_impl_smart_resize(&width, &height, unit, v[VP_SLOT_MIN], v[VP_SLOT_MAX], f->preset->variant);
+    if (refused) return refused;
+    vp_impl_patches(f, width, height, c);
+    if (f->preset->variant & VP_IMPL_ROW_ENDS) c->separator_tokens = c->rows / v[VP_SLOT_MERGE];
+    return NULL;
+}
+/* Kimi: shrunk, then padded to the unit, so that the limit may be passed. */
+static const char *vp_impl_count_navit(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t *v = f->value, patch = v[VP_SLOT_PATCH], unit = patch * v[VP_SLOT_MERGE];
+    const double most = (double)v[VP_SLOT_MAX], side = (double)(v[VP_SLOT_SIDE] * patch);
+    double patches, scale = 1.0;
+    if (f->preset->variant) { /* the first generation refuses long sides instead of scaling them */
+        patches = (double)(width / patch) * (double)(height / patch);
+        if (patches > most) {
+            scale = sqrt(most / patches);
+            width = (int64_t)((double)width * scale);
+            height = (int64_t)((double)height * scale);
+        }
+        width = (width + unit - 1) / unit * unit;
+        height = (height + unit - 1) / unit * unit;
+        if (width < 1 || height < 1) return vp_impl_no_pixel;
+        if (vp_impl_most(width, height) / patch >= v[VP_SLOT_SIDE]) return "a side has too many patches";
+    } else {
+        patches = (double)vp_impl_most(1, height / patch) * (double)vp_impl_most(1, width / patch);
+        if (sqrt(most / patches) < scale) scale = sqrt(most / patches);
+        if (side / (double)height < scale) scale = side / (double)height;
+        if (side / (double)width < scale) scale = side / (double)width;
+        height = vp_impl_least(vp_impl_most(1, (int64_t)((double)height * scale)), (int64_t)side);
+        width = vp_impl_least(vp_impl_most(1, (int64_t)((double)width * scale)), (int64_t)side);
+        height = (height + unit - 1) / unit * unit;
+        width = (width + unit - 1) / unit * unit;
+    }
+    vp_impl_patches(f, width, height, c);
+    return NULL;
+}
+/* GLM-5: sides up to multiples of the unit; over the budget, the largest height whose own multiples fit, by bisection. */
+static const char *vp_impl_count_budget(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t unit = f->value[VP_SLOT_PATCH] * f->value[VP_SLOT_MERGE], least = f->value[VP_SLOT_MIN], most = f->value[VP_SLOT_MAX];
+    int64_t rows = (height + unit - 1) / unit, cols = (width + unit - 1) / unit, low = 1, high = height;
+    if (rows * cols < least) {
+        const double scale = sqrt((double)(least * 2 * unit * unit) / (2.0 * (double)height * (double)width));
+        rows = (vp_impl_most(1, vp_impl_ceiling((double)height * scale)) + unit - 1) / unit;
+        cols = (vp_impl_most(1, vp_impl_ceiling((double)width * scale)) + unit - 1) / unit;
+    }
+    if (rows * cols > most) {
+        rows = cols = 1;
+        while (low <= high) {
+            const int64_t middle = (low + high) / 2;
+            const int64_t other = vp_impl_most(1, (int64_t)((double)(width * middle) / (double)height));
+            const int64_t middle_rows = (middle + unit - 1) / unit, other_cols = (other + unit - 1) / unit;
+            if (middle_rows * other_cols <= most) {
+                rows = middle_rows;
+                cols = other_cols;
+                low = middle + 1;
+            } else {
+                high = middle - 1;
+            }
+        }
+    }
+    vp_impl_patches(f, cols * unit, rows * unit, c);
+    return NULL;
+}
+/* CPython's sets walk a table by hash, and where two grids are equally good the order of that walk decides. */
+static uint64_t vp_impl_pair_hash(uint64_t first, uint64_t second) { /* of a tuple of two small whole numbers */
+    const uint64_t one = UINT64_C(11400714785074694791), two = UINT64_C(14029467366897019727), five = UINT64_C(2870177450012600261);
+    uint64_t hash = five + first * two;
+    hash = (hash << 31 | hash >> 33) * one + second * two;
+    return (hash << 31 | hash >> 33) * one + (2 ^ (five ^ UINT64_C(3527539)));
+}
+/* Puts a new element's index into a table of mask + 1 places, -1 where free. */
+static void vp_impl_set_insert(int16_t *table, uint64_t mask, uint64_t hash, int16_t index) {
+    uint64_t perturb = hash, place = hash & mask, i;
+    for (;;) {
+        for (i = place; i <= place + (place + 9 <= mask ? 9 : 0); i++) {
+            if (table[i] >= 0) continue;
+            table[i] = index;
+            return;
+        }
+        perturb >>= 5;
+        place = (place * 5 + 1 + perturb) & mask;
+    }
+}
+/* Muse Glimmer: the grid below or above the ideal one with the nearest aspect ratio. Squares tie between two of them, and then the order in which
+ * CPython walks a set of pairs decides. */
+static const char *vp_impl_count_muse(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t unit = f->value[VP_SLOT_PATCH] * f->value[VP_SLOT_MERGE];
+    const double most = (double)f->value[VP_SLOT_MAX], aspect = (double)height / (double)width;
+    double ideal_rows = (double)height / (double)unit, ideal_cols = (double)width / (double)unit, best = INFINITY;
+    int64_t rows[2], cols[2], best_rows = 0, best_cols = 0;
+    int16_t set[8] = {-1, -1, -1, -1, -1, -1, -1, -1}, i;
+    if (ideal_rows * ideal_cols > most) {
+        const double ratio = ideal_cols / ideal_rows;
+        ideal_rows = pow(most / ratio, 0.5);
+        ideal_cols = ideal_rows * ratio;
+    }
+    rows[0] = (int64_t)ideal_rows;
+    cols[0] = (int64_t)ideal_cols;
+    rows[1] = vp_impl_ceiling(ideal_rows);
+    cols[1] = vp_impl_ceiling(ideal_cols);
+    for (i = 0; i < 4; i++) {
+        if ((i >> 1 && rows[0] == rows[1]) || ((i & 1) && cols[0] == cols[1])) continue; /* the same pair again */
+        vp_impl_set_insert(set, 7, vp_impl_pair_hash((uint64_t)rows[i >> 1], (uint64_t)cols[i & 1]), i);
+    }
+    for (i = 0; i < 8; i++) {
+        const int64_t r = set[i] < 0 ? 0 : rows[set[i] >> 1], k = set[i] < 0 ? 0 : cols[set[i] & 1];
+        double distance;
+        if (r < 1 || k < 1 || (double)(r * k) > most) continue;
+        distance = fabs((double)r / (double)k - aspect);
+        if (distance < best) {
+            best = distance;
+            best_rows = r;
+            best_cols = k;
+        }
+    }
+    if (!best_rows) {
+        best_rows = vp_impl_most(1, vp_impl_half_even(ideal_rows));
+        best_cols = vp_impl_most(1, vp_impl_half_even(ideal_cols));
+    }
+    vp_impl_patches(f, best_cols * unit, best_rows * unit, c);
+    return NULL;
+}
+/* a side of Nemotron's grid as a multiple of merge: up where the limit allows it */
+static int64_t vp_impl_even_side(int64_t side, int64_t other, int64_t merge, int64_t most) {
+    const int64_t rest = side % merge;
+    if (!rest) return side;
+    return (side + merge - rest) * other <= most ? side + merge - rest : vp_impl_most(merge, side - rest);
+}
+static const char *vp_impl_count_nemotron(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t *v = f->value, patch = v[VP_SLOT_PATCH], merge = v[VP_SLOT_MERGE], least = v[VP_SLOT_MIN];
+    const int64_t length = vp_impl_most((v[VP_SLOT_SIDE] - 4) * merge * merge, least);
+    const int64_t most = vp_impl_most(vp_impl_least(length, v[VP_SLOT_MAX]), least);
+    int64_t rows = vp_impl_half_even((double)height / (double)patch + 0.5), cols = vp_impl_half_even((double)width / (double)patch + 0.5);
+    double factor;
+    if (rows * cols < 1) return vp_impl_no_pixel;
+    factor = sqrt((double)most / (double)(rows * cols));
+    if (factor < 1.0) {
+        rows = (int64_t)(factor * (double)rows);
+        cols = (int64_t)(factor * (double)cols);
+    }
+    if (rows * cols < 1) return vp_impl_no_pixel;
+    if (most > least && rows * cols < least) {
+        factor = sqrt((double)least / (double)(rows * cols));
+        rows = vp_impl_ceiling(factor * (double)rows);
+        cols = vp_impl_ceiling(factor * (double)cols);
+    }
+    rows = vp_impl_even_side(rows, cols, merge, most);
+    cols = vp_impl_even_side(cols, rows, merge, most);
+    vp_impl_patches(f, cols * patch, rows * patch, c);
+    return NULL;
+}
+/* Gemma 4: as many pixels as the budget gives, up or down. */
+static const char *vp_impl_count_pooled(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t merge = f->value[VP_SLOT_MERGE], patch = f->value[VP_SLOT_PATCH], unit = merge * patch, soft = f->value[VP_SLOT_MAX];
+    const double w = (double)width, h = (double)height, pixels = (double)(soft * unit * unit), factor = sqrt(pixels / (h * w));
+    int64_t rows = (int64_t)(factor * h / (double)unit), cols = (int64_t)(factor * w / (double)unit);
+    if (!rows && !cols) return vp_impl_no_pixel;
+    if (!rows) {
+        rows = 1;
+        cols = vp_impl_least(width / height, soft);
+    } else if (!cols) {
+        cols = 1;
+        rows = vp_impl_least(height / width, soft);
+    }
+    if (rows * cols > soft) return "the resized image passes the budget";
+    vp_impl_resized(c, cols * unit, rows * unit);
+    vp_impl_cells(c, rows, cols);
+    c->feature_tokens = rows * cols;
+    c->marker_tokens = f->preset->markers;
+    return NULL;
+}
+/* Pixtral: inside a square, then up to multiples of the unit. */
+static const char *vp_impl_count_longest(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t unit = f->value[VP_SLOT_PATCH] * f->value[VP_SLOT_MERGE];
+    const double side = (double)f->value[VP_SLOT_SIDE], tall = (double)height / side, wide = (double)width / side;
+    const double ratio = tall > wide ? tall : wide;
+    if (ratio > 1.0 && f->preset->variant) {
+        width = vp_impl_most(1, vp_impl_half_even((double)width / ratio));
+        height = vp_impl_most(1, vp_impl_half_even((double)height / ratio));
+    } else if (ratio > 1.0) {
+        width = (int64_t)((double)width / ratio);
+        height = (int64_t)((double)height / ratio);
+    }
+    if (width < 1 || height < 1) return vp_impl_no_pixel;
+    vp_impl_cells(c, (height - 1) / unit + 1, (width - 1) / unit + 1);
+    vp_impl_resized(c, c->cols * unit, c->rows * unit);
+    c->feature_tokens = c->rows * c->cols;
+    c->separator_tokens = c->rows - 1;
+    c->marker_tokens = 1;
+    return NULL;
+}
+/* Step 3.7: one squashed view, and windows of 504 pixels or of the short side. */
+static int64_t vp_impl_window_side(int64_t side, int64_t window) {
+    if (side < window) return side;
+    return window * (side / window + ((double)(side % window) > 0.2 * (double)window));
+}
+static const char *vp_impl_count_window(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t patch = f->value[VP_SLOT_TILE], limit = f->value[VP_SLOT_SIDE], size = f->value[VP_SLOT_MAX];
+    int64_t small = vp_impl_least(width, height), large = vp_impl_most(width, height), window = patch, rows = 0, cols = 0;
+    double ratio = (double)large / (double)small;
+    if (small < 32 && ratio > 4.0) width = height = large;
+    if (large > limit) {
+        const double scale = (double)limit / (double)large;
+        width = (int64_t)((double)width * scale);
+        height = (int64_t)((double)height * scale);
+    }
+    small = vp_impl_least(width, height);
+    large = vp_impl_most(width, height);
+    if (small < 1) return vp_impl_no_pixel;
+    ratio = (double)large / (double)small;
+    if (large <= size) window = ratio > 1.5 ? small : 0;
+    else if (ratio > 4.0) window = vp_impl_least(small, patch);
+    if (window) {
+        rows = vp_impl_most(1, vp_impl_window_side(height, window) / window);
+        cols = vp_impl_most(1, vp_impl_window_side(width, window) / window);
+    }
+    vp_impl_resized(c, width, height);
+    vp_impl_cells(c, rows, cols);
+    c->views = rows * cols + 1;
+    c->feature_tokens = (size / 56) * (size / 56) + rows * cols * (patch / 56) * (patch / 56);
+    c->separator_tokens = rows ? rows - 1 : 0;
+    c->marker_tokens = 2 * c->views;
+    return NULL;
+}
+static const char *vp_impl_count_pan(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t crop = f->value[VP_SLOT_TILE], small = vp_impl_least(width, height), large = vp_impl_most(width, height);
+    const double ratio = (double)large / (double)small;
+    int64_t crops = 0;
+    if (f->value[VP_SLOT_SPLIT] && !(ratio < f->ratio)) {
+        crops = vp_impl_least(f->value[VP_SLOT_MAX], vp_impl_most(2, vp_impl_least(large / crop, (int64_t)(ratio + 0.5))));
+        if (vp_impl_least((large + crops - 1) / crops, small) < crop) crops = 0;
+    }
+    vp_impl_cells(c, width >= height && crops ? 1 : crops, width >= height ? crops : crops > 0);
+    c->views = crops + 1;
+    c->feature_tokens = f->value[VP_SLOT_TOKENS] * c->views;
+    c->marker_tokens = 2 * c->views;
+    return NULL;
+}
+static const char *vp_impl_count_constant(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    (void)width;
+    (void)height;
+    c->views = 1;
+    c->feature_tokens = f->value[VP_SLOT_TOKENS];
+    c->marker_tokens = f->preset->markers;
+    return NULL;
+}
+
+/* ---- tiles: the grid with the nearest aspect ratio */
+/* InternVL's search over the grids in order of their tiles: of equal distances a later one wins when the image has more than half its pixels. */
+static void vp_impl_closest(const vp_family *f, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
+    const double tile = (double)f->value[VP_SLOT_TILE], aspect = (double)width / (double)height, area = (double)width * (double)height;
+    const double half = 0.5 * tile * tile;
+    double best = INFINITY;
+    int32_t i, found = -1;
+    for (i = 0; i < f->grid_count; i++) {
+        const double distance = fabs(aspect - f->grid_ratio[i]);
+        if (distance > best) continue;
+        if (distance < best || area > half * (double)(f->grid_cols[i] * f->grid_rows[i])) {
+            best = distance;
+            found = i;
+        }
+    }
+    *rows = found < 0 ? 1 : f->grid_rows[found];
+    *cols = found < 0 ? 1 : f->grid_cols[found];
+}
+static const char *vp_impl_count_closest(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t tile = f->value[VP_SLOT_TILE];
+    vp_impl_closest(f, width, height, &c->rows, &c->cols);
+    vp_impl_resized(c, c->cols * tile, c->rows * tile);
+    c->views = c->rows * c->cols + (c->rows * c->cols > 1);
+    c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
+    c->marker_tokens = f->preset->markers;
+    if (f->preset->variant == VP_IMPL_TAGS) c->separator_tokens = c->views;
+    if (f->preset->variant == VP_IMPL_DOCLING) {
+        c->separator_tokens = c->rows * (2 * c->cols + 1);
+        if (c->views == 1) c->marker_tokens = 0;
+    }
+    return NULL;
+}
+static const char *vp_impl_count_ocr(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t *v = f->value, tile = v[VP_SLOT_TILE], side = v[VP_SLOT_SIDE], unit = v[VP_SLOT_PATCH], ratio = v[VP_SLOT_MERGE];
+    const int exact = f->preset->variant; /* one rounds the quotient by the patch down first */
+    const int64_t whole = exact ? (side + unit * ratio - 1) / (unit * ratio) : (side / unit + ratio - 1) / ratio;
+    const int64_t part = exact ? (tile + unit * ratio - 1) / (unit * ratio) : (tile / unit + ratio - 1) / ratio;
+    const int64_t small = vp_impl_least(width, height), large = vp_impl_most(width, height);
+    if (vp_impl_half_even((double)small * ((double)side / (double)large)) < 1) return vp_impl_no_pixel;
+    vp_impl_cells(c, 1, 1);
+    c->views = 1;
+    c->feature_tokens = whole * whole;
+    c->separator_tokens = f->preset->variant ? 1 : whole + 1;
+    if (large <= tile) return NULL;
+    vp_impl_closest(f, width, height, &c->rows, &c->cols);
+    vp_impl_resized(c, c->cols * tile, c->rows * tile);
+    c->views += c->rows * c->cols;
+    c->feature_tokens += c->rows * c->cols * part * part;
+    if (!f->preset->variant) c->separator_tokens += c->rows * part;
+    return NULL;
+}
+static const char *vp_impl_count_lfm2(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t *v = f->value, patch = v[VP_SLOT_PATCH], merge = v[VP_SLOT_MERGE], unit = patch * merge, side = v[VP_SLOT_TILE] / patch;
+    const int64_t per_tile = (side + merge - 1) / merge * ((side + merge - 1) / merge);
+    const int64_t w = vp_impl_most(patch, vp_impl_half_even((double)width / (double)unit) * unit);
+    const int64_t h = vp_impl_most(patch, vp_impl_half_even((double)height / (double)unit) * unit);
+    const int split = v[VP_SLOT_SPLIT] && !(v[VP_SLOT_MIN] == 1 && v[VP_SLOT_MAX] == 1);
+    int64_t view_w = width, view_h = height;
+    if (v[VP_SLOT_SPLIT] && v[VP_SLOT_MIN] > v[VP_SLOT_MAX]) return "max_tiles must not be below min_tiles";
+    vp_impl_smart_resize(&view_w, &view_h, unit, v[VP_SLOT_MIN_TOKENS] * unit * unit, v[VP_SLOT_MAX_TOKENS] * unit * unit,
+                         VP_IMPL_CLAMP_FIRST | VP_IMPL_CLAMP_FLOOR);
+    vp_impl_cells(c, 1, 1);
+    if (split && (double)w * (double)h > (double)(v[VP_SLOT_MAX_TOKENS] * unit * unit) * 2.0) vp_impl_closest(f, width, height, &c->rows, &c->cols);
+    vp_impl_resized(c, view_w, view_h);
+    c->views = 1;
+    c->feature_tokens = view_w / unit * (view_h / unit);
+    c->marker_tokens = f->preset->markers;
+    if (c->rows * c->cols > 1) {
+        c->views += c->rows * c->cols;
+        c->feature_tokens += c->rows * c->cols * per_tile;
+        c->separator_tokens = c->views;
+    }
+    return NULL;
+}
+static const char *vp_impl_count_phi4(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t tile = f->value[VP_SLOT_TILE], patch = f->value[VP_SLOT_PATCH], side = tile / patch;
+    int64_t rows = (height + tile - 1) / tile, cols = (width + tile - 1) / tile, new_width, new_height, valid_cols, valid_rows;
+    double wide, tall;
+    if (rows * cols > f->value[VP_SLOT_MAX]) vp_impl_closest(f, width, height, &rows, &cols);
+    new_width = tile * cols;
+    new_height = tile * rows;
+    wide = (double)new_width / (double)width;
+    tall = (double)new_height / (double)height;
+    if (wide < tall) new_height = (int64_t)((double)height * wide);
+    else new_width = (int64_t)((double)width * tall);
+    if (new_height < 10 || new_width < 10) return "the resized image has a side below 10 pixels"; /* a tile is more */
+    valid_cols = side * cols - (tile * cols - new_width) / patch;
+    valid_rows = side * rows - (tile * rows - new_height) / patch;
+    vp_impl_resized(c, tile * cols, tile * rows);
+    vp_impl_cells(c, rows, cols);
+    c->views = rows * cols + 1;
+    c->feature_tokens = 256 + (valid_rows + 1) / 2 * ((valid_cols + 1) / 2);
+    c->separator_tokens = 16 + (valid_rows + 1) / 2 + 1;
+    return NULL;
+}
+/* Phi-3.5: scaled up until the crops are used; a row of tiles costs newlines. */
+static const char *vp_impl_count_phi3(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int tall = width < height;
+    const double ratio = (double)vp_impl_most(width, height) / (double)vp_impl_least(width, height);
+    int64_t scale = 1, other;
+    while (scale * vp_impl_ceiling((double)scale / ratio) <= f->value[VP_SLOT_MAX]) scale++;
+    scale--;
+    other = ((int64_t)((double)(scale * 336) / ratio) + 335) / 336;
+    if (other < 1) return vp_impl_no_pixel;
+    vp_impl_cells(c, tall ? scale : other, tall ? other : scale);
+    vp_impl_resized(c, c->cols * 336, c->rows * 336);
+    c->views = c->rows * c->cols + 1;
+    c->feature_tokens = c->views * 144;
+    c->separator_tokens = 1 + (c->rows + 1) * 12;
+    return NULL;
+}
+
+/* ---- tiles: the canvas that the image fits */
+/* Among grids of at most `most` tiles: the smallest scale >= 1, else the largest; the first of the fewest tiles. As in vp_impl_adaptive the tilings
+ * that come first for their scale form one path; here quotients are compared as the original rounds them, in float32 or double. */
+static void vp_impl_fit_tiles(double width, double height, int64_t tile, int64_t most, int narrow, int64_t *rows, int64_t *cols) {
+    int64_t r = 1, k = 1;
+    if (width < 0.0 || height < 0.0) { /* only Molmo's sizes less the margin: every scale is negative, that of 1x1 the largest */
+        *rows = *cols = 1;
+        return;
+    }
+    for (;;) {
+        const double tall = height > 0.0 ? (narrow ? (double)((float)(tile * r) / (float)height) : (double)(tile * r) / height) : INFINITY;
+        const double wide = width > 0.0 ? (narrow ? (double)((float)(tile * k) / (float)width) : (double)(tile * k) / width) : INFINITY;
+        *rows = r;
+        *cols = k;
+        if (tall >= 1.0 && wide >= 1.0) return;
+        r += tall <= wide;
+        k += wide <= tall;
+        if (r * k > most) return;
+    }
+}
+/* Llama 3.2: size of the image inside its canvas */
+static void vp_impl_inside(int64_t width, int64_t height, int64_t tile, vp_vision_count *c) {
+    const int64_t target_w = vp_impl_least(vp_impl_most(width, tile), c->cols * tile);
+    const int64_t target_h = vp_impl_least(vp_impl_most(height, tile), c->rows * tile);
+    const double tall = (double)target_h / (double)height, wide = (double)target_w / (double)width;
+    if (wide < tall) vp_impl_resized(c, target_w, vp_impl_least(vp_impl_most(1, (int64_t)((double)height * wide)), target_h));
+    else vp_impl_resized(c, vp_impl_least(vp_impl_most(1, (int64_t)((double)width * tall)), target_w), target_h);
+}
+static const char *vp_impl_count_fit(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t *v = f->value, tile = v[VP_SLOT_TILE], side = v[VP_SLOT_PATCH] ? tile / v[VP_SLOT_PATCH] : 0;
+    const int variant = f->preset->variant, narrow = variant == VP_IMPL_LLAMA4 || variant == VP_IMPL_MOLMO2;
+    const int64_t margin = variant == VP_IMPL_MOLMO2 ? 112 : 0, window = variant == VP_IMPL_MOLMO2 ? 266 : tile;
+    int64_t tiles;
+    vp_impl_fit_tiles((double)(width - margin), (double)(height - margin), window, v[VP_SLOT_MAX], narrow, &c->rows, &c->cols);
+    tiles = c->rows * c->cols;
+    vp_impl_resized(c, c->cols * window + margin, c->rows * window + margin);
+    c->views = tiles + (tiles > 1);
+    c->marker_tokens = f->preset->markers;
+    if (variant == VP_IMPL_COHERE) {
+        c->feature_tokens = c->views * v[VP_SLOT_TOKENS];
+        c->separator_tokens = c->views;
+    } else if (variant == VP_IMPL_LLAMA4) {
+        c->feature_tokens = c->views * (side * side / (v[VP_SLOT_MERGE] * v[VP_SLOT_MERGE]));
+        c->separator_tokens = tiles > 1 ? tiles : 0;
+    } else if (variant == VP_IMPL_MLLAMA) { /* the language model attends to them, but its sequence has one token */
+        vp_impl_inside(width, height, tile, c);
+        c->views = tiles;
+        c->feature_tokens = tiles * (side * side + 1);
+        c->total_tokens = 1;
+    } else {
+        const int64_t token_rows = (19 * c->rows + 9) / 2, token_cols = (19 * c->cols + 9) / 2;
+        c->views = tiles + 1;
+        c->feature_tokens = 196 + token_rows * token_cols;
+        c->separator_tokens = token_rows + (v[VP_SLOT_SPLIT] ? 14 : 0);
+    }
+    return NULL;
+}
+static const char *vp_impl_count_molmo(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const vp_geometry geometry = vp_geometry_default();
+    vp_tile_options options = vp_tile_options_default();
+    vp_layout layout;
+    options.max_crops = (int32_t)f->value[VP_SLOT_MAX];
+    if (vp_layout_compute(&geometry, &options, (int32_t)width, (int32_t)height, &layout, NULL) != VP_OK) return vp_impl_no_pixel;
+    vp_impl_resized(c, layout.resized_width_px, layout.resized_height_px);
+    vp_impl_cells(c, layout.tiling.rows, layout.tiling.cols);
+    c->views = layout.views;
+    c->feature_tokens = layout.feature_tokens;
+    c->separator_tokens = layout.col_tokens;
+    c->marker_tokens = layout.marker_tokens;
+    return NULL;
+}
+
+/* transformers' and LLaVA's select_best_resolution: the most pixels of the image kept, then the fewest wasted; the first of equals. The grids are
+ * sorted by area, which equals share, else in the configuration's order; the large ones are looked at first: most others fall out unrounded. */
+static void vp_impl_best_canvas(const vp_family *f, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
+    const double w = (double)width, h = (double)height, tile = (double)f->value[VP_SLOT_TILE], area = w * h;
+    double wide[17], tall[17], best = 0.0, least_waste = INFINITY;
+    int32_t i;
+    for (i = 1; i <= f->grid_side; i++) {
+        wide[i] = (double)i * tile / w;
+        tall[i] = (double)i * tile / h;
+    }
+    *rows = *cols = 1;
+    for (i = f->grid_count - 1; i >= 0; i--) {
+        const int32_t r = f->grid_rows[i], k = f->grid_cols[i];
+        const double scale = wide[k] < tall[r] ? wide[k] : tall[r], across = w * scale, down = h * scale;
+        double kept, waste;
+        if (across * down < best) continue; /* truncated sides give no more */
+        kept = (double)(int64_t)across * (double)(int64_t)down;
+        if (kept > area) kept = area;
+        waste = (double)(r * k) * tile * tile - kept;
+        if (kept > best || (kept == best && waste <= least_waste)) { /* of equals the first of the list stays */
+            best = kept;
+            least_waste = waste;
+            *rows = r;
+            *cols = k;
+        }
+    }
+}
+/* LLaVA-NeXT, OneVision: a base view, and the canvas's patches less the padding, each row with its end. */
+static const char *vp_impl_count_anyres(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t tile = f->value[VP_SLOT_TILE], side = f->value[VP_SLOT_TOKENS];
+    const int original = f->preset->variant == VP_IMPL_WIDTH_FIRST;
+    int64_t rows, cols, kept;
+    vp_impl_best_canvas(f, width, height, &c->rows, &c->cols);
+    rows = c->rows * side;
+    cols = c->cols * side;
+    if ((double)width / (double)height > (double)cols / (double)rows) { /* transformers' int(round(x, 7)) is the exact floor up to 2^24 pixels */
+        kept = original ? (int64_t)((double)height * ((double)cols / (double)width)) : height * cols / width;
+        rows -= (rows - kept) / 2 * 2;
+    } else {
+        kept = original ? (int64_t)((double)width * ((double)rows / (double)height)) : width * rows / height;
+        cols -= (cols - kept) / 2 * 2;
+    }
+    if (f->preset->variant == VP_IMPL_ONEVISION) {
+        const double ratio = sqrt((double)(rows * cols) / (double)(f->value[VP_SLOT_MAX] * side * side));
+        if (ratio > 1.1) {
+            rows = vp_impl_floor_division((double)rows, ratio);
+            cols = vp_impl_floor_division((double)cols, ratio);
+        }
+    }
+    vp_impl_resized(c, c->cols * tile, c->rows * tile);
+    c->views = c->rows * c->cols + 1;
+    c->feature_tokens = side * side + rows * cols;
+    c->separator_tokens = rows;
+    return NULL;
+}
+static const char *vp_impl_count_canvas(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t *v = f->value, tile = v[VP_SLOT_TILE], side = v[VP_SLOT_SIDE];
+    int64_t rows = 1, cols = 1, local;
+    if (v[VP_SLOT_SPLIT]) vp_impl_best_canvas(f, width, height, &rows, &cols);
+    if (f->preset->variant == VP_IMPL_ARIA) {
+        c->views = 1;
+        if (v[VP_SLOT_SPLIT]) {
+            vp_impl_resized(c, cols * tile, rows * tile);
+            c->views = (cols * tile + side - 1) / side * ((rows * tile + side - 1) / side);
+        }
+        c->feature_tokens = c->views * (side == 980 ? 256 : 128);
+        return NULL;
+    }
+    local = (tile / v[VP_SLOT_PATCH] + v[VP_SLOT_MERGE] - 1) / v[VP_SLOT_MERGE];
+    vp_impl_resized(c, cols * tile, rows * tile);
+    vp_impl_cells(c, rows, cols);
+    c->views = rows * cols + 1;
+    c->feature_tokens = local * local + rows * cols * local * local;
+    c->separator_tokens = local + rows * local + 1;
+    return NULL;
+}
+/* Idefics3: the longest side to a length, up as well; then both sides up to tiles. Rounding may make the other side the longer one. */
+static const char *vp_impl_count_split(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t tile = f->value[VP_SLOT_TILE], side = f->value[VP_SLOT_SIDE];
+    double aspect = (double)width / (double)height;
+    if (width >= height) {
+        width = side;
+        height = (int64_t)((double)side / aspect);
+        height = vp_impl_most(1, height + (height & 1));
+    } else {
+        height = side;
+        width = (int64_t)((double)side * aspect);
+        width = vp_impl_most(1, width + (width & 1));
+    }
+    aspect = (double)width / (double)height;
+    if (width >= height && width > 4096) {
+        width = 4096;
+        height = vp_impl_most(1, (int64_t)(4096.0 / aspect));
+    } else if (height > width && height > 4096) {
+        height = 4096;
+        width = vp_impl_most(1, (int64_t)(4096.0 * aspect));
+    }
+    aspect = (double)width / (double)height;
+    if (width >= height) {
+        c->cols = (width + tile - 1) / tile;
+        c->rows = ((int64_t)((double)(c->cols * tile) / aspect) + tile - 1) / tile;
+    } else {
+        c->rows = (height + tile - 1) / tile;
+        c->cols = ((int64_t)((double)(c->rows * tile) * aspect) + tile - 1) / tile;
+    }
+    if (c->rows < 1 || c->cols < 1) return vp_impl_no_pixel;
+    vp_impl_resized(c, c->cols * tile, c->rows * tile);
+    c->views = 1;
+    c->marker_tokens = f->preset->markers;
+    if (c->rows > 1 || c->cols > 1) {
+        c->views += c->rows * c->cols;
+        c->separator_tokens = c->rows * (2 * c->cols + 1);
+    } else {
+        vp_impl_cells(c, 0, 0);
+    }
+    c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
+    return NULL;
+}
+/* Ovis2: pixels of a part of the image that its tile keeps */
+static double vp_impl_kept(int64_t width, int64_t height, int64_t tile) {
+    const double large = (double)vp_impl_most(width, height), small = (double)vp_impl_least(width, height), side = (double)tile;
+    return large > side ? small / large * side * side : large * small;
+}
+/* The fewest tiles that keep more than nine tenths of the image, or else the grid that keeps most of it. */
+static const char *vp_impl_count_cover(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t tile = f->value[VP_SLOT_TILE];
+    double best = -1.0, enough = -1.0;
+    int32_t i, found = 0, tiles = 0;
+    for (i = 0; i < f->grid_count; i++) {
+        const int32_t rows = f->grid_cols[i], cols = f->grid_rows[i]; /* the original sorts by area, then rows */
+        const int64_t row = height / rows, col = width / cols, last_row = height - row * (rows - 1), last_col = width - col * (cols - 1);
+        const double inner = vp_impl_kept(col, row, tile), right = vp_impl_kept(last_col, row, tile);
+        const double below = vp_impl_kept(col, last_row, tile), corner = vp_impl_kept(last_col, last_row, tile);
+        double sum = 0.0, share;
+        int32_t r, k;
+        if (tiles && rows * cols > tiles) break;
+        for (r = 0; r < rows; r++) {
+            for (k = 0; k + 1 < cols; k++) sum += r + 1 < rows ? inner : below;
+            sum += r + 1 < rows ? right : corner;
+        }
+        share = sum / ((double)width * (double)height);
+        if (share > 0.9 && share > enough) {
+            enough = share;
+            tiles = rows * cols;
+            found = i;
+        }
+        if (!tiles && share > best) {
+            best = share;
+            found = i;
+        }
+    }
+    if (f->preset->variant) { /* transformers takes rows for columns */
+        vp_impl_cells(c, f->grid_rows[found], f->grid_cols[found]);
+        vp_impl_resized(c, c->cols * tile, c->rows * tile);
+    } else {
+        vp_impl_cells(c, f->grid_cols[found], f->grid_rows[found]);
+    }
+    c->views = c->rows * c->cols + (c->rows * c->cols > 1);
+    c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
+    c->separator_tokens = c->rows * c->cols - 1;
+    c->marker_tokens = f->preset->markers;
+    return NULL;
+}
+
+/* ---- MiniCPM-V: an overview and slices */
+static int64_t vp_impl_slice_side(double side, int64_t unit) {
+    return vp_impl_most(unit, vp_impl_half_even(side / (double)unit) * unit);
+}
+static void vp_impl_slice_size(double width, double height, double scale, int scaled, int64_t unit, int64_t size[2]) {
+    if (scaled || height * width > scale * scale) {
+        const double aspect = width / height;
+        height = (double)(int64_t)(scale / sqrt(aspect));
+        width = (double)(int64_t)(height * aspect);
+    }
+    size[0] = vp_impl_slice_side(width, unit);
+    size[1] = vp_impl_slice_side(height, unit);
+}
+/* The grid of about as many slices as the image has areas of scale x scale, nearest to its aspect ratio by the logarithm. Version 2.6 goes through
+ * columns ascending and keeps the first of equals; 4.6 through rows, and takes more rows among equals. */
+static void vp_impl_slice_grid(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const double scale = (double)f->value[VP_SLOT_TILE], aspect = log((double)width / (double)height);
+    const int64_t most = f->value[VP_SLOT_MAX];
+    const double areas = (double)(width * height) / (scale * scale);
+    const int64_t slices = areas > (double)most ? most : vp_impl_ceiling(areas);
+    double best = INFINITY;
+    int64_t n;
+    vp_impl_cells(c, 0, 0);
+    if (slices <= 1) return;
+    vp_impl_cells(c, 1, 1);
+    for (n = slices - 1; n <= slices + 1; n++) {
+        int32_t i, first, count;
+        if (n == 1 || n > most) continue;
+        first = f->grid_first[n];
+        count = f->grid_first[n + 1] - first;
+        for (i = 0; i < count; i++) {
+            const int32_t at = f->preset->variant ? first + count - 1 - i : first + i;
+            const double distance = fabs(aspect - f->grid_ratio[at]);
+            if (distance < best || (f->preset->variant && distance == best && f->grid_rows[at] > c->rows)) {
+                best = distance;
+                vp_impl_cells(c, f->grid_rows[at], f->grid_cols[at]);
+            }
+        }
+    }
+}
+static const char *vp_impl_count_slice(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const double scale = (double)f->value[VP_SLOT_TILE];
+    const int64_t patch = f->value[VP_SLOT_PATCH], merge = !f->preset->variant ? 1 : f->value[VP_SLOT_SPLIT] ? 2 : 4, unit = patch * merge;
+    int64_t size[2], part[2], slices;
+    vp_impl_slice_grid(f, width, height, c);
+    slices = c->rows * c->cols;
+    vp_impl_slice_size((double)width, (double)height, scale, !slices, unit, size);
+    vp_impl_resized(c, size[0], size[1]);
+    c->views = slices + 1;
+    c->separator_tokens = slices ? c->rows - 1 : 0;
+    c->marker_tokens = 2 * c->views + f->preset->markers;
+    if (!f->preset->variant) {
+        c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
+        return NULL;
+    }
+    c->feature_tokens = size[0] / unit * (size[1] / unit);
+    if (slices) {
+        const double across = (double)vp_impl_slice_side((double)width, c->cols) / (double)c->cols;
+        const double down = (double)vp_impl_slice_side((double)height, c->rows) / (double)c->rows;
+        vp_impl_slice_size(across, down, scale, 1, unit, part);
+        c->feature_tokens += slices * (part[0] / unit) * (part[1] / unit);
+    }
+    return NULL;
+}
+/* Perception-LM: the canvas that holds the whole image at the largest size, or else the largest of the nearest aspect ratio below it. */
+static const char *vp_impl_count_perception(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t tile = f->value[VP_SLOT_TILE], side = tile / f->value[VP_SLOT_PATCH] / f->value[VP_SLOT_MERGE];
+    const int64_t least_cols = (width + tile - 1) / tile, least_rows = (height + tile - 1) / tile;
+    const double w = (double)width, h = (double)height, aspect = w / h;
+    double best = -1.0, nearest = INFINITY;
+    int32_t i, found = -1;
+    for (i = 0; i < f->grid_count; i++) {
+        const double across = (double)(f->grid_cols[i] * tile), down = (double)(f->grid_rows[i] * tile);
+        double scale, grown;
+        if (f->grid_cols[i] < least_cols || f->grid_rows[i] < least_rows) continue;
+        scale = across / w < down / h ? across / w : down / h;
+        grown = aspect > 1.0 ? (double)(int64_t)(scale * w / aspect) : aspect < 1.0 ? (double)(int64_t)(scale * h * aspect) : scale * h;
+        if (grown >= best) {
+            best = grown;
+            found = i;
+        }
+    }
+    for (i = 0; i < f->grid_count && best < 0.0; i++) {
+        const double ratio = f->grid_ratio[i];
+        double distance;
+        if (aspect >= 1.0 ? ratio > aspect : ratio <= aspect) continue;
+        distance = aspect >= 1.0 ? fabs(ratio - aspect) : fabs(1.0 / ratio - 1.0 / aspect);
+        if (distance < nearest) {
+            nearest = distance;
+            found = i;
+        }
+    }
+    vp_impl_cells(c, f->grid_rows[found], f->grid_cols[found]);
+    vp_impl_resized(c, c->cols * tile, c->rows * tile);
+    c->views = c->rows * c->cols + 1;
+    c->feature_tokens = c->views * side * side;
+    return NULL;
+}
+
+/* ---- hosted services, as their documentation says */
+static const char *vp_impl_count_claude(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t side = f->value[VP_SLOT_SIDE], most = f->value[VP_SLOT_MAX];
+    const int64_t large = vp_impl_most(width, height), small = vp_impl_least(width, height);
+    int64_t low = 0, high = large, other = small;
+    while (low < high) { /* the largest long side that fits: mostly the image's own */
+        const int64_t middle = low == 0 && high == large ? large : (low + high + 1) / 2;
+        const int64_t fitted = vp_impl_most(1, vp_impl_half_even((double)(small * middle) / (double)large));
+        const int64_t cells = (middle + 27) / 28, rows = (fitted + 27) / 28;
+        if (cells * 28 <= side && rows * 28 <= side && cells * rows <= most) {
+            low = middle;
+            other = fitted;
+        } else {
+            high = middle - 1;
+        }
+    }
+    if (!low) return "no size meets the limits";
+    vp_impl_resized(c, width >= height ? low : other, width >= height ? other : low);
+    vp_impl_cells(c, (c->resized_height_px + 27) / 28, (c->resized_width_px + 27) / 28);
+    c->feature_tokens = c->rows * c->cols;
+    return NULL;
+}
+/* Shrunk into 2048 x 2048, then until the short side is 768; whether smaller images are enlarged is not documented: they are not. */
+static const char *vp_impl_count_openai_tiles(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t large = vp_impl_most(width, height), small = vp_impl_least(width, height);
+    int64_t up = 1, down = 1; /* the scale is up / down */
+    if (large > 2048) {
+        up = 2048;
+        down = large;
+    }
+    if (small * up > 768 * down) {
+        up = 768;
+        down = small;
+    }
+    vp_impl_resized(c, vp_impl_most(1, width * up / down), vp_impl_most(1, height * up / down));
+    vp_impl_cells(c, (height * up + 512 * down - 1) / (512 * down), (width * up + 512 * down - 1) / (512 * down));
+    c->views = c->rows * c->cols;
+    c->feature_tokens = c->views * f->value[VP_SLOT_TOKENS];
+    c->marker_tokens = f->value[VP_SLOT_MIN];
+    return NULL;
+}
+static const char *vp_impl_count_openai_patches(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    const int64_t most = f->value[VP_SLOT_MAX], side = f->value[VP_SLOT_SIDE];
+    const int64_t patches = (width + 31) / 32 * ((height + 31) / 32);
+    if (patches > most || vp_impl_most(width, height) > side) {
+        double scale = sqrt(1024.0 * (double)most / ((double)width * (double)height)), across, down;
+        across = (double)width * scale / 32.0;
+        down = (double)height * scale / 32.0;
+        if (!(across >= 1.0 && down >= 1.0)) return "the documentation does not say what becomes of so narrow an image";
+        across = (double)(int64_t)across / across;
+        down = (double)(int64_t)down / down;
+        scale *= across < down ? across : down;
+        if (scale > 1.0) return "the documentation does not say what becomes of so long an image";
+        width = (int64_t)((double)width * scale);
+        height = (int64_t)((double)height * scale);
+        if (vp_impl_most(width, height) > side) return "the documentation does not say what becomes of so long an image";
+    }
+    vp_impl_resized(c, width, height);
+    vp_impl_cells(c, (height + 31) / 32, (width + 31) / 32);
+    c->feature_tokens = vp_impl_ceiling((double)(c->rows * c->cols) * f->ratio);
+    return NULL;
+}
+static const char *vp_impl_count_gemini(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c) {
+    if (vp_impl_most(width, height) > 384) return "how an image over 384 pixels is cut into tiles is not published";
+    return vp_impl_count_constant(f, width, height, c);
+}
+static const vp_impl_rule vp_impl_rules[] = {
+    vp_impl_count_smart, vp_impl_count_navit, vp_impl_count_budget, vp_impl_count_muse, vp_impl_count_nemotron, vp_impl_count_pooled,
+    vp_impl_count_pan, vp_impl_count_closest, vp_impl_count_ocr, vp_impl_count_fit, vp_impl_count_molmo, vp_impl_count_longest,
+    vp_impl_count_anyres, vp_impl_count_canvas, vp_impl_count_split, vp_impl_count_phi4, vp_impl_count_phi3, vp_impl_count_cover,
+    vp_impl_count_lfm2, vp_impl_count_slice, vp_impl_count_perception, vp_impl_count_window, vp_impl_count_constant, vp_impl_count_claude,
+    vp_impl_count_openai_tiles, vp_impl_count_openai_patches, vp_impl_count_gemini};
+
+/* ---- presets, keys and values */
+VP_API const char *vp_certainty_text(vp_certainty certainty) {
+    static const char *const words[] = {"executed", "numbers", "read", "documented"};
+    return (unsigned)certainty < 4 ? words[(unsigned)certainty] : "unknown";
+}
+VP_API const vp_family_preset *vp_family_at(int32_t index) {
+    const int32_t count = (int32_t)(sizeof vp_impl_presets / sizeof vp_impl_presets[0]);
+    return index >= 0 && index < count ? &vp_impl_presets[index] : NULL;
+}
+static const char *vp_impl_name_skip(const char *p) { return p + strspn(p, "-_."); }
+/* whether `name` is one of the words, which are separated by spaces; its index from 0, or -1. Case and - _ . do not matter */
+static int32_t vp_impl_word_index(const char *words, const char *name) {
+    int32_t index = 0;
+    while (*words) {
+        const char *n = vp_impl_name_skip(name), *w = vp_impl_name_skip(words);
+        while (*n && *w && *w != ' ' && (*w | 32) == (*n | 32)) { /* of letters bit 5 is the case, digits have it */
+            w = vp_impl_name_skip(w + 1);
+            n = vp_impl_name_skip(n + 1);
+        }
+        if (!*n && *name && (!*w || *w == ' ')) return index;
+        words += strcspn(words, " ");
+        words += *words == ' ';
+        index++;
+    }
+    return -1;
+}
+VP_API const vp_family_preset *vp_family_find(const char *name) {
+    int32_t i, turn;
+    for (turn = 0; turn < 2; turn++) /* names before aliases */
+        for (i = 0; vp_family_at(i); i++)
+            if (vp_impl_word_index(turn ? vp_impl_presets[i].aliases : vp_impl_presets[i].name, name) >= 0) return &vp_impl_presets[i];
+    return NULL;
+}
+/* how many letters two short names differ by */
+static int32_t vp_impl_name_distance(const char *a, const char *b) {
+    int32_t row[49], i, j, corner, above;
+    for (j = 0; j < 49; j++) row[j] = j;
+    for (i = 1; a[i - 1] && i < 49; i++) {
+        corner = row[0];
+        row[0] = i;
+        for (j = 1; j < 49 && b[j - 1]; j++) {
+            above = row[j];
+            row[j] = corner + (a[i - 1] != b[j - 1]);
+            if (above + 1 < row[j]) row[j] = above + 1;
+            if (row[j - 1] + 1 < row[j]) row[j] = row[j - 1] + 1;
+            corner = above;
+        }
+    }
+    for (j = 0; j < 48 && b[j];) j++;
+    return row[j];
+}
+static const vp_family_key *vp_impl_family_key(const vp_family *f, const char *name, vp_error *error) {
+    const vp_family_key *nearest = NULL, *keys = f->preset->keys;
+    vp_message m = {{0}, 0};
+    int32_t i, least = 1000, distance;
+    for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
+        if (!keys[i].name) continue;
+        distance = vp_impl_name_distance(name, keys[i].name);
+        if (!distance) return &keys[i];
+        if (distance < least) {
+            least = distance;
+            nearest = &keys[i];
+        }
+    }
+    vp_message_text(&m, f->preset->name);
+    vp_message_text(&m, nearest ? " has no such key; the nearest is " : " has no keys");
+    if (nearest) vp_message_text(&m, nearest->name);
+    vp_fail(error, VP_ERR_NOT_FOUND, -1, name, m.text);
+    return NULL;
+}
+
+static void vp_impl_add_grid(vp_family *f, int32_t rows, int32_t cols) {
+    f->grid_side = (int32_t)vp_impl_most(f->grid_side, vp_impl_most(rows, cols));
+    f->grid_rows[f->grid_count] = (int16_t)rows;
+    f->grid_cols[f->grid_count] = (int16_t)cols;
+    f->grid_ratio[f->grid_count++] = (double)cols / (double)rows;
+}
+/* all grids of least..most tiles, by tiles, then columns; at most `side` a side; ratios as logarithms for MiniCPM */
+static void vp_impl_grids_by_tiles(vp_family *f, int64_t least, int64_t most, int32_t side, int logarithms) {
+    int32_t n, cols;
+    for (n = 0; n <= most; n++) {
+        f->grid_first[n] = (int16_t)f->grid_count;
+        for (cols = 1; n >= least && cols <= n; cols++) {
+            if (n % cols || cols > side || n / cols > side) continue;
+            vp_impl_add_grid(f, n / cols, cols);
+            if (logarithms) f->grid_ratio[f->grid_count - 1] = log(f->grid_ratio[f->grid_count - 1]);
+        }
+    }
+    f->grid_first[n] = (int16_t)f->grid_count;
+}
+/* All grids of least..most tiles, by tiles; those of equally many in the order of the set of (columns, rows) that the original sorts. */
+static void vp_impl_grids_by_set(vp_family *f, int32_t least, int32_t most) {
+    int16_t tables[2][8192], pair[VP_FAMILY_GRIDS_LIMIT][2]; /* CPython makes no more places for 1466 elements */
+    int32_t n, cols, rows, used = 0, turn = 0, tiles;
+    uint64_t mask = 7, i;
+    memset(tables, 0xff, sizeof tables);
+    for (n = least; n <= most; n++) {
+        for (cols = 1; cols <= n; cols++) {
+            for (rows = n == least || cols == n ? 1 : n; rows <= n; rows++) { /* what shorter sides gave is there already */
+                if (cols * rows < least || cols * rows > most) continue;
+                pair[used][0] = (int16_t)cols;
+                pair[used][1] = (int16_t)rows;
+                vp_impl_set_insert(tables[turn], mask, vp_impl_pair_hash((uint64_t)cols, (uint64_t)rows), (int16_t)used);
+                if ((uint64_t)++used * 5 < mask * 3) continue;
+                turn = !turn; /* grows: to the power of two above four times its elements */
+                memset(tables[turn], 0xff, sizeof tables[turn]);
+                for (i = mask, mask = 7; mask + 1 <= (uint64_t)used * 4;) mask = mask * 2 + 1;
+                for (i++, tiles = 0; (uint64_t)tiles < i; tiles++) {
+                    const int16_t at = tables[!turn][tiles];
+                    if (at >= 0) vp_impl_set_insert(tables[turn], mask, vp_impl_pair_hash((uint64_t)pair[at][0], (uint64_t)pair[at][1]), at);
+                }
+            }
+        }
+    }
+    for (tiles = least; tiles <= most; tiles++) {
+        for (i = 0; i <= mask; i++) {
+            const int16_t at = tables[turn][i];
+            if (at >= 0 && pair[at][0] * pair[at][1] == tiles) vp_impl_add_grid(f, pair[at][1], pair[at][0]);
+        }
+    }
+}
+/* Perception-LM's order: by tiles descending, then columns; grids of one ratio stand together, where the first of them was */
+static void vp_impl_grids_by_ratio(vp_family *f, int64_t most) {
+    int32_t n, cols, i, at;
+    for (n = (int32_t)most; n >= 1; n--) {
+        for (cols = 1; cols <= n; cols++) {
+            const double ratio = (double)cols / (double)(n / cols);
+            if (n % cols) continue;
+            for (at = f->grid_count; at > 0 && f->grid_ratio[at - 1] != ratio;) at--;
+            if (!at) at = f->grid_count;
+            for (i = f->grid_count++; i > at; i--) {
+                f->grid_rows[i] = f->grid_rows[i - 1];
+                f->grid_cols[i] = f->grid_cols[i - 1];
+                f->grid_ratio[i] = f->grid_ratio[i - 1];
+            }
+            f->grid_rows[at] = (int16_t)(n / cols);
+            f->grid_cols[at] = (int16_t)cols;
+            f->grid_ratio[at] = ratio;
+        }
+    }
+}
+/* Canvases by area; those of one area stay in the list's order. */
+static void vp_impl_sort_canvases(vp_family *f) {
+    int32_t i, k;
+    for (i = 1; i < f->grid_count; i++) {
+        const int16_t rows = f->grid_rows[i], cols = f->grid_cols[i];
+        for (k = i; k > 0 && f->grid_rows[k - 1] * f->grid_cols[k - 1] > rows * cols; k--) {
+            f->grid_rows[k] = f->grid_rows[k - 1];
+            f->grid_cols[k] = f->grid_cols[k - 1];
+        }
+        f->grid_rows[k] = rows;
+        f->grid_cols[k] = cols;
+    }
+}
+/* The lists of canvases: pairs of hexadecimal digits, height before width. */
+static void vp_impl_grids_of_list(vp_family *f, const char *list, int width_first) {
+    for (; *list; list += 2) {
+        const int32_t a = list[0] > '9' ? list[0] - 'a' + 10 : list[0] - '0', b = list[1] > '9' ? list[1] - 'a' + 10 : list[1] - '0';
+        vp_impl_add_grid(f, width_first ? b : a, width_first ? a : b);
+    }
+    vp_impl_sort_canvases(f);
+}
+static void vp_impl_family_grids(vp_family *f) {
+    static const char llava[] = "1221223113", aria[] = "1213141516171824232221313241425161" "7181", deepseek[] =
+        "1112211331144122155116612332177118812442199133", granite[] = "1112131415161718191a" "2122232425" "313233" "4142" "5152" "61718191a1",
+        onevision[] = "111213141516212223242526313233343536414243444546515253545556616263646566";
+    const int variant = f->preset->variant, list = f->preset->rule_index == VP_IMPL_CANVAS || f->preset->rule_index == VP_IMPL_ANYRES;
+    if (list && f->canvas_count > 0) return;
+    f->grid_count = f->grid_side = 0;
+    switch (f->preset->rule_index) {
+    case VP_IMPL_CLOSEST: case VP_IMPL_OCR:
+        vp_impl_grids_by_tiles(f, f->value[VP_SLOT_MIN], f->value[VP_SLOT_MAX], variant == VP_IMPL_DOCLING ? 16 : VP_FAMILY_TILES_LIMIT, 0);
+        break;
+    case VP_IMPL_LFM2: vp_impl_grids_by_set(f, (int32_t)f->value[VP_SLOT_MIN], (int32_t)f->value[VP_SLOT_MAX]); break;
+    case VP_IMPL_PHI4: vp_impl_grids_by_set(f, 1, (int32_t)f->value[VP_SLOT_MAX]); break;
+    case VP_IMPL_COVER: vp_impl_grids_by_tiles(f, 1, f->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 0); break;
+    case VP_IMPL_SLICE: vp_impl_grids_by_tiles(f, 1, f->value[VP_SLOT_MAX], VP_FAMILY_TILES_LIMIT, 1); break;
+    case VP_IMPL_PERCEPTION: vp_impl_grids_by_ratio(f, f->value[VP_SLOT_MAX]); break;
+    case VP_IMPL_ANYRES:
+        vp_impl_grids_of_list(f, variant == VP_IMPL_ONEVISION ? onevision : f->value[VP_SLOT_SPLIT] ? granite : llava,
+                              variant == VP_IMPL_WIDTH_FIRST);
+        break;
+    case VP_IMPL_CANVAS: vp_impl_grids_of_list(f, variant == VP_IMPL_ARIA ? aria : deepseek, variant == VP_IMPL_DEEPSEEK); break;
+    default: break;
+    }
+}
+/* values that follow from others as long as the caller has not set them */
+static void vp_impl_family_derive(vp_family *f) {
+    int64_t *v = f->value;
+    if (f->preset->rule_index == VP_IMPL_SMART && (f->preset->variant & VP_IMPL_AUTO_LIMITS)) {
+        const int64_t unit = v[VP_SLOT_PATCH] * v[VP_SLOT_MERGE];
+        if (!(f->given >> VP_SLOT_MIN & 1u)) v[VP_SLOT_MIN] = 4 * unit * unit;
+        if (!(f->given >> VP_SLOT_MAX & 1u)) v[VP_SLOT_MAX] = 16384 * unit * unit;
+    }
+    if (f->preset->rule_index == VP_IMPL_ANYRES && f->preset->words) {
+        if (!(f->given >> VP_SLOT_TILE & 1u)) v[VP_SLOT_TILE] = v[VP_SLOT_SPLIT] ? 384 : 336;
+        if (!(f->given >> VP_SLOT_TOKENS & 1u)) v[VP_SLOT_TOKENS] = v[VP_SLOT_SPLIT] ? 27 : 24;
+    }
+    vp_impl_family_grids(f);
+}
+VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family) {
+    int32_t i;
+    memset(family, 0, sizeof *family);
+    family->preset = preset;
+    family->ratio = 1.0;
+    for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
+        const vp_family_key *key = &preset->keys[i];
+        if (key->slot == VP_SLOT_RATIO) family->ratio = key->fallback;
+        else if (key->fallback > 0.0) family->value[key->slot] = (int64_t)key->fallback; /* an unused entry has 0 */
+    }
+    vp_impl_family_derive(family);
+}
+
+/* NULL, or what is wrong with a number for a key */
+static const char *vp_impl_family_refuses(const vp_family *f, const vp_family_key *key, double number) {
+    static const double most[VP_SLOT_COUNT] = {1099511627776.0, 1099511627776.0, 16777216.0, 32768.0, 4096.0, 64.0, 65536.0, 1.0, 65536.0,
+                                               65536.0, 1e6};
+    const int rule = f->preset->rule_index;
+    if (!(number >= (key->slot == VP_SLOT_SPLIT ? 0.0 : key->slot == VP_SLOT_RATIO ? 1e-6 : 1.0) && number <= most[key->slot])) {
+        return key->slot == VP_SLOT_SPLIT ? "must be 0 or 1" : "is out of range";
+    }
+    if (key->slot != VP_SLOT_RATIO && number != floor(number)) return "must be a whole number";
+    if (rule == VP_IMPL_POOLED && key->slot == VP_SLOT_MAX
+        && number != 70.0 && number != 140.0 && number != 280.0 && number != 560.0 && number != 1120.0)
+        return "must be 70, 140, 280, 560 or 1120";
+    if (rule == VP_IMPL_CANVAS && key->slot == VP_SLOT_SIDE && number != 490.0 && number != 980.0) return "must be 490 or 980";
+    if (key->slot <= VP_SLOT_MAX && rule >= VP_IMPL_CLOSEST && rule <= VP_IMPL_PERCEPTION && number > VP_FAMILY_TILES_LIMIT)
+        return "must be at most 256";
+    if (rule == VP_IMPL_WINDOW && key->slot == VP_SLOT_MAX && number > 65536.0) return "is out of range";
+    if (key->slot == VP_SLOT_TILE && f->value[VP_SLOT_PATCH] * vp_impl_most(1, f->value[VP_SLOT_MERGE]) > (int64_t)number)
+        return "is less than a patch";
+    if ((key->slot == VP_SLOT_PATCH || key->slot == VP_SLOT_MERGE) && f->value[VP_SLOT_TILE] > 0
+        && number * (double)vp_impl_most(1, f->value[key->slot == VP_SLOT_PATCH ? VP_SLOT_MERGE : VP_SLOT_PATCH]) > (double)f->value[VP_SLOT_TILE])
+        return "is more than a tile";
+    return NULL;
+}
+static vp_result vp_impl_family_put(vp_family *f, const vp_family_key *key, double number, vp_error *error) {
+    const char *wrong = vp_impl_family_refuses(f, key, number);
+    if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, key->name, wrong);
+    if (key->slot == VP_SLOT_RATIO) f->ratio = number;
+    else f->value[key->slot] = (int64_t)number;
+    f->given |= 1u << key->slot;
+    vp_impl_family_derive(f);
+    return VP_OK;
+}
+VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double number, vp_error *error) {
+    const vp_family_key *found = vp_impl_family_key(family, key, error);
+    return found ? vp_impl_family_put(family, found, number, error) : VP_ERR_NOT_FOUND;
+}
+VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *text, vp_error *error) {
+    const vp_family_key *found = vp_impl_family_key(family, key, error);
+    const char *p = text;
+    double number = 0.0, unit = 1.0;
+    int32_t word = -1, digits = 0;
+    if (!found) return VP_ERR_NOT_FOUND;
+    if (found->slot == VP_SLOT_SPLIT) {
+        word = vp_impl_word_index(family->preset->words ? family->preset->words : "false true", text);
+        if (word < 0 && family->preset->words) return vp_fail(error, VP_ERR_RANGE, -1, key, family->preset->words);
+        if (word >= 0) return vp_impl_family_put(family, found, word, error);
+    }
+    for (; *p >= '0' && *p <= '9' && digits < 15; p++, digits++) number = number * 10.0 + (double)(*p - '0');
+    if (*p == '.' && digits) /* both parts of the quotient are exact, so it is rounded once, as a reader of decimals does */
+        for (p++; *p >= '0' && *p <= '9' && digits < 15; p++, digits++, unit *= 10.0) number = number * 10.0 + (double)(*p - '0');
+    if (*p || !digits) return vp_fail(error, VP_ERR_RANGE, -1, key, "is not a number");
+    return vp_impl_family_put(family, found, number / unit, error);
+}
+VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error) {
+    const int rule = family->preset->rule_index;
+    const int width_first = rule == VP_IMPL_CANVAS ? family->preset->variant == VP_IMPL_DEEPSEEK : family->preset->variant == VP_IMPL_WIDTH_FIRST;
+    int32_t i;
+    if (rule != VP_IMPL_ANYRES && rule != VP_IMPL_CANVAS)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, family->preset->name, "does not choose from a list of canvases");
+    if (count < 1 || count > VP_FAMILY_GRIDS_LIMIT) return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "must be 1 to 1466");
+    for (i = 0; i < count; i++)
+        if (sides[i][0] < 1 || sides[i][0] > 16 || sides[i][1] < 1 || sides[i][1] > 16)
+            return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "a side must be 1 to 16 tiles");
+    family->grid_count = family->grid_side = 0;
+    for (i = 0; i < count; i++) vp_impl_add_grid(family, sides[i][width_first], sides[i][!width_first]);
+    vp_impl_sort_canvases(family);
+    family->canvas_count = count;
+    return VP_OK;
+}
+
+static const char *vp_impl_family_run(const vp_family *f, int32_t width, int32_t height, vp_vision_count *c) {
+    const char *refused;
+    if (width < 1 || height < 1 || width > VP_FAMILY_PX_LIMIT || height > VP_FAMILY_PX_LIMIT) return "both sides must be 1 to 16777216 pixels";
+    c->resized_width_px = c->resized_height_px = c->rows = c->cols = c->views = -1;
+    c->feature_tokens = c->separator_tokens = c->marker_tokens = c->total_tokens = 0;
+    refused = vp_impl_rules[f->preset->rule_index](f, width, height, c);
+    if (!c->total_tokens) c->total_tokens = c->feature_tokens + c->separator_tokens + c->marker_tokens;
+    return refused;
+}
+VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count, vp_error *error) {
+    vp_vision_count out;
+    const char *refused = vp_impl_family_run(family, width_px, height_px, &out);
+    if (refused) {
+        const int unknown = family->preset->certainty == VP_CERTAINTY_DOCUMENTED && width_px > 0 && height_px > 0;
+        vp_message m = {{0}, 0};
+        vp_message_int(&m, width_px);
+        vp_message_text(&m, "x");
+        vp_message_int(&m, height_px);
+        vp_message_text(&m, ": ");
+        vp_message_text(&m, refused);
+        return vp_fail(error, unknown ? VP_ERR_UNSUPPORTED : VP_ERR_RANGE, -1, family->preset->name, m.text);
+    }
+    *count = out;
+    return VP_OK;
+}
+
+/* ---- checkpoints */
+/* where a key stands when it does not stand at the top under its own name */
+static const char *const vp_impl_config_places[][2] = {
+    {"min_pixels", "size.shortest_edge"}, {"min_pixels", "size.min_pixels"}, {"max_pixels", "size.longest_edge"}, {"max_pixels", "size.max_pixels"},
+    {"size", "size.height"}, {"size", "size.shortest_edge"}, {"size", "force_image_size"}, {"tile_size", "max_image_size.longest_edge"},
+    {"tile_size", "size.height"}, {"longest_edge", "size.longest_edge"}, {"patch_size", "patch_size.height"}, {"max_side_patches", "size.max_height"},
+    {"max_side_patches", "media_proc_cfg.patch_limit_on_one_side"}, {"max_patches", "media_proc_cfg.in_patch_limit"},
+    {"min_crop_size", "pan_and_scan_min_crop_size"}, {"max_num_crops", "pan_and_scan_max_num_crops"},
+    {"min_ratio_to_activate", "pan_and_scan_min_ratio_to_activate"}, {"low_res_col_tokens", "use_single_crop_col_tokens"},
+    {"min_patches", "min_dynamic_patch"}, {"max_patches", "max_dynamic_patch"}, {"anyres_max", "vision_aspect_ratio"},
+    {"image_seq_length", "mm_tokens_per_image"}};
+/* switches that the rules take to be so */
+static const struct { const char *name; int usual; } vp_impl_config_switches[] = {
+    {"do_resize", 1}, {"use_thumbnail", 1}, {"slice_mode", 1}, {"use_image_id", 1}, {"do_image_splitting", 1}, {"resize_to_max_canvas", 0},
+    {"fine_route", 0}, {"crop_to_patches", 1}};
+
+/* value of "a" or "a.b" that is neither null nor a container; *json: the file that has it */
+static uint32_t vp_impl_config_get(const vp_json *const files[3], const char *path, const vp_json **json) {
+    const size_t first = strcspn(path, ".");
+    char name[64];
+    int i;
+    for (i = 0; i < 3; i++) {
+        uint32_t node;
+        if (!files[i] || first >= sizeof name) continue;
+        memcpy(name, path, first);
+        name[first] = 0;
+        node = vp_json_get(files[i], 0, name);
+        if (path[first]) node = vp_json_get(files[i], node, path + first + 1);
+        if (node == VP_JSON_NONE || files[i]->nodes[node].type == VP_JSON_NULL || files[i]->nodes[node].type >= VP_JSON_ARRAY) continue;
+        *json = files[i];
+        return node;
+    }
+    return VP_JSON_NONE;
+}
+static void vp_impl_config_text(const vp_json *json, uint32_t node, char out[64]) {
+    const vp_json_node *n = &json->nodes[node];
+    const size_t bytes = n->bytes > 63 ? 63 : (size_t)n->bytes;
+    memcpy(out, json->text + n->start, bytes);
+    out[bytes] = 0;
+}
+static int64_t vp_impl_config_int(const vp_json *const files[3], const char *path) { /* -1: not there, or no whole number */
+    const vp_json *json = NULL;
+    const uint32_t node = vp_impl_config_get(files, path, &json);
+    int64_t value = -1;
+    if (node == VP_JSON_NONE || vp_json_to_int(json, node, &value) != VP_OK || value < 1 || value > 65536) return -1;
+    return value;
+}
+static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[3], char model[64], char processor[64]) {
+    static const char *const tails[] = {"Fast", "ImageProcessor"}, *const paligemma[] = {"paligemma_448", "paligemma_896"};
+    const vp_family_preset *by_model, *by_processor;
+    const vp_json *json = NULL;
+    uint32_t node = vp_impl_config_get(files, "image_processor_type", &json);
+    int i;
+    processor[0] = model[0] = 0;
+    if (node != VP_JSON_NONE) vp_impl_config_text(json, node, processor);
+    for (i = 0; i < 2; i++) {
+        const size_t bytes = strlen(processor), tail = strlen(tails[i]);
+        if (bytes > tail && !strcmp(processor + bytes - tail, tails[i])) processor[bytes - tail] = 0;
+    }
+    node = vp_impl_config_get(files, "model_type", &json);
+    if (node != VP_JSON_NONE) vp_impl_config_text(json, node, model);
+    by_model = vp_family_find(model);
+    by_processor = vp_family_find(processor);
+    if (by_model && !strcmp(by_model->name, "paligemma_224"))
+        for (i = 0; i < 2; i++) if (vp_impl_config_int(files, "vision_config.image_size") == 448 << i) by_model = vp_family_find(paligemma[i]);
+    return by_model && !(by_processor && !strcmp(model, "llava")) ? by_model : by_processor;
+}
+static vp_result vp_impl_config_keys(vp_family *f, const vp_json *const files[3], vp_error *error) {
+    const size_t place_count = sizeof vp_impl_config_places / sizeof vp_impl_config_places[0];
+    int32_t i;
+    for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
+        const vp_family_key *key = &f->preset->keys[i];
+        const vp_json *json = NULL;
+        char text[64];
+        vp_result result;
+        uint32_t node;
+        size_t k;
+        if (!key->name) continue;
+        node = vp_impl_config_get(files, key->name, &json);
+        for (k = 0; k < place_count && node == VP_JSON_NONE; k++)
+            if (!strcmp(vp_impl_config_places[k][0], key->name)) node = vp_impl_config_get(files, vp_impl_config_places[k][1], &json);
+        if (node == VP_JSON_NONE) continue;
+        vp_impl_config_text(json, node, text);
+        result = vp_family_set(f, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
+        if (result != VP_OK) return result;
+    }
+    return VP_OK;
+}
+/* image_grid_pinpoints and the like: pairs of pixels, multiples of the tile */
+static vp_result vp_impl_config_canvases(vp_family *f, const vp_json *const files[3], vp_error *error) {
+    static const char *const names[] = {"image_grid_pinpoints", "candidate_resolutions", "split_resolutions"};
+    const int64_t tile = f->value[VP_SLOT_TILE];
+    int32_t sides[256][2], count = 0;
+    uint32_t list = VP_JSON_NONE, pair;
+    const vp_json *json = NULL;
+    int i, k;
+    if (f->preset->rule_index != VP_IMPL_ANYRES && f->preset->rule_index != VP_IMPL_CANVAS) return VP_OK;
+    for (i = 0; i < 9 && list == VP_JSON_NONE; i++) {
+        json = files[i / 3];
+        if (json) list = vp_json_get(json, 0, names[i % 3]);
+        if (list != VP_JSON_NONE && json->nodes[list].type != VP_JSON_ARRAY) list = VP_JSON_NONE;
+    }
+    if (list == VP_JSON_NONE) return VP_OK;
+    for (pair = list + 1; pair < json->nodes[list].end; pair = json->nodes[pair].end, count++) {
+        for (k = 0; k < 2; k++) {
+            int64_t side = 0;
+            if (count >= 256 || json->nodes[pair].type != VP_JSON_ARRAY || vp_json_to_int(json, vp_json_at(json, pair, (uint32_t)k), &side) != VP_OK
+                || side < 1 || side > 1000000 || side % tile)
+                return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "canvases", "not a list of at most 256 pairs of multiples of the tile");
+            sides[count][k] = (int32_t)(side / tile);
+        }
+    }
+    return vp_family_set_canvases(f, (const int32_t (*)[2])sides, count, error);
+}
+/* What the rules take for granted holds, or the family is not the one they describe. */
+static vp_result vp_impl_config_check(vp_family *f, const vp_json *const files[3], vp_error *error) {
+    const int rule = f->preset->rule_index;
+    int64_t image, patch;
+    size_t i;
+    for (i = 0; i < sizeof vp_impl_config_switches / sizeof vp_impl_config_switches[0]; i++) {
+        const char *name = vp_impl_config_switches[i].name;
+        const vp_json *json = NULL;
+        const uint32_t node = vp_impl_config_get(files, name, &json);
+        if (node == VP_JSON_NONE || json->nodes[node].type == (vp_impl_config_switches[i].usual ? VP_JSON_TRUE : VP_JSON_FALSE)) continue;
+        if (!strcmp(name, "do_image_splitting") && rule != VP_IMPL_SPLIT) continue; /* a key of its own, or of no effect */
+        if (strcmp(name, "crop_to_patches") || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
+            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, name, "is not at its usual value: counts for it are not known");
+        f->value[VP_SLOT_MIN] = f->value[VP_SLOT_MAX] = 1;
+        vp_impl_family_derive(f);
+    }
+    for (i = 0; i < VP_FAMILY_KEYS_LIMIT && (rule == VP_IMPL_CLOSEST || rule == VP_IMPL_FIT); i++) {
+        const vp_family_key *key = &f->preset->keys[i];
+        if (key->name && key->slot == VP_SLOT_TILE && f->value[VP_SLOT_TILE] != (int64_t)key->fallback && f->value[VP_SLOT_TOKENS]
+            && !(f->given >> VP_SLOT_TOKENS & 1u))
+            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "size", "the tokens of a tile of this size are not known");
+    }
+    image = vp_impl_config_int(files, "vision_config.image_size");
+    patch = vp_impl_config_int(files, "vision_config.patch_size");
+    if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !f->preset->markers && (image / patch) * (image / patch) != f->value[VP_SLOT_TOKENS])
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_config", "has another number of patches than this family");
+    return VP_OK;
+}
+VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error) {
+    char model[64], processor[64];
+    const vp_family_preset *preset = vp_impl_config_preset(files, model, processor);
+    vp_result result;
+    if (!preset) {
+        vp_message m = {{0}, 0};
+        vp_message_text(&m, "neither model_type \"");
+        vp_message_text(&m, model);
+        vp_message_text(&m, "\" nor image processor \"");
+        vp_message_text(&m, processor);
+        vp_message_text(&m, "\" is a known family");
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, "config", m.text);
+    }
+    vp_family_default(preset, family);
+    result = vp_impl_config_keys(family, files, error);
+    if (result == VP_OK) result = vp_impl_config_canvases(family, files, error);
+    return result == VP_OK ? vp_impl_config_check(family, files, error) : result;
+}
+
+/* ---- the other way */
+VP_API const vp_family_key *vp_family_knob(const vp_family *family) {
+    static const vp_slot order[] = {VP_SLOT_MAX, VP_SLOT_SIDE};
+    const int rule = family->preset->rule_index;
+    int32_t i, turn;
+    if (rule == VP_IMPL_WINDOW || rule == VP_IMPL_CANVAS) return NULL;
+    for (turn = 0; turn < 2; turn++)
+        for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++)
+            if (family->preset->keys[i].name && family->preset->keys[i].slot == order[turn]) return &family->preset->keys[i];
+    return NULL;
+}
+/* whether at least `wanted` of the sizes stay within the tokens */
+static int vp_impl_family_within(const vp_family *f, const int32_t (*sizes_px)[2], size_t size_count, size_t wanted, int64_t max_tokens) {
+    vp_vision_count c;
+    size_t i, good = 0;
+    for (i = 0; i < size_count && good < wanted && good + (size_count - i) >= wanted; i++)
+        good += !vp_impl_family_run(f, sizes_px[i][0], sizes_px[i][1], &c) && c.total_tokens <= max_tokens;
+    return good >= wanted;
+}
+VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count, double share, int64_t max_tokens,
+                                   int64_t *value, int *unlimited, vp_error *error) {
+    const vp_family_key *knob = vp_family_knob(family);
+    vp_family f = *family;
+    int64_t low, high, most, middle;
+    size_t wanted;
+    if (!knob) return vp_fail(error, VP_ERR_NOT_FOUND, -1, family->preset->name, "has no key that limits its tokens");
+    if (!size_count || !(share > 0.0 && share <= 1.0) || max_tokens < 1)
+        return vp_fail(error, VP_ERR_RANGE, -1, "largest", "no sizes, share or tokens");
+    wanted = (size_t)ceil(share * (double)size_count);
+    if (wanted > size_count) wanted = size_count;
+    if (knob->slot == VP_SLOT_SIDE) most = 16384;
+    else if (f.preset->rule_index >= VP_IMPL_CLOSEST && f.preset->rule_index <= VP_IMPL_PERCEPTION) most = VP_FAMILY_TILES_LIMIT;
+    else most = f.preset->rule_index == VP_IMPL_POOLED ? 1120 : INT64_C(1) << 40;
+    for (low = 0, high = most; low < high;) {
+        middle = most <= 65536 ? high : low == 0 && high == most ? most : low + (high - low + 1) / 2;
+        if (vp_impl_family_put(&f, knob, (double)middle, NULL) == VP_OK
+            && vp_impl_family_within(&f, sizes_px, size_count, wanted, max_tokens)) low = middle;
+        else high = middle - 1;
+    }
+    if (!low) return vp_fail(error, VP_ERR_NOT_FOUND, -1, knob->name, "no value keeps the images under so few tokens");
+    *value = low;
+    *unlimited = low == most;
+    return VP_OK;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* implementation */

@@ -1,2 +1,1978 @@
-/* vlmprof_ranges.h: stands for its subject until that leaves vlmprof.h */
+/* vlmprof_ranges.h - v0.2.0 - ranges of a program's own code, table of operations, schedule - MIT licence
+ *
+ * How to profile your own program (samples/04_profile_yourself.c)
+ *   vp_ranges_init(&ranges, records, capacity, ..) once a thread; VP_RANGE(&ranges, "name"); .. vp_range_end(&ranges); around what is of
+ *   interest, at some 40 ns a pair, and between them, where it is known, vp_range_set(&ranges, &payload) with FLOPs, bytes, memory and shape.
+ *   When the threads are done: vp_ops_init(&ops, rows, capacity, group_by, 0), vp_ops_add_ranges(&ops, &ranges) for each thread,
+ *   vp_ops_sort(&ops, "cpu_time_total"), vp_ops_print_torch or vp_ops_print_cprofile. Nothing is lost in silence: what found a buffer full is
+ *   counted and told below the table. vp_schedule_at says which steps of a loop to record. vp_ops_write_json saves a table, vp_ops_read_json
+ *   reads it to be sorted by another key. Under Nsight Systems, give vp_ranges_init the hooks of vp_engine_range_hooks(): the ranges then show
+ *   there too.
+ *
+ * What a program does, how often and for how long: ranges of its own code, a table of operations in the words of torch.profiler and of cProfile, and
+ * the schedule that says which steps are recorded. Names, files, stages and parts are borrowed texts: they must live as long as what holds them.
+ * memory:  the caller's arrays
+ * threads: one vp_ranges per thread; tables are filled when the threads are done
+ * example: samples/04_profile_yourself.c
+ *
+ * Needs vlmprof.h, and includes what is missing.
+ * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * VLMPROF_RANGES_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+#ifndef VLMPROF_RANGES_H
+#define VLMPROF_RANGES_H
+#ifndef VLMPROF_H
 #include "vlmprof.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* what a range worked on; all of it optional */
+typedef struct vp_range_payload {
+    int64_t flops, bytes;            /* done and moved by the range itself, without what is nested in it */
+    int64_t memory_bytes;            /* allocated (+) or freed (-) by the range itself */
+    int32_t shape[4], dimensions;    /* 0..4 */
+} vp_range_payload;
+typedef struct vp_range {
+    const char *name, *file;         /* file NULL: not known */
+    int32_t line, depth;             /* depth 0: outermost */
+    int64_t parent;                  /* index of the range around it, -1: none. Ranges lie in the order in which they began */
+    int64_t begin_ns, end_ns;        /* vp_clock_ns; end_ns is INT64_MIN while it is open */
+    int64_t children_ns;             /* time in ranges directly below, those without a record included: self = end - begin - children */
+    int64_t children_memory_bytes;   /* memory_bytes of all ranges below that have a record */
+    vp_range_payload payload;
+} vp_range;
+/* For a program that mirrors its ranges in a tool (NVTX: vp_engine_range_hooks): called for each range, also for one without a record. */
+typedef struct vp_range_hooks {
+    void (*push)(void *user, const char *name);
+    void (*pop)(void *user);
+    void *user;
+} vp_range_hooks;
+typedef struct vp_ranges {
+    vp_range *records;
+    int64_t capacity, count;
+    int64_t open;                    /* index of the innermost open record, -1: none */
+    int64_t dropped;                 /* ranges that found no room: not in `records` */
+    int64_t dropped_ns;              /* time of the outermost of them; also in children_ns of the range around */
+    int64_t dropped_open, dropped_begin_ns; /* those open now, and when the outermost began */
+    const char *thread_name;         /* the caller's; NULL is fine */
+    int32_t thread;                  /* the caller's number for this thread */
+    const vp_range_hooks *hooks;     /* NULL: none */
+} vp_ranges;
+
+/* Starts recording into a buffer.
+ * in:      records      vp_range [capacity]  touched before, a page fault is not a part of what is measured
+ *          thread_name  for reports; NULL: none
+ *          hooks        NULL: none; else both functions, and it must live as long as `ranges`
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0, records NULL where it is above 0, or a hook without its partner */
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
+                                const vp_range_hooks *hooks);
+/* Begins a range within those that are open. VP_RANGE(ranges, "name") fills in file and line; its name must be a literal.
+ * returns: VP_OK; VP_ERR_CAPACITY: no room for a record: counted in `dropped`, and to be ended as any other; VP_ERR_RANGE: name NULL (nothing begun)
+ * numeric: two clock reads and some 10 ns a pair: tests/bench/bench_ranges.c */
+VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line);
+#define VP_RANGE(ranges, name) vp_range_begin((ranges), "" name, __FILE__, __LINE__)
+/* Says what the innermost open range works on; again replaces it.
+ * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open; VP_ERR_CAPACITY: it has no record */
+VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload);
+/* Ends the innermost open range.
+ * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it holds passes int64 */
+VP_API vp_result vp_range_end(vp_ranges *ranges);
+/* Forgets what was recorded, so that the buffer can be used again: step by step, after its ranges went into a table.
+ * returns: VP_OK; VP_ERR_STATE: a range is open */
+VP_API vp_result vp_ranges_clear(vp_ranges *ranges);
+
+/* ---- the table of operations: one row for all calls of the same name, stage, shape .. as far as it groups by them */
+enum {
+    VP_OPS_BY_SHAPE = 1, VP_OPS_BY_STAGE = 2, VP_OPS_BY_PART = 4, VP_OPS_BY_BLOCK = 8, VP_OPS_BY_STEP = 16,
+    VP_OPS_BY_PLACE = 32,            /* file and line */
+    VP_OPS_BY_ALL = 63,
+    VP_OP_STACK_LIMIT = 8,
+    VP_OP_NONE = -1,                 /* block, step: has none */
+    VP_OP_SEVERAL = -2               /* block, step, dimensions: the row's calls differ; of stage and part "*" says so, of a file NULL and line 0 */
+};
+typedef struct vp_op_frame { const char *name, *file; int32_t line; } vp_op_frame; /* file NULL: not known */
+/* A sample of one call that goes into a table, or a row: sums over its calls. Host times are the CPU's, device times a GPU's, 0 without one. */
+typedef struct vp_op {
+    const char *name;                /* UTF-8, not empty */
+    const char *stage, *part, *file; /* NULL: none */
+    int32_t line, block, step;
+    int32_t shape[4], dimensions;    /* 0: no shape */
+    int32_t stack_count;             /* frames known: 0..VP_OP_STACK_LIMIT; a row has at most as many as the table groups by */
+    vp_op_frame stack[VP_OP_STACK_LIMIT]; /* innermost first, beginning with the operation's own place */
+    int64_t calls, primitive_calls;  /* primitive: not within another call of the same row */
+    int64_t host_total_ns, host_self_ns; /* total: with what is nested, each call of a recursion counts (torch); self: without */
+    int64_t host_cumulative_ns;      /* total of the primitive calls alone (cProfile) */
+    int64_t host_min_ns, host_max_ns; /* of the totals of single calls */
+    int64_t device_total_ns, device_self_ns, device_min_ns, device_max_ns;
+    int64_t flops, bytes;            /* of the operation itself */
+    int64_t host_memory_bytes, host_self_memory_bytes; /* allocated less freed, with what is nested and without */
+    int64_t device_memory_bytes, device_self_memory_bytes;
+    int64_t memory_peak_bytes;       /* the largest of the calls; 0: not known */
+    int64_t next, bucket;            /* the table's own: 1 + row, 0: none */
+} vp_op;
+/* the most that a device can do; 0: not known */
+typedef struct vp_op_ceilings { double bytes_per_s, flops_per_s; } vp_op_ceilings;
+typedef enum vp_ops_clock { VP_OPS_HOST, VP_OPS_DEVICE } vp_ops_clock;
+typedef struct vp_ops {
+    vp_op *rows;
+    int64_t capacity, count;
+    uint32_t group_by;               /* VP_OPS_BY_.. */
+    int32_t group_by_stack_n;        /* innermost frames that tell rows apart: 0..VP_OP_STACK_LIMIT */
+    vp_ops_clock clock;              /* whose times cProfile's words and the rates mean: VP_OPS_HOST, until the caller sets it */
+    const char *device_name;         /* "CUDA": torch's table then has its columns, where a row has device time. NULL: none; the caller's to set */
+    vp_op_ceilings ceilings;         /* for the share of the roofline: not known, until the caller sets them */
+    const char *sort_key;            /* of the last vp_ops_sort; NULL: rows lie in the order of their first call */
+    int64_t dropped_calls;           /* calls that are in no row: ranges without a record, samples that found the table full */
+    int64_t dropped_host_ns, dropped_device_ns; /* their self times, as far as known */
+} vp_ops;
+
+/* A sample to fill in: one call, no times, no stage, block and step VP_OP_NONE. */
+VP_API vp_op vp_op_default(void);
+/* Begins an empty table.
+ * in:      rows      vp_op [capacity]
+ *          group_by  of VP_OPS_BY_..; 0: the name alone, as key_averages() does
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0 or rows NULL where it is above 0, group_by or group_by_stack_n outside the above */
+VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n);
+/* Adds a sample, or a row of another table.
+ * in:      op  of one call (calls 1): primitive_calls 0 or 1; host_cumulative_ns, host_min_ns and host_max_ns, device_min_ns and device_max_ns are
+ *              not read but derived. With more calls all must be set
+ * returns: VP_OK; VP_ERR_FORMAT: a name that is NULL, empty or not UTF-8, or another text that is not UTF-8; VP_ERR_RANGE: calls < 1, primitive_calls
+ *          outside 0..calls, a time, flops or bytes below 0, self above total, min above max, cumulative above total, dimensions outside 0..4,
+ *          stack_count outside its range, or a sum passes INT64_MAX; VP_ERR_CAPACITY: no row is left: counted in `dropped_calls`
+ * rule:    a row keeps what it is not grouped by while its calls agree, then says "several"; the stack is cut to group_by_stack_n.
+ *          "ProfilerStep#<N>" is counted as "ProfilerStep*", as torch does */
+VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op);
+/* Adds all ranges of a thread; their stacks are the ranges around them.
+ * returns: as vp_ops_add, VP_ERR_CAPACITY after all that fit were added; VP_ERR_STATE: a range is open (nothing was added) */
+VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges);
+/* Adds all rows of another table, which groups by as much or more. Returns as vp_ops_add, and takes over what that one dropped. */
+VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from);
+/* The sum of all rows as one op of the name "Total".
+ * returns: VP_OK; VP_ERR_RANGE: a sum passes INT64_MAX */
+VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total);
+
+/* Sort keys: torch's attributes (cuda_ is device_), then cProfile's, whose times are those of ops->clock. Numbers descend, texts ascend. */
+#define VP_OPS_KEYS(X) \
+    X("cpu_time", HOST_AVERAGE, "average CPU time") X("cpu_time_total", HOST_TOTAL, "total CPU time") \
+    X("self_cpu_time_total", HOST_SELF, "self CPU time") X("device_time", DEVICE_AVERAGE, "average device time") \
+    X("device_time_total", DEVICE_TOTAL, "total device time") X("self_device_time_total", DEVICE_SELF, "self device time") \
+    X("cuda_time", DEVICE_AVERAGE, "average device time") X("cuda_time_total", DEVICE_TOTAL, "total device time") \
+    X("self_cuda_time_total", DEVICE_SELF, "self device time") X("cpu_memory_usage", HOST_MEMORY, "CPU memory") \
+    X("self_cpu_memory_usage", HOST_SELF_MEMORY, "self CPU memory") X("device_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_device_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("cuda_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_cuda_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("count", CALLS, "call count") X("flops", FLOPS, "FLOPs") \
+    X("bytes", BYTES, "bytes moved") \
+    X("calls", CALLS, "call count") X("ncalls", CALLS, "call count") X("pcalls", PRIMITIVE, "primitive call count") \
+    X("cumulative", CUMULATIVE, "cumulative time") X("cumtime", CUMULATIVE, "cumulative time") X("time", SELF, "internal time") \
+    X("tottime", SELF, "internal time") X("name", NAME, "function name") X("filename", FILE, "file name") X("module", FILE, "file name") \
+    X("line", LINE, "line number") X("nfl", NAME_FILE_LINE, "name/file/line") X("stdname", STANDARD_NAME, "standard name")
+VP_API const char *vp_ops_key_name(int32_t index); /* NULL past the end: for help texts */
+/* Sorts the rows by one of VP_OPS_KEYS.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (nothing is moved)
+ * rule:    ties by name, then by what else tells the rows apart: the order does not depend on the one before
+ * source:  torch 2.15 torch/autograd/profiler_util.py; CPython 3.11 Lib/pstats.py */
+VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key);
+
+typedef struct vp_op_rates {
+    double gb_per_s, tflop_per_s;    /* achieved; NaN without bytes, FLOPs or time */
+    double ceiling_percent;          /* of what the lower roof allows; NaN where no roof applies. Above 100: cached operands, or a ceiling too low */
+    int memory_bound;                /* 1: the memory's roof is the lower one, 0: the arithmetic's */
+} vp_op_rates;
+/* Achieved rates of a row over its self time, and their share of the roofline.
+ * rule:    ceiling_percent = 100 max(flops / flops_per_s, bytes / bytes_per_s) / time, over those with a ceiling */
+VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceilings ceilings);
+
+/* ---- printing, into a function that takes the text piece by piece; its first failure ends the printing and is returned */
+typedef vp_json_sink vp_text_sink;
+/* A sink for a buffer, whose address is the `user`. What is longer than capacity - 1 is cut, length_bytes tells the true length; ends with NUL. */
+typedef struct vp_text_buffer { char *text; size_t capacity, length_bytes; } vp_text_buffer;
+VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes);
+
+typedef struct vp_ops_print_options {
+    int64_t row_limit;               /* -1: all rows */
+    int32_t max_name_column_width;   /* 4 or more, -1: as wide as the longest name */
+    int32_t max_shapes_column_width, max_src_column_width; /* the same */
+    const char *time_unit;           /* "us", "ms", "s": for all times; NULL: each in its own */
+    const char *header;              /* a line above the table; NULL: none */
+    int with_memory, with_flops;     /* profile_memory, with_flops */
+    int with_rates;                  /* not torch's: GB/s, TFLOP/s and, with ops->ceilings, the share of the roofline */
+    int32_t decimals;                /* cProfile's table: of a second, 3..9 */
+} vp_ops_print_options;
+VP_API vp_ops_print_options vp_ops_print_options_default(void); /* torch's: 100 rows, widths 55, 80 and 75, no further columns; 3 decimals */
+/* key_averages().table(): its columns, widths and units. Grouped by stage, part, block or step, a column for each follows "# of Calls".
+ * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
+ * rule:    as torch, but the FLOPs stand under their heading where there are stacks too (torch swaps the two columns). An empty table prints nothing
+ * source:  torch 2.15 torch/autograd/profiler_util.py _build_table */
+VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+/* print_stats(): ncalls tottime percall cumtime percall filename:lineno(function), in seconds of ops->clock. What else the rows are grouped by
+ * stands behind the name, in brackets. Returns as above. Uses row_limit and decimals only.
+ * source:  CPython 3.11 Lib/pstats.py */
+VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user);
+/* One line a row, all of them; the columns are the members of vp_op and those of vp_op_rates, stack frames as "file(line): name" apart by "; ". */
+VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user);
+
+#define VP_OPS_SCHEMA "vlmprof-ops-1"
+/* Writes a table as one JSON value, to be read again and sorted by another key.
+ * returns: w->result
+ * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device", "sort_key": text or null,
+ *          "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls", "host_ns", "device_ns"}, "rows": [{...}]}; a row has the
+ *          members of vp_op by name ("shape" an array, null for several; "stack" of {"name", "file", "line"}), none is null, and for readers
+ *          "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where there is none */
+VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops);
+/* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are passed over.
+ * in:      object  the node of that value, 0 for a whole text
+ *          ops     rows and capacity as vp_ops_init left them; its grouping is replaced by that of the text
+ *          text    char [capacity]  receives all names; as many bytes as the JSON text has are always enough
+ * returns: VP_OK; VP_ERR_CAPACITY: more rows than fit, or `text` too small; VP_ERR_MISMATCH: another schema; VP_ERR_FORMAT: a member that is missing
+ *          or of another kind; VP_ERR_RANGE: a row that vp_ops_add refuses, or two rows of one key. On failure the table is empty */
+VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity, vp_error *error);
+
+/* ---- schedule: which steps of a loop are recorded. A step is one request, or whatever the caller counts, from 0 */
+typedef enum vp_schedule_state { VP_SCHEDULE_NONE, VP_SCHEDULE_WARMUP, VP_SCHEDULE_RECORD, VP_SCHEDULE_RECORD_AND_SAVE } vp_schedule_state;
+VP_API const char *vp_schedule_state_name(vp_schedule_state state); /* "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"; NULL for another value */
+/* skip_first steps, then cycles of wait, warmup and active steps */
+typedef struct vp_schedule {
+    int64_t skip_first;
+    int64_t wait, warmup, active;    /* active >= 1 */
+    int64_t repeat;                  /* cycles; 0: until the loop ends */
+    int skip_first_wait;             /* 1: the first cycle has no wait */
+    int64_t every_n_steps;           /* 0: a cycle follows the one before; else cycles begin so many steps apart, at least wait + warmup + active */
+} vp_schedule;
+typedef struct vp_schedule_step {
+    vp_schedule_state state;
+    int64_t cycle;                   /* from 0; -1 before the first and after the last */
+    int ends_cycle;                  /* 1: the recording is to be saved when this step is over: state is RECORD_AND_SAVE */
+} vp_schedule_step;
+typedef struct vp_schedule_sum {
+    int64_t cycles;                  /* that ended, each of them saved */
+    int64_t recorded_steps;          /* active steps of those */
+    int64_t partial_steps;           /* active steps of a last cycle that did not end: to be saved too when above 0 */
+} vp_schedule_sum;
+VP_API vp_schedule vp_schedule_default(void); /* skip 0, wait 1, warmup 1, active 3, repeat 1, every_n_steps 0 */
+/* Checks a schedule.
+ * out:     no_warmup  may be NULL; 1: warmup is 0, so that the first recorded step pays for what starts up: to be told as a warning
+ * returns: VP_OK; VP_ERR_RANGE: active < 1, another number below 0, skip_first_wait neither 0 nor 1, every_n_steps shorter than a cycle,
+ *          or a number above 2^53 */
+VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error);
+/* The state of a step.
+ * returns: VP_OK; VP_ERR_RANGE: step < 0 or above 2^53, or a schedule that vp_schedule_check refuses
+ * source:  torch.profiler.schedule of torch 2.15; every_n_steps is ours */
+VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out);
+/* What a loop of `steps` steps records, and what is left to be saved at its end. Returns as vp_schedule_at. */
+VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_RANGES_H */
+
+/* ================================================================================================= implementation */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_RANGES_IMPLEMENTATION)) && !defined(VLMPROF_RANGES_IMPLEMENTATION_DONE)
+#define VLMPROF_RANGES_IMPLEMENTATION_DONE
+#include <math.h>
+#include <string.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread, const char *thread_name,
+                                const vp_range_hooks *hooks) {
+    if (capacity < 0 || (capacity > 0 && !records) || (hooks && (!hooks->push || !hooks->pop))) return VP_ERR_RANGE;
+    memset(ranges, 0, sizeof *ranges);
+    ranges->records = records;
+    ranges->capacity = capacity;
+    ranges->open = -1;
+    ranges->thread = thread;
+    ranges->thread_name = thread_name;
+    ranges->hooks = hooks;
+    return VP_OK;
+}
+
+/* *sum += value; 0 when that overflows (*sum then unchanged) */
+static inline int vp_impl_int64_add(int64_t *sum, int64_t value) {
+    if (value > 0 ? *sum > INT64_MAX - value : *sum < INT64_MIN - value) return 0;
+    *sum += value;
+    return 1;
+}
+
+/* The clock is read last when a range begins and first when it ends, so that the bookkeeping lies outside of what it measures. */
+VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line) {
+    vp_range *range;
+    if (!name) return VP_ERR_RANGE;
+    if (ranges->hooks) ranges->hooks->push(ranges->hooks->user, name);
+    if (ranges->count >= ranges->capacity) { /* stays so while a range is open: what is nested in a range without a record has none either */
+        ranges->dropped++;
+        if (ranges->dropped_open++ == 0) ranges->dropped_begin_ns = vp_clock_ns();
+        return VP_ERR_CAPACITY;
+    }
+    range = &ranges->records[ranges->count];
+    memset(&range->payload, 0, sizeof range->payload);
+    range->name = name;
+    range->file = file;
+    range->line = line;
+    range->parent = ranges->open;
+    range->depth = ranges->open >= 0 ? ranges->records[ranges->open].depth + 1 : 0;
+    range->end_ns = INT64_MIN;
+    range->children_ns = 0;
+    range->children_memory_bytes = 0;
+    ranges->open = ranges->count++;
+    range->begin_ns = vp_clock_ns();
+    return VP_OK;
+}
+
+VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload) {
+    if (payload->dimensions < 0 || payload->dimensions > 4 || payload->flops < 0 || payload->bytes < 0) return VP_ERR_RANGE;
+    if (ranges->dropped_open > 0) return VP_ERR_CAPACITY;
+    if (ranges->open < 0) return VP_ERR_STATE;
+    ranges->records[ranges->open].payload = *payload;
+    return VP_OK;
+}
+
+VP_API vp_result vp_range_end(vp_ranges *ranges) {
+    const int64_t now = vp_clock_ns();
+    vp_result result = VP_OK;
+    vp_range *range;
+    if (ranges->dropped_open > 0) {
+        if (--ranges->dropped_open == 0) {
+            ranges->dropped_ns += now - ranges->dropped_begin_ns;
+            if (ranges->open >= 0) ranges->records[ranges->open].children_ns += now - ranges->dropped_begin_ns;
+        }
+    } else {
+        if (ranges->open < 0) return VP_ERR_STATE;
+        range = &ranges->records[ranges->open];
+        range->end_ns = now;
+        ranges->open = range->parent;
+        if (range->parent >= 0) {
+            int64_t memory_bytes = range->children_memory_bytes;
+            vp_range *parent = &ranges->records[range->parent];
+            parent->children_ns += now - range->begin_ns;
+            if (!vp_impl_int64_add(&memory_bytes, range->payload.memory_bytes) || !vp_impl_int64_add(&parent->children_memory_bytes, memory_bytes))
+                result = VP_ERR_RANGE;
+        }
+    }
+    if (ranges->hooks) ranges->hooks->pop(ranges->hooks->user);
+    return result;
+}
+
+VP_API vp_result vp_ranges_clear(vp_ranges *ranges) {
+    if (ranges->open >= 0 || ranges->dropped_open > 0) return VP_ERR_STATE;
+    ranges->count = ranges->dropped = ranges->dropped_ns = 0;
+    return VP_OK;
+}
+
+/* ---- table of operations. Rows are found by a hash of what the table groups by; the chains of equal hashes lie in the rows themselves: row i holds
+ * the head (`bucket`) of the chain of hash % capacity = i, and the `next` of its own chain. */
+VP_API vp_op vp_op_default(void) {
+    vp_op op;
+    memset(&op, 0, sizeof op);
+    op.block = op.step = VP_OP_NONE;
+    op.calls = op.primitive_calls = 1;
+    return op;
+}
+
+VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n) {
+    int64_t i;
+    if (capacity < 0 || (capacity > 0 && !rows) || (group_by & ~(uint32_t)VP_OPS_BY_ALL)) return VP_ERR_RANGE;
+    if (group_by_stack_n < 0 || group_by_stack_n > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
+    memset(ops, 0, sizeof *ops);
+    ops->rows = rows;
+    ops->capacity = capacity;
+    ops->group_by = group_by;
+    ops->group_by_stack_n = group_by_stack_n;
+    ops->clock = VP_OPS_HOST;
+    for (i = 0; i < capacity; i++) rows[i].bucket = 0;
+    return VP_OK;
+}
+
+static int vp_impl_op_text_good(const char *text) {
+    size_t bytes = text ? strlen(text) : 0;
+    return !text || vp_utf8_valid_bytes(text, bytes) == bytes;
+}
+
+/* all of an op but its numbers: is it well-formed? */
+static vp_result vp_impl_op_check_key(const vp_op *op) {
+    int32_t i;
+    if (op->stack_count < 0 || op->stack_count > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
+    if (op->dimensions != VP_OP_SEVERAL && (op->dimensions < 0 || op->dimensions > 4)) return VP_ERR_RANGE;
+    if (op->block < VP_OP_SEVERAL || op->step < VP_OP_SEVERAL) return VP_ERR_RANGE;
+    if (!op->name || !op->name[0] || !vp_impl_op_text_good(op->name)) return VP_ERR_FORMAT;
+    if (!vp_impl_op_text_good(op->stage) || !vp_impl_op_text_good(op->part) || !vp_impl_op_text_good(op->file)) return VP_ERR_FORMAT;
+    for (i = 0; i < op->stack_count; i++)
+        if (!op->stack[i].name || !vp_impl_op_text_good(op->stack[i].name) || !vp_impl_op_text_good(op->stack[i].file)) return VP_ERR_FORMAT;
+    return VP_OK;
+}
+
+static vp_result vp_impl_op_check_numbers(const vp_op *op) {
+    if (op->calls < 1 || op->primitive_calls < 0 || op->primitive_calls > op->calls) return VP_ERR_RANGE;
+    if (op->host_self_ns < 0 || op->host_self_ns > op->host_total_ns || op->device_self_ns < 0 || op->device_self_ns > op->device_total_ns)
+        return VP_ERR_RANGE;
+    if (op->host_cumulative_ns < 0 || op->host_cumulative_ns > op->host_total_ns || op->flops < 0 || op->bytes < 0) return VP_ERR_RANGE;
+    if (op->host_min_ns < 0 || op->host_min_ns > op->host_max_ns || op->host_max_ns > op->host_total_ns) return VP_ERR_RANGE;
+    if (op->device_min_ns < 0 || op->device_min_ns > op->device_max_ns || op->device_max_ns > op->device_total_ns) return VP_ERR_RANGE;
+    return VP_OK;
+}
+
+/* "ProfilerStep#12" -> "ProfilerStep*" */
+static const char *vp_impl_op_name(const char *name) {
+    static const char step[] = "ProfilerStep#";
+    return strncmp(name, step, sizeof step - 1) == 0 ? "ProfilerStep*" : name;
+}
+
+static uint64_t vp_impl_hash_bytes(uint64_t hash, const void *data, size_t bytes) {
+    const unsigned char *p = (const unsigned char *)data;
+    size_t i;
+    for (i = 0; i < bytes; i++) hash = (hash ^ p[i]) * UINT64_C(0x100000001B3); /* FNV-1a */
+    return hash;
+}
+
+static uint64_t vp_impl_hash_text(uint64_t hash, const char *text) {
+    return text ? vp_impl_hash_bytes(hash, text, strlen(text) + 1) : hash * 31 + 1;
+}
+
+static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
+    uint64_t hash = vp_impl_hash_text(UINT64_C(0xCBF29CE484222325), op->name);
+    int32_t i;
+    if (ops->group_by & VP_OPS_BY_STAGE) hash = vp_impl_hash_text(hash, op->stage);
+    if (ops->group_by & VP_OPS_BY_PART) hash = vp_impl_hash_text(hash, op->part);
+    if (ops->group_by & VP_OPS_BY_BLOCK) hash = vp_impl_hash_bytes(hash, &op->block, sizeof op->block);
+    if (ops->group_by & VP_OPS_BY_STEP) hash = vp_impl_hash_bytes(hash, &op->step, sizeof op->step);
+    if (ops->group_by & VP_OPS_BY_PLACE) hash = vp_impl_hash_bytes(vp_impl_hash_text(hash, op->file), &op->line, sizeof op->line);
+    if ((ops->group_by & VP_OPS_BY_SHAPE) && op->dimensions > 0) hash = vp_impl_hash_bytes(hash, op->shape, (size_t)op->dimensions * 4);
+    for (i = 0; i < op->stack_count && i < ops->group_by_stack_n; i++) {
+        hash = vp_impl_hash_text(vp_impl_hash_text(hash, op->stack[i].name), op->stack[i].file);
+        hash = vp_impl_hash_bytes(hash, &op->stack[i].line, sizeof op->stack[i].line);
+    }
+    return hash ^ hash >> 32; /* the high bits have seen all of it, the low ones are what a small table asks */
+}
+
+static int vp_impl_compare_int(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
+static int vp_impl_compare_text(const char *a, const char *b) {
+    if (a == b) return 0;
+    return !a ? -1 : !b ? 1 : strcmp(a, b);
+}
+
+static int vp_impl_compare_shape(const vp_op *a, const vp_op *b) {
+    int32_t i;
+    for (i = 0; i < a->dimensions && i < b->dimensions; i++)
+        if (a->shape[i] != b->shape[i]) return a->shape[i] < b->shape[i] ? -1 : 1;
+    return vp_impl_compare_int(a->dimensions, b->dimensions);
+}
+
+static int vp_impl_compare_place(const char *file_a, int32_t line_a, const char *file_b, int32_t line_b) {
+    int order = vp_impl_compare_text(file_a, file_b);
+    return order ? order : vp_impl_compare_int(line_a, line_b);
+}
+
+static int vp_impl_compare_stack(const vp_op *a, const vp_op *b, int32_t frames) {
+    int32_t i;
+    int order = 0;
+    for (i = 0; !order && i < frames && i < a->stack_count && i < b->stack_count; i++) {
+        order = vp_impl_compare_text(a->stack[i].name, b->stack[i].name);
+        if (!order) order = vp_impl_compare_place(a->stack[i].file, a->stack[i].line, b->stack[i].file, b->stack[i].line);
+    }
+    if (order) return order;
+    return vp_impl_compare_int(a->stack_count < frames ? a->stack_count : frames, b->stack_count < frames ? b->stack_count : frames);
+}
+
+/* the order of two ops by what the table tells rows apart by: 0 means the same row */
+static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *a, const vp_op *b) {
+    int order = vp_impl_compare_text(a->name, b->name);
+    if (!order && (ops->group_by & VP_OPS_BY_STAGE)) order = vp_impl_compare_text(a->stage, b->stage);
+    if (!order && (ops->group_by & VP_OPS_BY_PART)) order = vp_impl_compare_text(a->part, b->part);
+    if (!order && (ops->group_by & VP_OPS_BY_BLOCK)) order = vp_impl_compare_int(a->block, b->block);
+    if (!order && (ops->group_by & VP_OPS_BY_STEP)) order = vp_impl_compare_int(a->step, b->step);
+    if (!order && (ops->group_by & VP_OPS_BY_SHAPE)) order = vp_impl_compare_shape(a, b);
+    if (!order && (ops->group_by & VP_OPS_BY_PLACE)) order = vp_impl_compare_place(a->file, a->line, b->file, b->line);
+    if (!order) order = vp_impl_compare_stack(a, b, ops->group_by_stack_n);
+    return order;
+}
+
+/* 1 + row, or 0; *bucket: where its chain begins. Only where there is at least one row's room */
+static int64_t vp_impl_ops_find(const vp_ops *ops, const vp_op *op, int64_t *bucket) {
+    int64_t at;
+    *bucket = (int64_t)(vp_impl_op_hash(ops, op) % (uint64_t)ops->capacity);
+    at = ops->rows[*bucket].bucket;
+    while (at && vp_impl_op_compare_key(ops, &ops->rows[at - 1], op) != 0) at = ops->rows[at - 1].next;
+    return at;
+}
+
+static int vp_impl_op_sum(vp_op *row, const vp_op *op) {
+    if (op->host_min_ns < row->host_min_ns) row->host_min_ns = op->host_min_ns;
+    if (op->host_max_ns > row->host_max_ns) row->host_max_ns = op->host_max_ns;
+    if (op->device_min_ns < row->device_min_ns) row->device_min_ns = op->device_min_ns;
+    if (op->device_max_ns > row->device_max_ns) row->device_max_ns = op->device_max_ns;
+    if (op->memory_peak_bytes > row->memory_peak_bytes) row->memory_peak_bytes = op->memory_peak_bytes;
+    return vp_impl_int64_add(&row->calls, op->calls) && vp_impl_int64_add(&row->primitive_calls, op->primitive_calls) &&
+           vp_impl_int64_add(&row->host_total_ns, op->host_total_ns) && vp_impl_int64_add(&row->host_self_ns, op->host_self_ns) &&
+           vp_impl_int64_add(&row->host_cumulative_ns, op->host_cumulative_ns) && vp_impl_int64_add(&row->device_total_ns, op->device_total_ns) &&
+           vp_impl_int64_add(&row->device_self_ns, op->device_self_ns) && vp_impl_int64_add(&row->flops, op->flops) &&
+           vp_impl_int64_add(&row->bytes, op->bytes) && vp_impl_int64_add(&row->host_memory_bytes, op->host_memory_bytes) &&
+           vp_impl_int64_add(&row->host_self_memory_bytes, op->host_self_memory_bytes) &&
+           vp_impl_int64_add(&row->device_memory_bytes, op->device_memory_bytes) &&
+           vp_impl_int64_add(&row->device_self_memory_bytes, op->device_self_memory_bytes);
+}
+
+/* what a row of several calls can no longer say */
+static void vp_impl_op_blur(vp_op *row, const vp_op *op) {
+    if (vp_impl_compare_text(row->stage, op->stage)) row->stage = "*";
+    if (vp_impl_compare_text(row->part, op->part)) row->part = "*";
+    if (row->block != op->block) row->block = VP_OP_SEVERAL;
+    if (row->step != op->step) row->step = VP_OP_SEVERAL;
+    if (vp_impl_compare_shape(row, op)) row->dimensions = VP_OP_SEVERAL;
+    if (vp_impl_compare_place(row->file, row->line, op->file, op->line)) {
+        row->file = NULL;
+        row->line = 0;
+    }
+}
+
+VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
+    vp_op one = *op, *row;
+    vp_result result = vp_impl_op_check_key(op);
+    int64_t at = 0, bucket = 0, next;
+    if (result != VP_OK) return result;
+    one.name = vp_impl_op_name(op->name);
+    if (one.stack_count > ops->group_by_stack_n) one.stack_count = ops->group_by_stack_n;
+    if (one.calls == 1) {
+        one.host_cumulative_ns = one.primitive_calls ? one.host_total_ns : 0;
+        one.host_min_ns = one.host_max_ns = one.host_total_ns;
+        one.device_min_ns = one.device_max_ns = one.device_total_ns;
+    }
+    result = vp_impl_op_check_numbers(&one);
+    if (result != VP_OK) return result;
+    if (ops->capacity > 0) at = vp_impl_ops_find(ops, &one, &bucket);
+    if (!at && ops->count >= ops->capacity) {
+        if (!vp_impl_int64_add(&ops->dropped_calls, one.calls) || !vp_impl_int64_add(&ops->dropped_host_ns, one.host_self_ns) ||
+            !vp_impl_int64_add(&ops->dropped_device_ns, one.device_self_ns)) return VP_ERR_RANGE;
+        return VP_ERR_CAPACITY;
+    }
+    if (at) {
+        vp_op sum = ops->rows[at - 1];
+        if (!vp_impl_op_sum(&sum, &one)) return VP_ERR_RANGE;
+        vp_impl_op_blur(&sum, &one);
+        ops->rows[at - 1] = sum;
+        return VP_OK;
+    }
+    row = &ops->rows[ops->count];
+    next = row->bucket; /* of the chain that only happens to begin here */
+    *row = one;
+    row->bucket = next;
+    row->next = ops->rows[bucket].bucket;
+    ops->rows[bucket].bucket = ++ops->count;
+    ops->sort_key = NULL; /* a new row lies at the end */
+    return VP_OK;
+}
+
+/* what a range is, without its numbers */
+static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range) {
+    vp_op op = vp_op_default();
+    op.name = vp_impl_op_name(range->name);
+    op.file = range->file;
+    op.line = range->line;
+    op.dimensions = range->payload.dimensions;
+    memcpy(op.shape, range->payload.shape, sizeof op.shape);
+    while (op.stack_count < ops->group_by_stack_n) {
+        op.stack[op.stack_count].name = range->name;
+        op.stack[op.stack_count].file = range->file;
+        op.stack[op.stack_count++].line = range->line;
+        if (range->parent < 0) break;
+        range = &ranges->records[range->parent];
+    }
+    return op;
+}
+
+/* is a range of the same row around this one? */
+static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range, const vp_op *op) {
+    int64_t at;
+    for (at = range->parent; at >= 0; at = ranges->records[at].parent) {
+        const vp_range *above = &ranges->records[at];
+        vp_op outer;
+        if (strcmp(vp_impl_op_name(above->name), op->name)) continue;
+        outer = vp_impl_op_of_range(ops, ranges, above);
+        if (vp_impl_op_compare_key(ops, &outer, op) == 0) return 1;
+    }
+    return 0;
+}
+
+static vp_result vp_impl_ops_add_range(vp_ops *ops, const vp_ranges *ranges, const vp_range *range) {
+    vp_op op = vp_impl_op_of_range(ops, ranges, range);
+    op.host_total_ns = range->end_ns - range->begin_ns;
+    op.host_self_ns = op.host_total_ns - range->children_ns;
+    op.flops = range->payload.flops;
+    op.bytes = range->payload.bytes;
+    op.host_self_memory_bytes = op.host_memory_bytes = range->payload.memory_bytes;
+    if (!vp_impl_int64_add(&op.host_memory_bytes, range->children_memory_bytes)) return VP_ERR_RANGE;
+    if (vp_impl_range_nested(ops, ranges, range, &op)) op.primitive_calls = 0;
+    return vp_ops_add(ops, &op);
+}
+
+VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges) {
+    vp_result result = VP_OK, one;
+    int64_t i;
+    if (ranges->open >= 0 || ranges->dropped_open > 0) return VP_ERR_STATE;
+    for (i = 0; i < ranges->count; i++) {
+        one = vp_impl_ops_add_range(ops, ranges, &ranges->records[i]);
+        if (one != VP_OK && one != VP_ERR_CAPACITY) return one;
+        if (one != VP_OK) result = one;
+    }
+    if (!vp_impl_int64_add(&ops->dropped_calls, ranges->dropped) || !vp_impl_int64_add(&ops->dropped_host_ns, ranges->dropped_ns))
+        return VP_ERR_RANGE;
+    return result;
+}
+
+VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from) {
+    vp_result result = VP_OK, one;
+    int64_t i;
+    for (i = 0; i < from->count; i++) {
+        one = vp_ops_add(ops, &from->rows[i]);
+        if (one != VP_OK && one != VP_ERR_CAPACITY) return one;
+        if (one != VP_OK) result = one;
+    }
+    if (!vp_impl_int64_add(&ops->dropped_calls, from->dropped_calls) || !vp_impl_int64_add(&ops->dropped_host_ns, from->dropped_host_ns) ||
+        !vp_impl_int64_add(&ops->dropped_device_ns, from->dropped_device_ns)) return VP_ERR_RANGE;
+    return result;
+}
+
+VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total) {
+    vp_op sum = vp_op_default();
+    int64_t i;
+    sum.name = "Total";
+    sum.calls = sum.primitive_calls = 0;
+    if (ops->count > 0) {
+        sum.host_min_ns = ops->rows[0].host_min_ns;
+        sum.device_min_ns = ops->rows[0].device_min_ns;
+    }
+    for (i = 0; i < ops->count; i++)
+        if (!vp_impl_op_sum(&sum, &ops->rows[i])) return VP_ERR_RANGE;
+    *total = sum;
+    return VP_OK;
+}
+
+VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceilings ceilings) {
+    const double ns = (double)(clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns);
+    double memory_ns = 0.0, compute_ns = 0.0;
+    vp_op_rates rates;
+    rates.gb_per_s = ns > 0.0 && op->bytes > 0 ? (double)op->bytes / ns : (double)NAN;
+    rates.tflop_per_s = ns > 0.0 && op->flops > 0 ? (double)op->flops / ns / 1e3 : (double)NAN;
+    if (ceilings.bytes_per_s > 0.0) memory_ns = (double)op->bytes / ceilings.bytes_per_s * 1e9;
+    if (ceilings.flops_per_s > 0.0) compute_ns = (double)op->flops / ceilings.flops_per_s * 1e9;
+    rates.memory_bound = memory_ns > compute_ns;
+    rates.ceiling_percent = rates.memory_bound ? memory_ns : compute_ns;
+    rates.ceiling_percent = ns > 0.0 && rates.ceiling_percent > 0.0 ? 100.0 * rates.ceiling_percent / ns : (double)NAN;
+    return rates;
+}
+
+/* ---- "file:line(name)" in pieces, as pstats names a function: what has no file is "name", and "{name}" where the name is "<name>" */
+typedef struct vp_impl_pieces {
+    const char *text[6];
+    size_t bytes[6], count;
+    char digits[24];
+} vp_impl_pieces;
+
+static void vp_impl_pieces_add(vp_impl_pieces *pieces, const char *text, size_t bytes) {
+    pieces->text[pieces->count] = text;
+    pieces->bytes[pieces->count++] = bytes;
+}
+
+static size_t vp_impl_int_text(char *digits, int64_t value) {
+    char reversed[24];
+    uint64_t rest = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value;
+    size_t count = 0, i;
+    do reversed[count++] = (char)('0' + rest % 10); while (rest /= 10);
+    if (value < 0) reversed[count++] = '-';
+    for (i = 0; i < count; i++) digits[i] = reversed[count - 1 - i];
+    digits[count] = 0;
+    return count;
+}
+
+static void vp_impl_standard_name(const vp_op *op, vp_impl_pieces *pieces) {
+    const size_t bytes = strlen(op->name);
+    const int angled = bytes >= 2 && op->name[0] == '<' && op->name[bytes - 1] == '>';
+    pieces->count = 0;
+    if (op->file) {
+        vp_impl_pieces_add(pieces, op->file, strlen(op->file));
+        vp_impl_pieces_add(pieces, ":", 1);
+        vp_impl_pieces_add(pieces, pieces->digits, vp_impl_int_text(pieces->digits, op->line));
+    }
+    if (op->file || angled) vp_impl_pieces_add(pieces, op->file ? "(" : "{", 1);
+    if (op->file || !angled) vp_impl_pieces_add(pieces, op->name, bytes);
+    else vp_impl_pieces_add(pieces, op->name + 1, bytes - 2);
+    if (op->file || angled) vp_impl_pieces_add(pieces, op->file ? ")" : "}", 1);
+}
+
+static int vp_impl_compare_pieces(const vp_impl_pieces *a, const vp_impl_pieces *b) {
+    size_t i = 0, j = 0, p = 0, q = 0;
+    for (;;) {
+        while (i < a->count && p == a->bytes[i]) { i++; p = 0; }
+        while (j < b->count && q == b->bytes[j]) { j++; q = 0; }
+        if (i == a->count || j == b->count) return (i < a->count) - (j < b->count);
+        if (a->text[i][p] != b->text[j][q]) return (unsigned char)a->text[i][p] < (unsigned char)b->text[j][q] ? -1 : 1;
+        p++;
+        q++;
+    }
+}
+
+/* ---- order of the rows */
+typedef enum vp_impl_sort {
+    VP_IMPL_SORT_HOST_AVERAGE, VP_IMPL_SORT_HOST_TOTAL, VP_IMPL_SORT_HOST_SELF, VP_IMPL_SORT_DEVICE_AVERAGE, VP_IMPL_SORT_DEVICE_TOTAL,
+    VP_IMPL_SORT_DEVICE_SELF, VP_IMPL_SORT_HOST_MEMORY, VP_IMPL_SORT_HOST_SELF_MEMORY, VP_IMPL_SORT_DEVICE_MEMORY, VP_IMPL_SORT_DEVICE_SELF_MEMORY,
+    VP_IMPL_SORT_CALLS, VP_IMPL_SORT_PRIMITIVE, VP_IMPL_SORT_FLOPS, VP_IMPL_SORT_BYTES, VP_IMPL_SORT_CUMULATIVE, VP_IMPL_SORT_SELF,
+    VP_IMPL_SORT_NAME, VP_IMPL_SORT_FILE, VP_IMPL_SORT_LINE, VP_IMPL_SORT_NAME_FILE_LINE, VP_IMPL_SORT_STANDARD_NAME
+} vp_impl_sort;
+typedef struct vp_impl_sort_key { const char *name, *meaning; vp_impl_sort sort; } vp_impl_sort_key;
+static const vp_impl_sort_key vp_impl_sort_keys[] = {
+#define VP_IMPL_SORT_KEY(name, sort, meaning) { name, meaning, VP_IMPL_SORT_##sort },
+    VP_OPS_KEYS(VP_IMPL_SORT_KEY)
+#undef VP_IMPL_SORT_KEY
+};
+enum { VP_IMPL_SORT_KEYS = (int)(sizeof vp_impl_sort_keys / sizeof *vp_impl_sort_keys) };
+
+VP_API const char *vp_ops_key_name(int32_t index) {
+    return index >= 0 && index < VP_IMPL_SORT_KEYS ? vp_impl_sort_keys[index].name : NULL;
+}
+
+static const vp_impl_sort_key *vp_impl_sort_find(const char *name) {
+    int i;
+    for (i = 0; name && i < VP_IMPL_SORT_KEYS; i++)
+        if (strcmp(vp_impl_sort_keys[i].name, name) == 0) return &vp_impl_sort_keys[i];
+    return NULL;
+}
+
+static int64_t vp_impl_op_self(const vp_op *op, vp_ops_clock clock) { return clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns; }
+static int64_t vp_impl_op_cumulative(const vp_op *op, vp_ops_clock clock) {
+    return clock == VP_OPS_DEVICE ? op->device_total_ns : op->host_cumulative_ns;
+}
+
+static int64_t vp_impl_sort_number(const vp_op *op, vp_impl_sort sort, vp_ops_clock clock) {
+    switch (sort) {
+        case VP_IMPL_SORT_HOST_TOTAL: return op->host_total_ns;
+        case VP_IMPL_SORT_HOST_SELF: return op->host_self_ns;
+        case VP_IMPL_SORT_DEVICE_TOTAL: return op->device_total_ns;
+        case VP_IMPL_SORT_DEVICE_SELF: return op->device_self_ns;
+        case VP_IMPL_SORT_HOST_MEMORY: return op->host_memory_bytes;
+        case VP_IMPL_SORT_HOST_SELF_MEMORY: return op->host_self_memory_bytes;
+        case VP_IMPL_SORT_DEVICE_MEMORY: return op->device_memory_bytes;
+        case VP_IMPL_SORT_DEVICE_SELF_MEMORY: return op->device_self_memory_bytes;
+        case VP_IMPL_SORT_CALLS: return op->calls;
+        case VP_IMPL_SORT_PRIMITIVE: return op->primitive_calls;
+        case VP_IMPL_SORT_FLOPS: return op->flops;
+        case VP_IMPL_SORT_BYTES: return op->bytes;
+        case VP_IMPL_SORT_CUMULATIVE: return vp_impl_op_cumulative(op, clock);
+        case VP_IMPL_SORT_SELF: return vp_impl_op_self(op, clock);
+        default: return 0;
+    }
+}
+
+static int vp_impl_compare_average(int64_t total_a, int64_t calls_a, int64_t total_b, int64_t calls_b) {
+    const double a = (double)total_a / (double)calls_a, b = (double)total_b / (double)calls_b;
+    return a < b ? -1 : a > b;
+}
+
+/* pstats calls what lies in no file "~" */
+static const char *vp_impl_op_file(const vp_op *op) { return op->file ? op->file : "~"; }
+
+/* below 0: row a stands before row b */
+static int vp_impl_op_order(const vp_ops *ops, vp_impl_sort sort, const vp_op *a, const vp_op *b) {
+    vp_impl_pieces name_a, name_b;
+    int order = 0;
+    switch (sort) {
+        case VP_IMPL_SORT_HOST_AVERAGE: order = vp_impl_compare_average(b->host_total_ns, b->calls, a->host_total_ns, a->calls); break;
+        case VP_IMPL_SORT_DEVICE_AVERAGE: order = vp_impl_compare_average(b->device_total_ns, b->calls, a->device_total_ns, a->calls); break;
+        case VP_IMPL_SORT_FILE: order = vp_impl_compare_text(vp_impl_op_file(a), vp_impl_op_file(b)); break;
+        case VP_IMPL_SORT_LINE: order = vp_impl_compare_int(a->line, b->line); break;
+        case VP_IMPL_SORT_NAME: break;
+        case VP_IMPL_SORT_NAME_FILE_LINE:
+            order = vp_impl_compare_text(a->name, b->name);
+            if (!order) order = vp_impl_compare_place(vp_impl_op_file(a), a->line, vp_impl_op_file(b), b->line);
+            break;
+        case VP_IMPL_SORT_STANDARD_NAME:
+            vp_impl_standard_name(a, &name_a);
+            vp_impl_standard_name(b, &name_b);
+            order = vp_impl_compare_pieces(&name_a, &name_b);
+            break;
+        default: order = vp_impl_compare_int(vp_impl_sort_number(b, sort, ops->clock), vp_impl_sort_number(a, sort, ops->clock));
+    }
+    return order ? order : vp_impl_op_compare_key(ops, a, b);
+}
+
+static void vp_impl_ops_swap(vp_op *a, vp_op *b) {
+    const vp_op copy = *a;
+    *a = *b;
+    *b = copy;
+}
+
+static void vp_impl_ops_sift(const vp_ops *ops, vp_impl_sort sort, int64_t at, int64_t count) {
+    int64_t child;
+    for (; (child = at * 2 + 1) < count; at = child) {
+        if (child + 1 < count && vp_impl_op_order(ops, sort, &ops->rows[child], &ops->rows[child + 1]) < 0) child++;
+        if (vp_impl_op_order(ops, sort, &ops->rows[at], &ops->rows[child]) >= 0) return;
+        vp_impl_ops_swap(&ops->rows[at], &ops->rows[child]);
+    }
+}
+
+VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key) {
+    const vp_impl_sort_key *found = vp_impl_sort_find(key);
+    int64_t i, bucket;
+    if (!found) return VP_ERR_NOT_FOUND;
+    /* heap sort: n log n whatever the rows are, and no two rows are equal, so that it need not be stable */
+    for (i = ops->count / 2 - 1; i >= 0; i--) vp_impl_ops_sift(ops, found->sort, i, ops->count);
+    for (i = ops->count - 1; i > 0; i--) {
+        vp_impl_ops_swap(&ops->rows[0], &ops->rows[i]);
+        vp_impl_ops_sift(ops, found->sort, 0, i);
+    }
+    for (i = 0; i < ops->capacity; i++) ops->rows[i].bucket = 0;
+    for (i = 0; i < ops->count; i++) { /* the rows moved: chain them again */
+        bucket = (int64_t)(vp_impl_op_hash(ops, &ops->rows[i]) % (uint64_t)ops->capacity);
+        ops->rows[i].next = ops->rows[bucket].bucket;
+        ops->rows[bucket].bucket = i + 1;
+    }
+    ops->sort_key = found->name;
+    return VP_OK;
+}
+
+/* ---- printing */
+VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes) {
+    vp_text_buffer *buffer = (vp_text_buffer *)user;
+    size_t room = buffer->capacity > buffer->length_bytes ? buffer->capacity - buffer->length_bytes - 1 : 0;
+    if (bytes > SIZE_MAX - buffer->length_bytes) return VP_ERR_RANGE;
+    if (bytes < room) room = bytes;
+    if (room > 0) memcpy(buffer->text + buffer->length_bytes, text, room);
+    if (buffer->length_bytes < buffer->capacity) buffer->text[buffer->length_bytes + room] = 0;
+    buffer->length_bytes += bytes;
+    return VP_OK;
+}
+
+/* the sink's first failure sticks */
+typedef struct vp_impl_text {
+    vp_text_sink sink;
+    void *user;
+    vp_result result;
+} vp_impl_text;
+
+static void vp_impl_put_bytes(vp_impl_text *out, const char *text, size_t bytes) {
+    if (out->result == VP_OK && bytes > 0) out->result = out->sink(out->user, text, bytes);
+}
+
+static void vp_impl_put(vp_impl_text *out, const char *text) { vp_impl_put_bytes(out, text, strlen(text)); }
+
+static void vp_impl_put_repeated(vp_impl_text *out, char c, int64_t count) {
+    char piece[64];
+    memset(piece, c, sizeof piece);
+    for (; count > (int64_t)sizeof piece; count -= (int64_t)sizeof piece) vp_impl_put_bytes(out, piece, sizeof piece);
+    if (count > 0) vp_impl_put_bytes(out, piece, (size_t)count);
+}
+
+static void vp_impl_put_int(vp_impl_text *out, int64_t value) {
+    char digits[24];
+    vp_impl_put_bytes(out, digits, vp_impl_int_text(digits, value));
+}
+
+/* characters of a text that is UTF-8 */
+static size_t vp_impl_characters(const char *text, size_t bytes) {
+    size_t i, count = 0;
+    for (i = 0; i < bytes; i++) count += ((unsigned char)text[i] & 0xC0) != 0x80;
+    return count;
+}
+
+/* the byte at which character number `character` begins */
+static size_t vp_impl_character_at(const char *text, size_t bytes, size_t character) {
+    size_t i;
+    for (i = 0; i < bytes; i++)
+        if (((unsigned char)text[i] & 0xC0) != 0x80 && character-- == 0) return i;
+    return bytes;
+}
+
+/* A name comes from anywhere: control characters would break the table, or the terminal. */
+static void vp_impl_put_clean(vp_impl_text *out, const char *text, size_t bytes) {
+    size_t i, run = 0;
+    for (i = 0; i < bytes; i++) {
+        if ((unsigned char)text[i] >= 32 && text[i] != 127) continue;
+        vp_impl_put_bytes(out, text + run, i - run);
+        vp_impl_put(out, "?");
+        run = i + 1;
+    }
+    vp_impl_put_bytes(out, text + run, bytes - run);
+}
+
+static void vp_impl_put_cell(vp_impl_text *out, const char *text, size_t bytes, int32_t width, int left) {
+    const int64_t blanks = (int64_t)width - (int64_t)vp_impl_characters(text, bytes);
+    if (!left) vp_impl_put_repeated(out, ' ', blanks);
+    vp_impl_put_clean(out, text, bytes);
+    if (left) vp_impl_put_repeated(out, ' ', blanks);
+}
+
+/* A finite number with a fixed count of decimals (0..9), as C's and Python's %.3f: the double's exact value, rounded half to even.
+ * value * 10^decimals is high * 2^32 + low of at most 83 bits; from 9e18 on it comes as vp_number_format writes it.
+ * returns: bytes, without the NUL */
+static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
+    const double magnitude = fabs(value);
+    uint64_t mantissa, high, low, whole, power = 1;
+    int32_t exponent, shift, i;
+    size_t bytes, start;
+    for (i = 0; i < decimals; i++) power *= 10;
+    if (!(magnitude < 9e18 / (double)power)) return vp_number_format(value, out);
+    mantissa = (uint64_t)ldexp(frexp(magnitude, &exponent), 53);
+    shift = 53 - exponent; /* magnitude = mantissa / 2^shift */
+    low = (mantissa & UINT32_MAX) * power;
+    high = (mantissa >> 32) * power + (low >> 32);
+    low &= UINT32_MAX;
+    if (shift <= 0) {
+        whole = (mantissa << -shift) * power;
+    } else if (shift > 84) {
+        whole = 0;
+    } else {
+        const uint64_t half_high = shift > 32 ? UINT64_C(1) << (shift - 33) : 0, half_low = shift > 32 ? 0 : UINT64_C(1) << (shift - 1);
+        const uint64_t rest_high = shift > 32 ? high & ((half_high << 1) - 1) : 0, rest_low = shift >= 32 ? low : low & ((half_low << 1) - 1);
+        whole = shift >= 32 ? high >> (shift - 32) : high << (32 - shift) | low >> shift;
+        if (rest_high != half_high ? rest_high > half_high : rest_low != half_low ? rest_low > half_low : (whole & 1) != 0) whole++;
+    }
+    out[0] = '-';
+    start = value < 0.0 || (value == 0.0 && 1.0 / value < 0.0) ? 1 : 0;
+    bytes = start + vp_impl_int_text(out + start, (int64_t)(whole / power));
+    if (decimals > 0) out[bytes++] = '.';
+    for (i = decimals; i > 0; i--, whole /= 10) out[bytes + (size_t)i - 1] = (char)('0' + whole % 10);
+    bytes += (size_t)decimals;
+    out[bytes] = 0;
+    return bytes;
+}
+
+/* ---- torch's table */
+VP_API vp_ops_print_options vp_ops_print_options_default(void) {
+    vp_ops_print_options options;
+    memset(&options, 0, sizeof options);
+    options.row_limit = 100;
+    options.max_name_column_width = 55;
+    options.max_shapes_column_width = 80;
+    options.max_src_column_width = 75;
+    options.decimals = 3;
+    return options;
+}
+
+typedef enum vp_impl_cell {
+    VP_IMPL_CELL_NAME, VP_IMPL_CELL_HOST_SELF_PERCENT, VP_IMPL_CELL_HOST_SELF, VP_IMPL_CELL_HOST_TOTAL_PERCENT, VP_IMPL_CELL_HOST_TOTAL,
+    VP_IMPL_CELL_HOST_AVERAGE, VP_IMPL_CELL_DEVICE_SELF, VP_IMPL_CELL_DEVICE_SELF_PERCENT, VP_IMPL_CELL_DEVICE_TOTAL, VP_IMPL_CELL_DEVICE_AVERAGE,
+    VP_IMPL_CELL_HOST_MEMORY, VP_IMPL_CELL_HOST_SELF_MEMORY, VP_IMPL_CELL_DEVICE_MEMORY, VP_IMPL_CELL_DEVICE_SELF_MEMORY, VP_IMPL_CELL_CALLS,
+    VP_IMPL_CELL_STAGE, VP_IMPL_CELL_PART, VP_IMPL_CELL_BLOCK, VP_IMPL_CELL_STEP, VP_IMPL_CELL_SHAPES, VP_IMPL_CELL_SOURCE, VP_IMPL_CELL_FLOPS,
+    VP_IMPL_CELL_GB_PER_S, VP_IMPL_CELL_TFLOP_PER_S, VP_IMPL_CELL_CEILING, VP_IMPL_CELLS
+} vp_impl_cell;
+typedef struct vp_impl_column { vp_impl_cell cell; const char *before, *after; int names_device; int32_t width; } vp_impl_column;
+typedef struct vp_impl_table {
+    const vp_ops *ops;
+    const vp_ops_print_options *options;
+    vp_impl_column columns[VP_IMPL_CELLS];
+    int32_t count;
+    int64_t host_self_ns, device_self_ns; /* of all rows */
+    double flops_scale;
+    vp_impl_text out;
+} vp_impl_table;
+
+static void vp_impl_table_column(vp_impl_table *table, vp_impl_cell cell, const char *before, const char *after, int names_device, int32_t width) {
+    vp_impl_column *column = &table->columns[table->count++];
+    column->cell = cell;
+    column->before = before;
+    column->after = after;
+    column->names_device = names_device;
+    column->width = width;
+}
+
+static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
+    const int32_t width = longest > (size_t)INT32_MAX - 8 ? INT32_MAX - 4 : (int32_t)longest + 4;
+    return limit >= 0 && width > limit ? limit : width;
+}
+
+static size_t vp_impl_op_shape_text(const vp_op *op, char out[64]) {
+    size_t bytes = 0;
+    int32_t i;
+    if (op->dimensions > 0) out[bytes++] = '[';
+    for (i = 0; i < op->dimensions; i++) {
+        if (i > 0) { out[bytes++] = ','; out[bytes++] = ' '; }
+        bytes += vp_impl_int_text(out + bytes, op->shape[i]);
+    }
+    if (op->dimensions > 0) out[bytes++] = ']';
+    out[bytes] = 0;
+    return bytes;
+}
+
+/* "file(line): name" */
+static void vp_impl_frame_pieces(const vp_op_frame *frame, vp_impl_pieces *pieces) {
+    pieces->count = 0;
+    if (frame->file) {
+        vp_impl_pieces_add(pieces, frame->file, strlen(frame->file));
+        vp_impl_pieces_add(pieces, "(", 1);
+        vp_impl_pieces_add(pieces, pieces->digits, vp_impl_int_text(pieces->digits, frame->line));
+        vp_impl_pieces_add(pieces, "): ", 3);
+    }
+    vp_impl_pieces_add(pieces, frame->name, strlen(frame->name));
+}
+
+static size_t vp_impl_pieces_characters(const vp_impl_pieces *pieces) {
+    size_t i, count = 0;
+    for (i = 0; i < pieces->count; i++) count += vp_impl_characters(pieces->text[i], pieces->bytes[i]);
+    return count;
+}
+
+typedef struct vp_impl_widest { size_t name, stage, part, shape, frame; } vp_impl_widest;
+static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
+    vp_impl_widest widest = { 0, 0, 0, 0, 0 };
+    vp_impl_pieces pieces;
+    char text[64];
+    int64_t i;
+    int32_t k;
+#define VP_IMPL_WIDEN(member, length) do { const size_t now = (length); if (now > widest.member) widest.member = now; } while (0)
+    for (i = 0; i < ops->count; i++) {
+        const vp_op *op = &ops->rows[i];
+        VP_IMPL_WIDEN(name, vp_impl_characters(op->name, strlen(op->name)));
+        if (op->stage) VP_IMPL_WIDEN(stage, vp_impl_characters(op->stage, strlen(op->stage)));
+        if (op->part) VP_IMPL_WIDEN(part, vp_impl_characters(op->part, strlen(op->part)));
+        VP_IMPL_WIDEN(shape, vp_impl_op_shape_text(op, text));
+        for (k = 0; k < op->stack_count; k++) {
+            vp_impl_frame_pieces(&op->stack[k], &pieces);
+            VP_IMPL_WIDEN(frame, vp_impl_pieces_characters(&pieces));
+        }
+    }
+#undef VP_IMPL_WIDEN
+    return widest;
+}
+
+/* the columns behind "# of Calls" */
+static void vp_impl_table_choose_last(vp_impl_table *table, const vp_impl_widest *widest, int64_t least_flops) {
+    static const char *const units[] = { "FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs" };
+    const vp_ops *ops = table->ops;
+    const vp_ops_print_options *options = table->options;
+    const int32_t stage = vp_impl_limit_width(widest->stage, options->max_name_column_width);
+    const int32_t part = vp_impl_limit_width(widest->part, options->max_name_column_width);
+    if (ops->group_by & VP_OPS_BY_STAGE) vp_impl_table_column(table, VP_IMPL_CELL_STAGE, "Stage", "", 0, stage > 12 ? stage : 12);
+    if (ops->group_by & VP_OPS_BY_PART) vp_impl_table_column(table, VP_IMPL_CELL_PART, "Part", "", 0, part > 12 ? part : 12);
+    if (ops->group_by & VP_OPS_BY_BLOCK) vp_impl_table_column(table, VP_IMPL_CELL_BLOCK, "Block", "", 0, 12);
+    if (ops->group_by & VP_OPS_BY_STEP) vp_impl_table_column(table, VP_IMPL_CELL_STEP, "Step", "", 0, 12);
+    if ((ops->group_by & VP_OPS_BY_SHAPE) && widest->shape > 0)
+        vp_impl_table_column(table, VP_IMPL_CELL_SHAPES, "Input Shapes", "", 0, vp_impl_limit_width(widest->shape, options->max_shapes_column_width));
+    if (widest->frame > 0)
+        vp_impl_table_column(table, VP_IMPL_CELL_SOURCE, "Source Location", "", 0,
+                             vp_impl_limit_width(widest->frame, options->max_src_column_width));
+    if (options->with_flops && least_flops > 0) { /* the unit of the smallest row, as torch chooses it */
+        double thousands = log10((double)least_flops) / 3.0;
+        thousands = thousands > 5.0 ? 5.0 : thousands;
+        table->flops_scale = pow(10.0, floor(thousands) * -3.0);
+        vp_impl_table_column(table, VP_IMPL_CELL_FLOPS, "Total ", units[(int)thousands], 0, 12);
+    }
+    if (options->with_rates) {
+        vp_impl_table_column(table, VP_IMPL_CELL_GB_PER_S, "GB/s", "", 0, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_TFLOP_PER_S, "TFLOP/s", "", 0, 12);
+        if (ops->ceilings.bytes_per_s > 0.0 || ops->ceilings.flops_per_s > 0.0)
+            vp_impl_table_column(table, VP_IMPL_CELL_CEILING, "% of ceiling", "", 0, 12);
+    }
+}
+
+static void vp_impl_table_choose(vp_impl_table *table) {
+    const vp_ops *ops = table->ops;
+    const vp_impl_widest widest = vp_impl_ops_widest(ops);
+    int has_device_time = 0, has_device_memory = 0;
+    int64_t least_flops = 0, i;
+    for (i = 0; i < ops->count; i++) {
+        const vp_op *op = &ops->rows[i];
+        has_device_time |= ops->device_name && op->device_self_ns > 0;
+        has_device_memory |= ops->device_name && op->device_self_memory_bytes > 0;
+        if (op->flops > 0 && (least_flops == 0 || op->flops < least_flops)) least_flops = op->flops;
+    }
+    vp_impl_table_column(table, VP_IMPL_CELL_NAME, "Name", "", 0, vp_impl_limit_width(widest.name, table->options->max_name_column_width));
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_SELF_PERCENT, "Self CPU %", "", 0, 12);
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_SELF, "Self CPU", "", 0, 12);
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_TOTAL_PERCENT, "CPU total %", "", 0, 12);
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_TOTAL, "CPU total", "", 0, 12);
+    vp_impl_table_column(table, VP_IMPL_CELL_HOST_AVERAGE, "CPU time avg", "", 0, 12);
+    if (has_device_time) {
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_SELF, "Self ", "", 1, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_SELF_PERCENT, "Self ", " %", 1, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_TOTAL, "", " total", 1, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_AVERAGE, "", " time avg", 1, 12);
+    }
+    if (table->options->with_memory) {
+        vp_impl_table_column(table, VP_IMPL_CELL_HOST_MEMORY, "CPU Mem", "", 0, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_HOST_SELF_MEMORY, "Self CPU Mem", "", 0, 12);
+    }
+    if (table->options->with_memory && has_device_memory) {
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_MEMORY, "", " Mem", 1, 12);
+        vp_impl_table_column(table, VP_IMPL_CELL_DEVICE_SELF_MEMORY, "Self ", " Mem", 1, 12);
+    }
+    vp_impl_table_column(table, VP_IMPL_CELL_CALLS, "# of Calls", "", 0, 12);
+    vp_impl_table_choose_last(table, &widest, least_flops);
+}
+
+/* 999.000us, 1.000ms, 1.000s */
+static size_t vp_impl_time_text(double us, const char *unit, char out[64]) {
+    size_t bytes;
+    if (!unit) unit = us >= 1e6 ? "s" : us >= 1e3 ? "ms" : "us";
+    bytes = vp_impl_fixed(unit[0] == 's' ? us / 1e6 : unit[0] == 'm' ? us / 1e3 : us, 3, out);
+    memcpy(out + bytes, unit, strlen(unit) + 1);
+    return bytes + strlen(unit);
+}
+
+static size_t vp_impl_percent_text(int64_t part_ns, int64_t whole_ns, char out[64]) {
+    size_t bytes;
+    if (whole_ns == 0) {
+        memcpy(out, "NaN", 4);
+        return 3;
+    }
+    bytes = vp_impl_fixed((double)part_ns / 1e3 * 100.0 / ((double)whole_ns / 1e3), 2, out);
+    memcpy(out + bytes, "%", 2);
+    return bytes + 1;
+}
+
+static size_t vp_impl_memory_text(int64_t memory_bytes, char out[64]) {
+    static const char *const units[] = { " B", " KB", " MB", " GB" };
+    const double value = (double)memory_bytes, magnitude = fabs(value);
+    const int unit = magnitude >= 1073741824.0 ? 3 : magnitude >= 1048576.0 ? 2 : magnitude >= 1024.0 ? 1 : 0;
+    const double divisor[] = { 1.0, 1024.0, 1048576.0, 1073741824.0 };
+    size_t bytes = unit ? vp_impl_fixed(value / divisor[unit], 2, out) : vp_impl_int_text(out, memory_bytes);
+    memcpy(out + bytes, units[unit], strlen(units[unit]) + 1);
+    return bytes + strlen(units[unit]);
+}
+
+/* block or step: "" for none, "*" for several */
+static size_t vp_impl_index_text(int32_t index, char out[64]) {
+    if (index >= 0) return vp_impl_int_text(out, index);
+    out[0] = '*';
+    out[index == VP_OP_SEVERAL] = 0;
+    return index == VP_OP_SEVERAL;
+}
+
+static size_t vp_impl_rate_text(double rate, char out[64]) {
+    if (rate == rate) return vp_impl_fixed(rate, 3, out);
+    memcpy(out, "--", 3);
+    return 2;
+}
+
+/* the cells that are numbers */
+static size_t vp_impl_table_number(const vp_impl_table *table, const vp_op *op, vp_impl_cell cell, char out[64]) {
+    const char *unit = table->options->time_unit;
+    switch (cell) {
+        case VP_IMPL_CELL_HOST_SELF_PERCENT: return vp_impl_percent_text(op->host_self_ns, table->host_self_ns, out);
+        case VP_IMPL_CELL_HOST_SELF: return vp_impl_time_text((double)op->host_self_ns / 1e3, unit, out);
+        case VP_IMPL_CELL_HOST_TOTAL_PERCENT: return vp_impl_percent_text(op->host_total_ns, table->host_self_ns, out);
+        case VP_IMPL_CELL_HOST_TOTAL: return vp_impl_time_text((double)op->host_total_ns / 1e3, unit, out);
+        case VP_IMPL_CELL_HOST_AVERAGE: return vp_impl_time_text((double)op->host_total_ns / 1e3 / (double)op->calls, unit, out);
+        case VP_IMPL_CELL_DEVICE_SELF: return vp_impl_time_text((double)op->device_self_ns / 1e3, unit, out);
+        case VP_IMPL_CELL_DEVICE_SELF_PERCENT: return vp_impl_percent_text(op->device_self_ns, table->device_self_ns, out);
+        case VP_IMPL_CELL_DEVICE_TOTAL: return vp_impl_time_text((double)op->device_total_ns / 1e3, unit, out);
+        case VP_IMPL_CELL_DEVICE_AVERAGE: return vp_impl_time_text((double)op->device_total_ns / 1e3 / (double)op->calls, unit, out);
+        case VP_IMPL_CELL_HOST_MEMORY: return vp_impl_memory_text(op->host_memory_bytes, out);
+        case VP_IMPL_CELL_HOST_SELF_MEMORY: return vp_impl_memory_text(op->host_self_memory_bytes, out);
+        case VP_IMPL_CELL_DEVICE_MEMORY: return vp_impl_memory_text(op->device_memory_bytes, out);
+        case VP_IMPL_CELL_DEVICE_SELF_MEMORY: return vp_impl_memory_text(op->device_self_memory_bytes, out);
+        case VP_IMPL_CELL_CALLS: return vp_impl_int_text(out, op->calls);
+        case VP_IMPL_CELL_BLOCK: return vp_impl_index_text(op->block, out);
+        case VP_IMPL_CELL_STEP: return vp_impl_index_text(op->step, out);
+        case VP_IMPL_CELL_FLOPS: return vp_impl_rate_text(op->flops > 0 ? (double)op->flops * table->flops_scale : (double)NAN, out);
+        case VP_IMPL_CELL_GB_PER_S: return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).gb_per_s, out);
+        case VP_IMPL_CELL_TFLOP_PER_S: return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).tflop_per_s, out);
+        case VP_IMPL_CELL_CEILING: return vp_impl_rate_text(vp_op_rate(op, table->ops->clock, table->ops->ceilings).ceiling_percent, out);
+        default: out[0] = 0; return 0;
+    }
+}
+
+/* The last `width` characters of a frame, "..." for the first three of them where that cuts it. */
+static void vp_impl_put_frame(vp_impl_text *out, const vp_op_frame *frame, int32_t width) {
+    vp_impl_pieces pieces;
+    size_t skip = 0, i, characters;
+    vp_impl_frame_pieces(frame, &pieces);
+    characters = vp_impl_pieces_characters(&pieces);
+    if (characters > (size_t)width) {
+        skip = characters - (size_t)width;
+        if (width > 3) {
+            skip += 3;
+            vp_impl_put(out, "...");
+        }
+    }
+    for (i = 0; i < pieces.count; i++) {
+        const size_t here = vp_impl_characters(pieces.text[i], pieces.bytes[i]), from = skip < here ? skip : here;
+        const size_t at = vp_impl_character_at(pieces.text[i], pieces.bytes[i], from);
+        vp_impl_put_clean(out, pieces.text[i] + at, pieces.bytes[i] - at);
+        skip -= from;
+    }
+    vp_impl_put_repeated(out, ' ', (int64_t)width - (int64_t)characters);
+}
+
+/* Names from 3 characters below the limit on end in "...", as in torch. */
+static void vp_impl_put_name(vp_impl_text *out, const char *name, int32_t width, int32_t limit) {
+    const size_t bytes = strlen(name), characters = vp_impl_characters(name, bytes);
+    if (limit < 0 || characters < (size_t)limit - 3) {
+        vp_impl_put_cell(out, name, bytes, width, 0);
+        return;
+    }
+    vp_impl_put_repeated(out, ' ', (int64_t)width - limit);
+    vp_impl_put_clean(out, name, vp_impl_character_at(name, bytes, (size_t)limit - 3));
+    vp_impl_put(out, "...");
+}
+
+static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_impl_column *column) {
+    const int32_t limit = table->options->max_name_column_width;
+    char text[64];
+    size_t bytes;
+    switch (column->cell) {
+        case VP_IMPL_CELL_NAME: vp_impl_put_name(&table->out, op->name, column->width, limit); break;
+        case VP_IMPL_CELL_STAGE: vp_impl_put_name(&table->out, op->stage ? op->stage : "", column->width, limit); break;
+        case VP_IMPL_CELL_PART: vp_impl_put_name(&table->out, op->part ? op->part : "", column->width, limit); break;
+        case VP_IMPL_CELL_SHAPES:
+            bytes = vp_impl_op_shape_text(op, text);
+            vp_impl_put_cell(&table->out, text, bytes > (size_t)column->width ? (size_t)column->width : bytes, column->width, 0);
+            break;
+        case VP_IMPL_CELL_SOURCE:
+            if (op->stack_count > 0) vp_impl_put_frame(&table->out, &op->stack[0], column->width);
+            else vp_impl_put_repeated(&table->out, ' ', column->width);
+            break;
+        default:
+            bytes = vp_impl_table_number(table, op, column->cell, text);
+            vp_impl_put_cell(&table->out, text, bytes, column->width, 0);
+    }
+    vp_impl_put(&table->out, "  ");
+}
+
+/* the frames below the first, each on a line with nothing else, and an empty line */
+static void vp_impl_table_stack(vp_impl_table *table, const vp_op *op) {
+    int32_t frame, i;
+    for (frame = 1; frame <= op->stack_count || frame == 1; frame++) {
+        for (i = 0; i < table->count; i++) {
+            if (table->columns[i].cell == VP_IMPL_CELL_SOURCE && frame < op->stack_count)
+                vp_impl_put_frame(&table->out, &op->stack[frame], table->columns[i].width);
+            else
+                vp_impl_put_repeated(&table->out, ' ', table->columns[i].width);
+            vp_impl_put(&table->out, "  ");
+        }
+        vp_impl_put(&table->out, "\n");
+    }
+}
+
+static void vp_impl_table_rule(vp_impl_table *table) {
+    int32_t i;
+    for (i = 0; i < table->count; i++) {
+        vp_impl_put_repeated(&table->out, '-', table->columns[i].width);
+        vp_impl_put(&table->out, "  ");
+    }
+    vp_impl_put(&table->out, "\n");
+}
+
+static void vp_impl_table_titles(vp_impl_table *table) {
+    int32_t i;
+    for (i = 0; i < table->count; i++) {
+        const vp_impl_column *column = &table->columns[i];
+        const char *device = column->names_device ? table->ops->device_name : "";
+        const size_t bytes = strlen(device);
+        const int left = column->cell == VP_IMPL_CELL_SOURCE;
+        const int64_t blanks = (int64_t)column->width - (int64_t)(strlen(column->before) + vp_impl_characters(device, bytes) + strlen(column->after));
+        if (!left) vp_impl_put_repeated(&table->out, ' ', blanks);
+        vp_impl_put(&table->out, column->before);
+        vp_impl_put_clean(&table->out, device, bytes);
+        vp_impl_put(&table->out, column->after);
+        if (left) vp_impl_put_repeated(&table->out, ' ', blanks);
+        vp_impl_put(&table->out, "  ");
+    }
+    vp_impl_put(&table->out, "\n");
+}
+
+static void vp_impl_table_foot(vp_impl_table *table) {
+    char text[64];
+    int32_t i;
+    vp_impl_put(&table->out, "Self CPU time total: ");
+    vp_impl_put_bytes(&table->out, text, vp_impl_time_text((double)table->host_self_ns / 1e3, table->options->time_unit, text));
+    vp_impl_put(&table->out, "\n");
+    for (i = 0; i < table->count && table->columns[i].cell != VP_IMPL_CELL_DEVICE_SELF; i++) continue;
+    if (i < table->count) {
+        vp_impl_put(&table->out, "Self ");
+        vp_impl_put_clean(&table->out, table->ops->device_name, strlen(table->ops->device_name));
+        vp_impl_put(&table->out, " time total: ");
+        vp_impl_put_bytes(&table->out, text, vp_impl_time_text((double)table->device_self_ns / 1e3, table->options->time_unit, text));
+        vp_impl_put(&table->out, "\n");
+    }
+    if (table->ops->dropped_calls > 0) {
+        vp_impl_put(&table->out, "Calls that are in no row, a buffer was full: ");
+        vp_impl_put_int(&table->out, table->ops->dropped_calls);
+        vp_impl_put(&table->out, "\n");
+    }
+}
+
+static int vp_impl_print_options_good(const vp_ops_print_options *options) {
+    const char *unit = options->time_unit;
+    const int32_t widths[] = { options->max_name_column_width, options->max_shapes_column_width, options->max_src_column_width };
+    int i;
+    for (i = 0; i < 3; i++)
+        if (widths[i] != -1 && widths[i] < 4) return 0;
+    if (unit && strcmp(unit, "us") && strcmp(unit, "ms") && strcmp(unit, "s")) return 0;
+    return options->row_limit >= -1 && options->decimals >= 3 && options->decimals <= 9;
+}
+
+VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user) {
+    vp_impl_table table;
+    vp_op total;
+    int64_t i, length = -2;
+    int32_t k;
+    int stacks = 0;
+    if (!vp_impl_print_options_good(options) || !sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
+    if (ops->count == 0) return VP_OK;
+    memset(&table, 0, sizeof table);
+    table.ops = ops;
+    table.options = options;
+    table.out.sink = sink;
+    table.out.user = user;
+    table.host_self_ns = total.host_self_ns;
+    table.device_self_ns = total.device_self_ns;
+    vp_impl_table_choose(&table);
+    for (k = 0; k < table.count; k++) {
+        length += table.columns[k].width + 2;
+        stacks |= table.columns[k].cell == VP_IMPL_CELL_SOURCE;
+    }
+    if (options->header) {
+        vp_impl_put_repeated(&table.out, '=', length);
+        vp_impl_put(&table.out, "\n");
+        vp_impl_put(&table.out, options->header);
+        vp_impl_put(&table.out, "\n");
+    }
+    vp_impl_table_rule(&table);
+    vp_impl_table_titles(&table);
+    vp_impl_table_rule(&table);
+    for (i = 0; i < ops->count && i != options->row_limit; i++) {
+        for (k = 0; k < table.count; k++) vp_impl_table_cell(&table, &ops->rows[i], &table.columns[k]);
+        vp_impl_put(&table.out, "\n");
+        if (stacks) vp_impl_table_stack(&table, &ops->rows[i]);
+    }
+    vp_impl_table_rule(&table);
+    vp_impl_table_foot(&table);
+    return table.out.result;
+}
+
+/* ---- cProfile's table */
+
+/* What tells rows apart beside name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
+static void vp_impl_put_group(vp_impl_text *out, int *any, const char *word, const char *text) {
+    if (!text || !text[0]) return;
+    vp_impl_put(out, (*any)++ ? ", " : " [");
+    vp_impl_put(out, word);
+    vp_impl_put_clean(out, text, strlen(text));
+}
+
+static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op *op) {
+    char text[64];
+    int any = 0;
+    int32_t i;
+    if (ops->group_by & VP_OPS_BY_STAGE) vp_impl_put_group(out, &any, "", op->stage);
+    if (ops->group_by & VP_OPS_BY_PART) vp_impl_put_group(out, &any, "", op->part);
+    vp_impl_index_text(op->block, text);
+    if (ops->group_by & VP_OPS_BY_BLOCK) vp_impl_put_group(out, &any, "block ", text);
+    vp_impl_index_text(op->step, text);
+    if (ops->group_by & VP_OPS_BY_STEP) vp_impl_put_group(out, &any, "step ", text);
+    vp_impl_op_shape_text(op, text);
+    if (ops->group_by & VP_OPS_BY_SHAPE) vp_impl_put_group(out, &any, "", text);
+    for (i = 1; i < op->stack_count; i++) vp_impl_put_group(out, &any, "in ", op->stack[i].name);
+    if (any) vp_impl_put(out, "]");
+}
+
+/* seconds, right-aligned as %8.3f */
+static void vp_impl_put_seconds(vp_impl_text *out, double seconds, int32_t decimals, const char *behind) {
+    char text[64];
+    const size_t bytes = vp_impl_fixed(seconds, decimals, text);
+    vp_impl_put_cell(out, text, bytes, 5 + decimals, 0);
+    vp_impl_put(out, behind);
+}
+
+static void vp_impl_put_profile_row(vp_impl_text *out, const vp_ops *ops, const vp_op *op, int32_t decimals) {
+    const double self = (double)vp_impl_op_self(op, ops->clock) / 1e9, cumulative = (double)vp_impl_op_cumulative(op, ops->clock) / 1e9;
+    vp_impl_pieces pieces;
+    char calls[64];
+    size_t bytes = vp_impl_int_text(calls, op->calls), i;
+    if (op->primitive_calls != op->calls) {
+        calls[bytes++] = '/';
+        bytes += vp_impl_int_text(calls + bytes, op->primitive_calls);
+    }
+    vp_impl_put_cell(out, calls, bytes, 9, 0);
+    vp_impl_put(out, " ");
+    vp_impl_put_seconds(out, self, decimals, " ");
+    vp_impl_put_seconds(out, self / (double)op->calls, decimals, " ");
+    vp_impl_put_seconds(out, cumulative, decimals, " ");
+    if (op->primitive_calls > 0) vp_impl_put_seconds(out, cumulative / (double)op->primitive_calls, decimals, " ");
+    else vp_impl_put_repeated(out, ' ', 6 + decimals);
+    vp_impl_standard_name(op, &pieces);
+    for (i = 0; i < pieces.count; i++) vp_impl_put_clean(out, pieces.text[i], pieces.bytes[i]);
+    vp_impl_put_groups(out, ops, op);
+    vp_impl_put(out, "\n");
+}
+
+static void vp_impl_put_profile_titles(vp_impl_text *out, int32_t decimals) {
+    static const char *const titles[] = { "tottime", "percall", "cumtime", "percall" };
+    int i;
+    vp_impl_put(out, "   ncalls ");
+    for (i = 0; i < 4; i++) {
+        vp_impl_put_cell(out, titles[i], 7, 5 + decimals, 0);
+        vp_impl_put(out, " ");
+    }
+    vp_impl_put(out, "filename:lineno(function)\n");
+}
+
+VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink, void *user) {
+    const vp_impl_sort_key *key = vp_impl_sort_find(ops->sort_key);
+    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_op total;
+    char text[64];
+    int64_t rows = ops->count, i;
+    if (!vp_impl_print_options_good(options) || !sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
+    out.sink = sink;
+    out.user = user;
+    if (options->row_limit >= 0 && options->row_limit < rows) rows = options->row_limit;
+    vp_impl_put_repeated(&out, ' ', 9);
+    vp_impl_put_int(&out, total.calls);
+    vp_impl_put(&out, " function calls ");
+    if (total.calls != total.primitive_calls) {
+        vp_impl_put(&out, "(");
+        vp_impl_put_int(&out, total.primitive_calls);
+        vp_impl_put(&out, " primitive calls) ");
+    }
+    vp_impl_put(&out, "in ");
+    vp_impl_put_bytes(&out, text, vp_impl_fixed((double)vp_impl_op_self(&total, ops->clock) / 1e9, options->decimals, text));
+    vp_impl_put(&out, " seconds\n\n");
+    if (rows == 0) return out.result;
+    vp_impl_put(&out, key ? "   Ordered by: " : "   Random listing order was used");
+    vp_impl_put(&out, key ? key->meaning : "");
+    vp_impl_put(&out, "\n");
+    if (rows < ops->count) {
+        vp_impl_put(&out, "   List reduced from ");
+        vp_impl_put_int(&out, ops->count);
+        vp_impl_put(&out, " to ");
+        vp_impl_put_int(&out, rows);
+        vp_impl_put(&out, " due to restriction <");
+        vp_impl_put_int(&out, rows);
+        vp_impl_put(&out, ">\n");
+    }
+    vp_impl_put(&out, "\n");
+    vp_impl_put_profile_titles(&out, options->decimals);
+    for (i = 0; i < rows; i++) vp_impl_put_profile_row(&out, ops, &ops->rows[i], options->decimals);
+    vp_impl_put(&out, "\n\n");
+    if (ops->dropped_calls > 0) {
+        vp_impl_put(&out, "   Calls that are in no row, a buffer was full: ");
+        vp_impl_put_int(&out, ops->dropped_calls);
+        vp_impl_put(&out, "\n");
+    }
+    return out.result;
+}
+
+/* ---- CSV and JSON: the numbers of an op by the names of its members */
+typedef struct vp_impl_op_number { const char *name; size_t offset; } vp_impl_op_number;
+static const vp_impl_op_number vp_impl_op_numbers[] = {
+#define VP_IMPL_OP_NUMBER(member) { #member, offsetof(vp_op, member) }
+    VP_IMPL_OP_NUMBER(calls), VP_IMPL_OP_NUMBER(primitive_calls), VP_IMPL_OP_NUMBER(host_total_ns), VP_IMPL_OP_NUMBER(host_self_ns),
+    VP_IMPL_OP_NUMBER(host_cumulative_ns), VP_IMPL_OP_NUMBER(host_min_ns), VP_IMPL_OP_NUMBER(host_max_ns), VP_IMPL_OP_NUMBER(device_total_ns),
+    VP_IMPL_OP_NUMBER(device_self_ns), VP_IMPL_OP_NUMBER(device_min_ns), VP_IMPL_OP_NUMBER(device_max_ns), VP_IMPL_OP_NUMBER(flops),
+    VP_IMPL_OP_NUMBER(bytes), VP_IMPL_OP_NUMBER(host_memory_bytes), VP_IMPL_OP_NUMBER(host_self_memory_bytes), VP_IMPL_OP_NUMBER(device_memory_bytes),
+    VP_IMPL_OP_NUMBER(device_self_memory_bytes), VP_IMPL_OP_NUMBER(memory_peak_bytes)
+#undef VP_IMPL_OP_NUMBER
+};
+enum { VP_IMPL_OP_NUMBERS = (int)(sizeof vp_impl_op_numbers / sizeof *vp_impl_op_numbers), VP_IMPL_OP_DERIVED = 6 };
+static const char *const vp_impl_op_derived_names[VP_IMPL_OP_DERIVED] = {
+    "host_average_ns", "device_average_ns", "self_percent", "gb_per_s", "tflop_per_s", "ceiling_percent" };
+
+static int64_t *vp_impl_op_number_of(vp_op *op, int index) { return (int64_t *)(void *)((char *)op + vp_impl_op_numbers[index].offset); }
+
+/* what readers would compute from the members; NaN where there is none */
+static void vp_impl_op_derive(const vp_ops *ops, const vp_op *op, int64_t self_ns, double derived[VP_IMPL_OP_DERIVED]) {
+    const vp_op_rates rates = vp_op_rate(op, ops->clock, ops->ceilings);
+    derived[0] = (double)op->host_total_ns / (double)op->calls;
+    derived[1] = (double)op->device_total_ns / (double)op->calls;
+    derived[2] = self_ns > 0 ? 100.0 * (double)vp_impl_op_self(op, ops->clock) / (double)self_ns : (double)NAN;
+    derived[3] = rates.gb_per_s;
+    derived[4] = rates.tflop_per_s;
+    derived[5] = rates.ceiling_percent;
+}
+
+static void vp_impl_put_doubled(vp_impl_text *out, const char *text, size_t bytes) {
+    size_t i, run = 0;
+    for (i = 0; i < bytes; i++) {
+        if (text[i] != '"') continue;
+        vp_impl_put_bytes(out, text + run, i + 1 - run);
+        run = i; /* the quote comes twice */
+    }
+    vp_impl_put_bytes(out, text + run, bytes - run);
+}
+
+/* a field, quoted where RFC 4180 asks for it, and a comma; NULL: empty */
+static void vp_impl_put_field(vp_impl_text *out, const char *text) {
+    const char *const quote = text && strpbrk(text, "\",\r\n") ? "\"" : "";
+    vp_impl_put(out, quote);
+    if (text) vp_impl_put_doubled(out, text, strlen(text));
+    vp_impl_put(out, quote);
+    vp_impl_put(out, ",");
+}
+
+static void vp_impl_put_stack_field(vp_impl_text *out, const vp_op *op) {
+    vp_impl_pieces pieces;
+    int32_t frame;
+    size_t i;
+    if (op->stack_count > 0) vp_impl_put(out, "\"");
+    for (frame = 0; frame < op->stack_count; frame++) {
+        if (frame > 0) vp_impl_put(out, "; ");
+        vp_impl_frame_pieces(&op->stack[frame], &pieces);
+        for (i = 0; i < pieces.count; i++) vp_impl_put_doubled(out, pieces.text[i], pieces.bytes[i]);
+    }
+    if (op->stack_count > 0) vp_impl_put(out, "\"");
+    vp_impl_put(out, ",");
+}
+
+static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
+    vp_op copy = *op;
+    double derived[VP_IMPL_OP_DERIVED];
+    char text[64];
+    int i;
+    vp_impl_put_field(out, op->name);
+    vp_impl_put_field(out, op->stage);
+    vp_impl_put_field(out, op->part);
+    vp_impl_index_text(op->block, text);
+    vp_impl_put_field(out, text);
+    vp_impl_index_text(op->step, text);
+    vp_impl_put_field(out, text);
+    vp_impl_op_shape_text(op, text);
+    vp_impl_put_field(out, op->dimensions == VP_OP_SEVERAL ? "*" : text);
+    vp_impl_put_field(out, op->file);
+    vp_impl_int_text(text, op->line);
+    vp_impl_put_field(out, op->file ? text : NULL);
+    vp_impl_put_stack_field(out, op);
+    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
+        vp_impl_put_int(out, *vp_impl_op_number_of(&copy, i));
+        vp_impl_put(out, ",");
+    }
+    vp_impl_op_derive(ops, op, self_ns, derived);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) {
+        vp_impl_put_bytes(out, text, vp_number_format(derived[i], text)); /* nothing for NaN */
+        vp_impl_put(out, i + 1 < VP_IMPL_OP_DERIVED ? "," : "\n");
+    }
+}
+
+VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user) {
+    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_op total;
+    int64_t i;
+    if (!sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
+    out.sink = sink;
+    out.user = user;
+    vp_impl_put(&out, "name,stage,part,block,step,shape,file,line,stack,");
+    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) vp_impl_put_field(&out, vp_impl_op_numbers[i].name);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) {
+        vp_impl_put(&out, vp_impl_op_derived_names[i]);
+        vp_impl_put(&out, i + 1 < VP_IMPL_OP_DERIVED ? "," : "\n");
+    }
+    for (i = 0; i < ops->count; i++) vp_impl_put_csv_row(&out, ops, &ops->rows[i], vp_impl_op_self(&total, ops->clock));
+    return out.result;
+}
+
+static void vp_impl_json_text_or_null(vp_json_writer *w, const char *key, const char *text) {
+    vp_json_key(w, key);
+    if (text) vp_json_string(w, text);
+    else vp_json_null(w);
+}
+
+static void vp_impl_json_double_or_null(vp_json_writer *w, const char *key, double value) {
+    vp_json_key(w, key);
+    if (value - value == 0.0) vp_json_double(w, value);
+    else vp_json_null(w);
+}
+
+static void vp_impl_json_index(vp_json_writer *w, const char *key, int32_t index) {
+    vp_json_key(w, key);
+    if (index == VP_OP_NONE) vp_json_null(w);
+    else if (index == VP_OP_SEVERAL) vp_json_string(w, "*");
+    else vp_json_int(w, index);
+}
+
+static void vp_impl_json_shape(vp_json_writer *w, const vp_op *op) {
+    int32_t i;
+    vp_json_key(w, "shape");
+    if (op->dimensions == VP_OP_SEVERAL) {
+        vp_json_string(w, "*");
+        return;
+    }
+    vp_json_begin_array(w);
+    for (i = 0; i < op->dimensions; i++) vp_json_int(w, op->shape[i]);
+    vp_json_end_array(w);
+}
+
+static void vp_impl_json_op(vp_json_writer *w, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
+    vp_op copy = *op;
+    double derived[VP_IMPL_OP_DERIVED];
+    int32_t i;
+    vp_json_begin_object(w);
+    vp_impl_json_text_or_null(w, "name", op->name);
+    vp_impl_json_text_or_null(w, "stage", op->stage);
+    vp_impl_json_text_or_null(w, "part", op->part);
+    vp_impl_json_index(w, "block", op->block);
+    vp_impl_json_index(w, "step", op->step);
+    vp_impl_json_shape(w, op);
+    vp_impl_json_text_or_null(w, "file", op->file);
+    vp_json_key(w, "line");
+    vp_json_int(w, op->line);
+    vp_json_key(w, "stack");
+    vp_json_begin_array(w);
+    for (i = 0; i < op->stack_count; i++) {
+        vp_json_begin_object(w);
+        vp_impl_json_text_or_null(w, "name", op->stack[i].name);
+        vp_impl_json_text_or_null(w, "file", op->stack[i].file);
+        vp_json_key(w, "line");
+        vp_json_int(w, op->stack[i].line);
+        vp_json_end_object(w);
+    }
+    vp_json_end_array(w);
+    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
+        vp_json_key(w, vp_impl_op_numbers[i].name);
+        vp_json_int(w, *vp_impl_op_number_of(&copy, i));
+    }
+    vp_impl_op_derive(ops, op, self_ns, derived);
+    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) vp_impl_json_double_or_null(w, vp_impl_op_derived_names[i], derived[i]);
+    vp_json_end_object(w);
+}
+
+static const char *const vp_impl_ops_groups[] = { "shape", "stage", "part", "block", "step", "place" }; /* VP_OPS_BY_.., lowest bit first */
+
+VP_API vp_result vp_ops_write_json(vp_json_writer *w, const vp_ops *ops) {
+    vp_op total;
+    int64_t i;
+    if (vp_ops_total(ops, &total) != VP_OK) {
+        vp_json_fail(w, VP_ERR_RANGE);
+        return w->result;
+    }
+    vp_json_begin_object(w);
+    vp_impl_json_text_or_null(w, "schema", VP_OPS_SCHEMA);
+    vp_json_key(w, "group_by");
+    vp_json_begin_array(w);
+    for (i = 0; i < 6; i++)
+        if (ops->group_by >> i & 1) vp_json_string(w, vp_impl_ops_groups[i]);
+    vp_json_end_array(w);
+    vp_json_key(w, "group_by_stack_n");
+    vp_json_int(w, ops->group_by_stack_n);
+    vp_impl_json_text_or_null(w, "clock", ops->clock == VP_OPS_DEVICE ? "device" : "host");
+    vp_impl_json_text_or_null(w, "sort_key", ops->sort_key);
+    vp_impl_json_text_or_null(w, "device_name", ops->device_name);
+    vp_json_key(w, "ceilings");
+    vp_json_begin_object(w);
+    vp_impl_json_double_or_null(w, "bytes_per_s", ops->ceilings.bytes_per_s > 0.0 ? ops->ceilings.bytes_per_s : (double)NAN);
+    vp_impl_json_double_or_null(w, "flops_per_s", ops->ceilings.flops_per_s > 0.0 ? ops->ceilings.flops_per_s : (double)NAN);
+    vp_json_end_object(w);
+    vp_json_key(w, "dropped");
+    vp_json_begin_object(w);
+    vp_json_key(w, "calls");
+    vp_json_int(w, ops->dropped_calls);
+    vp_json_key(w, "host_ns");
+    vp_json_int(w, ops->dropped_host_ns);
+    vp_json_key(w, "device_ns");
+    vp_json_int(w, ops->dropped_device_ns);
+    vp_json_end_object(w);
+    vp_json_key(w, "rows");
+    vp_json_begin_array(w);
+    for (i = 0; i < ops->count; i++) vp_impl_json_op(w, ops, &ops->rows[i], vp_impl_op_self(&total, ops->clock));
+    vp_json_end_array(w);
+    vp_json_end_object(w);
+    return w->result;
+}
+
+/* ---- reading a table again. The first failure sticks; where it was is told once. */
+typedef struct vp_impl_ops_reader {
+    const vp_json *json;
+    char *text;
+    size_t capacity, used;
+    vp_result result;
+    const char *where; /* the member that failed */
+    uint32_t node;
+} vp_impl_ops_reader;
+
+static void vp_impl_read_fail(vp_impl_ops_reader *in, vp_result result, const char *where, uint32_t node) {
+    if (in->result != VP_OK) return;
+    in->result = result;
+    in->where = where;
+    in->node = node;
+}
+
+static int vp_impl_read_type(const vp_impl_ops_reader *in, uint32_t node) {
+    return node < in->json->node_count ? (int)in->json->nodes[node].type : -1;
+}
+
+/* a text into the caller's memory; NULL for null */
+static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, const char *key) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    char *text = in->text + in->used;
+    size_t bytes = 0;
+    vp_result result;
+    if (in->result != VP_OK || vp_impl_read_type(in, node) == VP_JSON_NULL) return NULL;
+    result = vp_json_text(in->json, node, text, in->capacity - in->used, &bytes);
+    if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* a NUL within: not a text of C */
+    if (result != VP_OK) {
+        vp_impl_read_fail(in, result == VP_ERR_CAPACITY ? result : VP_ERR_FORMAT, key, node);
+        return NULL;
+    }
+    in->used += bytes + 1;
+    return text;
+}
+
+static int64_t vp_impl_read_int(vp_impl_ops_reader *in, uint32_t object, const char *key, int64_t low, int64_t high) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    int64_t value = 0;
+    const vp_result result = vp_json_to_int(in->json, node, &value);
+    if (result != VP_OK) vp_impl_read_fail(in, result == VP_ERR_RANGE ? result : VP_ERR_FORMAT, key, node);
+    else if (value < low || value > high) vp_impl_read_fail(in, VP_ERR_RANGE, key, node);
+    return in->result == VP_OK ? value : 0;
+}
+
+/* block or step: null, "*" or a number from 0 on */
+static int32_t vp_impl_read_index(vp_impl_ops_reader *in, uint32_t object, const char *key) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    if (vp_impl_read_type(in, node) == VP_JSON_NULL) return VP_OP_NONE;
+    if (vp_json_equals(in->json, node, "*")) return VP_OP_SEVERAL;
+    return (int32_t)vp_impl_read_int(in, object, key, 0, INT32_MAX);
+}
+
+/* a positive number, or null: 0 */
+static double vp_impl_read_ceiling(vp_impl_ops_reader *in, uint32_t object, const char *key) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    double value = 0.0;
+    if (vp_impl_read_type(in, node) == VP_JSON_NULL) return 0.0;
+    if (vp_json_to_double(in->json, node, &value) != VP_OK) vp_impl_read_fail(in, VP_ERR_FORMAT, key, node);
+    else if (!(value > 0.0)) vp_impl_read_fail(in, VP_ERR_RANGE, key, node);
+    return value;
+}
+
+static uint32_t vp_impl_read_member(vp_impl_ops_reader *in, uint32_t object, const char *key, vp_json_type type) {
+    const uint32_t node = vp_json_get(in->json, object, key);
+    if (vp_impl_read_type(in, node) != (int)type) vp_impl_read_fail(in, VP_ERR_FORMAT, key, node);
+    return in->result == VP_OK ? node : VP_JSON_NONE;
+}
+
+static void vp_impl_read_shape(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
+    uint32_t node = vp_json_get(in->json, object, "shape"), at;
+    int64_t value;
+    if (vp_json_equals(in->json, node, "*")) {
+        op->dimensions = VP_OP_SEVERAL;
+        return;
+    }
+    node = vp_impl_read_member(in, object, "shape", VP_JSON_ARRAY);
+    if (node == VP_JSON_NONE) return;
+    if (in->json->nodes[node].count > 4) {
+        vp_impl_read_fail(in, VP_ERR_RANGE, "shape", node);
+        return;
+    }
+    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+        const vp_result result = vp_json_to_int(in->json, at, &value);
+        if (result != VP_OK || value < INT32_MIN || value > INT32_MAX) {
+            vp_impl_read_fail(in, result == VP_OK || result == VP_ERR_RANGE ? VP_ERR_RANGE : VP_ERR_FORMAT, "shape", at);
+            return;
+        }
+        op->shape[op->dimensions++] = (int32_t)value;
+    }
+}
+
+static void vp_impl_read_stack(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
+    const uint32_t node = vp_impl_read_member(in, object, "stack", VP_JSON_ARRAY);
+    uint32_t at;
+    if (node == VP_JSON_NONE) return;
+    if (in->json->nodes[node].count > VP_OP_STACK_LIMIT) {
+        vp_impl_read_fail(in, VP_ERR_RANGE, "stack", node);
+        return;
+    }
+    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+        vp_op_frame *frame = &op->stack[op->stack_count++];
+        if (vp_impl_read_type(in, at) != VP_JSON_OBJECT) vp_impl_read_fail(in, VP_ERR_FORMAT, "stack", at);
+        frame->name = vp_impl_read_text(in, at, "name");
+        frame->file = vp_impl_read_text(in, at, "file");
+        frame->line = (int32_t)vp_impl_read_int(in, at, "line", INT32_MIN, INT32_MAX);
+    }
+}
+
+static void vp_impl_read_op(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
+    int i;
+    *op = vp_op_default();
+    if (vp_impl_read_type(in, object) != VP_JSON_OBJECT) vp_impl_read_fail(in, VP_ERR_FORMAT, "rows", object);
+    op->name = vp_impl_read_text(in, object, "name");
+    op->stage = vp_impl_read_text(in, object, "stage");
+    op->part = vp_impl_read_text(in, object, "part");
+    op->file = vp_impl_read_text(in, object, "file");
+    op->line = (int32_t)vp_impl_read_int(in, object, "line", INT32_MIN, INT32_MAX);
+    op->block = vp_impl_read_index(in, object, "block");
+    op->step = vp_impl_read_index(in, object, "step");
+    vp_impl_read_shape(in, object, op);
+    vp_impl_read_stack(in, object, op);
+    for (i = 0; i < VP_IMPL_OP_NUMBERS && in->result == VP_OK; i++)
+        *vp_impl_op_number_of(op, i) = vp_impl_read_int(in, object, vp_impl_op_numbers[i].name, INT64_MIN, INT64_MAX);
+}
+
+static uint32_t vp_impl_read_groups(vp_impl_ops_reader *in, uint32_t object) {
+    const uint32_t node = vp_impl_read_member(in, object, "group_by", VP_JSON_ARRAY);
+    uint32_t at, groups = 0;
+    int i;
+    if (node == VP_JSON_NONE) return 0;
+    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+        for (i = 0; i < 6 && !vp_json_equals(in->json, at, vp_impl_ops_groups[i]); i++) continue;
+        if (i == 6) vp_impl_read_fail(in, VP_ERR_FORMAT, "group_by", at);
+        else groups |= UINT32_C(1) << i;
+    }
+    return groups;
+}
+
+/* all but the rows */
+static void vp_impl_read_head(vp_impl_ops_reader *in, uint32_t object, vp_ops *head) {
+    const uint32_t ceilings = vp_impl_read_member(in, object, "ceilings", VP_JSON_OBJECT);
+    const uint32_t dropped = vp_impl_read_member(in, object, "dropped", VP_JSON_OBJECT);
+    const uint32_t clock = vp_impl_read_member(in, object, "clock", VP_JSON_STRING), key = vp_json_get(in->json, object, "sort_key");
+    int i;
+    if (in->result != VP_OK) return;
+    head->clock = vp_json_equals(in->json, clock, "device") ? VP_OPS_DEVICE : VP_OPS_HOST;
+    if (head->clock == VP_OPS_HOST && !vp_json_equals(in->json, clock, "host")) vp_impl_read_fail(in, VP_ERR_FORMAT, "clock", clock);
+    for (i = 0; i < VP_IMPL_SORT_KEYS && !vp_json_equals(in->json, key, vp_impl_sort_keys[i].name); i++) continue;
+    if (i < VP_IMPL_SORT_KEYS) head->sort_key = vp_impl_sort_keys[i].name;
+    else if (vp_impl_read_type(in, key) != VP_JSON_NULL) vp_impl_read_fail(in, VP_ERR_FORMAT, "sort_key", key);
+    head->device_name = vp_impl_read_text(in, object, "device_name");
+    head->ceilings.bytes_per_s = vp_impl_read_ceiling(in, ceilings, "bytes_per_s");
+    head->ceilings.flops_per_s = vp_impl_read_ceiling(in, ceilings, "flops_per_s");
+    head->dropped_calls = vp_impl_read_int(in, dropped, "calls", 0, INT64_MAX);
+    head->dropped_host_ns = vp_impl_read_int(in, dropped, "host_ns", 0, INT64_MAX);
+    head->dropped_device_ns = vp_impl_read_int(in, dropped, "device_ns", 0, INT64_MAX);
+}
+
+static void vp_impl_read_rows(vp_impl_ops_reader *in, uint32_t rows, vp_ops *ops) {
+    uint32_t at;
+    vp_op op;
+    for (at = rows + 1; in->result == VP_OK && at < in->json->nodes[rows].end; at = in->json->nodes[at].end) {
+        const int64_t before = ops->count;
+        vp_result result;
+        vp_impl_read_op(in, at, &op);
+        if (in->result != VP_OK) return;
+        result = vp_ops_add(ops, &op);
+        if (result == VP_OK && ops->count == before) result = VP_ERR_RANGE; /* a second row of one key */
+        if (result != VP_OK) vp_impl_read_fail(in, result, "rows", at);
+    }
+}
+
+VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity, vp_error *error) {
+    vp_impl_ops_reader in;
+    vp_ops read;
+    uint32_t rows;
+    int64_t frames;
+    memset(&in, 0, sizeof in);
+    in.json = json;
+    in.text = text;
+    in.capacity = capacity;
+    in.node = VP_JSON_NONE;
+    if (!vp_json_equals(json, vp_json_get(json, object, "schema"), VP_OPS_SCHEMA)) vp_impl_read_fail(&in, VP_ERR_MISMATCH, "schema", object);
+    frames = vp_impl_read_int(&in, object, "group_by_stack_n", 0, VP_OP_STACK_LIMIT);
+    vp_ops_init(&read, ops->rows, ops->capacity, vp_impl_read_groups(&in, object), (int32_t)frames);
+    rows = vp_impl_read_member(&in, object, "rows", VP_JSON_ARRAY);
+    if (rows != VP_JSON_NONE) vp_impl_read_rows(&in, rows, &read);
+    vp_impl_read_head(&in, object, &read);
+    if (in.result == VP_OK) {
+        *ops = read;
+        return VP_OK;
+    }
+    vp_ops_init(ops, ops->rows, ops->capacity, ops->group_by, ops->group_by_stack_n);
+    return vp_fail(error, in.result, in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1, in.where,
+                   in.result == VP_ERR_CAPACITY ? "the table has more rows, or longer names, than the buffers hold"
+                   : in.result == VP_ERR_MISMATCH ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
+                                                  : "a table of operations with a member that is missing, of another kind or out of range");
+}
+
+/* ---- schedule */
+VP_API const char *vp_schedule_state_name(vp_schedule_state state) {
+    switch ((int)state) {
+        case VP_SCHEDULE_NONE: return "NONE";
+        case VP_SCHEDULE_WARMUP: return "WARMUP";
+        case VP_SCHEDULE_RECORD: return "RECORD";
+        case VP_SCHEDULE_RECORD_AND_SAVE: return "RECORD_AND_SAVE";
+        default: return NULL;
+    }
+}
+
+VP_API vp_schedule vp_schedule_default(void) {
+    vp_schedule schedule;
+    memset(&schedule, 0, sizeof schedule);
+    schedule.wait = schedule.warmup = schedule.repeat = 1;
+    schedule.active = 3;
+    return schedule;
+}
+
+#define VP_IMPL_STEP_LIMIT (INT64_C(1) << 53) /* sums of a few of them stay in an int64 */
+
+static vp_result vp_impl_schedule_fail(vp_error *error, const char *name, int64_t value, const char *rule) {
+    vp_message message = { { 0 }, 0 };
+    vp_message_text(&message, name);
+    vp_message_text(&message, " is ");
+    vp_message_int(&message, value);
+    vp_message_text(&message, rule);
+    return vp_fail(error, VP_ERR_RANGE, -1, "schedule", message.text);
+}
+
+VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error) {
+    const char *names[] = { "skip_first", "wait", "warmup", "active", "repeat", "every_n_steps" };
+    const int64_t values[] = { schedule->skip_first, schedule->wait, schedule->warmup, schedule->active, schedule->repeat, schedule->every_n_steps };
+    int64_t cycle;
+    int i;
+    for (i = 0; i < 6; i++) {
+        if (values[i] < 0) return vp_impl_schedule_fail(error, names[i], values[i], ", below 0");
+        if (values[i] > VP_IMPL_STEP_LIMIT) return vp_impl_schedule_fail(error, names[i], values[i], ", above 2^53");
+    }
+    if (schedule->active == 0) return vp_impl_schedule_fail(error, "active", 0, ": a cycle records at least one step");
+    if (schedule->skip_first_wait != 0 && schedule->skip_first_wait != 1)
+        return vp_impl_schedule_fail(error, "skip_first_wait", schedule->skip_first_wait, ", neither 0 nor 1");
+    cycle = schedule->wait + schedule->warmup + schedule->active;
+    if (schedule->every_n_steps > 0 && schedule->every_n_steps < cycle)
+        return vp_impl_schedule_fail(error, "every_n_steps", schedule->every_n_steps, ", shorter than wait + warmup + active");
+    if (no_warmup) *no_warmup = schedule->warmup == 0;
+    return VP_OK;
+}
+
+static int64_t vp_impl_schedule_period(const vp_schedule *schedule) {
+    return schedule->every_n_steps > 0 ? schedule->every_n_steps : schedule->wait + schedule->warmup + schedule->active;
+}
+
+VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out) {
+    vp_schedule_step found;
+    int64_t period, record, end;
+    if (step < 0 || step > VP_IMPL_STEP_LIMIT) return VP_ERR_RANGE;
+    if (vp_schedule_check(schedule, NULL, NULL) != VP_OK) return VP_ERR_RANGE;
+    memset(&found, 0, sizeof found);
+    found.state = VP_SCHEDULE_NONE;
+    found.cycle = -1;
+    if (step >= schedule->skip_first) {
+        step -= schedule->skip_first;
+        if (schedule->skip_first_wait) step += schedule->wait;
+        period = vp_impl_schedule_period(schedule);
+        record = schedule->wait + schedule->warmup;
+        end = record + schedule->active;
+        if (schedule->repeat == 0 || step / period < schedule->repeat) {
+            found.cycle = step / period;
+            step %= period;
+            if (step >= schedule->wait && step < record) found.state = VP_SCHEDULE_WARMUP;
+            else if (step >= record && step < end) found.state = step < end - 1 ? VP_SCHEDULE_RECORD : VP_SCHEDULE_RECORD_AND_SAVE;
+            found.ends_cycle = step == end - 1;
+        }
+    }
+    *out = found;
+    return VP_OK;
+}
+
+VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum) {
+    vp_schedule_sum found;
+    int64_t period, record, left;
+    if (steps < 0 || steps > VP_IMPL_STEP_LIMIT || vp_schedule_check(schedule, NULL, NULL) != VP_OK) return VP_ERR_RANGE;
+    memset(&found, 0, sizeof found);
+    period = vp_impl_schedule_period(schedule);
+    record = schedule->wait + schedule->warmup;
+    left = steps - schedule->skip_first;
+    if (left > 0) {
+        if (schedule->skip_first_wait) left += schedule->wait;
+        if (left >= record + schedule->active) found.cycles = (left - record - schedule->active) / period + 1;
+        if (schedule->repeat > 0 && found.cycles >= schedule->repeat) {
+            found.cycles = schedule->repeat;
+        } else if (left - found.cycles * period > record) {
+            found.partial_steps = left - found.cycles * period - record;
+        }
+        found.recorded_steps = found.cycles * schedule->active;
+    }
+    *sum = found;
+    return VP_OK;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* implementation */

@@ -1,2 +1,1868 @@
-/* vlmprof_score.h: stands for its subject until that leaves vlmprof.h */
+/* vlmprof_score.h - v0.2.0 - scoring rules - MIT licence
+ *
+ * Texts in are UTF-8 with a NUL; case, white space, digits and word characters follow Python's str and re (Unicode 14.0).
+ * Bytes that are no UTF-8 are kept as they are.
+ *
+ * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
+ * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * VLMPROF_SCORE_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+#ifndef VLMPROF_SCORE_H
+#define VLMPROF_SCORE_H
+#ifndef VLMPROF_H
 #include "vlmprof.h"
+#endif
+#ifndef VLMPROF_UNICODE_H
+#include "vlmprof_unicode.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A prediction as the experiments clean it before scoring: what stands between the first "Answer:" and the next; else, if it has newlines,
+ * the last line that is not blank; both stripped. Else stripped, with each run of white space as one space.
+ * out:     out      [capacity] with NUL; on success only, and not inside prediction
+ *          needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be NULL
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, experiments/base_experiment.py, compute_accuracy
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capacity, size_t *needed);
+/* The VQA normalisation: lower case, punctuation, number words to digits, articles dropped, contractions expanded, words joined by one space.
+ * out:     out, needed   as above; at most 1.5 times the bytes of the text
+ * returns: as above
+ * rule:    a punctuation character that stands beside a space anywhere is deleted everywhere (all are, when digit comma digit occurs), else it
+ *          becomes a space; then the first 32 periods without a digit behind them are dropped
+ * source:  the same repository, molmo/eval/vqa.py, preprocess_answer
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed);
+/* The same as the VQA v2 evaluator does it, lower case last: only a capital sigma beside a deleted character can tell. The rest as above. */
+VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed);
+/* All that the VQA v2 evaluator does when the references are identical: newlines and tabs as spaces, stripped. The rest as above; never longer. */
+VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed);
+/* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone gives at most 1/3.
+ * in:      prediction       as vp_score_clean leaves it
+ *          references       [reference_count]; none: score 0
+ *          scratch          any bytes; 4 * the longest text + 64 always suffice
+ * out:     score            0..1, on success only
+ * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text
+ * source:  the same file, vqa_score
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
+                                   double *score);
+/* The experiments' other cleaning (the evaluator classes'): stripped first; with newlines and without "Answer:" the most frequent line, of
+ * equal ones the first; each line stripped, its runs of white space as one space, empty lines counted too.
+ * in:      scratch   [scratch_bytes], vp_score_scratch_bytes(bytes of the prediction, 1) suffice
+ * out:     out, needed   as vp_score_clean; out is not inside scratch
+ * returns: VP_OK; VP_ERR_CAPACITY out (or scratch: *needed is untouched then) is too small; VP_ERR_RANGE a NULL text
+ * source:  the same repository, molmo/eval/evaluators.py, VqaEval
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out, size_t capacity, size_t *needed);
+
+/* Scratch that is enough for every rule below, for texts (prediction, references, options and names) of so many bytes together.
+ * returns: the bytes; SIZE_MAX when that is beyond size_t */
+VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
+
+/* Scores of a prediction against references, all called like vp_score_vqa_seed; the prediction is taken as it is.
+ * in:      scratch          vp_score_scratch_bytes of all texts
+ * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text; VP_ERR_MISMATCH no score is defined (see each)
+ * memory:  none
+ * threads: reentrant */
+/* The VQA v2 evaluator: mean over the references of min(others that match / 3, 1). When all references are identical, nothing is normalised
+ * on either side and case counts. No references: VP_ERR_MISMATCH.
+ * source:  github.com/GT-Vision-Lab/VQA a013f00, PythonEvaluationTools/vqaEvaluation/vqaEval.py */
+VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                       size_t scratch_bytes, double *score);
+/* 1 when a reference is the same after lower-casing and stripping, else 0. source: base_experiment.py, compute_accuracy */
+VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
+                             double *score);
+/* The same without stripping. source: evaluators.py, VqaEval */
+VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                        size_t scratch_bytes, double *score);
+/* Largest 1 - d over the references, where d is the edit distance in lower case over the longer length before lower-casing; 0 unless
+ * d < 0.5. Two empty texts: VP_ERR_MISMATCH. numeric: exact to the last bit. source: vqa.py, anls_metric */
+VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
+                               double *score);
+/* 1 when a reference is a number other than 0 and the prediction one within 5 % of it, or else when both are the same in lower case.
+ * No references: VP_ERR_MISMATCH.
+ * rule:    numbers are what Python's float() reads; a "%" at the very end divides by 100. source: vqa.py, relaxed_correctness */
+VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                  size_t scratch_bytes, double *score);
+/* min(matching references / 3, 1) after lower-casing and stripping. source: vqa.py, a_okvqa_score */
+VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                  size_t scratch_bytes, double *score);
+/* Largest |words in both| / |words in either| over the references, as sets after the VQA normalisation: what the experiments report for
+ * captions. source: vqa.py, cider_score (its fallback, which always runs) */
+VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                          size_t scratch_bytes, double *score);
+/* Open questions of MMMU: 1 when a reference, normalised, is inside one of the prediction's strings or equals one of its numbers.
+ * source: molmo/eval/mmmu_eval_utils.py, parse_open_response and eval_open */
+VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                    size_t scratch_bytes, double *score);
+
+/* Edit distance (insertions, deletions, substitutions) in code points, both texts in lower case and stripped: what the text rule compares.
+ * returns, memory, threads: as above. numeric: time is the product of the lengths, without what both begin and end with */
+VP_API vp_result vp_score_option_distance(const char *prediction, const char *option, char *scratch, size_t scratch_bytes, size_t *distance);
+/* The text rule of multiple choice, in lower case and stripped: the option that equals the prediction; else the only one that contains it; else
+ * the nearest by edit distance, of equals the first.
+ * out:     index  0..option_count - 1, on success only
+ * returns: as above; VP_ERR_MISMATCH no options, or two that are equal in lower case and stripped (the reference stops there)
+ * source:  vqa.py, select_mc_option */
+VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count, char *scratch,
+                                        size_t scratch_bytes, int32_t *index);
+/* ScienceQA's rule: the first letter A-Z that stands alone, in upper case, when there is such an option; else the upper-cased prediction
+ * among the names, else the text rule over the names; without names (name_count 0) the text rule over the options.
+ * out, returns: as vp_score_select_option
+ * source:  base_experiment.py, compute_accuracy */
+VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count, const char *const *names, size_t name_count,
+                             char *scratch, size_t scratch_bytes, int32_t *index);
+/* Multiple choice of MMMU: "(A)", else " A ", else (more than 5 words) an option's text; of several the last in the text.
+ * out:     index  0..25 among the options that are not empty, on success only
+ * returns: as above; VP_ERR_NOT_FOUND nothing was found (the reference picks at random there)
+ * source:  mmmu_eval_utils.py, parse_multi_choice_response */
+VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const *options, size_t option_count, char *scratch,
+                                      size_t scratch_bytes, int32_t *index);
+/* The numbers that MMMU's open rule finds in a text: first those with thousands commas, then with exponents, then the others.
+ * out:     numbers  texts in scratch, each with NUL
+ * source:  mmmu_eval_utils.py, extract_numbers */
+typedef struct vp_score_texts { const char *const *texts; size_t count; } vp_score_texts;
+VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t scratch_bytes, vp_score_texts *numbers);
+/* What that rule makes of a prediction: two sets, in scratch; strings in the order of their bytes, numbers ascending with NaN last. */
+typedef struct vp_score_mmmu_answer { vp_score_texts strings; const double *numbers; size_t number_count; } vp_score_mmmu_answer;
+VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size_t scratch_bytes, vp_score_mmmu_answer *answer);
+
+/* ---- metrics by name */
+typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT } vp_score_cleaning;
+/* X(metric, name, other names with a space on either side, cleaning in the rule's own evaluator, cleaning in a run of the experiments, 0/1 only)
+ * Rules that the experiments' compute_accuracy has are run with its cleaning (LAST), those of VqaEval alone with that one's (FREQUENT). */
+#define VP_SCORE_METRICS(X) \
+    X(VQA_SEED, "vqa_seed", " vqa_score ", NONE, LAST, 0) \
+    X(VQA_OFFICIAL, "vqa_official", " ", NONE, LAST, 0) \
+    X(EM, "em", " ", LAST, LAST, 1) \
+    X(ANLS, "anls", " ansl ansl_em ", NONE, LAST, 0) \
+    X(RELAXED, "relaxed", " relaxed_correctness ", NONE, FREQUENT, 1) \
+    X(MC, "mc", " ", LAST, LAST, 1) \
+    X(MC_TEXT, "mc_ai2d", " mc_ai2d_transparent mc_ai2d_opaque ", FREQUENT, FREQUENT, 1) \
+    X(MMMU, "mmmu", " mmmu_score ", NONE, LAST, 1) \
+    X(MMMU_CHOICE, "mmmu_multiple_choice", " ", NONE, LAST, 1) \
+    X(MMMU_OPEN, "mmmu_open", " ", NONE, LAST, 1) \
+    X(A_OKVQA, "a_okvqa", " a_okvqa_score ", NONE, FREQUENT, 0) \
+    X(REAL_WORLD_QA, "real_world_qa", " real_world_qa_score ", NONE, FREQUENT, 1) \
+    X(SEED_BENCH, "seed_bench", " seed_bench_score ", FREQUENT, FREQUENT, 1) \
+    X(MATH_VISTA, "math_vista_local", " math_vista math_vista_score ", NONE, FREQUENT, 1) \
+    X(CAPTION_JACCARD, "caption_jaccard", " ", NONE, LAST, 0)
+typedef enum vp_score_metric {
+#define VP_IMPL_SCORE_ENUM(metric, name, others, own, run, binary) VP_SCORE_##metric,
+    VP_SCORE_METRICS(VP_IMPL_SCORE_ENUM)
+#undef VP_IMPL_SCORE_ENUM
+    VP_SCORE_METRIC_COUNT
+} vp_score_metric;
+typedef struct vp_score_metric_info { const char *name, *others; vp_score_cleaning own_cleaning, run_cleaning; int is_binary; } vp_score_metric_info;
+/* returns: the table's entry; NULL outside 0..VP_SCORE_METRIC_COUNT - 1. memory: static */
+VP_API const vp_score_metric_info *vp_score_metric_of(vp_score_metric metric);
+/* returns: VP_OK; VP_ERR_NOT_FOUND no metric has this name, among the others included; VP_ERR_RANGE */
+VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric);
+/* The experiments' metric of a data set ("text_vqa" or "text-vqa"), vqa_seed for unknown names; captions: caption_jaccard, as the seed reports
+ * (its CIDEr path never runs). returns: as vp_score_metric_find, never VP_ERR_NOT_FOUND. source: base_experiment.py, get_metric_for_dataset */
+VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric);
+
+/* Everything that a rule may ask of a row; what it does not ask is ignored. vp_score_sample_default() first. */
+typedef struct vp_score_sample {
+    const char *prediction;                                 /* before cleaning */
+    const char *const *references; size_t reference_count;  /* MMMU's multiple choice: letters. NULL: not known, which is not an empty list */
+    int is_plain_reference; /* the one reference came as a string, not in a list: vqa_seed compares it unprocessed then */
+    const char *const *options; size_t option_count;        /* math_vista: the choices */
+    const char *const *option_names; size_t option_name_count;
+    int64_t answer_index;                                   /* -1: none */
+    const char *question_type, *answer_type;                /* NULL: none. mmmu without a type: multiple choice when there are options */
+    int64_t precision;                                      /* math_vista; INT64_MIN: none */
+} vp_score_sample;
+VP_API vp_score_sample vp_score_sample_default(void);
+typedef struct vp_score_outcome {
+    double score;         /* NaN: none */
+    const char *reason;   /* why there is none, static; else NULL */
+    int is_unparsed;      /* no answer was found where the reference would pick one at random; score is NaN */
+    int32_t option_index; /* the chosen option; -1: none */
+    const char *cleaned;  /* what was scored, in scratch */
+    const char *parsed;   /* math_vista: normalised, in scratch; NULL: none */
+} vp_score_outcome;
+/* Cleans a prediction and scores it.
+ * in:      scratch  vp_score_scratch_bytes of all texts of the sample
+ * out:     outcome  on VP_OK, which also says that there is no score (NaN and a reason)
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text or an unknown metric or cleaning
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample, char *scratch,
+                                  size_t scratch_bytes, vp_score_outcome *outcome);
+
+/* Wilson's interval of a share of successes.
+ * in:      successes  0..count; count > 0
+ *          z          standard errors: 1.959963984540054 for 95 %
+ * out:     low, high  within 0..1, on success only
+ * returns: VP_OK; VP_ERR_RANGE (NaN included)
+ * source:  E. B. Wilson, Probable inference, JASA 22 (1927) */
+VP_API vp_result vp_score_wilson(double successes, double count, double z, double *low, double *high);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_SCORE_H */
+
+/* ================================================================================================= implementation */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_SCORE_IMPLEMENTATION)) && !defined(VLMPROF_SCORE_IMPLEMENTATION_DONE)
+#define VLMPROF_SCORE_IMPLEMENTATION_DONE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
+
+/* the place of a character among them, or -1 */
+static int vp_impl_score_punctuation_index(uint32_t c) {
+    const char *found = c && c < 0x80 ? strchr(vp_impl_score_punctuation, (int)c) : NULL;
+    return found ? (int)(found - vp_impl_score_punctuation) : -1;
+}
+
+/* ------------------------------------------------------------------------------------------------------ output
+ * Texts are produced twice, first only counted, so that a too small buffer stays untouched. */
+typedef struct vp_impl_score_text_out { char *out; size_t bytes; } vp_impl_score_text_out; /* out NULL: count */
+
+static void vp_impl_score_text_add(vp_impl_score_text_out *o, const char *text, size_t bytes) {
+    if (o->out && bytes) memcpy(o->out + o->bytes, text, bytes);
+    o->bytes += bytes;
+}
+
+static void vp_impl_score_text_code(vp_impl_score_text_out *o, uint32_t code) {
+    char buffer[4];
+    vp_impl_score_text_add(o, buffer, vp_unicode_put(buffer, code));
+}
+
+/* ---------------------------------------------------------------------------------------------------- cleaning */
+static void vp_impl_score_clean(const char *text, vp_impl_score_text_out *o) {
+    static const char mark[] = "Answer:";
+    const char *start = strstr(text, mark), *end = text + strlen(text), *p, *line_end;
+    size_t bytes;
+    int gap = 0;
+    if (start) { /* up to the next mark */
+        start += sizeof mark - 1;
+        p = strstr(start, mark);
+        if (p) end = p;
+        vp_unicode_strip(&start, &end);
+        vp_impl_score_text_add(o, start, (size_t)(end - start));
+        return;
+    }
+    if (strchr(text, '\n')) { /* the last line with something in it */
+        line_end = end;
+        for (;;) {
+            p = line_end;
+            while (p > text && p[-1] != '\n') p--;
+            start = p;
+            end = line_end;
+            vp_unicode_strip(&start, &end);
+            if (start < end || p == text) break;
+            line_end = p - 1;
+        }
+        vp_impl_score_text_add(o, start, (size_t)(end - start));
+        return;
+    }
+    start = text;
+    vp_unicode_strip(&start, &end);
+    for (p = start; p < end; p += bytes) {
+        uint32_t c = vp_unicode_get(p, end, &bytes);
+        if (vp_unicode_is_space(c)) { gap = 1; continue; }
+        if (gap) vp_impl_score_text_add(o, " ", 1);
+        gap = 0;
+        vp_impl_score_text_add(o, p, bytes);
+    }
+}
+
+/* counts, then writes when it fits */
+typedef void (*vp_impl_score_text_rule)(const char *, vp_impl_score_text_out *);
+static vp_result vp_impl_score_text_produce(vp_impl_score_text_rule produce, const char *text, char *out, size_t capacity, size_t *needed) {
+    vp_impl_score_text_out o;
+    if (!text || (!out && capacity)) return VP_ERR_RANGE;
+    o.out = NULL;
+    o.bytes = 0;
+    produce(text, &o);
+    if (needed) *needed = o.bytes;
+    if (o.bytes >= capacity) return VP_ERR_CAPACITY;
+    o.out = out;
+    o.bytes = 0;
+    produce(text, &o);
+    out[o.bytes] = 0;
+    return VP_OK;
+}
+
+VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_clean, prediction, out, capacity, needed);
+}
+
+/* ------------------------------------------------------------------------------------------- VQA normalisation */
+/* Whole words, sorted: number words, articles (dropped) and contractions. The reference's table also has keys with capitals (Im, Ive ...)
+ * that a lower-cased text never holds, and keys that map to themselves. */
+typedef struct vp_impl_score_word { const char *from, *to; } vp_impl_score_word;
+static const vp_impl_score_word vp_impl_score_words[] = {
+    {"'ow'sat", "'ow's'at"}, {"'ows'at", "'ow's'at"}, {"a", ""}, {"aint", "ain't"}, {"an", ""}, {"arent", "aren't"}, {"cant", "can't"},
+    {"couldn'tve", "couldn't've"}, {"couldnt", "couldn't"}, {"couldnt've", "couldn't've"}, {"couldve", "could've"}, {"didnt", "didn't"},
+    {"doesnt", "doesn't"}, {"dont", "don't"}, {"eight", "8"}, {"five", "5"}, {"four", "4"}, {"hadn'tve", "hadn't've"}, {"hadnt", "hadn't"},
+    {"hadnt've", "hadn't've"}, {"hasnt", "hasn't"}, {"havent", "haven't"}, {"he'dve", "he'd've"}, {"hed", "he'd"}, {"hed've", "he'd've"},
+    {"hes", "he's"}, {"howd", "how'd"}, {"howll", "how'll"}, {"hows", "how's"}, {"isnt", "isn't"}, {"it'dve", "it'd've"}, {"itd", "it'd"},
+    {"itd've", "it'd've"}, {"itll", "it'll"}, {"maam", "ma'am"}, {"mightn'tve", "mightn't've"}, {"mightnt", "mightn't"},
+    {"mightnt've", "mightn't've"}, {"mightve", "might've"}, {"mustnt", "mustn't"}, {"mustve", "must've"}, {"neednt", "needn't"},
+    {"nine", "9"}, {"none", "0"}, {"notve", "not've"}, {"oclock", "o'clock"}, {"one", "1"}, {"oughtnt", "oughtn't"},
+    {"ow's'at", "'ow's'at"}, {"seven", "7"}, {"shant", "shan't"}, {"she'dve", "she'd've"}, {"shed've", "she'd've"},
+    {"shouldn'tve", "shouldn't've"}, {"shouldnt", "shouldn't"}, {"shouldnt've", "shouldn't've"}, {"shouldve", "should've"}, {"six", "6"},
+    {"somebody'd", "somebodyd"}, {"somebody'dve", "somebody'd've"}, {"somebodyd've", "somebody'd've"}, {"somebodyll", "somebody'll"},
+    {"somebodys", "somebody's"}, {"someone'dve", "someone'd've"}, {"someoned", "someone'd"}, {"someoned've", "someone'd've"},
+    {"someonell", "someone'll"}, {"someones", "someone's"}, {"something'dve", "something'd've"}, {"somethingd", "something'd"},
+    {"somethingd've", "something'd've"}, {"somethingll", "something'll"}, {"ten", "10"}, {"thats", "that's"}, {"the", ""},
+    {"there'dve", "there'd've"}, {"thered", "there'd"}, {"thered've", "there'd've"}, {"therere", "there're"}, {"theres", "there's"},
+    {"they'dve", "they'd've"}, {"theyd", "they'd"}, {"theyd've", "they'd've"}, {"theyll", "they'll"}, {"theyre", "they're"},
+    {"theyve", "they've"}, {"three", "3"}, {"twas", "'twas"}, {"two", "2"}, {"wasnt", "wasn't"}, {"we'dve", "we'd've"},
+    {"wed've", "we'd've"}, {"werent", "weren't"}, {"weve", "we've"}, {"whatll", "what'll"}, {"whatre", "what're"}, {"whats", "what's"},
+    {"whatve", "what've"}, {"whens", "when's"}, {"whered", "where'd"}, {"wheres", "where's"}, {"whereve", "where've"},
+    {"who'dve", "who'd've"}, {"whod", "who'd"}, {"whod've", "who'd've"}, {"wholl", "who'll"}, {"whos", "who's"}, {"whove", "who've"},
+    {"whyll", "why'll"}, {"whyre", "why're"}, {"whys", "why's"}, {"wont", "won't"}, {"wouldn'tve", "wouldn't've"}, {"wouldnt", "wouldn't"},
+    {"wouldnt've", "wouldn't've"}, {"wouldve", "would've"}, {"y'all'dve", "y'all'd've"}, {"y'alld've", "y'all'd've"},
+    {"y'allll", "y'all'll"}, {"yall", "y'all"}, {"yall'd've", "y'all'd've"}, {"yall'll", "y'all'll"}, {"you'dve", "you'd've"},
+    {"youd", "you'd"}, {"youd've", "you'd've"}, {"youll", "you'll"}, {"youre", "you're"}, {"youve", "you've"}, {"zero", "0"}};
+enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0], VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
+
+/* the text between its stripped ends, lower-cased, newline and tab as spaces, one character at a time */
+/* deleted: lower case comes behind the punctuation; NULL: before it */
+typedef struct vp_impl_score_lowered { const char *text, *p, *end; uint32_t pending; const unsigned char *deleted; } vp_impl_score_lowered;
+
+static vp_impl_score_lowered vp_impl_score_lowered_start(const char *text) {
+    vp_impl_score_lowered l;
+    l.text = l.p = text;
+    l.end = text + strlen(text);
+    l.pending = 0;
+    l.deleted = NULL;
+    vp_unicode_strip(&l.p, &l.end);
+    return l;
+}
+
+static int vp_impl_score_lowered_next(vp_impl_score_lowered *l, uint32_t *code) {
+    size_t bytes;
+    uint32_t c;
+    if (l->pending) {
+        *code = l->pending;
+        l->pending = 0;
+        return 1;
+    }
+    if (l->p >= l->end) return 0;
+    c = vp_unicode_get(l->p, l->end, &bytes);
+    if (c == '\n' || c == '\t') c = ' ';
+    else if (c == 0x130) {
+        c = 'i';
+        l->pending = 0x307;
+    } else if (c == 0x3A3) c = vp_unicode_lower_sigma(l->text, l->p, l->end, l->deleted ? vp_impl_score_punctuation : NULL, l->deleted);
+    else c = vp_unicode_lower(c);
+    l->p += bytes;
+    *code = c;
+    return 1;
+}
+
+/* Which punctuation characters the whole text says to delete (the others become spaces): those that stand beside a space, or all of them
+ * when a digit, a comma and a digit follow one another anywhere. */
+static void vp_impl_score_punctuation_scan(const char *text, unsigned char deleted[sizeof vp_impl_score_punctuation]) {
+    vp_impl_score_lowered l = vp_impl_score_lowered_start(text);
+    uint32_t c, before = 0, before2 = 0;
+    int index;
+    memset(deleted, 0, sizeof vp_impl_score_punctuation);
+    while (vp_impl_score_lowered_next(&l, &c)) {
+        if (before == ' ' && (index = vp_impl_score_punctuation_index(c)) >= 0) deleted[index] = 1;
+        if (c == ' ' && (index = vp_impl_score_punctuation_index(before)) >= 0) deleted[index] = 1;
+        if (before == ',' && vp_unicode_is_digit(before2) && vp_unicode_is_digit(c)) {
+            memset(deleted, 1, sizeof vp_impl_score_punctuation);
+            return;
+        }
+        before2 = before;
+        before = c;
+    }
+}
+
+/* collects a word; one that is longer than any in the table goes out at once */
+typedef struct vp_impl_score_word_out {
+    vp_impl_score_text_out *o;
+    char word[VP_IMPL_SCORE_WORD_BYTES_MAX + 5];
+    size_t bytes;
+    int any, flowing; /* a word was written before; the current one is being written */
+} vp_impl_score_word_out;
+
+static void vp_impl_score_word_begin(vp_impl_score_word_out *w) {
+    if (w->any) vp_impl_score_text_add(w->o, " ", 1);
+    w->any = 1;
+}
+
+static void vp_impl_score_word_end(vp_impl_score_word_out *w) {
+    size_t low = 0, high = VP_IMPL_SCORE_WORD_COUNT;
+    const char *text = w->word;
+    if (!w->flowing && w->bytes) {
+        w->word[w->bytes] = 0;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            int order = strcmp(w->word, vp_impl_score_words[middle].from);
+            if (order == 0) { text = vp_impl_score_words[middle].to; break; }
+            if (order < 0) high = middle;
+            else low = middle + 1;
+        }
+        if (*text) {
+            vp_impl_score_word_begin(w);
+            vp_impl_score_text_add(w->o, text, strlen(text));
+        }
+    }
+    w->bytes = 0;
+    w->flowing = 0;
+}
+
+static void vp_impl_score_word_code(vp_impl_score_word_out *w, uint32_t c) {
+    if (vp_unicode_is_space(c)) {
+        vp_impl_score_word_end(w);
+        return;
+    }
+    if (!w->flowing) {
+        w->bytes += vp_unicode_put(w->word + w->bytes, c);
+        if (w->bytes <= VP_IMPL_SCORE_WORD_BYTES_MAX) return;
+        vp_impl_score_word_begin(w);
+        vp_impl_score_text_add(w->o, w->word, w->bytes);
+        w->flowing = 1;
+        return;
+    }
+    vp_impl_score_text_code(w->o, c);
+}
+
+static void vp_impl_score_normalise_by(const char *text, vp_impl_score_text_out *o, int lower_last) {
+    unsigned char deleted[sizeof vp_impl_score_punctuation];
+    vp_impl_score_lowered l = vp_impl_score_lowered_start(text);
+    vp_impl_score_word_out w;
+    uint32_t c;
+    int index, period = 0, periods_dropped = 0;
+    memset(&w, 0, sizeof w);
+    w.o = o;
+    vp_impl_score_punctuation_scan(text, deleted);
+    if (lower_last) l.deleted = deleted;
+    while (vp_impl_score_lowered_next(&l, &c)) {
+        index = vp_impl_score_punctuation_index(c);
+        if (index >= 0 && deleted[index]) continue;
+        if (index >= 0) c = ' ';
+        if (period) { /* kept before a digit, else dropped: the reference's lookbehind is mistyped, and its flag is taken as the count 32 */
+            if (vp_unicode_is_digit(c) || periods_dropped == 32) vp_impl_score_word_code(&w, '.');
+            else periods_dropped++;
+        }
+        period = c == '.';
+        if (!period) vp_impl_score_word_code(&w, c);
+    }
+    if (period && periods_dropped == 32) vp_impl_score_word_code(&w, '.');
+    vp_impl_score_word_end(&w);
+}
+
+static void vp_impl_score_normalise(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 0); }
+static void vp_impl_score_normalise_late(const char *text, vp_impl_score_text_out *o) { vp_impl_score_normalise_by(text, o, 1); }
+VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_normalise, text, out, capacity, needed);
+}
+VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_normalise_late, text, out, capacity, needed);
+}
+
+VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
+                                   double *score) {
+    size_t bytes = 0, other = 0, matches = 0, i;
+    vp_result result;
+    if (!prediction || (!references && reference_count) || !scratch || !score) return VP_ERR_RANGE;
+    result = vp_score_vqa_normalise(prediction, scratch, scratch_bytes, &bytes);
+    for (i = 0; i < reference_count && result == VP_OK; i++) {
+        char *second = scratch + bytes + 1;
+        size_t left = scratch_bytes - bytes - 1;
+        if (!references[i]) return VP_ERR_RANGE;
+        result = vp_score_vqa_normalise(references[i], second, left, &other);
+        if (other != bytes) result = VP_OK; /* a text of another length never matches, whether it fits or not */
+        else if (result == VP_OK && memcmp(scratch, second, bytes) == 0) matches++;
+    }
+    if (result != VP_OK) return result;
+    *score = matches >= 3 ? 1.0 : (double)matches / 3.0;
+    return VP_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- working memory
+ * Rules work in the caller's scratch: a pool that only grows. What does not fit sets `full`; texts that did not fit are empty, so that a
+ * rule can run on to its end and say VP_ERR_CAPACITY there. */
+typedef struct vp_impl_score_pool { char *p; size_t left; int full; } vp_impl_score_pool;
+typedef struct vp_impl_score_span { const char *p; size_t bytes; } vp_impl_score_span;
+
+static vp_impl_score_pool vp_impl_score_pool_of(char *scratch, size_t scratch_bytes) {
+    vp_impl_score_pool pool;
+    pool.p = scratch;
+    pool.left = scratch ? scratch_bytes : 0;
+    pool.full = 0;
+    return pool;
+}
+
+/* aligned to 8; NULL when it does not fit */
+static void *vp_impl_score_take(vp_impl_score_pool *pool, size_t count, size_t element_bytes) {
+    const size_t skip = (8 - (size_t)((uintptr_t)pool->p & 7)) & 7;
+    void *taken;
+    if (pool->full || count > (SIZE_MAX - 8) / element_bytes || skip > pool->left || count * element_bytes > pool->left - skip) {
+        pool->full = 1;
+        return NULL;
+    }
+    taken = pool->p + skip;
+    pool->p += skip + count * element_bytes;
+    pool->left -= skip + count * element_bytes;
+    return taken;
+}
+
+/* gives back what was taken since `before`, a copy of the pool */
+static void vp_impl_score_give_back(vp_impl_score_pool *pool, const vp_impl_score_pool *before) {
+    const int full = pool->full;
+    *pool = *before;
+    pool->full |= full;
+}
+
+static vp_impl_score_span vp_impl_score_span_from(const char *start, const char *end) {
+    vp_impl_score_span s;
+    s.p = start;
+    s.bytes = (size_t)(end - start);
+    return s;
+}
+static vp_impl_score_span vp_impl_score_span_of(const char *text) { return vp_impl_score_span_from(text, text + strlen(text)); }
+
+static vp_impl_score_span vp_impl_score_trimmed(vp_impl_score_span s) {
+    const char *start = s.p, *end = s.p + s.bytes;
+    vp_unicode_strip(&start, &end);
+    return vp_impl_score_span_from(start, end);
+}
+
+/* drops one ASCII character from both ends */
+static vp_impl_score_span vp_impl_score_without(vp_impl_score_span s, char c) {
+    while (s.bytes && s.p[0] == c) { s.p++; s.bytes--; }
+    while (s.bytes && s.p[s.bytes - 1] == c) s.bytes--;
+    return s;
+}
+
+static int vp_impl_score_same(vp_impl_score_span a, vp_impl_score_span b) { return a.bytes == b.bytes && (!a.bytes || !memcmp(a.p, b.p, a.bytes)); }
+
+/* Where a text stands in another, from the front or from the back; NULL: nowhere. The empty text stands at the front (or the end). */
+static const char *vp_impl_score_search(vp_impl_score_span in, vp_impl_score_span what, int last) {
+    size_t i;
+    if (what.bytes > in.bytes) return NULL;
+    for (i = 0; i <= in.bytes - what.bytes; i++) {
+        const char *p = in.p + (last ? in.bytes - what.bytes - i : i);
+        if (!what.bytes || (*p == what.p[0] && !memcmp(p, what.p, what.bytes))) return p;
+    }
+    return NULL;
+}
+
+static size_t vp_impl_score_length(vp_impl_score_span s) { /* in characters */
+    const char *p = s.p, *end = s.p + s.bytes;
+    size_t count = 0, bytes;
+    for (; p < end; p += bytes, count++) vp_unicode_get(p, end, &bytes);
+    return count;
+}
+
+static int vp_impl_score_order(vp_impl_score_span a, vp_impl_score_span b) {
+    const size_t least = a.bytes < b.bytes ? a.bytes : b.bytes;
+    const int order = least ? memcmp(a.p, b.p, least) : 0;
+    if (order) return order;
+    if (a.bytes != b.bytes) return a.bytes < b.bytes ? -1 : 1;
+    return a.p == b.p ? 0 : (uintptr_t)a.p < (uintptr_t)b.p ? -1 : 1; /* equal texts keep the order in which they lie in memory */
+}
+
+/* heap sort: n log n whatever the texts are */
+static void vp_impl_score_sort(vp_impl_score_span *s, size_t count) {
+    size_t start = count / 2, end = count;
+    while (end > 1) {
+        size_t at, child;
+        vp_impl_score_span held;
+        if (start > 0) held = s[--start];
+        else {
+            held = s[--end];
+            s[end] = s[0];
+        }
+        for (at = start; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && vp_impl_score_order(s[child], s[child + 1]) < 0) child++;
+            if (vp_impl_score_order(held, s[child]) >= 0) break;
+            s[at] = s[child];
+        }
+        s[at] = held;
+    }
+}
+
+/* sorts and drops repeats; returns how many are left */
+static size_t vp_impl_score_unique(vp_impl_score_span *s, size_t count) {
+    size_t i, kept = 0;
+    vp_impl_score_sort(s, count);
+    for (i = 0; i < count; i++)
+        if (!kept || !vp_impl_score_same(s[kept - 1], s[i])) s[kept++] = s[i];
+    return kept;
+}
+
+/* ---------------------------------------------------------------------------------------------- case of whole texts */
+typedef void (*vp_impl_score_span_rule)(vp_impl_score_span, vp_impl_score_text_out *);
+/* the rule's text in the pool, with NUL */
+static vp_impl_score_span vp_impl_score_map(vp_impl_score_pool *pool, vp_impl_score_span s, vp_impl_score_span_rule rule) {
+    vp_impl_score_text_out o;
+    vp_impl_score_span made;
+    o.out = NULL;
+    o.bytes = 0;
+    rule(s, &o);
+    made.p = "";
+    made.bytes = 0;
+    o.out = (char *)vp_impl_score_take(pool, o.bytes + 1, 1);
+    if (!o.out) return made;
+    o.bytes = 0;
+    rule(s, &o);
+    o.out[o.bytes] = 0;
+    made.p = o.out;
+    made.bytes = o.bytes;
+    return made;
+}
+
+/* str.lower */
+static void vp_impl_score_lower_rule(vp_impl_score_span s, vp_impl_score_text_out *o) {
+    const char *p = s.p, *end = s.p + s.bytes;
+    size_t bytes;
+    for (; p < end; p += bytes) {
+        uint32_t c = vp_unicode_get(p, end, &bytes);
+        if (c == 0x130) {
+            vp_impl_score_text_code(o, 'i');
+            c = 0x307;
+        } else c = c == 0x3A3 ? vp_unicode_lower_sigma(s.p, p, end, NULL, NULL) : vp_unicode_lower(c);
+        vp_impl_score_text_code(o, c);
+    }
+}
+static vp_impl_score_span vp_impl_score_lower(vp_impl_score_pool *pool, vp_impl_score_span s) {
+    return vp_impl_score_map(pool, s, vp_impl_score_lower_rule);
+}
+
+/* Where str.upper is not the table of lower case read backwards: {character, up to three others}. U+1F80 to U+1FAF follow a rule of their own. */
+static const uint16_t vp_impl_score_uppers[][4] = {
+    {0xB5, 0x39C}, {0xDF, 'S', 'S'}, {0x131, 'I'}, {0x149, 0x2BC, 'N'}, {0x17F, 'S'}, {0x1C5, 0x1C4}, {0x1C8, 0x1C7}, {0x1CB, 0x1CA},
+    {0x1F0, 'J', 0x30C}, {0x1F2, 0x1F1}, {0x345, 0x399}, {0x390, 0x399, 0x308, 0x301}, {0x3B0, 0x3A5, 0x308, 0x301}, {0x3C2, 0x3A3},
+    {0x3D0, 0x392}, {0x3D1, 0x398}, {0x3D5, 0x3A6}, {0x3D6, 0x3A0}, {0x3F0, 0x39A}, {0x3F1, 0x3A1}, {0x3F5, 0x395}, {0x587, 0x535, 0x552},
+    {0x1C80, 0x412}, {0x1C81, 0x414}, {0x1C82, 0x41E}, {0x1C83, 0x421}, {0x1C84, 0x422}, {0x1C85, 0x422}, {0x1C86, 0x42A}, {0x1C87, 0x462},
+    {0x1C88, 0xA64A}, {0x1E96, 'H', 0x331}, {0x1E97, 'T', 0x308}, {0x1E98, 'W', 0x30A}, {0x1E99, 'Y', 0x30A}, {0x1E9A, 'A', 0x2BE},
+    {0x1E9B, 0x1E60}, {0x1F50, 0x3A5, 0x313}, {0x1F52, 0x3A5, 0x313, 0x300}, {0x1F54, 0x3A5, 0x313, 0x301}, {0x1F56, 0x3A5, 0x313, 0x342},
+    {0x1FB2, 0x1FBA, 0x399}, {0x1FB3, 0x391, 0x399}, {0x1FB4, 0x386, 0x399}, {0x1FB6, 0x391, 0x342}, {0x1FB7, 0x391, 0x342, 0x399},
+    {0x1FBC, 0x391, 0x399}, {0x1FBE, 0x399}, {0x1FC2, 0x1FCA, 0x399}, {0x1FC3, 0x397, 0x399}, {0x1FC4, 0x389, 0x399}, {0x1FC6, 0x397, 0x342},
+    {0x1FC7, 0x397, 0x342, 0x399}, {0x1FCC, 0x397, 0x399}, {0x1FD2, 0x399, 0x308, 0x300}, {0x1FD3, 0x399, 0x308, 0x301}, {0x1FD6, 0x399, 0x342},
+    {0x1FD7, 0x399, 0x308, 0x342}, {0x1FE2, 0x3A5, 0x308, 0x300}, {0x1FE3, 0x3A5, 0x308, 0x301}, {0x1FE4, 0x3A1, 0x313}, {0x1FE6, 0x3A5, 0x342},
+    {0x1FE7, 0x3A5, 0x308, 0x342}, {0x1FF2, 0x1FFA, 0x399}, {0x1FF3, 0x3A9, 0x399}, {0x1FF4, 0x38F, 0x399}, {0x1FF6, 0x3A9, 0x342},
+    {0x1FF7, 0x3A9, 0x342, 0x399}, {0x1FFC, 0x3A9, 0x399}, {0xFB00, 'F', 'F'}, {0xFB01, 'F', 'I'}, {0xFB02, 'F', 'L'}, {0xFB03, 'F', 'F', 'I'},
+    {0xFB04, 'F', 'F', 'L'}, {0xFB05, 'S', 'T'}, {0xFB06, 'S', 'T'}, {0xFB13, 0x544, 0x546}, {0xFB14, 0x544, 0x535}, {0xFB15, 0x544, 0x53B},
+    {0xFB16, 0x54E, 0x546}, {0xFB17, 0x544, 0x53D}};
+enum { VP_IMPL_SCORE_UPPER_COUNT = sizeof vp_impl_score_uppers / sizeof vp_impl_score_uppers[0] };
+
+/* str.upper */
+static void vp_impl_score_upper_rule(vp_impl_score_span s, vp_impl_score_text_out *o) {
+    const char *p = s.p, *end = s.p + s.bytes;
+    size_t bytes, i, k;
+    for (; p < end; p += bytes) {
+        uint32_t c = vp_unicode_get(p, end, &bytes);
+        if (c < 0x80) {
+            vp_impl_score_text_code(o, c >= 'a' && c <= 'z' ? c - 32 : c);
+            continue;
+        }
+        if (c >= 0x1F80 && c <= 0x1FAF) { /* the iota below becomes one beside */
+            vp_impl_score_text_code(o, (c < 0x1F90 ? 0x1F08u : c < 0x1FA0 ? 0x1F28u : 0x1F68u) + (c & 7));
+            vp_impl_score_text_code(o, 0x399);
+            continue;
+        }
+        for (i = 0; i < VP_IMPL_SCORE_UPPER_COUNT && vp_impl_score_uppers[i][0] != c; i++) {}
+        if (i < VP_IMPL_SCORE_UPPER_COUNT) {
+            for (k = 1; k < 4 && vp_impl_score_uppers[i][k]; k++) vp_impl_score_text_code(o, vp_impl_score_uppers[i][k]);
+            continue;
+        }
+        vp_impl_score_text_code(o, vp_unicode_upper(c));
+    }
+}
+
+
+/* ---------------------------------------------------------------------------------------------------- numbers as Python reads and rounds them */
+/* The text as float() sees it: ASCII digits and spaces for those of all scripts, ends stripped, underscores between digits dropped. Returns 0
+ * when some character cannot be part of a number. `out` has room for the text. */
+static int vp_impl_score_float_text(vp_impl_score_span s, char *out, size_t *out_bytes) {
+    const char *p = s.p, *end = s.p + s.bytes;
+    size_t bytes, i, first = 0, count = 0, kept = 0;
+    for (; p < end; p += bytes) {
+        uint32_t c = vp_unicode_get(p, end, &bytes);
+        if (c >= 0x80) {
+            if (vp_unicode_is_digit(c)) c = '0' + (uint32_t)vp_unicode_digit(c);
+            else if (vp_unicode_is_space(c)) c = ' ';
+            else return 0;
+        }
+        out[count++] = (char)c;
+    }
+    while (first < count && (out[first] == ' ' || (out[first] >= 9 && out[first] <= 13))) first++; /* 28 to 31 are no spaces here */
+    while (count > first && (out[count - 1] == ' ' || (out[count - 1] >= 9 && out[count - 1] <= 13))) count--;
+    for (i = first; i < count; i++) {
+        if (out[i] != '_') out[kept++] = out[i];
+        else if (i == first || i + 1 == count || out[i - 1] < '0' || out[i - 1] > '9' || out[i + 1] < '0' || out[i + 1] > '9') return 0;
+    }
+    *out_bytes = kept;
+    return 1;
+}
+
+/* [digits][.digits][e[+-]digits] as a JSON number: no leading zeros, digits on both sides of the point. `out` has room for two bytes more. */
+static int vp_impl_score_json_number(const char *p, const char *end, char *out, size_t *out_bytes) {
+    const char *whole = p, *whole_end, *fraction, *fraction_end;
+    size_t n = 0;
+    while (p < end && *p >= '0' && *p <= '9') p++;
+    whole_end = fraction = fraction_end = p;
+    if (p < end && *p == '.') {
+        fraction = ++p;
+        while (p < end && *p >= '0' && *p <= '9') p++;
+        fraction_end = p;
+    }
+    if (whole == whole_end && fraction == fraction_end) return 0;
+    while (whole < whole_end && *whole == '0') whole++;
+    if (whole == whole_end) out[n++] = '0';
+    while (whole < whole_end) out[n++] = *whole++;
+    if (fraction < fraction_end) out[n++] = '.';
+    while (fraction < fraction_end) out[n++] = *fraction++;
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        out[n++] = *p++;
+        if (p < end && (*p == '+' || *p == '-')) out[n++] = *p++;
+        if (p == end) return 0;
+        while (p < end && *p >= '0' && *p <= '9') out[n++] = *p++;
+        if (out[n - 1] < '0' || out[n - 1] > '9') return 0;
+    }
+    *out_bytes = n;
+    return p == end;
+}
+
+static int vp_impl_score_is_word(const char *p, size_t bytes, const char *lower) { /* ASCII, any case */
+    size_t i;
+    if (strlen(lower) != bytes) return 0;
+    for (i = 0; i < bytes; i++) if ((p[i] >= 'A' && p[i] <= 'Z' ? p[i] + 32 : p[i]) != lower[i]) return 0;
+    return 1;
+}
+
+/* float(text): 1 and the value, or 0 when Python says ValueError */
+static int vp_impl_score_float(vp_impl_score_pool *pool, vp_impl_score_span s, double *value) {
+    const vp_impl_score_pool before = *pool;
+    char *text = (char *)vp_impl_score_take(pool, s.bytes + 1, 1), *number = (char *)vp_impl_score_take(pool, s.bytes + 3, 1);
+    size_t bytes = 0, number_bytes = 0;
+    double v = 0;
+    int good = text && number && vp_impl_score_float_text(s, text, &bytes), negative = good && bytes && text[0] == '-';
+    if (good && bytes && (text[0] == '-' || text[0] == '+')) {
+        text++;
+        bytes--;
+    }
+    if (good && (vp_impl_score_is_word(text, bytes, "inf") || vp_impl_score_is_word(text, bytes, "infinity"))) v = HUGE_VAL;
+    else if (good && vp_impl_score_is_word(text, bytes, "nan")) v = (double)NAN;
+    else if (good && (good = vp_impl_score_json_number(text, text + bytes, number, &number_bytes)) != 0) {
+        if (vp_number_parse(number, number_bytes, &v) == VP_ERR_RANGE) v = HUGE_VAL;
+    }
+    vp_impl_score_give_back(pool, &before);
+    if (good) *value = negative ? -v : v;
+    return good;
+}
+
+/* All decimal digits of a finite value without its sign: digits[0 .. *point) are the whole part, which may begin with zeros. */
+enum { VP_IMPL_SCORE_DIGITS = 1120 }; /* 17 of the mantissa and 1074 halvings; 309 of a large one */
+static size_t vp_impl_score_digits(double value, unsigned char *digits, size_t *point) {
+    int exponent = 0, i;
+    uint64_t mantissa = (uint64_t)ldexp(frexp(fabs(value), &exponent), 53), rest;
+    size_t count = 0, k;
+    exponent -= 53;
+    while (mantissa && !(mantissa & 1)) { mantissa >>= 1; exponent++; }
+    for (rest = mantissa; rest; rest /= 10) count++;
+    for (rest = mantissa, k = count; k > 0; rest /= 10) digits[--k] = (unsigned char)(rest % 10);
+    for (i = 0; i < exponent && mantissa; i++) { /* doubled */
+        int carry = 0;
+        for (k = count; k > 0; k--) {
+            carry += digits[k - 1] * 2;
+            digits[k - 1] = (unsigned char)(carry % 10);
+            carry /= 10;
+        }
+        if (!carry) continue;
+        memmove(digits + 1, digits, count++);
+        digits[0] = 1;
+    }
+    *point = count;
+    for (i = 0; i > exponent; i--) { /* halved */
+        int carry = 0;
+        for (k = 0; k < count; k++) {
+            carry = carry * 10 + digits[k];
+            digits[k] = (unsigned char)(carry / 2);
+            carry &= 1;
+        }
+        if (carry) digits[count++] = 5;
+    }
+    return count;
+}
+
+/* The digits of the whole number nearest to value * 10^places, ties to even, without leading zeros; 0 digits are zero. `text` has room for
+ * VP_IMPL_SCORE_DIGITS. */
+static size_t vp_impl_score_round_digits(double value, int64_t places, char *text) {
+    unsigned char digits[VP_IMPL_SCORE_DIGITS];
+    size_t point, count = vp_impl_score_digits(value, digits, &point), keep, i, n = 0;
+    int up = 0;
+    if (places < 0 && (uint64_t)-places > point) return 0;
+    keep = places < 0 ? point - (size_t)-places : point + (size_t)places;
+    if (keep < count) {
+        for (i = keep + 1; i < count && !digits[i]; i++) {}
+        up = digits[keep] > 5 || (digits[keep] == 5 && (i < count || (keep && digits[keep - 1] % 2)));
+    }
+    for (i = keep; up && i > 0; i--) { /* keep < count here */
+        if (digits[i - 1] == 9) digits[i - 1] = 0;
+        else { digits[i - 1]++; up = 0; }
+    }
+    if (up) text[n++] = '1';
+    for (i = 0; i < keep; i++) if (n || (i < count && digits[i])) text[n++] = (char)('0' + (i < count ? digits[i] : 0));
+    return n;
+}
+
+/* round(value, places) */
+static double vp_impl_score_round(double value, int64_t places) {
+    char text[VP_IMPL_SCORE_DIGITS + 400]; /* digits, then "e" and the places */
+    double rounded = 0;
+    size_t n;
+    if (!(fabs(value) < HUGE_VAL) || places > 323) return value;
+    if (places < -308) return value < 0 || (value == 0 && 1 / value < 0) ? -0.0 : 0.0;
+    n = vp_impl_score_round_digits(value, places, text);
+    if (n) {
+        uint64_t power = (uint64_t)(places < 0 ? -places : places);
+        text[n++] = 'e';
+        text[n++] = places > 0 ? '-' : '+';
+        text[n++] = (char)('0' + power / 100);
+        text[n++] = (char)('0' + power / 10 % 10);
+        text[n++] = (char)('0' + power % 10);
+        if (vp_number_parse(text, n, &rounded) != VP_OK) return value; /* beyond the largest: Python stops there */
+    }
+    return value < 0 || (value == 0 && 1 / value < 0) ? -rounded : rounded;
+}
+
+/* ------------------------------------------------------------------------------------------------------ edit distance */
+static uint32_t *vp_impl_score_codes(vp_impl_score_pool *pool, vp_impl_score_span s, size_t *count) {
+    const char *p = s.p, *end = s.p + s.bytes;
+    uint32_t *codes = (uint32_t *)vp_impl_score_take(pool, s.bytes + 1, sizeof *codes);
+    size_t bytes;
+    *count = 0;
+    for (; codes && p < end; p += bytes) codes[(*count)++] = vp_unicode_get(p, end, &bytes);
+    return codes;
+}
+
+static size_t vp_impl_score_distance(vp_impl_score_pool *pool, vp_impl_score_span a, vp_impl_score_span b) {
+    const vp_impl_score_pool before = *pool;
+    size_t a_count, b_count, i, j, distance = 0, *row;
+    uint32_t *x, *y;
+    if (a.bytes < b.bytes) { vp_impl_score_span s = a; a = b; b = s; }
+    x = vp_impl_score_codes(pool, a, &a_count);
+    y = vp_impl_score_codes(pool, b, &b_count);
+    while (a_count && b_count && x[0] == y[0]) { x++; y++; a_count--; b_count--; }
+    while (a_count && b_count && x[a_count - 1] == y[b_count - 1]) { a_count--; b_count--; }
+    row = (size_t *)vp_impl_score_take(pool, b_count + 1, sizeof *row);
+    if (row) {
+        for (j = 0; j <= b_count; j++) row[j] = j;
+        for (i = 0; i < a_count; i++) {
+            size_t corner = i, best;
+            row[0] = i + 1;
+            for (j = 0; j < b_count; j++) {
+                best = corner + (x[i] != y[j]);
+                corner = row[j + 1];
+                if (corner + 1 < best) best = corner + 1;
+                if (row[j] + 1 < best) best = row[j] + 1;
+                row[j + 1] = best;
+            }
+        }
+        distance = row[b_count];
+    }
+    vp_impl_score_give_back(pool, &before);
+    return distance;
+}
+
+VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count) {
+    if (text_bytes > (SIZE_MAX - 4096) / 64 || text_count > (SIZE_MAX - 4096) / 256) return SIZE_MAX;
+    return 32 * text_bytes > SIZE_MAX - 4096 - 128 * text_count ? SIZE_MAX : 32 * text_bytes + 128 * text_count + 4096;
+}
+
+/* ------------------------------------------------------------------------------------------- cleaning, the other rule */
+/* " ".join(text.split()) */
+static void vp_impl_score_collapse_rule(vp_impl_score_span s, vp_impl_score_text_out *o) {
+    const char *p, *end;
+    size_t bytes;
+    int gap = 0;
+    s = vp_impl_score_trimmed(s);
+    for (p = s.p, end = s.p + s.bytes; p < end; p += bytes) {
+        if (vp_unicode_is_space(vp_unicode_get(p, end, &bytes))) { gap = 1; continue; }
+        if (gap) vp_impl_score_text_add(o, " ", 1);
+        gap = 0;
+        vp_impl_score_text_add(o, p, bytes);
+    }
+}
+
+/* The most frequent line of a stripped text, of equally frequent ones the first. */
+static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, vp_impl_score_span s) {
+    const char *p, *end = s.p + s.bytes, *line;
+    size_t count = 1, i, first, best_count = 0;
+    vp_impl_score_span *lines, best = s;
+    for (p = s.p; p < end; p++) count += *p == '\n';
+    lines = (vp_impl_score_span *)vp_impl_score_take(pool, count, sizeof *lines);
+    for (i = 0, line = s.p; lines && i < count; i++) {
+        const char *stop = (const char *)memchr(line, '\n', (size_t)(end - line));
+        if (!stop) stop = end;
+        lines[i] = vp_impl_score_map(pool, vp_impl_score_span_from(line, stop), vp_impl_score_collapse_rule);
+        line = stop + 1;
+    }
+    if (!lines || pool->full) return best;
+    vp_impl_score_sort(lines, count);
+    for (first = 0; first < count; first = i) {
+        for (i = first + 1; i < count && vp_impl_score_same(lines[first], lines[i]); i++) {}
+        /* of a run the first entry lies first in memory, as the lines do */
+        if (i - first < best_count || (i - first == best_count && (uintptr_t)lines[first].p > (uintptr_t)best.p)) continue;
+        best_count = i - first;
+        best = lines[first];
+    }
+    return best;
+}
+
+static vp_impl_score_span vp_impl_score_clean_frequent(vp_impl_score_pool *pool, const char *text) {
+    static const char mark[] = "Answer:";
+    vp_impl_score_span s = vp_impl_score_trimmed(vp_impl_score_span_of(text)), m = vp_impl_score_span_of(mark);
+    const char *start = vp_impl_score_search(s, m, 0), *end = s.p + s.bytes, *next;
+    if (start) { /* the same in both rules */
+        start += m.bytes;
+        next = vp_impl_score_search(vp_impl_score_span_from(start, end), m, 0);
+        return vp_impl_score_trimmed(vp_impl_score_span_from(start, next ? next : end));
+    }
+    return s.bytes && memchr(s.p, '\n', s.bytes) ? vp_impl_score_frequent_line(pool, s) : vp_impl_score_map(pool, s, vp_impl_score_collapse_rule);
+}
+
+VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out, size_t capacity, size_t *needed) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    vp_impl_score_span cleaned;
+    if (!prediction || (!out && capacity)) return VP_ERR_RANGE;
+    cleaned = vp_impl_score_clean_frequent(&pool, prediction);
+    if (pool.full) return VP_ERR_CAPACITY;
+    if (needed) *needed = cleaned.bytes;
+    if (cleaned.bytes >= capacity) return VP_ERR_CAPACITY;
+    if (cleaned.bytes) memcpy(out, cleaned.p, cleaned.bytes);
+    out[cleaned.bytes] = 0;
+    return VP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- rules against references */
+/* What one reference adds. The prediction and every reference go through `prepare` first; `add` sees both. */
+typedef vp_impl_score_span (*vp_impl_score_prepare)(vp_impl_score_pool *, const char *);
+static vp_impl_score_span vp_impl_score_lower_trimmed(vp_impl_score_pool *pool, const char *text) {
+    return vp_impl_score_lower(pool, vp_impl_score_trimmed(vp_impl_score_span_of(text)));
+}
+static vp_impl_score_span vp_impl_score_lower_all(vp_impl_score_pool *pool, const char *text) {
+    return vp_impl_score_lower(pool, vp_impl_score_span_of(text));
+}
+static void vp_impl_score_normalise_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise(s.p, o); }
+static void vp_impl_score_late_rule(vp_impl_score_span s, vp_impl_score_text_out *o) { vp_impl_score_normalise_late(s.p, o); }
+static vp_impl_score_span vp_impl_score_normalised(vp_impl_score_pool *pool, const char *text) {
+    return vp_impl_score_map(pool, vp_impl_score_span_of(text), vp_impl_score_normalise_rule);
+}
+
+static int vp_impl_score_arguments(const char *prediction, const char *const *references, size_t count, const char *scratch, const void *out) {
+    size_t i;
+    if (!prediction || (!references && count) || !scratch || !out) return 0;
+    for (i = 0; i < count; i++) if (!references[i]) return 0;
+    return 1;
+}
+
+/* how many references equal the prediction */
+static vp_result vp_impl_score_matches(const char *prediction, const char *const *references, size_t count, vp_impl_score_prepare prepare,
+                                       char *scratch, size_t scratch_bytes, size_t *matches) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
+    vp_impl_score_span wanted;
+    size_t i, found = 0;
+    wanted = prepare(&pool, prediction);
+    for (i = 0; i < count; i++) {
+        before = pool;
+        found += (size_t)vp_impl_score_same(prepare(&pool, references[i]), wanted);
+        vp_impl_score_give_back(&pool, &before);
+    }
+    if (pool.full) return VP_ERR_CAPACITY;
+    *matches = found;
+    return VP_OK;
+}
+
+VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
+                             double *score) {
+    size_t matches = 0;
+    vp_result result;
+    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
+    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch, scratch_bytes, &matches);
+    if (result == VP_OK) *score = matches > 0;
+    return result;
+}
+
+VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                        size_t scratch_bytes, double *score) {
+    size_t matches = 0;
+    vp_result result;
+    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
+    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_all, scratch, scratch_bytes, &matches);
+    if (result == VP_OK) *score = matches > 0;
+    return result;
+}
+
+VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                  size_t scratch_bytes, double *score) {
+    size_t matches = 0;
+    vp_result result;
+    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
+    result = vp_impl_score_matches(prediction, references, reference_count, vp_impl_score_lower_trimmed, scratch, scratch_bytes, &matches);
+    if (result == VP_OK) *score = matches >= 3 ? 1.0 : (double)matches / 3.0;
+    return result;
+}
+
+/* newlines and tabs as spaces, stripped */
+static void vp_impl_score_official_rule(vp_impl_score_span s, vp_impl_score_text_out *o) {
+    size_t i;
+    s = vp_impl_score_trimmed(s);
+    for (i = 0; i < s.bytes; i++) vp_impl_score_text_add(o, s.p[i] == '\n' || s.p[i] == '\t' ? " " : s.p + i, 1);
+}
+
+static void vp_impl_score_strip_text(const char *text, vp_impl_score_text_out *o) { vp_impl_score_official_rule(vp_impl_score_span_of(text), o); }
+VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed) {
+    return vp_impl_score_text_produce(vp_impl_score_strip_text, text, out, capacity, needed);
+}
+
+VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                       size_t scratch_bytes, double *score) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
+    vp_impl_score_span first, wanted, one;
+    size_t i, matches = 0, others;
+    double sum = 0;
+    int identical = 1;
+    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
+    if (!reference_count) return VP_ERR_MISMATCH;
+    first = vp_impl_score_map(&pool, vp_impl_score_span_of(references[0]), vp_impl_score_official_rule);
+    for (i = 1; i < reference_count && identical; i++) {
+        before = pool;
+        identical = vp_impl_score_same(first, vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_official_rule));
+        vp_impl_score_give_back(&pool, &before);
+    }
+    wanted = vp_impl_score_map(&pool, vp_impl_score_span_of(prediction), identical ? vp_impl_score_official_rule : vp_impl_score_late_rule);
+    for (i = 0; i < reference_count; i++) {
+        before = pool;
+        one = identical ? first : vp_impl_score_map(&pool, vp_impl_score_span_of(references[i]), vp_impl_score_late_rule);
+        matches += (size_t)vp_impl_score_same(one, wanted);
+        vp_impl_score_give_back(&pool, &before);
+    }
+    if (pool.full) return VP_ERR_CAPACITY;
+    others = matches ? matches - 1 : 0; /* what a matching reference sees: it is left out itself */
+    sum = (double)matches * (others >= 3 ? 1.0 : (double)others / 3.0);
+    sum += (double)(reference_count - matches) * (matches >= 3 ? 1.0 : (double)matches / 3.0);
+    *score = sum / (double)reference_count;
+    return VP_OK;
+}
+
+VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count, char *scratch, size_t scratch_bytes,
+                               double *score) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
+    vp_impl_score_span wanted;
+    size_t i, wanted_length, length;
+    double best = 0, distance;
+    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
+    wanted_length = vp_impl_score_length(vp_impl_score_span_of(prediction));
+    wanted = vp_impl_score_lower_all(&pool, prediction);
+    for (i = 0; i < reference_count; i++) {
+        length = vp_impl_score_length(vp_impl_score_span_of(references[i]));
+        if (length < wanted_length) length = wanted_length;
+        if (!length) return VP_ERR_MISMATCH;
+        before = pool;
+        distance = (double)vp_impl_score_distance(&pool, vp_impl_score_lower_all(&pool, references[i]), wanted) / (double)length;
+        if (distance < 0.5 && 1 - distance > best) best = 1 - distance;
+        vp_impl_score_give_back(&pool, &before);
+    }
+    if (pool.full) return VP_ERR_CAPACITY;
+    *score = best;
+    return VP_OK;
+}
+
+/* a number, or a percentage */
+static int vp_impl_score_percent(vp_impl_score_pool *pool, vp_impl_score_span s, double *value) {
+    const int percent = s.bytes && s.p[s.bytes - 1] == '%';
+    while (percent && s.bytes && s.p[s.bytes - 1] == '%') s.bytes--;
+    if (!vp_impl_score_float(pool, s, value)) return 0;
+    if (percent) *value /= 100.0;
+    return 1;
+}
+
+VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                  size_t scratch_bytes, double *score) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
+    vp_impl_score_span wanted;
+    size_t i;
+    double number = 0, target = 0;
+    int is_number, correct = 0;
+    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
+    if (!reference_count) return VP_ERR_MISMATCH;
+    is_number = vp_impl_score_percent(&pool, vp_impl_score_span_of(prediction), &number);
+    wanted = vp_impl_score_lower_all(&pool, prediction);
+    for (i = 0; i < reference_count && !correct; i++) {
+        before = pool;
+        if (is_number && vp_impl_score_percent(&pool, vp_impl_score_span_of(references[i]), &target) && target != 0)
+            correct = fabs(number - target) / fabs(target) <= 0.05; /* never with NaN, or when both are infinite */
+        else correct = vp_impl_score_same(vp_impl_score_lower_all(&pool, references[i]), wanted);
+        vp_impl_score_give_back(&pool, &before);
+    }
+    if (pool.full) return VP_ERR_CAPACITY;
+    *score = correct;
+    return VP_OK;
+}
+
+/* the words of a normalised text as a set */
+static vp_impl_score_span *vp_impl_score_words_of(vp_impl_score_pool *pool, const char *text, size_t *count) {
+    vp_impl_score_span s = vp_impl_score_normalised(pool, text), *words;
+    const char *p = s.p, *end = s.p + s.bytes, *word;
+    size_t n = 0, most = 1;
+    for (; p < end; p++) most += *p == ' ';
+    words = (vp_impl_score_span *)vp_impl_score_take(pool, most, sizeof *words);
+    for (p = word = s.p; words && p <= end; p++) { /* one space stands between two words */
+        if (p < end && *p != ' ') continue;
+        if (p > word) words[n++] = vp_impl_score_span_from(word, p);
+        word = p + 1;
+    }
+    *count = words ? vp_impl_score_unique(words, n) : 0;
+    return words;
+}
+
+VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                          size_t scratch_bytes, double *score) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
+    vp_impl_score_span *words, *others;
+    size_t count, other_count, i, a, b, both;
+    double best = 0, overlap;
+    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
+    words = vp_impl_score_words_of(&pool, prediction, &count);
+    for (i = 0; i < reference_count && count; i++) {
+        before = pool;
+        others = vp_impl_score_words_of(&pool, references[i], &other_count);
+        for (a = b = both = 0; a < count && b < other_count;) { /* both sorted */
+            const size_t least = words[a].bytes < others[b].bytes ? words[a].bytes : others[b].bytes;
+            int order = memcmp(words[a].p, others[b].p, least);
+            if (!order) order = words[a].bytes < others[b].bytes ? -1 : words[a].bytes > others[b].bytes;
+            both += !order;
+            a += order <= 0;
+            b += order >= 0;
+        }
+        overlap = (double)both / (double)(count + other_count - both);
+        if (overlap > best) best = overlap;
+        vp_impl_score_give_back(&pool, &before);
+    }
+    if (pool.full) return VP_ERR_CAPACITY;
+    *score = best;
+    return VP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------- multiple choice */
+static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *prediction, const char *const *options, size_t count, int32_t *index) {
+    const vp_impl_score_pool before = *pool;
+    vp_impl_score_span wanted = vp_impl_score_lower_trimmed(pool, prediction), *texts, *sorted;
+    size_t i, found = 0, holder = 0, holders = 0, distance, nearest = SIZE_MAX;
+    int exact = 0, repeated = 0;
+    texts = (vp_impl_score_span *)vp_impl_score_take(pool, count + 1, sizeof *texts);
+    sorted = (vp_impl_score_span *)vp_impl_score_take(pool, count + 1, sizeof *sorted);
+    for (i = 0; i < count && texts && sorted; i++) sorted[i] = texts[i] = vp_impl_score_lower_trimmed(pool, options[i]);
+    if (!pool->full) {
+        repeated = vp_impl_score_unique(sorted, count) != count;
+        for (i = count; i > 0; i--) { /* the first of equals is what stays */
+            if (vp_impl_score_same(texts[i - 1], wanted)) { exact = 1; found = i - 1; }
+            if (!vp_impl_score_search(texts[i - 1], wanted, 0)) continue;
+            holders++;
+            holder = i - 1;
+        }
+        if (!exact && holders == 1) found = holder;
+        for (i = 0; i < count && !exact && holders != 1; i++) {
+            distance = vp_impl_score_distance(pool, texts[i], wanted);
+            if (distance < nearest) { nearest = distance; found = i; }
+        }
+    }
+    vp_impl_score_give_back(pool, &before);
+    if (pool->full) return VP_ERR_CAPACITY;
+    if (!count || count > INT32_MAX || repeated) return VP_ERR_MISMATCH;
+    *index = (int32_t)found;
+    return VP_OK;
+}
+
+VP_API vp_result vp_score_option_distance(const char *prediction, const char *option, char *scratch, size_t scratch_bytes, size_t *distance) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    vp_impl_score_span wanted;
+    size_t found;
+    if (!vp_impl_score_arguments(prediction, &option, 1, scratch, distance)) return VP_ERR_RANGE;
+    wanted = vp_impl_score_lower_trimmed(&pool, prediction);
+    found = vp_impl_score_distance(&pool, vp_impl_score_lower_trimmed(&pool, option), wanted);
+    if (pool.full) return VP_ERR_CAPACITY;
+    *distance = found;
+    return VP_OK;
+}
+
+VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count, char *scratch,
+                                        size_t scratch_bytes, int32_t *index) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
+    return vp_impl_score_select(&pool, prediction, options, option_count, index);
+}
+
+/* the index of the first ASCII capital without a word character on either side; -1: none */
+static int32_t vp_impl_score_letter(vp_impl_score_span s) {
+    const char *p = s.p, *end = s.p + s.bytes;
+    size_t bytes, next;
+    int before = 0;
+    for (; p < end; p += bytes) {
+        const uint32_t c = vp_unicode_get(p, end, &bytes);
+        if (c >= 'A' && c <= 'Z' && !before && (p + 1 == end || !vp_unicode_is_word(vp_unicode_get(p + 1, end, &next))))
+            return (int32_t)(c - 'A');
+        before = vp_unicode_is_word(c);
+    }
+    return -1;
+}
+
+VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count, const char *const *names, size_t name_count,
+                             char *scratch, size_t scratch_bytes, int32_t *index) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    vp_impl_score_span upper;
+    int32_t letter;
+    size_t i;
+    if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
+    if (!vp_impl_score_arguments(prediction, names, name_count, scratch, index)) return VP_ERR_RANGE;
+    upper = vp_impl_score_map(&pool, vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), vp_impl_score_upper_rule);
+    if (pool.full) return VP_ERR_CAPACITY;
+    letter = vp_impl_score_letter(upper);
+    if (letter >= 0 && (size_t)letter < option_count) {
+        *index = letter;
+        return VP_OK;
+    }
+    if (!name_count) return vp_impl_score_select(&pool, prediction, options, option_count, index);
+    for (i = 0; i < name_count && i < INT32_MAX; i++) {
+        if (!vp_impl_score_same(upper, vp_impl_score_span_of(names[i]))) continue;
+        *index = (int32_t)i;
+        return VP_OK;
+    }
+    return vp_impl_score_select(&pool, prediction, names, name_count, index);
+}
+
+/* --------------------------------------------------------------------------------------------- MMMU, multiple choice */
+/* Where a choice last stands in the response; NULL: nowhere. kind 0 "(A)", 1 " A ", 2 the option's text (both in lower case). */
+static const char *vp_impl_score_choice_at(vp_impl_score_pool *pool, vp_impl_score_span response, int kind, int letter, const char *option) {
+    const vp_impl_score_pool before = *pool;
+    const char *at;
+    char mark[3];
+    vp_impl_score_span what;
+    mark[0] = kind ? ' ' : '(';
+    mark[1] = (char)('A' + letter);
+    mark[2] = kind ? ' ' : ')';
+    what = vp_impl_score_span_from(mark, mark + 3);
+    if (kind == 2) what = vp_impl_score_lower_all(pool, option);
+    at = vp_impl_score_search(response, what, 1);
+    vp_impl_score_give_back(pool, &before);
+    return at;
+}
+
+VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const *options, size_t option_count, char *scratch,
+                                      size_t scratch_bytes, int32_t *index) {
+    static const char stripped[] = ",.!?;:'";
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    vp_impl_score_span response, padded, lower;
+    const char *p, *end, *last = NULL, *at;
+    char *copy;
+    size_t i, words = 0, bytes;
+    int kind, letter, space, before = 1;
+    int32_t found = -1;
+    if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
+    response = vp_impl_score_span_of(prediction);
+    for (i = 0; stripped[i]; i++) response = vp_impl_score_without(response, stripped[i]); /* one pass in this order */
+    copy = (char *)vp_impl_score_take(&pool, response.bytes + 2, 1);
+    if (!copy) return VP_ERR_CAPACITY;
+    copy[0] = copy[response.bytes + 1] = ' ';
+    if (response.bytes) memcpy(copy + 1, response.p, response.bytes);
+    padded = vp_impl_score_span_from(copy, copy + response.bytes + 2);
+    lower = vp_impl_score_lower(&pool, padded);
+    for (p = padded.p, end = padded.p + padded.bytes; p < end; p += bytes, before = space) {
+        space = vp_unicode_is_space(vp_unicode_get(p, end, &bytes));
+        words += before && !space;
+    }
+    for (kind = 0; kind < (words > 5 ? 3 : 2) && found < 0; kind++) {
+        last = NULL;
+        for (i = 0, letter = 0; i < option_count && letter < 26; i++) {
+            if (!options[i][0]) continue; /* empty options get no letter */
+            at = vp_impl_score_choice_at(&pool, kind == 2 ? lower : padded, kind, letter, options[i]);
+            if (at && (!last || at > last)) { last = at; found = letter; }
+            letter++;
+        }
+    }
+    if (pool.full) return VP_ERR_CAPACITY;
+    if (found < 0) return VP_ERR_NOT_FOUND;
+    *index = found;
+    return VP_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- MMMU, open: numbers in a text
+ * The reference's three regular expressions. A number's digits are taken whole or not at all, so that no search ever goes back. */
+static int vp_impl_score_digit_at(const char *p, const char *end, size_t *bytes) {
+    return p < end && vp_unicode_is_digit(vp_unicode_get(p, end, bytes));
+}
+static const char *vp_impl_score_skip_digits(const char *p, const char *end, size_t *count) {
+    size_t bytes;
+    for (*count = 0; vp_impl_score_digit_at(p, end, &bytes); ++*count) p += bytes;
+    return p;
+}
+static int vp_impl_score_word_at(const char *p, const char *end) {
+    size_t bytes;
+    return p < end && vp_unicode_is_word(vp_unicode_get(p, end, &bytes));
+}
+/* behind an exponent, "e" with digits; NULL: there is none at p */
+static const char *vp_impl_score_exponent(const char *p, const char *end) {
+    size_t count;
+    if (p >= end || (*p != 'e' && *p != 'E')) return NULL;
+    p++;
+    if (p < end && (*p == '+' || *p == '-')) p++;
+    p = vp_impl_score_skip_digits(p, end, &count);
+    return count ? p : NULL;
+}
+
+/* -?\b\d{1,3}(?:,\d{3})+\b at the first digit; `after_word`: a word character stands before it */
+static const char *vp_impl_score_number_commas(const char *p, const char *end, int after_word) {
+    size_t count;
+    const char *q, *group = NULL, *group_before = NULL;
+    p = vp_impl_score_skip_digits(p, end, &count);
+    if (after_word || count > 3) return NULL;
+    while (p < end && *p == ',') {
+        size_t bytes = 0;
+        q = p + 1;
+        for (count = 0; count < 3 && vp_impl_score_digit_at(q, end, &bytes); count++) q += bytes;
+        if (count < 3) break;
+        group_before = group;
+        group = p = q;
+    }
+    /* behind the last group a word may go on; behind the one before stands a comma */
+    return group && vp_impl_score_word_at(group, end) ? group_before : group;
+}
+/* -?\d+(?:\.\d+)?[eE][+-]?\d+ */
+static const char *vp_impl_score_number_scientific(const char *p, const char *end) {
+    size_t count;
+    const char *q;
+    p = vp_impl_score_skip_digits(p, end, &count);
+    if (p < end && *p == '.') {
+        q = vp_impl_score_skip_digits(p + 1, end, &count);
+        if (count) p = q;
+    }
+    return vp_impl_score_exponent(p, end);
+}
+/* -?(?:\d+\.\d+|\.\d+|\d+\b)(?![eE][+-]?\d+)(?![,\d]) at the first digit or the point */
+static const char *vp_impl_score_number_simple(const char *p, const char *end) {
+    size_t whole, count;
+    const char *q;
+    p = vp_impl_score_skip_digits(p, end, &whole);
+    if (p < end && *p == '.') {
+        q = vp_impl_score_skip_digits(p + 1, end, &count);
+        if (count && !vp_impl_score_exponent(q, end) && (q == end || *q != ',')) return q;
+    }
+    return whole && !vp_impl_score_word_at(p, end) && (p == end || *p != ',') ? p : NULL;
+}
+
+/* Calls back with every number of one kind, in the text's order; returns how many. */
+typedef void (*vp_impl_score_number_found)(void *user, vp_impl_score_span number);
+static size_t vp_impl_score_find_numbers(vp_impl_score_span s, int kind, vp_impl_score_number_found found, void *user) {
+    const char *p = s.p, *end = s.p + s.bytes, *start, *stop;
+    size_t bytes, count = 0, skipped;
+    int after_word = 0;
+    while (p < end) {
+        const uint32_t c = vp_unicode_get(p, end, &bytes);
+        start = p;
+        if (c == '-' || !(vp_unicode_is_digit(c) || (c == '.' && kind == 2))) {
+            after_word = vp_unicode_is_word(c);
+            p += bytes;
+            continue;
+        }
+        stop = kind == 0 ? vp_impl_score_number_commas(p, end, after_word) : kind == 1 ? vp_impl_score_number_scientific(p, end)
+            : vp_impl_score_number_simple(p, end);
+        if (stop) {
+            /* a minus right before belongs to the number, unless it was part of the one before */
+            if (start > s.p && start[-1] == '-') start--;
+            found(user, vp_impl_score_span_from(start, stop));
+            count++;
+            p = stop;
+            after_word = 1;
+            s.p = stop;
+        } else if (c == '.') {
+            p++;
+            after_word = 0;
+        } else { /* what fails at the first of some digits fails at the others */
+            p = vp_impl_score_skip_digits(p, end, &skipped);
+            after_word = 1;
+        }
+    }
+    return count;
+}
+
+/* texts or numbers that are first counted (no arrays yet), then kept */
+typedef struct vp_impl_score_open {
+    vp_impl_score_pool *pool;
+    vp_impl_score_span *strings; size_t string_count, string_capacity;
+    double *numbers; size_t number_count, number_capacity;
+} vp_impl_score_open;
+
+static void vp_impl_score_open_string(vp_impl_score_open *o, vp_impl_score_span s) {
+    if (o->strings && o->string_count < o->string_capacity) o->strings[o->string_count++] = s;
+}
+
+/* normalize_str: a number rounded to 2 decimals, or the text in lower case; a single character with a space on either side */
+static void vp_impl_score_open_add(void *user, vp_impl_score_span s) {
+    vp_impl_score_open *o = (vp_impl_score_open *)user;
+    vp_impl_score_pool before = *o->pool;
+    char *text, *padded;
+    size_t i, bytes = 0;
+    double value = 0;
+    int number;
+    s = vp_impl_score_trimmed(s);
+    text = (char *)vp_impl_score_take(o->pool, s.bytes + 1, 1);
+    for (i = 0; text && i < s.bytes; i++) if (s.p[i] != ',') text[bytes++] = s.p[i];
+    number = text && vp_impl_score_float(o->pool, vp_impl_score_span_from(text, text + bytes), &value);
+    vp_impl_score_give_back(o->pool, &before);
+    if (number) {
+        if (o->number_count < o->number_capacity) o->numbers[o->number_count++] = vp_impl_score_round(value, 2);
+        return;
+    }
+    s = vp_impl_score_lower(o->pool, s);
+    if (vp_impl_score_length(s) != 1) {
+        vp_impl_score_open_string(o, s);
+        return;
+    }
+    padded = (char *)vp_impl_score_take(o->pool, s.bytes + 3, 1); /* " x", " x " holds both */
+    if (!padded) return;
+    padded[0] = padded[s.bytes + 1] = ' ';
+    memcpy(padded + 1, s.p, s.bytes);
+    vp_impl_score_open_string(o, vp_impl_score_span_from(padded, padded + 1 + s.bytes));
+    vp_impl_score_open_string(o, vp_impl_score_span_from(padded + 1, padded + 2 + s.bytes));
+}
+
+static void vp_impl_score_open_reserve(vp_impl_score_open *o, size_t strings, size_t numbers) {
+    o->string_count = o->number_count = 0;
+    o->strings = (vp_impl_score_span *)vp_impl_score_take(o->pool, strings + 1, sizeof *o->strings);
+    o->numbers = (double *)vp_impl_score_take(o->pool, numbers + 1, sizeof *o->numbers);
+    o->string_capacity = strings;
+    o->number_capacity = o->numbers ? numbers : 0;
+}
+
+static void vp_impl_score_count_number(void *user, vp_impl_score_span s) { (void)s; ++*(size_t *)user; }
+
+/* The shortest tail behind the last occurrence of a key word; empty: none worth keeping. */
+static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is_last) {
+    static const char *const keys[] = {"could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ", "="};
+    vp_impl_score_span tail = vp_impl_score_span_from(line.p, line.p), one;
+    size_t i;
+    for (i = 0; i < 9 - (size_t)!is_last; i++) {
+        const vp_impl_score_span key = vp_impl_score_span_of(keys[i]);
+        const char *at = vp_impl_score_search(line, key, 1);
+        if (!at) continue;
+        one = vp_impl_score_trimmed(vp_impl_score_span_from(at + key.bytes, line.p + line.bytes));
+        if (!tail.bytes || vp_impl_score_length(one) < vp_impl_score_length(tail)) tail = one;
+    }
+    if (tail.bytes == 1 && strchr(":,.!?;'", tail.p[0])) tail.bytes = 0;
+    return tail;
+}
+
+static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open *o) {
+    vp_impl_score_span text = vp_impl_score_lower(o->pool, vp_impl_score_without(vp_impl_score_trimmed(vp_impl_score_span_of(prediction)), '.'));
+    vp_impl_score_span *keys, tail;
+    const char *line, *stop, *end = text.p + text.bytes;
+    size_t count = 0, most = 1, i, numbers = 0;
+    int kind;
+    for (line = text.p; line < end; line++) most += *line == '\n';
+    keys = (vp_impl_score_span *)vp_impl_score_take(o->pool, most, sizeof *keys);
+    if (!keys) return;
+    for (i = 0, line = text.p; i < most; i++, line = stop + 1) {
+        stop = i + 1 < most ? (const char *)memchr(line, '\n', (size_t)(end - line)) : end;
+        tail = vp_impl_score_key_tail(vp_impl_score_span_from(line, stop), i + 1 == most);
+        if (tail.bytes) keys[count++] = tail;
+    }
+    if (!count) keys[count++] = text;
+    for (i = 0; i < count; i++)
+        for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_count_number, &numbers);
+    vp_impl_score_open_reserve(o, 2 * count, count + numbers);
+    for (i = 0; i < count; i++) vp_impl_score_open_add(o, keys[i]);
+    for (i = 0; i < count; i++)
+        for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_open_add, o);
+}
+
+VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                                    size_t scratch_bytes, double *score) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    vp_impl_score_open found, wanted;
+    size_t i, k;
+    int correct = 0;
+    if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
+    memset(&found, 0, sizeof found);
+    found.pool = &pool;
+    wanted = found;
+    vp_impl_score_open_parse(prediction, &found);
+    if (reference_count > SIZE_MAX / 2 - 1) return VP_ERR_CAPACITY;
+    vp_impl_score_open_reserve(&wanted, 2 * reference_count, reference_count);
+    for (i = 0; i < reference_count; i++) vp_impl_score_open_add(&wanted, vp_impl_score_span_of(references[i]));
+    if (pool.full) return VP_ERR_CAPACITY;
+    for (i = 0; i < found.string_count && !correct; i++)
+        for (k = 0; k < wanted.string_count && !correct; k++) correct = vp_impl_score_search(found.strings[i], wanted.strings[k], 0) != NULL;
+    for (i = 0; i < found.number_count && !correct; i++)
+        for (k = 0; k < wanted.number_count && !correct; k++) correct = found.numbers[i] == wanted.numbers[k]; /* NaN equals nothing */
+    *score = correct;
+    return VP_OK;
+}
+
+/* spans -> C strings in the pool */
+static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score_span *s, size_t count, vp_score_texts *texts) {
+    const char **list = (const char **)vp_impl_score_take(pool, count + 1, sizeof *list);
+    size_t i;
+    for (i = 0; list && i < count; i++) {
+        char *copy = (char *)vp_impl_score_take(pool, s[i].bytes + 1, 1);
+        if (!copy) break;
+        if (s[i].bytes) memcpy(copy, s[i].p, s[i].bytes);
+        copy[s[i].bytes] = 0;
+        list[i] = copy;
+    }
+    texts->texts = list;
+    texts->count = count;
+}
+
+typedef struct vp_impl_score_span_list { vp_impl_score_span *spans; size_t count; } vp_impl_score_span_list;
+static void vp_impl_score_keep_span(void *user, vp_impl_score_span s) {
+    vp_impl_score_span_list *list = (vp_impl_score_span_list *)user;
+    list->spans[list->count++] = s;
+}
+
+VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t scratch_bytes, vp_score_texts *numbers) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    vp_impl_score_span_list list;
+    vp_score_texts made;
+    size_t count = 0;
+    int kind;
+    if (!text || !scratch || !numbers) return VP_ERR_RANGE;
+    for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_count_number, &count);
+    list.spans = (vp_impl_score_span *)vp_impl_score_take(&pool, count + 1, sizeof *list.spans);
+    list.count = 0;
+    if (!list.spans) return VP_ERR_CAPACITY;
+    for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_keep_span, &list);
+    vp_impl_score_texts_of(&pool, list.spans, list.count, &made);
+    if (pool.full) return VP_ERR_CAPACITY;
+    *numbers = made;
+    return VP_OK;
+}
+
+static int vp_impl_score_number_before(double a, double b) { return a < b || (a == a && b != b); } /* NaN last */
+
+VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size_t scratch_bytes, vp_score_mmmu_answer *answer) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    vp_impl_score_open found;
+    vp_score_texts strings;
+    size_t i, k, gap, kept = 0;
+    if (!prediction || !scratch || !answer) return VP_ERR_RANGE;
+    memset(&found, 0, sizeof found);
+    found.pool = &pool;
+    vp_impl_score_open_parse(prediction, &found);
+    if (pool.full) return VP_ERR_CAPACITY;
+    vp_impl_score_texts_of(&pool, found.strings, vp_impl_score_unique(found.strings, found.string_count), &strings);
+    if (pool.full) return VP_ERR_CAPACITY;
+    for (gap = found.number_count / 2; gap > 0; gap /= 2) /* Shell's sort */
+        for (i = gap; i < found.number_count; i++) {
+            const double held = found.numbers[i];
+            for (k = i; k >= gap && vp_impl_score_number_before(held, found.numbers[k - gap]); k -= gap) found.numbers[k] = found.numbers[k - gap];
+            found.numbers[k] = held;
+        }
+    for (i = 0; i < found.number_count; i++) if (!kept || found.numbers[kept - 1] != found.numbers[i]) found.numbers[kept++] = found.numbers[i];
+    answer->strings = strings;
+    answer->numbers = found.numbers;
+    answer->number_count = kept;
+    return VP_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------- MathVista */
+/* `text` in the pool, with NUL */
+static const char *vp_impl_score_keep(vp_impl_score_pool *pool, vp_impl_score_span s) {
+    char *copy = (char *)vp_impl_score_take(pool, s.bytes + 1, 1);
+    if (!copy) return "";
+    if (s.bytes) memcpy(copy, s.p, s.bytes);
+    copy[s.bytes] = 0;
+    return copy;
+}
+
+/* str() of an integer, given as the digits of the rounded value */
+static const char *vp_impl_score_integer_text(vp_impl_score_pool *pool, double value, int negative) {
+    char text[VP_IMPL_SCORE_DIGITS + 1];
+    size_t n = vp_impl_score_round_digits(value, 0, text + 1);
+    if (!n) return "0";
+    text[0] = '-';
+    return vp_impl_score_keep(pool, vp_impl_score_span_from(text + !negative, text + 1 + n));
+}
+
+/* normalize_extracted_answer for a number; NULL: Python's None */
+static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp_score_sample *sample) {
+    char text[32];
+    double value = 0;
+    size_t n;
+    if (!vp_impl_score_float(pool, vp_impl_score_span_of(sample->prediction), &value)) return NULL;
+    if (!strcmp(sample->answer_type, "integer") || sample->precision == INT64_MIN) {
+        if (!(fabs(value) < HUGE_VAL)) return NULL;
+        if (!strcmp(sample->answer_type, "integer")) value = value < 0 ? ceil(value) : floor(value);
+        return vp_impl_score_integer_text(pool, value, value < 0);
+    }
+    if (value != value) return "nan";
+    if (!(fabs(value) < HUGE_VAL)) return value < 0 ? "-inf" : "inf";
+    n = vp_number_format(vp_impl_score_round(value, sample->precision), text);
+    return vp_impl_score_keep(pool, vp_impl_score_span_from(text, text + n));
+}
+
+/* the choice that the local path ends at: the text rule on letters, then a letter before ":", a bare letter, or the nearest choice */
+static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_score_sample *sample, int32_t *index) {
+    const char **letters = (const char **)vp_impl_score_take(pool, sample->option_count + 1, sizeof *letters), *p, *end;
+    char letter = 0;
+    vp_impl_score_span picked;
+    vp_result result;
+    size_t i, nearest = SIZE_MAX, distance;
+    int32_t found = 0;
+    if (sample->option_count > 32) return VP_ERR_MISMATCH; /* the characters behind Z repeat the letters in lower case there */
+    for (i = 0; letters && i < sample->option_count; i++) {
+        const char one = (char)('A' + i);
+        letters[i] = vp_impl_score_keep(pool, vp_impl_score_span_from(&one, &one + 1));
+    }
+    if (pool->full) return VP_ERR_CAPACITY;
+    if ((result = vp_impl_score_select(pool, sample->prediction, letters, sample->option_count, &found)) != VP_OK) return result;
+    picked = vp_impl_score_trimmed(vp_impl_score_span_of(sample->options[found]));
+    for (p = picked.p, end = p + picked.bytes; p + 1 < end && !letter; p++)
+        if (p[1] == ':' && ((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z'))) letter = (char)(*p >= 'a' ? *p - 32 : *p);
+    if (letter) picked = vp_impl_score_span_from(&letter, &letter + 1);
+    if (picked.bytes == 1 && picked.p[0] >= 'A' && (size_t)(picked.p[0] - 'A') < sample->option_count) {
+        *index = picked.p[0] - 'A';
+        return VP_OK;
+    }
+    for (i = 0; i < sample->option_count; i++) {
+        distance = vp_impl_score_distance(pool, picked, vp_impl_score_span_of(sample->options[i]));
+        if (distance < nearest) { nearest = distance; found = (int32_t)i; }
+    }
+    if (pool->full) return VP_ERR_CAPACITY;
+    *index = found;
+    return VP_OK;
+}
+
+static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
+    const char *parsed = sample->prediction;
+    vp_result result;
+    if (!sample->question_type) {
+        outcome->reason = "the row has no question type";
+        return VP_OK;
+    }
+    if (!strcmp(sample->question_type, "multi_choice")) {
+        result = vp_impl_score_vista_choice(pool, sample, &outcome->option_index);
+        if (result == VP_ERR_MISMATCH) outcome->reason = "the row has no choices, or too many";
+        if (result != VP_OK) return result == VP_ERR_MISMATCH ? VP_OK : result;
+        parsed = sample->options[outcome->option_index];
+    } else if (sample->answer_type && (!strcmp(sample->answer_type, "integer") || !strcmp(sample->answer_type, "float")))
+        parsed = vp_impl_score_vista_number(pool, sample);
+    if (pool->full) return VP_ERR_CAPACITY;
+    outcome->parsed = parsed;
+    outcome->score = parsed && !strcmp(parsed, sample->references[0]);
+    return VP_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------- metrics by name */
+static const vp_score_metric_info vp_impl_score_metrics[] = {
+#define VP_IMPL_SCORE_INFO(metric, name, others, own, run, binary) {name, others, VP_SCORE_CLEAN_##own, VP_SCORE_CLEAN_##run, binary},
+    VP_SCORE_METRICS(VP_IMPL_SCORE_INFO)
+#undef VP_IMPL_SCORE_INFO
+};
+
+VP_API const vp_score_metric_info *vp_score_metric_of(vp_score_metric metric) {
+    return (int)metric >= 0 && (int)metric < (int)VP_SCORE_METRIC_COUNT ? &vp_impl_score_metrics[metric] : NULL;
+}
+
+VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric) {
+    size_t bytes, i;
+    if (!name || !metric) return VP_ERR_RANGE;
+    bytes = strlen(name);
+    for (i = 0; i < (size_t)VP_SCORE_METRIC_COUNT; i++) {
+        const char *p = vp_impl_score_metrics[i].others;
+        int same = !strcmp(name, vp_impl_score_metrics[i].name);
+        for (; !same && bytes && !strchr(name, ' ') && (p = strstr(p, name)) != NULL; p++) same = p[-1] == ' ' && p[bytes] == ' ';
+        if (!same) continue;
+        *metric = (vp_score_metric)i;
+        return VP_OK;
+    }
+    return VP_ERR_NOT_FOUND;
+}
+
+VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric) {
+    static const struct { const char *name; vp_score_metric metric; } known[] = {
+        {"mmmu", VP_SCORE_MMMU}, {"coco_caption", VP_SCORE_CAPTION_JACCARD}, {"coco_captioning", VP_SCORE_CAPTION_JACCARD},
+        {"science_qa_img", VP_SCORE_MC}, {"doc_qa", VP_SCORE_ANLS}, {"st_qa", VP_SCORE_ANLS}, {"tally_qa", VP_SCORE_EM}};
+    size_t i, k;
+    if (!dataset_name || !metric) return VP_ERR_RANGE;
+    *metric = VP_SCORE_VQA_SEED;
+    for (i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const char *name = known[i].name;
+        for (k = 0; name[k] && (dataset_name[k] == name[k] || (dataset_name[k] == '-' && name[k] == '_')); k++) {}
+        if (!name[k] && !dataset_name[k]) *metric = known[i].metric;
+    }
+    return VP_OK;
+}
+
+VP_API vp_score_sample vp_score_sample_default(void) {
+    vp_score_sample sample;
+    memset(&sample, 0, sizeof sample);
+    sample.answer_index = -1;
+    sample.precision = INT64_MIN;
+    return sample;
+}
+
+/* the option that a rule chooses, against the answer's index */
+static vp_result vp_impl_score_choice(vp_score_metric metric, const vp_score_sample *s, char *scratch, size_t bytes, vp_score_outcome *outcome) {
+    static const char *const letters[] = {"A", "B", "C", "D"};
+    const char *const *options = metric == VP_SCORE_MC_TEXT ? s->option_names : letters;
+    const size_t count = metric == VP_SCORE_MC_TEXT ? s->option_name_count : 4;
+    int64_t answer = s->answer_index;
+    int32_t index = -1;
+    vp_result result;
+    if (metric == VP_SCORE_REAL_WORLD_QA)
+        answer = s->references[0][0] >= 'A' && s->references[0][0] <= 'D' && !s->references[0][1] ? s->references[0][0] - 'A' : -1;
+    if (metric == VP_SCORE_MC)
+        result = vp_score_mc(s->prediction, s->options, s->option_count, s->option_names, s->option_name_count, scratch, bytes, &index);
+    else result = vp_score_select_option(s->prediction, options, count, scratch, bytes, &index);
+    if (result == VP_ERR_MISMATCH) {
+        outcome->reason = "the row has no options, or two that are equal after lower-casing and stripping: the reference stops there";
+        return VP_OK;
+    }
+    if (result != VP_OK) return result;
+    outcome->option_index = index;
+    if (answer < 0) outcome->reason = "the row has no answer among its options";
+    else outcome->score = index == answer;
+    return VP_OK;
+}
+
+static vp_result vp_impl_score_mmmu_letters(const vp_score_sample *s, char *scratch, size_t bytes, vp_score_outcome *outcome) {
+    int32_t index = -1;
+    size_t i;
+    vp_result result = vp_score_mmmu_choice(s->prediction, s->options, s->option_count, scratch, bytes, &index);
+    if (result == VP_ERR_NOT_FOUND) {
+        outcome->is_unparsed = 1;
+        outcome->reason = "unparsed: the answer names no option";
+        return VP_OK;
+    }
+    if (result != VP_OK) return result;
+    outcome->option_index = index;
+    outcome->score = 0;
+    for (i = 0; i < s->reference_count; i++)
+        if (s->references[i][0] == 'A' + index && !s->references[i][1]) outcome->score = 1;
+    return VP_OK;
+}
+
+static vp_result vp_impl_score_plain_vqa(const vp_score_sample *s, char *scratch, size_t bytes, vp_score_outcome *outcome) {
+    vp_result result;
+    if (!s->is_plain_reference || !s->reference_count)
+        return vp_score_vqa_seed(s->prediction, s->references, s->reference_count, scratch, bytes, &outcome->score);
+    result = vp_score_vqa_normalise(s->prediction, scratch, bytes, NULL);
+    if (result == VP_OK) outcome->score = !strcmp(scratch, s->references[0]); /* which is not normalised: so the reference does it */
+    return result;
+}
+
+static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_sample *s, vp_impl_score_pool *pool, vp_score_outcome *outcome) {
+    vp_result result;
+    size_t bytes = pool->left;
+    char *scratch = pool->p;
+    double *score = &outcome->score;
+    switch (metric) {
+        case VP_SCORE_VQA_SEED: return vp_impl_score_plain_vqa(s, scratch, bytes, outcome);
+        case VP_SCORE_VQA_OFFICIAL: return vp_score_vqa_official(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+        case VP_SCORE_EM: return vp_score_em(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+        case VP_SCORE_RELAXED: return vp_score_relaxed(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+        case VP_SCORE_A_OKVQA: return vp_score_a_okvqa(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+        case VP_SCORE_CAPTION_JACCARD: return vp_score_caption_jaccard(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+        case VP_SCORE_MMMU_CHOICE: return vp_impl_score_mmmu_letters(s, scratch, bytes, outcome);
+        case VP_SCORE_MMMU_OPEN: return vp_score_mmmu_open(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+        case VP_SCORE_MATH_VISTA: return vp_impl_score_vista(pool, s, outcome);
+        case VP_SCORE_MMMU:
+            if (s->question_type ? !strcmp(s->question_type, "multiple-choice") : s->option_count > 0)
+                return vp_impl_score_mmmu_letters(s, scratch, bytes, outcome);
+            return vp_score_mmmu_open(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+        case VP_SCORE_ANLS:
+            result = vp_score_anls(s->prediction, s->references, s->reference_count, scratch, bytes, score);
+            if (result == VP_ERR_MISMATCH) outcome->reason = "prediction and reference are both empty: the reference stops there";
+            return result == VP_ERR_MISMATCH ? VP_OK : result;
+        case VP_SCORE_REAL_WORLD_QA:
+            if (s->question_type && !strcmp(s->question_type, "multiple_choice")) return vp_impl_score_choice(metric, s, scratch, bytes, outcome);
+            { /* equal after normalisation: one match of one reference */
+                size_t matches = 0;
+                result = vp_impl_score_matches(s->prediction, s->references, 1, vp_impl_score_normalised, scratch, bytes, &matches);
+                if (result == VP_OK) *score = matches == 1;
+                return result;
+            }
+        default: return vp_impl_score_choice(metric, s, scratch, bytes, outcome);
+    }
+}
+
+static int vp_impl_score_sample_is_whole(const vp_score_sample *s) {
+    const char *const *lists[3];
+    size_t counts[3], i, k;
+    lists[0] = s->references;
+    lists[1] = s->options;
+    lists[2] = s->option_names;
+    counts[0] = s->reference_count;
+    counts[1] = s->option_count;
+    counts[2] = s->option_name_count;
+    for (i = 0; i < 3; i++) {
+        if (!lists[i] && counts[i]) return 0;
+        for (k = 0; k < counts[i]; k++) if (!lists[i][k]) return 0;
+    }
+    return s->prediction != NULL;
+}
+
+VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample, char *scratch,
+                                  size_t scratch_bytes, vp_score_outcome *outcome) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    vp_score_sample cleaned;
+    vp_score_outcome made;
+    char *text;
+    size_t bytes = 0;
+    vp_result result = VP_OK;
+    const int by_index = metric == VP_SCORE_MC || metric == VP_SCORE_MC_TEXT || metric == VP_SCORE_SEED_BENCH;
+    const int needs_one = metric == VP_SCORE_VQA_OFFICIAL || metric == VP_SCORE_RELAXED || metric == VP_SCORE_REAL_WORLD_QA
+        || metric == VP_SCORE_MATH_VISTA;
+    if (!vp_score_metric_of(metric) || !sample || !scratch || !outcome || !vp_impl_score_sample_is_whole(sample)) return VP_ERR_RANGE;
+    if ((int)cleaning < 0 || cleaning > VP_SCORE_CLEAN_FREQUENT) return VP_ERR_RANGE;
+    cleaned = *sample;
+    made.score = (double)NAN;
+    made.reason = made.parsed = NULL;
+    made.is_unparsed = 0;
+    made.option_index = -1;
+    if (cleaning != VP_SCORE_CLEAN_NONE) {
+        text = (char *)vp_impl_score_take(&pool, strlen(sample->prediction) + 1, 1);
+        if (!text) return VP_ERR_CAPACITY;
+        if (cleaning == VP_SCORE_CLEAN_LAST) result = vp_score_clean(sample->prediction, text, strlen(sample->prediction) + 1, &bytes);
+        else result = vp_score_clean_frequent(sample->prediction, pool.p, pool.left, text, strlen(sample->prediction) + 1, &bytes);
+        if (result != VP_OK) return result;
+        cleaned.prediction = text;
+    }
+    made.cleaned = cleaned.prediction;
+    if (!by_index && (!sample->references || (needs_one && !sample->reference_count))) made.reason = "the row has no references";
+    else result = vp_impl_score_by_metric(metric, &cleaned, &pool, &made);
+    if (result == VP_OK) *outcome = made;
+    return result;
+}
+
+VP_API vp_result vp_score_wilson(double successes, double count, double z, double *low, double *high) {
+    double share, middle, spread;
+    if (!(count > 0 && count < HUGE_VAL && successes >= 0 && successes <= count && z >= 0 && z <= 1e6) || !low || !high) return VP_ERR_RANGE;
+    share = successes / count;
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count);
+    spread = z / (1 + z * z / count) * sqrt(share * (1 - share) / count + z * z / (4 * count * count));
+    *low = successes <= 0 || middle - spread < 0 ? 0 : middle - spread;
+    *high = successes >= count || middle + spread > 1 ? 1 : middle + spread;
+    return VP_OK;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* implementation */

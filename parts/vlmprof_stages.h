@@ -1,2 +1,150 @@
-/* vlmprof_stages.h: stands for its subject until that leaves vlmprof.h */
+/* vlmprof_stages.h - v0.2.0 - stages and parts of a request, and what an engine records of them - MIT licence
+ *
+ * What a measured request consists of: the names of its stages and parts, their times, the launches, and what a device says of itself. Readers of
+ * results and traces need no more than this; vlmprof_engine.h makes such records.
+ * memory:  none
+ * threads: reentrant
+ *
+ * Needs vlmprof.h, and includes what is missing.
+ * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * VLMPROF_STAGES_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+#ifndef VLMPROF_STAGES_H
+#define VLMPROF_STAGES_H
+#ifndef VLMPROF_H
 #include "vlmprof.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* CUDA devices, as vp_device_describe fills it in */
+typedef struct vp_device_info {
+    char name[128];
+    int32_t compute_major, compute_minor, multiprocessor_count;
+    int32_t driver_version, runtime_version; /* CUDA's: 13010 is 13.1 */
+    uint64_t memory_bytes, free_bytes;
+} vp_device_info;
+
+/* What a device says of its clocks and its health at one moment. A number that the device or its driver does not tell is NaN. */
+#define VP_THROTTLE_REASONS(X) X(0, "gpu_idle") X(1, "applications_clocks_setting") X(2, "sw_power_cap") X(3, "hw_slowdown") X(4, "sync_boost") \
+    X(5, "sw_thermal_slowdown") X(6, "hw_thermal_slowdown") X(7, "hw_power_brake_slowdown") X(8, "display_clock_setting")
+#define VP_THROTTLE_SLOWED 0xecu /* the reasons that a measurement suffers from: power cap, heat, power brake */
+typedef struct vp_telemetry {
+    double sm_clock_mhz, sm_clock_max_mhz;         /* CPU: mean over the cores */
+    double memory_clock_mhz, memory_clock_max_mhz; /* GPU */
+    double power_w, power_limit_w;                 /* GPU */
+    double temperature_c;
+    double utilisation_percent;                    /* GPU: share of the last fraction of a second in which a kernel ran */
+    uint64_t throttle_reasons;                     /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
+    int has_throttle_reasons;
+    double throttle_count;                         /* CPU: how often its cores were slowed since it started; differences tell */
+} vp_telemetry;
+VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
+
+/* stages of a request, in order; decode steps come separately */
+#define VP_STAGES(X) X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
+    X(PREFILL, "prefill") X(HEAD, "head") X(SAMPLE, "sample") X(DECODE, "decode") X(DETOK, "detok")
+typedef enum vp_stage {
+#define VP_STAGE_ENUM(name, text) VP_STAGE_##name,
+    VP_STAGES(VP_STAGE_ENUM)
+#undef VP_STAGE_ENUM
+    VP_STAGE_COUNT
+} vp_stage;
+VP_API const char *vp_stage_name(vp_stage stage);
+
+/* what part of the model an operation serves: finer than a stage, and the same in prefill and decode */
+#define VP_PARTS(X) X(INPUT, "input") X(VIT_EMBED, "vit_embed") X(VIT_DENSE, "vit_dense") X(VIT_ATTENTION, "vit_attention") \
+    X(POOLING, "pooling") X(PROJECTOR, "projector") X(EMBED, "embed") X(DENSE, "dense") X(ATTENTION, "attention") X(ROUTER, "router") \
+    X(EXPERTS, "experts") X(HEAD, "head") X(SAMPLE, "sample")
+typedef enum vp_part {
+#define VP_PART_ENUM(name, text) VP_PART_##name,
+    VP_PARTS(VP_PART_ENUM)
+#undef VP_PART_ENUM
+    VP_PART_COUNT
+} vp_part;
+VP_API const char *vp_part_name(vp_part part);
+
+/* What the boundaries of the stages recorded; 0 where a stage did not run (`ran` tells).
+ * wall_ns is the host's clock: on a GPU the time it took to send the stage's work. device_ns is the time between the boundaries on the device
+ * (CUDA events on the compute stream); on the CPU the two are the same. launches, flops and bytes count the kernels, products and copies of a
+ * stage from their shapes: FLOPs that the arithmetic needs, and each operand of each launch read or written once. */
+typedef struct vp_stage_times {
+    int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
+    int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
+    unsigned char ran[VP_STAGE_COUNT];
+    int64_t stamps;                                  /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
+    int64_t begin_ns[VP_STAGE_COUNT];                /* of device_ns, from the start of the request: a stage begins where the last one ended */
+    int64_t kernel_ns[VP_STAGE_COUNT];               /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle,
+                                                      * and on a GPU the copy of each token to the host, which is no launch */
+    int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT];  /* the same by part of the model */
+    unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
+} vp_stage_times;
+
+/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`, launches, flops and bytes as ever).
+ * KERNEL: each launch, product and copy between two stamps of its own (GPU: events of a pool made before the request starts and read after it), and
+ * decode steps are sent kernel by kernel. That costs time: totals of this mode are for comparison with its own kernel_ns only, and on a GPU
+ * kernels shorter than the host needs to send one are told too long. Tokens and logits are the same bits in all modes. */
+typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
+typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE, VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
+/* On a GPU both clocks begin when the device starts the request, the host's being read just behind that: no launch appears after its kernel. The
+ * device's times count from the last boundary of a stage or decode step, so their resolution does not fade, and lie within the stage's. */
+typedef struct vp_launch {
+    const char *name;                                /* of the kernel, or "gemm", "attention..", "copy.."; static */
+    int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
+    int32_t part, block;                             /* vp_part; block of the ViT or the language model, -1 outside of blocks */
+    int32_t kind, line;                              /* vp_launch_kind; where vlmprof_kernels.cu sends it */
+    /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys, width]; gather [rows, bytes]; other
+     * kernels [rows, width]; copies none */
+    int32_t shape[4], dimensions;
+    uint32_t grid, threads, registers, shared_bytes; /* kernels of this file: blocks, threads a block; GPU: registers a thread; 0: not known */
+    int64_t begin_ns, ns;                            /* from the start of the request, on the device */
+    int64_t host_begin_ns, host_ns;                  /* the host's clock from the start of the request: sending it; CPU: running it */
+    uint64_t flops, bytes;
+} vp_launch;
+/* CPU: what one thread did of a launch whose loop several threads shared, waiting for the others not included; threads count from 0, which sends */
+typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span; /* launch: index; begin_ns as there */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_STAGES_H */
+
+/* ================================================================================================= implementation */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_STAGES_IMPLEMENTATION)) && !defined(VLMPROF_STAGES_IMPLEMENTATION_DONE)
+#define VLMPROF_STAGES_IMPLEMENTATION_DONE
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+VP_API const char *vp_stage_name(vp_stage stage) {
+    static const char *const names[] = {
+#define VP_IMPL_STAGE_NAME(name, text) text,
+        VP_STAGES(VP_IMPL_STAGE_NAME)
+#undef VP_IMPL_STAGE_NAME
+    };
+    return (int)stage >= 0 && stage < VP_STAGE_COUNT ? names[stage] : "unknown";
+}
+
+VP_API const char *vp_part_name(vp_part part) {
+    static const char *const names[] = {
+#define VP_IMPL_PART_NAME(name, text) text,
+        VP_PARTS(VP_IMPL_PART_NAME)
+#undef VP_IMPL_PART_NAME
+    };
+    return (int)part >= 0 && part < VP_PART_COUNT ? names[part] : "unknown";
+}
+
+VP_API const char *vp_telemetry_throttle_name(int32_t bit) {
+    switch (bit) {
+#define VP_IMPL_THROTTLE_CASE(number, text) case number: return text;
+        VP_THROTTLE_REASONS(VP_IMPL_THROTTLE_CASE)
+#undef VP_IMPL_THROTTLE_CASE
+    default: return NULL;
+    }
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* implementation */

@@ -1,4 +1,3 @@
-#define VLMPROF_CORE
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 #include <stdio.h>

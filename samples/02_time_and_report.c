@@ -1,6 +1,5 @@
 /* The header in a foreign program: no model, no GPU, no weights. It times a piece of its own code and prints the statistics as JSON.
  * cc -I. samples/02_time_and_report.c -lm && ./a.out */
-#define VLMPROF_CORE
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 #include <stdio.h>

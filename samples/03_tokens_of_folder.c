@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
+#include "vlmprof_image.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

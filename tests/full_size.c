@@ -8,8 +8,15 @@
  * an error of 0.03 each differ by 0.03 * sqrt(2) = 0.042, hence the limit 0.05; with 8 of 64 experts a flip exchanges the weakest one and moves
  * less than in those models with 2 of 8. Greedy tokens must be equal where the best logit leads by more than 6 standard deviations of the
  * difference; after the first unequal token the sequences are different requests and nothing more is compared. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_image.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_engine.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 

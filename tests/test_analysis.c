@@ -1,8 +1,9 @@
 /* test_analysis.c: fronts, regression, tests and recalibration equal golden/analysis (numpy, scipy, exact rationals); special functions equal
  * scipy's; bootstrap, epsilon fronts, signs and leaving out equal the slow way; on sweeps with a known truth the truth is found within the stated
  * intervals (VLMPROF_REPEATS=1000 for the full count). */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_score.h"
+#include "vlmprof_analysis.h"
 #include "check.h"
 
 /* ---------------------------------------------------------------------------------------------- golden files */

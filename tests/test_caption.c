@@ -1,7 +1,7 @@
 /* Corpus scores of captions: every golden value of each image and corpus, mistakes that somebody could make in a rule (each must miss a
  * golden value), properties, hostile input, every error code; and the built-in tokenizer against the golden tokens. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_caption.h"
 #include "check.h"
 
 enum { IMAGES_MAX = 64, REFERENCES_MAX = 64, NODES_MAX = 1 << 15, TEXT_MAX = 4096 };

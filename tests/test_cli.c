@@ -3,9 +3,7 @@
  * the GPU's side of all that in $B/emulated/vlmprof, where tests/cuda_on_cpu.h stands for the GPU.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#define VLMPROF_CORE
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
 #include "check.h"
 #include "folder.h"
 #include "scan.h"

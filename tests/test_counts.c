@@ -3,10 +3,12 @@
  *
  * Two ways: requests that really run on the golden checkpoints, and requests of the real size, whose launches are only recorded: their weights and
  * buffers are addresses that nothing may touch. At the real size the sums are also compared with numbers that were worked out on paper. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_engine.h"
 
-#include "../vlmprof_kernels.cu"
+#include "vlmprof_kernels.cu"
 
 #include "check.h"
 

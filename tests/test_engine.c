@@ -1,10 +1,12 @@
 /* test_engine.c - the engine's contract: every error it can return, and what must hold for any model: the cache equals recomputing, EOS
  * stops, a block that is off is not looked at, threads and earlier requests change nothing. Numbers are compared with the reference
  * implementation in test_model.c; kernels one by one in test_kernels.c. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_engine.h"
 
-#include "../vlmprof_kernels.cu"
+#include "vlmprof_kernels.cu"
 
 #include "check.h"
 #include "books.h"

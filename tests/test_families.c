@@ -1,10 +1,9 @@
 /* test_families.c: token counts of other model families (>>families). Every golden file is checked row by row and column by column; the rest are
  * vectors of documents, properties, and one case per trap that ports of these rules fall into. */
 #define _DEFAULT_SOURCE 1 /* popen */
-#define VLMPROF_CORE
-#define VLMPROF_FAMILIES
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#define VLMPROF_FAMILIES_IMPLEMENTATION
+#include "vlmprof.h"
+#include "vlmprof_families.h"
 #include "check.h"
 
 /* ------------------------------------------------------------------------------------------------------------- golden data */

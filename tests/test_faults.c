@@ -3,8 +3,9 @@
  * (tests/cuda_on_cpu.h), whose n-th call of a kind can be made to fail; with it machines without a GPU, with an old driver, an old or small GPU,
  * without cuBLAS, or with another NVML. And what only a GPU has: timing by events of its own kinds, on a clock that tells each kernel exactly.
  * links: engine */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_engine.h"
 
 #include "check.h"
 #include "small_request.h"

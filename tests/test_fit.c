@@ -3,8 +3,8 @@
  * measures next. Also recalibration to a second machine, hostile model files and exit codes.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_analysis.h"
 #include "check.h"
 #include "program.h"
 

@@ -1,10 +1,10 @@
 /* test_gemm.c - the CPU's own parts of vlmprof_kernels.cu: its exponential, the tiles of every GEMM kernel this processor has, packing of
  * weights, the choice of kernels, products as lists of jobs, attention over many queries. What all backends share is in test_kernels.c;
  * how cases are judged is in expect.h. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
 
-#include "../vlmprof_kernels.cu"
+#include "vlmprof_kernels.cu"
 
 #include "check.h"
 

@@ -1,6 +1,5 @@
 /* test_json.c: the JSON reader and writer and the exact number conversions. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
 #include "check.h"
 
 static uint64_t random_state;

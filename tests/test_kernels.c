@@ -7,10 +7,11 @@
  * Every operation is sent twice. First `dry`: it is counted and touches nothing. Then really. Both times it must count the launches, FLOPs and
  * bytes that follow from the shapes: additions, multiplications, divisions, exponentials and the comparisons of a ranking one each; a softmax 4 a
  * score (difference, exponential, sum, division), 5 with a scale; every operand read or written once. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_engine.h"
 
-#include "../vlmprof_kernels.cu"
+#include "vlmprof_kernels.cu"
 
 #include "check.h"
 

@@ -2,8 +2,10 @@
  * With TEST_DEVICE (a device's name): the same on that device, which must also agree with the CPU backend and with itself when nothing is dumped.
  * With TEST_EMULATED: under several schedules of tests/cuda_on_cpu.h too.
  * links: engine */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_image.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_engine.h"
 
 #include "check.h"
 

@@ -7,7 +7,7 @@
 #include "check.h" /* first: the command's names are not in its way */
 #undef _POSIX_C_SOURCE
 #define main vlmprof_main
-#include "../cli.c"
+#include "cli.c"
 #undef main
 #include "folder.h"
 #include <sys/resource.h>

@@ -1,8 +1,9 @@
 /* test_preprocess.c: pixels, masks and image files against the reference's own outputs (goldens/preprocess: PNG values within 2e-6,
  * PNG bytes by SHA-256, JPEG within what decoders differ by), against a second resize written plainly from the same rules (bit for bit,
  * random sizes), and against hostile files made here. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#define VLMPROF_IMAGE_IMPLEMENTATION
+#include "vlmprof.h"
+#include "vlmprof_image.h"
 #include "check.h"
 
 /* ---- SHA-256 (FIPS 180-4), for the goldens' rgb_sha256 */
@@ -237,7 +238,7 @@ static int check_case_named(const char *name) {
     if (decode_golden(file, &image)) {
         if (strcmp(mode, "adaptive-hf-load") == 0) { /* made from the stored picture: turn it back (8 undoes 6) */
             uint8_t *stored = vp_impl_image_upright(image.rgb, 8, &image.width_px, &image.height_px);
-            vp_impl_stb_free(image.rgb);
+            vp_impl_rgb_free(image.rgb);
             image.rgb = stored;
         }
         check_picture(&f, &image, png, loose);

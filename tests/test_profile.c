@@ -1,8 +1,6 @@
 /* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler, whose own numbers stand beside it, on hand-made traces
  * with known answers and on damaged ones. PROGRAM names the program (default ./vlmprof). */
 #define _POSIX_C_SOURCE 200809L
-#define VLMPROF_IMPLEMENTATION
-#define VLMPROF_CORE
 #include "vlmprof.h"
 #include "check.h"
 #include "program.h"

@@ -1,6 +1,7 @@
 /* test_prompt.c: records of the nine data sets against the reference's texts and ids (golden prompts), each rule and each refusal by hand. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_tokenizer.h"
+#include "vlmprof_prompt.h"
 #include "check.h"
 
 enum { TEXTS = 32, IDS = 4096 };

@@ -1,12 +1,11 @@
 /* test_ranges.c: ranges under a clock that the test moves; the table of operations, its orders and printers against torch's and pstats' own words
  * (golden/ranges); JSON there and back, and damaged; the schedule against torch.profiler.schedule. The core of the header is enough for all of it. */
-#define VLMPROF_CORE
-#define VLMPROF_RANGES
 #define VLMPROF_IMPLEMENTATION
 #include <stdint.h>
 static int64_t now_ns;
 #define VLMPROF_CLOCK_NS now_ns
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_ranges.h"
 #include "check.h"
 
 /* 0 .. count - 1 */

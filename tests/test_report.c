@@ -3,9 +3,7 @@
  * formats of their repository have them), damaged files of every kind, exit codes and the shape of CSV, Markdown and JSON.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. REPORT_LARGE=1 adds 336 x 1,000 samples. */
 #define _POSIX_C_SOURCE 200809L
-#define VLMPROF_CORE
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
 #include "check.h"
 #include "program.h"
 #include "scan.h"

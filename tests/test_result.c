@@ -1,6 +1,5 @@
 /* test_result.c: result codes and texts are pinned, errors are cut safely, the arena never hands out what it does not have. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
 #include "check.h"
 
 static void test_texts(void) {
@@ -63,16 +62,16 @@ static void test_fail(void) {
 }
 
 static void test_message(void) {
-    vp_impl_message m = {{0}, 0};
+    vp_message m = {{0}, 0};
     int i;
     check_case("messages write every int64 and stop at their end");
-    vp_impl_message_int(&m, INT64_MIN);
-    vp_impl_message_text(&m, " ");
-    vp_impl_message_int(&m, INT64_MAX);
-    vp_impl_message_text(&m, " ");
-    vp_impl_message_int(&m, 0);
+    vp_message_int(&m, INT64_MIN);
+    vp_message_text(&m, " ");
+    vp_message_int(&m, INT64_MAX);
+    vp_message_text(&m, " ");
+    vp_message_int(&m, 0);
     CHECK_TEXT(m.text, "-9223372036854775808 9223372036854775807 0");
-    for (i = 0; i < 100; i++) vp_impl_message_text(&m, "12345678");
+    for (i = 0; i < 100; i++) vp_message_text(&m, "12345678");
     CHECK_INT(strlen(m.text), sizeof m.text - 1);
 }
 
@@ -108,11 +107,11 @@ static void test_arena(void) {
 static void test_sizes(void) {
     size_t out = 7;
     check_case("checked sizes");
-    CHECK(vp_impl_size_multiply(SIZE_MAX, 1, &out) && out == SIZE_MAX);
-    CHECK(vp_impl_size_multiply(SIZE_MAX, 0, &out) && out == 0);
-    CHECK(!vp_impl_size_multiply(SIZE_MAX / 2 + 1, 2, &out) && out == 0);
-    CHECK(vp_impl_size_add(SIZE_MAX - 1, 1, &out) && out == SIZE_MAX);
-    CHECK(!vp_impl_size_add(SIZE_MAX, 1, &out) && out == SIZE_MAX);
+    CHECK(vp_size_multiply(SIZE_MAX, 1, &out) && out == SIZE_MAX);
+    CHECK(vp_size_multiply(SIZE_MAX, 0, &out) && out == 0);
+    CHECK(!vp_size_multiply(SIZE_MAX / 2 + 1, 2, &out) && out == 0);
+    CHECK(vp_size_add(SIZE_MAX - 1, 1, &out) && out == SIZE_MAX);
+    CHECK(!vp_size_add(SIZE_MAX, 1, &out) && out == SIZE_MAX);
 }
 
 int main(void) {

@@ -1,7 +1,6 @@
 /* test_sampler.c: random draws are numpy's, number for number (golden/sampler), the choice of blocks is the experiments',
  * grids visit what they state, shards share out everything once, ranks come from the environment with its traps. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
 #include "check.h"
 #include "scan.h"
 

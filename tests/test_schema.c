@@ -2,9 +2,7 @@
  * ones must fail, and every key has a description. The validator below knows just the words that this schema uses and refuses others.
  * Runs $PROGRAM (default ./vlmprof), and $B/emulated/vlmprof for what a GPU adds, from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
-#define VLMPROF_CORE
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
 #include "check.h"
 #include <dirent.h>
 #include <unistd.h>

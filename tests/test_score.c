@@ -1,6 +1,6 @@
 /* The scoring rules: every golden row of every rule (captions are elsewhere), metrics by name, and every error code. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_score.h"
 #include "check.h"
 
 enum { TEXT_CAPACITY = 8192, REFERENCES_MAX = 64 };

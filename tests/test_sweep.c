@@ -4,9 +4,7 @@
  * Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files lie in a temporary folder.
  * SWEEP_KILLS=N kills N times (default 8), SWEEP_SEED seeds the moments. */
 #define _GNU_SOURCE 1
-#define VLMPROF_CORE
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
 #include "check.h"
 #include "folder.h"
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* test_tiler.c: tilings, sizes, token counts and index maps are the reference's (golden/tiling, golden/preprocess), in every column; the rules
  * are compared with plain slow versions of themselves on random sizes; each refusal is provoked and leaves its outputs alone. */
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
 #include "check.h"
 #include "scan.h"
 

@@ -1,7 +1,7 @@
 /* test_timer.c: the clock moves forward; sums, means, deviations and percentiles are numpy's, bit for bit (golden/stats); intervals, outliers,
  * the stop rule and what a sample size resolves against scipy, other ways to the same number, and simulation. */
 #define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
 #include "check.h"
 #include "scan.h"
 
@@ -312,7 +312,7 @@ static void test_mean_interval(void) {
         for (i = 0; i < 8; i++) draws[i] = draw_normal(&random);
         CHECK_INT(vp_statistics_mean_interval(draws, 8, 0.95, &low, &high), VP_OK);
         covered += low <= 0 && high >= 0;
-        vp_impl_sort_double(draws, 8);
+        vp_sort_double(draws, 8);
         CHECK_INT(vp_statistics_percentile_interval(draws, 8, 50, 0.95, &low, &high), VP_OK);
         medians += low <= 0 && high >= 0;
     }

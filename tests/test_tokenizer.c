@@ -35,8 +35,9 @@ static void counted_free(void *p) {
 #define malloc(bytes) counted_malloc(bytes)
 #define realloc(old, bytes) counted_realloc(old, bytes)
 #define free(p) counted_free(p)
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#define VLMPROF_TOKENIZER_IMPLEMENTATION
+#include "vlmprof.h"
+#include "vlmprof_tokenizer.h"
 #undef calloc
 #undef malloc
 #undef realloc
@@ -210,8 +211,8 @@ static void test_goldens(void) {
 
 /* every code point's class equals the reference's, found there by asking it */
 static void test_classes(void) {
-    static uint8_t want[VP_IMPL_CODE_POINTS];
-    static vp_impl_unicode u;
+    static uint8_t want[VP_UNICODE_CODE_POINTS];
+    static vp_unicode_forms u;
     static const char *const keys[3] = { "L", "N", "S" };
     size_t bytes = 0;
     char *text = check_read(check_golden("tokenizer/unicode_classes.json"), &bytes);
@@ -225,13 +226,13 @@ static void test_classes(void) {
         for (node = array + 1; node < r->nodes[array].end; node = r->nodes[node].end) {
             int64_t first = -1, last = -2;
             CHECK(vp_json_to_int(&r->json, node + 1, &first) == VP_OK && vp_json_to_int(&r->json, node + 2, &last) == VP_OK);
-            if (CHECK(first >= 0 && last < VP_IMPL_CODE_POINTS)) memset(want + first, (int)k + 1, (size_t)(last - first + 1));
+            if (CHECK(first >= 0 && last < VP_UNICODE_CODE_POINTS)) memset(want + first, (int)k + 1, (size_t)(last - first + 1));
         }
     }
-    vp_impl_unicode_init(&u);
-    for (c = 0; c < VP_IMPL_CODE_POINTS; c++) {
-        check_note((u.properties[c] & VP_IMPL_CLASS) == want[c], __FILE__, __LINE__, "class of U+%04X is %d, expected %d", (unsigned)c,
-                   u.properties[c] & VP_IMPL_CLASS, want[c]);
+    vp_unicode_forms_init(&u);
+    for (c = 0; c < VP_UNICODE_CODE_POINTS; c++) {
+        check_note((u.properties[c] & VP_UNICODE_CLASS) == want[c], __FILE__, __LINE__, "class of U+%04X is %d, expected %d", (unsigned)c,
+                   u.properties[c] & VP_UNICODE_CLASS, want[c]);
     }
     free(text);
 }
@@ -283,10 +284,10 @@ static void test_words(void) {
         { "e\xCC\x81" "e", "e|\xCC\x81|e" },                                     /* a mark is no letter */
         { "\xE2\x80\x8B" "a", "\xE2\x80\x8B|a" },                                /* U+200B is no white space */
     };
-    static vp_impl_unicode u;
+    static vp_unicode_forms u;
     size_t i;
     check_case("words of the pre-tokeniser");
-    vp_impl_unicode_init(&u);
+    vp_unicode_forms_init(&u);
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
         const uint8_t *p = (const uint8_t *)rows[i].text;
         size_t at = 0, used = 0, bytes = strlen(rows[i].text), length;

@@ -4,8 +4,11 @@
  * tests/tools/check_trace.py.
  * links: engine */
 #define _POSIX_C_SOURCE 200809L
-#define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_ranges.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_trace.h"
 
 #include "check.h"
 #include "small_request.h"

@@ -1,6 +1,7 @@
 /* bench_analysis.c: what a report of a large sweep costs: 336 configurations (7 x 6 x 8), 1,000 samples each, 1,000 bootstrap resamples; one core. */
 #define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_analysis.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* bench_estimator.c: what a prediction of a request's latency costs; medians and spread of nine rounds over requests of all shapes.
  * Build: cc -O2 -I. tests/bench/bench_estimator.c -lm */
 #define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_analysis.h"
 #include <stdio.h>
 
 enum { ROUNDS = 9, REQUESTS = 512, CALLS = 200000 };

@@ -1,10 +1,9 @@
 /* bench_families.c: counts per second of vp_family_count on one core, over random photo sizes, for every family; then the median over the families
  * that tile, and over all. A round counts all sizes once; a family's number is the median of its rounds.
  * Build: cc -O2 -ffp-contract=off -I. tests/bench/bench_families.c -lm */
-#define VLMPROF_CORE
-#define VLMPROF_FAMILIES
 #define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_families.h"
 #include <stdio.h>
 
 enum { IMAGES = 20000, ROUNDS = 7, FAMILIES_MOST = 128 };

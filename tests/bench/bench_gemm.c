@@ -1,9 +1,9 @@
 /* bench_gemm.c - every GEMM kernel of this processor at the real model's shapes, interleaved in one run: medians, and each one's ratio to
  * the fastest. Weights rotate through 512 MB, so that they come from memory as in a real request. All threads of OMP_NUM_THREADS. */
 #define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
 
-#include "../../vlmprof_kernels.cu"
+#include "vlmprof_kernels.cu"
 
 enum { ROUNDS = 7 };
 static const struct { const char *what; int m, n, k;

@@ -2,9 +2,9 @@
  * unit for ViT and prefill, the read bandwidth for decode; both measured in the same rounds, all threads. Beside them PyTorch's linear in bf16
  * in the same rounds, when python3 (or $PYTHON) can import torch. Each turn is one untimed call, which wakes the threads, and TURN timed ones. Medians. */
 #define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
 
-#include "../../vlmprof_kernels.cu"
+#include "vlmprof_kernels.cu"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,8 +1,7 @@
 /* bench_tiler.c: images per second of vp_layout_compute on one core, over random photo sizes. Prints one row per rule: the median and the spread of
  * nine rounds. Build: cc -O2 -I. tests/bench/bench_tiler.c -lm */
-#define VLMPROF_CORE
 #define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
 #include <stdio.h>
 
 enum { IMAGES = 100000, PASSES = 1, ROUNDS = 9 };

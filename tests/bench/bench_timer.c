@@ -1,8 +1,7 @@
 /* bench_timer.c: what measuring itself costs: a read of the clock, and the question whether another run is needed. Medians and spread of nine rounds.
  * Build: cc -O2 -I. tests/bench/bench_timer.c -lm */
-#define VLMPROF_CORE
 #define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
 #include <stdio.h>
 
 enum { ROUNDS = 9, MOST = 1000 };

@@ -1,7 +1,9 @@
 /* bench_tokenizer.c: MB/s of vp_tokenizer_encode and _decode on one core. Prints one row per text: the median and the spread of nine rounds. The
  * tokenizer is the real one (50,285 ids) where ../shared/goldens has it, else the small golden one. Build: cc -O2 -I. tests/bench/bench_tokenizer.c -lm */
 #define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_file.h"
+#include "vlmprof_tokenizer.h"
 #include <stdio.h>
 
 enum { ROUNDS = 9 };

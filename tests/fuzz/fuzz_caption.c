@@ -1,7 +1,11 @@
 /* fuzz_caption.c: any bytes to the caption tokenizer and the corpus scores. The first byte picks raw or tokenised texts; the rest is cut at 0xFF
  * into texts and at 0xFE into images, the first text of an image is its candidate. Seeds: corpus/caption. libFuzzer entry. */
-#define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_caption.h"
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <stdlib.h>
 
 #define MUST(condition) do { if (!(condition)) { fprintf(stderr, "fuzz_caption: line %d: %s\n", __LINE__, #condition); abort(); } } while (0)

@@ -1,8 +1,16 @@
 /* fuzz_checkpoint.c: hostile config.json, preprocessor_config.json, safetensors headers, shard indexes, score texts and packed files. The
  * first byte picks the target. libFuzzer entry. */
 #define _POSIX_C_SOURCE 200809L
-#define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#define VLMPROF_CHECKPOINT_IMPLEMENTATION
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_score.h"
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define MUST(condition) do { if (!(condition)) { fprintf(stderr, "fuzz_checkpoint: line %d: %s\n", __LINE__, #condition); abort(); } } while (0)
 

@@ -19,7 +19,7 @@ static int quiet_fprintf(FILE *out, const char *format, ...) {
 #define main vlmprof_main
 #define fprintf quiet_fprintf
 #undef _POSIX_C_SOURCE
-#include "../../cli.c"
+#include "cli.c"
 #undef fprintf
 #undef main
 

@@ -1,7 +1,12 @@
 /* fuzz_image.c: any bytes to vp_image_size and vp_image_decode; what decodes must have the size that was announced, bytes that can all be
  * read, and go through vp_preprocess. PNG checksums are put right first, or no change would get past them. Seeds: corpus/image. */
-#define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#define VLMPROF_IMAGE_IMPLEMENTATION
+#include "vlmprof.h"
+#include "vlmprof_image.h"
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);

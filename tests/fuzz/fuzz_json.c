@@ -1,7 +1,7 @@
 /* fuzz_json.c: what must hold for every text that the reader accepts. libFuzzer entry. */
-#define VLMPROF_CORE
-#define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
+#include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* fuzz_ops.c: a table of operations that is read from JSON can be sorted by every key, printed in every form, and is the same when it was written
  * and read once more. libFuzzer entry. */
-#define VLMPROF_CORE
-#define VLMPROF_RANGES
-#define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_ranges.h"
+#include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

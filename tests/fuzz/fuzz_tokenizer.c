@@ -1,8 +1,10 @@
 /* fuzz_tokenizer.c: hostile tokenizer files, texts and ids. An input that begins with an odd byte (as '{' is) is a tokenizer.json; any other
  * is a text and ids for the small golden tokenizer and the byte tokenizer. libFuzzer entry.
  * Run it from the repository's root: it reads tests/golden/tokenizer/small-tokenizer.json. */
-#define VLMPROF_IMPLEMENTATION
-#include "../../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_tokenizer.h"
+#include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

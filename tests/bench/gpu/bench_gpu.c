@@ -7,8 +7,12 @@
  * Floor: FLOPs over the measured rate of bf16 products, or bytes over the measured rate of reading, whichever is longer, in turn for what cannot
  * overlap (dense part, experts, head). What must be read: weights once, of experts those that uniformly drawn tokens hit, and the cache.
  * Measured: the median of some runs by the device's clock, timing by stages. links: engine */
-#define VLMPROF_IMPLEMENTATION
-#include "../../../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_engine.h"
+#include <math.h>
+#include <string.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,16 @@
 /* launches.c - what a GPU would be sent for the real model in bf16, without a GPU: kernel, threads a block, dynamic shared memory, blocks and launches,
  * one line for each kernel and block size, on stdout. Requests of the real size are only recorded: weights and buffers are addresses that nothing may
  * touch. Linked with the emulated GPU, whose table of launchers is the real one. gpu_report.sh reads it. */
-#define VLMPROF_IMPLEMENTATION
-#include "../../../vlmprof.h"
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_engine.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "../../../vlmprof_kernels.cu"
+#include "vlmprof_kernels.cu"
 
 #include <sys/mman.h>
 
