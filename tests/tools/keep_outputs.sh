@@ -44,7 +44,7 @@ export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 LC_ALL=C TM
 blank() { # what differs between two machines or two builds
     sed -E -e 's/("(version|build|host|kernel|device|device_note|cpu|processor|cores|memory_bytes|gemm_rows_[0-9]+)": )("[^"]*"|[0-9.]+|null)/\1"-"/g' \
         -e 's/"clocks": \{[^}]*\}/"clocks": "-"/g' -e 's/"gpu": (\{[^}]*\}|null)/"gpu": "-"/g' \
-        -e 's/"clocks": \{$/"clocks": "-"/; s/"((sm|memory)_clock[a-z_]*|power_w|temperature_c|throttle_[a-z]+)": [^,]*/"\1": "-"/g' \
+        -e 's/"clocks": \{$/"clocks": "-"/; s/"((sm|memory)_clock[a-z_]*|power_w|temperature_c|throttle_[a-z]+)": [^],}]*/"\1": "-"/g' \
         -e 's/"argv": \[[^]]*\]/"argv": "-"/g' -e 's/vlmprof 0\.[0-9]+\.[0-9]+/vlmprof -/g' \
         -e 's/[a-z_\/]+\.(cu|c)(\(|:)[0-9]+/SOURCE\2-/g' -e 's/"line": [0-9]+/"line": "-"/g' -e "s|$work|WORK|g" \
         -e 's/device: cpu[^"]*/device: -/; s/^(vlmprof|cpu|memory|gemm|gpu|  bf16|  fp32)( +)(0\.|[A-Z]|[0-9.]+ GB|avx|plain|none|fastest).*/\1\2-/'
@@ -138,7 +138,7 @@ say sweep_plan_known sweep "${grid[@]}" --num_runs_per_sample 2 --bare_every 5 -
 files results
 say sweep_profiler sweep "${grid[@]}" --num_runs_per_sample 1 --use_profiler --trace --sampling_strategy lhs --output_dir profiled --quiet
 files profiled
-say sweep_stop sweep --synthetic tiny --data samples/questions.jsonl --vision_tokens_list 300 800 --num_samples 3 --stop_half_width 5 --max_runs 8 --max_new_tokens 4 --timing off \
+say sweep_stop sweep --synthetic tiny --data samples/questions.jsonl --vision_tokens_list 300 800 --num_samples 2 --stop_half_width 5 --max_runs 5 --max_new_tokens 4 --timing off \
     --device cpu --threads 1 --gemm $gemm --output_dir stopped
 files stopped
 RANK=0 WORLD_SIZE=2 say sweep_rank0 sweep "${grid[@]}" --num_runs_per_sample 1 --bare_every 0 --output_dir ranks
