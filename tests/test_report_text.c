@@ -22,6 +22,7 @@ static void check_forms(const char *name, const char *options) {
 static void test_cpu(void) {
     truth t = truth_default();
     t.samples = 60;
+    t.sending = 0.95; /* what binds a GPU says nothing of a CPU */
     write_sweep("cpu", &t);
     check_forms("cpu", "--resamples 50");
 }
@@ -44,8 +45,13 @@ static void test_gpu(void) {
     t.weights = "fp32";
     t.parts = 1;
     t.lost_share = 0.2;
+    t.sending = 0.95;
     write_sweep("gpu", &t);
     check_forms("gpu", "--resamples 50");
+    CHECK_INT(run("report %%F/gpu --resamples 50"), 0);
+    CHECK(strstr(last.out, "takes the host up to 95 % of its time on the device: bound by the host") != NULL);
+    CHECK_INT(run("report %%F/cpu --resamples 50"), 0);
+    CHECK(strstr(last.out, "sending the work of decode") == NULL);
 }
 static void test_two_sets(void) {
     truth t = truth_default();
@@ -71,6 +77,9 @@ static void test_few(void) {
     t.size_count = 1;
     write_sweep("few", &t);
     check_forms("few", "--resamples 20");
+    make_empty(in_folder("one"));
+    write_made("one", &t, 0, 0, 0);
+    check_forms("one", "--resamples 20");
 }
 static void test_experiments(void) {
     make_empty(in_folder("foreign"));
