@@ -43,6 +43,7 @@ export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 LC_ALL=C TM
 
 blank() { # what differs between two machines or two builds
     sed -E -e 's/("(version|build|host|kernel|device|device_note|cpu|processor|cores|memory_bytes|gemm_rows_[0-9]+)": )("[^"]*"|[0-9.]+|null)/\1"-"/g' \
+        -e 's/"(available_bytes|peak_resident_bytes)": [0-9]+/"\1": "-"/; s/^(peak +)[0-9]+ +host/\1- host/' \
         -e 's/"clocks": \{[^}]*\}/"clocks": "-"/g' -e 's/"gpu": (\{[^}]*\}|null)/"gpu": "-"/g' \
         -e 's/"clocks": \{$/"clocks": "-"/; s/"((sm|memory)_clock[a-z_]*|power_w|temperature_c|throttle_[a-z]+)": [^],}]*/"\1": "-"/g' \
         -e 's/"argv": \[[^]]*\]/"argv": "-"/g' -e 's/vlmprof 0\.[0-9]+\.[0-9]+/vlmprof -/g' \
