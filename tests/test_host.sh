@@ -7,14 +7,16 @@ name=$(sed -n 's/^model name[[:blank:]]*: //p' /proc/cpuinfo 2>/dev/null | head 
 "$PROGRAM" info --json >"$work/info.json" 2>"$work/err"
 check "info ends well" [ $? -eq 0 ]
 if [ -n "$name" ]; then
-    check "the processor is named as the system names it: $name" grep -qF "cpu: $name, " "$work/info.json"
+    check "the processor is named as the system names it: $name" grep -qF "\"name\": \"$name\"" "$work/info.json"
     check "and in the text" grep -qE "^cpu +$name, [0-9]+ thread" <("$PROGRAM" info)
+    "$PROGRAM" run -p "What?" --synthetic tiny --device cpu --max_new_tokens 1 --json >"$work/run.json" 2>/dev/null
+    check "so is the device of a request" grep -qF "\"device\": \"cpu: $name, " "$work/run.json"
 else
     echo "skipped: /proc/cpuinfo names no processor here"
     skipped=1
 fi
 check "one thread is no threads" grep -qE '^cpu .*, 1 thread$' <(OMP_NUM_THREADS=1 taskset -c 0 "$PROGRAM" info)
 total_kb=$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)
-check "memory is the system's" grep -q "\"total_bytes\": $((total_kb * 1024))\b" "$work/info.json"
+check "memory is the system's" grep -q "\"memory_bytes\": $((total_kb * 1024))," "$work/info.json"
 echo "test_host: $passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]
